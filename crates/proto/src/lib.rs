@@ -1,1 +1,23 @@
-//! x
+//! The protocol of Plainsong as state machines: octets and time in, octets and events out.
+//!
+//! This crate decides; it never opens a socket, reads a clock, starts a thread or draws randomness.
+//! Its callers own all of that: the `plainsong` crate for real networks, the simulator for tests.
+#![forbid(unsafe_code)]
+
+pub mod cdr;
+pub mod discovery;
+pub mod guid;
+pub mod instance;
+pub mod locator;
+pub mod malformed;
+pub mod outbox;
+pub mod payload;
+pub mod qos;
+pub mod reader;
+pub mod sample_info;
+pub mod seq;
+pub mod stats;
+pub mod status;
+pub mod time;
+pub mod wire;
+pub mod writer;

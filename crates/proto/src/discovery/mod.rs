@@ -1,0 +1,86 @@
+//! The control plane of one participant: who is there, what they have, and who matches whom.
+
+use crate::guid::{EntityId, Guid};
+use crate::locator::Locator;
+use crate::qos::QosSet;
+
+/// What a local writer must know of a matched reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatchedReader {
+    /// The reader.
+    pub guid: Guid,
+    /// Where to send: one locator when one suffices.
+    pub locators: Vec<Locator>,
+    /// The reader wants inline QoS with each sample.
+    pub expects_inline_qos: bool,
+    /// All locators stay on this host: large fragments are fine.
+    pub same_host: bool,
+    /// QoS of the reader and its subscriber.
+    pub qos: QosSet,
+}
+
+/// What a local reader must know of a matched writer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatchedWriter {
+    /// The writer.
+    pub guid: Guid,
+    /// Where acknowledgements go.
+    pub locators: Vec<Locator>,
+    /// QoS of the writer and its publisher.
+    pub qos: QosSet,
+}
+
+/// A decision about a local user endpoint, to be carried out by the driver in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// `Writer::match_reader`; for a known reader: its locators or QoS changed.
+    MatchReader {
+        /// Local writer.
+        writer: EntityId,
+        /// Remote or local reader.
+        reader: Box<MatchedReader>,
+    },
+    /// `Writer::unmatch_reader`.
+    UnmatchReader {
+        /// Local writer.
+        writer: EntityId,
+        /// The reader.
+        reader: Guid,
+    },
+    /// `Writer::incompatible_reader`: raises OFFERED_INCOMPATIBLE_QOS.
+    IncompatibleReader {
+        /// Local writer.
+        writer: EntityId,
+        /// Ids of the offending policies.
+        policies: Vec<u32>,
+    },
+    /// `Reader::match_writer`; for a known writer: its locators or QoS changed.
+    MatchWriter {
+        /// Local reader.
+        reader: EntityId,
+        /// Remote or local writer.
+        writer: Box<MatchedWriter>,
+    },
+    /// `Reader::unmatch_writer`.
+    UnmatchWriter {
+        /// Local reader.
+        reader: EntityId,
+        /// The writer.
+        writer: Guid,
+    },
+    /// `Reader::incompatible_writer`: raises REQUESTED_INCOMPATIBLE_QOS.
+    IncompatibleWriter {
+        /// Local reader.
+        reader: EntityId,
+        /// Ids of the offending policies.
+        policies: Vec<u32>,
+    },
+    /// `Reader::writer_liveliness`: AUTOMATIC or MANUAL_BY_PARTICIPANT liveliness of a matched
+    /// writer was asserted (a participant message, or any sign of life of its participant).
+    WriterAlive {
+        /// Local reader.
+        reader: EntityId,
+        /// The writer.
+        writer: Guid,
+    },
+}

@@ -1,0 +1,187 @@
+//! GUIDs, and the table of built-in entity ids (RTPS 2.5 §8.2.4, §9.3.1).
+
+use std::fmt;
+
+/// The twelve octets that all entities of one participant share.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GuidPrefix(pub [u8; 12]);
+
+/// The four octets that tell the entities of one participant apart: a 3-octet key and a kind.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntityId(pub [u8; 4]);
+
+/// The globally unique id of an entity. Octets on the wire, never swapped.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Guid {
+    /// Which participant.
+    pub prefix: GuidPrefix,
+    /// Which of its entities.
+    pub entity: EntityId,
+}
+
+impl GuidPrefix {
+    /// `GUIDPREFIX_UNKNOWN`: addressed to everyone.
+    pub const UNKNOWN: Self = Self([0; 12]);
+
+    /// The GUID of the participant itself.
+    #[must_use]
+    pub const fn participant(self) -> Guid {
+        self.entity(EntityId::PARTICIPANT)
+    }
+
+    /// The GUID of one entity of this participant.
+    #[must_use]
+    pub const fn entity(self, entity: EntityId) -> Guid {
+        Guid { prefix: self, entity }
+    }
+}
+
+impl EntityId {
+    /// `ENTITYID_UNKNOWN`.
+    pub const UNKNOWN: Self = Self([0; 4]);
+    /// `ENTITYID_PARTICIPANT`.
+    pub const PARTICIPANT: Self = Self([0, 0, 1, 0xc1]);
+    /// SPDP announcer.
+    pub const SPDP_WRITER: Self = Self([0, 1, 0, 0xc2]);
+    /// SPDP detector.
+    pub const SPDP_READER: Self = Self([0, 1, 0, 0xc7]);
+    /// SEDP publications announcer.
+    pub const SEDP_PUBLICATIONS_WRITER: Self = Self([0, 0, 3, 0xc2]);
+    /// SEDP publications detector.
+    pub const SEDP_PUBLICATIONS_READER: Self = Self([0, 0, 3, 0xc7]);
+    /// SEDP subscriptions announcer.
+    pub const SEDP_SUBSCRIPTIONS_WRITER: Self = Self([0, 0, 4, 0xc2]);
+    /// SEDP subscriptions detector.
+    pub const SEDP_SUBSCRIPTIONS_READER: Self = Self([0, 0, 4, 0xc7]);
+    /// SEDP topics announcer (optional, not used by us).
+    pub const SEDP_TOPICS_WRITER: Self = Self([0, 0, 2, 0xc2]);
+    /// SEDP topics detector (optional, not used by us).
+    pub const SEDP_TOPICS_READER: Self = Self([0, 0, 2, 0xc7]);
+    /// Participant message (liveliness) writer.
+    pub const PARTICIPANT_MESSAGE_WRITER: Self = Self([0, 2, 0, 0xc2]);
+    /// Participant message (liveliness) reader.
+    pub const PARTICIPANT_MESSAGE_READER: Self = Self([0, 2, 0, 0xc7]);
+    /// TypeLookup request writer and reader, reply writer and reader (XTypes 1.3 §7.6.3.3.3).
+    pub const TYPE_LOOKUP: [Self; 4] =
+        [Self([0, 3, 0, 0xc3]), Self([0, 3, 0, 0xc4]), Self([0, 3, 1, 0xc3]), Self([0, 3, 1, 0xc4])];
+
+    /// A user-defined writer, keyed (kind 0x02) or not (0x03); `key` uses its low 24 bits.
+    #[must_use]
+    pub const fn user_writer(key: u32, keyed: bool) -> Self {
+        Self::with_kind(key, if keyed { 0x02 } else { 0x03 })
+    }
+
+    /// A user-defined reader, keyed (kind 0x07) or not (0x04); `key` uses its low 24 bits.
+    #[must_use]
+    pub const fn user_reader(key: u32, keyed: bool) -> Self {
+        Self::with_kind(key, if keyed { 0x07 } else { 0x04 })
+    }
+
+    /// Any kind octet; `key` uses its low 24 bits.
+    #[must_use]
+    pub const fn with_kind(key: u32, kind: u8) -> Self {
+        let key = key.to_be_bytes();
+        Self([key[1], key[2], key[3], kind])
+    }
+
+    /// The kind octet (RTPS 2.5 Table 9.1).
+    #[must_use]
+    pub const fn kind(self) -> u8 {
+        self.0[3]
+    }
+
+    /// Whether the two top bits of the kind say built-in.
+    #[must_use]
+    pub const fn is_builtin(self) -> bool {
+        self.kind() & 0xc0 == 0xc0
+    }
+
+    /// Whether this names a writer, user or built-in.
+    #[must_use]
+    pub const fn is_writer(self) -> bool {
+        matches!(self.kind() & 0x3f, 0x02 | 0x03)
+    }
+
+    /// Whether this names a reader, user or built-in.
+    #[must_use]
+    pub const fn is_reader(self) -> bool {
+        matches!(self.kind() & 0x3f, 0x04 | 0x07)
+    }
+
+    /// Whether an endpoint of this kind has a keyed type.
+    #[must_use]
+    pub const fn is_keyed(self) -> bool {
+        matches!(self.kind() & 0x3f, 0x02 | 0x07)
+    }
+}
+
+impl Guid {
+    /// `GUID_UNKNOWN`.
+    pub const UNKNOWN: Self = Self { prefix: GuidPrefix::UNKNOWN, entity: EntityId::UNKNOWN };
+
+    /// The sixteen octets as they travel.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..12].copy_from_slice(&self.prefix.0);
+        bytes[12..].copy_from_slice(&self.entity.0);
+        bytes
+    }
+
+    /// From the sixteen octets as they travel.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        let mut guid = Self::UNKNOWN;
+        guid.prefix.0.copy_from_slice(&bytes[..12]);
+        guid.entity.0.copy_from_slice(&bytes[12..]);
+        guid
+    }
+}
+
+fn hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+}
+
+impl fmt::Debug for GuidPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hex(f, &self.0)
+    }
+}
+
+impl fmt::Debug for EntityId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hex(f, &self.0)
+    }
+}
+
+impl fmt::Debug for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}:{:?}", self.prefix, self.entity)
+    }
+}
+
+impl fmt::Display for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fact_21_kinds_tell_writers_readers_and_keys_apart() {
+        assert!(EntityId::user_writer(7, true).is_writer() && EntityId::user_writer(7, true).is_keyed());
+        assert!(EntityId::user_reader(7, false).is_reader() && !EntityId::user_reader(7, false).is_keyed());
+        assert!(EntityId::SPDP_READER.is_reader() && EntityId::SPDP_READER.is_builtin());
+        assert!(!EntityId::PARTICIPANT.is_reader() && !EntityId::PARTICIPANT.is_writer());
+        assert_eq!(EntityId::user_writer(0x0001_0203, true).0, [1, 2, 3, 2]);
+    }
+
+    #[test]
+    fn fact_2_guids_are_octets_in_order() {
+        let bytes: [u8; 16] = std::array::from_fn(|index| index as u8);
+        assert_eq!(Guid::from_bytes(bytes).to_bytes(), bytes);
+    }
+}

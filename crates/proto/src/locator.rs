@@ -1,0 +1,136 @@
+//! Locators: where datagrams go, and the well-known ports (RTPS 2.5 §9.3.2, §9.6.2).
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::fmt;
+
+/// A transport kind, a port and an address.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Locator {
+    /// One of the `KIND_*` constants; others are carried but never used.
+    pub kind: i32,
+    /// UDP or TCP port.
+    pub port: u32,
+    /// An IPv6 address, or an IPv4 address in the last four octets.
+    pub address: [u8; 16],
+}
+
+impl Locator {
+    /// `LOCATOR_KIND_UDPv4`.
+    pub const KIND_UDP_V4: i32 = 1;
+    /// `LOCATOR_KIND_UDPv6`.
+    pub const KIND_UDP_V6: i32 = 2;
+
+    /// A UDP locator.
+    #[must_use]
+    pub fn udp(address: IpAddr, port: u16) -> Self {
+        match address {
+            IpAddr::V4(v4) => {
+                let mut octets = [0; 16];
+                octets[12..].copy_from_slice(&v4.octets());
+                Self { kind: Self::KIND_UDP_V4, port: port.into(), address: octets }
+            }
+            IpAddr::V6(v6) => Self { kind: Self::KIND_UDP_V6, port: port.into(), address: v6.octets() },
+        }
+    }
+
+    /// The IP address of a UDP locator; `None` for other kinds.
+    #[must_use]
+    pub fn ip(&self) -> Option<IpAddr> {
+        match self.kind {
+            Self::KIND_UDP_V4 => {
+                let [.., a, b, c, d] = self.address;
+                Some(Ipv4Addr::new(a, b, c, d).into())
+            }
+            Self::KIND_UDP_V6 => Some(Ipv6Addr::from(self.address).into()),
+            _ => None,
+        }
+    }
+
+    /// The port when it is a valid UDP port other than 0.
+    #[must_use]
+    pub fn udp_port(&self) -> Option<u16> {
+        u16::try_from(self.port).ok().filter(|port| *port != 0)
+    }
+}
+
+impl fmt::Debug for Locator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.ip() {
+            Some(IpAddr::V6(ip)) => write!(f, "udp/[{ip}]:{}", self.port),
+            Some(ip) => write!(f, "udp/{ip}:{}", self.port),
+            None => write!(f, "kind {}/{:02x?}:{}", self.kind, self.address, self.port),
+        }
+    }
+}
+
+impl fmt::Display for Locator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// The well-known ports of RTPS 2.5 §9.6.2.3 with its default parameters.
+pub mod ports {
+    /// Highest domain id whose ports fit in 16 bits.
+    pub const DOMAIN_MAX: u16 = 232;
+    /// Highest participant index whose ports stay inside its own domain's range.
+    pub const PARTICIPANT_INDEX_MAX: u16 = 119;
+    /// The default multicast group, 239.255.0.1.
+    pub const MULTICAST_V4: core::net::Ipv4Addr = core::net::Ipv4Addr::new(239, 255, 0, 1);
+    /// The multicast group used on IPv6: ff02::ffff:239.255.0.1, link-local scope.
+    pub const MULTICAST_V6: core::net::Ipv6Addr =
+        core::net::Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff, 0x0001);
+
+    const BASE: u16 = 7400;
+    const DOMAIN_GAIN: u16 = 250;
+    const PARTICIPANT_GAIN: u16 = 2;
+
+    /// Metatraffic multicast port.
+    #[must_use]
+    pub const fn meta_multicast(domain: u16) -> u16 {
+        BASE + DOMAIN_GAIN * domain
+    }
+
+    /// User multicast port.
+    #[must_use]
+    pub const fn user_multicast(domain: u16) -> u16 {
+        BASE + DOMAIN_GAIN * domain + 1
+    }
+
+    /// Metatraffic unicast port of one participant index.
+    #[must_use]
+    pub const fn meta_unicast(domain: u16, participant_index: u16) -> u16 {
+        BASE + DOMAIN_GAIN * domain + 10 + PARTICIPANT_GAIN * participant_index
+    }
+
+    /// User unicast port of one participant index.
+    #[must_use]
+    pub const fn user_unicast(domain: u16, participant_index: u16) -> u16 {
+        BASE + DOMAIN_GAIN * domain + 11 + PARTICIPANT_GAIN * participant_index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fact_19_ports_of_domain_zero_and_the_last() {
+        assert_eq!(ports::meta_multicast(0), 7400);
+        assert_eq!(ports::user_multicast(0), 7401);
+        assert_eq!(ports::meta_unicast(0, 1), 7412);
+        assert_eq!(ports::user_unicast(0, 1), 7413);
+        assert_eq!(ports::meta_unicast(ports::DOMAIN_MAX, 0), 65410);
+        assert!(ports::user_unicast(0, ports::PARTICIPANT_INDEX_MAX) < ports::meta_multicast(1));
+    }
+
+    #[test]
+    fn fact_18_v4_addresses_live_in_the_last_four_octets() {
+        let locator = Locator::udp(Ipv4Addr::new(192, 0, 2, 7).into(), 7410);
+        assert_eq!(locator.kind, 1);
+        assert_eq!(locator.address[12..], [192, 0, 2, 7]);
+        assert_eq!(locator.ip(), Some(Ipv4Addr::new(192, 0, 2, 7).into()));
+        let other = Locator { kind: 16, port: 1, address: [0; 16] };
+        assert_eq!(other.ip(), None);
+    }
+}

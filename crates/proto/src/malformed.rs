@@ -1,0 +1,57 @@
+//! One reason for each way in which octets from outside can fail to be what they claim.
+
+use thiserror::Error;
+
+/// Why octets could not be decoded. Each is counted as a drop reason; none is a panic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// Fewer octets remain than the value needs.
+    #[error("fewer octets remain than the value needs")]
+    Truncated,
+    /// A count or length is larger than its field or its bound allows.
+    #[error("a count or length is out of range")]
+    LengthOutOfRange,
+    /// A string is not UTF-8, or lacks its terminating NUL.
+    #[error("a string is not UTF-8 or not terminated")]
+    InvalidString,
+    /// A boolean is neither 0 nor 1.
+    #[error("a boolean is neither 0 nor 1")]
+    InvalidBoolean,
+    /// An enumeration has no such value.
+    #[error("an enumeration has no such value")]
+    InvalidEnum,
+    /// A representation identifier is unknown, or its options are.
+    #[error("unknown representation identifier")]
+    UnknownEncapsulation,
+    /// Nesting is deeper than allowed.
+    #[error("nesting is deeper than allowed")]
+    TooDeep,
+    /// A member that must be there is not.
+    #[error("a required member is missing")]
+    MissingMember,
+    /// A member or parameter that must be understood is unknown.
+    #[error("a must-understand member is unknown")]
+    NotUnderstood,
+    /// A parameter list does not end with its sentinel.
+    #[error("a parameter list lacks its sentinel")]
+    MissingSentinel,
+    /// A duration is negative or not normalised.
+    #[error("a duration is negative or not normalised")]
+    InvalidDuration,
+    /// A sequence number is below 1, or a range runs backwards.
+    #[error("a sequence number or range is invalid")]
+    InvalidSequenceNumber,
+    /// Fragment numbers, sizes and counts disagree.
+    #[error("fragment numbers, sizes and counts disagree")]
+    InvalidFragment,
+    /// Submessage flags exclude each other.
+    #[error("submessage flags exclude each other")]
+    InvalidFlags,
+    /// The datagram does not begin with a valid RTPS header.
+    #[error("not an RTPS header")]
+    InvalidHeader,
+    /// An offset field points outside its submessage.
+    #[error("an offset points outside its submessage")]
+    InvalidOffset,
+}

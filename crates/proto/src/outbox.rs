@@ -1,0 +1,143 @@
+//! Everything a call into a state machine asks of the driver: datagrams to send, decisions to carry
+//! out, events to report. The driver owns the outbox and reuses it, so a steady state allocates nothing.
+
+use std::ops::Range;
+
+use crate::discovery::Command;
+use crate::guid::{EntityId, Guid};
+use crate::locator::Locator;
+use crate::payload::Payload;
+use crate::status::StatusKind;
+
+/// Effects of one or more calls, in order.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) segments: Vec<Segment>,
+    pub(crate) destinations: Vec<Locator>,
+    pub(crate) transmits: Vec<Transmit>,
+    /// Decisions of the control plane about user endpoints, in order.
+    pub commands: Vec<Command>,
+    /// What happened, for listeners, conditions and waiting callers.
+    pub events: Vec<Event>,
+}
+
+/// A run of octets of one datagram.
+#[derive(Clone, Debug)]
+pub(crate) enum Segment {
+    /// In the outbox's own header bytes.
+    Bytes(Range<usize>),
+    /// Shared octets of a sample.
+    Payload(Payload),
+}
+
+/// One datagram to one or more destinations.
+#[derive(Clone, Debug)]
+pub struct Transmit {
+    pub(crate) segments: Range<usize>,
+    pub(crate) destinations: Range<usize>,
+    pub(crate) len: usize,
+}
+
+/// Something the driver reports to the application or to a waiting caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A status of a local user endpoint changed.
+    Status {
+        /// The local endpoint.
+        endpoint: Guid,
+        /// Which status.
+        kind: StatusKind,
+    },
+    /// Samples arrived that `read` or `take` would return.
+    DataAvailable {
+        /// The local reader.
+        reader: EntityId,
+    },
+    /// A writer's history got room, or samples were acknowledged: blocked callers look again.
+    Progress {
+        /// The local writer.
+        writer: EntityId,
+    },
+    /// A remote participant appeared, changed or left.
+    ParticipantChanged {
+        /// Its GUID.
+        participant: Guid,
+        /// False when it left or its lease expired.
+        alive: bool,
+    },
+}
+
+impl Outbox {
+    /// An empty outbox.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets everything, keeps the memory.
+    pub fn clear(&mut self) {
+        self.clear_transmits();
+        self.commands.clear();
+        self.events.clear();
+    }
+
+    /// Forgets the datagrams only: they are sent, the events are still to be told.
+    pub fn clear_transmits(&mut self) {
+        self.bytes.clear();
+        self.segments.clear();
+        self.destinations.clear();
+        self.transmits.clear();
+    }
+
+    /// Whether there is nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.transmits.is_empty() && self.commands.is_empty() && self.events.is_empty()
+    }
+
+    /// The datagrams, in the order in which they must leave.
+    #[must_use]
+    pub fn transmits(&self) -> &[Transmit] {
+        &self.transmits
+    }
+
+    /// The octets of one datagram, as slices to gather.
+    pub fn slices<'a>(&'a self, transmit: &Transmit) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.segments.get(transmit.segments.clone()).unwrap_or(&[]).iter().map(|segment| match segment {
+            Segment::Bytes(range) => self.bytes.get(range.clone()).unwrap_or(&[]),
+            Segment::Payload(payload) => payload.as_slice(),
+        })
+    }
+
+    /// Where one datagram goes.
+    #[must_use]
+    pub fn destinations(&self, transmit: &Transmit) -> &[Locator] {
+        self.destinations.get(transmit.destinations.clone()).unwrap_or(&[])
+    }
+
+    /// The octets of one datagram in one piece: for tests and the simulator.
+    #[must_use]
+    pub fn datagram(&self, transmit: &Transmit) -> Vec<u8> {
+        self.slices(transmit).flatten().copied().collect()
+    }
+
+    /// Records a status change.
+    pub fn status(&mut self, endpoint: Guid, kind: StatusKind) {
+        self.events.push(Event::Status { endpoint, kind });
+    }
+}
+
+impl Transmit {
+    /// Length of the datagram in octets.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the datagram is empty; never for one that was composed.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}

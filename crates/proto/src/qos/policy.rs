@@ -1,0 +1,429 @@
+//! The QoS policies of DCPS 1.4 §2.2.3 (and XTypes 1.3 §7.6.3), as plain values with the standard's
+//! defaults. Their wire form, request/offered rules and names are rows of [`super::table`].
+
+use crate::cdr::XcdrVersion;
+use crate::time::Duration;
+
+/// "No limit" in RESOURCE_LIMITS and HISTORY depth.
+pub const LENGTH_UNLIMITED: i32 = -1;
+
+/// DURABILITY kinds, in order of strength (§2.2.3.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+pub enum Durability {
+    /// Samples only for readers matched when they are written.
+    #[default]
+    Volatile = 0,
+    /// The writer keeps history for late joiners.
+    TransientLocal = 1,
+    /// History outlives the writer.
+    Transient = 2,
+    /// History outlives the system.
+    Persistent = 3,
+}
+
+/// PRESENTATION access scopes (§2.2.3.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+pub enum AccessScope {
+    /// Within one instance.
+    #[default]
+    Instance = 0,
+    /// Within one topic (endpoint).
+    Topic = 1,
+    /// Within one publisher or subscriber.
+    Group = 2,
+}
+
+/// PRESENTATION.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Presentation {
+    /// Largest scope of coherence and order.
+    pub access_scope: AccessScope,
+    /// Coherent sets are shown whole.
+    pub coherent_access: bool,
+    /// Changes are shown in order.
+    pub ordered_access: bool,
+}
+
+/// OWNERSHIP kinds (§2.2.3.9).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Ownership {
+    /// Every writer may update an instance.
+    #[default]
+    Shared = 0,
+    /// Only the strongest writer may.
+    Exclusive = 1,
+}
+
+/// LIVELINESS kinds, in order of strength (§2.2.3.11).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+pub enum LivelinessKind {
+    /// The participant asserts.
+    #[default]
+    Automatic = 0,
+    /// One entity of the participant asserts for all.
+    ManualByParticipant = 1,
+    /// Each writer asserts for itself.
+    ManualByTopic = 2,
+}
+
+/// LIVELINESS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Liveliness {
+    /// Who asserts.
+    pub kind: LivelinessKind,
+    /// Within what time.
+    pub lease_duration: Duration,
+}
+
+/// RELIABILITY kinds; the discriminants are those of the wire (§2.2.3.14, RTPS 2.5 §9.6.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+pub enum ReliabilityKind {
+    /// Samples may be lost.
+    BestEffort = 1,
+    /// Samples are repeated until acknowledged.
+    Reliable = 2,
+}
+
+/// RELIABILITY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reliability {
+    /// Repeat or not.
+    pub kind: ReliabilityKind,
+    /// How long `write` may wait for room.
+    pub max_blocking_time: Duration,
+}
+
+/// DESTINATION_ORDER kinds, in order of strength (§2.2.3.17).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+pub enum DestinationOrder {
+    /// As they arrive.
+    #[default]
+    ByReceptionTimestamp = 0,
+    /// As they were written.
+    BySourceTimestamp = 1,
+}
+
+/// HISTORY kinds (§2.2.3.18).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum HistoryKind {
+    /// The last `depth` samples of each instance.
+    #[default]
+    KeepLast = 0,
+    /// Every sample, up to RESOURCE_LIMITS.
+    KeepAll = 1,
+}
+
+/// HISTORY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct History {
+    /// Last or all.
+    pub kind: HistoryKind,
+    /// Samples per instance with KEEP_LAST; at least 1.
+    pub depth: i32,
+}
+
+/// RESOURCE_LIMITS (§2.2.3.19); [`LENGTH_UNLIMITED`] where there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResourceLimits {
+    /// Samples of all instances.
+    pub max_samples: i32,
+    /// Instances.
+    pub max_instances: i32,
+    /// Samples of any one instance.
+    pub max_samples_per_instance: i32,
+}
+
+/// WRITER_DATA_LIFECYCLE (§2.2.3.21).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriterDataLifecycle {
+    /// Unregistering an instance also disposes it.
+    pub autodispose_unregistered_instances: bool,
+}
+
+/// READER_DATA_LIFECYCLE (§2.2.3.22).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReaderDataLifecycle {
+    /// When to forget an instance without writers.
+    pub autopurge_nowriter_samples_delay: Duration,
+    /// When to forget a disposed instance.
+    pub autopurge_disposed_samples_delay: Duration,
+}
+
+/// DURABILITY_SERVICE (§2.2.3.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DurabilityService {
+    /// When the service may forget a disposed instance.
+    pub service_cleanup_delay: Duration,
+    /// History of the service.
+    pub history: History,
+    /// Limits of the service.
+    pub resource_limits: ResourceLimits,
+}
+
+/// ENTITY_FACTORY (§2.2.3.20).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntityFactory {
+    /// New entities are enabled at once.
+    pub autoenable_created_entities: bool,
+}
+
+/// TYPE_CONSISTENCY_ENFORCEMENT (XTypes 1.3 §7.6.3.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TypeConsistency {
+    /// Assignable types match, not only equal ones.
+    pub allow_type_coercion: bool,
+    /// Ignore sequence bounds.
+    pub ignore_sequence_bounds: bool,
+    /// Ignore string bounds.
+    pub ignore_string_bounds: bool,
+    /// Ignore member names.
+    pub ignore_member_names: bool,
+    /// Refuse types with fewer members.
+    pub prevent_type_widening: bool,
+    /// Match only with complete type information.
+    pub force_type_validation: bool,
+}
+
+/// One name and value of PROPERTY (DDS Security 1.1 §7.2.5).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Property {
+    /// Name.
+    pub name: String,
+    /// Value.
+    pub value: String,
+    /// Sent to others or not.
+    pub propagate: bool,
+}
+
+/// Every policy an entity can have. Entities read those that apply to them and ignore the rest;
+/// [`super::table::POLICIES`] says which.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QosSet {
+    /// USER_DATA of a participant, writer or reader.
+    pub user_data: Vec<u8>,
+    /// TOPIC_DATA.
+    pub topic_data: Vec<u8>,
+    /// GROUP_DATA of a publisher or subscriber.
+    pub group_data: Vec<u8>,
+    /// DURABILITY.
+    pub durability: Durability,
+    /// DURABILITY_SERVICE.
+    pub durability_service: DurabilityService,
+    /// PRESENTATION of a publisher or subscriber.
+    pub presentation: Presentation,
+    /// DEADLINE period.
+    pub deadline: Duration,
+    /// LATENCY_BUDGET.
+    pub latency_budget: Duration,
+    /// OWNERSHIP.
+    pub ownership: Ownership,
+    /// OWNERSHIP_STRENGTH of a writer.
+    pub ownership_strength: i32,
+    /// LIVELINESS.
+    pub liveliness: Liveliness,
+    /// TIME_BASED_FILTER minimum separation of a reader.
+    pub time_based_filter: Duration,
+    /// PARTITION of a publisher or subscriber; empty means the partition "".
+    pub partition: Vec<String>,
+    /// RELIABILITY.
+    pub reliability: Reliability,
+    /// TRANSPORT_PRIORITY.
+    pub transport_priority: i32,
+    /// LIFESPAN.
+    pub lifespan: Duration,
+    /// DESTINATION_ORDER.
+    pub destination_order: DestinationOrder,
+    /// HISTORY.
+    pub history: History,
+    /// RESOURCE_LIMITS.
+    pub resource_limits: ResourceLimits,
+    /// ENTITY_FACTORY.
+    pub entity_factory: EntityFactory,
+    /// WRITER_DATA_LIFECYCLE.
+    pub writer_data_lifecycle: WriterDataLifecycle,
+    /// READER_DATA_LIFECYCLE.
+    pub reader_data_lifecycle: ReaderDataLifecycle,
+    /// DATA_REPRESENTATION: a writer offers the first, a reader accepts any; empty means [XCDR1]
+    /// (XTypes 1.3 §7.6.3.1).
+    pub data_representation: Vec<XcdrVersion>,
+    /// TYPE_CONSISTENCY_ENFORCEMENT of a reader.
+    pub type_consistency: TypeConsistency,
+    /// PROPERTY.
+    pub properties: Vec<Property>,
+}
+
+impl QosSet {
+    /// The defaults of a writer: RELIABLE (§2.2.3.14).
+    #[must_use]
+    pub fn writer() -> Self {
+        Self {
+            reliability: Reliability { kind: ReliabilityKind::Reliable, ..Reliability::default() },
+            ..Self::default()
+        }
+    }
+
+    /// The defaults of a reader or topic: BEST_EFFORT (§2.2.3.14).
+    #[must_use]
+    pub fn reader() -> Self {
+        Self::default()
+    }
+
+    /// RELIABLE.
+    #[must_use]
+    pub fn reliable(mut self) -> Self {
+        self.reliability.kind = ReliabilityKind::Reliable;
+        self
+    }
+
+    /// BEST_EFFORT.
+    #[must_use]
+    pub fn best_effort(mut self) -> Self {
+        self.reliability.kind = ReliabilityKind::BestEffort;
+        self
+    }
+
+    /// KEEP_LAST of `depth` samples per instance.
+    #[must_use]
+    pub fn keep_last(mut self, depth: i32) -> Self {
+        self.history = History { kind: HistoryKind::KeepLast, depth };
+        self
+    }
+
+    /// KEEP_ALL.
+    #[must_use]
+    pub fn keep_all(mut self) -> Self {
+        self.history.kind = HistoryKind::KeepAll;
+        self
+    }
+
+    /// DURABILITY.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// DATA_REPRESENTATION.
+    #[must_use]
+    pub fn representation(mut self, version: XcdrVersion) -> Self {
+        self.data_representation = vec![version];
+        self
+    }
+
+    /// Whether RELIABILITY is RELIABLE.
+    #[must_use]
+    pub fn is_reliable(&self) -> bool {
+        self.reliability.kind == ReliabilityKind::Reliable
+    }
+}
+
+impl Default for QosSet {
+    fn default() -> Self {
+        Self {
+            user_data: Vec::new(),
+            topic_data: Vec::new(),
+            group_data: Vec::new(),
+            durability: Durability::default(),
+            durability_service: DurabilityService::default(),
+            presentation: Presentation::default(),
+            deadline: Duration::INFINITE,
+            latency_budget: Duration::ZERO,
+            ownership: Ownership::default(),
+            ownership_strength: 0,
+            liveliness: Liveliness::default(),
+            time_based_filter: Duration::ZERO,
+            partition: Vec::new(),
+            reliability: Reliability::default(),
+            transport_priority: 0,
+            lifespan: Duration::INFINITE,
+            destination_order: DestinationOrder::default(),
+            history: History::default(),
+            resource_limits: ResourceLimits::default(),
+            entity_factory: EntityFactory::default(),
+            writer_data_lifecycle: WriterDataLifecycle::default(),
+            reader_data_lifecycle: ReaderDataLifecycle::default(),
+            data_representation: Vec::new(),
+            type_consistency: TypeConsistency::default(),
+            properties: Vec::new(),
+        }
+    }
+}
+
+impl Default for Liveliness {
+    fn default() -> Self {
+        Self { kind: LivelinessKind::Automatic, lease_duration: Duration::INFINITE }
+    }
+}
+
+impl Default for Reliability {
+    fn default() -> Self {
+        Self { kind: ReliabilityKind::BestEffort, max_blocking_time: Duration::from_millis(100) }
+    }
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self { kind: HistoryKind::KeepLast, depth: 1 }
+    }
+}
+
+impl Default for ResourceLimits {
+    fn default() -> Self {
+        Self {
+            max_samples: LENGTH_UNLIMITED,
+            max_instances: LENGTH_UNLIMITED,
+            max_samples_per_instance: LENGTH_UNLIMITED,
+        }
+    }
+}
+
+impl Default for WriterDataLifecycle {
+    fn default() -> Self {
+        Self { autodispose_unregistered_instances: true }
+    }
+}
+
+impl Default for ReaderDataLifecycle {
+    fn default() -> Self {
+        Self {
+            autopurge_nowriter_samples_delay: Duration::INFINITE,
+            autopurge_disposed_samples_delay: Duration::INFINITE,
+        }
+    }
+}
+
+impl Default for DurabilityService {
+    fn default() -> Self {
+        Self {
+            service_cleanup_delay: Duration::ZERO,
+            history: History::default(),
+            resource_limits: ResourceLimits::default(),
+        }
+    }
+}
+
+impl Default for EntityFactory {
+    fn default() -> Self {
+        Self { autoenable_created_entities: true }
+    }
+}
+
+impl Default for TypeConsistency {
+    fn default() -> Self {
+        Self {
+            allow_type_coercion: true,
+            ignore_sequence_bounds: true,
+            ignore_string_bounds: true,
+            ignore_member_names: false,
+            prevent_type_widening: false,
+            force_type_validation: false,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Nothing is dropped without a name: reasons and their counters.
+
+use crate::malformed::Malformed;
+
+/// Why a datagram, a submessage or a sample went no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum DropReason {
+    /// Octets are not what they claim; the kind is kept in the log, not in the count.
+    Malformed,
+    /// RTPS major version other than 2.
+    UnknownVersion,
+    /// Our own datagram, heard again by multicast loopback.
+    OwnDatagram,
+    /// INFO_DST names a participant that is not here.
+    OtherDestination,
+    /// No local endpoint has that entity id.
+    UnknownEndpoint,
+    /// The sender is not matched with the local endpoint.
+    NotMatched,
+    /// The sample arrived before.
+    Duplicate,
+    /// A best-effort sample older than one already received.
+    OutOfOrder,
+    /// A reordering or reassembly buffer is full.
+    BufferFull,
+    /// A resource limit of the reader refuses the sample.
+    ResourceLimit,
+    /// The sample's lifespan has passed.
+    Expired,
+    /// A stronger writer owns the instance.
+    NotOwner,
+    /// A fragment disagrees with the first fragment of its sample.
+    FragmentGeometry,
+    /// A sample is larger than the reader accepts.
+    SampleTooLarge,
+    /// A count (heartbeat, acknack, …) that was handled before.
+    StaleCount,
+    /// A sequence number far outside of any window.
+    ImplausibleSequence,
+    /// The participant's domain is not ours.
+    OtherDomain,
+    /// More remote participants, endpoints or locators than allowed.
+    DiscoveryLimit,
+    /// A locator that may not be used (port 0 or reserved, multicast as unicast, …).
+    LocatorRefused,
+    /// The anti-amplification budget of an unproven locator is spent.
+    AmplificationBudget,
+    /// A built-in message that came from an address its participant never announced.
+    SpoofSuspected,
+    /// A submessage kind this implementation does not know.
+    UnknownSubmessage,
+    /// Content that the security plug-ins would have to open.
+    SecurityRequired,
+}
+
+impl DropReason {
+    /// All reasons, in the order of their counters.
+    pub const ALL: [Self; 23] = [
+        Self::Malformed,
+        Self::UnknownVersion,
+        Self::OwnDatagram,
+        Self::OtherDestination,
+        Self::UnknownEndpoint,
+        Self::NotMatched,
+        Self::Duplicate,
+        Self::OutOfOrder,
+        Self::BufferFull,
+        Self::ResourceLimit,
+        Self::Expired,
+        Self::NotOwner,
+        Self::FragmentGeometry,
+        Self::SampleTooLarge,
+        Self::StaleCount,
+        Self::ImplausibleSequence,
+        Self::OtherDomain,
+        Self::DiscoveryLimit,
+        Self::LocatorRefused,
+        Self::AmplificationBudget,
+        Self::SpoofSuspected,
+        Self::UnknownSubmessage,
+        Self::SecurityRequired,
+    ];
+}
+
+impl From<Malformed> for DropReason {
+    fn from(_: Malformed) -> Self {
+        Self::Malformed
+    }
+}
+
+/// How often each reason occurred.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DropCounters([u64; DropReason::ALL.len()]);
+
+impl DropCounters {
+    /// Counts one more.
+    pub fn count(&mut self, reason: DropReason) {
+        if let Some(counter) = self.0.get_mut(reason as usize) {
+            *counter += 1;
+        }
+    }
+
+    /// How often `reason` occurred.
+    #[must_use]
+    pub fn get(&self, reason: DropReason) -> u64 {
+        self.0.get(reason as usize).copied().unwrap_or(0)
+    }
+
+    /// Reasons that occurred, with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+        DropReason::ALL.into_iter().map(|reason| (reason, self.get(reason))).filter(|(_, count)| *count > 0)
+    }
+
+    /// Adds all counts of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        for (total, more) in self.0.iter_mut().zip(other.0) {
+            *total += more;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_its_own_counter() {
+        let mut counters = DropCounters::default();
+        for (index, reason) in DropReason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, index);
+            counters.count(reason);
+        }
+        assert!(counters.iter().all(|(_, count)| count == 1));
+        assert_eq!(counters.iter().count(), DropReason::ALL.len());
+    }
+}

@@ -1,0 +1,173 @@
+//! Time as integers: instants, wall-clock times and durations. Nothing here reads a clock.
+
+use crate::malformed::Malformed;
+
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
+
+/// A point of monotonic time, in nanoseconds since an arbitrary origin of the driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(pub u64);
+
+/// A wall-clock time, in nanoseconds since 1970-01-01 UTC. Source timestamps are of this kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(pub i64);
+
+/// A signed span of time in nanoseconds; [`Duration::INFINITE`] compares greater than any other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Duration(pub i64);
+
+/// Both clocks, read once by the driver for each call into the state machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// Monotonic time: timers, leases, deadlines.
+    pub mono: Instant,
+    /// Wall-clock time: source and reception timestamps.
+    pub wall: Time,
+}
+
+impl Instant {
+    /// This instant moved later by `duration`, or `None` when the duration is infinite.
+    #[must_use]
+    pub const fn after(self, duration: Duration) -> Option<Self> {
+        if duration.is_infinite() {
+            return None;
+        }
+        let nanos = if duration.0 > 0 { duration.0 as u64 } else { 0 };
+        Some(Self(self.0.saturating_add(nanos)))
+    }
+
+    /// Time passed since `earlier`; zero when `earlier` is later.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        let nanos = self.0.saturating_sub(earlier.0);
+        Duration(if nanos > i64::MAX as u64 { i64::MAX } else { nanos as i64 })
+    }
+}
+
+impl Time {
+    /// `TIME_INVALID` of RTPS 2.5 §9.3.2.
+    pub const INVALID: Self = Self(i64::MIN);
+
+    /// From seconds and fractions of 2⁻³² s, as `Time_t` travels (RTPS 2.5 §9.3.2.1).
+    #[must_use]
+    pub const fn from_wire(seconds: u32, fraction: u32) -> Self {
+        Self(seconds as i64 * NANOS_PER_SECOND + fraction_to_nanos(fraction))
+    }
+
+    /// Seconds and fractions of 2⁻³² s; round-trips every nanosecond.
+    #[must_use]
+    pub const fn to_wire(self) -> (u32, u32) {
+        let seconds = self.0.div_euclid(NANOS_PER_SECOND);
+        (seconds as u32, nanos_to_fraction(self.0.rem_euclid(NANOS_PER_SECOND)))
+    }
+
+    /// This time moved later by `duration`, saturating.
+    #[must_use]
+    pub const fn plus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration.0))
+    }
+
+    /// The span from `earlier` to this time; negative when `earlier` is later.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Duration {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+    /// `DURATION_INFINITE`.
+    pub const INFINITE: Self = Self(i64::MAX);
+
+    /// A duration of whole seconds.
+    #[must_use]
+    pub const fn from_secs(seconds: i64) -> Self {
+        Self(seconds.saturating_mul(NANOS_PER_SECOND))
+    }
+
+    /// A duration of whole milliseconds.
+    #[must_use]
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+
+    /// A duration of whole microseconds.
+    #[must_use]
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros.saturating_mul(1_000))
+    }
+
+    /// Whether this is [`Duration::INFINITE`].
+    #[must_use]
+    pub const fn is_infinite(self) -> bool {
+        self.0 == i64::MAX
+    }
+
+    /// From `Duration_t` on the wire: {0x7fffffff, 0xffffffff} is infinite (RTPS 2.5 §9.3.2.3).
+    ///
+    /// # Errors
+    /// [`Malformed::InvalidDuration`] when negative: no policy allows that.
+    pub const fn from_wire(seconds: i32, fraction: u32) -> Result<Self, Malformed> {
+        if seconds == i32::MAX {
+            // Vendors write 0xffffffff, DDS's 0x7fffffff nanoseconds, or leave a remainder.
+            return Ok(Self::INFINITE);
+        }
+        if seconds < 0 {
+            return Err(Malformed::InvalidDuration);
+        }
+        Ok(Self(seconds as i64 * NANOS_PER_SECOND + fraction_to_nanos(fraction)))
+    }
+
+    /// `Duration_t` as it travels; values beyond its range become infinite.
+    #[must_use]
+    pub const fn to_wire(self) -> (i32, u32) {
+        let seconds = self.0.div_euclid(NANOS_PER_SECOND);
+        if seconds >= i32::MAX as i64 {
+            return (i32::MAX, u32::MAX);
+        }
+        (seconds as i32, nanos_to_fraction(self.0.rem_euclid(NANOS_PER_SECOND)))
+    }
+}
+
+impl From<std::time::Duration> for Duration {
+    fn from(value: std::time::Duration) -> Self {
+        Self(i64::try_from(value.as_nanos()).unwrap_or(i64::MAX))
+    }
+}
+
+/// Nearest nanosecond; never a whole second, so that the seconds field stays as sent.
+const fn fraction_to_nanos(fraction: u32) -> i64 {
+    let nanos = (fraction as u64 * NANOS_PER_SECOND as u64 + (1 << 31)) >> 32;
+    if nanos >= NANOS_PER_SECOND as u64 { NANOS_PER_SECOND - 1 } else { nanos as i64 }
+}
+
+/// Nearest fraction of 2⁻³² s.
+const fn nanos_to_fraction(nanos: i64) -> u32 {
+    (((nanos as u64) << 32).wrapping_add(NANOS_PER_SECOND as u64 / 2) / NANOS_PER_SECOND as u64) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fact_37_every_nanosecond_survives_the_wire() {
+        for nanos in [0, 1, 2, 3, 499_999_999, 500_000_000, 999_999_998, 999_999_999] {
+            let time = Time(1_700_000_000 * NANOS_PER_SECOND + nanos);
+            let (seconds, fraction) = time.to_wire();
+            assert_eq!(Time::from_wire(seconds, fraction), time);
+            let duration = Duration(5 * NANOS_PER_SECOND + nanos);
+            let (seconds, fraction) = duration.to_wire();
+            assert_eq!(Duration::from_wire(seconds, fraction), Ok(duration));
+        }
+    }
+
+    #[test]
+    fn fact_37_infinite_is_recognised_in_both_dialects() {
+        assert_eq!(Duration::from_wire(i32::MAX, u32::MAX), Ok(Duration::INFINITE));
+        assert_eq!(Duration::from_wire(i32::MAX, 0x7fff_ffff), Ok(Duration::INFINITE));
+        assert_eq!(Duration::INFINITE.to_wire(), (i32::MAX, u32::MAX));
+        assert_eq!(Duration::from_wire(-1, 0), Err(Malformed::InvalidDuration));
+    }
+}

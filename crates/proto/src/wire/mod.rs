@@ -1,0 +1,170 @@
+//! RTPS messages (RTPS 2.5 §8.3, §9.4): checked octets in, values out, and back.
+
+use crate::guid::{EntityId, GuidPrefix};
+use crate::locator::Locator;
+use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber, SequenceSet};
+use crate::time::Time;
+
+/// A checked parameter list (inline QoS or discovery data), still in its octets.
+#[derive(Clone, Copy, Debug)]
+pub struct ParameterListView<'a> {
+    /// From the first parameter to the end of the sentinel.
+    pub bytes: &'a [u8],
+    /// Octet order of parameter headers and values.
+    pub little_endian: bool,
+}
+
+/// DATA (§9.4.5.4).
+#[derive(Clone, Copy, Debug)]
+pub struct Data<'a> {
+    /// Addressed reader, or UNKNOWN for all matched.
+    pub reader: EntityId,
+    /// Sending writer.
+    pub writer: EntityId,
+    /// Number of the change.
+    pub sequence_number: SequenceNumber,
+    /// Inline QoS when present.
+    pub inline_qos: Option<ParameterListView<'a>>,
+    /// Serialized payload with its encapsulation header; empty when there is none.
+    pub payload: &'a [u8],
+    /// The payload is a serialized key (K flag), not data (D flag).
+    pub key_only: bool,
+}
+
+/// DATA_FRAG (§9.4.5.5), geometry checked.
+#[derive(Clone, Copy, Debug)]
+pub struct DataFrag<'a> {
+    /// Addressed reader, or UNKNOWN for all matched.
+    pub reader: EntityId,
+    /// Sending writer.
+    pub writer: EntityId,
+    /// Number of the change.
+    pub sequence_number: SequenceNumber,
+    /// First fragment in this submessage, from 1.
+    pub first_fragment: FragmentNumber,
+    /// Fragments in this submessage, at least 1.
+    pub fragments: u16,
+    /// Octets of every fragment but the last.
+    pub fragment_bytes: u16,
+    /// Octets of the whole serialized payload, with its encapsulation header.
+    pub sample_bytes: u32,
+    /// Inline QoS when present.
+    pub inline_qos: Option<ParameterListView<'a>>,
+    /// The fragments' octets: their lengths agree with the fields above.
+    pub payload: &'a [u8],
+    /// The whole payload is a serialized key.
+    pub key_only: bool,
+}
+
+/// HEARTBEAT (§9.4.5.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// Addressed reader, or UNKNOWN for all matched.
+    pub reader: EntityId,
+    /// Sending writer.
+    pub writer: EntityId,
+    /// First number available.
+    pub first: SequenceNumber,
+    /// Last number available; `first - 1` when there is none.
+    pub last: SequenceNumber,
+    /// Grows with each heartbeat.
+    pub count: i32,
+    /// No answer needed when nothing is missing.
+    pub final_flag: bool,
+    /// The writer was asserted by its application.
+    pub liveliness: bool,
+}
+
+/// HEARTBEAT_FRAG (§9.4.5.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeartbeatFrag {
+    /// Addressed reader, or UNKNOWN for all matched.
+    pub reader: EntityId,
+    /// Sending writer.
+    pub writer: EntityId,
+    /// The change.
+    pub sequence_number: SequenceNumber,
+    /// Fragments 1 to this one are available.
+    pub last_fragment: FragmentNumber,
+    /// Grows with each.
+    pub count: i32,
+}
+
+/// ACKNACK (§9.4.5.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckNack {
+    /// Sending reader.
+    pub reader: EntityId,
+    /// Addressed writer.
+    pub writer: EntityId,
+    /// Everything below the base has arrived; members are missing. A base of 0 is accepted (OpenDDS, Connext).
+    pub missing: SequenceSet,
+    /// Grows with each.
+    pub count: i32,
+    /// No heartbeat is asked for.
+    pub final_flag: bool,
+}
+
+/// NACK_FRAG (§9.4.5.10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NackFrag {
+    /// Sending reader.
+    pub reader: EntityId,
+    /// Addressed writer.
+    pub writer: EntityId,
+    /// The change.
+    pub sequence_number: SequenceNumber,
+    /// Missing fragments.
+    pub missing: FragmentSet,
+    /// Grows with each.
+    pub count: i32,
+}
+
+/// GAP (§9.4.5.6): `start..list.base` and the members of `list` are irrelevant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Addressed reader, or UNKNOWN for all matched.
+    pub reader: EntityId,
+    /// Sending writer.
+    pub writer: EntityId,
+    /// First irrelevant number.
+    pub start: SequenceNumber,
+    /// Base: first number after the contiguous range.
+    pub list: SequenceSet,
+}
+
+/// What the interpreter subset of RTPS knows while it walks one message (§8.3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageContext {
+    /// Who sent it.
+    pub source: GuidPrefix,
+    /// The sender's vendor id.
+    pub vendor: [u8; 2],
+    /// The sender's protocol version, major and minor.
+    pub version: [u8; 2],
+    /// Whom INFO_DST names; UNKNOWN means everyone.
+    pub destination: GuidPrefix,
+    /// INFO_TS in force.
+    pub timestamp: Option<Time>,
+    /// Address the datagram came from.
+    pub from: Locator,
+}
+
+/// The submessages that reach an endpoint.
+#[derive(Clone, Copy, Debug)]
+pub enum EndpointSubmessage<'a> {
+    /// For readers.
+    Data(Data<'a>),
+    /// For readers.
+    DataFrag(DataFrag<'a>),
+    /// For readers.
+    Heartbeat(Heartbeat),
+    /// For readers.
+    HeartbeatFrag(HeartbeatFrag),
+    /// For readers.
+    Gap(Gap),
+    /// For writers.
+    AckNack(AckNack),
+    /// For writers.
+    NackFrag(NackFrag),
+}
