@@ -1,2 +1,55 @@
-//! Placeholder.
-fn main() {}
+//! Development tasks of Plainsong. Run `cargo xtask help`.
+
+mod ci;
+mod fuzz;
+mod interop;
+mod setup;
+mod shell;
+mod sim;
+mod step;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <task> [options]
+
+  test                          everything: unit tests, simulation, fuzz smoke, interop
+  ci                            formatting, lints, documentation, tidy, then `test`
+  tidy                          the rules no compiler checks (sizes, module direction, ...)
+  setup                         install what the tests need and build the interop peers
+  sim  [--seed N] [--seeds A..B] [...]
+                                the simulator, in release; options go to its binary
+  fuzz [TARGET] [--seconds N] [--engine seeded|libfuzzer]
+                                seeded mutation tests (stable), or cargo-fuzz (nightly)
+  interop [...]                 the interop harness; options go to interop/run.py
+";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let task = arguments.next().unwrap_or_else(|| "help".to_owned());
+    let rest: Vec<String> = arguments.collect();
+    let outcome = match task.as_str() {
+        "test" => test::run(&rest),
+        "ci" => ci::run(&rest),
+        "tidy" => tidy::run(&rest),
+        "setup" => setup::run(&rest),
+        "sim" => sim::run(&rest),
+        "fuzz" => fuzz::run(&rest),
+        "interop" => interop::run(&rest),
+        "help" | "-h" | "--help" => {
+            print!("{USAGE}");
+            Ok(true)
+        }
+        other => Err(format!("no task `{other}`\n\n{USAGE}")),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! `cargo xtask ci`: the whole gate, here and on the build machines.
+
+use std::time::Duration;
+
+use crate::step::Steps;
+use crate::{shell, test, tidy};
+
+const LIMIT: Duration = Duration::from_secs(20 * 60);
+
+/// `cargo xtask ci`.
+pub(crate) fn run(_arguments: &[String]) -> Result<bool, String> {
+    let mut steps = Steps::default();
+    let format = shell::cargo(&["fmt", "--all", "--check"]);
+    steps.run("formatting", LIMIT, format);
+    steps.call("tidy", || tidy::run(&[]));
+    let mut lints = shell::cargo(&["clippy", "--workspace", "--all-targets", "--"]);
+    lints.args(["-D", "warnings"]);
+    steps.run("lints", LIMIT, lints);
+    let mut documentation = shell::cargo(&["doc", "--workspace", "--no-deps"]);
+    documentation.env("RUSTDOCFLAGS", "-D warnings");
+    steps.run("documentation", LIMIT, documentation);
+    test::add_steps(&mut steps);
+    Ok(steps.report())
+}

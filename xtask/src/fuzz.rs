@@ -1,0 +1,105 @@
+//! Fuzzing: seeded mutation tests on stable Rust, or libFuzzer on nightly.
+
+use std::process::Command;
+
+use crate::shell;
+
+/// Read by the seeded tests: how long each may run.
+const SECONDS_VARIABLE: &str = "PLAINSONG_FUZZ_SECONDS";
+
+/// `cargo xtask fuzz [TARGET] [--seconds N] [--engine seeded|libfuzzer]`.
+pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
+    let options = Options::parse(arguments)?;
+    let mut command = match options.engine {
+        Engine::Seeded => seeded(&options.target, options.seconds),
+        Engine::Libfuzzer => libfuzzer(&options.target, options.seconds)?,
+    };
+    let status = command
+        .status()
+        .map_err(|error| format!("cannot start cargo: {error}"))?;
+    Ok(status.success())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Engine {
+    Seeded,
+    Libfuzzer,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Options {
+    /// Empty: every target.
+    target: String,
+    seconds: u32,
+    engine: Engine,
+}
+
+impl Options {
+    fn parse(arguments: &[String]) -> Result<Self, String> {
+        let mut options = Self {
+            target: String::new(),
+            seconds: 10,
+            engine: Engine::Seeded,
+        };
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--seconds" => {
+                    options.seconds = arguments
+                        .next()
+                        .and_then(|text| text.parse().ok())
+                        .ok_or("--seconds wants a number")?;
+                }
+                "--engine" => {
+                    options.engine = match arguments.next().map(String::as_str) {
+                        Some("seeded") => Engine::Seeded,
+                        Some("libfuzzer") => Engine::Libfuzzer,
+                        _ => return Err("--engine is seeded or libfuzzer".to_owned()),
+                    }
+                }
+                target if !target.starts_with('-') => options.target = target.to_owned(),
+                other => return Err(format!("fuzz: no option `{other}`")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// The tests named `fuzz_*` of the protocol core, in release, each for `seconds`.
+pub(crate) fn seeded(target: &str, seconds: u32) -> Command {
+    let mut command = shell::cargo(&["test", "--release", "--package", "plainsong-proto"]);
+    command.arg(format!("fuzz_{target}"));
+    command.env(SECONDS_VARIABLE, seconds.to_string());
+    command
+}
+
+fn libfuzzer(target: &str, seconds: u32) -> Result<Command, String> {
+    if target.is_empty() {
+        return Err("libfuzzer wants a target: see fuzz/fuzz_targets".to_owned());
+    }
+    let mut command = Command::new("cargo");
+    command.current_dir(shell::root());
+    command.args(["+nightly", "fuzz", "run", target, "--"]);
+    command.arg(format!("-max_total_time={seconds}"));
+    // Set by the stable toolchain that runs this program; it would win over `+nightly`.
+    command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+    Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_come_in_any_order() {
+        let words = ["--seconds", "3", "datagram", "--engine", "libfuzzer"];
+        let options = Options::parse(&words.map(str::to_owned));
+        let expected = Options {
+            target: "datagram".to_owned(),
+            seconds: 3,
+            engine: Engine::Libfuzzer,
+        };
+        assert_eq!(options, Ok(expected));
+        assert!(Options::parse(&["--second".to_owned()]).is_err());
+    }
+}

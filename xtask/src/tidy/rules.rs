@@ -1,0 +1,266 @@
+//! The rules, one function each.
+
+use std::path::Path;
+
+use super::paths::paths;
+use super::settings::Settings;
+use super::source::Source;
+
+const FILE_LINES: usize = 800;
+const FUNCTION_LINES: usize = 70;
+
+/// What the protocol core may not name: everything that makes a run depend on more than its inputs.
+const INPUT_OUTPUT: [&str; 8] = [
+    "std::net",
+    "std::thread",
+    "std::time::Instant",
+    "std::time::SystemTime",
+    "std::env",
+    "std::fs",
+    "std::process",
+    "rand",
+];
+
+/// Words that belong to somebody's machine. Written in halves, for this file is checked too.
+const FOREIGN_WORDS: [&str; 3] = [
+    concat!("/wo", "rk/"),
+    concat!("/tmp/", "wt"),
+    concat!("arti", "factory"),
+];
+
+pub(super) fn no_foreign_words(path: &str, text: &str, findings: &mut Vec<String>) {
+    for (index, line) in text.lines().enumerate() {
+        let lower = line.to_ascii_lowercase();
+        for word in FOREIGN_WORDS {
+            if lower.contains(word) {
+                findings.push(format!(
+                    "{path}:{}: `{word}` is of one machine: remove it",
+                    index + 1
+                ));
+            }
+        }
+    }
+}
+
+pub(super) fn begins_with_comment(source: &Source, findings: &mut Vec<String>) {
+    if !source.text.starts_with("//!") {
+        findings.push(format!(
+            "{}:1: begin with a `//!` comment that says what the file is for",
+            source.path
+        ));
+    }
+}
+
+/// Checks the length of the file and of its functions; `used` collects the exceptions needed.
+pub(super) fn sizes(
+    source: &Source,
+    settings: &Settings,
+    used: &mut Vec<String>,
+    findings: &mut Vec<String>,
+) {
+    let length = source
+        .text
+        .lines()
+        .count()
+        .saturating_sub(source.test_lines);
+    let file = (source.path.clone(), 1, length, FILE_LINES);
+    let functions = source.functions().into_iter().map(|function| {
+        let subject = format!("{}::{}", source.path, function.name);
+        (subject, function.line, function.length, FUNCTION_LINES)
+    });
+    for (subject, line, length, limit) in std::iter::once(file).chain(functions) {
+        if length <= limit {
+            continue;
+        }
+        let exception = settings.exceptions.iter().find(|e| e.subject == subject);
+        match exception {
+            Some(exception) if length <= exception.limit => used.push(subject),
+            Some(exception) => {
+                used.push(subject.clone());
+                findings.push(format!(
+                    "{}:{line}: {subject} has {length} lines, even its exception allows {}: split it",
+                    source.path, exception.limit
+                ));
+            }
+            None => findings.push(format!(
+                "{}:{line}: {subject} has {length} lines, {limit} are allowed: split it",
+                source.path
+            )),
+        }
+    }
+}
+
+pub(super) fn unused_exceptions(settings: &Settings, used: &[String], findings: &mut Vec<String>) {
+    for exception in &settings.exceptions {
+        if !used.contains(&exception.subject) {
+            findings.push(format!(
+                "xtask/tidy.txt:1: {} needs no exception any more: remove it",
+                exception.subject
+            ));
+        }
+    }
+}
+
+/// The protocol core does no input, no output, reads no clock, draws no randomness.
+pub(super) fn no_input_output(source: &Source, findings: &mut Vec<String>) {
+    for offset in source.occurrences("unsafe") {
+        findings.push(format!(
+            "{}:{}: `unsafe` in the protocol core",
+            source.path,
+            source.line_at(offset)
+        ));
+    }
+    for (offset, path) in paths(&source.code) {
+        let joined = path.join("::");
+        let named = |banned: &&str| {
+            let rest = joined.strip_prefix(*banned);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+        };
+        if let Some(banned) = INPUT_OUTPUT.iter().find(|banned| named(banned)) {
+            findings.push(format!(
+                "{}:{}: `{banned}` in the protocol core: pass what it yields in as an argument",
+                source.path,
+                source.line_at(offset)
+            ));
+        }
+    }
+}
+
+/// A module of the protocol core names only its own layer and those below.
+pub(super) fn module_direction(source: &Source, settings: &Settings, findings: &mut Vec<String>) {
+    let own = module_path(&source.path);
+    let Some(module) = own.first() else {
+        return; // lib.rs names everything
+    };
+    let Some(layer) = settings.layer_of(module) else {
+        findings.push(format!(
+            "{}:1: module `{module}` is in no layer: add it in xtask/tidy.txt",
+            source.path
+        ));
+        return;
+    };
+    for (offset, path) in paths(&source.code) {
+        let Some(named) = top_module(&own, &path) else {
+            continue;
+        };
+        let Some(other) = settings.layer_of(named) else {
+            continue; // a name re-exported at the root
+        };
+        let pair = [module.as_str(), named];
+        let apart = named != module
+            && settings.apart.iter().any(|group| {
+                pair.iter()
+                    .all(|name| group.iter().any(|member| member == name))
+            });
+        if other > layer || apart {
+            findings.push(format!(
+                "{}:{}: `{module}` must not name `{named}` (layers are in xtask/tidy.txt)",
+                source.path,
+                source.line_at(offset)
+            ));
+        }
+    }
+}
+
+/// `crates/proto/src/writer/history.rs` is module `writer::history`.
+fn module_path(path: &str) -> Vec<String> {
+    let inside = path.split_once("/src/").map_or(path, |(_, inside)| inside);
+    let stem = inside.strip_suffix(".rs").unwrap_or(inside);
+    stem.split('/')
+        .filter(|part| !matches!(*part, "lib" | "mod"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The top-level module that `path`, written in module `own`, leads into.
+fn top_module<'a>(own: &'a [String], path: &'a [String]) -> Option<&'a str> {
+    let ups = path.iter().take_while(|part| *part == "super").count();
+    if path.first().is_some_and(|part| part == "crate") {
+        return path.get(1).map(String::as_str);
+    }
+    if ups == 0 || ups > own.len() {
+        return None;
+    }
+    if ups == own.len() {
+        return path.get(ups).map(String::as_str);
+    }
+    own.first().map(String::as_str)
+}
+
+/// Every path in backticks on a page is there.
+pub(super) fn named_paths_exist(page: &str, text: &str, root: &Path, findings: &mut Vec<String>) {
+    for (index, line) in text.lines().enumerate() {
+        for quoted in line.split('`').skip(1).step_by(2) {
+            let is_path = quoted.contains('/')
+                && !quoted.starts_with('/')
+                && !quoted.contains(|c: char| c.is_whitespace() || "<>*{}():$|\"".contains(c));
+            if is_path && !root.join(quoted).exists() {
+                findings.push(format!(
+                    "{page}:{}: `{quoted}` does not exist (paths are from the root)",
+                    index + 1
+                ));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Settings {
+        Settings::parse(
+            "layer time\nlayer wire\nlayer writer reader\nlayer receiver\napart writer reader",
+        )
+        .expect("settings parse")
+    }
+
+    fn direction(path: &str, code: &str) -> Vec<String> {
+        let mut findings = Vec::new();
+        let source = Source::new(path, code);
+        module_direction(&source, &settings(), &mut findings);
+        findings
+    }
+
+    #[test]
+    fn a_module_names_only_what_lies_below() {
+        let writer = "crates/proto/src/writer/mod.rs";
+        assert!(direction(writer, "use crate::{wire::data, time::Now};").is_empty());
+        assert_eq!(direction(writer, "use crate::reader::Reader;").len(), 1);
+        assert_eq!(direction(writer, "use super::reader::Reader;").len(), 1);
+        assert_eq!(direction(writer, "use crate::{time, receiver};").len(), 1);
+        let history = "crates/proto/src/writer/history.rs";
+        assert!(direction(history, "use super::proxy::Proxy;").is_empty());
+        assert_eq!(direction(history, "use super::super::reader::R;").len(), 1);
+        assert_eq!(direction("crates/proto/src/new.rs", "").len(), 1);
+        assert!(direction(writer, "#[cfg(test)]\nmod tests { use crate::reader::R; }").is_empty());
+    }
+
+    #[test]
+    fn the_core_reads_no_clock() {
+        let mut findings = Vec::new();
+        let code = "use std::{time::{Duration, Instant}, fmt};\nuse std::net::IpAddr;\n";
+        no_input_output(&Source::new("crates/proto/src/a.rs", code), &mut findings);
+        assert_eq!(findings.len(), 2);
+        findings.clear();
+        let fine = "use std::time::Duration; let net = mine::std::net;";
+        no_input_output(&Source::new("crates/proto/src/a.rs", fine), &mut findings);
+        assert!(findings.is_empty());
+    }
+
+    #[test]
+    fn an_exception_is_needed_and_used() {
+        let body = "    call();\n".repeat(FUNCTION_LINES + 1);
+        let source = Source::new("a.rs", &format!("fn long() {{\n{body}}}\n"));
+        let (mut used, mut findings) = (Vec::new(), Vec::new());
+        sizes(&source, &Settings::default(), &mut used, &mut findings);
+        assert_eq!(findings.len(), 1);
+        findings.clear();
+        let settings = Settings::parse("allow a.rs::long 71 one long table").expect("parses");
+        sizes(&source, &settings, &mut used, &mut findings);
+        unused_exceptions(&settings, &used, &mut findings);
+        assert!(findings.is_empty(), "{findings:?}");
+        unused_exceptions(&settings, &[], &mut findings);
+        assert_eq!(findings.len(), 1);
+    }
+}

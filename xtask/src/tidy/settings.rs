@@ -1,0 +1,78 @@
+//! `xtask/tidy.txt`: one setting a line, the first word says which.
+
+/// A file or function that may be longer than the rule.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Exception {
+    /// `path` of a file, or `path::name` of a function.
+    pub(super) subject: String,
+    /// How long it may be, in lines.
+    pub(super) limit: usize,
+}
+
+/// What `xtask/tidy.txt` says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub(super) exceptions: Vec<Exception>,
+    /// Modules of the protocol core, lowest layer first. A module may name its own layer and those
+    /// below.
+    pub(super) layers: Vec<Vec<String>>,
+    /// Modules that may not name one another though their layers allow it.
+    pub(super) apart: Vec<Vec<String>>,
+}
+
+impl Settings {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let mut settings = Self::default();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            settings
+                .line(line)
+                .map_err(|message| format!("xtask/tidy.txt:{}: {message}", index + 1))?;
+        }
+        Ok(settings)
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let (setting, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let words = || rest.split_whitespace().map(str::to_owned).collect();
+        match setting {
+            "layer" => self.layers.push(words()),
+            "apart" => self.apart.push(words()),
+            "allow" => {
+                let mut fields = rest.splitn(3, ' ');
+                let subject = fields.next().unwrap_or_default().to_owned();
+                let limit = fields.next().and_then(|text| text.parse().ok());
+                let limit = limit.ok_or("allow SUBJECT LINES REASON: lines are a number")?;
+                if fields.next().is_none_or(|reason| reason.len() < 10) {
+                    return Err(format!("{subject}: an exception needs a reason"));
+                }
+                self.exceptions.push(Exception { subject, limit });
+            }
+            other => return Err(format!("no setting `{other}`")),
+        }
+        Ok(())
+    }
+
+    /// The layer of a module of the protocol core.
+    pub(super) fn layer_of(&self, module: &str) -> Option<usize> {
+        self.layers
+            .iter()
+            .position(|layer| layer.iter().any(|name| name == module))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exception_without_a_reason_is_refused() {
+        assert!(Settings::parse("allow a.rs 900").is_err());
+        assert!(Settings::parse("allow a.rs 900 why not").is_err());
+        let settings = Settings::parse("allow a.rs 900 one table, a row each").expect("parses");
+        assert_eq!(settings.exceptions[0].limit, 900);
+    }
+}
