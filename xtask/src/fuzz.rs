@@ -14,9 +14,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
         Engine::Seeded => seeded(&options.target, options.seconds),
         Engine::Libfuzzer => libfuzzer(&options.target, options.seconds)?,
     };
-    let status = command
-        .status()
-        .map_err(|error| format!("cannot start cargo: {error}"))?;
+    let status = command.status().map_err(|error| format!("cannot start cargo: {error}"))?;
     Ok(status.success())
 }
 
@@ -36,11 +34,7 @@ struct Options {
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Self, String> {
-        let mut options = Self {
-            target: String::new(),
-            seconds: 10,
-            engine: Engine::Seeded,
-        };
+        let mut options = Self { target: String::new(), seconds: 10, engine: Engine::Seeded };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
@@ -94,11 +88,7 @@ mod tests {
     fn options_come_in_any_order() {
         let words = ["--seconds", "3", "datagram", "--engine", "libfuzzer"];
         let options = Options::parse(&words.map(str::to_owned));
-        let expected = Options {
-            target: "datagram".to_owned(),
-            seconds: 3,
-            engine: Engine::Libfuzzer,
-        };
+        let expected = Options { target: "datagram".to_owned(), seconds: 3, engine: Engine::Libfuzzer };
         assert_eq!(options, Ok(expected));
         assert!(Options::parse(&["--second".to_owned()]).is_err());
     }

@@ -6,15 +6,11 @@ use crate::shell;
 
 /// `cargo xtask interop [...]`: options go to the harness.
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
-    let built = build()
-        .status()
-        .map_err(|error| format!("cannot start cargo: {error}"))?;
+    let built = build().status().map_err(|error| format!("cannot start cargo: {error}"))?;
     if !built.success() {
         return Ok(false);
     }
-    let status = command(arguments)
-        .status()
-        .map_err(|error| format!("cannot start python3: {error}"))?;
+    let status = command(arguments).status().map_err(|error| format!("cannot start python3: {error}"))?;
     Ok(status.success())
 }
 

@@ -43,10 +43,7 @@ pub(crate) fn add_steps(steps: &mut Steps) {
         command.args(&missing);
         steps.run("install system packages", Duration::from_secs(600), command);
     } else {
-        println!(
-            "missing system packages, and not root: {}",
-            missing.join(" ")
-        );
+        println!("missing system packages, and not root: {}", missing.join(" "));
     }
     let mut build = Command::new("sh");
     build.arg(shell::root().join("interop/build.sh"));
@@ -65,8 +62,5 @@ fn missing_packages() -> Vec<&'static str> {
         shell::output_of("dpkg-query", &["-W", "-f", "${Status}", package])
             .is_some_and(|status| status.ends_with(" installed"))
     };
-    PACKAGES
-        .into_iter()
-        .filter(|package| has_dpkg && !installed(package))
-        .collect()
+    PACKAGES.into_iter().filter(|package| has_dpkg && !installed(package)).collect()
 }

@@ -18,10 +18,8 @@ pub(crate) fn root() -> PathBuf {
 
 /// Cargo's target directory, as an absolute path.
 pub(crate) fn target() -> PathBuf {
-    env::var_os("CARGO_TARGET_DIR").map_or_else(
-        || root().join("target"),
-        |directory| root().join(PathBuf::from(directory)),
-    )
+    env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root().join("target"), |directory| root().join(PathBuf::from(directory)))
 }
 
 /// Where the interop peers are built.
@@ -61,12 +59,8 @@ pub(crate) fn is_root() -> bool {
 
 /// Standard output of a command that succeeded, else `None`.
 pub(crate) fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
+    let output =
+        Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     output.status.success().then_some(text)
 }

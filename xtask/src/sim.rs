@@ -6,9 +6,7 @@ use crate::shell;
 
 /// `cargo xtask sim [--seed N] [--seeds A..B] [...]`.
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
-    let status = command(arguments)
-        .status()
-        .map_err(|error| format!("cannot start cargo: {error}"))?;
+    let status = command(arguments).status().map_err(|error| format!("cannot start cargo: {error}"))?;
     Ok(status.success())
 }
 

@@ -85,20 +85,12 @@ impl Steps {
             println!("{name}: {message}");
             false
         });
-        let tally = Tally {
-            passed: u64::from(succeeded),
-            failed: u64::from(!succeeded),
-            skipped: 0,
-        };
+        let tally = Tally { passed: u64::from(succeeded), failed: u64::from(!succeeded), skipped: 0 };
         self.finish(name, begin.elapsed(), tally)
     }
 
     fn finish(&mut self, name: &str, took: Duration, tally: Tally) -> bool {
-        self.done.push(Done {
-            name: name.to_owned(),
-            took,
-            tally,
-        });
+        self.done.push(Done { name: name.to_owned(), took, tally });
         tally.failed == 0
     }
 
@@ -110,11 +102,7 @@ impl Steps {
             total.add(step.tally);
             println!(
                 "{:<6} {:<44} {:>7.1} s {:>6} passed {:>4} failed {:>4} skipped",
-                if step.tally.failed == 0 {
-                    "ok"
-                } else {
-                    "FAILED"
-                },
+                if step.tally.failed == 0 { "ok" } else { "FAILED" },
                 step.name,
                 step.took.as_secs_f64(),
                 step.tally.passed,
@@ -122,10 +110,7 @@ impl Steps {
                 step.tally.skipped,
             );
         }
-        println!(
-            "{} passed, {} failed, {} skipped",
-            total.passed, total.failed, total.skipped
-        );
+        println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
         total.failed == 0
     }
 }
@@ -202,11 +187,7 @@ mod tests {
         let libtest = "test result: FAILED. 12 passed; 2 failed; 1 ignored; 0 measured; \
                        0 filtered out; finished in 0.01s";
         let ours = "12 passed, 2 failed, 1 skipped";
-        let expected = Tally {
-            passed: 12,
-            failed: 2,
-            skipped: 1,
-        };
+        let expected = Tally { passed: 12, failed: 2, skipped: 1 };
         assert_eq!(Tally::of_line(libtest), Some(expected));
         assert_eq!(Tally::of_line(ours), Some(expected));
         assert_eq!(Tally::of_line("3 passed, of course"), None);

@@ -22,11 +22,7 @@ pub(crate) fn add_steps(steps: &mut Steps) {
     if steps.run("build tests", minutes(20), build) {
         // Built outside, for the namespace has no way to a registry.
         let unit = shell::cargo(&["test", "--workspace", "--no-fail-fast", "--offline"]);
-        steps.run(
-            "cargo test --workspace",
-            minutes(15),
-            shell::isolated(&unit),
-        );
+        steps.run("cargo test --workspace", minutes(15), shell::isolated(&unit));
     }
     let seeds = ["--seeds".to_owned(), SIM_SEEDS.to_owned()];
     steps.run("simulation", minutes(15), sim::command(&seeds));

@@ -68,11 +68,7 @@ fn files(root: &Path) -> Result<Vec<String>, String> {
         for entry in entries {
             let name = entry.file_name().to_string_lossy().into_owned();
             let kind = entry.file_type().map_err(|error| error.to_string())?;
-            let path = if directory.is_empty() {
-                name.clone()
-            } else {
-                format!("{directory}/{name}")
-            };
+            let path = if directory.is_empty() { name.clone() } else { format!("{directory}/{name}") };
             if LEFT_OUT.contains(&name.as_str()) {
                 continue;
             }

@@ -4,11 +4,7 @@ use super::source::is_identifier;
 
 /// Every path of two segments or more, with the offset of its first segment.
 pub(super) fn paths(code: &str) -> Vec<(usize, Vec<String>)> {
-    let mut scanner = Scanner {
-        bytes: code.as_bytes(),
-        at: 0,
-        found: Vec::new(),
-    };
+    let mut scanner = Scanner { bytes: code.as_bytes(), at: 0, found: Vec::new() };
     while scanner.at < scanner.bytes.len() {
         scanner.path(scanner.at, &[]);
     }
@@ -69,10 +65,7 @@ impl Scanner<'_> {
     }
 
     fn eat(&mut self, token: &[u8]) -> bool {
-        let there = self
-            .bytes
-            .get(self.at..)
-            .is_some_and(|rest| rest.starts_with(token));
+        let there = self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(token));
         if there {
             self.at += token.len();
         }
@@ -88,12 +81,7 @@ mod tests {
     fn use_trees_are_spread_out() {
         let code = "use crate::{wire::{data, ack}, qos}; let x = std::net::f::<u8>();";
         let found = paths(code).into_iter().map(|(_, path)| path.join("::"));
-        let expected = [
-            "crate::wire::data",
-            "crate::wire::ack",
-            "crate::qos",
-            "std::net::f",
-        ];
+        let expected = ["crate::wire::data", "crate::wire::ack", "crate::qos", "std::net::f"];
         assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 }

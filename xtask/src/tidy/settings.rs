@@ -18,6 +18,8 @@ pub(super) struct Settings {
     pub(super) layers: Vec<Vec<String>>,
     /// Modules that may not name one another though their layers allow it.
     pub(super) apart: Vec<Vec<String>>,
+    /// Upward steps that are allowed all the same: (from, to).
+    pub(super) edges: Vec<(String, String)>,
 }
 
 impl Settings {
@@ -28,9 +30,7 @@ impl Settings {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            settings
-                .line(line)
-                .map_err(|message| format!("xtask/tidy.txt:{}: {message}", index + 1))?;
+            settings.line(line).map_err(|message| format!("xtask/tidy.txt:{}: {message}", index + 1))?;
         }
         Ok(settings)
     }
@@ -41,6 +41,14 @@ impl Settings {
         match setting {
             "layer" => self.layers.push(words()),
             "apart" => self.apart.push(words()),
+            "edge" => {
+                let mut fields = rest.splitn(3, ' ').map(str::to_owned);
+                let ends = fields.next().zip(fields.next());
+                if fields.next().is_none_or(|reason| reason.len() < 10) {
+                    return Err("edge FROM TO REASON: a reason is needed".to_owned());
+                }
+                self.edges.extend(ends);
+            }
             "allow" => {
                 let mut fields = rest.splitn(3, ' ');
                 let subject = fields.next().unwrap_or_default().to_owned();
@@ -56,11 +64,18 @@ impl Settings {
         Ok(())
     }
 
+    /// Whether module `from` may name module `to`; `None` when either is in no layer.
+    pub(super) fn may_name(&self, from: &str, to: &str) -> Option<bool> {
+        let is_below = self.layer_of(to)? <= self.layer_of(from)?;
+        let both = |group: &Vec<String>| [from, to].iter().all(|n| group.iter().any(|m| m == n));
+        let is_apart = from != to && self.apart.iter().any(both);
+        let is_edge = self.edges.iter().any(|(a, b)| a == from && b == to);
+        Some(is_edge || (is_below && !is_apart))
+    }
+
     /// The layer of a module of the protocol core.
     pub(super) fn layer_of(&self, module: &str) -> Option<usize> {
-        self.layers
-            .iter()
-            .position(|layer| layer.iter().any(|name| name == module))
+        self.layers.iter().position(|layer| layer.iter().any(|name| name == module))
     }
 }
 

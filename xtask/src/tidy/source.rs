@@ -50,9 +50,7 @@ impl Source {
     pub(super) fn occurrences(&self, word: &str) -> Vec<usize> {
         let bytes = self.code.as_bytes();
         let is_part = |offset: Option<usize>| {
-            offset
-                .and_then(|offset| bytes.get(offset))
-                .is_some_and(|byte| is_identifier(*byte))
+            offset.and_then(|offset| bytes.get(offset)).is_some_and(|byte| is_identifier(*byte))
         };
         self.code
             .match_indices(word)
@@ -67,10 +65,7 @@ impl Source {
         let mut functions = Vec::new();
         for offset in self.occurrences("fn") {
             let after = self.code.get(offset + 2..).unwrap_or_default().trim_start();
-            let name: String = after
-                .chars()
-                .take_while(|c| c.is_alphanumeric() || *c == '_')
-                .collect();
+            let name: String = after.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
             let Some(open) = body_start(bytes, offset) else {
                 continue;
             };
@@ -111,10 +106,8 @@ fn blank_literals(text: &[u8]) -> Vec<u8> {
     let mut at = 0;
     while let Some(&byte) = text.get(at) {
         let rest = text.get(at..).unwrap_or_default();
-        let after_identifier = at
-            .checked_sub(1)
-            .and_then(|before| text.get(before))
-            .is_some_and(|byte| is_identifier(*byte));
+        let after_identifier =
+            at.checked_sub(1).and_then(|before| text.get(before)).is_some_and(|byte| is_identifier(*byte));
         let length = match byte {
             b'/' if rest.starts_with(b"//") => line_comment(rest),
             b'/' if rest.starts_with(b"/*") => block_comment(rest),
@@ -137,9 +130,7 @@ fn blank_literals(text: &[u8]) -> Vec<u8> {
 }
 
 fn line_comment(rest: &[u8]) -> usize {
-    rest.iter()
-        .position(|byte| *byte == b'\n')
-        .unwrap_or(rest.len())
+    rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len())
 }
 
 fn block_comment(rest: &[u8]) -> usize {
@@ -177,11 +168,7 @@ fn quoted(rest: &[u8]) -> usize {
 
 /// Length of a literal that begins with `r"` or `r#"`.
 fn raw_string(rest: &[u8]) -> Option<usize> {
-    let hashes = rest
-        .iter()
-        .skip(1)
-        .take_while(|byte| **byte == b'#')
-        .count();
+    let hashes = rest.iter().skip(1).take_while(|byte| **byte == b'#').count();
     if rest.get(1 + hashes) != Some(&b'"') {
         return None;
     }
@@ -215,9 +202,8 @@ fn blank_test_items(code: &mut [u8]) -> usize {
     const ATTRIBUTE: &[u8] = b"#[cfg(test)]";
     let mut lines = 0;
     let mut at = 0;
-    while let Some(found) = code
-        .get(at..)
-        .and_then(|rest| rest.windows(ATTRIBUTE.len()).position(|w| w == ATTRIBUTE))
+    while let Some(found) =
+        code.get(at..).and_then(|rest| rest.windows(ATTRIBUTE.len()).position(|w| w == ATTRIBUTE))
     {
         let begin = at + found;
         let stop = code
@@ -225,11 +211,7 @@ fn blank_test_items(code: &mut [u8]) -> usize {
             .skip(begin)
             .position(|byte| matches!(byte, b'{' | b';'))
             .map_or(code.len(), |position| begin + position);
-        let end = if code.get(stop) == Some(&b'{') {
-            matching(code, stop)
-        } else {
-            stop
-        };
+        let end = if code.get(stop) == Some(&b'{') { matching(code, stop) } else { stop };
         let end = (end + 1).min(code.len());
         if let Some(item) = code.get_mut(begin..end) {
             lines += 1 + item.iter().filter(|byte| **byte == b'\n').count();
@@ -299,11 +281,7 @@ mod tests {
             "trait T { fn declared(&self); }\nfn long(f: fn(u8) -> [u8; 2]) {\n    // note\n\n    \
              let x = 1;\n    call(x);\n}\n",
         );
-        let expected = Function {
-            name: "long".to_owned(),
-            line: 2,
-            length: 2,
-        };
+        let expected = Function { name: "long".to_owned(), line: 2, length: 2 };
         assert_eq!(source.functions(), vec![expected]);
     }
 }
