@@ -1,5 +1,17 @@
 //! RTPS messages (RTPS 2.5 §8.3, §9.4): checked octets in, values out, and back.
 
+pub mod ack;
+pub mod compose;
+pub mod header;
+pub mod info;
+pub(crate) mod octets;
+pub mod param;
+
+pub use compose::{
+    DATAGRAM_OVERHEAD, DataFragHeader, DataHeader, MessageBuilder, data_frag_overhead, data_overhead,
+};
+pub use param::{InlineQos, OriginalWriter, Parameter, StatusInfo, encode_inline_qos};
+
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
 use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber, SequenceSet};
@@ -168,3 +180,6 @@ pub enum EndpointSubmessage<'a> {
     /// For writers.
     NackFrag(NackFrag),
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,358 @@
+//! Composing datagrams at the end of an [`Outbox`]: little endian, no copies of large payloads, and no
+//! allocation once the outbox has grown to its working size.
+
+use crate::guid::{EntityId, GuidPrefix};
+use crate::locator::Locator;
+use crate::outbox::{Outbox, Segment, Transmit};
+use crate::payload::Payload;
+use crate::seq::{FragmentNumber, SequenceNumber};
+use crate::time::Time;
+
+use super::header::{self, HEADER_BYTES, SUBMESSAGE_HEADER_BYTES, flag, id};
+use super::octets::Sink;
+use super::{AckNack, Gap, Heartbeat, HeartbeatFrag, NackFrag, info};
+
+/// Payloads up to this size are copied so that a small datagram is one slice; larger are referenced.
+const COPIED_BYTES_MAX: usize = 512;
+/// Longest body whose `octetsToNextHeader` is a multiple of 4.
+const BODY_BYTES_MAX: usize = 65_532;
+/// Octets of a DATA body before the inline QoS.
+const DATA_BODY_BYTES: usize = 20;
+/// Octets of a DATA_FRAG body before the inline QoS.
+const DATA_FRAG_BODY_BYTES: usize = 32;
+
+/// Octets a DATA submessage needs beside its payload, alignment included; `inline_qos_len` in octets.
+#[must_use]
+pub const fn data_overhead(inline_qos_len: usize) -> usize {
+    SUBMESSAGE_HEADER_BYTES + DATA_BODY_BYTES + inline_qos_len + 3
+}
+
+/// Octets a DATA_FRAG submessage needs beside its fragments, alignment included.
+#[must_use]
+pub const fn data_frag_overhead(inline_qos_len: usize) -> usize {
+    SUBMESSAGE_HEADER_BYTES + DATA_FRAG_BODY_BYTES + inline_qos_len + 3
+}
+
+/// What a datagram needs before its first DATA: message header, INFO_DST and INFO_TS.
+pub const DATAGRAM_OVERHEAD: usize = HEADER_BYTES + info::DESTINATION_BYTES + info::TIMESTAMP_BYTES;
+
+/// The fields of a DATA submessage beside its payload (RTPS 2.5 §9.4.5.4).
+#[derive(Clone, Copy, Debug)]
+pub struct DataHeader<'a> {
+    /// Addressed reader, or UNKNOWN for all matched.
+    pub reader: EntityId,
+    /// Sending writer.
+    pub writer: EntityId,
+    /// Number of the change.
+    pub sequence_number: SequenceNumber,
+    /// A little-endian parameter list with its sentinel, or empty.
+    pub inline_qos: &'a [u8],
+    /// The payload is a serialized key, not data.
+    pub key_only: bool,
+}
+
+/// The fields of a DATA_FRAG submessage beside its payload (RTPS 2.5 §9.4.5.5).
+#[derive(Clone, Copy, Debug)]
+pub struct DataFragHeader<'a> {
+    /// Addressed reader, or UNKNOWN for all matched.
+    pub reader: EntityId,
+    /// Sending writer.
+    pub writer: EntityId,
+    /// Number of the change.
+    pub sequence_number: SequenceNumber,
+    /// First fragment to send, from 1.
+    pub first_fragment: FragmentNumber,
+    /// Fragments to send, at least 1.
+    pub fragments: u16,
+    /// Octets of every fragment but the last.
+    pub fragment_bytes: u16,
+    /// A little-endian parameter list with its sentinel, or empty.
+    pub inline_qos: &'a [u8],
+    /// The whole payload is a serialized key, not data.
+    pub key_only: bool,
+}
+
+/// One datagram under construction. INFO submessages are written with the next entity submessage, so
+/// a datagram to which nothing was added vanishes when the builder is finished or dropped.
+#[derive(Debug)]
+pub struct MessageBuilder<'o> {
+    out: &'o mut Outbox,
+    bytes_start: usize,
+    segments_start: usize,
+    destinations_start: usize,
+    /// Where the run of bytes begins that is not yet a segment.
+    run_start: usize,
+    len: usize,
+    datagram_bytes_max: usize,
+    source: InForce<GuidPrefix>,
+    destination: InForce<GuidPrefix>,
+    timestamp: InForce<Option<Time>>,
+}
+
+/// What the receiver holds at this point of the message, and what it should hold next.
+#[derive(Clone, Copy, Debug)]
+struct InForce<T> {
+    current: T,
+    wanted: T,
+}
+
+impl<T: Copy + PartialEq> InForce<T> {
+    const fn new(initial: T) -> Self {
+        Self { current: initial, wanted: initial }
+    }
+
+    fn change(&self) -> Option<T> {
+        (self.current != self.wanted).then_some(self.wanted)
+    }
+}
+
+impl Outbox {
+    /// Starts a datagram from `source` to `destinations`, of at most `datagram_bytes_max` octets of
+    /// UDP payload. Dropping or finishing the builder ends it.
+    pub fn message(
+        &mut self,
+        source: GuidPrefix,
+        destinations: &[Locator],
+        datagram_bytes_max: usize,
+    ) -> MessageBuilder<'_> {
+        let (bytes_start, segments_start) = (self.bytes.len(), self.segments.len());
+        let destinations_start = self.destinations.len();
+        self.destinations.extend_from_slice(destinations);
+        header::emit(&mut self.bytes, source);
+        MessageBuilder {
+            out: self,
+            bytes_start,
+            segments_start,
+            destinations_start,
+            run_start: bytes_start,
+            len: HEADER_BYTES,
+            datagram_bytes_max,
+            source: InForce::new(source),
+            destination: InForce::new(GuidPrefix::UNKNOWN),
+            timestamp: InForce::new(None),
+        }
+    }
+}
+
+impl MessageBuilder<'_> {
+    /// Addresses what follows to one participant (INFO_DST); UNKNOWN means everyone.
+    pub fn info_destination(&mut self, prefix: GuidPrefix) {
+        self.destination.wanted = prefix;
+    }
+
+    /// Gives what follows a source timestamp (INFO_TS); `None` takes it away.
+    pub fn info_timestamp(&mut self, time: Option<Time>) {
+        self.timestamp.wanted = time.filter(|time| *time != Time::INVALID);
+    }
+
+    /// Sends what follows in the name of another participant (INFO_SRC): relays do.
+    pub fn info_source(&mut self, prefix: GuidPrefix) {
+        self.source.wanted = prefix;
+    }
+
+    /// Appends a DATA. An empty payload sets neither the data nor the key flag.
+    /// False, and nothing written, when it does not fit.
+    #[must_use = "false: the datagram is full and nothing was written"]
+    pub fn data(&mut self, data: &DataHeader<'_>, payload: &Payload) -> bool {
+        let body = DATA_BODY_BYTES + data.inline_qos.len() + payload.len().next_multiple_of(4);
+        if body > BODY_BYTES_MAX || !self.make_room(SUBMESSAGE_HEADER_BYTES + body) {
+            return false;
+        }
+        let payload_flag = match (payload.is_empty(), data.key_only) {
+            (true, _) => 0,
+            (false, false) => flag::DATA,
+            (false, true) => flag::DATA_KEY,
+        };
+        let flags = flag::LITTLE_ENDIAN | inline_qos_flag(data.inline_qos) | payload_flag;
+        let mut sink = Sink::new(&mut self.out.bytes, true);
+        sink.octets(&[id::DATA, flags]);
+        sink.u16(body as u16);
+        sink.u16(0);
+        sink.u16(16);
+        sink.entity(data.reader);
+        sink.entity(data.writer);
+        sink.sequence(data.sequence_number);
+        sink.octets(data.inline_qos);
+        self.payload(payload);
+        true
+    }
+
+    /// Appends a DATA_FRAG with the fragments `header` names of the whole payload `sample`.
+    /// False, and nothing written, when it does not fit or `sample` has no such fragment.
+    #[must_use = "false: the datagram is full and nothing was written"]
+    pub fn data_frag(&mut self, header: &DataFragHeader<'_>, sample: &Payload) -> bool {
+        let fragment_bytes = usize::from(header.fragment_bytes);
+        let Some(index) = header.first_fragment.checked_sub(1) else { return false };
+        let start = (index as usize).saturating_mul(fragment_bytes);
+        let end = start.saturating_add(fragment_bytes * usize::from(header.fragments));
+        let part = sample.slice(start..end);
+        let body = DATA_FRAG_BODY_BYTES + header.inline_qos.len() + part.len().next_multiple_of(4);
+        let Ok(sample_bytes) = u32::try_from(sample.len()) else { return false };
+        if part.is_empty() || body > BODY_BYTES_MAX || !self.make_room(SUBMESSAGE_HEADER_BYTES + body) {
+            return false;
+        }
+        let key_flag = if header.key_only { flag::FRAG_KEY } else { 0 };
+        let mut sink = Sink::new(&mut self.out.bytes, true);
+        sink.octets(&[id::DATA_FRAG, flag::LITTLE_ENDIAN | inline_qos_flag(header.inline_qos) | key_flag]);
+        sink.u16(body as u16);
+        sink.u16(0);
+        sink.u16(28);
+        sink.entity(header.reader);
+        sink.entity(header.writer);
+        sink.sequence(header.sequence_number);
+        sink.u32(header.first_fragment);
+        sink.u16(header.fragments);
+        sink.u16(header.fragment_bytes);
+        sink.u32(sample_bytes);
+        sink.octets(header.inline_qos);
+        self.payload(&part);
+        true
+    }
+
+    /// Appends a HEARTBEAT. False, and nothing written, when it does not fit.
+    #[must_use = "false: the datagram is full and nothing was written"]
+    pub fn heartbeat(&mut self, heartbeat: &Heartbeat) -> bool {
+        self.control(|bytes| heartbeat.emit(bytes, true))
+    }
+
+    /// Appends a HEARTBEAT_FRAG. False, and nothing written, when it does not fit.
+    #[must_use = "false: the datagram is full and nothing was written"]
+    pub fn heartbeat_frag(&mut self, heartbeat: &HeartbeatFrag) -> bool {
+        self.control(|bytes| heartbeat.emit(bytes, true))
+    }
+
+    /// Appends a GAP. False, and nothing written, when it does not fit.
+    #[must_use = "false: the datagram is full and nothing was written"]
+    pub fn gap(&mut self, gap: &Gap) -> bool {
+        self.control(|bytes| gap.emit(bytes, true))
+    }
+
+    /// Appends an ACKNACK. False, and nothing written, when it does not fit.
+    #[must_use = "false: the datagram is full and nothing was written"]
+    pub fn acknack(&mut self, acknack: &AckNack) -> bool {
+        self.control(|bytes| acknack.emit(bytes, true))
+    }
+
+    /// Appends a NACK_FRAG. False, and nothing written, when it does not fit.
+    #[must_use = "false: the datagram is full and nothing was written"]
+    pub fn nack_frag(&mut self, nack: &NackFrag) -> bool {
+        self.control(|bytes| nack.emit(bytes, true))
+    }
+
+    /// Octets of the datagram so far, without INFO submessages still to be written.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing was added yet.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == HEADER_BYTES
+    }
+
+    /// Octets the next submessage may have, its header included.
+    #[must_use]
+    pub fn remaining(&self) -> usize {
+        self.datagram_bytes_max.saturating_sub(self.len + self.info_bytes())
+    }
+
+    /// Ends the datagram.
+    pub fn finish(self) {}
+
+    fn info_bytes(&self) -> usize {
+        let source = self.source.change().map_or(0, |_| info::SOURCE_BYTES);
+        let destination = self.destination.change().map_or(0, |_| info::DESTINATION_BYTES);
+        source + destination + self.timestamp_change().map_or(0, info::timestamp_bytes)
+    }
+
+    /// INFO_SRC takes the receiver's timestamp away (§8.3.8.9), so after it only a real one is news.
+    fn timestamp_change(&self) -> Option<Option<Time>> {
+        match self.source.change() {
+            Some(_) => self.timestamp.wanted.map(Some),
+            None => self.timestamp.change(),
+        }
+    }
+
+    /// Writes the INFO submessages wanted, when they and `submessage_bytes` more octets fit.
+    fn make_room(&mut self, submessage_bytes: usize) -> bool {
+        if submessage_bytes > self.remaining() {
+            return false;
+        }
+        self.write_info();
+        self.len += submessage_bytes;
+        true
+    }
+
+    fn write_info(&mut self) {
+        self.len += self.info_bytes();
+        let timestamp = self.timestamp_change();
+        if let Some(prefix) = self.source.change() {
+            info::emit_source(&mut self.out.bytes, prefix, true);
+            self.source.current = prefix;
+        }
+        if let Some(prefix) = self.destination.change() {
+            info::emit_destination(&mut self.out.bytes, prefix, true);
+            self.destination.current = prefix;
+        }
+        if let Some(time) = timestamp {
+            info::emit_timestamp(&mut self.out.bytes, time, true);
+        }
+        self.timestamp.current = self.timestamp.wanted;
+    }
+
+    /// Writes a submessage of at most a few dozen octets, and takes it back when it does not fit.
+    fn control(&mut self, emit: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let before = (self.out.bytes.len(), self.len, self.source, self.destination, self.timestamp);
+        self.write_info();
+        let start = self.out.bytes.len();
+        emit(&mut self.out.bytes);
+        self.len += self.out.bytes.len() - start;
+        if self.len <= self.datagram_bytes_max {
+            return true;
+        }
+        self.out.bytes.truncate(before.0);
+        (_, self.len, self.source, self.destination, self.timestamp) = before;
+        false
+    }
+
+    fn payload(&mut self, payload: &Payload) {
+        let padding = payload.len().next_multiple_of(4) - payload.len();
+        if payload.len() <= COPIED_BYTES_MAX {
+            self.out.bytes.extend_from_slice(payload.as_slice());
+        } else {
+            self.close_run();
+            self.out.segments.push(Segment::Payload(payload.clone()));
+        }
+        self.out.bytes.extend_from_slice([0; 3].get(..padding).unwrap_or(&[]));
+    }
+
+    /// Makes the bytes since the last segment a segment of their own.
+    fn close_run(&mut self) {
+        let end = self.out.bytes.len();
+        if self.run_start < end {
+            self.out.segments.push(Segment::Bytes(self.run_start..end));
+            self.run_start = end;
+        }
+    }
+}
+
+impl Drop for MessageBuilder<'_> {
+    fn drop(&mut self) {
+        if self.is_empty() {
+            self.out.bytes.truncate(self.bytes_start);
+            self.out.destinations.truncate(self.destinations_start);
+            return;
+        }
+        self.close_run();
+        self.out.transmits.push(Transmit {
+            segments: self.segments_start..self.out.segments.len(),
+            destinations: self.destinations_start..self.out.destinations.len(),
+            len: self.len,
+        });
+    }
+}
+
+const fn inline_qos_flag(inline_qos: &[u8]) -> u8 {
+    if inline_qos.is_empty() { 0 } else { flag::INLINE_QOS }
+}

@@ -1,0 +1,90 @@
+//! The message header and submessage headers (RTPS 2.5 §8.3.3, §9.4.4, §9.4.5.1).
+
+use crate::guid::GuidPrefix;
+
+/// Octets of the message header.
+pub const HEADER_BYTES: usize = 20;
+/// Octets of a submessage header.
+pub const SUBMESSAGE_HEADER_BYTES: usize = 4;
+/// The protocol version we speak.
+pub const PROTOCOL_VERSION: [u8; 2] = [2, 5];
+/// Our vendor id: unassigned until the OMG lists one for Plainsong.
+pub const VENDOR_ID: [u8; 2] = [0x01, 0xf5];
+/// The first four octets of every message.
+pub const MAGIC: [u8; 4] = *b"RTPS";
+
+/// Submessage ids (RTPS 2.5 Table 9.13, DDS Security 1.1 §7.3.6).
+pub mod id {
+    /// HEADER_EXTENSION.
+    pub const HEADER_EXTENSION: u8 = 0x00;
+    /// PAD.
+    pub const PAD: u8 = 0x01;
+    /// ACKNACK.
+    pub const ACKNACK: u8 = 0x06;
+    /// HEARTBEAT.
+    pub const HEARTBEAT: u8 = 0x07;
+    /// GAP.
+    pub const GAP: u8 = 0x08;
+    /// INFO_TS.
+    pub const INFO_TS: u8 = 0x09;
+    /// INFO_SRC.
+    pub const INFO_SRC: u8 = 0x0c;
+    /// INFO_REPLY_IP4.
+    pub const INFO_REPLY_IP4: u8 = 0x0d;
+    /// INFO_DST.
+    pub const INFO_DST: u8 = 0x0e;
+    /// INFO_REPLY.
+    pub const INFO_REPLY: u8 = 0x0f;
+    /// NACK_FRAG.
+    pub const NACK_FRAG: u8 = 0x12;
+    /// HEARTBEAT_FRAG.
+    pub const HEARTBEAT_FRAG: u8 = 0x13;
+    /// DATA.
+    pub const DATA: u8 = 0x15;
+    /// DATA_FRAG.
+    pub const DATA_FRAG: u8 = 0x16;
+    /// SEC_BODY.
+    pub const SEC_BODY: u8 = 0x30;
+    /// SEC_PREFIX.
+    pub const SEC_PREFIX: u8 = 0x31;
+    /// SEC_POSTFIX.
+    pub const SEC_POSTFIX: u8 = 0x32;
+    /// SRTPS_PREFIX.
+    pub const SRTPS_PREFIX: u8 = 0x33;
+    /// SRTPS_POSTFIX.
+    pub const SRTPS_POSTFIX: u8 = 0x34;
+}
+
+/// Flag bits of submessage headers; bit 0 is the octet order in all of them (§9.4.5.1.2).
+pub mod flag {
+    /// Little endian.
+    pub const LITTLE_ENDIAN: u8 = 0x01;
+    /// DATA, DATA_FRAG: inline QoS present.
+    pub const INLINE_QOS: u8 = 0x02;
+    /// DATA: the payload is data.
+    pub const DATA: u8 = 0x04;
+    /// DATA: the payload is a serialized key.
+    pub const DATA_KEY: u8 = 0x08;
+    /// DATA_FRAG: the payload is a serialized key.
+    pub const FRAG_KEY: u8 = 0x04;
+    /// HEARTBEAT, ACKNACK: no answer required.
+    pub const FINAL: u8 = 0x02;
+    /// HEARTBEAT: manual assertion of liveliness.
+    pub const LIVELINESS: u8 = 0x04;
+    /// HEARTBEAT: group information present.
+    pub const HEARTBEAT_GROUP: u8 = 0x08;
+    /// GAP: group information present.
+    pub const GAP_GROUP: u8 = 0x02;
+    /// INFO_TS: no timestamp from here on.
+    pub const INVALIDATE: u8 = 0x02;
+    /// INFO_REPLY, INFO_REPLY_IP4: multicast locators present.
+    pub const MULTICAST: u8 = 0x02;
+}
+
+/// The header of a message from `prefix`, in our version and with our vendor id.
+pub(crate) fn emit(out: &mut Vec<u8>, prefix: GuidPrefix) {
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&PROTOCOL_VERSION);
+    out.extend_from_slice(&VENDOR_ID);
+    out.extend_from_slice(&prefix.0);
+}

@@ -1,0 +1,149 @@
+//! Composing datagrams.
+
+use crate::guid::{EntityId, GuidPrefix};
+use crate::locator::Locator;
+use crate::outbox::Outbox;
+use crate::payload::Payload;
+use crate::seq::SequenceNumber;
+use crate::time::Time;
+use crate::wire::{
+    DataFragHeader, DataHeader, Heartbeat, InlineQos, ParameterListView, StatusInfo, encode_inline_qos,
+};
+
+const ME: GuidPrefix = GuidPrefix([1; 12]);
+const PEER: GuidPrefix = GuidPrefix([2; 12]);
+
+fn data(inline_qos: &[u8]) -> DataHeader<'_> {
+    DataHeader {
+        reader: EntityId::UNKNOWN,
+        writer: EntityId::user_writer(1, true),
+        sequence_number: SequenceNumber(7),
+        inline_qos,
+        key_only: false,
+    }
+}
+
+fn heartbeat() -> Heartbeat {
+    Heartbeat {
+        reader: EntityId::UNKNOWN,
+        writer: EntityId::user_writer(1, true),
+        first: SequenceNumber(1),
+        last: SequenceNumber(7),
+        count: 3,
+        final_flag: true,
+        liveliness: false,
+    }
+}
+
+#[test]
+fn a_small_datagram_is_one_slice_and_says_everything_once() {
+    let mut out = Outbox::new();
+    let payload = Payload::from_vec(vec![0, 1, 0, 0, 42, 0, 0, 0]);
+    let mut message = out.message(ME, &[Locator::default()], 1456);
+    message.info_destination(PEER);
+    message.info_timestamp(Some(Time(5_000_000_000)));
+    assert!(message.data(&data(&[]), &payload));
+    message.info_destination(PEER);
+    message.info_timestamp(Some(Time(5_000_000_000)));
+    assert!(message.heartbeat(&heartbeat()));
+    message.finish();
+
+    let [transmit] = out.transmits() else { panic!("one datagram expected") };
+    assert_eq!(out.slices(transmit).count(), 1);
+    assert_eq!(out.destinations(transmit), [Locator::default()]);
+    let bytes = out.datagram(transmit);
+    assert_eq!(bytes.len(), transmit.len());
+    assert_eq!(bytes.len(), 20 + 16 + 12 + 32 + 32);
+    assert_eq!(bytes[..4], *b"RTPS");
+    assert_eq!(bytes[20..24], [0x0e, 1, 12, 0]);
+    assert_eq!(bytes[36..40], [0x09, 1, 8, 0]);
+    assert_eq!(bytes[48..52], [0x15, 0x05, 28, 0]);
+    assert_eq!(bytes[80..84], [0x07, 0x03, 28, 0]);
+}
+
+#[test]
+fn large_payloads_are_referenced_and_padded() {
+    let mut out = Outbox::new();
+    let payload = Payload::from_vec(vec![9; 1001]);
+    let mut message = out.message(ME, &[], 65_000);
+    assert!(message.data(&data(&[]), &payload));
+    assert!(message.heartbeat(&heartbeat()));
+    drop(message);
+
+    let transmit = out.transmits()[0].clone();
+    let slices: Vec<_> = out.slices(&transmit).collect();
+    assert_eq!(slices.len(), 3);
+    assert_eq!(slices[1].as_ptr(), payload.as_slice().as_ptr(), "not copied");
+    assert_eq!(slices[2][..3], [0; 3]);
+    assert_eq!(transmit.len(), 20 + 24 + 1004 + 32);
+    assert_eq!(out.datagram(&transmit).len(), transmit.len());
+}
+
+#[test]
+fn what_does_not_fit_leaves_no_trace() {
+    let mut out = Outbox::new();
+    let payload = Payload::from_vec(vec![9; 100]);
+    let mut message = out.message(ME, &[], 100);
+    message.info_destination(PEER);
+    assert!(!message.data(&data(&[]), &payload));
+    assert!(message.is_empty());
+    message.finish();
+    assert!(out.is_empty() && out.bytes.is_empty(), "an empty datagram vanishes");
+
+    let mut message = out.message(ME, &[], 60);
+    assert!(message.heartbeat(&heartbeat()));
+    message.info_destination(PEER);
+    assert!(!message.heartbeat(&heartbeat()));
+    message.finish();
+    assert_eq!(out.transmits()[0].len(), 52);
+    assert_eq!(out.datagram(&out.transmits()[0]).len(), 52);
+}
+
+#[test]
+fn a_sample_of_64_kib_is_no_data_submessage() {
+    let mut out = Outbox::new();
+    let mut message = out.message(ME, &[], 70_000);
+    assert!(!message.data(&data(&[]), &Payload::from_vec(vec![0; 65_536])));
+}
+
+#[test]
+fn fact_10_fragments_count_from_one_and_the_last_is_short() {
+    let mut out = Outbox::new();
+    let sample = Payload::from_vec((0..2500_u32).map(|index| index as u8).collect());
+    let header = DataFragHeader {
+        reader: EntityId::UNKNOWN,
+        writer: EntityId::user_writer(1, true),
+        sequence_number: SequenceNumber(1),
+        first_fragment: 3,
+        fragments: 1,
+        fragment_bytes: 1000,
+        inline_qos: &[],
+        key_only: false,
+    };
+    let mut message = out.message(ME, &[], 1456);
+    assert!(message.data_frag(&header, &sample));
+    assert!(!message.data_frag(&DataFragHeader { first_fragment: 4, ..header }, &sample));
+    assert!(!message.data_frag(&DataFragHeader { first_fragment: 0, ..header }, &sample));
+    message.finish();
+    let bytes = out.datagram(&out.transmits()[0]);
+    assert_eq!(bytes.len(), 20 + 4 + 32 + 500);
+    assert_eq!(bytes[56..], sample.as_slice()[2000..]);
+}
+
+#[test]
+fn fact_13_status_info_is_big_endian_in_a_little_endian_list() {
+    let status_info = StatusInfo { disposed: true, unregistered: true, filtered: false };
+    let mut list = Vec::new();
+    encode_inline_qos(&InlineQos { status_info, ..InlineQos::default() }, &mut list);
+    assert_eq!(list, [0x71, 0, 4, 0, 0, 0, 0, 3, 1, 0, 0, 0]);
+    let (view, rest) = ParameterListView::parse(&list, true).unwrap();
+    assert!(rest.is_empty());
+    assert_eq!(InlineQos::parse(&view).unwrap().status_info, status_info);
+}
+
+#[test]
+fn no_inline_qos_needs_no_list() {
+    let mut list = Vec::new();
+    encode_inline_qos(&InlineQos::default(), &mut list);
+    assert!(list.is_empty());
+}

@@ -1,0 +1,3 @@
+//! Tests of the wire, each named after the fact or rule it holds us to.
+
+mod composing;
