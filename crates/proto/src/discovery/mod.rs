@@ -1,5 +1,11 @@
 //! The control plane of one participant: who is there, what they have, and who matches whom.
 
+pub mod config;
+pub mod participant;
+
+pub use config::{DiscoveryError, DiscoveryLimits, LocalEndpoint, LocalLocators, ParticipantConfig};
+pub use participant::{Mismatch, MismatchReason, Participant, RemoteEndpoint, RemoteParticipant};
+
 use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
 use crate::qos::QosSet;
