@@ -14,6 +14,7 @@ pub mod outbox;
 pub mod payload;
 pub mod qos;
 pub mod reader;
+pub mod receiver;
 pub mod sample_info;
 pub mod seq;
 pub mod stats;

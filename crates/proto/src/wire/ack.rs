@@ -31,8 +31,8 @@ impl Heartbeat {
             return Err(Malformed::InvalidSequenceNumber);
         }
         if flags & flag::HEARTBEAT_GROUP != 0 {
-            // Current, first and last group sequence numbers and two group digests: present, unused.
-            fields.octets(3 * 8 + 2 * 4)?;
+            // Current, first and last group sequence numbers: present, unused.
+            fields.octets(3 * 8)?;
         }
         Ok(heartbeat)
     }
@@ -165,6 +165,10 @@ impl Gap {
         if flags & flag::GAP_GROUP != 0 {
             // First and last group sequence numbers of the gap: present, unused.
             fields.octets(2 * 8)?;
+        }
+        if flags & flag::GAP_FILTERED != 0 {
+            // How many of them were filtered, not lost: present, unused.
+            fields.octets(8)?;
         }
         Ok(gap)
     }

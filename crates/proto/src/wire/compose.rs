@@ -9,6 +9,7 @@ use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::time::Time;
 
 use super::header::{self, HEADER_BYTES, SUBMESSAGE_HEADER_BYTES, flag, id};
+use super::info::InfoSource;
 use super::octets::Sink;
 use super::{AckNack, Gap, Heartbeat, HeartbeatFrag, NackFrag, info};
 
@@ -288,7 +289,7 @@ impl MessageBuilder<'_> {
         self.len += self.info_bytes();
         let timestamp = self.timestamp_change();
         if let Some(prefix) = self.source.change() {
-            info::emit_source(&mut self.out.bytes, prefix, true);
+            InfoSource::ours(prefix).emit(&mut self.out.bytes, true);
             self.source.current = prefix;
         }
         if let Some(prefix) = self.destination.change() {

@@ -1,6 +1,9 @@
 //! The message header and submessage headers (RTPS 2.5 §8.3.3, §9.4.4, §9.4.5.1).
 
 use crate::guid::GuidPrefix;
+use crate::malformed::Malformed;
+
+use super::octets::Reader;
 
 /// Octets of the message header.
 pub const HEADER_BYTES: usize = 20;
@@ -75,10 +78,91 @@ pub mod flag {
     pub const HEARTBEAT_GROUP: u8 = 0x08;
     /// GAP: group information present.
     pub const GAP_GROUP: u8 = 0x02;
+    /// GAP: filtered count present.
+    pub const GAP_FILTERED: u8 = 0x04;
+    /// DATA: the payload was transformed, for instance encrypted.
+    pub const DATA_NON_STANDARD: u8 = 0x10;
+    /// DATA_FRAG: the payload was transformed, for instance encrypted.
+    pub const FRAG_NON_STANDARD: u8 = 0x08;
     /// INFO_TS: no timestamp from here on.
     pub const INVALIDATE: u8 = 0x02;
     /// INFO_REPLY, INFO_REPLY_IP4: multicast locators present.
     pub const MULTICAST: u8 = 0x02;
+}
+
+/// The message header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Major and minor protocol version.
+    pub version: [u8; 2],
+    /// Vendor of the sender.
+    pub vendor: [u8; 2],
+    /// The sender.
+    pub prefix: GuidPrefix,
+}
+
+impl Header {
+    /// The header at the front of a datagram, and the submessages after it. Any version passes here:
+    /// the caller refuses other majors.
+    ///
+    /// # Errors
+    /// [`Malformed::InvalidHeader`].
+    pub fn parse(datagram: &[u8]) -> Result<(Self, Submessages<'_>), Malformed> {
+        let mut fields = Reader::new(datagram, false);
+        let header = (|| {
+            let magic: [u8; 4] = fields.array()?;
+            let header = Self { version: fields.array()?, vendor: fields.array()?, prefix: fields.prefix()? };
+            if magic == MAGIC { Ok(header) } else { Err(Malformed::InvalidHeader) }
+        })();
+        let header = header.map_err(|_| Malformed::InvalidHeader)?;
+        Ok((header, Submessages { rest: fields.rest() }))
+    }
+}
+
+/// A submessage with its header checked and its contents not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Submessage<'a> {
+    /// One of [`id`], or unknown.
+    pub id: u8,
+    /// Flags, of which bit 0 is the octet order.
+    pub flags: u8,
+    /// Contents.
+    pub body: &'a [u8],
+}
+
+/// Walks the submessages of one message; ends after the first error.
+#[derive(Clone, Copy, Debug)]
+pub struct Submessages<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Submessages<'a> {
+    fn advance(&mut self) -> Result<Submessage<'a>, Malformed> {
+        let [id, flags] = Reader::new(self.rest, false).array()?;
+        let mut fields = Reader::new(self.rest, flags & flag::LITTLE_ENDIAN != 0);
+        fields.octets(2)?;
+        let length = usize::from(fields.u16()?);
+        // Zero means "to the end of the message", but for those that may be empty (§9.4.5.1.3).
+        let to_the_end = length == 0 && !matches!(id, id::PAD | id::INFO_TS);
+        let body = fields.octets(if to_the_end { fields.rest().len() } else { length })?;
+        self.rest = fields.rest();
+        Ok(Submessage { id, flags, body })
+    }
+}
+
+impl<'a> Iterator for Submessages<'a> {
+    type Item = Result<Submessage<'a>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let submessage = self.advance();
+        if submessage.is_err() {
+            self.rest = &[];
+        }
+        Some(submessage)
+    }
 }
 
 /// The header of a message from `prefix`, in our version and with our vendor id.

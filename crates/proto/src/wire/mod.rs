@@ -2,17 +2,19 @@
 
 pub mod ack;
 pub mod compose;
+pub mod data;
 pub mod header;
 pub mod info;
 pub(crate) mod octets;
 pub mod param;
+pub mod secure;
 
 pub use compose::{
     DATAGRAM_OVERHEAD, DataFragHeader, DataHeader, MessageBuilder, data_frag_overhead, data_overhead,
 };
 pub use param::{InlineQos, OriginalWriter, Parameter, StatusInfo, encode_inline_qos};
 
-use crate::guid::{EntityId, GuidPrefix};
+use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber, SequenceSet};
 use crate::time::Time;
@@ -162,6 +164,19 @@ pub struct MessageContext {
     pub from: Locator,
 }
 
+/// Which local endpoints a submessage concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The built-in endpoints: `discovery::Participant::on_submessage`.
+    Builtin,
+    /// One user writer.
+    Writer(EntityId),
+    /// One user reader.
+    Reader(EntityId),
+    /// Every user reader matched with this writer.
+    ReadersOf(Guid),
+}
+
 /// The submessages that reach an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub enum EndpointSubmessage<'a> {
@@ -179,6 +194,51 @@ pub enum EndpointSubmessage<'a> {
     AckNack(AckNack),
     /// For writers.
     NackFrag(NackFrag),
+}
+
+impl EndpointSubmessage<'_> {
+    /// The writer it names: sender, or addressee of ACKNACK and NACK_FRAG.
+    #[must_use]
+    pub const fn writer(&self) -> EntityId {
+        match self {
+            Self::Data(Data { writer, .. })
+            | Self::DataFrag(DataFrag { writer, .. })
+            | Self::Heartbeat(Heartbeat { writer, .. })
+            | Self::HeartbeatFrag(HeartbeatFrag { writer, .. })
+            | Self::Gap(Gap { writer, .. })
+            | Self::AckNack(AckNack { writer, .. })
+            | Self::NackFrag(NackFrag { writer, .. }) => *writer,
+        }
+    }
+
+    /// The reader it names: sender of ACKNACK and NACK_FRAG, or addressee, which may be UNKNOWN.
+    #[must_use]
+    pub const fn reader(&self) -> EntityId {
+        match self {
+            Self::Data(Data { reader, .. })
+            | Self::DataFrag(DataFrag { reader, .. })
+            | Self::Heartbeat(Heartbeat { reader, .. })
+            | Self::HeartbeatFrag(HeartbeatFrag { reader, .. })
+            | Self::Gap(Gap { reader, .. })
+            | Self::AckNack(AckNack { reader, .. })
+            | Self::NackFrag(NackFrag { reader, .. }) => *reader,
+        }
+    }
+
+    /// Who gets it in each addressed participant; `source` sent it. Only entity ids decide, never the
+    /// socket it came through: some vendors send acknowledgements of user data to the discovery port.
+    #[must_use]
+    pub fn target(&self, source: GuidPrefix) -> Target {
+        let (writer, reader) = (self.writer(), self.reader());
+        match self {
+            Self::AckNack(_) | Self::NackFrag(_) if writer.is_builtin() => Target::Builtin,
+            Self::AckNack(_) | Self::NackFrag(_) => Target::Writer(writer),
+            _ if reader == EntityId::UNKNOWN && writer.is_builtin() => Target::Builtin,
+            _ if reader == EntityId::UNKNOWN => Target::ReadersOf(source.entity(writer)),
+            _ if reader.is_builtin() => Target::Builtin,
+            _ => Target::Reader(reader),
+        }
+    }
 }
 
 #[cfg(test)]

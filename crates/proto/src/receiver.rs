@@ -1,0 +1,202 @@
+//! Walks one datagram: header, INFO submessages, and each endpoint submessage to whom it concerns
+//! (RTPS 2.5 §8.3.4).
+
+use crate::guid::GuidPrefix;
+use crate::locator::Locator;
+use crate::malformed::Malformed;
+use crate::outbox::Outbox;
+use crate::stats::{DropCounters, DropReason};
+use crate::time::Now;
+use crate::wire::header::{Header, PROTOCOL_VERSION, Submessage, flag, id};
+use crate::wire::info::{self, HeaderExtension, InfoReply, InfoReplyIp4, InfoSource};
+use crate::wire::secure::{CryptoHeader, Protection};
+use crate::wire::{
+    AckNack, Data, DataFrag, EndpointSubmessage, Gap, Heartbeat, HeartbeatFrag, MessageContext, NackFrag,
+};
+
+/// Who is here: implemented by the driver and by the simulator.
+pub trait Registry {
+    /// Hands a submessage to the local participants that `context.destination` addresses (UNKNOWN: all),
+    /// and there to the endpoints that [`EndpointSubmessage::target`] names. Counting what no endpoint
+    /// wants is the registry's part.
+    fn deliver(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        submessage: &EndpointSubmessage<'_>,
+        out: &mut Outbox,
+    );
+
+    /// Whether `prefix` is a participant of this registry.
+    fn is_local(&self, prefix: GuidPrefix) -> bool;
+}
+
+/// Reads the datagram `bytes` that arrived from `from`, delivers what it holds and counts what it drops.
+///
+/// A malformed submessage ends the message: what came before it counts, what follows is ignored. Unknown
+/// submessages are skipped. Work is proportional to the length of the datagram, and nothing is allocated.
+pub fn datagram(
+    now: Now,
+    from: Locator,
+    bytes: &[u8],
+    registry: &mut impl Registry,
+    counters: &mut DropCounters,
+    out: &mut Outbox,
+) {
+    let Ok((header, submessages)) = Header::parse(bytes) else {
+        return counters.count(DropReason::Malformed);
+    };
+    if header.version[0] != PROTOCOL_VERSION[0] {
+        return counters.count(DropReason::UnknownVersion);
+    }
+    if registry.is_local(header.prefix) {
+        return counters.count(DropReason::OwnDatagram);
+    }
+    let mut message = Message {
+        now,
+        bytes_len: bytes.len(),
+        context: MessageContext {
+            source: header.prefix,
+            vendor: header.vendor,
+            version: header.version,
+            destination: GuidPrefix::UNKNOWN,
+            timestamp: None,
+            from,
+        },
+        skip: None,
+        protected: false,
+        registry,
+        counters,
+        out,
+    };
+    for submessage in submessages {
+        if let Err(reason) = submessage.map_err(DropReason::from).and_then(|it| message.submessage(it)) {
+            return message.counters.count(reason);
+        }
+    }
+}
+
+/// One message being walked.
+struct Message<'a, R> {
+    now: Now,
+    bytes_len: usize,
+    context: MessageContext,
+    /// Why endpoint submessages go nowhere for now.
+    skip: Option<DropReason>,
+    /// Between SEC_PREFIX and SEC_POSTFIX.
+    protected: bool,
+    registry: &'a mut R,
+    counters: &'a mut DropCounters,
+    out: &'a mut Outbox,
+}
+
+impl<R: Registry> Message<'_, R> {
+    /// An error ends the message.
+    fn submessage(&mut self, submessage: Submessage<'_>) -> Result<(), DropReason> {
+        let Submessage { id, flags, body } = submessage;
+        if let Some(protection) = Protection::of(id) {
+            return self.protection(protection, body);
+        }
+        if self.protected {
+            return Ok(());
+        }
+        match id {
+            id::PAD => {}
+            id::INFO_TS => self.context.timestamp = info::parse_timestamp(body, flags)?,
+            id::INFO_DST => {
+                self.context.destination = info::parse_destination(body, flags)?;
+                self.judge_addresses();
+            }
+            id::INFO_SRC => self.source(&InfoSource::parse(body, flags)?)?,
+            // Answers go to the locators that discovery learnt and checked, never to announced ones.
+            id::INFO_REPLY => drop(InfoReply::parse(body, flags)?),
+            id::INFO_REPLY_IP4 => drop(InfoReplyIp4::parse(body, flags)?),
+            id::HEADER_EXTENSION => self.header_extension(&HeaderExtension::parse(body, flags)?)?,
+            _ => return self.endpoint_submessage(submessage),
+        }
+        Ok(())
+    }
+
+    fn endpoint_submessage(&mut self, submessage: Submessage<'_>) -> Result<(), DropReason> {
+        let Submessage { id, flags, body } = submessage;
+        let parsed = match id {
+            id::DATA if flags & flag::DATA_NON_STANDARD != 0 => return self.needs_security(),
+            id::DATA_FRAG if flags & flag::FRAG_NON_STANDARD != 0 => return self.needs_security(),
+            id::DATA => EndpointSubmessage::Data(Data::parse(body, flags)?),
+            id::DATA_FRAG => EndpointSubmessage::DataFrag(DataFrag::parse(body, flags)?),
+            id::HEARTBEAT => EndpointSubmessage::Heartbeat(Heartbeat::parse(body, flags)?),
+            id::HEARTBEAT_FRAG => EndpointSubmessage::HeartbeatFrag(HeartbeatFrag::parse(body, flags)?),
+            id::GAP => EndpointSubmessage::Gap(Gap::parse(body, flags)?),
+            id::ACKNACK => EndpointSubmessage::AckNack(AckNack::parse(body, flags)?),
+            id::NACK_FRAG => EndpointSubmessage::NackFrag(NackFrag::parse(body, flags)?),
+            _ => {
+                self.counters.count(DropReason::UnknownSubmessage);
+                return Ok(());
+            }
+        };
+        match self.skip {
+            Some(reason) => self.counters.count(reason),
+            None => self.registry.deliver(self.now, &self.context, &parsed, self.out),
+        }
+        Ok(())
+    }
+
+    fn source(&mut self, source: &InfoSource) -> Result<(), DropReason> {
+        if source.version[0] != PROTOCOL_VERSION[0] {
+            return Err(DropReason::UnknownVersion);
+        }
+        self.context.source = source.prefix;
+        self.context.version = source.version;
+        self.context.vendor = source.vendor;
+        self.context.timestamp = None;
+        self.judge_addresses();
+        Ok(())
+    }
+
+    /// Whether source and destination allow delivery from here on.
+    fn judge_addresses(&mut self) {
+        let destination = self.context.destination;
+        self.skip = if destination != GuidPrefix::UNKNOWN && !self.registry.is_local(destination) {
+            Some(DropReason::OtherDestination)
+        } else if self.registry.is_local(self.context.source) {
+            Some(DropReason::OwnDatagram)
+        } else {
+            None
+        };
+    }
+
+    fn header_extension(&self, extension: &HeaderExtension) -> Result<(), DropReason> {
+        // Zero is MESSAGE_LENGTH_INVALID: not told. Checksums are left to UDP.
+        let wrong = |bytes: u32| bytes != 0 && usize::try_from(bytes) != Ok(self.bytes_len);
+        if extension.message_bytes.is_some_and(wrong) {
+            return Err(Malformed::LengthOutOfRange.into());
+        }
+        Ok(())
+    }
+
+    fn protection(&mut self, protection: Protection, body: &[u8]) -> Result<(), DropReason> {
+        match protection {
+            Protection::Message => {
+                CryptoHeader::parse(body)?;
+                Err(DropReason::SecurityRequired)
+            }
+            Protection::UntilPostfix => {
+                CryptoHeader::parse(body)?;
+                self.protected = true;
+                self.needs_security()
+            }
+            Protection::Itself if self.protected => Ok(()),
+            Protection::Itself => self.needs_security(),
+            Protection::Ends => {
+                self.protected = false;
+                Ok(())
+            }
+        }
+    }
+
+    /// Counts and skips one submessage.
+    fn needs_security(&mut self) -> Result<(), DropReason> {
+        self.counters.count(DropReason::SecurityRequired);
+        Ok(())
+    }
+}
