@@ -21,9 +21,18 @@ pub enum Malformed {
     /// An enumeration has no such value.
     #[error("an enumeration has no such value")]
     InvalidEnum,
+    /// A union has no member for its discriminator, and no default member.
+    #[error("a union has no member for its discriminator")]
+    InvalidDiscriminator,
     /// A representation identifier is unknown, or its options are.
     #[error("unknown representation identifier")]
     UnknownEncapsulation,
+    /// A representation identifier is known but never used for types of this extensibility.
+    #[error("the representation identifier does not suit the type")]
+    UnsuitableEncapsulation,
+    /// Decoding would take more memory than so few octets justify.
+    #[error("decoding would take more memory than its octets justify")]
+    MemoryLimit,
     /// Nesting is deeper than allowed.
     #[error("nesting is deeper than allowed")]
     TooDeep,

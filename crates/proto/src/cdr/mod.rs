@@ -1,14 +1,355 @@
-//! Placeholder of CDR.
+//! CDR: values to octets and back, in encoding versions 1 and 2 of XTypes 1.3 §7.4, both byte orders and
+//! all three extensibilities. It never does IO and never panics on what a peer sent.
+//!
+//! A type takes part through three traits, which `#[derive(DdsType)]` writes: [`Cdr`], a value with a
+//! representation; [`Member`], a member of an aggregate, which an `Option` may be; and [`DdsType`], a type
+//! a topic may have. The functions here convert whole payloads, encapsulation header included.
 
-/// The key of an instance in sixteen octets (RTPS 2.5 §9.6.4.8).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyHash(pub [u8; 16]);
+mod collection;
+pub mod decode;
+pub mod encode;
+mod extent;
+mod key;
+mod mutable;
+mod plain;
+mod text;
 
-/// Versions of the extended CDR (XTypes 1.3 §7.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub use decode::Decoder;
+pub use encode::{EncodeError, Encoder};
+pub use extent::Extent;
+pub use key::{KeyHash, key_from_payload, key_hash, key_hash_of_payload, key_to_payload};
+pub use mutable::{MemberHeader, OpenMember};
+pub use plain::{Plain, PlainLayout};
+pub use text::{WChar, WString};
+
+use crate::malformed::Malformed;
+
+/// Byte order of a representation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Endianness {
+    /// Least significant octet first.
+    Little,
+    /// Most significant octet first.
+    Big,
+}
+
+impl Endianness {
+    /// The order of this machine.
+    pub const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
+
+    #[inline]
+    pub(crate) fn u16_octets(self, value: u16) -> [u8; 2] {
+        match self {
+            Self::Little => value.to_le_bytes(),
+            Self::Big => value.to_be_bytes(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn u32_octets(self, value: u32) -> [u8; 4] {
+        match self {
+            Self::Little => value.to_le_bytes(),
+            Self::Big => value.to_be_bytes(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn u16_from(self, octets: [u8; 2]) -> u16 {
+        match self {
+            Self::Little => u16::from_le_bytes(octets),
+            Self::Big => u16::from_be_bytes(octets),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn u32_from(self, octets: [u8; 4]) -> u32 {
+        match self {
+            Self::Little => u32::from_le_bytes(octets),
+            Self::Big => u32::from_be_bytes(octets),
+        }
+    }
+}
+
+/// Encoding version of XCDR (XTypes 1.3 §7.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum XcdrVersion {
-    /// XCDR1.
+    /// Version 1: classic CDR and parameter lists, alignment up to 8.
     Xcdr1,
-    /// XCDR2.
+    /// Version 2: delimiter and member headers, alignment up to 4.
     Xcdr2,
 }
+
+impl XcdrVersion {
+    /// The largest alignment (`MAXALIGN`, XTypes 1.3 table 37).
+    #[inline]
+    pub const fn alignment_max(self) -> usize {
+        match self {
+            Self::Xcdr1 => 8,
+            Self::Xcdr2 => 4,
+        }
+    }
+}
+
+/// How a type may evolve (XTypes 1.3 §7.2.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Extensibility {
+    /// Not at all.
+    Final,
+    /// Members may be added at the end.
+    Appendable,
+    /// Members may be added, removed and reordered.
+    Mutable,
+}
+
+/// The two octets that open a serialized payload, and its padding (RTPS 2.5 §10.2, XTypes 1.3 §7.6.3.1.2).
+///
+/// The RTPS 2.5 text numbers the XCDR2 identifiers from 0x0010; every product uses XTypes' 0x0006 to
+/// 0x000b, and so does this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Encapsulation {
+    /// The encoding version.
+    pub version: XcdrVersion,
+    /// The extensibility it tells; `None` for 0x0000 and 0x0001, which final and appendable types share.
+    pub extensibility: Option<Extensibility>,
+    /// The byte order.
+    pub endianness: Endianness,
+}
+
+impl Encapsulation {
+    /// Octets of the encapsulation header: identifier and options.
+    pub const HEADER_BYTES: usize = 4;
+
+    /// The encapsulation of a type with this extensibility.
+    pub const fn for_type(version: XcdrVersion, extensibility: Extensibility, endianness: Endianness) -> Self {
+        let extensibility = match (version, extensibility) {
+            (XcdrVersion::Xcdr1, Extensibility::Final | Extensibility::Appendable) => None,
+            (_, told) => Some(told),
+        };
+        Self { version, extensibility, endianness }
+    }
+
+    /// Reads the header of a payload; returns the body without header and padding.
+    pub fn parse(payload: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+        let truncated = Malformed::Truncated;
+        let ([id_high, id_low, _, options], body) = payload.split_first_chunk::<4>().ok_or(truncated)?;
+        let encapsulation = Self::from_id(u16::from_be_bytes([*id_high, *id_low]))?;
+        // The options tell the padding. A writer that sets them but does not pad is not worth a failure.
+        let padding = usize::from(options & PADDING_BITS);
+        let body = body.len().checked_sub(padding).and_then(|length| body.get(..length)).unwrap_or(body);
+        Ok((encapsulation, body))
+    }
+
+    /// The encapsulation with this identifier.
+    pub fn from_id(id: u16) -> Result<Self, Malformed> {
+        use Extensibility::{Appendable, Final, Mutable};
+        use XcdrVersion::{Xcdr1, Xcdr2};
+        let (version, extensibility) = match id & !1 {
+            0x0000 => (Xcdr1, None),
+            0x0002 => (Xcdr1, Some(Mutable)),
+            0x0006 => (Xcdr2, Some(Final)),
+            0x0008 => (Xcdr2, Some(Appendable)),
+            0x000a => (Xcdr2, Some(Mutable)),
+            _ => return Err(Malformed::UnknownEncapsulation),
+        };
+        let endianness = if id & 1 == 0 { Endianness::Big } else { Endianness::Little };
+        Ok(Self { version, extensibility, endianness })
+    }
+
+    /// The identifier (XTypes 1.3 table 60).
+    pub const fn id(self) -> u16 {
+        let base = match (self.version, self.extensibility) {
+            (XcdrVersion::Xcdr1, Some(Extensibility::Mutable)) => 0x0002,
+            (XcdrVersion::Xcdr1, _) => 0x0000,
+            (XcdrVersion::Xcdr2, Some(Extensibility::Appendable)) => 0x0008,
+            (XcdrVersion::Xcdr2, Some(Extensibility::Mutable)) => 0x000a,
+            (XcdrVersion::Xcdr2, _) => 0x0006,
+        };
+        base + matches!(self.endianness, Endianness::Little) as u16
+    }
+
+    /// Whether this is the encapsulation of types with `extensibility`.
+    pub fn suits(self, extensibility: Extensibility) -> bool {
+        self == Self::for_type(self.version, extensibility, self.endianness)
+    }
+}
+
+/// What the rules of XTypes 1.3 §7.4.3.5 distinguish when a type is the element of a collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ElementKind {
+    /// A primitive type (§7.2.2.2): collections of it have no DHEADER.
+    Primitive,
+    /// An array of primitives, however many dimensions.
+    PrimitiveArray,
+    /// An array of anything else.
+    CompositeArray,
+    /// Anything else; enumerations too.
+    Composite,
+}
+
+/// A value with an XCDR representation.
+pub trait Cdr: Sized {
+    /// How collections treat it as an element.
+    const ELEMENT: ElementKind = ElementKind::Composite;
+    /// Octets on the wire when that is the same for every value; `None` otherwise.
+    const FIXED_BYTES: Option<usize> = None;
+    /// The least octets on the wire in any version, padding left out.
+    const BYTES_MIN: usize;
+    /// The most octets in the form for key hashes.
+    const EXTENT: Extent;
+    /// Where memory layout and wire layout agree.
+    const PLAIN: Plain = Plain::NEVER;
+
+    /// Appends the value.
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError>;
+
+    /// Reads a value.
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed>;
+
+    /// Reads past a value.
+    fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed>;
+
+    /// The value of a member that is not there: zero, empty, the first literal (XTypes 1.3 table 9).
+    fn initial() -> Self;
+
+    /// Appends the elements of a sequence.
+    fn encode_elements(elements: &[Self], encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        elements.iter().try_for_each(|element| element.encode(encoder))
+    }
+
+    /// Reads `count` elements of a sequence; `count` was checked against the octets left.
+    fn decode_elements(count: usize, decoder: &mut Decoder<'_>) -> Result<Vec<Self>, Malformed> {
+        let mut elements = Vec::with_capacity(count);
+        for _ in 0..count {
+            elements.push(Self::decode(decoder)?);
+        }
+        Ok(elements)
+    }
+
+    /// Reads past `count` elements.
+    fn skip_elements(count: usize, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        (0..count).try_for_each(|_| Self::skip(decoder))
+    }
+
+    /// Appends the elements of an array, which is flat whatever its dimensions.
+    fn encode_array(elements: &[Self], encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        Self::encode_elements(elements, encoder)
+    }
+
+    /// Reads the elements of an array.
+    fn decode_array<const N: usize>(decoder: &mut Decoder<'_>) -> Result<[Self; N], Malformed> {
+        collection::array_of(|| Self::decode(decoder))
+    }
+
+    /// Reads past the elements of an array.
+    fn skip_array(count: usize, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        Self::skip_elements(count, decoder)
+    }
+}
+
+/// A member of a structure or union: any [`Cdr`] value, or an `Option` of one, which is optional.
+pub trait Member: Sized {
+    /// The least octets on the wire.
+    const BYTES_MIN: usize;
+    /// The most octets in the form for key hashes.
+    const EXTENT: Extent;
+    /// Where memory layout and wire layout agree.
+    const PLAIN: Plain;
+
+    /// Appends the member of a final or appendable aggregate.
+    fn encode_member(&self, encoder: &mut Encoder<'_>, id: u32, must_understand: bool) -> Result<(), EncodeError>;
+
+    /// Reads the member of a final or appendable aggregate.
+    fn decode_member(decoder: &mut Decoder<'_>, id: u32) -> Result<Self, Malformed>;
+
+    /// Reads past the member of a final or appendable aggregate.
+    fn skip_member(decoder: &mut Decoder<'_>, id: u32) -> Result<(), Malformed>;
+
+    /// Appends the member of a mutable aggregate, with its header.
+    fn encode_mutable(&self, encoder: &mut Encoder<'_>, id: u32, must_understand: bool) -> Result<(), EncodeError>;
+
+    /// Reads the value of a member of a mutable aggregate, whose header was read.
+    fn decode_mutable(decoder: &mut Decoder<'_>) -> Result<Self, Malformed>;
+
+    /// The value of a member that is not there.
+    fn initial_member() -> Self;
+}
+
+/// A string or collection with a bound.
+pub trait Bounded<const BOUND: usize> {
+    /// The most octets in the form for key hashes, given the bound.
+    const EXTENT: Extent;
+
+    /// What the bound limits: octets of a string, 16-bit units of a wide string, elements of a collection.
+    fn length(&self) -> usize;
+}
+
+/// A type a topic may have.
+pub trait DdsType: Cdr + Send + 'static {
+    /// The name under which the type is registered, e.g. `ShapeType`.
+    const TYPE_NAME: &'static str;
+    /// How the type may evolve.
+    const EXTENSIBILITY: Extensibility;
+    /// Whether it has key members.
+    const KEYED: bool;
+    /// Largest size of the key holder in octets, XCDR2; `None` when unbounded. Up to 16 octets are the key
+    /// hash as they are, more are hashed with MD5 (XTypes 1.3 §7.6.8 step 5). 0 for a type without key.
+    const KEY_BYTES_MAX: Option<usize> = if Self::KEYED { Self::EXTENT.bytes_max() } else { Some(0) };
+}
+
+/// Appends a sample as a payload: encapsulation header, value, padding to a multiple of 4 octets.
+///
+/// Allocates only when the capacity of `buffer` does not suffice. On error `buffer` is as it was.
+pub fn to_payload<T: DdsType>(
+    sample: &T,
+    version: XcdrVersion,
+    endianness: Endianness,
+    buffer: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    append_payload(sample, Encapsulation::for_type(version, T::EXTENSIBILITY, endianness), encode::Form::Sample, buffer)
+}
+
+/// Reads a sample from a payload, whatever its encoding version and byte order.
+pub fn from_payload<T: DdsType>(payload: &[u8]) -> Result<T, Malformed> {
+    T::decode(&mut open_payload::<T>(payload, decode::Form::Sample)?)
+}
+
+/// The one way to write a payload.
+fn append_payload<T: DdsType>(
+    sample: &T,
+    encapsulation: Encapsulation,
+    form: encode::Form,
+    buffer: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    let start = buffer.len();
+    buffer.extend_from_slice(&encapsulation.id().to_be_bytes());
+    buffer.extend_from_slice(&[0, 0]);
+    let mut encoder = Encoder::new(buffer, encapsulation.version, encapsulation.endianness);
+    encoder.form = form;
+    if let Err(error) = sample.encode(&mut encoder) {
+        buffer.truncate(start);
+        return Err(error);
+    }
+    let padding = (buffer.len() - start).wrapping_neg() & 3;
+    buffer.resize(buffer.len() + padding, 0);
+    if let (Some(options), Ok(padding)) = (buffer.get_mut(start + 3), u8::try_from(padding)) {
+        *options = padding;
+    }
+    Ok(())
+}
+
+/// The one way to open a payload for reading.
+fn open_payload<T: DdsType>(payload: &[u8], form: decode::Form) -> Result<Decoder<'_>, Malformed> {
+    let (encapsulation, body) = Encapsulation::parse(payload)?;
+    if !encapsulation.suits(T::EXTENSIBILITY) {
+        return Err(Malformed::UnsuitableEncapsulation);
+    }
+    Ok(Decoder::with_form(body, encapsulation.version, encapsulation.endianness, form))
+}
+
+/// Deepest nesting of structures and unions, both ways.
+pub const DEPTH_MAX: usize = 64;
+/// The bits of the encapsulation options that count the octets of padding.
+const PADDING_BITS: u8 = 3;
+
+#[cfg(test)]
+mod tests;

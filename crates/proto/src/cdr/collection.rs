@@ -1,0 +1,311 @@
+//! Sequences, arrays, maps, boxes, and optional members (XTypes 1.3 §7.4.3.5.3 rules 8 to 20).
+
+use std::collections::BTreeMap;
+
+use super::decode::Decoder;
+use super::encode::{EncodeError, Encoder};
+use super::{Bounded, Cdr, ElementKind, Extent, Member, Plain, XcdrVersion};
+use crate::malformed::Malformed;
+
+impl<T: Cdr> Cdr for Vec<T> {
+    const BYTES_MIN: usize = 4;
+    const EXTENT: Extent = Extent::UNBOUNDED;
+
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        let object = encoder.begin_collection(is_primitive::<T>())?;
+        encoder.put_length(self.len())?;
+        T::encode_elements(self, encoder)?;
+        encoder.end_collection(object)
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        let object = decoder.begin_collection(is_primitive::<T>())?;
+        let count = decoder.take_count(T::BYTES_MIN)?;
+        decoder.book_memory(count, size_of::<T>())?;
+        let elements = T::decode_elements(count, decoder)?;
+        decoder.end_collection(object);
+        Ok(elements)
+    }
+
+    fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        let object = decoder.begin_collection(is_primitive::<T>())?;
+        if !decoder.jump(&object) {
+            let count = decoder.take_count(T::BYTES_MIN)?;
+            T::skip_elements(count, decoder)?;
+        }
+        decoder.end_collection(object);
+        Ok(())
+    }
+
+    fn initial() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Cdr, const BOUND: usize> Bounded<BOUND> for Vec<T> {
+    const EXTENT: Extent = counted_extent(T::EXTENT, is_primitive::<T>(), BOUND);
+
+    fn length(&self) -> usize {
+        self.len()
+    }
+}
+
+impl<T: Cdr, const N: usize> Cdr for [T; N] {
+    const ELEMENT: ElementKind = match T::ELEMENT {
+        ElementKind::Primitive | ElementKind::PrimitiveArray => ElementKind::PrimitiveArray,
+        ElementKind::CompositeArray | ElementKind::Composite => ElementKind::CompositeArray,
+    };
+    const BYTES_MIN: usize = T::BYTES_MIN * N;
+    const EXTENT: Extent = match Self::ELEMENT {
+        ElementKind::PrimitiveArray => T::EXTENT.times(N),
+        _ => Extent::primitive(4).then(T::EXTENT.times(N)),
+    };
+    const PLAIN: Plain = T::PLAIN.array(N);
+
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        let object = encoder.begin_collection(Self::ELEMENT == ElementKind::PrimitiveArray)?;
+        T::encode_array(self, encoder)?;
+        encoder.end_collection(object)
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        let object = decoder.begin_collection(Self::ELEMENT == ElementKind::PrimitiveArray)?;
+        let array = T::decode_array(decoder)?;
+        decoder.end_collection(object);
+        Ok(array)
+    }
+
+    fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        let object = decoder.begin_collection(Self::ELEMENT == ElementKind::PrimitiveArray)?;
+        if !decoder.jump(&object) {
+            T::skip_array(N, decoder)?;
+        }
+        decoder.end_collection(object);
+        Ok(())
+    }
+
+    fn initial() -> Self {
+        std::array::from_fn(|_| T::initial())
+    }
+
+    fn encode_array(elements: &[Self], encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        elements.iter().try_for_each(|row| T::encode_array(row, encoder))
+    }
+
+    fn decode_array<const ROWS: usize>(decoder: &mut Decoder<'_>) -> Result<[Self; ROWS], Malformed> {
+        array_of(|| T::decode_array(decoder))
+    }
+
+    fn skip_array(count: usize, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        (0..count).try_for_each(|_| T::skip_array(N, decoder))
+    }
+}
+
+/// An array filled by a fallible function, without a detour through the heap.
+pub(super) fn array_of<T: Cdr, const N: usize>(
+    mut decode: impl FnMut() -> Result<T, Malformed>,
+) -> Result<[T; N], Malformed> {
+    let mut failure = None;
+    let array = std::array::from_fn(|_| {
+        if failure.is_none() {
+            match decode() {
+                Ok(value) => return value,
+                Err(malformed) => failure = Some(malformed),
+            }
+        }
+        T::initial()
+    });
+    failure.map_or(Ok(array), Err)
+}
+
+impl<K: Cdr + Ord, V: Cdr> Cdr for BTreeMap<K, V> {
+    const BYTES_MIN: usize = 4;
+    const EXTENT: Extent = Extent::UNBOUNDED;
+
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        let object = encoder.begin_collection(is_primitive::<K>() && is_primitive::<V>())?;
+        encoder.put_length(self.len())?;
+        for (key, value) in self {
+            key.encode(encoder)?;
+            value.encode(encoder)?;
+        }
+        encoder.end_collection(object)
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        let object = decoder.begin_collection(is_primitive::<K>() && is_primitive::<V>())?;
+        let count = decoder.take_count(K::BYTES_MIN + V::BYTES_MIN)?;
+        // A tree's nodes may be half empty.
+        decoder.book_memory(count, (size_of::<K>() + size_of::<V>() + size_of::<usize>()).saturating_mul(2))?;
+        let mut map = Self::new();
+        for _ in 0..count {
+            let key = K::decode(decoder)?;
+            map.insert(key, V::decode(decoder)?);
+        }
+        decoder.end_collection(object);
+        Ok(map)
+    }
+
+    fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        let object = decoder.begin_collection(is_primitive::<K>() && is_primitive::<V>())?;
+        if !decoder.jump(&object) {
+            for _ in 0..decoder.take_count(K::BYTES_MIN + V::BYTES_MIN)? {
+                K::skip(decoder)?;
+                V::skip(decoder)?;
+            }
+        }
+        decoder.end_collection(object);
+        Ok(())
+    }
+
+    fn initial() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Cdr + Ord, V: Cdr, const BOUND: usize> Bounded<BOUND> for BTreeMap<K, V> {
+    const EXTENT: Extent =
+        counted_extent(K::EXTENT.then(V::EXTENT), is_primitive::<K>() && is_primitive::<V>(), BOUND);
+
+    fn length(&self) -> usize {
+        self.len()
+    }
+}
+
+impl<T: Cdr> Cdr for Box<T> {
+    const ELEMENT: ElementKind = T::ELEMENT;
+    const FIXED_BYTES: Option<usize> = T::FIXED_BYTES;
+    const BYTES_MIN: usize = T::BYTES_MIN;
+    const EXTENT: Extent = T::EXTENT;
+
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        (**self).encode(encoder)
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        decoder.book_memory(1, size_of::<T>())?;
+        T::decode(decoder).map(Self::new)
+    }
+
+    fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        T::skip(decoder)
+    }
+
+    fn initial() -> Self {
+        Self::new(T::initial())
+    }
+}
+
+impl<T: Cdr> Member for T {
+    const BYTES_MIN: usize = <T as Cdr>::BYTES_MIN;
+    const EXTENT: Extent = <T as Cdr>::EXTENT;
+    const PLAIN: Plain = <T as Cdr>::PLAIN;
+
+    #[inline]
+    fn encode_member(&self, encoder: &mut Encoder<'_>, _: u32, _: bool) -> Result<(), EncodeError> {
+        self.encode(encoder)
+    }
+
+    #[inline]
+    fn decode_member(decoder: &mut Decoder<'_>, _: u32) -> Result<Self, Malformed> {
+        Self::decode(decoder)
+    }
+
+    #[inline]
+    fn skip_member(decoder: &mut Decoder<'_>, _: u32) -> Result<(), Malformed> {
+        Self::skip(decoder)
+    }
+
+    fn encode_mutable(&self, encoder: &mut Encoder<'_>, id: u32, must_understand: bool) -> Result<(), EncodeError> {
+        let member = encoder.begin_member(id, must_understand, Self::FIXED_BYTES)?;
+        self.encode(encoder)?;
+        encoder.end_member(member)
+    }
+
+    fn decode_mutable(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        Self::decode(decoder)
+    }
+
+    fn initial_member() -> Self {
+        Self::initial()
+    }
+}
+
+/// An optional member (XTypes 1.3 §7.4.3.5.2): a member header in XCDR1, a boolean in XCDR2, and in a
+/// mutable aggregate simply not there.
+impl<T: Cdr> Member for Option<T> {
+    const BYTES_MIN: usize = 1;
+    const EXTENT: Extent = Extent::UNBOUNDED;
+    const PLAIN: Plain = Plain::NEVER;
+
+    fn encode_member(&self, encoder: &mut Encoder<'_>, id: u32, must_understand: bool) -> Result<(), EncodeError> {
+        match self {
+            None => encoder.put_absent_member(id, must_understand),
+            Some(value) if encoder.version() == XcdrVersion::Xcdr1 => value.encode_mutable(encoder, id, must_understand),
+            Some(value) => {
+                encoder.put(&[1])?;
+                value.encode(encoder)
+            }
+        }
+    }
+
+    fn decode_member(decoder: &mut Decoder<'_>, id: u32) -> Result<Self, Malformed> {
+        match decoder.version() {
+            XcdrVersion::Xcdr1 => {
+                let header = decoder.optional_member(id)?;
+                let value = if header.is_empty(decoder) { None } else { Some(T::decode(decoder)?) };
+                decoder.end_member(header);
+                Ok(value)
+            }
+            XcdrVersion::Xcdr2 => bool::decode(decoder)?.then(|| T::decode(decoder)).transpose(),
+        }
+    }
+
+    fn skip_member(decoder: &mut Decoder<'_>, id: u32) -> Result<(), Malformed> {
+        match decoder.version() {
+            XcdrVersion::Xcdr1 => {
+                let header = decoder.optional_member(id)?;
+                decoder.end_member(header);
+                Ok(())
+            }
+            XcdrVersion::Xcdr2 => {
+                if bool::decode(decoder)? {
+                    T::skip(decoder)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn encode_mutable(&self, encoder: &mut Encoder<'_>, id: u32, must_understand: bool) -> Result<(), EncodeError> {
+        match self {
+            None => Ok(()),
+            Some(value) => value.encode_mutable(encoder, id, must_understand),
+        }
+    }
+
+    fn decode_mutable(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        T::decode(decoder).map(Some)
+    }
+
+    fn initial_member() -> Self {
+        None
+    }
+}
+
+impl<T: Bounded<BOUND>, const BOUND: usize> Bounded<BOUND> for Option<T> {
+    const EXTENT: Extent = Extent::UNBOUNDED;
+
+    fn length(&self) -> usize {
+        self.as_ref().map_or(0, T::length)
+    }
+}
+
+const fn is_primitive<T: Cdr>() -> bool {
+    matches!(T::ELEMENT, ElementKind::Primitive)
+}
+
+const fn counted_extent(element: Extent, primitive: bool, bound: usize) -> Extent {
+    let counted = Extent::primitive(4).then(element.times(bound));
+    if primitive { counted } else { Extent::primitive(4).then(counted) }
+}

@@ -1,0 +1,96 @@
+//! Keys: the serialized key of dispose and unregister, and the 16 octets that identify an instance
+//! (RTPS 2.5 §9.6.4.8, XTypes 1.3 §7.6.8).
+
+use std::fmt;
+
+use md5::{Digest, Md5};
+
+use super::decode::{Decoder, Form as DecodeForm};
+use super::encode::{EncodeError, Encoder, Form as EncodeForm};
+use super::{DdsType, Encapsulation, Endianness, XcdrVersion, append_payload, open_payload};
+use crate::malformed::Malformed;
+
+/// Identifies an instance of a topic. All zeros for types without key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct KeyHash(pub [u8; 16]);
+
+impl fmt::Debug for KeyHash {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl fmt::Display for KeyHash {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|octet| write!(formatter, "{octet:02x}"))
+    }
+}
+
+/// Appends the serialized key of a sample, with encapsulation header and padding.
+pub fn key_to_payload<T: DdsType>(
+    sample: &T,
+    version: XcdrVersion,
+    endianness: Endianness,
+    buffer: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    append_payload(sample, Encapsulation::for_type(version, T::EXTENSIBILITY, endianness), EncodeForm::Key, buffer)
+}
+
+/// Reads a serialized key; members that are not part of the key take their initial value.
+pub fn key_from_payload<T: DdsType>(payload: &[u8]) -> Result<T, Malformed> {
+    decode_key(&mut open_payload::<T>(payload, DecodeForm::Key)?)
+}
+
+/// The key hash of a sample. Allocates nothing while its key fits [`SCRATCH_BYTES`].
+pub fn key_hash<T: DdsType>(sample: &T) -> Result<KeyHash, EncodeError> {
+    if !T::KEYED {
+        return Ok(KeyHash::default());
+    }
+    let mut scratch = [0; SCRATCH_BYTES];
+    let mut encoder = Encoder::key_hash(&mut scratch);
+    match sample.encode(&mut encoder) {
+        Ok(()) => {
+            let length = encoder.position();
+            Ok(digest::<T>(scratch.get(..length).unwrap_or_default()))
+        }
+        Err(EncodeError::BufferFull { .. }) => {
+            let mut buffer = Vec::with_capacity(2 * SCRATCH_BYTES);
+            let mut encoder = Encoder::new(&mut buffer, XcdrVersion::Xcdr2, Endianness::Big);
+            encoder.form = EncodeForm::KeyHash;
+            sample.encode(&mut encoder)?;
+            Ok(digest::<T>(&buffer))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The key hash of a payload: of a serialized key if `key_only`, else of a sample, whose other members are
+/// skipped without being decoded.
+pub fn key_hash_of_payload<T: DdsType>(payload: &[u8], key_only: bool) -> Result<KeyHash, Malformed> {
+    let form = if key_only { DecodeForm::Key } else { DecodeForm::KeyOfSample };
+    let mut decoder = open_payload::<T>(payload, form)?;
+    if !T::KEYED {
+        return Ok(KeyHash::default());
+    }
+    // Encoding what was just decoded fails only where the type refuses the value, e.g. by a bound.
+    key_hash(&decode_key::<T>(&mut decoder)?).map_err(|_| Malformed::InvalidString)
+}
+
+fn decode_key<T: DdsType>(decoder: &mut Decoder<'_>) -> Result<T, Malformed> {
+    if T::KEYED { T::decode(decoder) } else { Ok(T::initial()) }
+}
+
+/// Step 5 of XTypes 1.3 §7.6.8.
+fn digest<T: DdsType>(key: &[u8]) -> KeyHash {
+    let mut hash = KeyHash::default();
+    if T::KEY_BYTES_MAX.is_some_and(|bytes| bytes <= hash.0.len())
+        && let Some(place) = hash.0.get_mut(..key.len())
+    {
+        place.copy_from_slice(key);
+        return hash;
+    }
+    KeyHash(Md5::digest(key).into())
+}
+
+/// Stack space for the key; enough for a handful of bounded strings.
+const SCRATCH_BYTES: usize = 512;

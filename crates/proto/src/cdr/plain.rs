@@ -1,0 +1,318 @@
+//! Primitive values, and the fact where memory layout equals wire layout.
+//!
+//! Vectors and arrays of primitives are copied in one go: octets by `memcpy`, wider ones through a small
+//! block of fixed size, which compiles to vector copies and needs no `unsafe`. [`Plain`] only states a
+//! fact; the cast of whole structures that it allows is not made in this crate.
+
+use super::decode::Decoder;
+use super::encode::{EncodeError, Encoder};
+use super::{Cdr, ElementKind, Endianness, Extent, XcdrVersion, collection};
+use crate::malformed::Malformed;
+
+/// For each encoding version, the layout of a type whose memory in native byte order is its wire form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plain {
+    /// In version 1.
+    pub xcdr1: Option<PlainLayout>,
+    /// In version 2.
+    pub xcdr2: Option<PlainLayout>,
+}
+
+/// Size and alignment on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlainLayout {
+    /// Octets, padding excluded: a plain type has none.
+    pub bytes: usize,
+    /// Alignment in octets.
+    pub alignment: usize,
+}
+
+impl Plain {
+    /// Never the same.
+    pub const NEVER: Self = Self { xcdr1: None, xcdr2: None };
+
+    /// An integer or floating-point number of `bytes` octets.
+    pub const fn number(bytes: usize) -> Self {
+        Self {
+            xcdr1: Some(PlainLayout { bytes, alignment: bytes }),
+            xcdr2: Some(PlainLayout { bytes, alignment: if bytes < 4 { bytes } else { 4 } }),
+        }
+    }
+
+    /// An array of `count` of this.
+    pub const fn array(self, count: usize) -> Self {
+        Self { xcdr1: array_layout(self.xcdr1, count), xcdr2: array_layout(self.xcdr2, count) }
+    }
+
+    /// A structure of `bytes` octets in memory with members at these offsets, in declaration order.
+    ///
+    /// Only for types with a defined layout (`repr(C)`): the offsets are compared with those of the wire.
+    pub const fn structure(extensibility: super::Extensibility, bytes: usize, members: &[(usize, Self)]) -> Self {
+        let (xcdr1, xcdr2) = match extensibility {
+            super::Extensibility::Final => (true, true),
+            super::Extensibility::Appendable => (true, false),
+            super::Extensibility::Mutable => (false, false),
+        };
+        Self {
+            xcdr1: if xcdr1 { structure_layout(XcdrVersion::Xcdr1, bytes, members) } else { None },
+            xcdr2: if xcdr2 { structure_layout(XcdrVersion::Xcdr2, bytes, members) } else { None },
+        }
+    }
+
+    /// The layout in `version`.
+    pub const fn layout(self, version: XcdrVersion) -> Option<PlainLayout> {
+        match version {
+            XcdrVersion::Xcdr1 => self.xcdr1,
+            XcdrVersion::Xcdr2 => self.xcdr2,
+        }
+    }
+}
+
+const fn array_layout(element: Option<PlainLayout>, count: usize) -> Option<PlainLayout> {
+    match element {
+        // A stride that is no multiple of the alignment would need padding between elements.
+        Some(layout) if layout.bytes.is_multiple_of(layout.alignment) => {
+            Some(PlainLayout { bytes: layout.bytes * count, alignment: layout.alignment })
+        }
+        _ => None,
+    }
+}
+
+const fn structure_layout(version: XcdrVersion, bytes: usize, members: &[(usize, Plain)]) -> Option<PlainLayout> {
+    let mut wire = PlainLayout { bytes: 0, alignment: 1 };
+    let mut rest = members;
+    while let Some((&(offset, plain), others)) = rest.split_first() {
+        rest = others;
+        let Some(member) = plain.layout(version) else {
+            return None;
+        };
+        if offset != wire.bytes || !wire.bytes.is_multiple_of(member.alignment) {
+            return None;
+        }
+        wire.bytes += member.bytes;
+        if member.alignment > wire.alignment {
+            wire.alignment = member.alignment;
+        }
+    }
+    if wire.bytes == bytes && !members.is_empty() { Some(wire) } else { None }
+}
+
+macro_rules! number {
+    ($($number:ty),*) => { $(
+        impl Cdr for $number {
+            const ELEMENT: ElementKind = ElementKind::Primitive;
+            const FIXED_BYTES: Option<usize> = Some(size_of::<Self>());
+            const BYTES_MIN: usize = size_of::<Self>();
+            const EXTENT: Extent = Extent::primitive(size_of::<Self>());
+            const PLAIN: Plain = Plain::number(size_of::<Self>());
+
+            #[inline]
+            fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+                encoder.align(size_of::<Self>())?;
+                match encoder.endianness() {
+                    Endianness::Little => encoder.put(&self.to_le_bytes()),
+                    Endianness::Big => encoder.put(&self.to_be_bytes()),
+                }
+            }
+
+            #[inline]
+            fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+                decoder.align(size_of::<Self>())?;
+                let octets = decoder.take_array()?;
+                Ok(match decoder.endianness() {
+                    Endianness::Little => Self::from_le_bytes(octets),
+                    Endianness::Big => Self::from_be_bytes(octets),
+                })
+            }
+
+            #[inline]
+            fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+                Self::skip_elements(1, decoder)
+            }
+
+            #[inline]
+            fn initial() -> Self {
+                Self::default()
+            }
+
+            fn encode_elements(elements: &[Self], encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+                if elements.is_empty() {
+                    return Ok(());
+                }
+                encoder.align(size_of::<Self>())?;
+                match encoder.endianness() {
+                    Endianness::Little => put_blocks(elements, Self::to_le_bytes, encoder),
+                    Endianness::Big => put_blocks(elements, Self::to_be_bytes, encoder),
+                }
+            }
+
+            fn decode_elements(count: usize, decoder: &mut Decoder<'_>) -> Result<Vec<Self>, Malformed> {
+                let octets = take_elements::<Self>(count, decoder)?;
+                let (elements, _) = octets.as_chunks::<{ size_of::<Self>() }>();
+                Ok(match decoder.endianness() {
+                    Endianness::Little => elements.iter().map(|element| Self::from_le_bytes(*element)).collect(),
+                    Endianness::Big => elements.iter().map(|element| Self::from_be_bytes(*element)).collect(),
+                })
+            }
+
+            fn skip_elements(count: usize, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+                take_elements::<Self>(count, decoder).map(drop)
+            }
+
+            fn decode_array<const N: usize>(decoder: &mut Decoder<'_>) -> Result<[Self; N], Malformed> {
+                let endianness = decoder.endianness();
+                let (elements, _) = take_elements::<Self>(N, decoder)?.as_chunks::<{ size_of::<Self>() }>();
+                let mut values = [Self::default(); N];
+                for (value, element) in values.iter_mut().zip(elements) {
+                    *value = match endianness {
+                        Endianness::Little => Self::from_le_bytes(*element),
+                        Endianness::Big => Self::from_be_bytes(*element),
+                    };
+                }
+                Ok(values)
+            }
+        }
+    )* };
+}
+
+number!(i8, u16, i16, u32, i32, u64, i64, f32, f64);
+
+/// Appends numbers through a block on the stack.
+fn put_blocks<T: Copy, const SIZE: usize>(
+    elements: &[T],
+    octets: impl Fn(T) -> [u8; SIZE],
+    encoder: &mut Encoder<'_>,
+) -> Result<(), EncodeError> {
+    let mut block = [[0; SIZE]; BLOCK_ELEMENTS];
+    let (chunks, rest) = elements.as_chunks::<BLOCK_ELEMENTS>();
+    for chunk in chunks {
+        for (place, element) in block.iter_mut().zip(chunk) {
+            *place = octets(*element);
+        }
+        encoder.put(block.as_flattened())?;
+    }
+    rest.iter().try_for_each(|element| encoder.put(&octets(*element)))
+}
+
+/// The octets of `count` numbers.
+fn take_elements<'a, T>(count: usize, decoder: &mut Decoder<'a>) -> Result<&'a [u8], Malformed> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    decoder.align(size_of::<T>())?;
+    decoder.take(count.saturating_mul(size_of::<T>()))
+}
+
+impl Cdr for u8 {
+    const ELEMENT: ElementKind = ElementKind::Primitive;
+    const FIXED_BYTES: Option<usize> = Some(1);
+    const BYTES_MIN: usize = 1;
+    const EXTENT: Extent = Extent::primitive(1);
+    const PLAIN: Plain = Plain::number(1);
+
+    #[inline]
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        encoder.put(&[*self])
+    }
+
+    #[inline]
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        let [octet] = decoder.take_array()?;
+        Ok(octet)
+    }
+
+    #[inline]
+    fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        decoder.take(1).map(drop)
+    }
+
+    #[inline]
+    fn initial() -> Self {
+        0
+    }
+
+    fn encode_elements(elements: &[Self], encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        encoder.put(elements)
+    }
+
+    fn decode_elements(count: usize, decoder: &mut Decoder<'_>) -> Result<Vec<Self>, Malformed> {
+        decoder.take(count).map(<[Self]>::to_vec)
+    }
+
+    fn skip_elements(count: usize, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        decoder.take(count).map(drop)
+    }
+
+    fn decode_array<const N: usize>(decoder: &mut Decoder<'_>) -> Result<[Self; N], Malformed> {
+        decoder.take_array()
+    }
+}
+
+impl Cdr for bool {
+    const ELEMENT: ElementKind = ElementKind::Primitive;
+    const FIXED_BYTES: Option<usize> = Some(1);
+    const BYTES_MIN: usize = 1;
+    const EXTENT: Extent = Extent::primitive(1);
+
+    #[inline]
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        encoder.put(&[u8::from(*self)])
+    }
+
+    #[inline]
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        match u8::decode(decoder)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Malformed::InvalidBoolean),
+        }
+    }
+
+    fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        u8::skip(decoder)
+    }
+
+    fn initial() -> Self {
+        false
+    }
+
+    fn skip_elements(count: usize, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        u8::skip_elements(count, decoder)
+    }
+}
+
+/// The DDS type char: one octet, here U+0000 to U+00FF (ISO 8859-1, XTypes 1.3 §7.2.2.2.1.2).
+impl Cdr for char {
+    const ELEMENT: ElementKind = ElementKind::Primitive;
+    const FIXED_BYTES: Option<usize> = Some(1);
+    const BYTES_MIN: usize = 1;
+    const EXTENT: Extent = Extent::primitive(1);
+
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        let octet = u8::try_from(*self).map_err(|_| EncodeError::CharOutOfRange(u32::from(*self)))?;
+        encoder.put(&[octet])
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        u8::decode(decoder).map(Self::from)
+    }
+
+    fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        u8::skip(decoder)
+    }
+
+    fn initial() -> Self {
+        '\0'
+    }
+
+    fn skip_elements(count: usize, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        u8::skip_elements(count, decoder)
+    }
+
+    fn decode_array<const N: usize>(decoder: &mut Decoder<'_>) -> Result<[Self; N], Malformed> {
+        collection::array_of(|| Self::decode(decoder))
+    }
+}
+
+/// Elements per block of a bulk copy: half a kilobyte to four, which stays in the first-level cache.
+const BLOCK_ELEMENTS: usize = 512;

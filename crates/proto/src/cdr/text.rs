@@ -1,0 +1,123 @@
+//! Strings and wide characters (XTypes 1.3 §7.4.1.1.2).
+
+use super::decode::Decoder;
+use super::encode::{EncodeError, Encoder};
+use super::{Bounded, Cdr, ElementKind, Extent};
+use crate::malformed::Malformed;
+
+impl Cdr for String {
+    const BYTES_MIN: usize = 4;
+    const EXTENT: Extent = Extent::UNBOUNDED;
+
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        if self.as_bytes().contains(&0) {
+            return Err(EncodeError::NulInString);
+        }
+        encoder.put_length(self.len().saturating_add(1))?;
+        encoder.put(self.as_bytes())?;
+        encoder.put(&[0])
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        let length = decoder.take_length()?;
+        let octets = match decoder.take(length)? {
+            // Some writers send an empty string without its NUL.
+            [] => &[],
+            [text @ .., 0] => text,
+            _ => return Err(Malformed::InvalidString),
+        };
+        if octets.contains(&0) {
+            return Err(Malformed::InvalidString);
+        }
+        str::from_utf8(octets).map(Self::from).map_err(|_| Malformed::InvalidString)
+    }
+
+    fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        let length = decoder.take_length()?;
+        decoder.take(length).map(drop)
+    }
+
+    fn initial() -> Self {
+        Self::new()
+    }
+}
+
+impl<const BOUND: usize> Bounded<BOUND> for String {
+    const EXTENT: Extent = Extent::counted_octets(BOUND.saturating_add(1));
+
+    fn length(&self) -> usize {
+        self.len()
+    }
+}
+
+/// The DDS type wstring: UTF-16 on the wire, counted in octets, without NUL and byte order mark.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WString(pub String);
+
+impl Cdr for WString {
+    const BYTES_MIN: usize = 4;
+    const EXTENT: Extent = Extent::UNBOUNDED;
+
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        encoder.put_length(self.0.encode_utf16().count().saturating_mul(2))?;
+        self.0.encode_utf16().try_for_each(|unit| encoder.put_u16(unit))
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        let length = decoder.take_length()?;
+        let endianness = decoder.endianness();
+        let (units, odd) = decoder.take(length)?.as_chunks::<2>();
+        if !odd.is_empty() {
+            return Err(Malformed::InvalidString);
+        }
+        // UTF-8 takes at most three octets for a unit of two.
+        decoder.book_memory(units.len(), 3)?;
+        char::decode_utf16(units.iter().map(|unit| endianness.u16_from(*unit)))
+            .collect::<Result<String, _>>()
+            .map(Self)
+            .map_err(|_| Malformed::InvalidString)
+    }
+
+    fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        String::skip(decoder)
+    }
+
+    fn initial() -> Self {
+        Self::default()
+    }
+}
+
+impl<const BOUND: usize> Bounded<BOUND> for WString {
+    const EXTENT: Extent = Extent::counted_octets(BOUND.saturating_mul(2));
+
+    fn length(&self) -> usize {
+        self.0.encode_utf16().count()
+    }
+}
+
+/// The DDS type wchar: one 16-bit unit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WChar(pub u16);
+
+impl Cdr for WChar {
+    const ELEMENT: ElementKind = ElementKind::Primitive;
+    const FIXED_BYTES: Option<usize> = Some(2);
+    const BYTES_MIN: usize = 2;
+    const EXTENT: Extent = Extent::primitive(2);
+
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        self.0.encode(encoder)
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        u16::decode(decoder).map(Self)
+    }
+
+    fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        u16::skip(decoder)
+    }
+
+    fn initial() -> Self {
+        Self(0)
+    }
+}
