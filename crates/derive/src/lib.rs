@@ -1,1 +1,70 @@
-//! Placeholder.
+//! `#[derive(DdsType)]`: the traits of `plainsong_proto::cdr` for structures, unions and enumerations.
+//!
+//! A Rust `struct` is a DDS structure, a Rust `enum` of plain names is a DDS enumeration, and a Rust `enum`
+//! marked `#[dds(union, discriminator = …)]` is a DDS union. Errors point at the member they are about.
+#![forbid(unsafe_code)]
+
+mod attribute;
+mod enumeration;
+mod structure;
+mod union;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Data, DeriveInput, Error};
+
+use attribute::TypeAttributes;
+
+/// Implements `Cdr` and `DdsType` for a structure or union, `Cdr` for an enumeration.
+///
+/// On the type, in `#[dds(…)]`:
+///
+/// | attribute | meaning |
+/// |---|---|
+/// | `name = "ShapeType"` | registered type name; default: the Rust name |
+/// | `final`, `appendable`, `mutable` | extensibility; default: appendable |
+/// | `autoid = "hash"` | member ids from hashes of names; default: counted from 0 |
+/// | `union`, `discriminator = i32` | a Rust enum is a union with this discriminator |
+/// | `key` | the discriminator of a union is its key |
+/// | `bit_bound = 16` | bits of an enumeration; default: 32 |
+/// | `crate = "path"` | where `plainsong_proto` is found; default: `::plainsong::proto` |
+///
+/// On a member: `key`, `id = 7`, `hashid = "name"`, `bound = 128`, `must_understand`, `optional` (told by
+/// `Option` anyway), and `default` or `default = expression` for the value when the member is not sent.
+///
+/// On a variant of a union: `case = 1` or `case(1, 2)`, `default`, `id`, `bound`. On a variant of an
+/// enumeration: `default` for the literal that members take when they are not sent.
+#[proc_macro_derive(DdsType, attributes(dds))]
+pub fn derive_dds_type(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = syn::parse_macro_input!(input as DeriveInput);
+    expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
+    if !input.generics.params.is_empty() {
+        return Err(Error::new_spanned(
+            &input.generics,
+            "a DDS type has one name and no parameters; derive DdsType for a type without generics",
+        ));
+    }
+    let attributes = TypeAttributes::parse(input)?;
+    let implementation = match &input.data {
+        Data::Struct(data) => structure::expand(input, data, &attributes)?,
+        Data::Enum(data) if attributes.union => union::expand(input, data, &attributes)?,
+        Data::Enum(data) => enumeration::expand(input, data, &attributes)?,
+        Data::Union(_) => {
+            return Err(Error::new_spanned(
+                &input.ident,
+                "DdsType needs a struct or an enum; write a DDS union as an enum with #[dds(union, discriminator = …)]",
+            ));
+        }
+    };
+    let proto = &attributes.proto;
+    Ok(quote! {
+        const _: () = {
+            use #proto::cdr as dds_cdr;
+            use #proto::malformed::Malformed as DdsMalformed;
+            #implementation
+        };
+    })
+}

@@ -136,7 +136,8 @@ impl<K: Cdr + Ord, V: Cdr> Cdr for BTreeMap<K, V> {
         let object = decoder.begin_collection(is_primitive::<K>() && is_primitive::<V>())?;
         let count = decoder.take_count(K::BYTES_MIN + V::BYTES_MIN)?;
         // A tree's nodes may be half empty.
-        decoder.book_memory(count, (size_of::<K>() + size_of::<V>() + size_of::<usize>()).saturating_mul(2))?;
+        decoder
+            .book_memory(count, (size_of::<K>() + size_of::<V>() + size_of::<usize>()).saturating_mul(2))?;
         let mut map = Self::new();
         for _ in 0..count {
             let key = K::decode(decoder)?;
@@ -216,7 +217,12 @@ impl<T: Cdr> Member for T {
         Self::skip(decoder)
     }
 
-    fn encode_mutable(&self, encoder: &mut Encoder<'_>, id: u32, must_understand: bool) -> Result<(), EncodeError> {
+    fn encode_mutable(
+        &self,
+        encoder: &mut Encoder<'_>,
+        id: u32,
+        must_understand: bool,
+    ) -> Result<(), EncodeError> {
         let member = encoder.begin_member(id, must_understand, Self::FIXED_BYTES)?;
         self.encode(encoder)?;
         encoder.end_member(member)
@@ -238,10 +244,17 @@ impl<T: Cdr> Member for Option<T> {
     const EXTENT: Extent = Extent::UNBOUNDED;
     const PLAIN: Plain = Plain::NEVER;
 
-    fn encode_member(&self, encoder: &mut Encoder<'_>, id: u32, must_understand: bool) -> Result<(), EncodeError> {
+    fn encode_member(
+        &self,
+        encoder: &mut Encoder<'_>,
+        id: u32,
+        must_understand: bool,
+    ) -> Result<(), EncodeError> {
         match self {
             None => encoder.put_absent_member(id, must_understand),
-            Some(value) if encoder.version() == XcdrVersion::Xcdr1 => value.encode_mutable(encoder, id, must_understand),
+            Some(value) if encoder.version() == XcdrVersion::Xcdr1 => {
+                value.encode_mutable(encoder, id, must_understand)
+            }
             Some(value) => {
                 encoder.put(&[1])?;
                 value.encode(encoder)
@@ -277,7 +290,12 @@ impl<T: Cdr> Member for Option<T> {
         }
     }
 
-    fn encode_mutable(&self, encoder: &mut Encoder<'_>, id: u32, must_understand: bool) -> Result<(), EncodeError> {
+    fn encode_mutable(
+        &self,
+        encoder: &mut Encoder<'_>,
+        id: u32,
+        must_understand: bool,
+    ) -> Result<(), EncodeError> {
         match self {
             None => Ok(()),
             Some(value) => value.encode_mutable(encoder, id, must_understand),

@@ -105,8 +105,7 @@ impl<'a> Decoder<'a> {
     /// Takes the next `N` octets as an array.
     #[inline]
     pub fn take_array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let truncated = Malformed::Truncated;
-        self.take(N)?.try_into().map_err(|_| truncated)
+        self.take(N)?.try_into().map_err(|_| Malformed::Truncated)
     }
 
     /// Skips padding until the offset is a multiple of `alignment`, or of the version's largest.
@@ -170,11 +169,7 @@ impl<'a> Decoder<'a> {
 
     /// Refuses a `length` beyond `bound`.
     pub fn check_bound(&self, length: usize, bound: usize) -> Result<(), Malformed> {
-        if length <= bound {
-            Ok(())
-        } else {
-            Err(Malformed::LengthOutOfRange)
-        }
+        if length <= bound { Ok(()) } else { Err(Malformed::LengthOutOfRange) }
     }
 
     /// Opens a structure or union (§7.4.3.5.3 rules 21, 27, 30).
@@ -230,13 +225,14 @@ impl<'a> Decoder<'a> {
 
     /// Whether an appendable object ends before a member of at least `octets_min` octets (§7.2.4.4.2).
     ///
-    /// XCDR1 has no delimiter, so up to three octets of padding may be left behind the last member.
+    /// XCDR1 has no delimiter: only the outermost object can end early, and up to three octets of padding
+    /// may be left behind its last member.
     #[inline]
     pub fn ends_before(&self, octets_min: usize) -> bool {
         let remaining = self.remaining();
         match self.version {
             XcdrVersion::Xcdr2 => remaining == 0,
-            XcdrVersion::Xcdr1 => remaining == 0 || remaining < octets_min.min(4),
+            XcdrVersion::Xcdr1 => self.depth == 1 && (remaining == 0 || remaining < octets_min.min(4)),
         }
     }
 }

@@ -87,14 +87,7 @@ impl<'a> Encoder<'a> {
     /// An encoder that appends to `buffer`.
     pub fn new(buffer: &'a mut Vec<u8>, version: XcdrVersion, endianness: Endianness) -> Self {
         let origin = buffer.len();
-        Self {
-            sink: Sink::Growing(buffer),
-            origin,
-            version,
-            endianness,
-            form: Form::Sample,
-            depth: 0,
-        }
+        Self { sink: Sink::Growing(buffer), origin, version, endianness, form: Form::Sample, depth: 0 }
     }
 
     /// An encoder of the key hash form into `bytes`: XCDR2, big-endian.
@@ -192,11 +185,7 @@ impl<'a> Encoder<'a> {
 
     /// Refuses a `length` beyond `bound`; `member` is named in the error.
     pub fn check_bound(&self, length: usize, bound: usize, member: &'static str) -> Result<(), EncodeError> {
-        if length <= bound {
-            Ok(())
-        } else {
-            Err(EncodeError::BoundExceeded { member, length, bound })
-        }
+        if length <= bound { Ok(()) } else { Err(EncodeError::BoundExceeded { member, length, bound }) }
     }
 
     /// Opens a structure or union: a DHEADER where XCDR2 wants one (§7.4.3.5.3 rules 21, 27, 30).

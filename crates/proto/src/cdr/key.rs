@@ -33,7 +33,12 @@ pub fn key_to_payload<T: DdsType>(
     endianness: Endianness,
     buffer: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
-    append_payload(sample, Encapsulation::for_type(version, T::EXTENSIBILITY, endianness), EncodeForm::Key, buffer)
+    append_payload(
+        sample,
+        Encapsulation::for_type(version, T::EXTENSIBILITY, endianness),
+        EncodeForm::Key,
+        buffer,
+    )
 }
 
 /// Reads a serialized key; members that are not part of the key take their initial value.

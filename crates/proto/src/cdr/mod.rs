@@ -120,7 +120,11 @@ impl Encapsulation {
     pub const HEADER_BYTES: usize = 4;
 
     /// The encapsulation of a type with this extensibility.
-    pub const fn for_type(version: XcdrVersion, extensibility: Extensibility, endianness: Endianness) -> Self {
+    pub const fn for_type(
+        version: XcdrVersion,
+        extensibility: Extensibility,
+        endianness: Endianness,
+    ) -> Self {
         let extensibility = match (version, extensibility) {
             (XcdrVersion::Xcdr1, Extensibility::Final | Extensibility::Appendable) => None,
             (_, told) => Some(told),
@@ -130,8 +134,8 @@ impl Encapsulation {
 
     /// Reads the header of a payload; returns the body without header and padding.
     pub fn parse(payload: &[u8]) -> Result<(Self, &[u8]), Malformed> {
-        let truncated = Malformed::Truncated;
-        let ([id_high, id_low, _, options], body) = payload.split_first_chunk::<4>().ok_or(truncated)?;
+        let ([id_high, id_low, _, options], body) =
+            payload.split_first_chunk::<4>().ok_or(Malformed::Truncated)?;
         let encapsulation = Self::from_id(u16::from_be_bytes([*id_high, *id_low]))?;
         // The options tell the padding. A writer that sets them but does not pad is not worth a failure.
         let padding = usize::from(options & PADDING_BITS);
@@ -256,7 +260,12 @@ pub trait Member: Sized {
     const PLAIN: Plain;
 
     /// Appends the member of a final or appendable aggregate.
-    fn encode_member(&self, encoder: &mut Encoder<'_>, id: u32, must_understand: bool) -> Result<(), EncodeError>;
+    fn encode_member(
+        &self,
+        encoder: &mut Encoder<'_>,
+        id: u32,
+        must_understand: bool,
+    ) -> Result<(), EncodeError>;
 
     /// Reads the member of a final or appendable aggregate.
     fn decode_member(decoder: &mut Decoder<'_>, id: u32) -> Result<Self, Malformed>;
@@ -265,7 +274,12 @@ pub trait Member: Sized {
     fn skip_member(decoder: &mut Decoder<'_>, id: u32) -> Result<(), Malformed>;
 
     /// Appends the member of a mutable aggregate, with its header.
-    fn encode_mutable(&self, encoder: &mut Encoder<'_>, id: u32, must_understand: bool) -> Result<(), EncodeError>;
+    fn encode_mutable(
+        &self,
+        encoder: &mut Encoder<'_>,
+        id: u32,
+        must_understand: bool,
+    ) -> Result<(), EncodeError>;
 
     /// Reads the value of a member of a mutable aggregate, whose header was read.
     fn decode_mutable(decoder: &mut Decoder<'_>) -> Result<Self, Malformed>;
@@ -305,7 +319,12 @@ pub fn to_payload<T: DdsType>(
     endianness: Endianness,
     buffer: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
-    append_payload(sample, Encapsulation::for_type(version, T::EXTENSIBILITY, endianness), encode::Form::Sample, buffer)
+    append_payload(
+        sample,
+        Encapsulation::for_type(version, T::EXTENSIBILITY, endianness),
+        encode::Form::Sample,
+        buffer,
+    )
 }
 
 /// Reads a sample from a payload, whatever its encoding version and byte order.
@@ -350,6 +369,3 @@ fn open_payload<T: DdsType>(payload: &[u8], form: decode::Form) -> Result<Decode
 pub const DEPTH_MAX: usize = 64;
 /// The bits of the encapsulation options that count the octets of padding.
 const PADDING_BITS: u8 = 3;
-
-#[cfg(test)]
-mod tests;

@@ -1,9 +1,9 @@
 //! Member headers: parameter lists of XCDR1 (`PL_CDR`), EMHEADER of XCDR2 (`PL_CDR2`), and the same
 //! headers in front of optional members of XCDR1 (XTypes 1.3 §7.4.1.2, §7.4.3.4.2, §7.4.3.5.2).
 
+use super::XcdrVersion;
 use super::decode::Decoder;
 use super::encode::{EncodeError, Encoder, Form};
-use super::XcdrVersion;
 use crate::malformed::Malformed;
 
 /// An open member of the encoder.
@@ -93,7 +93,12 @@ impl Encoder<'_> {
         self.put_u16(0)
     }
 
-    fn put_emheader(&mut self, id: u32, must_understand: bool, fixed_size: Option<usize>) -> Result<Header, EncodeError> {
+    fn put_emheader(
+        &mut self,
+        id: u32,
+        must_understand: bool,
+        fixed_size: Option<usize>,
+    ) -> Result<Header, EncodeError> {
         let length_code = match fixed_size {
             Some(1) => 0,
             Some(2) => 1,
@@ -188,11 +193,7 @@ impl Decoder<'_> {
 
     /// Accepts a member the type does not know, unless it must be understood.
     pub fn unknown_member(&self, header: &MemberHeader) -> Result<(), Malformed> {
-        if header.must_understand {
-            Err(Malformed::NotUnderstood)
-        } else {
-            Ok(())
-        }
+        if header.must_understand { Err(Malformed::NotUnderstood) } else { Ok(()) }
     }
 
     /// Walks the members of a mutable aggregate without reading them.
@@ -219,7 +220,12 @@ impl Decoder<'_> {
                     let flagged = self.take_u32()?;
                     let length = self.take_length()?;
                     let must_understand = flagged & EXTENDED_MUST_UNDERSTAND != 0;
-                    return Ok(Some(self.open_member(flagged & MEMBER_ID_MASK, must_understand, length, true)));
+                    return Ok(Some(self.open_member(
+                        flagged & MEMBER_ID_MASK,
+                        must_understand,
+                        length,
+                        true,
+                    )));
                 }
                 short => {
                     let remaining = self.remaining();
@@ -259,7 +265,13 @@ impl Decoder<'_> {
     }
 
     /// `length` is known to be left.
-    fn open_member(&mut self, id: u32, must_understand: bool, length: usize, resets_origin: bool) -> MemberHeader {
+    fn open_member(
+        &mut self,
+        id: u32,
+        must_understand: bool,
+        length: usize,
+        resets_origin: bool,
+    ) -> MemberHeader {
         let header = MemberHeader {
             id,
             must_understand,

@@ -47,7 +47,11 @@ impl Plain {
     /// A structure of `bytes` octets in memory with members at these offsets, in declaration order.
     ///
     /// Only for types with a defined layout (`repr(C)`): the offsets are compared with those of the wire.
-    pub const fn structure(extensibility: super::Extensibility, bytes: usize, members: &[(usize, Self)]) -> Self {
+    pub const fn structure(
+        extensibility: super::Extensibility,
+        bytes: usize,
+        members: &[(usize, Self)],
+    ) -> Self {
         let (xcdr1, xcdr2) = match extensibility {
             super::Extensibility::Final => (true, true),
             super::Extensibility::Appendable => (true, false),
@@ -78,7 +82,11 @@ const fn array_layout(element: Option<PlainLayout>, count: usize) -> Option<Plai
     }
 }
 
-const fn structure_layout(version: XcdrVersion, bytes: usize, members: &[(usize, Plain)]) -> Option<PlainLayout> {
+const fn structure_layout(
+    version: XcdrVersion,
+    bytes: usize,
+    members: &[(usize, Plain)],
+) -> Option<PlainLayout> {
     let mut wire = PlainLayout { bytes: 0, alignment: 1 };
     let mut rest = members;
     while let Some((&(offset, plain), others)) = rest.split_first() {

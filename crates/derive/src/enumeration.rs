@@ -1,0 +1,77 @@
+//! Enumerations.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{DataEnum, DeriveInput, Error, Fields};
+
+use crate::attribute::{MemberAttributes, TypeAttributes};
+
+pub(crate) fn expand(
+    input: &DeriveInput,
+    data: &DataEnum,
+    attributes: &TypeAttributes,
+) -> syn::Result<TokenStream> {
+    let mut initial = None;
+    for variant in &data.variants {
+        if !matches!(variant.fields, Fields::Unit) {
+            return Err(Error::new_spanned(
+                variant,
+                "a literal of an enumeration holds no value; for a union write #[dds(union, discriminator = …)] on the enum",
+            ));
+        }
+        if MemberAttributes::parse(&variant.attrs, &variant.ident)?.default.is_some() {
+            initial = Some(&variant.ident);
+        }
+    }
+    let Some(initial) = initial.or_else(|| data.variants.first().map(|variant| &variant.ident)) else {
+        return Err(Error::new_spanned(&input.ident, "an enumeration needs at least one literal"));
+    };
+    // The holder of the bit bound (XTypes 1.3 table 32).
+    let holder = format_ident!("i{}", attributes.bit_bound.next_power_of_two().max(8));
+    let ident = &input.ident;
+    let literals = data.variants.iter().map(|variant| &variant.ident).collect::<Vec<_>>();
+    let values = literals.iter().map(|literal| {
+        quote! {
+            const {
+                let value = Self::#literal as i64;
+                assert!(
+                    value >= #holder::MIN as i64 && value <= #holder::MAX as i64,
+                    "a literal does not fit the bit bound of its enumeration"
+                );
+                value as #holder
+            }
+        }
+    });
+    let values = values.collect::<Vec<_>>();
+    Ok(quote! {
+        #[automatically_derived]
+        impl dds_cdr::Cdr for #ident {
+            const FIXED_BYTES: ::core::option::Option<usize> = <#holder as dds_cdr::Cdr>::FIXED_BYTES;
+            const BYTES_MIN: usize = <#holder as dds_cdr::Cdr>::BYTES_MIN;
+            const EXTENT: dds_cdr::Extent = <#holder as dds_cdr::Cdr>::EXTENT;
+
+            fn encode(&self, encoder: &mut dds_cdr::Encoder<'_>) -> ::core::result::Result<(), dds_cdr::EncodeError> {
+                let value: #holder = match self {
+                    #(Self::#literals => #values,)*
+                };
+                dds_cdr::Cdr::encode(&value, encoder)
+            }
+
+            fn decode(decoder: &mut dds_cdr::Decoder<'_>) -> ::core::result::Result<Self, DdsMalformed> {
+                let value = <#holder as dds_cdr::Cdr>::decode(decoder)?;
+                #(if value == #values {
+                    return ::core::result::Result::Ok(Self::#literals);
+                })*
+                ::core::result::Result::Err(DdsMalformed::InvalidEnum)
+            }
+
+            fn skip(decoder: &mut dds_cdr::Decoder<'_>) -> ::core::result::Result<(), DdsMalformed> {
+                <#holder as dds_cdr::Cdr>::skip(decoder)
+            }
+
+            fn initial() -> Self {
+                Self::#initial
+            }
+        }
+    })
+}

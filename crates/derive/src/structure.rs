@@ -1,0 +1,432 @@
+//! Structures.
+
+use std::collections::HashMap;
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+use syn::{DataStruct, DeriveInput, Error, Fields, LitInt, Type};
+
+use crate::attribute::{DefaultValue, Extensibility, MemberAttributes, TypeAttributes, hash_id};
+
+/// A member with everything known about it.
+struct Member<'a> {
+    ident: &'a Ident,
+    name: String,
+    ty: &'a Type,
+    id: u32,
+    key: bool,
+    must_understand: bool,
+    bound: Option<LitInt>,
+    default: Option<DefaultValue>,
+    /// Its type names the structure itself.
+    recursive: bool,
+}
+
+pub(crate) fn expand(
+    input: &DeriveInput,
+    data: &DataStruct,
+    attributes: &TypeAttributes,
+) -> syn::Result<TokenStream> {
+    if attributes.union || attributes.discriminator.is_some() || attributes.discriminator_key {
+        return Err(Error::new_spanned(
+            &input.ident,
+            "union, discriminator and key on the type are for enums",
+        ));
+    }
+    let members = members(input, data, attributes)?;
+    let structure = Structure { members: &members, extensibility: attributes.extensibility };
+    let constants = structure.constants(attributes.repr_c);
+    let encode = structure.encode();
+    let decode = structure.decode();
+    let skip = structure.skip();
+    let initial = structure.literal(|member| member.initial());
+    let ident = &input.ident;
+    let name = &attributes.name;
+    let extensibility = attributes.extensibility.tokens();
+    let keyed = members.iter().any(|member| member.key);
+    Ok(quote! {
+        #[automatically_derived]
+        impl dds_cdr::Cdr for #ident {
+            #constants
+            fn encode(&self, encoder: &mut dds_cdr::Encoder<'_>) -> ::core::result::Result<(), dds_cdr::EncodeError> {
+                #encode
+            }
+            fn decode(decoder: &mut dds_cdr::Decoder<'_>) -> ::core::result::Result<Self, DdsMalformed> {
+                #decode
+            }
+            fn skip(decoder: &mut dds_cdr::Decoder<'_>) -> ::core::result::Result<(), DdsMalformed> {
+                #skip
+            }
+            fn initial() -> Self {
+                #initial
+            }
+        }
+        #[automatically_derived]
+        impl dds_cdr::DdsType for #ident {
+            const TYPE_NAME: &'static str = #name;
+            const EXTENSIBILITY: dds_cdr::Extensibility = #extensibility;
+            const KEYED: bool = #keyed;
+        }
+    })
+}
+
+fn members<'a>(
+    input: &DeriveInput,
+    data: &'a DataStruct,
+    attributes: &TypeAttributes,
+) -> syn::Result<Vec<Member<'a>>> {
+    let fields = match &data.fields {
+        Fields::Named(fields) => fields.named.iter().collect::<Vec<_>>(),
+        Fields::Unit => Vec::new(),
+        Fields::Unnamed(fields) => {
+            return Err(Error::new_spanned(
+                fields,
+                "members of a DDS structure have names; name these fields",
+            ));
+        }
+    };
+    let mut members = Vec::new();
+    let mut taken = HashMap::new();
+    let mut next_id = 0;
+    for field in fields {
+        let Some(ident) = &field.ident else { continue };
+        let parsed = MemberAttributes::parse(&field.attrs, ident)?;
+        let name = ident.unraw().to_string();
+        check_member(field, &parsed)?;
+        let automatic = if attributes.hash_ids { hash_id(&name) } else { next_id };
+        let id = parsed.id.unwrap_or(automatic);
+        if let Some(other) = taken.insert(id, name.clone()) {
+            let text = format!(
+                "member id {id} is already that of `{other}`; give one of them another with #[dds(id = …)]"
+            );
+            return Err(Error::new_spanned(ident, text));
+        }
+        next_id = id + 1;
+        members.push(Member {
+            ident,
+            name,
+            ty: &field.ty,
+            id,
+            key: parsed.key.is_some(),
+            // A key member must always be understood (XTypes 1.3 §7.2.2.4.4.4.8).
+            must_understand: parsed.must_understand || parsed.key.is_some(),
+            bound: parsed.bound,
+            default: parsed.default,
+            recursive: mentions(field.ty.to_token_stream(), &input.ident),
+        });
+    }
+    Ok(members)
+}
+
+fn check_member(field: &syn::Field, parsed: &MemberAttributes) -> syn::Result<()> {
+    let optional = is_option(&field.ty);
+    if let (Some(span), true) = (parsed.key, optional) {
+        return Err(Error::new(span, "a key member cannot be optional; remove `key` or the `Option`"));
+    }
+    if let (Some(span), false) = (parsed.optional, optional) {
+        return Err(Error::new(span, "an optional member has a type `Option<…>`; wrap its type"));
+    }
+    if !parsed.cases.is_empty() {
+        return Err(Error::new_spanned(field, "`case` is for variants of unions"));
+    }
+    Ok(())
+}
+
+fn is_option(ty: &Type) -> bool {
+    match ty {
+        Type::Path(path) => path.path.segments.last().is_some_and(|segment| segment.ident == "Option"),
+        _ => false,
+    }
+}
+
+fn mentions(tokens: TokenStream, ident: &Ident) -> bool {
+    tokens.into_iter().any(|tree| match tree {
+        TokenTree::Ident(found) => found == *ident || found == "Self",
+        TokenTree::Group(group) => mentions(group.stream(), ident),
+        _ => false,
+    })
+}
+
+impl Member<'_> {
+    fn constant(&self, name: &str) -> TokenStream {
+        let constant = Ident::new(name, self.ty.span());
+        let ty = self.ty;
+        quote_spanned!(self.ty.span()=> <#ty as dds_cdr::Member>::#constant)
+    }
+
+    fn extent(&self) -> TokenStream {
+        let ty = self.ty;
+        match &self.bound {
+            _ if self.recursive => quote!(dds_cdr::Extent::UNBOUNDED),
+            Some(bound) => quote_spanned!(bound.span()=> <#ty as dds_cdr::Bounded<#bound>>::EXTENT),
+            None => self.constant("EXTENT"),
+        }
+    }
+
+    /// A statement that appends the member by `method`.
+    fn encode(&self, method: &TokenStream) -> TokenStream {
+        let Self { ident, name, ty, id, must_understand, .. } = self;
+        let check = self.bound.as_ref().map(|bound| {
+            quote_spanned! {bound.span()=>
+                encoder.check_bound(<#ty as dds_cdr::Bounded<#bound>>::length(&self.#ident), #bound, #name)?;
+            }
+        });
+        quote_spanned! {self.ty.span()=>
+            #check
+            dds_cdr::Member::#method(&self.#ident, encoder, #id, #must_understand)?;
+        }
+    }
+
+    /// An expression: `value` after the check of its bound.
+    fn checked(&self, value: &TokenStream) -> TokenStream {
+        let ty = self.ty;
+        match &self.bound {
+            None => value.clone(),
+            Some(bound) => quote_spanned! {bound.span()=> {
+                let value = #value;
+                decoder.check_bound(<#ty as dds_cdr::Bounded<#bound>>::length(&value), #bound)?;
+                value
+            }},
+        }
+    }
+
+    /// An expression: the member read from a final or appendable structure.
+    fn decode(&self, extensibility: Extensibility) -> TokenStream {
+        let Self { ty, id, .. } = self;
+        let value =
+            self.checked(&quote_spanned!(ty.span()=> <#ty as dds_cdr::Member>::decode_member(decoder, #id)?));
+        if extensibility == Extensibility::Final {
+            return value;
+        }
+        let octets_min = self.constant("BYTES_MIN");
+        let absent = self.absent();
+        quote!(if decoder.ends_before(#octets_min) { #absent } else { #value })
+    }
+
+    /// An expression: initial, after the member of a final or appendable structure was skipped.
+    fn decode_unwanted(&self, extensibility: Extensibility) -> TokenStream {
+        let skip = self.skip(extensibility);
+        let initial = self.initial();
+        quote!({ #skip #initial })
+    }
+
+    /// A statement that reads past the member of a final or appendable structure.
+    fn skip(&self, extensibility: Extensibility) -> TokenStream {
+        let Self { ty, id, .. } = self;
+        let skip = quote_spanned!(ty.span()=> <#ty as dds_cdr::Member>::skip_member(decoder, #id)?;);
+        if extensibility == Extensibility::Final {
+            return skip;
+        }
+        let octets_min = self.constant("BYTES_MIN");
+        quote!(if !decoder.ends_before(#octets_min) { #skip })
+    }
+
+    /// An expression for a member that was not sent: a key member must be.
+    fn absent(&self) -> TokenStream {
+        if self.key {
+            quote!(return ::core::result::Result::Err(DdsMalformed::MissingMember))
+        } else {
+            self.initial()
+        }
+    }
+
+    fn initial(&self) -> TokenStream {
+        let ty = self.ty;
+        match &self.default {
+            None => quote_spanned!(ty.span()=> <#ty as dds_cdr::Member>::initial_member()),
+            Some(DefaultValue::Trait(span)) => {
+                quote_spanned!(*span=> <#ty as ::core::default::Default>::default())
+            }
+            Some(DefaultValue::Expression(expression)) => expression.to_token_stream(),
+        }
+    }
+}
+
+struct Structure<'a> {
+    members: &'a [Member<'a>],
+    extensibility: Extensibility,
+}
+
+impl Structure<'_> {
+    /// The members of the key holder: the key members, or all if there are none (XTypes 1.3 §7.6.8).
+    fn key_holder(&self) -> Vec<&Member<'_>> {
+        if self.keyed() {
+            self.members.iter().filter(|member| member.key).collect()
+        } else {
+            self.members.iter().collect()
+        }
+    }
+
+    fn key_holder_by_id(&self) -> Vec<&Member<'_>> {
+        let mut holder = self.key_holder();
+        holder.sort_by_key(|member| member.id);
+        holder
+    }
+
+    fn keyed(&self) -> bool {
+        self.members.iter().any(|member| member.key)
+    }
+
+    fn constants(&self, repr_c: bool) -> TokenStream {
+        let sizes =
+            self.key_holder().into_iter().map(|member| member.constant("BYTES_MIN")).collect::<Vec<_>>();
+        let octets_min = match self.extensibility {
+            Extensibility::Final => quote!(0 #(+ #sizes)*),
+            // The delimiter of XCDR2 alone, or all members in XCDR1.
+            Extensibility::Appendable => quote!({
+                let whole = 0 #(+ #sizes)*;
+                if whole < 4 { whole } else { 4 }
+            }),
+            Extensibility::Mutable => quote!(4),
+        };
+        let extents = self.key_holder_by_id().into_iter().map(Member::extent).collect::<Vec<_>>();
+        let plain = repr_c.then(|| {
+            let extensibility = self.extensibility.tokens();
+            let offsets = self.members.iter().map(|member| {
+                let ident = member.ident;
+                let plain = member.constant("PLAIN");
+                quote!((::core::mem::offset_of!(Self, #ident), #plain))
+            });
+            quote! {
+                const PLAIN: dds_cdr::Plain =
+                    dds_cdr::Plain::structure(#extensibility, ::core::mem::size_of::<Self>(), &[#(#offsets),*]);
+            }
+        });
+        quote! {
+            const BYTES_MIN: usize = #octets_min;
+            const EXTENT: dds_cdr::Extent = dds_cdr::Extent::EMPTY #(.then(#extents))*;
+            #plain
+        }
+    }
+
+    fn encode(&self) -> TokenStream {
+        let extensibility = self.extensibility.tokens();
+        let mutable = self.extensibility == Extensibility::Mutable;
+        let method = if mutable { quote!(encode_mutable) } else { quote!(encode_member) };
+        let all = self.members.iter().map(|member| member.encode(&method)).collect::<TokenStream>();
+        let keys =
+            self.key_holder().into_iter().map(|member| member.encode(&method)).collect::<TokenStream>();
+        let sorted =
+            self.key_holder_by_id().into_iter().map(|member| member.encode(&method)).collect::<TokenStream>();
+        let in_order = self.key_holder().is_sorted_by_key(|member| member.id);
+        let members = match (self.keyed(), in_order) {
+            (false, true) => all,
+            (false, false) => quote!(if encoder.by_member_id() { #sorted } else { #all }),
+            (true, true) => quote!(if encoder.key_only() { #keys } else { #all }),
+            (true, false) => quote! {
+                if encoder.by_member_id() { #sorted } else if encoder.key_only() { #keys } else { #all }
+            },
+        };
+        let end = mutable.then(|| quote!(encoder.end_member_list()?;));
+        quote! {
+            let object = encoder.begin_aggregate(#extensibility)?;
+            #members
+            #end
+            encoder.end_aggregate(object)
+        }
+    }
+
+    fn decode(&self) -> TokenStream {
+        let extensibility = self.extensibility;
+        let kind = extensibility.tokens();
+        if extensibility == Extensibility::Mutable {
+            return self.decode_mutable();
+        }
+        let all = self.literal(|member| member.decode(extensibility));
+        let value = if self.keyed() {
+            let key = self.literal(
+                |member| {
+                    if member.key { member.decode(extensibility) } else { member.initial() }
+                },
+            );
+            let key_of_sample = self.literal(|member| {
+                if member.key { member.decode(extensibility) } else { member.decode_unwanted(extensibility) }
+            });
+            quote! {
+                match decoder.form() {
+                    dds_cdr::decode::Form::Sample => #all,
+                    dds_cdr::decode::Form::Key => #key,
+                    dds_cdr::decode::Form::KeyOfSample => #key_of_sample,
+                }
+            }
+        } else {
+            all
+        };
+        quote! {
+            let object = decoder.begin_aggregate(#kind)?;
+            let value = #value;
+            decoder.end_aggregate(object);
+            ::core::result::Result::Ok(value)
+        }
+    }
+
+    fn decode_mutable(&self) -> TokenStream {
+        let kind = self.extensibility.tokens();
+        let locals =
+            (0..self.members.len()).map(|index| quote::format_ident!("member_{index}")).collect::<Vec<_>>();
+        let keyed = self.keyed();
+        let wanted =
+            keyed.then(|| quote!(let wanted = decoder.form() != dds_cdr::decode::Form::KeyOfSample;));
+        let types = self.members.iter().map(|member| member.ty);
+        let arms = self.members.iter().zip(&locals).map(|(member, local)| {
+            let Member { id, ty, .. } = member;
+            let read = quote_spanned!(ty.span()=> <#ty as dds_cdr::Member>::decode_mutable(decoder)?);
+            let value = member.checked(&read);
+            if keyed && !member.key {
+                quote!(#id => if wanted { #local = ::core::option::Option::Some(#value) },)
+            } else {
+                quote!(#id => #local = ::core::option::Option::Some(#value),)
+            }
+        });
+        let fields = self.members.iter().zip(&locals).map(|(member, local)| {
+            let ident = member.ident;
+            let absent = member.absent();
+            quote!(#ident: match #local {
+                ::core::option::Option::Some(value) => value,
+                ::core::option::Option::None => #absent,
+            })
+        });
+        quote! {
+            let object = decoder.begin_aggregate(#kind)?;
+            #wanted
+            #(let mut #locals: ::core::option::Option<#types> = ::core::option::Option::None;)*
+            while let ::core::option::Option::Some(header) = decoder.next_member()? {
+                match header.id {
+                    #(#arms)*
+                    _ => decoder.unknown_member(&header)?,
+                }
+                decoder.end_member(header);
+            }
+            decoder.end_aggregate(object);
+            ::core::result::Result::Ok(Self { #(#fields),* })
+        }
+    }
+
+    fn skip(&self) -> TokenStream {
+        let kind = self.extensibility.tokens();
+        let walk = if self.extensibility == Extensibility::Mutable {
+            quote!(decoder.skip_members()?;)
+        } else {
+            self.members.iter().map(|member| member.skip(self.extensibility)).collect()
+        };
+        quote! {
+            let object = decoder.begin_aggregate(#kind)?;
+            if !decoder.jump(&object) {
+                #walk
+            }
+            decoder.end_aggregate(object);
+            ::core::result::Result::Ok(())
+        }
+    }
+
+    fn literal(&self, value: impl Fn(&Member<'_>) -> TokenStream) -> TokenStream {
+        let fields = self.members.iter().map(|member| {
+            let ident = member.ident;
+            let value = value(member);
+            quote!(#ident: #value)
+        });
+        quote!(Self { #(#fields),* })
+    }
+}

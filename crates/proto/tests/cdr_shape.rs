@@ -1,0 +1,85 @@
+//! ShapeType of the OMG interoperability suite, octet by octet.
+
+use plainsong_derive::DdsType;
+use plainsong_proto::cdr::{
+    DdsType, Endianness, KeyHash, XcdrVersion, from_payload, key_from_payload, key_hash, key_hash_of_payload,
+    key_to_payload, to_payload,
+};
+
+#[derive(DdsType, Debug, Clone, PartialEq)]
+#[dds(crate = "plainsong_proto", name = "ShapeType", appendable)]
+struct Shape {
+    #[dds(key, bound = 128)]
+    color: String,
+    x: i32,
+    y: i32,
+    shapesize: i32,
+    additional_payload_size: Vec<u8>,
+}
+
+fn blue() -> Shape {
+    Shape { color: "BLUE".to_owned(), x: 10, y: 20, shapesize: 30, additional_payload_size: vec![1, 2, 3] }
+}
+
+fn payload(version: XcdrVersion, endianness: Endianness) -> Vec<u8> {
+    let mut buffer = Vec::new();
+    to_payload(&blue(), version, endianness, &mut buffer).expect("a shape can be encoded");
+    buffer
+}
+
+#[test]
+fn xcdr1_little_endian() {
+    let golden = [
+        0, 1, 0, 1, // CDR_LE, one octet of padding
+        5, 0, 0, 0, b'B', b'L', b'U', b'E', 0, 0, 0, 0, // color and alignment
+        10, 0, 0, 0, 20, 0, 0, 0, 30, 0, 0, 0, // x, y, shapesize
+        3, 0, 0, 0, 1, 2, 3, // additional_payload_size
+        0, // padding
+    ];
+    assert_eq!(payload(XcdrVersion::Xcdr1, Endianness::Little), golden);
+    assert_eq!(from_payload::<Shape>(&golden), Ok(blue()));
+}
+
+#[test]
+fn xcdr1_big_endian() {
+    let golden = [
+        0, 0, 0, 1, // CDR_BE, one octet of padding
+        0, 0, 0, 5, b'B', b'L', b'U', b'E', 0, 0, 0, 0, // color and alignment
+        0, 0, 0, 10, 0, 0, 0, 20, 0, 0, 0, 30, // x, y, shapesize
+        0, 0, 0, 3, 1, 2, 3, // additional_payload_size
+        0, // padding
+    ];
+    assert_eq!(payload(XcdrVersion::Xcdr1, Endianness::Big), golden);
+    assert_eq!(from_payload::<Shape>(&golden), Ok(blue()));
+}
+
+#[test]
+fn xcdr2_little_endian() {
+    let golden = [
+        0, 9, 0, 1, // D_CDR2_LE, one octet of padding
+        31, 0, 0, 0, // DHEADER
+        5, 0, 0, 0, b'B', b'L', b'U', b'E', 0, 0, 0, 0, // color and alignment
+        10, 0, 0, 0, 20, 0, 0, 0, 30, 0, 0, 0, // x, y, shapesize
+        3, 0, 0, 0, 1, 2, 3, // additional_payload_size
+        0, // padding
+    ];
+    assert_eq!(payload(XcdrVersion::Xcdr2, Endianness::Little), golden);
+    assert_eq!(from_payload::<Shape>(&golden), Ok(blue()));
+}
+
+#[test]
+fn keys() {
+    assert_eq!(Shape::KEY_BYTES_MAX, Some(133));
+    let hash = key_hash(&blue()).unwrap();
+    for version in [XcdrVersion::Xcdr1, XcdrVersion::Xcdr2] {
+        for endianness in [Endianness::Little, Endianness::Big] {
+            let sample = payload(version, endianness);
+            assert_eq!(key_hash_of_payload::<Shape>(&sample, false), Ok(hash));
+            let mut key = Vec::new();
+            key_to_payload(&blue(), version, endianness, &mut key).unwrap();
+            assert_eq!(key_hash_of_payload::<Shape>(&key, true), Ok(hash));
+            assert_eq!(key_from_payload::<Shape>(&key).unwrap().color, "BLUE");
+        }
+    }
+    assert_ne!(hash, KeyHash::default());
+}
