@@ -1,1 +1,46 @@
-//! Placeholder.
+//! The only place that reads clocks.
+
+use std::sync::OnceLock;
+use std::time::{Instant as StdInstant, SystemTime};
+
+use plainsong_proto::time::{Duration, Instant, Now, Time};
+
+static ORIGIN: OnceLock<StdInstant> = OnceLock::new();
+
+/// Both clocks. Monotonic time counts from the first call in this process.
+pub(crate) fn now() -> Now {
+    Now { mono: mono(), wall: wall() }
+}
+
+/// Monotonic time alone.
+pub(crate) fn mono() -> Instant {
+    let origin = ORIGIN.get_or_init(StdInstant::now);
+    Instant(u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
+}
+
+fn wall() -> Time {
+    let nanos = match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(after) => Duration::from(after).0,
+        // A host without a battery for its clock may start before 1970.
+        Err(before) => -Duration::from(before.duration()).0,
+    };
+    Time(nanos)
+}
+
+/// How long to sleep until `deadline`; zero when it has passed.
+pub(crate) fn until(deadline: Instant) -> std::time::Duration {
+    std::time::Duration::from_nanos(deadline.0.saturating_sub(mono().0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_clocks_advance() {
+        let (first, second) = (now(), now());
+        assert!(second.mono >= first.mono);
+        assert!(first.wall > Time(1_500_000_000_000_000_000));
+        assert_eq!(until(first.mono), std::time::Duration::ZERO);
+    }
+}

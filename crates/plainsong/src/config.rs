@@ -1,1 +1,334 @@
-//! Placeholder.
+//! Settings of this process: one table of keys with their defaults, then `PLAINSONG_*` variables, then code.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// A host to announce to, besides multicast.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// A name or an address.
+    pub host: String,
+    /// The UDP port of its discovery socket; `None`: the well-known ports of the first ten participants.
+    pub port: Option<u16>,
+}
+
+/// Whether a protocol is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Where the host offers it.
+    Auto,
+    /// Never.
+    Off,
+}
+
+/// Settings of the participants of one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Hosts to announce to, besides multicast.
+    pub peers: Vec<Peer>,
+    /// Names or addresses of the interfaces to use; loopback always is. `None`: all usable ones.
+    pub interfaces: Option<Vec<String>>,
+    /// Announce to and listen on multicast groups.
+    pub multicast: bool,
+    /// IPv6 besides IPv4.
+    pub ipv6: Use,
+    /// Others forget a participant after hearing nothing for so long.
+    pub lease_duration_ms: u64,
+    /// Time between announcements.
+    pub announce_period_ms: u64,
+    /// Asked of the kernel for each socket that receives.
+    pub receive_buffer_bytes: usize,
+    /// Asked of the kernel for each socket that sends.
+    pub send_buffer_bytes: usize,
+    /// Largest UDP payload sent to other hosts.
+    pub datagram_bytes_max: usize,
+    /// Largest UDP payload sent within this host.
+    pub datagram_bytes_max_local: usize,
+    /// Largest serialized sample a reader accepts.
+    pub sample_bytes_max: usize,
+    /// Unacknowledged octets a reliable writer may have under way before it waits.
+    pub unacknowledged_bytes_max: usize,
+}
+
+/// One setting: what it is called, means and may be.
+pub struct Key {
+    /// Name of the field; the variable is `PLAINSONG_` and this in capitals.
+    pub name: &'static str,
+    /// In the form a variable has.
+    pub default: &'static str,
+    /// What a value looks like, with its unit.
+    pub allowed: &'static str,
+    /// What it is for.
+    pub doc: &'static str,
+    set: fn(&mut Config, &str) -> Option<()>,
+}
+
+/// A variable has a value that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{variable} is {value:?}; it must be {allowed}")]
+pub struct ConfigError {
+    /// Name of the variable.
+    pub variable: String,
+    /// What it holds.
+    pub value: String,
+    /// What it may hold.
+    pub allowed: &'static str,
+}
+
+/// Every setting.
+pub const KEYS: &[Key] = &[
+    Key {
+        name: "peers",
+        default: "",
+        allowed: "a comma-separated list of HOST or HOST:PORT, such as 10.0.0.5,robot:7410",
+        doc: "hosts to announce to, besides multicast",
+        set: |config, value| list(value, Peer::parse).map(|peers| config.peers = peers),
+    },
+    Key {
+        name: "interfaces",
+        default: "",
+        allowed: "a comma-separated list of interface names or addresses, such as eth0,10.0.0.1; empty for all",
+        doc: "interfaces to use; loopback always is, `lo` alone keeps everything on this host",
+        set: |config, value| {
+            let names = list(value, |name| Some(name.to_owned()))?;
+            config.interfaces = Some(names).filter(|names| !names.is_empty());
+            Some(())
+        },
+    },
+    Key {
+        name: "multicast",
+        default: "on",
+        allowed: "on or off",
+        doc: "announce to and listen on multicast groups",
+        set: |config, value| switch(value).map(|on| config.multicast = on),
+    },
+    Key {
+        name: "ipv6",
+        default: "auto",
+        allowed: "auto or off",
+        doc: "IPv6 besides IPv4",
+        set: |config, value| {
+            config.ipv6 = match value {
+                "auto" => Use::Auto,
+                "off" => Use::Off,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Key {
+        name: "lease_duration_ms",
+        default: "20000",
+        allowed: "a number of milliseconds from 100 to 86400000",
+        doc: "others forget a participant after hearing nothing for so long",
+        set: |config, value| number(value, 100, 86_400_000).map(|ms| config.lease_duration_ms = ms),
+    },
+    Key {
+        name: "announce_period_ms",
+        default: "3000",
+        allowed: "a number of milliseconds from 10 to 3600000",
+        doc: "time between announcements of a participant; well below its lease",
+        set: |config, value| number(value, 10, 3_600_000).map(|ms| config.announce_period_ms = ms),
+    },
+    Key {
+        name: "receive_buffer_bytes",
+        default: "8388608",
+        allowed: "a number of octets from 4096 to 1073741824",
+        doc: "asked of the kernel for each socket that receives; it may grant less (net.core.rmem_max)",
+        set: |config, value| number(value, 4_096, 1 << 30).map(|bytes| config.receive_buffer_bytes = bytes),
+    },
+    Key {
+        name: "send_buffer_bytes",
+        default: "4194304",
+        allowed: "a number of octets from 4096 to 1073741824",
+        doc: "asked of the kernel for each socket that sends; it may grant less (net.core.wmem_max)",
+        set: |config, value| number(value, 4_096, 1 << 30).map(|bytes| config.send_buffer_bytes = bytes),
+    },
+    Key {
+        name: "datagram_bytes_max",
+        default: "1456",
+        allowed: "a number of octets from 512 to 65000",
+        doc: "largest UDP payload sent to other hosts; beyond the path's MTU, one lost packet loses it all",
+        set: |config, value| number(value, 512, 65_000).map(|bytes| config.datagram_bytes_max = bytes),
+    },
+    Key {
+        name: "datagram_bytes_max_local",
+        default: "65000",
+        allowed: "a number of octets from 512 to 65000",
+        doc: "largest UDP payload sent within this host",
+        set: |config, value| number(value, 512, 65_000).map(|bytes| config.datagram_bytes_max_local = bytes),
+    },
+    Key {
+        name: "sample_bytes_max",
+        default: "67108864",
+        allowed: "a number of octets from 1024 to 2147483647",
+        doc: "largest serialized sample a reader accepts",
+        set: |config, value| number(value, 1_024, 0x7fff_ffff).map(|bytes| config.sample_bytes_max = bytes),
+    },
+    Key {
+        name: "unacknowledged_bytes_max",
+        default: "16777216",
+        allowed: "a number of octets from 65536 to 2147483647",
+        doc: "unacknowledged octets a reliable writer may have under way before it waits",
+        set: |config, value| {
+            number(value, 65_536, 0x7fff_ffff).map(|bytes| config.unacknowledged_bytes_max = bytes)
+        },
+    },
+];
+
+impl Key {
+    /// The environment variable that sets it.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        format!("PLAINSONG_{}", self.name.to_ascii_uppercase())
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let mut config = Self {
+            peers: Vec::new(),
+            interfaces: None,
+            multicast: false,
+            ipv6: Use::Off,
+            lease_duration_ms: 0,
+            announce_period_ms: 0,
+            receive_buffer_bytes: 0,
+            send_buffer_bytes: 0,
+            datagram_bytes_max: 0,
+            datagram_bytes_max_local: 0,
+            sample_bytes_max: 0,
+            unacknowledged_bytes_max: 0,
+        };
+        for key in KEYS {
+            let set = (key.set)(&mut config, key.default);
+            debug_assert!(set.is_some(), "the default of {} is not allowed", key.name);
+        }
+        config
+    }
+}
+
+impl Config {
+    /// The defaults, changed by the variables that are set.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for the first variable whose value cannot be used.
+    pub fn from_env() -> Result<Self, ConfigError> {
+        Self::from_variables(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+    }
+
+    /// Like [`Config::from_env`], with the variables looked up by `variable`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for the first variable whose value cannot be used.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let mut config = Self::default();
+        for key in KEYS {
+            let name = key.variable();
+            let Some(value) = variable(&name) else { continue };
+            if (key.set)(&mut config, value.trim()).is_none() {
+                return Err(ConfigError { variable: name, value, allowed: key.allowed });
+            }
+        }
+        Ok(config)
+    }
+
+    /// Whether nothing may leave this host: loopback is the only interface asked for.
+    pub(crate) fn loopback_only(&self) -> bool {
+        let is_loopback = |name: &String| name == "lo" || name == "127.0.0.1" || name == "::1";
+        self.interfaces.as_ref().is_some_and(|names| names.iter().all(is_loopback))
+    }
+}
+
+impl Peer {
+    /// `host`, `host:port`, `[v6]:port` or a bare IPv6 address; `None` for anything else.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let whole = |host: &str| Some(Self { host: host.to_owned(), port: None });
+        if text.parse::<std::net::Ipv6Addr>().is_ok() {
+            return whole(text);
+        }
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) => (host, Some(port.parse().ok().filter(|port| *port != 0)?)),
+            None => (text, None),
+        };
+        let host = match host.strip_prefix('[') {
+            Some(rest) => {
+                rest.strip_suffix(']').filter(|address| address.parse::<std::net::Ipv6Addr>().is_ok())?
+            }
+            None => host,
+        };
+        let is_name = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'.' | b'-' | b'_' | b':');
+        (!host.is_empty() && host.bytes().all(is_name)).then(|| Self { host: host.to_owned(), port })
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            Some(port) if self.host.contains(':') => write!(f, "[{}]:{port}", self.host),
+            Some(port) => write!(f, "{}:{port}", self.host),
+            None => f.write_str(&self.host),
+        }
+    }
+}
+
+fn list<T>(text: &str, item: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(item).collect()
+}
+
+fn switch(text: &str) -> Option<bool> {
+    match text {
+        "on" | "true" | "1" => Some(true),
+        "off" | "false" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+fn number<T: FromStr + PartialOrd>(text: &str, min: T, max: T) -> Option<T> {
+    text.parse().ok().filter(|value| *value >= min && *value <= max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(variable: &str, value: &str) -> Result<Config, ConfigError> {
+        Config::from_variables(|name| (name == variable).then(|| value.to_owned()))
+    }
+
+    #[test]
+    fn every_default_is_allowed() {
+        for key in KEYS {
+            assert!((key.set)(&mut Config::default(), key.default).is_some(), "{}", key.name);
+        }
+        assert!(Config::default().multicast && Config::default().lease_duration_ms == 20_000);
+    }
+
+    #[test]
+    fn peers_are_names_or_addresses_with_or_without_port() {
+        let config = with("PLAINSONG_PEERS", "10.0.0.5, robot:7410,[fe80::1]:7412,::1").unwrap();
+        let told: Vec<_> = config.peers.iter().map(ToString::to_string).collect();
+        assert_eq!(told, ["10.0.0.5", "robot:7410", "[fe80::1]:7412", "::1"]);
+        for bad in ["robot:0", "robot:99999", "a b", ":7410", "[::1", "[robot]:1"] {
+            assert!(with("PLAINSONG_PEERS", bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_bad_value_names_the_variable_and_what_is_allowed() {
+        let error = with("PLAINSONG_MULTICAST", "maybe").unwrap_err();
+        assert_eq!(error.to_string(), "PLAINSONG_MULTICAST is \"maybe\"; it must be on or off");
+        assert!(with("PLAINSONG_LEASE_DURATION_MS", "5").is_err());
+        assert_eq!(with("PLAINSONG_LEASE_DURATION_MS", "500").unwrap().lease_duration_ms, 500);
+    }
+
+    #[test]
+    fn loopback_alone_keeps_everything_on_this_host() {
+        assert!(with("PLAINSONG_INTERFACES", "lo").unwrap().loopback_only());
+        assert!(!with("PLAINSONG_INTERFACES", "lo,eth0").unwrap().loopback_only());
+        assert!(!Config::default().loopback_only());
+    }
+}

@@ -1,0 +1,156 @@
+//! Sleeping until something happens: a counter that moves on, and a way to wait for that.
+
+#![cfg_attr(target_os = "linux", allow(unsafe_code, reason = "the futex system call has no safe wrapper"))]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use plainsong_proto::time::Instant;
+
+/// An epoch that threads wait on. Waking costs no system call when nobody sleeps; nothing allocates.
+#[derive(Debug, Default)]
+pub(crate) struct Notify {
+    epoch: AtomicU32,
+    sleepers: AtomicU32,
+    #[cfg(not(target_os = "linux"))]
+    bed: (std::sync::Mutex<()>, std::sync::Condvar),
+}
+
+impl Notify {
+    /// Moves on with each wake. Read it *before* looking at what is awaited, then [`Notify::wait`] on it.
+    pub(crate) fn epoch(&self) -> u32 {
+        self.epoch.load(Ordering::SeqCst)
+    }
+
+    /// Sleeps while the epoch is `seen`. False when `deadline` passed first; `None` waits for ever.
+    pub(crate) fn wait(&self, seen: u32, deadline: Option<Instant>) -> bool {
+        // A waker first moves the epoch, then looks for sleepers; we first count ourselves in, then look at the
+        // epoch. In one total order, at least one of the two sees the other.
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let woken = loop {
+            if self.epoch() != seen {
+                break true;
+            }
+            let timeout = deadline.map(crate::clock::until);
+            if timeout.is_some_and(|timeout| timeout.is_zero()) {
+                break false;
+            }
+            self.sleep(seen, timeout);
+        };
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        woken
+    }
+
+    /// Moves the epoch on and wakes everyone.
+    pub(crate) fn wake_all(&self) {
+        self.epoch.fetch_add(1, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            self.rouse();
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn sleep(&self, seen: u32, timeout: Option<std::time::Duration>) {
+        let spec = timeout.map(|timeout| libc::timespec {
+            tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+            // Fits: below 10⁹.
+            tv_nsec: timeout.subsec_nanos() as libc::c_long,
+        });
+        let spec = spec.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        // SAFETY: the futex word lives as long as `self`, `spec` is null or points to a local timespec. Every
+        // outcome (woken, changed before, interrupted, timed out) makes the caller look at the epoch again.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                self.epoch.as_ptr(),
+                libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+                seen,
+                spec,
+            );
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn rouse(&self) {
+        let all = i32::MAX;
+        // SAFETY: the futex word lives as long as `self`; waking touches no other memory.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                self.epoch.as_ptr(),
+                libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+                all,
+            );
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn sleep(&self, seen: u32, timeout: Option<std::time::Duration>) {
+        let bed = super::lock(&self.bed.0);
+        if self.epoch() == seen {
+            // Poison is harmless: the mutex guards nothing but the order of sleep and wake.
+            match timeout {
+                Some(timeout) => drop(self.bed.1.wait_timeout(bed, timeout)),
+                None => drop(self.bed.1.wait(bed)),
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn rouse(&self) {
+        let _bed = super::lock(&self.bed.0);
+        self.bed.1.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use plainsong_proto::time::Duration;
+
+    use super::*;
+    use crate::clock;
+
+    #[test]
+    fn a_wake_before_the_wait_is_not_lost() {
+        let notify = Notify::default();
+        let seen = notify.epoch();
+        notify.wake_all();
+        assert!(notify.wait(seen, None));
+    }
+
+    #[test]
+    fn a_deadline_ends_the_wait() {
+        let notify = Notify::default();
+        let deadline = clock::mono().after(Duration::from_millis(20));
+        assert!(!notify.wait(notify.epoch(), deadline));
+        assert!(clock::mono() >= deadline.unwrap());
+    }
+
+    #[test]
+    fn no_wake_is_lost_between_threads_that_hand_over_a_token() {
+        const ROUNDS: u64 = 20_000;
+        let (token, notify) = (AtomicU64::new(0), Notify::default());
+        let play = |me: u64| {
+            for round in 0..ROUNDS {
+                loop {
+                    let seen = notify.epoch();
+                    if token.load(Ordering::Acquire) == round * 3 + me {
+                        break;
+                    }
+                    // A lost wake shows as a deadline that passes.
+                    let deadline = clock::mono().after(Duration::from_secs(20));
+                    assert!(notify.wait(seen, deadline), "player {me} slept through round {round}");
+                }
+                token.fetch_add(1, Ordering::Release);
+                notify.wake_all();
+            }
+        };
+        std::thread::scope(|scope| {
+            for me in 0..3 {
+                scope.spawn(move || play(me));
+            }
+        });
+        assert_eq!(token.load(Ordering::Relaxed), 3 * ROUNDS);
+    }
+}
