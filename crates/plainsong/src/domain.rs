@@ -1,1 +1,136 @@
-//! Placeholder.
+//! What the participants of one domain share in this process: sockets, threads, timer and registry.
+
+use std::io;
+use std::sync::{Arc, Mutex, Weak};
+use std::thread::JoinHandle;
+
+use plainsong_proto::discovery::{LocalLocators, Participant};
+use plainsong_proto::guid::EntityId;
+use plainsong_proto::locator::ports;
+use plainsong_proto::stats::DropCounters;
+
+use crate::config::Config;
+use crate::runtime::receive::{self, ReceiveThread};
+use crate::runtime::registry::Registry;
+use crate::runtime::timer::Timer;
+use crate::runtime::{ParticipantSlot, Shared, lock};
+use crate::transport::Transport;
+
+pub(crate) use crate::runtime::EventSink;
+pub(crate) use crate::transport::InterfaceReport;
+
+/// One domain of this process. Its threads end when the last user of it is gone.
+pub(crate) struct Domain {
+    domain_id: u16,
+    config: Config,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+static DOMAINS: Mutex<Vec<Weak<Domain>>> = Mutex::new(Vec::new());
+
+impl Domain {
+    /// The domain with that id and exactly these settings; opened when nobody in this process uses it yet.
+    ///
+    /// # Errors
+    /// The domain id is too large, or the host refuses sockets or threads.
+    pub(crate) fn join(domain_id: u16, config: &Config) -> io::Result<Arc<Self>> {
+        let mut domains = lock(&DOMAINS);
+        domains.retain(|domain| domain.strong_count() > 0);
+        let found = domains.iter().filter_map(Weak::upgrade);
+        if let Some(domain) =
+            { found }.find(|domain| domain.domain_id == domain_id && domain.config == *config)
+        {
+            return Ok(domain);
+        }
+        let domain = Self::open(domain_id, config)?;
+        domains.push(Arc::downgrade(&domain));
+        Ok(domain)
+    }
+
+    /// A domain of its own, with sockets and threads that it shares with no other.
+    ///
+    /// # Errors
+    /// As [`Domain::join`].
+    pub(crate) fn open(domain_id: u16, config: &Config) -> io::Result<Arc<Self>> {
+        if domain_id > ports::DOMAIN_MAX {
+            let message =
+                format!("domain {domain_id} has no UDP ports; the largest is {}", ports::DOMAIN_MAX);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let shared = Arc::new(Shared {
+            transport: Transport::open(domain_id, config)?,
+            timer: Timer::default(),
+            registry: Registry::default(),
+            drops: Mutex::default(),
+        });
+        let mut domain = Self { domain_id, config: config.clone(), shared, threads: Vec::new() };
+        // On failure the drop of `domain` ends the threads that run already.
+        for thread in ReceiveThread::all(&domain.shared.transport) {
+            let name = format!("{}-{domain_id}", thread.name());
+            domain.spawn(name, move |shared| receive::run(shared, thread))?;
+        }
+        domain.spawn(format!("timer-{domain_id}"), receive::run_timer)?;
+        Ok(Arc::new(domain))
+    }
+
+    fn spawn(&mut self, name: String, run: impl FnOnce(&Arc<Shared>) + Send + 'static) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new().name(name).spawn(move || run(&shared))?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// Where participants of this domain can be reached, and where they announce themselves.
+    pub(crate) fn local_locators(&self) -> LocalLocators {
+        self.shared.transport.locators()
+    }
+
+    /// Registers a participant, then starts it.
+    pub(crate) fn add_participant(
+        &self,
+        control: Participant,
+        sink: Arc<dyn EventSink>,
+    ) -> Arc<ParticipantSlot> {
+        let slot = ParticipantSlot::new(Arc::clone(&self.shared), control, sink);
+        self.shared.registry.insert(&slot);
+        // The interfaces may have changed since the caller asked for the locators.
+        let locators = self.local_locators();
+        slot.control(|participant, now, out| {
+            participant.set_locators(now, locators, out);
+            participant.start(now, out);
+        });
+        slot
+    }
+
+    /// Tells everyone that the participant leaves, then forgets it.
+    pub(crate) fn remove_participant(&self, slot: &ParticipantSlot) {
+        slot.control(Participant::shutdown);
+        self.shared.registry.remove(slot.prefix);
+        self.shared.timer.remove(slot.prefix.entity(EntityId::PARTICIPANT));
+    }
+
+    /// What is known of each interface of this host.
+    pub(crate) fn interfaces(&self) -> Vec<InterfaceReport> {
+        self.shared.transport.report()
+    }
+
+    /// What was dropped before it reached any endpoint.
+    pub(crate) fn drops(&self) -> DropCounters {
+        lock(&self.shared.drops).clone()
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        self.shared.transport.stop();
+        self.shared.timer.stop();
+        for thread in self.threads.drain(..) {
+            // The last user may be a listener on one of our own threads: that one ends when it returns.
+            if thread.thread().id() != std::thread::current().id() {
+                // A panic of the thread was printed by the hook.
+                let _ = thread.join();
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Emptying an outbox: datagrams are sent under the lock of who left them, events reported with no lock held.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use plainsong_proto::outbox::{Event, Outbox};
+
+use super::ParticipantSlot;
+
+thread_local! {
+    static OUTBOXES: RefCell<Vec<Outbox>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Lends an empty outbox of this thread. A listener that writes nests, and gets another one.
+pub(crate) fn with_outbox<R>(f: impl FnOnce(&mut Outbox) -> R) -> R {
+    let mut out = OUTBOXES.with_borrow_mut(Vec::pop).unwrap_or_default();
+    let result = f(&mut out);
+    out.clear();
+    OUTBOXES.with_borrow_mut(|outboxes| outboxes.push(out));
+    result
+}
+
+impl ParticipantSlot {
+    /// Wakes who waits for progress and tells the sink. No lock may be held.
+    pub(crate) fn report(&self, out: &mut Outbox) {
+        if out.events.is_empty() {
+            return;
+        }
+        for event in &out.events {
+            if let Event::Progress { writer } = event
+                && let Some(slot) = self.writer(*writer)
+            {
+                slot.progress.wake_all();
+            }
+        }
+        // A listener that panics must not end a receive or timer thread; its message was printed by the hook.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.sink().events(&mut out.events)));
+        out.events.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_use_gets_another_outbox_and_both_come_back_empty() {
+        with_outbox(|outer| {
+            outer.events.push(Event::Progress { writer: Default::default() });
+            with_outbox(|inner| assert!(inner.is_empty()));
+            assert_eq!(outer.events.len(), 1);
+        });
+        with_outbox(|again| assert!(again.is_empty()));
+        assert_eq!(OUTBOXES.with_borrow(Vec::len), 2);
+    }
+}

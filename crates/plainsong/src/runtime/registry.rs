@@ -1,0 +1,257 @@
+//! Which participants and endpoints live here: snapshots that the receive threads read without a lock.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use arc_swap::ArcSwap;
+use plainsong_proto::discovery::{Command, Participant};
+use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
+use plainsong_proto::outbox::Outbox;
+use plainsong_proto::time::Now;
+
+use super::{EventSink, ReaderSlot, Shared, Timed, WriterSlot, dispatch, lock};
+use crate::clock;
+
+/// The participants of a domain in this process, sorted by prefix.
+#[derive(Default)]
+pub(crate) struct Registry {
+    participants: ArcSwap<Vec<Arc<ParticipantSlot>>>,
+}
+
+/// A local participant: its control plane, its endpoints, and where its events go.
+pub(crate) struct ParticipantSlot {
+    /// The first twelve octets of the GUIDs of its entities.
+    pub(crate) prefix: GuidPrefix,
+    shared: Arc<Shared>,
+    control: Mutex<Timed<Participant>>,
+    writers: ArcSwap<Vec<Arc<WriterSlot>>>,
+    readers: ArcSwap<Vec<Arc<ReaderSlot>>>,
+    /// Readers matched with each writer: for submessages that name no reader.
+    matched: RwLock<HashMap<Guid, Arc<[Arc<ReaderSlot>]>>>,
+    sink: Arc<dyn EventSink>,
+}
+
+impl Registry {
+    /// All participants, sorted by prefix.
+    pub(crate) fn participants(&self) -> Arc<Vec<Arc<ParticipantSlot>>> {
+        self.participants.load_full()
+    }
+
+    /// The participant with that prefix.
+    pub(crate) fn participant(&self, prefix: GuidPrefix) -> Option<Arc<ParticipantSlot>> {
+        find(&self.participants.load(), |slot| slot.prefix, prefix).cloned()
+    }
+
+    /// Whether a participant with that prefix lives here.
+    pub(crate) fn contains(&self, prefix: GuidPrefix) -> bool {
+        find(&self.participants.load(), |slot| slot.prefix, prefix).is_some()
+    }
+
+    pub(crate) fn insert(&self, participant: &Arc<ParticipantSlot>) {
+        insert(&self.participants, |slot| slot.prefix, participant);
+    }
+
+    pub(crate) fn remove(&self, prefix: GuidPrefix) {
+        remove(&self.participants, |slot| slot.prefix, prefix);
+    }
+}
+
+impl ParticipantSlot {
+    pub(crate) fn new(shared: Arc<Shared>, control: Participant, sink: Arc<dyn EventSink>) -> Arc<Self> {
+        Arc::new(Self {
+            prefix: control.guid().prefix,
+            shared,
+            control: Mutex::new(Timed::new(control)),
+            writers: ArcSwap::default(),
+            readers: ArcSwap::default(),
+            matched: RwLock::default(),
+            sink,
+        })
+    }
+
+    pub(crate) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn sink(&self) -> &dyn EventSink {
+        &*self.sink
+    }
+
+    /// The local writer with that entity id.
+    pub(crate) fn writer(&self, id: EntityId) -> Option<Arc<WriterSlot>> {
+        find(&self.writers.load(), |slot| slot.id, id).cloned()
+    }
+
+    /// The local reader with that entity id.
+    pub(crate) fn reader(&self, id: EntityId) -> Option<Arc<ReaderSlot>> {
+        find(&self.readers.load(), |slot| slot.id, id).cloned()
+    }
+
+    /// All local writers, sorted by entity id.
+    pub(crate) fn writers(&self) -> Arc<Vec<Arc<WriterSlot>>> {
+        self.writers.load_full()
+    }
+
+    /// All local readers, sorted by entity id.
+    pub(crate) fn readers(&self) -> Arc<Vec<Arc<ReaderSlot>>> {
+        self.readers.load_full()
+    }
+
+    /// Makes a writer known to the receive and timer threads. Do this before announcing it.
+    pub(crate) fn insert_writer(&self, slot: &Arc<WriterSlot>) {
+        insert(&self.writers, |slot| slot.id, slot);
+        slot.announce_deadline(&self.shared);
+    }
+
+    /// Makes a reader known to the receive and timer threads. Do this before announcing it.
+    pub(crate) fn insert_reader(&self, slot: &Arc<ReaderSlot>) {
+        insert(&self.readers, |slot| slot.id, slot);
+        slot.announce_deadline(&self.shared);
+    }
+
+    /// Nothing reaches the writer any more.
+    pub(crate) fn remove_writer(&self, id: EntityId) {
+        remove(&self.writers, |slot| slot.id, id);
+        self.shared.timer.remove(self.prefix.entity(id));
+    }
+
+    /// Nothing reaches the reader any more.
+    pub(crate) fn remove_reader(&self, id: EntityId) {
+        remove(&self.readers, |slot| slot.id, id);
+        self.shared.timer.remove(self.prefix.entity(id));
+        let mut matched = self.matched.write().unwrap_or_else(PoisonError::into_inner);
+        for readers in matched.values_mut().filter(|readers| readers.iter().any(|slot| slot.id == id)) {
+            *readers = readers.iter().filter(|slot| slot.id != id).cloned().collect();
+        }
+        matched.retain(|_, readers| !readers.is_empty());
+    }
+
+    /// Local readers matched with `writer`.
+    pub(crate) fn matched_readers(&self, writer: Guid) -> Option<Arc<[Arc<ReaderSlot>]>> {
+        self.matched.read().unwrap_or_else(PoisonError::into_inner).get(&writer).cloned()
+    }
+
+    /// Runs `f` under the control-plane lock, sends what it left, carries out its commands, unlocks, then
+    /// reports the events.
+    pub(crate) fn control<R>(&self, f: impl FnOnce(&mut Participant, Now, &mut Outbox) -> R) -> R {
+        dispatch::with_outbox(|out| {
+            let result = self.run(clock::now(), out, f);
+            self.report(out);
+            result
+        })
+    }
+
+    /// Like [`ParticipantSlot::control`] for callers that report later.
+    pub(crate) fn run<R>(
+        &self,
+        now: Now,
+        out: &mut Outbox,
+        f: impl FnOnce(&mut Participant, Now, &mut Outbox) -> R,
+    ) -> R {
+        let mut control = lock(&self.control);
+        let result = control.run(&self.shared, self.prefix.participant(), now, out, f);
+        self.carry_out(now, out);
+        result
+    }
+
+    /// Looks at the control plane: nothing may change, nothing is sent.
+    pub(crate) fn look<R>(&self, f: impl FnOnce(&Participant) -> R) -> R {
+        f(lock(&self.control).machine())
+    }
+
+    /// The timer's entry of `entity` went off.
+    pub(crate) fn fire(&self, entity: EntityId, now: Now, out: &mut Outbox) {
+        if entity == EntityId::PARTICIPANT {
+            let mut control = lock(&self.control);
+            control.fire(&self.shared, self.prefix.participant(), now, out);
+            self.carry_out(now, out);
+        } else if let Some(writer) = self.writer(entity) {
+            writer.fire(&self.shared, now, out);
+        } else if let Some(reader) = self.reader(entity) {
+            reader.fire(&self.shared, now, out);
+        }
+    }
+
+    /// Carries out the commands in order. The control plane stays locked, so that commands of two calls
+    /// cannot overtake each other.
+    fn carry_out(&self, now: Now, out: &mut Outbox) {
+        if out.commands.is_empty() {
+            return;
+        }
+        let mut commands = std::mem::take(&mut out.commands);
+        for command in commands.drain(..) {
+            self.carry_out_one(now, command, out);
+        }
+        // Gives the memory back.
+        out.commands = commands;
+    }
+
+    fn carry_out_one(&self, now: Now, command: Command, out: &mut Outbox) {
+        let writer = |id, out: &mut Outbox, f: &dyn Fn(&mut super::Writer, &mut Outbox)| {
+            if let Some(slot) = self.writer(id) {
+                slot.run(&self.shared, now, out, |writer, _, out| f(writer, out));
+            }
+        };
+        let reader = |id, out: &mut Outbox, f: &dyn Fn(&mut super::Reader, &mut Outbox)| {
+            let slot = self.reader(id)?;
+            slot.run(&self.shared, now, out, |reader, _, out| f(reader, out));
+            Some(slot)
+        };
+        match command {
+            Command::MatchReader { writer: id, reader } => {
+                writer(id, out, &|writer, out| writer.match_reader(now, &reader, out));
+            }
+            Command::UnmatchReader { writer: id, reader } => {
+                writer(id, out, &|writer, out| writer.unmatch_reader(now, reader, out));
+            }
+            Command::IncompatibleReader { writer: id, policies } => {
+                writer(id, out, &|writer, out| writer.incompatible_reader(&policies, out));
+            }
+            Command::MatchWriter { reader: id, writer } => {
+                let slot = reader(id, out, &|reader, out| reader.match_writer(now, &writer, out));
+                self.index(writer.guid, id, slot);
+            }
+            Command::UnmatchWriter { reader: id, writer } => {
+                self.index(writer, id, None);
+                reader(id, out, &|reader, out| reader.unmatch_writer(now, writer, out));
+            }
+            Command::IncompatibleWriter { reader: id, policies } => {
+                reader(id, out, &|reader, out| reader.incompatible_writer(&policies, out));
+            }
+            Command::WriterAlive { reader: id, writer } => {
+                reader(id, out, &|reader, out| reader.writer_liveliness(now, writer, out));
+            }
+        }
+    }
+
+    /// Notes that the reader `id` is matched with `writer` (`slot` given) or not any more.
+    fn index(&self, writer: Guid, id: EntityId, slot: Option<Arc<ReaderSlot>>) {
+        let mut matched = self.matched.write().unwrap_or_else(PoisonError::into_inner);
+        let before = matched.get(&writer).map_or(&[][..], |readers| readers);
+        let readers: Arc<[_]> = before.iter().filter(|slot| slot.id != id).cloned().chain(slot).collect();
+        if readers.is_empty() {
+            matched.remove(&writer);
+        } else {
+            matched.insert(writer, readers);
+        }
+    }
+}
+
+fn find<T, K: Ord>(slots: &[Arc<T>], key: impl Fn(&T) -> K, wanted: K) -> Option<&Arc<T>> {
+    slots.binary_search_by_key(&wanted, |slot| key(slot)).ok().and_then(|position| slots.get(position))
+}
+
+fn insert<T, K: Ord>(slots: &ArcSwap<Vec<Arc<T>>>, key: impl Fn(&T) -> K, slot: &Arc<T>) {
+    slots.rcu(|before| {
+        let position = before.partition_point(|other| key(other) < key(slot));
+        let mut after = Vec::with_capacity(before.len() + 1);
+        after.extend_from_slice(&before[..position]);
+        after.push(Arc::clone(slot));
+        after.extend_from_slice(&before[position..]);
+        after
+    });
+}
+
+fn remove<T, K: Ord>(slots: &ArcSwap<Vec<Arc<T>>>, key: impl Fn(&T) -> K, unwanted: K) {
+    slots.rcu(|before| before.iter().filter(|slot| key(slot) != unwanted).cloned().collect::<Vec<_>>());
+}
