@@ -1,1 +1,13 @@
-//! Placeholder.
+//! A simulator for the protocol core of Plainsong: many participants in one thread, virtual time, a
+//! network that misbehaves as a seed tells it to, and checkers that know what must hold all the same.
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod clock;
+pub mod dissect;
+pub mod fault;
+pub mod ledger;
+pub mod network;
+pub mod rng;
+pub mod sample;
+pub mod trace;

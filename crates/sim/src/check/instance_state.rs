@@ -1,0 +1,64 @@
+//! When everything is quiet, the state a reader last saw of an instance is the state its only
+//! writer left it in: alive, disposed, or without writers (DCPS 1.4 §2.2.2.5.1.3).
+
+use plainsong_proto::sample_info::InstanceState;
+
+use super::Findings;
+use crate::ledger::{Change, ChangeKind, Ledger, Pair};
+
+pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
+    for pair in ledger.reliable_pairs().filter(|pair| pair.reader.endpoint.keyed) {
+        for instance in pair.writer.instances() {
+            if ledger.writers_of(&pair.writer.endpoint.topic, instance).count() == 1 {
+                check_instance(&pair, instance, findings);
+            }
+        }
+    }
+    check_orphans(ledger, findings);
+}
+
+fn check_instance(pair: &Pair<'_>, instance: u32, findings: &mut Findings) {
+    let Some(last) = pair.writer.changes.iter().rfind(|change| change.instance == instance) else { return };
+    if last.at < pair.promised_from() {
+        return;
+    }
+    let guid = pair.reader.endpoint.guid;
+    let expected = left_in(last);
+    let seen = last_seen(pair, instance);
+    // A reader that never saw the instance alive need not be told that it is not.
+    let told_nothing = seen.is_none() && expected != InstanceState::Alive;
+    if seen != Some(expected) && !told_nothing {
+        findings.report(|| format!("{guid} last saw instance {instance} {seen:?}, it is {expected:?}"));
+    }
+}
+
+fn left_in(last: &Change) -> InstanceState {
+    match last.kind {
+        ChangeKind::Data(_) => InstanceState::Alive,
+        ChangeKind::Dispose | ChangeKind::DisposeUnregister => InstanceState::NotAliveDisposed,
+        ChangeKind::Unregister => InstanceState::NotAliveNoWriters,
+    }
+}
+
+fn last_seen(pair: &Pair<'_>, instance: u32) -> Option<InstanceState> {
+    let deliveries = &pair.reader.deliveries;
+    deliveries.iter().rfind(|delivery| delivery.instance == instance).map(|delivery| delivery.state)
+}
+
+/// An instance all of whose writers are gone is alive to nobody.
+fn check_orphans(ledger: &Ledger, findings: &mut Findings) {
+    for reader in ledger.readers.iter().filter(|reader| reader.endpoint.is_alive() && reader.endpoint.keyed) {
+        let mut instances: Vec<u32> = reader.deliveries.iter().map(|delivery| delivery.instance).collect();
+        instances.sort_unstable();
+        instances.dedup();
+        for instance in instances {
+            let mut writers = ledger.writers_of(&reader.endpoint.topic, instance);
+            let orphaned = writers.all(|writer| !writer.endpoint.is_alive());
+            let last = reader.deliveries.iter().rfind(|delivery| delivery.instance == instance);
+            if orphaned && last.is_some_and(|last| last.state == InstanceState::Alive) {
+                let guid = reader.endpoint.guid;
+                findings.report(|| format!("{guid} believes orphaned instance {instance} alive"));
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! When everything is quiet, a reliable reader has seen the last samples of each instance that both
+//! histories keep (DCPS 1.4 §2.2.3.18): with KEEP_LAST older ones may be missing, the newest never.
+
+use super::Findings;
+use crate::ledger::{ChangeKind, Ledger, Pair};
+
+pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
+    for pair in ledger.reliable_pairs() {
+        let mut delivered = pair.delivered();
+        delivered.sort_unstable();
+        for instance in pair.writer.instances() {
+            if ledger.writers_of(&pair.writer.endpoint.topic, instance).count() == 1 {
+                check_instance(&pair, instance, &delivered, findings);
+            }
+        }
+    }
+}
+
+fn check_instance(pair: &Pair<'_>, instance: u32, delivered: &[u32], findings: &mut Findings) {
+    let depth = Pair::depth(&pair.writer.endpoint.qos).min(Pair::depth(&pair.reader.endpoint.qos));
+    let from = pair.promised_from();
+    let changes = pair.writer.changes.iter().rev().filter(|change| change.instance == instance);
+    let newest = changes
+        .map_while(|change| match change.kind {
+            ChangeKind::Data(counter) => Some((change, counter)),
+            _ => None,
+        })
+        .take(depth)
+        .take_while(|(change, _)| pair.is_durable() || change.at >= from);
+    for (_, counter) in newest {
+        if delivered.binary_search(&counter).is_err() {
+            let (writer, reader) = (pair.writer.endpoint.guid, pair.reader.endpoint.guid);
+            findings.report(|| {
+                format!("{reader} lacks #{counter}, one of the last {depth} of instance {instance} of {writer}")
+            });
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What must hold in every run, one file for each invariant. A checker reads the ledger and
+//! nothing else, so it cannot share a mistake with the code it judges.
+
+mod data_available;
+mod deadline;
+mod discovery;
+mod instance_state;
+mod keep_last;
+mod late_joiner;
+mod limits;
+mod liveliness;
+mod no_duplicates;
+mod order;
+mod payload_integrity;
+mod reliable_complete;
+mod silence;
+
+use crate::ledger::Ledger;
+
+/// Something that should never be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Name of the invariant.
+    pub invariant: &'static str,
+    /// Who, what and when.
+    pub what: String,
+}
+
+/// Collects what one checker finds.
+#[derive(Debug)]
+pub struct Findings {
+    invariant: &'static str,
+    violations: Vec<Violation>,
+}
+
+type Check = fn(&Ledger, &mut Findings);
+
+/// Every invariant.
+pub const CHECKS: [(&str, Check); 13] = [
+    ("data_available", data_available::check),
+    ("deadline", deadline::check),
+    ("discovery", discovery::check),
+    ("instance_state", instance_state::check),
+    ("keep_last", keep_last::check),
+    ("late_joiner", late_joiner::check),
+    ("limits", limits::check),
+    ("liveliness", liveliness::check),
+    ("no_duplicates", no_duplicates::check),
+    ("order", order::check),
+    ("payload_integrity", payload_integrity::check),
+    ("reliable_complete", reliable_complete::check),
+    ("silence", silence::check),
+];
+
+/// Findings of one invariant that are reported; more of the same help nobody.
+const FINDINGS_MAX: usize = 5;
+
+impl Findings {
+    /// Reports a violation.
+    pub fn report(&mut self, what: impl FnOnce() -> String) {
+        if self.violations.len() < FINDINGS_MAX {
+            self.violations.push(Violation { invariant: self.invariant, what: what() });
+        }
+    }
+}
+
+/// Everything that is wrong with a run.
+#[must_use]
+pub fn all(ledger: &Ledger) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (invariant, check) in CHECKS {
+        let mut findings = Findings { invariant, violations: Vec::new() };
+        check(ledger, &mut findings);
+        violations.append(&mut findings.violations);
+    }
+    violations
+}

@@ -1,0 +1,25 @@
+//! Samples of one writer and one instance are delivered as they were written (RTPS 2.5 §8.4.2.2).
+//! Going back is allowed once for each time the reader lost the writer and found it again.
+
+use std::collections::BTreeMap;
+
+use super::Findings;
+use crate::ledger::Ledger;
+
+pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
+    for pair in ledger.pairs() {
+        let mut instances: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (_, sample) in pair.reader.data_from(pair.writer.endpoint.guid) {
+            instances.entry(sample.instance).or_default().push(sample.counter);
+        }
+        let allowed = pair.reader_epochs().saturating_sub(1);
+        let (writer, reader) = (pair.writer.endpoint.guid, pair.reader.endpoint.guid);
+        for (instance, counters) in instances {
+            let steps_back = counters.windows(2).filter(|pair| pair[1] < pair[0]);
+            let Some(step) = steps_back.clone().last().filter(|_| steps_back.count() > allowed) else { continue };
+            findings.report(|| {
+                format!("{reader} got #{} of {writer} after #{}, instance {instance}", step[1], step[0])
+            });
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! A reliable KEEP_ALL reader gets every sample a KEEP_ALL writer wrote while they were matched, and
+//! when both are TRANSIENT_LOCAL everything written before; no writer stays blocked (DCPS 1.4 §2.2.3.14).
+
+use plainsong_proto::qos::HistoryKind;
+
+use super::Findings;
+use crate::ledger::{ChangeKind, Ledger, Pair};
+
+pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
+    for pair in ledger.reliable_pairs() {
+        let keeps_all = |qos: &plainsong_proto::qos::QosSet| qos.history.kind == HistoryKind::KeepAll;
+        if keeps_all(&pair.writer.endpoint.qos) && keeps_all(&pair.reader.endpoint.qos) {
+            check_pair(&pair, findings);
+        }
+    }
+    for writer in ledger.writers.iter().filter(|writer| writer.endpoint.is_alive()) {
+        if let Some(since) = writer.blocked_since {
+            let seconds = since.0 as f64 / 1e9;
+            findings.report(|| format!("{} is blocked since {seconds:.3} s", writer.endpoint.guid));
+        }
+    }
+}
+
+fn check_pair(pair: &Pair<'_>, findings: &mut Findings) {
+    let from = pair.promised_from();
+    let mut delivered = pair.delivered();
+    delivered.sort_unstable();
+    let promised = pair.writer.changes.iter().filter(|change| pair.is_durable() || change.at >= from);
+    let promised = promised.filter_map(|change| match change.kind {
+        ChangeKind::Data(counter) => Some((change, counter)),
+        _ => None,
+    });
+    for (change, counter) in promised.filter(|(_, counter)| delivered.binary_search(counter).is_err()) {
+        let (writer, reader) = (pair.writer.endpoint.guid, pair.reader.endpoint.guid);
+        let seconds = change.at.0 as f64 / 1e9;
+        findings.report(|| format!("{reader} lacks #{counter} of {writer}, written at {seconds:.3} s"));
+    }
+}

@@ -1,0 +1,28 @@
+//! When nobody writes and everything is acknowledged, only announcements and liveliness travel, and
+//! little of those; user endpoints say nothing at all.
+
+use super::Findings;
+use crate::ledger::{Ledger, Quiet};
+
+/// Announcements: a participant may send so much to the group and to the ports it scans.
+const OCTETS_PER_SECOND_PER_PARTICIPANT: u64 = 4_000;
+/// Liveliness and announcements by unicast: a participant may send so much to each other one.
+const OCTETS_PER_SECOND_PER_PAIR: u64 = 1_500;
+
+pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
+    let Some(quiet) = ledger.quiet else { return };
+    let participants = quiet.participants;
+    let pairs = participants * participants;
+    let rate = participants * OCTETS_PER_SECOND_PER_PARTICIPANT + pairs * OCTETS_PER_SECOND_PER_PAIR;
+    let allowed = (i128::from(rate) * i128::from(quiet.lasting.0) / 1_000_000_000) as u64;
+    if quiet.octets > allowed {
+        findings.report(|| {
+            let Quiet { datagrams, octets, .. } = quiet;
+            format!("{octets} octets in {datagrams} datagrams travelled in silence, {allowed} are allowed")
+        });
+    }
+    if quiet.user_submessages > 0 {
+        findings.report(|| format!("user endpoints sent {} submessages in silence", quiet.user_submessages));
+    }
+}
+
