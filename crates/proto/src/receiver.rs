@@ -19,6 +19,10 @@ pub trait Registry {
     /// Hands a submessage to the local participants that `context.destination` addresses (UNKNOWN: all),
     /// and there to the endpoints that [`EndpointSubmessage::target`] names. Counting what no endpoint
     /// wants is the registry's part.
+    ///
+    /// The source may be local as well: endpoints of one participant, and participants of one process,
+    /// reach each other this way. A participant's own built-in messages, heard again by multicast
+    /// loopback, are the one thing not to be handed to it ([`DropReason::OwnDatagram`]).
     fn deliver(
         &mut self,
         now: Now,
@@ -48,9 +52,6 @@ pub fn datagram(
     };
     if header.version[0] != PROTOCOL_VERSION[0] {
         return counters.count(DropReason::UnknownVersion);
-    }
-    if registry.is_local(header.prefix) {
-        return counters.count(DropReason::OwnDatagram);
     }
     let mut message = Message {
         now,
@@ -105,7 +106,7 @@ impl<R: Registry> Message<'_, R> {
             id::INFO_TS => self.context.timestamp = info::parse_timestamp(body, flags)?,
             id::INFO_DST => {
                 self.context.destination = info::parse_destination(body, flags)?;
-                self.judge_addresses();
+                self.judge_destination();
             }
             id::INFO_SRC => self.source(&InfoSource::parse(body, flags)?)?,
             // Answers go to the locators that discovery learnt and checked, never to announced ones.
@@ -149,20 +150,14 @@ impl<R: Registry> Message<'_, R> {
         self.context.version = source.version;
         self.context.vendor = source.vendor;
         self.context.timestamp = None;
-        self.judge_addresses();
         Ok(())
     }
 
-    /// Whether source and destination allow delivery from here on.
-    fn judge_addresses(&mut self) {
+    /// Whether the destination allows delivery from here on.
+    fn judge_destination(&mut self) {
         let destination = self.context.destination;
-        self.skip = if destination != GuidPrefix::UNKNOWN && !self.registry.is_local(destination) {
-            Some(DropReason::OtherDestination)
-        } else if self.registry.is_local(self.context.source) {
-            Some(DropReason::OwnDatagram)
-        } else {
-            None
-        };
+        let here = destination == GuidPrefix::UNKNOWN || self.registry.is_local(destination);
+        self.skip = (!here).then_some(DropReason::OtherDestination);
     }
 
     fn header_extension(&self, extension: &HeaderExtension) -> Result<(), DropReason> {
