@@ -1,5 +1,6 @@
 //! The control plane of one participant: who is there, what they have, and who matches whom.
 
+pub mod builtin;
 pub mod config;
 pub mod participant;
 

@@ -115,6 +115,61 @@ impl<'a> Reader<'a> {
         Duration::from_wire(seconds, self.u32()?)
     }
 
+    /// One octet, 0 or 1.
+    pub(crate) fn boolean(&mut self) -> Result<bool, Malformed> {
+        match self.array()? {
+            [0] => Ok(false),
+            [1] => Ok(true),
+            _ => Err(Malformed::InvalidBoolean),
+        }
+    }
+
+    /// A sequence of at most `octets_max` octets, and the padding after it.
+    pub(crate) fn octet_sequence(&mut self, octets_max: usize) -> Result<&'a [u8], Malformed> {
+        let length = self.u32()? as usize;
+        if length > octets_max {
+            return Err(Malformed::LengthOutOfRange);
+        }
+        let octets = self.octets(length)?;
+        self.skip_padding(length);
+        Ok(octets)
+    }
+
+    /// A string of at most `octets_max` octets without its NUL, and the padding after it. A length of
+    /// zero is taken for an empty string.
+    pub(crate) fn string(&mut self, octets_max: usize) -> Result<&'a str, Malformed> {
+        let octets = self.octet_sequence(octets_max.saturating_add(1))?;
+        let text = match octets.split_last() {
+            None => &[],
+            Some((0, text)) => text,
+            Some(_) => return Err(Malformed::InvalidString),
+        };
+        if text.contains(&0) {
+            return Err(Malformed::InvalidString);
+        }
+        str::from_utf8(text).map_err(|_| Malformed::InvalidString)
+    }
+
+    /// The count of a sequence whose elements have at least `element_bytes_min` octets each.
+    pub(crate) fn count(
+        &mut self,
+        elements_max: usize,
+        element_bytes_min: usize,
+    ) -> Result<usize, Malformed> {
+        let count = self.u32()? as usize;
+        let possible = self.rest.len() / element_bytes_min.max(1);
+        if count > elements_max || count > possible {
+            return Err(Malformed::LengthOutOfRange);
+        }
+        Ok(count)
+    }
+
+    /// Values begin on multiples of 4, and only octets, strings and booleans end elsewhere.
+    fn skip_padding(&mut self, length: usize) {
+        let padding = length.next_multiple_of(4) - length;
+        self.rest = self.rest.get(padding..).unwrap_or(&[]);
+    }
+
     pub(crate) fn locator(&mut self) -> Result<Locator, Malformed> {
         Ok(Locator { kind: self.i32()?, port: self.u32()?, address: self.array()? })
     }
@@ -185,6 +240,30 @@ impl<'a> Sink<'a> {
         let (seconds, fraction) = duration.to_wire();
         self.i32(seconds);
         self.u32(fraction);
+    }
+
+    pub(crate) fn boolean(&mut self, value: bool) {
+        self.octets(&[value.into()]);
+    }
+
+    /// A sequence of octets, padded to a multiple of 4.
+    pub(crate) fn octet_sequence(&mut self, octets: &[u8]) {
+        self.u32(u32::try_from(octets.len()).unwrap_or(u32::MAX));
+        self.octets(octets);
+        self.pad(octets.len());
+    }
+
+    /// A string with its NUL, padded to a multiple of 4.
+    pub(crate) fn string(&mut self, text: &str) {
+        self.u32(u32::try_from(text.len() + 1).unwrap_or(u32::MAX));
+        self.octets(text.as_bytes());
+        self.octets(&[0]);
+        self.pad(text.len() + 1);
+    }
+
+    fn pad(&mut self, length: usize) {
+        let padding = length.next_multiple_of(4) - length;
+        self.octets([0; 3].get(..padding).unwrap_or(&[]));
     }
 
     pub(crate) fn locator(&mut self, locator: &Locator) {

@@ -83,6 +83,11 @@ pub struct Parameter<'a> {
 }
 
 impl Parameter<'_> {
+    /// The id without the must-understand bit, but where that bit is part of a standard id.
+    pub(crate) const fn known_id(&self) -> u16 {
+        if self.id == pid::DOMAIN_TAG { self.id } else { self.id & !pid::MUST_UNDERSTAND }
+    }
+
     /// Whether a receiver that does not know the id must drop what carries it.
     #[must_use]
     pub const fn must_understand(&self) -> bool {
@@ -244,7 +249,7 @@ impl InlineQos {
         let mut qos = Self::default();
         for parameter in list.parameters() {
             let mut value = Reader::new(parameter.value, list.little_endian);
-            match parameter.id & !pid::MUST_UNDERSTAND {
+            match parameter.known_id() {
                 pid::STATUS_INFO => qos.status_info = StatusInfo::from_bytes(value.array()?),
                 pid::KEY_HASH => qos.key_hash = Some(KeyHash(value.array()?)),
                 pid::COHERENT_SET => qos.coherent_set = Some(value.sequence()?),

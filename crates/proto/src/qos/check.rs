@@ -1,0 +1,125 @@
+//! Combinations of policies that contradict each other (DCPS 1.4 §2.2.3), and sizes we do not carry.
+
+use thiserror::Error;
+
+use crate::time::Duration;
+
+use super::policy::{History, HistoryKind, LENGTH_UNLIMITED, QosSet, ResourceLimits};
+use super::table::EntityKind;
+
+/// Octets of USER_DATA, TOPIC_DATA and GROUP_DATA each.
+pub const OCTETS_MAX: usize = 32 << 10;
+/// Names in PARTITION.
+pub const PARTITIONS_MAX: usize = 64;
+/// Octets of one name in PARTITION.
+pub const PARTITION_BYTES_MAX: usize = 256;
+/// Properties of one entity.
+pub const PROPERTIES_MAX: usize = 64;
+/// Octets of the name or value of one property.
+pub const PROPERTY_BYTES_MAX: usize = 1024;
+
+/// Why a QoS cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("inconsistent QoS: {policy}: {reason}")]
+pub struct Inconsistent {
+    /// Name of the policy.
+    pub policy: &'static str,
+    /// What is wrong, and what would be right.
+    pub reason: &'static str,
+}
+
+/// Whether the policies that apply to an entity of `kind` fit together.
+///
+/// # Errors
+/// [`Inconsistent`] with the first contradiction found.
+pub fn consistent(qos: &QosSet, kind: EntityKind) -> Result<(), Inconsistent> {
+    sizes(qos)?;
+    durations(qos)?;
+    history("HISTORY", qos.history, qos.resource_limits)?;
+    resource_limits("RESOURCE_LIMITS", qos.resource_limits)?;
+    if matches!(kind, EntityKind::Topic | EntityKind::Writer) {
+        let service = &qos.durability_service;
+        history("DURABILITY_SERVICE", service.history, service.resource_limits)?;
+        resource_limits("DURABILITY_SERVICE", service.resource_limits)?;
+    }
+    require(
+        kind != EntityKind::Reader || qos.deadline >= qos.time_based_filter,
+        "DEADLINE",
+        "the period must not be shorter than TIME_BASED_FILTER's minimum separation",
+    )
+}
+
+const fn require(holds: bool, policy: &'static str, reason: &'static str) -> Result<(), Inconsistent> {
+    if holds { Ok(()) } else { Err(Inconsistent { policy, reason }) }
+}
+
+fn sizes(qos: &QosSet) -> Result<(), Inconsistent> {
+    let data =
+        [("USER_DATA", &qos.user_data), ("TOPIC_DATA", &qos.topic_data), ("GROUP_DATA", &qos.group_data)];
+    for (policy, octets) in data {
+        require(octets.len() <= OCTETS_MAX, policy, "at most 32768 octets are carried")?;
+    }
+    require(qos.partition.len() <= PARTITIONS_MAX, "PARTITION", "at most 64 names are carried")?;
+    for name in &qos.partition {
+        let fits = name.len() <= PARTITION_BYTES_MAX && !name.contains('\0');
+        require(fits, "PARTITION", "a name has at most 256 octets and no NUL")?;
+    }
+    require(qos.properties.len() <= PROPERTIES_MAX, "PROPERTY", "at most 64 properties are carried")?;
+    for text in qos.properties.iter().flat_map(|property| [&property.name, &property.value]) {
+        let fits = text.len() <= PROPERTY_BYTES_MAX && !text.contains('\0');
+        require(fits, "PROPERTY", "a name or value has at most 1024 octets and no NUL")?;
+    }
+    Ok(())
+}
+
+fn durations(qos: &QosSet) -> Result<(), Inconsistent> {
+    let positive = "it must be longer than zero";
+    require(qos.deadline > Duration::ZERO, "DEADLINE", positive)?;
+    require(qos.lifespan > Duration::ZERO, "LIFESPAN", positive)?;
+    require(qos.liveliness.lease_duration > Duration::ZERO, "LIVELINESS", positive)?;
+    let lifecycle = &qos.reader_data_lifecycle;
+    let not_negative = [
+        ("LATENCY_BUDGET", qos.latency_budget),
+        ("TIME_BASED_FILTER", qos.time_based_filter),
+        ("RELIABILITY", qos.reliability.max_blocking_time),
+        ("DURABILITY_SERVICE", qos.durability_service.service_cleanup_delay),
+        ("READER_DATA_LIFECYCLE", lifecycle.autopurge_nowriter_samples_delay),
+        ("READER_DATA_LIFECYCLE", lifecycle.autopurge_disposed_samples_delay),
+    ];
+    for (policy, duration) in not_negative {
+        require(duration >= Duration::ZERO, policy, "a duration must not be negative")?;
+    }
+    Ok(())
+}
+
+fn history(policy: &'static str, history: History, limits: ResourceLimits) -> Result<(), Inconsistent> {
+    if history.kind == HistoryKind::KeepAll {
+        return Ok(());
+    }
+    require(history.depth >= 1, policy, "KEEP_LAST needs a depth of at least 1")?;
+    let limit = limits.max_samples_per_instance;
+    require(
+        limit == LENGTH_UNLIMITED || history.depth <= limit,
+        policy,
+        "the depth must not exceed max_samples_per_instance",
+    )
+}
+
+fn resource_limits(policy: &'static str, limits: ResourceLimits) -> Result<(), Inconsistent> {
+    let ResourceLimits { max_samples, max_instances, max_samples_per_instance } = limits;
+    for limit in [max_samples, max_instances, max_samples_per_instance] {
+        require(
+            limit == LENGTH_UNLIMITED || limit >= 1,
+            policy,
+            "a limit is at least 1, or LENGTH_UNLIMITED",
+        )?;
+    }
+    // With an unlimited number per instance, max_samples alone limits each.
+    require(
+        max_samples == LENGTH_UNLIMITED
+            || max_samples_per_instance == LENGTH_UNLIMITED
+            || max_samples_per_instance <= max_samples,
+        policy,
+        "max_samples must not be smaller than max_samples_per_instance",
+    )
+}

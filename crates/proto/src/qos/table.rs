@@ -1,0 +1,683 @@
+//! One row per QoS policy: its names and ids, where it applies, how it travels and what it demands.
+//! Everything that treats policies alike reads this table.
+
+use crate::cdr::XcdrVersion;
+use crate::malformed::Malformed;
+use crate::wire::octets::{Reader, Sink};
+use crate::wire::param::{Parameter, ParameterListBuilder, pid};
+
+use super::check::{OCTETS_MAX, PARTITION_BYTES_MAX, PARTITIONS_MAX, PROPERTIES_MAX, PROPERTY_BYTES_MAX};
+use super::policy::{
+    AccessScope, DestinationOrder, Durability, DurabilityService, History, HistoryKind, Liveliness,
+    LivelinessKind, Ownership, Presentation, Property, QosSet, Reliability, ReliabilityKind, ResourceLimits,
+    TypeConsistency,
+};
+use super::rxo;
+
+/// The kinds of entity that have QoS, as bits of [`Policy::entities`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum EntityKind {
+    /// DomainParticipant.
+    Participant = 1,
+    /// Topic.
+    Topic = 2,
+    /// Publisher.
+    Publisher = 4,
+    /// Subscriber.
+    Subscriber = 8,
+    /// DataWriter.
+    Writer = 16,
+    /// DataReader.
+    Reader = 32,
+}
+
+const PARTICIPANT: u8 = EntityKind::Participant as u8;
+const TOPIC: u8 = EntityKind::Topic as u8;
+const GROUPS: u8 = EntityKind::Publisher as u8 | EntityKind::Subscriber as u8;
+const WRITER: u8 = EntityKind::Writer as u8;
+const READER: u8 = EntityKind::Reader as u8;
+const ENDPOINTS: u8 = WRITER | READER;
+
+/// How a policy travels in a parameter list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    pid: u16,
+    encode: fn(&QosSet, &mut Sink<'_>),
+    decode: fn(&mut QosSet, &mut Reader<'_>) -> Result<(), Malformed>,
+}
+
+/// Everything general about one policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// Name in the standard.
+    pub name: &'static str,
+    /// `QosPolicyId_t`; 0 when the standards give it none.
+    pub id: u32,
+    /// Union of the [`EntityKind`]s that have it.
+    pub entities: u8,
+    /// It may change after the entity is enabled.
+    pub changeable: bool,
+    /// Where it is defined.
+    pub section: &'static str,
+    pub(crate) form: Option<Form>,
+    /// Whether what a writer offers satisfies what a reader requests, when there is such a rule.
+    pub(crate) compatible: Option<fn(&QosSet, &QosSet) -> bool>,
+    pub(crate) equal: fn(&QosSet, &QosSet) -> bool,
+}
+
+impl Policy {
+    /// Its parameter id, when it is announced to others.
+    #[must_use]
+    pub fn parameter_id(&self) -> Option<u16> {
+        self.form.map(|form| form.pid)
+    }
+
+    /// Whether entities of `kind` have it.
+    #[must_use]
+    pub const fn applies_to(&self, kind: EntityKind) -> bool {
+        self.entities & kind as u8 != 0
+    }
+}
+
+macro_rules! equal {
+    ($field:ident) => {
+        |one: &QosSet, other: &QosSet| one.$field == other.$field
+    };
+}
+
+/// All policies of DCPS 1.4 in the order of their ids, then those of other standards.
+pub const POLICIES: &[Policy] = &[
+    Policy {
+        name: "USER_DATA",
+        id: 1,
+        entities: PARTICIPANT | ENDPOINTS,
+        changeable: true,
+        section: "DCPS 1.4 §2.2.3.1",
+        form: Some(Form {
+            pid: pid::USER_DATA,
+            encode: |qos, sink| sink.octet_sequence(&qos.user_data),
+            decode: |qos, value| octets(value).map(|octets| qos.user_data = octets),
+        }),
+        compatible: None,
+        equal: equal!(user_data),
+    },
+    Policy {
+        name: "DURABILITY",
+        id: 2,
+        entities: TOPIC | ENDPOINTS,
+        changeable: false,
+        section: "DCPS 1.4 §2.2.3.4",
+        form: Some(Form {
+            pid: pid::DURABILITY,
+            encode: |qos, sink| sink.u32(qos.durability as u32),
+            decode: |qos, value| durability(value).map(|kind| qos.durability = kind),
+        }),
+        compatible: Some(rxo::durability),
+        equal: equal!(durability),
+    },
+    Policy {
+        name: "PRESENTATION",
+        id: 3,
+        entities: GROUPS,
+        changeable: false,
+        section: "DCPS 1.4 §2.2.3.6",
+        form: Some(Form {
+            pid: pid::PRESENTATION,
+            encode: encode_presentation,
+            decode: |qos, value| presentation(value).map(|policy| qos.presentation = policy),
+        }),
+        compatible: Some(rxo::presentation),
+        equal: equal!(presentation),
+    },
+    Policy {
+        name: "DEADLINE",
+        id: 4,
+        entities: TOPIC | ENDPOINTS,
+        changeable: true,
+        section: "DCPS 1.4 §2.2.3.7",
+        form: Some(Form {
+            pid: pid::DEADLINE,
+            encode: |qos, sink| sink.duration(qos.deadline),
+            decode: |qos, value| value.duration().map(|period| qos.deadline = period),
+        }),
+        compatible: Some(rxo::deadline),
+        equal: equal!(deadline),
+    },
+    Policy {
+        name: "LATENCY_BUDGET",
+        id: 5,
+        entities: TOPIC | ENDPOINTS,
+        changeable: true,
+        section: "DCPS 1.4 §2.2.3.8",
+        form: Some(Form {
+            pid: pid::LATENCY_BUDGET,
+            encode: |qos, sink| sink.duration(qos.latency_budget),
+            decode: |qos, value| value.duration().map(|budget| qos.latency_budget = budget),
+        }),
+        compatible: Some(rxo::latency_budget),
+        equal: equal!(latency_budget),
+    },
+    Policy {
+        name: "OWNERSHIP",
+        id: 6,
+        entities: TOPIC | ENDPOINTS,
+        changeable: false,
+        section: "DCPS 1.4 §2.2.3.9",
+        form: Some(Form {
+            pid: pid::OWNERSHIP,
+            encode: |qos, sink| sink.u32(qos.ownership as u32),
+            decode: |qos, value| ownership(value).map(|kind| qos.ownership = kind),
+        }),
+        compatible: Some(rxo::ownership),
+        equal: equal!(ownership),
+    },
+    Policy {
+        name: "OWNERSHIP_STRENGTH",
+        id: 7,
+        entities: WRITER,
+        changeable: true,
+        section: "DCPS 1.4 §2.2.3.10",
+        form: Some(Form {
+            pid: pid::OWNERSHIP_STRENGTH,
+            encode: |qos, sink| sink.i32(qos.ownership_strength),
+            decode: |qos, value| value.i32().map(|strength| qos.ownership_strength = strength),
+        }),
+        compatible: None,
+        equal: equal!(ownership_strength),
+    },
+    Policy {
+        name: "LIVELINESS",
+        id: 8,
+        entities: TOPIC | ENDPOINTS,
+        changeable: false,
+        section: "DCPS 1.4 §2.2.3.11",
+        form: Some(Form {
+            pid: pid::LIVELINESS,
+            encode: encode_liveliness,
+            decode: |qos, value| liveliness(value).map(|policy| qos.liveliness = policy),
+        }),
+        compatible: Some(rxo::liveliness),
+        equal: equal!(liveliness),
+    },
+    Policy {
+        name: "TIME_BASED_FILTER",
+        id: 9,
+        entities: READER,
+        changeable: true,
+        section: "DCPS 1.4 §2.2.3.12",
+        form: Some(Form {
+            pid: pid::TIME_BASED_FILTER,
+            encode: |qos, sink| sink.duration(qos.time_based_filter),
+            decode: |qos, value| value.duration().map(|separation| qos.time_based_filter = separation),
+        }),
+        compatible: None,
+        equal: equal!(time_based_filter),
+    },
+    Policy {
+        name: "PARTITION",
+        id: 10,
+        entities: GROUPS,
+        changeable: true,
+        section: "DCPS 1.4 §2.2.3.13",
+        form: Some(Form {
+            pid: pid::PARTITION,
+            encode: encode_partition,
+            decode: |qos, value| partition(value).map(|names| qos.partition = names),
+        }),
+        compatible: None,
+        equal: equal!(partition),
+    },
+    Policy {
+        name: "RELIABILITY",
+        id: 11,
+        entities: TOPIC | ENDPOINTS,
+        changeable: false,
+        section: "DCPS 1.4 §2.2.3.14",
+        form: Some(Form {
+            pid: pid::RELIABILITY,
+            encode: encode_reliability,
+            decode: |qos, value| reliability(value).map(|policy| qos.reliability = policy),
+        }),
+        compatible: Some(rxo::reliability),
+        equal: equal!(reliability),
+    },
+    Policy {
+        name: "DESTINATION_ORDER",
+        id: 12,
+        entities: TOPIC | ENDPOINTS,
+        changeable: false,
+        section: "DCPS 1.4 §2.2.3.17",
+        form: Some(Form {
+            pid: pid::DESTINATION_ORDER,
+            encode: |qos, sink| sink.u32(qos.destination_order as u32),
+            decode: |qos, value| destination_order(value).map(|kind| qos.destination_order = kind),
+        }),
+        compatible: Some(rxo::destination_order),
+        equal: equal!(destination_order),
+    },
+    Policy {
+        name: "HISTORY",
+        id: 13,
+        entities: TOPIC | ENDPOINTS,
+        changeable: false,
+        section: "DCPS 1.4 §2.2.3.18",
+        form: Some(Form {
+            pid: pid::HISTORY,
+            encode: |qos, sink| encode_history(qos.history, sink),
+            decode: |qos, value| history(value).map(|policy| qos.history = policy),
+        }),
+        compatible: None,
+        equal: equal!(history),
+    },
+    Policy {
+        name: "RESOURCE_LIMITS",
+        id: 14,
+        entities: TOPIC | ENDPOINTS,
+        changeable: false,
+        section: "DCPS 1.4 §2.2.3.19",
+        form: Some(Form {
+            pid: pid::RESOURCE_LIMITS,
+            encode: |qos, sink| encode_resource_limits(qos.resource_limits, sink),
+            decode: |qos, value| resource_limits(value).map(|limits| qos.resource_limits = limits),
+        }),
+        compatible: None,
+        equal: equal!(resource_limits),
+    },
+    Policy {
+        name: "ENTITY_FACTORY",
+        id: 15,
+        entities: PARTICIPANT | GROUPS,
+        changeable: true,
+        section: "DCPS 1.4 §2.2.3.20",
+        form: None,
+        compatible: None,
+        equal: equal!(entity_factory),
+    },
+    Policy {
+        name: "WRITER_DATA_LIFECYCLE",
+        id: 16,
+        entities: WRITER,
+        changeable: true,
+        section: "DCPS 1.4 §2.2.3.21",
+        form: None,
+        compatible: None,
+        equal: equal!(writer_data_lifecycle),
+    },
+    Policy {
+        name: "READER_DATA_LIFECYCLE",
+        id: 17,
+        entities: READER,
+        changeable: true,
+        section: "DCPS 1.4 §2.2.3.22",
+        form: None,
+        compatible: None,
+        equal: equal!(reader_data_lifecycle),
+    },
+    Policy {
+        name: "TOPIC_DATA",
+        id: 18,
+        entities: TOPIC,
+        changeable: true,
+        section: "DCPS 1.4 §2.2.3.2",
+        form: Some(Form {
+            pid: pid::TOPIC_DATA,
+            encode: |qos, sink| sink.octet_sequence(&qos.topic_data),
+            decode: |qos, value| octets(value).map(|octets| qos.topic_data = octets),
+        }),
+        compatible: None,
+        equal: equal!(topic_data),
+    },
+    Policy {
+        name: "GROUP_DATA",
+        id: 19,
+        entities: GROUPS,
+        changeable: true,
+        section: "DCPS 1.4 §2.2.3.3",
+        form: Some(Form {
+            pid: pid::GROUP_DATA,
+            encode: |qos, sink| sink.octet_sequence(&qos.group_data),
+            decode: |qos, value| octets(value).map(|octets| qos.group_data = octets),
+        }),
+        compatible: None,
+        equal: equal!(group_data),
+    },
+    Policy {
+        name: "TRANSPORT_PRIORITY",
+        id: 20,
+        entities: TOPIC | WRITER,
+        changeable: true,
+        section: "DCPS 1.4 §2.2.3.15",
+        form: Some(Form {
+            pid: pid::TRANSPORT_PRIORITY,
+            encode: |qos, sink| sink.i32(qos.transport_priority),
+            decode: |qos, value| value.i32().map(|priority| qos.transport_priority = priority),
+        }),
+        compatible: None,
+        equal: equal!(transport_priority),
+    },
+    Policy {
+        name: "LIFESPAN",
+        id: 21,
+        entities: TOPIC | WRITER,
+        changeable: true,
+        section: "DCPS 1.4 §2.2.3.16",
+        form: Some(Form {
+            pid: pid::LIFESPAN,
+            encode: |qos, sink| sink.duration(qos.lifespan),
+            decode: |qos, value| value.duration().map(|lifespan| qos.lifespan = lifespan),
+        }),
+        compatible: None,
+        equal: equal!(lifespan),
+    },
+    Policy {
+        name: "DURABILITY_SERVICE",
+        id: 22,
+        entities: TOPIC | WRITER,
+        changeable: false,
+        section: "DCPS 1.4 §2.2.3.5",
+        form: Some(Form {
+            pid: pid::DURABILITY_SERVICE,
+            encode: encode_durability_service,
+            decode: |qos, value| durability_service(value).map(|service| qos.durability_service = service),
+        }),
+        compatible: None,
+        equal: equal!(durability_service),
+    },
+    Policy {
+        name: "DATA_REPRESENTATION",
+        id: 23,
+        entities: TOPIC | ENDPOINTS,
+        changeable: false,
+        section: "XTypes 1.3 §7.6.3.1",
+        form: Some(Form {
+            pid: pid::DATA_REPRESENTATION,
+            encode: encode_data_representation,
+            decode: |qos, value| data_representation(value).map(|list| qos.data_representation = list),
+        }),
+        compatible: Some(rxo::data_representation),
+        equal: |one, other| rxo::representations(one) == rxo::representations(other),
+    },
+    Policy {
+        name: "TYPE_CONSISTENCY_ENFORCEMENT",
+        id: 24,
+        entities: READER,
+        changeable: false,
+        section: "XTypes 1.3 §7.6.3.7",
+        form: Some(Form {
+            pid: pid::TYPE_CONSISTENCY_ENFORCEMENT,
+            encode: encode_type_consistency,
+            decode: |qos, value| type_consistency(value).map(|policy| qos.type_consistency = policy),
+        }),
+        compatible: None,
+        equal: equal!(type_consistency),
+    },
+    Policy {
+        name: "PROPERTY",
+        id: 0,
+        entities: PARTICIPANT | ENDPOINTS,
+        changeable: true,
+        section: "DDS Security 1.1 §7.2.5",
+        form: Some(Form {
+            pid: pid::PROPERTY_LIST,
+            encode: encode_properties,
+            decode: |qos, value| properties(value).map(|list| qos.properties = list),
+        }),
+        compatible: None,
+        equal: equal!(properties),
+    },
+];
+
+/// The standard's name of a policy id; `None` for ids of other vendors.
+#[must_use]
+pub fn policy_name(id: u32) -> Option<&'static str> {
+    POLICIES.iter().find(|policy| policy.id == id && id != 0).map(|policy| policy.name)
+}
+
+/// The first policy of an enabled entity that differs although it must not change
+/// (DCPS 1.4 §2.2.3 Table "changeable").
+#[must_use]
+pub fn changed_immutable(old: &QosSet, new: &QosSet, kind: EntityKind) -> Option<&'static Policy> {
+    POLICIES.iter().find(|policy| policy.applies_to(kind) && !policy.changeable && !(policy.equal)(old, new))
+}
+
+/// Appends the policies that others must know about: of a writer or reader also those of its publisher
+/// or subscriber and topic. Policies with a request/offered rule always travel, so that nobody has to
+/// guess a default; the others only when they differ from it.
+pub(crate) fn encode_qos(qos: &QosSet, kind: EntityKind, list: &mut ParameterListBuilder<'_>) {
+    let entities = match kind {
+        EntityKind::Writer => WRITER | EntityKind::Publisher as u8,
+        EntityKind::Reader => READER | EntityKind::Subscriber as u8,
+        other => other as u8,
+    };
+    let is_endpoint = matches!(kind, EntityKind::Writer | EntityKind::Reader);
+    let default = QosSet::default();
+    for policy in POLICIES {
+        let Some(form) = policy.form else { continue };
+        let applies = policy.entities & entities != 0 || (is_endpoint && policy.entities == TOPIC);
+        if applies && (policy.compatible.is_some() || !(policy.equal)(qos, &default)) {
+            list.parameter(form.pid, |sink| (form.encode)(qos, sink));
+        }
+    }
+}
+
+/// Takes one parameter into `qos`; false when it is no policy.
+///
+/// # Errors
+/// [`Malformed`] when the value is not what the policy asks for.
+pub(crate) fn decode_parameter(
+    qos: &mut QosSet,
+    parameter: &Parameter<'_>,
+    little_endian: bool,
+) -> Result<bool, Malformed> {
+    let id = parameter.known_id();
+    let form = POLICIES.iter().filter_map(|policy| policy.form).find(|form| form.pid == id);
+    let Some(form) = form else { return Ok(false) };
+    (form.decode)(qos, &mut Reader::new(parameter.value, little_endian))?;
+    Ok(true)
+}
+
+fn octets(value: &mut Reader<'_>) -> Result<Vec<u8>, Malformed> {
+    value.octet_sequence(OCTETS_MAX).map(<[u8]>::to_vec)
+}
+
+fn durability(value: &mut Reader<'_>) -> Result<Durability, Malformed> {
+    Ok(match value.u32()? {
+        0 => Durability::Volatile,
+        1 => Durability::TransientLocal,
+        2 => Durability::Transient,
+        3 => Durability::Persistent,
+        _ => return Err(Malformed::InvalidEnum),
+    })
+}
+
+fn encode_presentation(qos: &QosSet, sink: &mut Sink<'_>) {
+    sink.u32(qos.presentation.access_scope as u32);
+    sink.boolean(qos.presentation.coherent_access);
+    sink.boolean(qos.presentation.ordered_access);
+}
+
+fn presentation(value: &mut Reader<'_>) -> Result<Presentation, Malformed> {
+    let access_scope = match value.u32()? {
+        0 => AccessScope::Instance,
+        1 => AccessScope::Topic,
+        2 => AccessScope::Group,
+        _ => return Err(Malformed::InvalidEnum),
+    };
+    Ok(Presentation { access_scope, coherent_access: value.boolean()?, ordered_access: value.boolean()? })
+}
+
+fn ownership(value: &mut Reader<'_>) -> Result<Ownership, Malformed> {
+    Ok(match value.u32()? {
+        0 => Ownership::Shared,
+        1 => Ownership::Exclusive,
+        _ => return Err(Malformed::InvalidEnum),
+    })
+}
+
+fn encode_liveliness(qos: &QosSet, sink: &mut Sink<'_>) {
+    sink.u32(qos.liveliness.kind as u32);
+    sink.duration(qos.liveliness.lease_duration);
+}
+
+fn liveliness(value: &mut Reader<'_>) -> Result<Liveliness, Malformed> {
+    let kind = match value.u32()? {
+        0 => LivelinessKind::Automatic,
+        1 => LivelinessKind::ManualByParticipant,
+        2 => LivelinessKind::ManualByTopic,
+        _ => return Err(Malformed::InvalidEnum),
+    };
+    Ok(Liveliness { kind, lease_duration: value.duration()? })
+}
+
+fn encode_partition(qos: &QosSet, sink: &mut Sink<'_>) {
+    sink.u32(u32::try_from(qos.partition.len()).unwrap_or(u32::MAX));
+    qos.partition.iter().for_each(|name| sink.string(name));
+}
+
+fn partition(value: &mut Reader<'_>) -> Result<Vec<String>, Malformed> {
+    let count = value.count(PARTITIONS_MAX, 4)?;
+    (0..count).map(|_| value.string(PARTITION_BYTES_MAX).map(str::to_owned)).collect()
+}
+
+fn encode_reliability(qos: &QosSet, sink: &mut Sink<'_>) {
+    sink.u32(qos.reliability.kind as u32);
+    sink.duration(qos.reliability.max_blocking_time);
+}
+
+fn reliability(value: &mut Reader<'_>) -> Result<Reliability, Malformed> {
+    let kind = match value.u32()? {
+        1 => ReliabilityKind::BestEffort,
+        // 3 is EXACTLY_ONCE of early versions; nobody offers less by it.
+        2 | 3 => ReliabilityKind::Reliable,
+        _ => return Err(Malformed::InvalidEnum),
+    };
+    Ok(Reliability { kind, max_blocking_time: value.duration()? })
+}
+
+fn destination_order(value: &mut Reader<'_>) -> Result<DestinationOrder, Malformed> {
+    Ok(match value.u32()? {
+        0 => DestinationOrder::ByReceptionTimestamp,
+        1 => DestinationOrder::BySourceTimestamp,
+        _ => return Err(Malformed::InvalidEnum),
+    })
+}
+
+fn encode_history(history: History, sink: &mut Sink<'_>) {
+    sink.u32(history.kind as u32);
+    sink.i32(history.depth);
+}
+
+fn history(value: &mut Reader<'_>) -> Result<History, Malformed> {
+    let kind = match value.u32()? {
+        0 => HistoryKind::KeepLast,
+        1 => HistoryKind::KeepAll,
+        _ => return Err(Malformed::InvalidEnum),
+    };
+    Ok(History { kind, depth: value.i32()? })
+}
+
+fn encode_resource_limits(limits: ResourceLimits, sink: &mut Sink<'_>) {
+    sink.i32(limits.max_samples);
+    sink.i32(limits.max_instances);
+    sink.i32(limits.max_samples_per_instance);
+}
+
+fn resource_limits(value: &mut Reader<'_>) -> Result<ResourceLimits, Malformed> {
+    Ok(ResourceLimits {
+        max_samples: value.i32()?,
+        max_instances: value.i32()?,
+        max_samples_per_instance: value.i32()?,
+    })
+}
+
+fn encode_durability_service(qos: &QosSet, sink: &mut Sink<'_>) {
+    sink.duration(qos.durability_service.service_cleanup_delay);
+    encode_history(qos.durability_service.history, sink);
+    encode_resource_limits(qos.durability_service.resource_limits, sink);
+}
+
+fn durability_service(value: &mut Reader<'_>) -> Result<DurabilityService, Malformed> {
+    Ok(DurabilityService {
+        service_cleanup_delay: value.duration()?,
+        history: history(value)?,
+        resource_limits: resource_limits(value)?,
+    })
+}
+
+const XCDR1: u16 = 0;
+const XCDR2: u16 = 2;
+/// More than the standard has; a longer list is no list of representations.
+const REPRESENTATIONS_MAX: usize = 16;
+
+fn encode_data_representation(qos: &QosSet, sink: &mut Sink<'_>) {
+    let list = rxo::representations(qos);
+    sink.u32(u32::try_from(list.len()).unwrap_or(u32::MAX));
+    for version in list {
+        sink.u16(match version {
+            XcdrVersion::Xcdr1 => XCDR1,
+            XcdrVersion::Xcdr2 => XCDR2,
+        });
+    }
+}
+
+/// Representations we do not know (XML, vendors' own) are left out; when nothing remains the list is
+/// refused, because an empty one would mean XCDR1.
+fn data_representation(value: &mut Reader<'_>) -> Result<Vec<XcdrVersion>, Malformed> {
+    let count = value.count(REPRESENTATIONS_MAX, 2)?;
+    let mut list = Vec::with_capacity(count);
+    for _ in 0..count {
+        match value.u16()? {
+            XCDR1 => list.push(XcdrVersion::Xcdr1),
+            XCDR2 => list.push(XcdrVersion::Xcdr2),
+            _ => {}
+        }
+    }
+    if list.is_empty() && count > 0 { Err(Malformed::InvalidEnum) } else { Ok(list) }
+}
+
+fn encode_type_consistency(qos: &QosSet, sink: &mut Sink<'_>) {
+    let policy = qos.type_consistency;
+    sink.u16(policy.allow_type_coercion.into());
+    sink.boolean(policy.ignore_sequence_bounds);
+    sink.boolean(policy.ignore_string_bounds);
+    sink.boolean(policy.ignore_member_names);
+    sink.boolean(policy.prevent_type_widening);
+    sink.boolean(policy.force_type_validation);
+}
+
+fn type_consistency(value: &mut Reader<'_>) -> Result<TypeConsistency, Malformed> {
+    let allow_type_coercion = match value.u16()? {
+        0 => false,
+        1 => true,
+        _ => return Err(Malformed::InvalidEnum),
+    };
+    Ok(TypeConsistency {
+        allow_type_coercion,
+        ignore_sequence_bounds: value.boolean()?,
+        ignore_string_bounds: value.boolean()?,
+        ignore_member_names: value.boolean()?,
+        prevent_type_widening: value.boolean()?,
+        force_type_validation: value.boolean()?,
+    })
+}
+
+fn encode_properties(qos: &QosSet, sink: &mut Sink<'_>) {
+    let propagated = || qos.properties.iter().filter(|property| property.propagate);
+    sink.u32(u32::try_from(propagated().count()).unwrap_or(u32::MAX));
+    for property in propagated() {
+        sink.string(&property.name);
+        sink.string(&property.value);
+    }
+}
+
+/// Properties beyond the limit are ignored, not an error: they only inform.
+fn properties(value: &mut Reader<'_>) -> Result<Vec<Property>, Malformed> {
+    let count = value.count(usize::MAX, 8)?.min(PROPERTIES_MAX);
+    (0..count)
+        .map(|_| {
+            let name = value.string(PROPERTY_BYTES_MAX)?.to_owned();
+            Ok(Property { name, value: value.string(PROPERTY_BYTES_MAX)?.to_owned(), propagate: true })
+        })
+        .collect()
+}
