@@ -1,1 +1,630 @@
-//! Placeholder of the writer.
+//! A writer: numbers changes, sends them to all matched readers at once, and repeats what reliable
+//! readers miss (RTPS 2.5 §8.4.7 to §8.4.9), with the duties DCPS 1.4 gives a `DataWriter`: history,
+//! limits, instances, deadline, liveliness and statuses. It never blocks, reads a clock or opens a
+//! socket: effects go to the caller's [`Outbox`], and time comes in with each call.
+
+mod answer;
+mod fragment;
+mod gap;
+mod heartbeat;
+mod history;
+mod instances;
+mod pace;
+mod proxy;
+mod send;
+#[cfg(test)]
+mod tests;
+
+use thiserror::Error;
+
+use crate::discovery::MatchedReader;
+use crate::guid::Guid;
+use crate::instance::InstanceHandle;
+use crate::outbox::{Event, Outbox};
+use crate::payload::Payload;
+use crate::qos::{Durability, HistoryKind, LivelinessKind, QosSet};
+use crate::seq::SequenceNumber;
+use crate::stats::{DropCounters, DropReason};
+use crate::status::{
+    CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, MatchedStatus, StatusKind, StatusMask,
+};
+use crate::time::{Duration, Instant, Now, Time};
+
+use heartbeat::HeartbeatTimer;
+use history::{Change, History};
+use instances::{Instances, Slot};
+use pace::{Pacer, Repeat, Repeated};
+use proxy::{Class, Proxies};
+
+/// What a writer is made of.
+#[derive(Clone, Debug)]
+pub struct WriterConfig {
+    /// Its GUID.
+    pub guid: Guid,
+    /// Its topic has a key.
+    pub keyed: bool,
+    /// QoS of the writer and its publisher.
+    pub qos: QosSet,
+    /// Bounds and timing that are no QoS.
+    pub limits: WriterLimits,
+}
+
+/// Bounds and timing of one writer.
+#[derive(Clone, Debug)]
+pub struct WriterLimits {
+    /// Largest UDP payload to readers on the same host, in octets.
+    pub datagram_bytes_max_local: usize,
+    /// Largest UDP payload to other readers, in octets: one Ethernet frame, so that IP never fragments.
+    pub datagram_bytes_max_remote: usize,
+    /// KEEP_ALL: unacknowledged payload octets at which `write` reports [`WriteError::Full`]; one
+    /// sample is always admitted.
+    pub unacknowledged_bytes_max: usize,
+    /// First pause before unacknowledged readers are asked.
+    pub heartbeat_shortest: Duration,
+    /// Longest pause, when a reader stays silent.
+    pub heartbeat_longest: Duration,
+    /// While samples flow, one in this time carries a heartbeat that wants an answer.
+    pub heartbeat_piggyback: Duration,
+    /// A sample asked for again in this time is not repeated: the requests crossed.
+    pub repeat_pause: Duration,
+    /// Octets of one burst to readers on the same host: what a default socket buffer (208 KiB) takes.
+    pub burst_bytes_local: usize,
+    /// Octets of one burst to other readers: with the interval, 1 Gbit/s.
+    pub burst_bytes_remote: usize,
+    /// Pause between the beginnings of bursts.
+    pub burst_interval: Duration,
+    /// Matched readers.
+    pub readers_max: usize,
+    /// Instances, beside RESOURCE_LIMITS.
+    pub instances_max: usize,
+    /// Repetitions under way; more must be asked for again.
+    pub repeats_max: usize,
+}
+
+impl Default for WriterLimits {
+    fn default() -> Self {
+        Self {
+            datagram_bytes_max_local: 65_000,
+            datagram_bytes_max_remote: 1_456,
+            unacknowledged_bytes_max: 1 << 20,
+            heartbeat_shortest: Duration::from_millis(4),
+            heartbeat_longest: Duration::from_millis(200),
+            heartbeat_piggyback: Duration::from_millis(1),
+            repeat_pause: Duration::from_millis(2),
+            burst_bytes_local: 3 * 64_000,
+            burst_bytes_remote: 64_000,
+            burst_interval: Duration::from_micros(500),
+            readers_max: 1_024,
+            instances_max: 1 << 20,
+            repeats_max: 128,
+        }
+    }
+}
+
+impl WriterLimits {
+    const fn datagram_bytes_max(&self, class: Class) -> usize {
+        match class {
+            Class::SameHost => self.datagram_bytes_max_local,
+            Class::Remote => self.datagram_bytes_max_remote,
+        }
+    }
+
+    const fn burst_bytes(&self, class: Class) -> usize {
+        match class {
+            Class::SameHost => self.burst_bytes_local,
+            Class::Remote => self.burst_bytes_remote,
+        }
+    }
+}
+
+/// What a change does to its instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// New data.
+    Alive,
+    /// The instance is no more.
+    Dispose,
+    /// This writer has nothing more to say about the instance; disposes it too when
+    /// WRITER_DATA_LIFECYCLE says so.
+    Unregister,
+    /// Both, whatever WRITER_DATA_LIFECYCLE says.
+    DisposeUnregister,
+}
+
+impl ChangeKind {
+    const fn disposes(self) -> bool {
+        matches!(self, Self::Dispose | Self::DisposeUnregister)
+    }
+
+    const fn unregisters(self) -> bool {
+        matches!(self, Self::Unregister | Self::DisposeUnregister)
+    }
+
+    const fn is_key_only(self) -> bool {
+        !matches!(self, Self::Alive)
+    }
+}
+
+/// A limit that refuses a change for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// RESOURCE_LIMITS max_samples: the history would never get room.
+    Samples,
+    /// RESOURCE_LIMITS max_instances, or the writer's own bound on instances.
+    Instances,
+}
+
+/// Why a change was not written. Nothing changed then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum WriteError {
+    /// Unacknowledged samples fill the history: wait for [`Event::Progress`] and try again.
+    #[error("the history is full of unacknowledged samples; wait for readers and try again")]
+    Full,
+    /// A limit is reached that acknowledgements cannot relieve.
+    #[error("{0:?}: a RESOURCE_LIMITS bound is reached; unregister instances or raise the limit")]
+    OutOfResources(Limit),
+    /// The instance to unregister is not registered with this writer.
+    #[error("the instance is not registered with this writer")]
+    UnknownInstance,
+    /// The topic has no key, so it has no instances to register, dispose or unregister.
+    #[error("the topic has no key: there are no instances to register, dispose or unregister")]
+    NotKeyed,
+    /// A sample has at most 2³² − 1 octets.
+    #[error("the sample is larger than 2^32 - 1 octets")]
+    TooLarge,
+}
+
+/// One writer.
+#[derive(Debug)]
+pub struct Writer {
+    config: WriterConfig,
+    history: History,
+    instances: Instances,
+    proxies: Proxies,
+    pacer: Pacer,
+    heartbeat: HeartbeatTimer,
+    /// Inline QoS of the change being sent; kept for its memory.
+    inline_qos: Vec<u8>,
+    /// Somebody was told the history is full.
+    blocked: bool,
+    /// End of the liveliness lease of the manual kinds; `None` before the first assertion and after
+    /// the lease was lost.
+    lease_end: Option<Instant>,
+    matched: MatchedStatus,
+    deadline_missed: DeadlineMissedStatus,
+    incompatible: IncompatibleQosStatus,
+    liveliness_lost: CountStatus,
+    changed: StatusMask,
+    drops: DropCounters,
+}
+
+impl Writer {
+    /// A writer without readers.
+    #[must_use]
+    pub fn new(config: WriterConfig) -> Self {
+        Self {
+            history: History::new(config.qos.durability >= Durability::TransientLocal),
+            instances: Instances::new(config.qos.deadline),
+            proxies: Proxies::default(),
+            pacer: Pacer::new(),
+            heartbeat: HeartbeatTimer::new(&config.limits),
+            inline_qos: Vec::new(),
+            blocked: false,
+            lease_end: None,
+            matched: MatchedStatus::default(),
+            deadline_missed: DeadlineMissedStatus::default(),
+            incompatible: IncompatibleQosStatus::default(),
+            liveliness_lost: CountStatus::default(),
+            changed: StatusMask::NONE,
+            drops: DropCounters::default(),
+            config,
+        }
+    }
+
+    /// Its GUID.
+    #[must_use]
+    pub const fn guid(&self) -> Guid {
+        self.config.guid
+    }
+
+    /// QoS in force.
+    #[must_use]
+    pub const fn qos(&self) -> &QosSet {
+        &self.config.qos
+    }
+
+    /// Takes over new QoS, of which only changeable policies (DCPS 1.4 §2.2.3) may differ; the caller
+    /// has checked that.
+    pub fn set_qos(&mut self, now: Now, qos: QosSet) {
+        self.instances.set_deadline_period(qos.deadline, now.mono);
+        self.config.qos = qos;
+    }
+
+    /// Writes a change and sends it to all matched readers. `payload` is data with its encapsulation
+    /// for [`ChangeKind::Alive`], the serialized key for the other kinds. `instance` is NIL for topics
+    /// without key. An unknown instance is registered by writing or disposing it.
+    ///
+    /// # Errors
+    /// [`WriteError`]; then nothing changed, but a heartbeat may ask readers to acknowledge.
+    pub fn write(
+        &mut self,
+        now: Now,
+        kind: ChangeKind,
+        instance: InstanceHandle,
+        payload: Payload,
+        source_timestamp: Time,
+        out: &mut Outbox,
+    ) -> Result<SequenceNumber, WriteError> {
+        let kind = self.effective(kind)?;
+        if u32::try_from(payload.len()).is_err() {
+            return Err(WriteError::TooLarge);
+        }
+        let known = self.instances.find(instance);
+        if kind.unregisters() && !self.is_registered(instance) {
+            return Err(WriteError::UnknownInstance);
+        }
+        if let Err(error) = self.admit(known, payload.len()) {
+            self.ask_when_full(now, error, out);
+            return Err(error);
+        }
+        let slot = self.instances.register(instance);
+        self.life_cycle(now, kind, slot, &payload);
+        let lifespan = self.config.qos.lifespan;
+        let expires = if lifespan.is_infinite() {
+            None
+        } else {
+            now.mono.after(source_timestamp.plus(lifespan).since(now.wall))
+        };
+        let change = Change { kind, instance, payload, source_timestamp, expires };
+        let number = self.history.push(slot, change, &mut self.instances);
+        self.assert_lease(now);
+        self.send_new(now, number, out);
+        self.settle(now);
+        Ok(number)
+    }
+
+    /// The kind as it travels.
+    fn effective(&self, kind: ChangeKind) -> Result<ChangeKind, WriteError> {
+        if kind == ChangeKind::Alive {
+            return Ok(kind);
+        }
+        if !self.config.keyed {
+            return Err(WriteError::NotKeyed);
+        }
+        let autodispose = self.config.qos.writer_data_lifecycle.autodispose_unregistered_instances;
+        Ok(if kind == ChangeKind::Unregister && autodispose { ChangeKind::DisposeUnregister } else { kind })
+    }
+
+    /// Makes room for one more change of the instance, or says why there is none.
+    fn admit(&mut self, slot: Option<Slot>, bytes: usize) -> Result<(), WriteError> {
+        if slot.is_none() {
+            self.admit_instance()?;
+        }
+        let oldest = slot
+            .and_then(|slot| self.instances.get(slot))
+            .filter(|instance| instance.samples > 0)
+            .map(|instance| (instance.samples, instance.oldest));
+        let limits = self.config.qos.resource_limits;
+        let released = self.history.released();
+        let mut leaving = None;
+        let depth = match self.config.qos.history.kind {
+            HistoryKind::KeepLast => usize::try_from(self.config.qos.history.depth).unwrap_or(1).max(1),
+            HistoryKind::KeepAll => {
+                let most = self.config.limits.unacknowledged_bytes_max;
+                if self.history.pending() > 0 && self.history.pending_bytes().saturating_add(bytes) > most {
+                    return Err(WriteError::Full);
+                }
+                bound(limits.max_samples_per_instance)
+            }
+        };
+        if let Some((samples, oldest)) = oldest
+            && samples >= depth
+        {
+            if self.config.qos.history.kind == HistoryKind::KeepAll && oldest > released {
+                return Err(WriteError::Full);
+            }
+            leaving = Some(oldest);
+        }
+        if leaving.is_none() && self.history.len() >= bound(limits.max_samples) {
+            leaving = Some(self.oldest_to_leave()?);
+        }
+        if let Some(leaving) = leaving {
+            self.history.remove(leaving, &mut self.instances);
+        }
+        Ok(())
+    }
+
+    /// RESOURCE_LIMITS max_samples is reached: the oldest change leaves when all that wanted it have it.
+    fn oldest_to_leave(&self) -> Result<SequenceNumber, WriteError> {
+        let first = self.history.first();
+        if first > self.history.released() {
+            return Err(WriteError::Full);
+        }
+        match self.config.qos.history.kind {
+            // The last samples of another instance are promised to late joiners for ever.
+            HistoryKind::KeepLast => Err(WriteError::OutOfResources(Limit::Samples)),
+            HistoryKind::KeepAll => Ok(first),
+        }
+    }
+
+    fn admit_instance(&self) -> Result<(), WriteError> {
+        let most = bound(self.config.qos.resource_limits.max_instances).min(self.config.limits.instances_max);
+        if self.instances.len() >= most {
+            return Err(WriteError::OutOfResources(Limit::Instances));
+        }
+        Ok(())
+    }
+
+    /// What a change does to its instance here.
+    fn life_cycle(&mut self, now: Now, kind: ChangeKind, slot: Slot, payload: &Payload) {
+        match kind {
+            ChangeKind::Alive => self.instances.restart_deadline(slot, now.mono),
+            ChangeKind::Dispose => self.instances.stop_deadline(slot),
+            ChangeKind::Unregister | ChangeKind::DisposeUnregister => self.instances.unregister(slot),
+        }
+        if kind == ChangeKind::Dispose
+            && let Some(instance) = self.instances.get_mut(slot)
+            && instance.key.is_none()
+        {
+            instance.key = Some(payload.clone());
+        }
+    }
+
+    /// Registers an instance (DCPS 1.4 §2.2.2.4.2.5) and keeps its serialized key.
+    ///
+    /// # Errors
+    /// [`WriteError::NotKeyed`], [`WriteError::OutOfResources`].
+    pub fn register_instance(
+        &mut self,
+        now: Now,
+        instance: InstanceHandle,
+        key_payload: Payload,
+    ) -> Result<(), WriteError> {
+        if !self.config.keyed {
+            return Err(WriteError::NotKeyed);
+        }
+        if self.instances.find(instance).is_none() {
+            self.admit_instance()?;
+        }
+        let slot = self.instances.register(instance);
+        if let Some(instance) = self.instances.get_mut(slot) {
+            instance.key.get_or_insert(key_payload);
+        }
+        self.assert_lease(now);
+        Ok(())
+    }
+
+    /// The serialized key of an instance, when it was registered with one or disposed.
+    #[must_use]
+    pub fn instance_key(&self, instance: InstanceHandle) -> Option<&Payload> {
+        self.instances.get(self.instances.find(instance)?)?.key.as_ref()
+    }
+
+    /// Whether the instance was registered, by name or by writing it, and not unregistered since.
+    #[must_use]
+    pub fn is_registered(&self, instance: InstanceHandle) -> bool {
+        let slot = self.instances.find(instance);
+        slot.and_then(|slot| self.instances.get(slot)).is_some_and(|instance| instance.registered)
+    }
+
+    /// Adds a reader, or takes over what changed of a known one. A durable reader is sent the history
+    /// in order; any other is told that what was written before is not for it.
+    pub fn match_reader(&mut self, now: Now, reader: &MatchedReader, out: &mut Outbox) {
+        let known = self.proxies.get(reader.guid).is_some();
+        if !known && self.proxies.len() >= self.config.limits.readers_max {
+            self.drops.count(DropReason::DiscoveryLimit);
+            return;
+        }
+        let reliable = self.config.qos.is_reliable() && reader.qos.is_reliable();
+        let durable = self.config.qos.durability >= Durability::TransientLocal
+            && reader.qos.durability >= Durability::TransientLocal;
+        let last = self.history.last();
+        if !self.proxies.insert(reader, reliable, durable, last) {
+            return;
+        }
+        self.matched.matched(reader.guid);
+        self.changed(StatusKind::PublicationMatched, out);
+        self.start_lease(now);
+        if durable && self.history.len() > 0 {
+            let what =
+                Repeated::Changes { next: SequenceNumber::FIRST, last: self.sent_last(reader.same_host) };
+            self.pacer.repeats.push_back(Repeat { reader: reader.guid, what });
+            self.pump(now, out);
+        } else if reliable {
+            self.tell_start(now, reader.guid, out);
+        }
+        self.settle(now);
+    }
+
+    /// Removes a reader.
+    pub fn unmatch_reader(&mut self, now: Now, reader: Guid, out: &mut Outbox) {
+        if !self.proxies.remove(reader) {
+            return;
+        }
+        self.pacer.forget(reader);
+        self.matched.unmatched(reader);
+        self.changed(StatusKind::PublicationMatched, out);
+        self.settle(now);
+        self.progress(out);
+    }
+
+    /// A reader of the topic asks for more than this writer offers; `policies` names what, by DCPS id.
+    pub fn incompatible_reader(&mut self, policies: &[u32], out: &mut Outbox) {
+        self.incompatible.count.count();
+        for &policy in policies {
+            self.incompatible.last_policy_id = policy;
+            match self.incompatible.policies.iter_mut().find(|(id, _)| *id == policy) {
+                Some((_, count)) => *count = count.saturating_add(1),
+                None => self.incompatible.policies.push((policy, 1)),
+            }
+        }
+        self.changed(StatusKind::OfferedIncompatibleQos, out);
+    }
+
+    /// Asserts liveliness (DCPS 1.4 §2.2.2.4.2.22). MANUAL_BY_TOPIC readers are told at once; the other
+    /// kinds are told by the participant.
+    pub fn assert_liveliness(&mut self, now: Now, out: &mut Outbox) {
+        self.assert_lease(now);
+        if self.config.qos.liveliness.kind == LivelinessKind::ManualByTopic {
+            self.send_liveliness(out);
+        }
+    }
+
+    /// Asks every reliable reader that owes an acknowledgement for it now; for `wait_for_acknowledgments`.
+    pub fn request_acknowledgments(&mut self, now: Now, out: &mut Outbox) {
+        self.ask(now, out);
+    }
+
+    /// Whether every reliable reader that was matched when `up_to` was written has acknowledged it.
+    #[must_use]
+    pub fn is_acknowledged(&self, up_to: SequenceNumber) -> bool {
+        // The lowest of all tells it in most cases without looking at each.
+        self.proxies.acknowledged().is_none_or(|lowest| lowest >= up_to)
+            || self
+                .proxies
+                .iter()
+                .all(|reader| !reader.reliable || reader.acknowledged >= up_to || reader.joined_at >= up_to)
+    }
+
+    /// Number of the last change written; 0 before the first.
+    #[must_use]
+    pub const fn last_sequence_number(&self) -> SequenceNumber {
+        self.history.last()
+    }
+
+    /// Matched readers, in the order of their GUIDs.
+    pub fn matched_readers(&self) -> impl Iterator<Item = Guid> {
+        self.proxies.iter().map(|reader| reader.guid)
+    }
+
+    /// Does what is due. Calling it early is harmless.
+    pub fn timeout(&mut self, now: Now, out: &mut Outbox) {
+        if self.history.expire(now.mono, &mut self.instances) {
+            self.progress(out);
+        }
+        while let Some(instance) = self.instances.missed_deadline(now.mono) {
+            self.deadline_missed.count.count();
+            self.deadline_missed.last_instance = instance;
+            self.changed(StatusKind::OfferedDeadlineMissed, out);
+        }
+        if self.lease_end.is_some_and(|end| end <= now.mono) {
+            self.lease_end = None;
+            self.liveliness_lost.count();
+            self.changed(StatusKind::LivelinessLost, out);
+        }
+        if self.pacer.due().is_some_and(|due| due <= now.mono) {
+            self.pump(now, out);
+            self.settle(now);
+            self.progress(out);
+        }
+        if self.heartbeat.due().is_some_and(|due| due <= now.mono) {
+            self.heartbeat.back_off(now.mono);
+            self.ask(now, out);
+        }
+    }
+
+    /// When [`Writer::timeout`] is due.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Instant> {
+        [
+            self.history.next_expiry(),
+            self.instances.next_deadline(),
+            self.lease_end,
+            self.pacer.due(),
+            self.heartbeat.due(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// PUBLICATION_MATCHED; resets its changes.
+    pub fn publication_matched_status(&mut self) -> MatchedStatus {
+        self.changed = self.changed.without(StatusKind::PublicationMatched);
+        self.matched.take()
+    }
+
+    /// OFFERED_DEADLINE_MISSED; resets its change.
+    pub fn offered_deadline_missed_status(&mut self) -> DeadlineMissedStatus {
+        self.changed = self.changed.without(StatusKind::OfferedDeadlineMissed);
+        DeadlineMissedStatus { count: self.deadline_missed.count.take(), ..self.deadline_missed }
+    }
+
+    /// OFFERED_INCOMPATIBLE_QOS; resets its change.
+    pub fn offered_incompatible_qos_status(&mut self) -> IncompatibleQosStatus {
+        self.changed = self.changed.without(StatusKind::OfferedIncompatibleQos);
+        let status = self.incompatible.clone();
+        self.incompatible.count.take();
+        status
+    }
+
+    /// LIVELINESS_LOST; resets its change.
+    pub fn liveliness_lost_status(&mut self) -> CountStatus {
+        self.changed = self.changed.without(StatusKind::LivelinessLost);
+        self.liveliness_lost.take()
+    }
+
+    /// Statuses that changed since they were last read.
+    #[must_use]
+    pub const fn status_changes(&self) -> StatusMask {
+        self.changed
+    }
+
+    /// What was dropped, and why.
+    #[must_use]
+    pub const fn drops(&self) -> &DropCounters {
+        &self.drops
+    }
+
+    fn changed(&mut self, kind: StatusKind, out: &mut Outbox) {
+        self.changed = self.changed.with(kind);
+        out.status(self.config.guid, kind);
+    }
+
+    /// Wakes callers that wait for room or for acknowledgements.
+    fn progress(&mut self, out: &mut Outbox) {
+        self.blocked = false;
+        out.events.push(Event::Progress { writer: self.config.guid.entity });
+    }
+
+    /// Lets go of what nobody needs any more, and keeps the heartbeat timer running while somebody
+    /// owes an acknowledgement.
+    fn settle(&mut self, now: Now) {
+        let last = self.history.last();
+        let acknowledged = self.proxies.acknowledged().unwrap_or(last);
+        let sent = self.pacer.unsent().map_or(last, SequenceNumber::previous);
+        self.history.release(acknowledged.min(sent), &mut self.instances);
+        if acknowledged < last {
+            self.heartbeat.arm(now.mono);
+        } else {
+            self.heartbeat.disarm();
+        }
+    }
+
+    /// Full: hastens the acknowledgements that make room.
+    fn ask_when_full(&mut self, now: Now, error: WriteError, out: &mut Outbox) {
+        if error == WriteError::Full && !self.blocked {
+            self.blocked = true;
+            self.ask(now, out);
+        }
+    }
+
+    /// The lease of the manual kinds begins when there is somebody to care.
+    fn start_lease(&mut self, now: Now) {
+        if self.lease_end.is_none() && self.matched.total.total_count == 1 {
+            self.assert_lease(now);
+        }
+    }
+
+    fn assert_lease(&mut self, now: Now) {
+        let liveliness = self.config.qos.liveliness;
+        if liveliness.kind != LivelinessKind::Automatic {
+            self.lease_end = now.mono.after(liveliness.lease_duration);
+        }
+    }
+}
+
+/// A RESOURCE_LIMITS value as a count.
+fn bound(limit: i32) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}

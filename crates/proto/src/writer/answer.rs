@@ -1,0 +1,255 @@
+//! Answering readers: acknowledgements, requests for changes and for fragments (RTPS 2.5 §8.4.9.2).
+//! The work per submessage is bounded by its bitmap of 256 numbers.
+
+use crate::guid::Guid;
+use crate::outbox::Outbox;
+use crate::seq::{FragmentSet, SequenceNumber};
+use crate::stats::DropReason;
+use crate::time::Now;
+use crate::wire::{AckNack, NackFrag};
+
+use super::Writer;
+use super::gap::GapBuilder;
+use super::pace::{Repeat, Repeated};
+use super::proxy::{ReaderProxy, Repeats, is_news};
+use super::send::{encode, heartbeat_to, sent_last};
+
+/// What became of the requests of one ACKNACK.
+#[derive(Clone, Copy, Debug, Default)]
+struct Answer {
+    /// Changes or gaps were sent.
+    sent: bool,
+    /// Something must be asked for again later.
+    deferred: bool,
+}
+
+impl Writer {
+    /// An ACKNACK of a matched reader.
+    ///
+    /// # Errors
+    /// Why it was dropped; counted already.
+    pub fn on_acknack(
+        &mut self,
+        now: Now,
+        reader: Guid,
+        acknack: &AckNack,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        self.accept_acknack(now, reader, acknack, out).inspect_err(|reason| self.drops.count(*reason))
+    }
+
+    /// A NACK_FRAG of a matched reader.
+    ///
+    /// # Errors
+    /// Why it was dropped; counted already.
+    pub fn on_nack_frag(
+        &mut self,
+        now: Now,
+        reader: Guid,
+        nack: &NackFrag,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        self.accept_nack_frag(now, reader, nack, out).inspect_err(|reason| self.drops.count(*reason))
+    }
+
+    fn accept_acknack(
+        &mut self,
+        now: Now,
+        reader: Guid,
+        acknack: &AckNack,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let last = self.history.last();
+        let proxy =
+            self.proxies.get_mut(reader).filter(|proxy| proxy.reliable).ok_or(DropReason::NotMatched)?;
+        // OpenDDS and Connext begin with a base of 0.
+        let base = acknack.missing.base();
+        if base.0 < 0 || base > last.next() {
+            return Err(DropReason::ImplausibleSequence);
+        }
+        if !is_news(&mut proxy.acknack_count, acknack.count) {
+            return Err(DropReason::StaleCount);
+        }
+        if self.proxies.acknowledge(reader, base.previous()) {
+            self.heartbeat.progressed(now.mono);
+            self.settle(now);
+            self.progress(out);
+        }
+        self.pacer.refresh(now.mono, &self.config.limits);
+        let gaps = self.send_gaps(now, reader, acknack, out);
+        let mut answer = self.repeat_missing(now, reader, acknack, out);
+        answer.sent |= gaps;
+        if answer.deferred {
+            let later = now.mono.after(self.config.limits.repeat_pause).unwrap_or(now.mono);
+            self.heartbeat.hurry(later.max(self.pacer.window_end()));
+        }
+        if answer.sent || !acknack.final_flag && !answer.deferred {
+            self.answer_with_heartbeat(now, reader, answer.sent, out);
+        }
+        self.pump(now, out);
+        Ok(())
+    }
+
+    /// Tells the reader which of the changes it asks for are gone, or never were for it; whether there
+    /// were any.
+    fn send_gaps(&self, now: Now, reader: Guid, acknack: &AckNack, out: &mut Outbox) -> bool {
+        let Some(proxy) = self.proxies.get(reader) else { return false };
+        let target = proxy.target(self.config.guid, &self.config.limits);
+        let sent = sent_last(&self.history, &self.pacer, proxy.class);
+        let mut gone_below = SequenceNumber::FIRST;
+        let mut gap: Option<GapBuilder> = None;
+        for number in acknack.missing.iter() {
+            if number < gone_below || number > sent || self.is_held_for(now, proxy, number) {
+                continue;
+            }
+            // Whole ranges go into one GAP, also beyond what was asked for.
+            gone_below = self.history.next_held(number.next()).max(proxy.first_relevant).min(sent.next());
+            let rest = match &mut gap {
+                Some(gap) => gap.add(number, gone_below),
+                None => Some((number, gone_below)),
+            };
+            if let Some((start, end)) = rest
+                && let Some(full) = gap.replace(GapBuilder::range(start, end))
+            {
+                target.send_gap(&full, out);
+            }
+        }
+        if let Some(gap) = &gap {
+            target.send_gap(gap, out);
+        }
+        gap.is_some()
+    }
+
+    /// Whether a change can be sent to the reader: it is for it, held, and of use.
+    fn is_held_for(&self, now: Now, proxy: &ReaderProxy, number: SequenceNumber) -> bool {
+        number >= proxy.first_relevant
+            && self.history.get(number).is_some_and(|change| !change.is_expired(now.mono))
+    }
+
+    /// Repeats the changes the reader misses, as far as the burst allows.
+    fn repeat_missing(&mut self, now: Now, reader: Guid, acknack: &AckNack, out: &mut Outbox) -> Answer {
+        let mut answer = Answer::default();
+        let Some(proxy) = self.proxies.get(reader) else { return answer };
+        let limits = &self.config.limits;
+        let target = proxy.target(self.config.guid, limits);
+        let sent = sent_last(&self.history, &self.pacer, proxy.class);
+        let mut repeated = proxy.repeated;
+        let mut message = target.open(out);
+        for number in acknack.missing.iter().take_while(|number| *number <= sent) {
+            if !self.is_held_for(now, proxy, number) || self.pacer.covers(reader, number, 1) {
+                continue;
+            }
+            let Some(change) = self.history.get(number) else { continue };
+            let large = !target.fits(
+                change.payload.len(),
+                encode(&self.config, &self.proxies, change, &mut self.inline_qos),
+            );
+            let full = self.pacer.repeats.len() >= limits.repeats_max;
+            if !self.pacer.may_send(proxy.class) || large && full {
+                answer.deferred = true;
+                break;
+            }
+            if repeated.note(number, now.mono, limits.repeat_pause) {
+                answer.deferred = true;
+                continue;
+            }
+            if large {
+                let what = Repeated::Fragments { number, next: 1, wanted: None };
+                self.pacer.repeats.push_back(Repeat { reader, what });
+                continue;
+            }
+            if !target.put_data(&mut message, number, change, &self.inline_qos) {
+                self.pacer.spend(target.class, message.len());
+                message.finish();
+                message = target.open(out);
+                let _ = target.put_data(&mut message, number, change, &self.inline_qos);
+            }
+            answer.sent = true;
+        }
+        self.pacer.spend(target.class, message.len());
+        message.finish();
+        if let Some(proxy) = self.proxies.get_mut(reader) {
+            proxy.repeated = repeated;
+        }
+        answer
+    }
+
+    /// A HEARTBEAT in answer to an ACKNACK. It wants an answer in turn only while the reader owes one,
+    /// and not again at once: a peer that answers every heartbeat must not make a loop.
+    fn answer_with_heartbeat(&mut self, now: Now, reader: Guid, sent: bool, out: &mut Outbox) {
+        let Some(proxy) = self.proxies.get_mut(reader) else { return };
+        let pause = self.config.limits.repeat_pause;
+        let recent = proxy.answered.is_some_and(|answered| now.mono.since(answered) < pause);
+        let owes = proxy.acknowledged < sent_last(&self.history, &self.pacer, proxy.class);
+        if owes && recent && !sent {
+            return;
+        }
+        if owes {
+            proxy.answered = Some(now.mono);
+            self.heartbeat.asked(now.mono);
+        }
+        let Some(proxy) = self.proxies.get(reader) else { return };
+        let target = proxy.target(self.config.guid, &self.config.limits);
+        let heartbeat = heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, !owes);
+        target.send_heartbeat(&heartbeat, out);
+    }
+
+    fn accept_nack_frag(
+        &mut self,
+        now: Now,
+        reader: Guid,
+        nack: &NackFrag,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let number = nack.sequence_number;
+        let proxy =
+            self.proxies.get_mut(reader).filter(|proxy| proxy.reliable).ok_or(DropReason::NotMatched)?;
+        if number.0 < 1 || number > self.history.last() {
+            return Err(DropReason::ImplausibleSequence);
+        }
+        if !is_news(&mut proxy.nack_frag_count, nack.count) {
+            return Err(DropReason::StaleCount);
+        }
+        let target = proxy.target(self.config.guid, &self.config.limits);
+        let relevant = number >= proxy.first_relevant;
+        let held = self.history.get(number).filter(|change| relevant && !change.is_expired(now.mono));
+        let Some(change) = held else {
+            target.send_gap(&GapBuilder::range(number, number.next()), out);
+            return Ok(());
+        };
+        let sent = match self.pacer.unsent_to(target.class) {
+            Some((unsent, _)) if number > unsent => 0,
+            Some((unsent, fragments)) if number == unsent => fragments,
+            _ => target.fragments(change.payload.len()),
+        };
+        let (of, mut repeated) = proxy.repeated_fragments;
+        if of != number {
+            repeated = Repeats::new(1);
+        }
+        let mut wanted = FragmentSet::empty(nack.missing.base().max(1));
+        let mut deferred = self.pacer.repeats.len() >= self.config.limits.repeats_max;
+        for fragment in nack.missing.iter().filter(|fragment| *fragment >= 1 && *fragment <= sent) {
+            if deferred || self.pacer.covers(reader, number, fragment) {
+                continue;
+            }
+            if repeated.note(fragment, now.mono, self.config.limits.repeat_pause) {
+                deferred = true;
+            } else {
+                wanted.insert(fragment);
+            }
+        }
+        if let Some(proxy) = self.proxies.get_mut(reader) {
+            proxy.repeated_fragments = (number, repeated);
+        }
+        if !wanted.is_empty() {
+            let next = wanted.base();
+            let what = Repeated::Fragments { number, next, wanted: Some(wanted) };
+            self.pacer.repeats.push_back(Repeat { reader, what });
+        } else if deferred {
+            let later = now.mono.after(self.config.limits.repeat_pause).unwrap_or(now.mono);
+            self.heartbeat.hurry(later);
+        }
+        self.pump(now, out);
+        Ok(())
+    }
+}

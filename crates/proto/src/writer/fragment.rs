@@ -1,0 +1,112 @@
+//! Addressing datagrams, and cutting samples that are too large for one (RTPS 2.5 §8.4.14.1).
+
+use crate::guid::{EntityId, Guid, GuidPrefix};
+use crate::locator::Locator;
+use crate::outbox::Outbox;
+use crate::seq::{FragmentNumber, SequenceNumber};
+use crate::wire::Heartbeat;
+use crate::wire::compose::{
+    DATAGRAM_OVERHEAD, DataFragHeader, DataHeader, MessageBuilder, data_frag_overhead, data_overhead,
+};
+
+use super::gap::GapBuilder;
+use super::history::Change;
+use super::proxy::Class;
+
+/// Longest inline QoS a writer sends (status, key hash, lifespan, strength, sentinel), and a HEARTBEAT.
+const FRAGMENT_ROOM: usize = 52 + 32;
+
+/// Whom a datagram is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target<'a> {
+    /// The writer.
+    pub(super) source: Guid,
+    pub(super) destinations: &'a [Locator],
+    /// UNKNOWN: every participant that hears it.
+    pub(super) prefix: GuidPrefix,
+    /// UNKNOWN: every matched reader.
+    pub(super) reader: EntityId,
+    pub(super) class: Class,
+    pub(super) datagram_bytes_max: usize,
+}
+
+impl Target<'_> {
+    /// Starts a datagram.
+    pub(super) fn open<'o>(&self, out: &'o mut Outbox) -> MessageBuilder<'o> {
+        let mut message = out.message(self.source.prefix, self.destinations, self.datagram_bytes_max);
+        message.info_destination(self.prefix);
+        message
+    }
+
+    /// Sends a heartbeat in a datagram of its own.
+    pub(super) fn send_heartbeat(&self, heartbeat: &Heartbeat, out: &mut Outbox) {
+        // Any datagram has room for one.
+        let _ = self.open(out).heartbeat(heartbeat);
+    }
+
+    /// Sends a GAP in a datagram of its own.
+    pub(super) fn send_gap(&self, gap: &GapBuilder, out: &mut Outbox) {
+        let _ = self.open(out).gap(&gap.gap(self.reader, self.source.entity));
+    }
+
+    /// Whether a sample goes in one DATA.
+    pub(super) const fn fits(&self, payload_bytes: usize, inline_qos_bytes: usize) -> bool {
+        DATAGRAM_OVERHEAD + data_overhead(inline_qos_bytes) + payload_bytes <= self.datagram_bytes_max
+    }
+
+    /// Octets of one fragment. The same for all samples, so that a repeated fragment always fits the
+    /// geometry of the first.
+    pub(super) fn fragment_bytes(&self) -> u16 {
+        let overhead = DATAGRAM_OVERHEAD + data_frag_overhead(0) + FRAGMENT_ROOM;
+        let bytes = self.datagram_bytes_max.saturating_sub(overhead) & !7;
+        u16::try_from(bytes).unwrap_or(!7).max(8)
+    }
+
+    /// Fragments of a sample.
+    pub(super) fn fragments(&self, payload_bytes: usize) -> FragmentNumber {
+        FragmentNumber::try_from(payload_bytes.div_ceil(usize::from(self.fragment_bytes())))
+            .unwrap_or(FragmentNumber::MAX)
+    }
+
+    /// Appends a whole sample; false when it does not fit any more.
+    pub(super) fn put_data(
+        &self,
+        message: &mut MessageBuilder<'_>,
+        number: SequenceNumber,
+        change: &Change,
+        inline_qos: &[u8],
+    ) -> bool {
+        message.info_timestamp(Some(change.source_timestamp));
+        let header = DataHeader {
+            reader: self.reader,
+            writer: self.source.entity,
+            sequence_number: number,
+            inline_qos,
+            key_only: change.kind.is_key_only(),
+        };
+        message.data(&header, &change.payload)
+    }
+
+    /// Appends one fragment; inline QoS goes with the first only.
+    pub(super) fn put_fragment(
+        &self,
+        message: &mut MessageBuilder<'_>,
+        number: SequenceNumber,
+        change: &Change,
+        fragment: FragmentNumber,
+        inline_qos: &[u8],
+    ) -> bool {
+        message.info_timestamp(Some(change.source_timestamp));
+        let header = DataFragHeader {
+            reader: self.reader,
+            writer: self.source.entity,
+            sequence_number: number,
+            first_fragment: fragment,
+            fragments: 1,
+            fragment_bytes: self.fragment_bytes(),
+            inline_qos: if fragment == 1 { inline_qos } else { &[] },
+            key_only: change.kind.is_key_only(),
+        };
+        message.data_frag(&header, &change.payload)
+    }
+}

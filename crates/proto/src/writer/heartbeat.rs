@@ -1,0 +1,91 @@
+//! When a writer asks its readers what they have (RTPS 2.5 §8.4.9.2.7): with samples while they flow,
+//! by a timer that backs off while somebody owes an answer, and never once everything is acknowledged.
+
+use crate::time::{Duration, Instant};
+
+use super::WriterLimits;
+
+/// The timer and the counter of one writer's heartbeats.
+#[derive(Debug)]
+pub(super) struct HeartbeatTimer {
+    count: i32,
+    due: Option<Instant>,
+    interval: Duration,
+    /// When readers were last asked.
+    asked: Option<Instant>,
+    /// Samples written since then.
+    written_since: usize,
+    shortest: Duration,
+    longest: Duration,
+    piggyback: Duration,
+}
+
+impl HeartbeatTimer {
+    pub(super) const fn new(limits: &WriterLimits) -> Self {
+        Self {
+            count: 0,
+            due: None,
+            interval: limits.heartbeat_shortest,
+            asked: None,
+            written_since: 0,
+            shortest: limits.heartbeat_shortest,
+            longest: limits.heartbeat_longest,
+            piggyback: limits.heartbeat_piggyback,
+        }
+    }
+
+    /// The count of the next HEARTBEAT or HEARTBEAT_FRAG; grows with each, wrapping.
+    pub(super) const fn next_count(&mut self) -> i32 {
+        self.count = self.count.wrapping_add(1);
+        self.count
+    }
+
+    pub(super) const fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Somebody owes an acknowledgement: makes sure the timer runs.
+    pub(super) fn arm(&mut self, now: Instant) {
+        if self.due.is_none() {
+            self.interval = self.shortest;
+            self.due = now.after(self.interval);
+        }
+    }
+
+    /// Nobody owes anything.
+    pub(super) const fn disarm(&mut self) {
+        self.due = None;
+    }
+
+    /// A reader acknowledged something: it is there, so the back-off starts anew.
+    pub(super) fn progressed(&mut self, now: Instant) {
+        self.interval = self.shortest;
+        self.due = now.after(self.interval);
+    }
+
+    /// Asks again soon: something was left out that the readers must ask for.
+    pub(super) fn hurry(&mut self, at: Instant) {
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+    }
+
+    /// Whether a sample sent now should carry a heartbeat; `urgent` when the window is half full.
+    pub(super) fn piggyback_due(&mut self, now: Instant, urgent: bool) -> bool {
+        self.written_since += 1;
+        let since = self.asked.map_or(Duration::INFINITE, |asked| now.since(asked));
+        // When urgent, an eighth of the time, or every eighth sample, whichever comes first.
+        since >= self.piggyback || urgent && (since.0 >= self.piggyback.0 / 8 || self.written_since >= 8)
+    }
+
+    /// Readers were asked by a heartbeat with the final flag clear.
+    pub(super) fn asked(&mut self, now: Instant) {
+        self.asked = Some(now);
+        self.written_since = 0;
+        self.due = now.after(self.interval);
+    }
+
+    /// The timer went off: the next pause is twice as long.
+    pub(super) fn back_off(&mut self, now: Instant) {
+        self.interval = Duration(self.interval.0.saturating_mul(2)).min(self.longest);
+        self.asked(now);
+    }
+}

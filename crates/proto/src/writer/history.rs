@@ -1,0 +1,257 @@
+//! The changes a writer still needs: HISTORY, RESOURCE_LIMITS and LIFESPAN of DCPS 1.4 §2.2.3
+//! as a queue in the order of sequence numbers.
+//!
+//! Changes leave from anywhere (KEEP_LAST, LIFESPAN); what they leave behind is a hole. Holes at the
+//! front go at once, the others when they outnumber the changes, so that every operation is
+//! O(log n) at worst and O(1) amortised, and memory follows the number of changes held.
+
+use std::collections::VecDeque;
+
+use crate::instance::InstanceHandle;
+use crate::payload::Payload;
+use crate::seq::SequenceNumber;
+use crate::time::{Instant, Time};
+
+use super::ChangeKind;
+use super::instances::{Instances, Slot};
+
+/// Holes tolerated beyond one per change before the queue is compacted.
+const HOLES_MAX: usize = 64;
+/// Entries looked at in one search for the next change: work per submessage stays bounded.
+const HOLES_SCANNED_MAX: usize = 256;
+
+/// One change of one instance.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    pub(super) kind: ChangeKind,
+    pub(super) instance: InstanceHandle,
+    /// Data, or the serialized key for all kinds but Alive.
+    pub(super) payload: Payload,
+    pub(super) source_timestamp: Time,
+    /// End of its lifespan.
+    pub(super) expires: Option<Instant>,
+}
+
+impl Change {
+    pub(super) fn is_expired(&self, now: Instant) -> bool {
+        self.expires.is_some_and(|end| end <= now)
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    sequence_number: SequenceNumber,
+    slot: Slot,
+    /// Neighbours among the changes of the same instance.
+    previous: Option<SequenceNumber>,
+    next: Option<SequenceNumber>,
+    /// `None`: a hole.
+    change: Option<Change>,
+}
+
+/// The changes of one writer.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    entries: VecDeque<Entry>,
+    /// Entries that are not holes.
+    changes: usize,
+    last: SequenceNumber,
+    /// Nobody needs changes up to here any more, late joiners apart.
+    released: SequenceNumber,
+    /// Changes above `released`, and their octets.
+    pending: usize,
+    pending_bytes: usize,
+    /// Changes stay when released, for late joiners.
+    durable: bool,
+}
+
+impl History {
+    pub(super) fn new(durable: bool) -> Self {
+        Self { durable, ..Self::default() }
+    }
+
+    /// Number of the last change written, 0 before the first.
+    pub(super) const fn last(&self) -> SequenceNumber {
+        self.last
+    }
+
+    /// Nobody but late joiners needs changes up to this one.
+    pub(super) const fn released(&self) -> SequenceNumber {
+        self.released
+    }
+
+    /// Number of the first change held, `last + 1` when there is none.
+    pub(super) fn first(&self) -> SequenceNumber {
+        self.entries.front().map_or_else(|| self.last.next(), |entry| entry.sequence_number)
+    }
+
+    /// Changes held.
+    pub(super) const fn len(&self) -> usize {
+        self.changes
+    }
+
+    /// Changes not released yet.
+    pub(super) const fn pending(&self) -> usize {
+        self.pending
+    }
+
+    /// Octets of the changes not released yet.
+    pub(super) const fn pending_bytes(&self) -> usize {
+        self.pending_bytes
+    }
+
+    /// When the oldest change expires. Changes expire in the order written; one written with an older
+    /// source timestamp may wait for those before it, and is refused when asked for meanwhile.
+    pub(super) fn next_expiry(&self) -> Option<Instant> {
+        self.entries.front()?.change.as_ref()?.expires
+    }
+
+    /// Appends a change; its number.
+    pub(super) fn push(&mut self, slot: Slot, change: Change, instances: &mut Instances) -> SequenceNumber {
+        let sequence_number = self.last.next();
+        self.last = sequence_number;
+        self.changes += 1;
+        self.pending += 1;
+        self.pending_bytes += change.payload.len();
+        let mut previous = None;
+        if let Some(instance) = instances.get_mut(slot) {
+            if instance.samples == 0 {
+                instance.oldest = sequence_number;
+            } else {
+                previous = Some(instance.newest);
+            }
+            instance.newest = sequence_number;
+            instance.samples += 1;
+        }
+        if let Some(entry) = previous.and_then(|previous| self.entry_mut(previous)) {
+            entry.next = Some(sequence_number);
+        }
+        self.entries.push_back(Entry { sequence_number, slot, previous, next: None, change: Some(change) });
+        sequence_number
+    }
+
+    /// The change of that number, if it is held.
+    pub(super) fn get(&self, number: SequenceNumber) -> Option<&Change> {
+        self.entries.get(self.position(number).ok()?)?.change.as_ref()
+    }
+
+    /// The first change held with this number or a higher one, or, when many holes follow, a number
+    /// below which there is none; `last + 1` at the end. Everything before it is gone for good.
+    pub(super) fn next_held(&self, number: SequenceNumber) -> SequenceNumber {
+        let (Ok(start) | Err(start)) = self.position(number);
+        let end = start.saturating_add(HOLES_SCANNED_MAX).min(self.entries.len());
+        for entry in self.entries.range(start.min(end)..end) {
+            if entry.change.is_some() {
+                return entry.sequence_number;
+            }
+        }
+        self.entries.get(end).map_or_else(|| self.last.next(), |entry| entry.sequence_number)
+    }
+
+    /// Drops one change, wherever it is.
+    pub(super) fn remove(&mut self, number: SequenceNumber, instances: &mut Instances) {
+        if let Ok(position) = self.position(number) {
+            self.empty(position, instances);
+            self.drop_holes();
+        }
+    }
+
+    /// Drops the changes whose lifespan has ended; whether there were any.
+    pub(super) fn expire(&mut self, now: Instant, instances: &mut Instances) -> bool {
+        let before = self.changes;
+        while self.next_expiry().is_some_and(|end| end <= now) {
+            self.empty(0, instances);
+            self.drop_holes();
+        }
+        self.changes < before
+    }
+
+    /// Nobody but late joiners needs changes up to `number` any more; never goes back. Volatile
+    /// changes are dropped, and so is all that is held of instances unregistered by then.
+    pub(super) fn release(&mut self, number: SequenceNumber, instances: &mut Instances) -> bool {
+        if number <= self.released {
+            return false;
+        }
+        let (Ok(mut position) | Err(mut position)) = self.position(self.released.next());
+        while let Some(entry) = self.entries.get(position).filter(|entry| entry.sequence_number <= number) {
+            self.released = entry.sequence_number;
+            if let Some(change) = &entry.change {
+                self.pending -= 1;
+                self.pending_bytes -= change.payload.len();
+                let (slot, unregisters) = (entry.slot, change.kind.unregisters());
+                if !self.durable {
+                    self.empty(position, instances);
+                } else if unregisters && entry.next.is_none() {
+                    self.purge(slot, instances);
+                }
+            }
+            position += 1;
+        }
+        self.released = number;
+        self.drop_holes();
+        true
+    }
+
+    /// Drops every change of an instance.
+    fn purge(&mut self, slot: Slot, instances: &mut Instances) {
+        while let Some(instance) = instances.get(slot).filter(|instance| instance.samples > 0) {
+            let Ok(position) = self.position(instance.oldest) else { return };
+            self.empty(position, instances);
+        }
+    }
+
+    /// Makes a hole of an entry.
+    fn empty(&mut self, position: usize, instances: &mut Instances) {
+        let Some(entry) = self.entries.get_mut(position) else { return };
+        let Some(change) = entry.change.take() else { return };
+        let (number, slot, previous, next) = (entry.sequence_number, entry.slot, entry.previous, entry.next);
+        self.changes -= 1;
+        if number > self.released {
+            self.pending -= 1;
+            self.pending_bytes -= change.payload.len();
+        }
+        if let Some(entry) = previous.and_then(|previous| self.entry_mut(previous)) {
+            entry.next = next;
+        }
+        if let Some(entry) = next.and_then(|next| self.entry_mut(next)) {
+            entry.previous = previous;
+        }
+        if let Some(instance) = instances.get_mut(slot) {
+            instance.samples -= 1;
+            if previous.is_none() {
+                instance.oldest = next.unwrap_or_default();
+            }
+            if next.is_none() {
+                instance.newest = previous.unwrap_or_default();
+            }
+        }
+        instances.forget_if_over(slot);
+    }
+
+    fn drop_holes(&mut self) {
+        while self.entries.front().is_some_and(|entry| entry.change.is_none()) {
+            self.entries.pop_front();
+        }
+        if self.entries.len() > 2 * self.changes + HOLES_MAX {
+            self.entries.retain(|entry| entry.change.is_some());
+        }
+    }
+
+    fn entry_mut(&mut self, number: SequenceNumber) -> Option<&mut Entry> {
+        let position = self.position(number).ok()?;
+        self.entries.get_mut(position)
+    }
+
+    /// Where the entry of that number is, or would be.
+    fn position(&self, number: SequenceNumber) -> Result<usize, usize> {
+        let Some(front) = self.entries.front() else { return Err(0) };
+        let Ok(offset) = usize::try_from(number.0.saturating_sub(front.sequence_number.0)) else {
+            return Err(0);
+        };
+        // Without compaction since the front was written, the number tells the position.
+        if self.entries.get(offset).is_some_and(|entry| entry.sequence_number == number) {
+            return Ok(offset);
+        }
+        self.entries.binary_search_by_key(&number, |entry| entry.sequence_number)
+    }
+}

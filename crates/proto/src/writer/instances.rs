@@ -1,0 +1,244 @@
+//! What a writer knows of its instances: who is registered, which samples of each are in the history,
+//! and when each offered deadline runs out (DCPS 1.4 §2.2.2.4.2, §2.2.3.7). Every operation of the
+//! data path is O(1) or O(log n) in the number of instances.
+
+use std::collections::BTreeMap;
+
+use crate::instance::InstanceHandle;
+use crate::payload::Payload;
+use crate::seq::SequenceNumber;
+use crate::time::{Duration, Instant};
+
+/// Position of an instance in the table; stays valid until the instance is forgotten.
+pub(super) type Slot = u32;
+
+/// No slot.
+const NIL: Slot = Slot::MAX;
+
+/// One instance of the topic.
+#[derive(Debug, Default)]
+pub(super) struct Instance {
+    pub(super) handle: InstanceHandle,
+    /// Serialized key, once known.
+    pub(super) key: Option<Payload>,
+    /// The application may still write it.
+    pub(super) registered: bool,
+    /// Oldest and newest change in the history; meaningful while `samples` is above 0.
+    pub(super) oldest: SequenceNumber,
+    pub(super) newest: SequenceNumber,
+    /// Changes in the history.
+    pub(super) samples: usize,
+    deadline: Option<Instant>,
+    /// Neighbours in the list of running deadlines.
+    earlier: Slot,
+    later: Slot,
+}
+
+/// All instances of one writer.
+#[derive(Debug)]
+pub(super) struct Instances {
+    index: BTreeMap<InstanceHandle, Slot>,
+    slots: Vec<Instance>,
+    free: Vec<Slot>,
+    /// The instance used last: writing one instance again and again needs no look-up.
+    recent: Option<(InstanceHandle, Slot)>,
+    deadline_period: Duration,
+    /// Running deadlines are a list in the order in which they end: all have the same period, so
+    /// the instance written last always goes to the back.
+    first_deadline: Slot,
+    last_deadline: Slot,
+}
+
+impl Instances {
+    pub(super) const fn new(deadline_period: Duration) -> Self {
+        Self {
+            index: BTreeMap::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            recent: None,
+            deadline_period,
+            first_deadline: NIL,
+            last_deadline: NIL,
+        }
+    }
+
+    /// Instances known: registered, or with changes in the history.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    pub(super) fn find(&self, handle: InstanceHandle) -> Option<Slot> {
+        match self.recent {
+            Some((recent, slot)) if recent == handle => Some(slot),
+            _ => self.index.get(&handle).copied(),
+        }
+    }
+
+    pub(super) fn get(&self, slot: Slot) -> Option<&Instance> {
+        self.slots.get(slot as usize)
+    }
+
+    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut Instance> {
+        self.slots.get_mut(slot as usize)
+    }
+
+    /// The instance's slot, made when it is new; registered from now on.
+    pub(super) fn register(&mut self, handle: InstanceHandle) -> Slot {
+        let slot = self.find(handle).unwrap_or_else(|| self.insert(handle));
+        self.recent = Some((handle, slot));
+        if let Some(instance) = self.get_mut(slot) {
+            instance.registered = true;
+        }
+        slot
+    }
+
+    fn insert(&mut self, handle: InstanceHandle) -> Slot {
+        let instance = Instance { handle, earlier: NIL, later: NIL, ..Instance::default() };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                if let Some(place) = self.slots.get_mut(slot as usize) {
+                    *place = instance;
+                }
+                slot
+            }
+            None => {
+                self.slots.push(instance);
+                (self.slots.len() - 1) as Slot
+            }
+        };
+        self.index.insert(handle, slot);
+        slot
+    }
+
+    /// The application has nothing more to say about the instance.
+    pub(super) fn unregister(&mut self, slot: Slot) {
+        self.stop_deadline(slot);
+        if let Some(instance) = self.get_mut(slot) {
+            instance.registered = false;
+        }
+    }
+
+    /// Forgets the instance if it is unregistered and the history holds nothing of it.
+    pub(super) fn forget_if_over(&mut self, slot: Slot) {
+        let Some(instance) = self.get(slot) else { return };
+        if instance.registered || instance.samples > 0 {
+            return;
+        }
+        let handle = instance.handle;
+        if self.index.remove(&handle).is_none() {
+            return;
+        }
+        if self.recent.is_some_and(|(recent, _)| recent == handle) {
+            self.recent = None;
+        }
+        if let Some(instance) = self.get_mut(slot) {
+            instance.key = None;
+        }
+        self.free.push(slot);
+    }
+
+    /// Restarts the instance's deadline: it was written.
+    pub(super) fn restart_deadline(&mut self, slot: Slot, now: Instant) {
+        let Some(end) = now.after(self.deadline_period) else { return };
+        if self.last_deadline != slot {
+            self.stop_deadline(slot);
+            let last = self.last_deadline;
+            match self.get_mut(last) {
+                Some(last) => last.later = slot,
+                None => self.first_deadline = slot,
+            }
+            if let Some(instance) = self.get_mut(slot) {
+                instance.earlier = last;
+            }
+            self.last_deadline = slot;
+        }
+        if let Some(instance) = self.get_mut(slot) {
+            instance.deadline = Some(end);
+        }
+    }
+
+    /// No deadline for the instance until it is written again.
+    pub(super) fn stop_deadline(&mut self, slot: Slot) {
+        let Some(instance) = self.get_mut(slot) else { return };
+        if instance.deadline.take().is_none() {
+            return;
+        }
+        let (earlier, later) = (instance.earlier, instance.later);
+        (instance.earlier, instance.later) = (NIL, NIL);
+        match self.get_mut(earlier) {
+            Some(earlier) => earlier.later = later,
+            None => self.first_deadline = later,
+        }
+        match self.get_mut(later) {
+            Some(later) => later.earlier = earlier,
+            None => self.last_deadline = earlier,
+        }
+    }
+
+    /// When the next deadline ends.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.get(self.first_deadline)?.deadline
+    }
+
+    /// An instance whose deadline has ended; its next period begins.
+    pub(super) fn missed_deadline(&mut self, now: Instant) -> Option<InstanceHandle> {
+        let slot = self.first_deadline;
+        let handle = self.get(slot).filter(|first| first.deadline.is_some_and(|end| end <= now))?.handle;
+        self.restart_deadline(slot, now);
+        Some(handle)
+    }
+
+    /// DEADLINE was changed: running deadlines begin anew with the new period.
+    pub(super) fn set_deadline_period(&mut self, period: Duration, now: Instant) {
+        if period == self.deadline_period {
+            return;
+        }
+        self.deadline_period = period;
+        for slot in 0..self.slots.len() as Slot {
+            self.stop_deadline(slot);
+            if self.get(slot).is_some_and(|instance| instance.registered) {
+                self.restart_deadline(slot, now);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handle(number: u8) -> InstanceHandle {
+        InstanceHandle([number; 16])
+    }
+
+    #[test]
+    fn fact_33_deadlines_end_per_instance_in_the_order_of_writing() {
+        let mut instances = Instances::new(Duration(100));
+        let [one, two, three] = [1, 2, 3].map(|number| instances.register(handle(number)));
+        instances.restart_deadline(one, Instant(0));
+        instances.restart_deadline(two, Instant(10));
+        instances.restart_deadline(three, Instant(20));
+        instances.restart_deadline(one, Instant(30));
+        assert_eq!(instances.next_deadline(), Some(Instant(110)));
+        assert_eq!(instances.missed_deadline(Instant(109)), None);
+        assert_eq!(instances.missed_deadline(Instant(110)), Some(handle(2)));
+        instances.stop_deadline(three);
+        assert_eq!(instances.next_deadline(), Some(Instant(130)));
+        assert_eq!(instances.missed_deadline(Instant(130)), Some(handle(1)));
+        assert_eq!(instances.missed_deadline(Instant(210)), Some(handle(2)), "deadlines re-arm");
+    }
+
+    #[test]
+    fn a_forgotten_instance_gives_its_slot_to_the_next() {
+        let mut instances = Instances::new(Duration(100));
+        let slot = instances.register(handle(1));
+        instances.restart_deadline(slot, Instant(0));
+        instances.forget_if_over(slot);
+        assert_eq!(instances.find(handle(1)), Some(slot), "registered instances stay");
+        instances.unregister(slot);
+        instances.forget_if_over(slot);
+        assert_eq!((instances.find(handle(1)), instances.len()), (None, 0));
+        assert_eq!(instances.next_deadline(), None);
+        assert_eq!(instances.register(handle(2)), slot);
+    }
+}

@@ -1,0 +1,141 @@
+//! Bounded bursts. What does not fit the current burst waits here, in order, and follows when the next
+//! window opens, so that a large sample does not overrun socket buffers of the usual 208 KiB.
+
+use std::collections::VecDeque;
+
+use crate::guid::Guid;
+use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber};
+use crate::time::Instant;
+
+use super::WriterLimits;
+use super::history::Change;
+use super::proxy::Class;
+
+/// A new change on its way to all readers of one class.
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) number: SequenceNumber,
+    /// Fragments already sent.
+    pub(super) fragments_sent: FragmentNumber,
+    /// The change, once begun: what was begun is sent to its end, even when the history lets it go.
+    pub(super) begun: Option<Change>,
+}
+
+/// Something on its way to one reader.
+#[derive(Debug)]
+pub(super) struct Repeat {
+    pub(super) reader: Guid,
+    pub(super) what: Repeated,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Repeated {
+    /// History for a late joiner: the changes from `next` to `last`.
+    Changes { next: SequenceNumber, last: SequenceNumber },
+    /// Fragments of a change from `next` on; all of them, or the members of a set.
+    Fragments { number: SequenceNumber, next: FragmentNumber, wanted: Option<FragmentSet> },
+}
+
+impl Repeat {
+    /// Whether the change, or the given fragment of it, will be sent by this anyway.
+    fn covers(&self, reader: Guid, number: SequenceNumber, fragment: FragmentNumber) -> bool {
+        self.reader == reader
+            && match &self.what {
+                Repeated::Changes { next, last } => (*next..=*last).contains(&number),
+                Repeated::Fragments { number: other, next, wanted } => {
+                    *other == number
+                        && fragment >= *next
+                        && wanted.as_ref().is_none_or(|wanted| wanted.contains(fragment))
+                }
+            }
+    }
+}
+
+/// The queues of one writer and the octets its current window still admits.
+#[derive(Debug)]
+pub(super) struct Pacer {
+    /// New changes, one queue per class.
+    live: [VecDeque<Live>; 2],
+    pub(super) repeats: VecDeque<Repeat>,
+    left: [usize; 2],
+    window_end: Instant,
+}
+
+impl Pacer {
+    pub(super) const fn new() -> Self {
+        Self {
+            live: [VecDeque::new(), VecDeque::new()],
+            repeats: VecDeque::new(),
+            left: [0; 2],
+            window_end: Instant(0),
+        }
+    }
+
+    /// Opens the next window when it is time.
+    pub(super) fn refresh(&mut self, now: Instant, limits: &WriterLimits) {
+        if now >= self.window_end {
+            self.window_end = now.after(limits.burst_interval).unwrap_or(now);
+            self.left = Class::ALL.map(|class| limits.burst_bytes(class));
+        }
+    }
+
+    /// Whether readers of this class may be sent more in this window.
+    pub(super) fn may_send(&self, class: Class) -> bool {
+        self.left.get(class as usize).is_some_and(|left| *left > 0)
+    }
+
+    /// `bytes` were sent.
+    pub(super) fn spend(&mut self, class: Class, bytes: usize) {
+        if let Some(left) = self.left.get_mut(class as usize) {
+            *left = left.saturating_sub(bytes);
+        }
+    }
+
+    /// When the next window opens.
+    pub(super) const fn window_end(&self) -> Instant {
+        self.window_end
+    }
+
+    /// When the next window opens, if something waits for it.
+    pub(super) fn due(&self) -> Option<Instant> {
+        (self.unsent().is_some() || !self.repeats.is_empty()).then_some(self.window_end)
+    }
+
+    /// Queues a new change for the readers of one class.
+    pub(super) fn push_live(&mut self, number: SequenceNumber, class: Class) {
+        if let Some(queue) = self.live.get_mut(class as usize) {
+            queue.push_back(Live { number, fragments_sent: 0, begun: None });
+        }
+    }
+
+    /// The new change to send next to the readers of one class.
+    pub(super) fn first_live(&mut self, class: Class) -> Option<&mut Live> {
+        self.live.get_mut(class as usize)?.front_mut()
+    }
+
+    pub(super) fn pop_live(&mut self, class: Class) {
+        if let Some(queue) = self.live.get_mut(class as usize) {
+            queue.pop_front();
+        }
+    }
+
+    /// The first change not yet sent to all readers of one class, and how many of its fragments were.
+    pub(super) fn unsent_to(&self, class: Class) -> Option<(SequenceNumber, FragmentNumber)> {
+        self.live.get(class as usize)?.front().map(|live| (live.number, live.fragments_sent))
+    }
+
+    /// The first change not yet sent to all readers.
+    pub(super) fn unsent(&self) -> Option<SequenceNumber> {
+        Class::ALL.into_iter().filter_map(|class| self.unsent_to(class)).map(|(number, _)| number).min()
+    }
+
+    /// Whether the change, or the given fragment of it, is on its way to the reader anyway.
+    pub(super) fn covers(&self, reader: Guid, number: SequenceNumber, fragment: FragmentNumber) -> bool {
+        self.repeats.iter().any(|repeat| repeat.covers(reader, number, fragment))
+    }
+
+    /// Drops what was meant for a reader that is gone.
+    pub(super) fn forget(&mut self, reader: Guid) {
+        self.repeats.retain(|repeat| repeat.reader != reader);
+    }
+}

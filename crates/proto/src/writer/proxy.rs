@@ -1,0 +1,278 @@
+//! What a writer knows of each matched reader (RTPS 2.5 §8.4.7.5), and the destinations of all of them
+//! together, worked out once when a reader is matched or unmatched.
+
+use crate::discovery::MatchedReader;
+use crate::guid::{EntityId, Guid, GuidPrefix};
+use crate::locator::Locator;
+use crate::seq::{FragmentNumber, Number, NumberSet, SequenceNumber};
+use crate::time::{Duration, Instant};
+
+use super::WriterLimits;
+use super::fragment::Target;
+
+/// Readers that take datagrams of the same size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// On this host: datagrams as large as UDP allows.
+    SameHost = 0,
+    /// Elsewhere: datagrams of one Ethernet frame.
+    Remote = 1,
+}
+
+impl Class {
+    pub(super) const ALL: [Self; 2] = [Self::SameHost, Self::Remote];
+}
+
+/// One matched reader.
+#[derive(Debug)]
+pub(super) struct ReaderProxy {
+    pub(super) guid: Guid,
+    pub(super) locators: Vec<Locator>,
+    pub(super) class: Class,
+    /// Reader and writer are both reliable.
+    pub(super) reliable: bool,
+    pub(super) expects_inline_qos: bool,
+    /// Last change when it was matched: nobody waits for its acknowledgement of those.
+    pub(super) joined_at: SequenceNumber,
+    /// Changes below were written before it was matched and are not for it.
+    pub(super) first_relevant: SequenceNumber,
+    /// It has, or does not need, every change up to here.
+    pub(super) acknowledged: SequenceNumber,
+    pub(super) acknack_count: Option<i32>,
+    pub(super) nack_frag_count: Option<i32>,
+    /// When a HEARTBEAT last answered one of its ACKNACKs.
+    pub(super) answered: Option<Instant>,
+    /// Changes repeated for it lately.
+    pub(super) repeated: Repeats<SequenceNumber>,
+    /// Fragments repeated for it lately, of which change.
+    pub(super) repeated_fragments: (SequenceNumber, Repeats<FragmentNumber>),
+}
+
+impl ReaderProxy {
+    fn new(reader: &MatchedReader, reliable: bool, durable: bool, last: SequenceNumber) -> Self {
+        let history = if durable { SequenceNumber(0) } else { last };
+        let mut proxy = Self {
+            guid: reader.guid,
+            locators: Vec::new(),
+            class: Class::Remote,
+            reliable,
+            expects_inline_qos: false,
+            joined_at: last,
+            first_relevant: history.next(),
+            acknowledged: history,
+            acknack_count: None,
+            nack_frag_count: None,
+            answered: None,
+            repeated: Repeats::new(SequenceNumber::FIRST),
+            repeated_fragments: (SequenceNumber(0), Repeats::new(1)),
+        };
+        proxy.update(reader);
+        proxy
+    }
+
+    fn update(&mut self, reader: &MatchedReader) {
+        self.locators.clone_from(&reader.locators);
+        self.class = if reader.same_host { Class::SameHost } else { Class::Remote };
+        self.expects_inline_qos = reader.expects_inline_qos;
+    }
+
+    pub(super) fn target<'a>(&'a self, source: Guid, limits: &WriterLimits) -> Target<'a> {
+        Target {
+            source,
+            destinations: &self.locators,
+            prefix: self.guid.prefix,
+            reader: self.guid.entity,
+            class: self.class,
+            datagram_bytes_max: limits.datagram_bytes_max(self.class),
+        }
+    }
+}
+
+/// What was repeated for a reader lately: two requests that crossed on the wire are answered once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repeats<N> {
+    numbers: NumberSet<N>,
+    since: Instant,
+}
+
+impl<N: Number> Repeats<N> {
+    pub(super) const fn new(base: N) -> Self {
+        Self { numbers: NumberSet::empty(base), since: Instant(0) }
+    }
+
+    /// Whether `number` was repeated less than `pause` ago; if not, notes that it is repeated now.
+    pub(super) fn note(&mut self, number: N, now: Instant, pause: Duration) -> bool {
+        let fresh = now.since(self.since) < pause;
+        if fresh && self.numbers.contains(number) {
+            return true;
+        }
+        if !fresh || !self.numbers.insert(number) {
+            *self = Self { numbers: NumberSet::empty(number), since: now };
+            self.numbers.insert(number);
+        }
+        false
+    }
+}
+
+/// Whether `count` is news after `last` (RTPS 2.5 §8.3.8.1, interoperable reading): the same count, or
+/// one shortly before it, was handled; a count from far away is a peer that began anew.
+pub(super) fn is_news(last: &mut Option<i32>, count: i32) -> bool {
+    const REORDERED_MAX: i32 = 16;
+    let behind = last.map(|last| last.wrapping_sub(count));
+    if behind.is_some_and(|behind| (0..REORDERED_MAX).contains(&behind)) {
+        return false;
+    }
+    *last = Some(count);
+    true
+}
+
+/// All readers of one class, addressed at once.
+#[derive(Debug, Default)]
+pub(super) struct Route {
+    /// Each locator once.
+    pub(super) destinations: Vec<Locator>,
+    /// The participant all readers live in; UNKNOWN when there are several.
+    prefix: GuidPrefix,
+    /// The only reader; UNKNOWN when there are several.
+    reader: EntityId,
+    /// Reliable readers.
+    pub(super) reliable: usize,
+}
+
+impl Route {
+    pub(super) fn target<'a>(&'a self, class: Class, source: Guid, limits: &WriterLimits) -> Target<'a> {
+        Target {
+            source,
+            destinations: &self.destinations,
+            prefix: self.prefix,
+            reader: self.reader,
+            class,
+            datagram_bytes_max: limits.datagram_bytes_max(class),
+        }
+    }
+
+    fn rebuild(&mut self, readers: &[ReaderProxy], class: Class) {
+        let mut members = readers.iter().filter(|reader| reader.class == class);
+        let first = members.clone().next().map_or(Guid::UNKNOWN, |reader| reader.guid);
+        self.reader = if members.clone().count() == 1 { first.entity } else { EntityId::UNKNOWN };
+        let together = members.all(|reader| reader.guid.prefix == first.prefix);
+        self.prefix = if together { first.prefix } else { GuidPrefix::UNKNOWN };
+        self.reliable = 0;
+        self.destinations.clear();
+        for reader in readers.iter().filter(|reader| reader.class == class) {
+            self.reliable += usize::from(reader.reliable);
+            self.destinations.extend_from_slice(&reader.locators);
+        }
+        self.destinations.sort_unstable();
+        self.destinations.dedup();
+    }
+}
+
+/// The matched readers of one writer.
+#[derive(Debug, Default)]
+pub(super) struct Proxies {
+    /// In the order of their GUIDs.
+    readers: Vec<ReaderProxy>,
+    routes: [Route; 2],
+    /// Lowest `acknowledged` of the reliable readers; `None` without such readers.
+    acknowledged: Option<SequenceNumber>,
+    /// A reader wants inline QoS, so every sample carries it: its octets are composed once for all.
+    inline_qos: bool,
+}
+
+impl Proxies {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ReaderProxy> {
+        self.readers.iter()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.readers.len()
+    }
+
+    pub(super) fn get(&self, guid: Guid) -> Option<&ReaderProxy> {
+        self.readers.get(self.position(guid).ok()?)
+    }
+
+    pub(super) fn get_mut(&mut self, guid: Guid) -> Option<&mut ReaderProxy> {
+        let position = self.position(guid).ok()?;
+        self.readers.get_mut(position)
+    }
+
+    fn position(&self, guid: Guid) -> Result<usize, usize> {
+        self.readers.binary_search_by_key(&guid, |reader| reader.guid)
+    }
+
+    pub(super) const fn route(&self, class: Class) -> &Route {
+        match class {
+            Class::SameHost => &self.routes[0],
+            Class::Remote => &self.routes[1],
+        }
+    }
+
+    pub(super) const fn inline_qos(&self) -> bool {
+        self.inline_qos
+    }
+
+    /// What every reliable reader has; `None` without reliable readers.
+    pub(super) const fn acknowledged(&self) -> Option<SequenceNumber> {
+        self.acknowledged
+    }
+
+    /// Adds a reader, or takes over what changed of a known one; whether it is new.
+    pub(super) fn insert(
+        &mut self,
+        reader: &MatchedReader,
+        reliable: bool,
+        durable: bool,
+        last: SequenceNumber,
+    ) -> bool {
+        let position = self.position(reader.guid);
+        match position {
+            Ok(known) => {
+                if let Some(proxy) = self.readers.get_mut(known) {
+                    proxy.update(reader);
+                }
+            }
+            Err(place) => self.readers.insert(place, ReaderProxy::new(reader, reliable, durable, last)),
+        }
+        self.rebuild();
+        position.is_err()
+    }
+
+    /// Whether the reader was there.
+    pub(super) fn remove(&mut self, guid: Guid) -> bool {
+        let Ok(position) = self.position(guid) else { return false };
+        self.readers.remove(position);
+        self.rebuild();
+        true
+    }
+
+    fn rebuild(&mut self) {
+        for class in Class::ALL {
+            if let Some(route) = self.routes.get_mut(class as usize) {
+                route.rebuild(&self.readers, class);
+            }
+        }
+        self.inline_qos = self.readers.iter().any(|reader| reader.expects_inline_qos);
+        self.update_acknowledged();
+    }
+
+    /// The reader has everything up to `number`; whether that is news.
+    pub(super) fn acknowledge(&mut self, guid: Guid, number: SequenceNumber) -> bool {
+        let lowest = self.acknowledged;
+        let Some(reader) = self.get_mut(guid).filter(|reader| reader.acknowledged < number) else {
+            return false;
+        };
+        let was_lowest = lowest == Some(reader.acknowledged);
+        reader.acknowledged = number;
+        if was_lowest {
+            self.update_acknowledged();
+        }
+        true
+    }
+
+    fn update_acknowledged(&mut self) {
+        self.acknowledged =
+            self.readers.iter().filter(|reader| reader.reliable).map(|reader| reader.acknowledged).min();
+    }
+}

@@ -1,0 +1,378 @@
+//! Sending: new changes to everyone at once, what waits for its turn, and heartbeats.
+
+use crate::cdr::KeyHash;
+use crate::guid::Guid;
+use crate::outbox::Outbox;
+use crate::seq::{FragmentNumber, SequenceNumber};
+use crate::time::Now;
+use crate::wire::param::{InlineQos, StatusInfo, encode_inline_qos};
+use crate::wire::{Heartbeat, HeartbeatFrag};
+
+use super::fragment::Target;
+use super::gap::GapBuilder;
+use super::heartbeat::HeartbeatTimer;
+use super::history::{Change, History};
+use super::pace::{Pacer, Repeat, Repeated};
+use super::proxy::{Class, Proxies, ReaderProxy};
+use super::{Writer, WriterConfig};
+
+impl Writer {
+    /// Sends a change just written: whole where it fits, the first burst of its fragments where not.
+    pub(super) fn send_new(&mut self, now: Now, number: SequenceNumber, out: &mut Outbox) {
+        let urgent = self.history.pending_bytes() >= self.config.limits.unacknowledged_bytes_max / 2;
+        let ask = self.proxies.acknowledged().is_some() && self.heartbeat.piggyback_due(now.mono, urgent);
+        let Some(change) = self.history.get(number) else { return };
+        encode(&self.config, &self.proxies, change, &mut self.inline_qos);
+        let (mut asked, mut queued) = (false, false);
+        for class in Class::ALL {
+            let route = self.proxies.route(class);
+            if route.destinations.is_empty() {
+                continue;
+            }
+            let target = route.target(class, self.config.guid, &self.config.limits);
+            if self.pacer.unsent_to(class).is_some()
+                || !target.fits(change.payload.len(), self.inline_qos.len())
+            {
+                self.pacer.push_live(number, class);
+                queued = true;
+                continue;
+            }
+            let mut message = target.open(out);
+            // It fits: the target said so.
+            let _ = target.put_data(&mut message, number, change, &self.inline_qos);
+            if ask && route.reliable > 0 {
+                let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, false);
+                if !message.heartbeat(&heartbeat) {
+                    message.finish();
+                    target.send_heartbeat(&heartbeat, out);
+                }
+                asked = true;
+            }
+        }
+        if asked {
+            self.heartbeat.asked(now.mono);
+        }
+        if queued {
+            self.pump(now, out);
+        }
+    }
+
+    /// Sends what waits, as far as the current burst allows: new changes and repetitions by turns.
+    pub(super) fn pump(&mut self, now: Now, out: &mut Outbox) {
+        self.pacer.refresh(now.mono, &self.config.limits);
+        loop {
+            let local = self.pump_live(now, Class::SameHost, out);
+            let remote = self.pump_live(now, Class::Remote, out);
+            let repeated = self.pump_repeat(now, out);
+            if !local && !remote && !repeated {
+                return;
+            }
+        }
+    }
+
+    /// One more datagram of the first queued change; false when there is none or the burst is over.
+    fn pump_live(&mut self, now: Now, class: Class, out: &mut Outbox) -> bool {
+        if !self.pacer.may_send(class) {
+            return false;
+        }
+        let Some(live) = self.pacer.first_live(class) else { return false };
+        let number = live.number;
+        let route = self.proxies.route(class);
+        if live.begun.is_none() {
+            live.begun = self.history.get(number).cloned();
+        }
+        let Some(change) = live.begun.as_ref().filter(|_| !route.destinations.is_empty()) else {
+            self.pacer.pop_live(class);
+            return true;
+        };
+        let target = route.target(class, self.config.guid, &self.config.limits);
+        encode(&self.config, &self.proxies, change, &mut self.inline_qos);
+        let mut message = target.open(out);
+        let finished = if target.fits(change.payload.len(), self.inline_qos.len()) {
+            let _ = target.put_data(&mut message, number, change, &self.inline_qos);
+            true
+        } else {
+            live.fragments_sent += 1;
+            let fragment = live.fragments_sent;
+            let _ = target.put_fragment(&mut message, number, change, fragment, &self.inline_qos);
+            fragment >= target.fragments(change.payload.len())
+        };
+        let bytes = message.len();
+        if finished {
+            self.pacer.pop_live(class);
+            if route.reliable > 0 {
+                let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, false);
+                if !message.heartbeat(&heartbeat) {
+                    message.finish();
+                    target.send_heartbeat(&heartbeat, out);
+                }
+                self.heartbeat.asked(now.mono);
+            }
+        }
+        self.pacer.spend(class, bytes);
+        true
+    }
+
+    /// One more datagram of the first repetition; false when there is none or the burst is over.
+    fn pump_repeat(&mut self, now: Now, out: &mut Outbox) -> bool {
+        let Some(Repeat { reader, what }) = self.pacer.repeats.pop_front() else { return false };
+        let Some(class) = self.proxies.get(reader).map(|proxy| proxy.class) else { return true };
+        if !self.pacer.may_send(class) {
+            self.pacer.repeats.push_front(Repeat { reader, what });
+            return false;
+        }
+        match what {
+            Repeated::Changes { next, last } => self.repeat_changes(now, reader, next, last, out),
+            Repeated::Fragments { number, next, wanted } => {
+                let wanted_next = |from: FragmentNumber| match &wanted {
+                    Some(set) => set.iter().find(|fragment| *fragment >= from),
+                    None => Some(from),
+                };
+                if let Some(fragment) = wanted_next(next)
+                    && self.repeat_fragment(reader, number, fragment, out)
+                {
+                    let what = Repeated::Fragments { number, next: fragment + 1, wanted };
+                    self.pacer.repeats.push_front(Repeat { reader, what });
+                } else {
+                    self.ask_for_fragments(now, reader, number, out);
+                }
+            }
+        }
+        true
+    }
+
+    /// As many changes from `next` to `last` as one datagram takes, in order; the rest queues again.
+    fn repeat_changes(
+        &mut self,
+        now: Now,
+        reader: Guid,
+        mut next: SequenceNumber,
+        last: SequenceNumber,
+        out: &mut Outbox,
+    ) {
+        let Some(proxy) = self.proxies.get(reader) else { return };
+        let target = proxy.target(self.config.guid, &self.config.limits);
+        let mut message = target.open(out);
+        let mut large = None;
+        while next <= last {
+            let held = self.history.next_held(next).min(last.next());
+            if held > next {
+                let gap = GapBuilder::range(next, held).gap(target.reader, target.source.entity);
+                if proxy.reliable && !message.gap(&gap) {
+                    break;
+                }
+                next = held;
+                continue;
+            }
+            let Some(change) = self.history.get(next) else { break };
+            encode(&self.config, &self.proxies, change, &mut self.inline_qos);
+            if !target.fits(change.payload.len(), self.inline_qos.len()) {
+                large = Some(next);
+                next = next.next();
+                break;
+            }
+            if !target.put_data(&mut message, next, change, &self.inline_qos) {
+                break;
+            }
+            next = next.next();
+        }
+        let bytes = message.len();
+        let finished = next > last;
+        if finished && proxy.reliable && large.is_none() {
+            let heartbeat =
+                heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, false);
+            if !message.heartbeat(&heartbeat) {
+                message.finish();
+                target.send_heartbeat(&heartbeat, out);
+            }
+            self.heartbeat.asked(now.mono);
+        }
+        self.pacer.spend(target.class, bytes);
+        if !finished {
+            self.pacer.repeats.push_front(Repeat { reader, what: Repeated::Changes { next, last } });
+        }
+        if let Some(number) = large {
+            let what = Repeated::Fragments { number, next: 1, wanted: None };
+            self.pacer.repeats.push_front(Repeat { reader, what });
+        }
+    }
+
+    /// Repeats one fragment; false when there is no such fragment any more.
+    fn repeat_fragment(
+        &mut self,
+        reader: Guid,
+        number: SequenceNumber,
+        fragment: FragmentNumber,
+        out: &mut Outbox,
+    ) -> bool {
+        let (Some(change), Some(proxy)) = (self.history.get(number), self.proxies.get(reader)) else {
+            return false;
+        };
+        encode(&self.config, &self.proxies, change, &mut self.inline_qos);
+        let target = proxy.target(self.config.guid, &self.config.limits);
+        if fragment > target.fragments(change.payload.len()) {
+            return false;
+        }
+        let mut message = target.open(out);
+        let _ = target.put_fragment(&mut message, number, change, fragment, &self.inline_qos);
+        let bytes = message.len();
+        message.finish();
+        self.pacer.spend(target.class, bytes);
+        true
+    }
+
+    /// Fragments were repeated: asks the reader which it still misses.
+    fn ask_for_fragments(&mut self, now: Now, reader: Guid, number: SequenceNumber, out: &mut Outbox) {
+        let more = self.pacer.repeats.iter().any(|repeat| {
+            repeat.reader == reader
+                && matches!(repeat.what, Repeated::Fragments { number: other, .. } if other == number)
+        });
+        let Some(proxy) = self.proxies.get(reader).filter(|proxy| proxy.reliable && !more) else { return };
+        let target = proxy.target(self.config.guid, &self.config.limits);
+        let mut message = target.open(out);
+        if let Some(change) = self.history.get(number) {
+            let _ = message.heartbeat_frag(&HeartbeatFrag {
+                reader: target.reader,
+                writer: target.source.entity,
+                sequence_number: number,
+                last_fragment: target.fragments(change.payload.len()),
+                count: self.heartbeat.next_count(),
+            });
+        }
+        let heartbeat = heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, false);
+        if !message.heartbeat(&heartbeat) {
+            message.finish();
+            target.send_heartbeat(&heartbeat, out);
+        }
+        self.heartbeat.asked(now.mono);
+    }
+
+    /// Asks every reliable reader that owes an acknowledgement of what was sent: alone when it is
+    /// the only one, all of a route otherwise.
+    pub(super) fn ask(&mut self, now: Now, out: &mut Outbox) {
+        let mut owing = self.proxies.iter().filter(|proxy| {
+            proxy.reliable && proxy.acknowledged < sent_last(&self.history, &self.pacer, proxy.class)
+        });
+        let Some(first) = owing.next() else { return };
+        self.heartbeat.asked(now.mono);
+        if owing.next().is_none() {
+            let target = first.target(self.config.guid, &self.config.limits);
+            let heartbeat =
+                heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, first, &target, false);
+            target.send_heartbeat(&heartbeat, out);
+            return;
+        }
+        for class in Class::ALL {
+            let route = self.proxies.route(class);
+            if route.reliable > 0 {
+                let target = route.target(class, self.config.guid, &self.config.limits);
+                let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, false);
+                target.send_heartbeat(&heartbeat, out);
+            }
+        }
+    }
+
+    /// Tells all readers that the application asserted this writer (RTPS 2.5 §8.3.8.6.3).
+    pub(super) fn send_liveliness(&mut self, out: &mut Outbox) {
+        for class in Class::ALL {
+            let route = self.proxies.route(class);
+            if route.destinations.is_empty() {
+                continue;
+            }
+            let target = route.target(class, self.config.guid, &self.config.limits);
+            let mut heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, true);
+            heartbeat.liveliness = true;
+            target.send_heartbeat(&heartbeat, out);
+        }
+    }
+
+    /// Tells a new reader that what was written before is not for it.
+    pub(super) fn tell_start(&mut self, now: Now, reader: Guid, out: &mut Outbox) {
+        let Some(proxy) = self.proxies.get(reader) else { return };
+        let target = proxy.target(self.config.guid, &self.config.limits);
+        let mut message = target.open(out);
+        if proxy.first_relevant > SequenceNumber::FIRST {
+            let gap = GapBuilder::range(SequenceNumber::FIRST, proxy.first_relevant);
+            let _ = message.gap(&gap.gap(target.reader, target.source.entity));
+        }
+        let heartbeat = heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, false);
+        if !message.heartbeat(&heartbeat) {
+            message.finish();
+            target.send_heartbeat(&heartbeat, out);
+        }
+        self.heartbeat.asked(now.mono);
+    }
+
+    /// The last change that readers on this host, or elsewhere, were sent.
+    pub(super) fn sent_last(&self, same_host: bool) -> SequenceNumber {
+        let class = if same_host { Class::SameHost } else { Class::Remote };
+        sent_last(&self.history, &self.pacer, class)
+    }
+}
+
+/// The last change that was sent to all readers of a class: heartbeats announce no more than that,
+/// lest readers ask for what is on its way.
+pub(super) fn sent_last(history: &History, pacer: &Pacer, class: Class) -> SequenceNumber {
+    pacer.unsent_to(class).map_or_else(|| history.last(), |(number, _)| number.previous())
+}
+
+/// A HEARTBEAT for all readers of a route.
+pub(super) fn heartbeat(
+    timer: &mut HeartbeatTimer,
+    history: &History,
+    pacer: &Pacer,
+    target: &Target<'_>,
+    final_flag: bool,
+) -> Heartbeat {
+    let last = sent_last(history, pacer, target.class);
+    Heartbeat {
+        reader: target.reader,
+        writer: target.source.entity,
+        first: history.first().min(last.next()),
+        last,
+        count: timer.next_count(),
+        final_flag,
+        liveliness: false,
+    }
+}
+
+/// A HEARTBEAT for one reader: what is not for it is not announced.
+pub(super) fn heartbeat_to(
+    timer: &mut HeartbeatTimer,
+    history: &History,
+    pacer: &Pacer,
+    proxy: &ReaderProxy,
+    target: &Target<'_>,
+    final_flag: bool,
+) -> Heartbeat {
+    let mut heartbeat = heartbeat(timer, history, pacer, target, final_flag);
+    heartbeat.last = heartbeat.last.max(proxy.first_relevant.previous());
+    heartbeat.first = heartbeat.first.max(proxy.first_relevant).min(heartbeat.last.next());
+    heartbeat
+}
+
+/// Encodes the inline QoS of a change: status and key hash for keyed topics (RTPS 2.5 §9.6.4.8 and
+/// §9.6.4.9), the rest when a reader expects it. Its length in octets.
+pub(super) fn encode(
+    config: &WriterConfig,
+    proxies: &Proxies,
+    change: &Change,
+    bytes: &mut Vec<u8>,
+) -> usize {
+    let mut qos = InlineQos {
+        status_info: StatusInfo {
+            disposed: change.kind.disposes(),
+            unregistered: change.kind.unregisters(),
+            filtered: false,
+        },
+        key_hash: config.keyed.then_some(KeyHash(change.instance.0)),
+        ..InlineQos::default()
+    };
+    if proxies.inline_qos() {
+        qos.lifespan = Some(config.qos.lifespan);
+        qos.ownership_strength = Some(config.qos.ownership_strength);
+    }
+    bytes.clear();
+    encode_inline_qos(&qos, bytes);
+    bytes.len()
+}
