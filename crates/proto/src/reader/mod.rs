@@ -1,1 +1,402 @@
-//! Placeholder of the reader.
+//! The reader: everything a DataReader receives, in one struct under one lock.
+//!
+//! Protocol side (RTPS 2.5 §8.4.10 to §8.4.12): `receive` takes submessages in, `proxy`, `reorder` and
+//! `fragment` know what each writer still owes, `answer` asks for it. Application side (DCPS 1.4
+//! §2.2.2.5): `cache` and `instances` keep samples and states, `access` returns them.
+
+mod access;
+mod answer;
+mod cache;
+mod fragment;
+mod instances;
+mod matching;
+mod ownership;
+mod proxy;
+mod receive;
+mod reorder;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+pub use instances::InstanceKey;
+
+use crate::cdr::KeyHash;
+use crate::guid::Guid;
+use crate::instance::InstanceHandle;
+use crate::malformed::Malformed;
+use crate::outbox::{Event, Outbox};
+use crate::payload::{Payload, PayloadPool};
+use crate::qos::{Durability, QosSet};
+use crate::sample_info::{SampleInfo, Selector};
+use crate::seq::SequenceNumber;
+use crate::stats::{DropCounters, DropReason};
+use crate::status::{
+    CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
+    RejectReason, SampleRejectedStatus, StatusKind, StatusMask,
+};
+use crate::time::{Duration, Instant, Now, Time};
+use crate::wire::param::StatusInfo;
+use access::Access;
+use cache::Cache;
+use ownership::WriterId;
+use proxy::Proxy;
+
+/// Finds the instance in a serialized payload (with its encapsulation header), of data or of a key
+/// only; keyless types return [`InstanceHandle::NIL`]. A function pointer, so that no type comes here.
+pub type KeyFunction = fn(payload: &[u8], key_only: bool) -> Result<InstanceHandle, Malformed>;
+
+/// What a reader is.
+#[derive(Clone, Debug)]
+pub struct ReaderConfig {
+    /// Its GUID.
+    pub guid: Guid,
+    /// The type has a key.
+    pub keyed: bool,
+    /// QoS of the reader and its subscriber.
+    pub qos: QosSet,
+    /// Internal limits.
+    pub limits: ReaderLimits,
+    /// How to find the instance of a payload.
+    pub key: KeyFunction,
+}
+
+/// Bounds on everything a peer can make grow; RESOURCE_LIMITS only tightens them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReaderLimits {
+    /// Largest sample accepted, in octets.
+    pub sample_bytes_max: usize,
+    /// Octets of incomplete samples, of all writers.
+    pub reassembly_bytes_max: usize,
+    /// Samples of one writer waiting for a gap to close.
+    pub reorder_samples_max: usize,
+    /// Octets of such samples of one writer.
+    pub reorder_bytes_max: usize,
+    /// Samples in the cache.
+    pub samples_max: usize,
+    /// Octets of samples in the cache.
+    pub cache_bytes_max: usize,
+    /// Instances, with or without samples.
+    pub instances_max: usize,
+    /// Empty instances that are not alive but still remembered.
+    pub retired_instances_max: usize,
+    /// Octets kept only to tell the key of an instance.
+    pub key_bytes_max: usize,
+    /// Matched writers.
+    pub writers_max: usize,
+    /// How long the answer to a heartbeat may wait; zero answers at once.
+    pub heartbeat_response_delay: Duration,
+}
+
+impl Default for ReaderLimits {
+    fn default() -> Self {
+        Self {
+            // An uncompressed 4K image is 24 MiB; two of them in flight fit.
+            sample_bytes_max: 64 << 20,
+            reassembly_bytes_max: 64 << 20,
+            // One second of 8 kHz; a window of small samples, or two images.
+            reorder_samples_max: 8192,
+            reorder_bytes_max: 64 << 20,
+            samples_max: 1 << 20,
+            cache_bytes_max: 1 << 30,
+            instances_max: 1 << 20,
+            retired_instances_max: 1024,
+            key_bytes_max: 64 << 20,
+            writers_max: 4096,
+            heartbeat_response_delay: Duration::ZERO,
+        }
+    }
+}
+
+/// One sample as returned by [`Reader::read`] and [`Reader::take`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct CachedSample {
+    /// Facts about it.
+    pub info: SampleInfo,
+    /// With valid data the serialized data; otherwise whatever contains the key, or nothing when only
+    /// the key hash is known.
+    pub payload: Payload,
+    /// The payload is a serialized key, not data.
+    pub key_only: bool,
+}
+
+/// One change of a writer, out of its submessage.
+#[derive(Debug)]
+struct Change {
+    sequence_number: SequenceNumber,
+    status: StatusInfo,
+    key_hash: Option<KeyHash>,
+    lifespan: Option<Duration>,
+    ownership_strength: Option<i32>,
+    source_timestamp: Time,
+    reception_timestamp: Time,
+    key_only: bool,
+    payload: Payload,
+}
+
+/// The statuses of one reader.
+#[derive(Debug, Default)]
+struct Statuses {
+    subscription_matched: MatchedStatus,
+    deadline_missed: DeadlineMissedStatus,
+    incompatible_qos: IncompatibleQosStatus,
+    liveliness_changed: LivelinessChangedStatus,
+    sample_lost: CountStatus,
+    sample_rejected: SampleRejectedStatus,
+    changes: StatusMask,
+}
+
+impl Statuses {
+    fn reject(&mut self, reason: RejectReason, instance: InstanceHandle) {
+        self.sample_rejected.count.count();
+        self.sample_rejected.last_reason = reason;
+        self.sample_rejected.last_instance = instance;
+        self.changes = self.changes.with(StatusKind::SampleRejected);
+    }
+}
+
+/// A reader of one topic: DCPS DataReader and RTPS StatefulReader in one.
+pub struct Reader {
+    guid: Guid,
+    qos: QosSet,
+    limits: ReaderLimits,
+    cache: Cache,
+    proxies: Vec<Option<Proxy>>,
+    by_guid: BTreeMap<Guid, WriterId>,
+    /// Proxies that wait for room in the cache.
+    blocked: usize,
+    /// Octets in incomplete samples.
+    reassembly_bytes: usize,
+    /// No proxy has anything to do before this time.
+    proxies_due: Option<Instant>,
+    /// Events of calls that could not report them.
+    untold: StatusMask,
+    small: PayloadPool,
+    large: PayloadPool,
+    statuses: Statuses,
+    drops: DropCounters,
+}
+
+impl Reader {
+    /// A reader without writers.
+    #[must_use]
+    pub fn new(config: ReaderConfig) -> Self {
+        let ReaderConfig { guid, keyed, qos, limits, key } = config;
+        Self {
+            guid,
+            cache: Cache::new(&qos, &limits, keyed, key),
+            qos,
+            limits,
+            proxies: Vec::new(),
+            by_guid: BTreeMap::new(),
+            blocked: 0,
+            reassembly_bytes: 0,
+            proxies_due: None,
+            untold: StatusMask::NONE,
+            small: PayloadPool::new(),
+            large: PayloadPool::new(),
+            statuses: Statuses::default(),
+            drops: DropCounters::default(),
+        }
+    }
+
+    /// Its GUID.
+    #[must_use]
+    pub const fn guid(&self) -> Guid {
+        self.guid
+    }
+
+    /// Its QoS.
+    #[must_use]
+    pub const fn qos(&self) -> &QosSet {
+        &self.qos
+    }
+
+    /// Replaces the QoS; the caller has checked that only changeable policies differ.
+    pub fn set_qos(&mut self, qos: QosSet) {
+        self.cache.set_qos(&qos);
+        self.qos = qos;
+    }
+
+    /// Appends the samples that `selector` asks for and marks them read.
+    pub fn read(&mut self, now: Now, selector: &Selector, samples: &mut Vec<CachedSample>) {
+        self.statuses.changes = self.statuses.changes.without(StatusKind::DataAvailable);
+        self.cache.access(now, Access::Read, selector, samples);
+    }
+
+    /// Appends the samples that `selector` asks for and removes them. Room made lets refused samples in;
+    /// their acknowledgement is then due at once: look at [`Self::next_timeout`].
+    pub fn take(&mut self, now: Now, selector: &Selector, samples: &mut Vec<CachedSample>) {
+        self.statuses.changes = self.statuses.changes.without(StatusKind::DataAvailable);
+        self.cache.access(now, Access::Take, selector, samples);
+        if self.blocked > 0 {
+            self.unblock(now);
+        }
+    }
+
+    /// Whether some sample has these states (masks as in [`Selector`]); never a scan.
+    #[must_use]
+    pub fn has_data(&self, sample_states: u8, view_states: u8, instance_states: u8) -> bool {
+        self.cache.instances.has_data(sample_states, view_states, instance_states)
+    }
+
+    /// Whether the reader knows this instance.
+    #[must_use]
+    pub fn has_instance(&self, instance: InstanceHandle) -> bool {
+        self.cache.instances.find(instance).is_some()
+    }
+
+    /// A payload that contains the key of `instance`; empty when only its key hash is known, `None`
+    /// when the instance is unknown or forgotten.
+    #[must_use]
+    pub fn instance_key(&self, instance: InstanceHandle) -> Option<InstanceKey> {
+        self.cache.instance_key(instance)
+    }
+
+    /// Whether everything that was written before the match has arrived (DCPS 1.4 §2.2.2.5.2.10);
+    /// always for VOLATILE.
+    #[must_use]
+    pub fn is_history_complete(&self) -> bool {
+        self.qos.durability == Durability::Volatile
+            || self.proxies.iter().flatten().all(Proxy::is_history_complete)
+    }
+
+    /// Carries out what is due at `now`.
+    pub fn timeout(&mut self, now: Now, out: &mut Outbox) {
+        if self.proxies_due.is_some_and(|due| due <= now.mono) {
+            self.proxies_timeout(now, out);
+        }
+        let Statuses { deadline_missed, changes, .. } = &mut self.statuses;
+        let guid = self.guid;
+        self.cache.timeout(now.mono, |instance| {
+            deadline_missed.count.count();
+            deadline_missed.last_instance = instance;
+            *changes = changes.with(StatusKind::RequestedDeadlineMissed);
+            out.status(guid, StatusKind::RequestedDeadlineMissed);
+        });
+        let untold = std::mem::take(&mut self.untold);
+        if untold.contains(StatusKind::DataAvailable) {
+            self.data_available(out);
+        }
+        if untold.contains(StatusKind::SampleRejected) {
+            self.changed(StatusKind::SampleRejected, out);
+        }
+    }
+
+    /// When [`Self::timeout`] is to be called; earlier calls are harmless.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Instant> {
+        [self.proxies_due, self.cache.next_timeout()].into_iter().flatten().min()
+    }
+
+    /// SUBSCRIPTION_MATCHED; resets its changes, like all that follow.
+    pub fn subscription_matched_status(&mut self) -> MatchedStatus {
+        self.seen(StatusKind::SubscriptionMatched);
+        self.statuses.subscription_matched.take()
+    }
+
+    /// REQUESTED_DEADLINE_MISSED.
+    pub fn requested_deadline_missed_status(&mut self) -> DeadlineMissedStatus {
+        self.seen(StatusKind::RequestedDeadlineMissed);
+        let status = &mut self.statuses.deadline_missed;
+        DeadlineMissedStatus { count: status.count.take(), last_instance: status.last_instance }
+    }
+
+    /// REQUESTED_INCOMPATIBLE_QOS.
+    pub fn requested_incompatible_qos_status(&mut self) -> IncompatibleQosStatus {
+        self.seen(StatusKind::RequestedIncompatibleQos);
+        let status = self.statuses.incompatible_qos.clone();
+        self.statuses.incompatible_qos.count.take();
+        status
+    }
+
+    /// LIVELINESS_CHANGED.
+    pub fn liveliness_changed_status(&mut self) -> LivelinessChangedStatus {
+        self.seen(StatusKind::LivelinessChanged);
+        let status = self.statuses.liveliness_changed;
+        self.statuses.liveliness_changed.alive_count_change = 0;
+        self.statuses.liveliness_changed.not_alive_count_change = 0;
+        status
+    }
+
+    /// SAMPLE_LOST.
+    pub fn sample_lost_status(&mut self) -> CountStatus {
+        self.seen(StatusKind::SampleLost);
+        self.statuses.sample_lost.take()
+    }
+
+    /// SAMPLE_REJECTED.
+    pub fn sample_rejected_status(&mut self) -> SampleRejectedStatus {
+        self.seen(StatusKind::SampleRejected);
+        let status = &mut self.statuses.sample_rejected;
+        SampleRejectedStatus { count: status.count.take(), ..*status }
+    }
+
+    /// The statuses that changed since they were last read.
+    #[must_use]
+    pub const fn status_changes(&self) -> StatusMask {
+        self.statuses.changes
+    }
+
+    /// What was dropped, and why.
+    #[must_use]
+    pub const fn drops(&self) -> &DropCounters {
+        &self.drops
+    }
+
+    fn seen(&mut self, kind: StatusKind) {
+        self.statuses.changes = self.statuses.changes.without(kind);
+    }
+
+    fn changed(&mut self, kind: StatusKind, out: &mut Outbox) {
+        self.statuses.changes = self.statuses.changes.with(kind);
+        out.status(self.guid, kind);
+    }
+
+    fn data_available(&mut self, out: &mut Outbox) {
+        self.statuses.changes = self.statuses.changes.with(StatusKind::DataAvailable);
+        out.events.push(Event::DataAvailable { reader: self.guid.entity });
+    }
+
+    fn samples_lost(&mut self, count: u64, out: &mut Outbox) {
+        if count == 0 {
+            return;
+        }
+        let count = i32::try_from(count).unwrap_or(i32::MAX);
+        let status = &mut self.statuses.sample_lost;
+        status.total_count = status.total_count.saturating_add(count);
+        status.total_count_change = status.total_count_change.saturating_add(count);
+        self.changed(StatusKind::SampleLost, out);
+    }
+
+    fn dropped(&mut self, reason: DropReason) -> DropReason {
+        self.drops.count(reason);
+        reason
+    }
+
+    fn proxy(&self, id: WriterId) -> Option<&Proxy> {
+        self.proxies.get(id as usize)?.as_ref()
+    }
+
+    fn proxy_mut(&mut self, id: WriterId) -> Option<&mut Proxy> {
+        self.proxies.get_mut(id as usize)?.as_mut()
+    }
+
+    /// The proxy of `id` has something to do at `at`.
+    fn wake_at(&mut self, at: Option<Instant>) {
+        self.proxies_due = match (self.proxies_due, at) {
+            (Some(due), Some(at)) => Some(due.min(at)),
+            (due, at) => due.or(at),
+        };
+    }
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader")
+            .field("guid", &self.guid)
+            .field("writers", &self.by_guid)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,187 @@
+//! `read` and `take` (DCPS 1.4 §2.2.2.5.3): which samples, in which order, with which facts.
+
+use std::ops::Bound;
+
+use super::CachedSample;
+use super::cache::Cache;
+use super::instances::{Instance, InstanceId, Sample};
+use crate::instance::InstanceHandle;
+use crate::payload::Payload;
+use crate::sample_info::{InstanceSelector, SampleInfo, SampleState, Selector, ViewState};
+use crate::time::Now;
+
+/// Whether the samples stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Take,
+}
+
+impl Cache {
+    /// Appends the samples that `selector` asks for, grouped by instance in the order of handles.
+    pub(super) fn access(
+        &mut self,
+        now: Now,
+        access: Access,
+        selector: &Selector,
+        samples: &mut Vec<CachedSample>,
+    ) {
+        self.expire(now.mono);
+        let end = samples.len().saturating_add(selector.samples_max);
+        if samples.len() >= end {
+            return;
+        }
+        let mut from = match selector.instance {
+            InstanceSelector::Exactly(handle) => {
+                if let Some(id) = self.instances.find(handle) {
+                    self.gather(id, access, selector, end, samples);
+                }
+                return;
+            }
+            InstanceSelector::NextAfter(handle) if handle != InstanceHandle::NIL => Bound::Excluded(handle),
+            _ => Bound::Unbounded,
+        };
+        let one_only = selector.instance != InstanceSelector::All;
+        while let Some((handle, id)) = self.instances.following(from, selector) {
+            let found = self.gather(id, access, selector, end, samples);
+            if samples.len() >= end || (found && one_only) {
+                return;
+            }
+            from = Bound::Excluded(handle);
+        }
+    }
+
+    /// Appends the matching samples of one instance, up to a total of `end`. Returns whether any.
+    fn gather(
+        &mut self,
+        id: InstanceId,
+        access: Access,
+        selector: &Selector,
+        end: usize,
+        samples: &mut Vec<CachedSample>,
+    ) -> bool {
+        let start = samples.len();
+        let Some(instance) = self.instances.get_mut(id).filter(|it| it.matches(selector)) else {
+            return false;
+        };
+        let before = instance.shape();
+        match access {
+            Access::Read => read(instance, selector, end, samples),
+            Access::Take => {
+                while samples.len() < end && self.take_front(id, selector, samples) {}
+                self.take_scattered(id, selector, end, samples);
+            }
+        }
+        if samples.len() == start {
+            return false;
+        }
+        let Some(instance) = self.instances.get_mut(id) else { return false };
+        instance.view = ViewState::NotNew;
+        let generations = instance.generations();
+        self.instances.reshaped(id, before);
+        rank(samples.get_mut(start..).unwrap_or_default(), generations);
+        if access == Access::Take {
+            self.retire_if_idle(id);
+        }
+        true
+    }
+
+    /// Takes the first sample if it matches.
+    fn take_front(&mut self, id: InstanceId, selector: &Selector, samples: &mut Vec<CachedSample>) -> bool {
+        let Some(instance) = self.instances.get_mut(id) else { return false };
+        let Some(mut sample) = instance.samples.pop_front_if(|sample| sample.matches(selector)) else {
+            return false;
+        };
+        instance.left(&sample);
+        let info = info(instance, &sample);
+        let key_only = sample.key_only;
+        self.released(&sample);
+        let payload = std::mem::take(&mut sample.payload);
+        samples.push(CachedSample { info, payload, key_only });
+        true
+    }
+
+    /// Takes matching samples behind ones that do not match, in one pass.
+    fn take_scattered(
+        &mut self,
+        id: InstanceId,
+        selector: &Selector,
+        end: usize,
+        samples: &mut Vec<CachedSample>,
+    ) {
+        let Some(instance) = self.instances.get_mut(id) else { return };
+        if samples.len() >= end || !instance.samples.iter().any(|sample| sample.matches(selector)) {
+            return;
+        }
+        let mut held = std::mem::take(&mut instance.samples);
+        for _ in 0..held.len() {
+            let Some(sample) = held.pop_front() else { break };
+            let Some(instance) = self.instances.get_mut(id) else { break };
+            if samples.len() >= end || !sample.matches(selector) {
+                held.push_back(sample);
+                continue;
+            }
+            instance.left(&sample);
+            let (info, key_only) = (info(instance, &sample), sample.key_only);
+            self.released(&sample);
+            samples.push(CachedSample { info, payload: sample.payload, key_only });
+        }
+        if let Some(instance) = self.instances.get_mut(id) {
+            instance.samples = held;
+        }
+    }
+}
+
+fn read(instance: &mut Instance, selector: &Selector, end: usize, samples: &mut Vec<CachedSample>) {
+    for at in 0..instance.samples.len() {
+        if samples.len() >= end {
+            return;
+        }
+        let Some(sample) = instance.samples.get(at).filter(|sample| sample.matches(selector)) else {
+            continue;
+        };
+        let info = info(instance, sample);
+        samples.push(CachedSample {
+            info,
+            payload: Payload::clone(&sample.payload),
+            key_only: sample.key_only,
+        });
+        if let Some(sample) = instance.samples.get_mut(at).filter(|sample| !sample.read) {
+            sample.read = true;
+            instance.unread -= 1;
+        }
+    }
+}
+
+fn info(instance: &Instance, sample: &Sample) -> SampleInfo {
+    SampleInfo {
+        sample_state: if sample.read { SampleState::Read } else { SampleState::NotRead },
+        view_state: instance.view,
+        instance_state: instance.state,
+        disposed_generation_count: sample.disposed_generation,
+        no_writers_generation_count: sample.no_writers_generation,
+        sample_rank: 0,
+        generation_rank: sample.generations(),
+        absolute_generation_rank: 0,
+        source_timestamp: sample.source_timestamp,
+        reception_timestamp: sample.reception_timestamp,
+        instance_handle: instance.handle,
+        publication_handle: sample.writer.into(),
+        valid_data: sample.valid,
+    }
+}
+
+/// Fills in the ranks of one instance's samples (DCPS 1.4 §2.2.2.5.1.9 to .11); `generation_rank` comes
+/// in as the sample's own generation.
+fn rank(samples: &mut [CachedSample], newest_in_reader: i32) {
+    let Some(newest_in_collection) = samples.iter().map(|sample| sample.info.generation_rank).max() else {
+        return;
+    };
+    let count = samples.len();
+    for (at, sample) in samples.iter_mut().enumerate() {
+        let generation = sample.info.generation_rank;
+        sample.info.sample_rank = i32::try_from(count - 1 - at).unwrap_or(i32::MAX);
+        sample.info.generation_rank = newest_in_collection - generation;
+        sample.info.absolute_generation_rank = newest_in_reader - generation;
+    }
+}

@@ -1,0 +1,175 @@
+//! What goes back to writers: ACKNACK and NACK_FRAG (RTPS 2.5 §8.4.12.2, §8.4.15).
+
+use super::Reader;
+use super::ownership::WriterId;
+use super::proxy::Proxy;
+use crate::outbox::Outbox;
+use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber, SequenceSet};
+use crate::time::{Duration, Instant, Now};
+use crate::wire::{AckNack, NackFrag};
+
+/// What was just asked for is not asked for again before this time: it may be on its way.
+const ASK_AGAIN: Duration = Duration::from_millis(2);
+/// Fragments that follow the last one within this time are on their way, not lost.
+const FRAGMENTS_QUIET: Duration = Duration::from_millis(1);
+/// Incomplete samples asked for in one answer.
+const NACK_FRAGS_MAX: usize = 8;
+/// Room for an ACKNACK and as many NACK_FRAGs, each at most 68 octets.
+const ANSWER_BYTES_MAX: usize = 1_456;
+
+/// An answer is bounded by [`NACK_FRAGS_MAX`] so that it always fits its datagram.
+fn fits(written: bool) {
+    debug_assert!(written, "an answer outgrew its datagram");
+}
+
+/// What is missing from one writer.
+struct Wants {
+    samples: SequenceSet,
+    fragments: Vec<(SequenceNumber, FragmentSet)>,
+    /// Fragments are missing that may be on their way.
+    in_flight: bool,
+}
+
+impl Reader {
+    /// Asks a writer that was never heard for a heartbeat: an ACKNACK of nothing, not final
+    /// (§8.4.12.2.1).
+    pub(super) fn probe(&mut self, now: Instant, id: WriterId, out: &mut Outbox) {
+        let reader = self.guid;
+        let Some(proxy) = self.proxy_mut(id) else { return };
+        proxy.answer.probed(now);
+        let due = proxy.answer.probe_at;
+        let acknack = AckNack {
+            reader: reader.entity,
+            writer: proxy.guid.entity,
+            missing: SequenceSet::empty(proxy.order.expected()),
+            count: proxy.answer.next_acknack_count(),
+            final_flag: false,
+        };
+        let mut message = out.message(reader.prefix, &proxy.locators, ANSWER_BYTES_MAX);
+        message.info_destination(proxy.guid.prefix);
+        fits(message.acknack(&acknack));
+        message.finish();
+        self.wake_at(due);
+    }
+
+    /// Answers a writer: what is missing is asked for unless it was a moment ago; when nothing is, an
+    /// acknowledgement goes out only if `demanded`.
+    pub(super) fn answer(&mut self, now: Instant, id: WriterId, demanded: bool, out: &mut Outbox) {
+        let reader = self.guid;
+        let Some(proxy) = self.proxy_mut(id) else { return };
+        let wants = proxy.wants(now);
+        let missing = !wants.samples.is_empty() || !wants.fragments.is_empty();
+        if wants.in_flight {
+            proxy.answer.owe(now.after(FRAGMENTS_QUIET).unwrap_or(now), false);
+        }
+        if missing
+            && let Some((asked_at, base)) = proxy.answer.asked
+            && base == wants.samples.base()
+            && let Some(again) = asked_at.after(ASK_AGAIN).filter(|again| *again > now)
+        {
+            proxy.answer.owe(again, demanded);
+        } else if missing || demanded {
+            if missing {
+                proxy.answer.asked = Some((now, wants.samples.base()));
+            }
+            let mut message = out.message(reader.prefix, &proxy.locators, ANSWER_BYTES_MAX);
+            message.info_destination(proxy.guid.prefix);
+            let only_fragments = wants.samples.is_empty() && !demanded;
+            if !only_fragments {
+                fits(message.acknack(&AckNack {
+                    reader: reader.entity,
+                    writer: proxy.guid.entity,
+                    count: proxy.answer.next_acknack_count(),
+                    // A writer asked to repeat says by a heartbeat when it has; otherwise two polite
+                    // peers would answer each other for ever.
+                    final_flag: wants.samples.is_empty(),
+                    missing: wants.samples,
+                }));
+            }
+            for (sequence_number, fragments) in &wants.fragments {
+                fits(message.nack_frag(&NackFrag {
+                    reader: reader.entity,
+                    writer: proxy.guid.entity,
+                    sequence_number: *sequence_number,
+                    missing: *fragments,
+                    count: proxy.answer.next_nack_frag_count(),
+                }));
+            }
+            message.finish();
+        }
+        let due = proxy.answer.due;
+        self.wake_at(due);
+    }
+
+    /// Answers a HEARTBEAT_FRAG: asks for what is missing of one sample.
+    pub(super) fn answer_fragments(
+        &mut self,
+        now: Instant,
+        id: WriterId,
+        sequence_number: SequenceNumber,
+        last: FragmentNumber,
+        out: &mut Outbox,
+    ) {
+        let reader = self.guid;
+        let Some(proxy) = self.proxy_mut(id) else { return };
+        let Some(missing) = proxy.fragments.missing(sequence_number, last) else { return };
+        let mut message = out.message(reader.prefix, &proxy.locators, ANSWER_BYTES_MAX);
+        message.info_destination(proxy.guid.prefix);
+        fits(message.nack_frag(&NackFrag {
+            reader: reader.entity,
+            writer: proxy.guid.entity,
+            sequence_number,
+            missing,
+            count: proxy.answer.next_nack_frag_count(),
+        }));
+        message.finish();
+        proxy.answer.asked = Some((now, proxy.order.expected()));
+    }
+
+    /// Leases, probes and owed answers that are due.
+    pub(super) fn proxies_timeout(&mut self, now: Now, out: &mut Outbox) {
+        self.proxies_due = None;
+        for index in 0..self.proxies.len() {
+            let id = index as WriterId;
+            let Some(proxy) = self.proxy_mut(id) else { continue };
+            let due = |at: Option<Instant>| at.is_some_and(|at| at <= now.mono);
+            let answer = due(proxy.answer.due).then(|| {
+                proxy.answer.due = None;
+                std::mem::take(&mut proxy.answer.demanded)
+            });
+            let probe = due(proxy.answer.probe_at);
+            let dead = proxy.lease.expire(now.mono);
+            if let Some(demanded) = answer {
+                self.answer(now.mono, id, demanded, out);
+            }
+            if probe {
+                self.probe(now.mono, id, out);
+            }
+            if dead {
+                self.writer_dead(now, id, out);
+            }
+            self.wake_at(self.proxy(id).and_then(Proxy::next_timeout));
+        }
+    }
+}
+
+impl Proxy {
+    /// What is missing of all that the writer announced.
+    fn wants(&self, now: Instant) -> Wants {
+        let last = self.heard.last;
+        let samples = self.order.missing(last, |number| self.fragments.contains(number));
+        let in_flight = self
+            .fragment_arrival
+            .and_then(|arrival| arrival.after(FRAGMENTS_QUIET))
+            .is_some_and(|quiet| now < quiet);
+        let incomplete = || self.fragments.incomplete(last).filter(|number| *number >= self.order.expected());
+        if in_flight {
+            return Wants { samples, fragments: Vec::new(), in_flight: incomplete().next().is_some() };
+        }
+        let fragments = incomplete()
+            .filter_map(|number| Some((number, self.fragments.missing(number, FragmentNumber::MAX)?)))
+            .take(NACK_FRAGS_MAX)
+            .collect();
+        Wants { samples, fragments, in_flight: false }
+    }
+}

@@ -1,0 +1,589 @@
+//! The samples of one reader: instance states, HISTORY, RESOURCE_LIMITS, LIFESPAN, DEADLINE, ownership
+//! and TIME_BASED_FILTER (DCPS 1.4 §2.2.2.5, §2.2.3). `read` and `take` are in `access`.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::instances::{Instance, InstanceId, InstanceKey, Instances, Sample};
+use super::ownership::{Publications, WriterId};
+use super::{Change, KeyFunction, ReaderLimits};
+use crate::guid::Guid;
+use crate::instance::InstanceHandle;
+use crate::qos::{DestinationOrder, HistoryKind, Ownership, QosSet};
+use crate::sample_info::InstanceState;
+use crate::stats::DropReason;
+use crate::status::RejectReason;
+use crate::time::{Duration, Instant, Now, Time};
+
+/// What became of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// `read` and `take` have something new to return.
+    Stored,
+    /// Dealt with; nothing to see.
+    Consumed,
+    /// Dealt with by dropping it.
+    Dropped(DropReason),
+    /// No room: the change is still the caller's.
+    Refused(RejectReason, InstanceHandle),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Deadline,
+    Purge,
+}
+
+/// The policies of the reader that act here, with the internal limits worked in.
+#[derive(Clone, Copy, Debug)]
+struct Policy {
+    /// KEEP_LAST depth.
+    depth: Option<usize>,
+    samples_max: usize,
+    instances_max: usize,
+    samples_per_instance_max: usize,
+    by_source: bool,
+    exclusive: bool,
+    deadline: Duration,
+    separation: Duration,
+    purge_no_writers: Duration,
+    purge_disposed: Duration,
+}
+
+/// The history of one reader.
+#[derive(Debug)]
+pub(super) struct Cache {
+    policy: Policy,
+    limits: ReaderLimits,
+    keyed: bool,
+    key: KeyFunction,
+    pub(super) instances: Instances,
+    pub(super) publications: Publications,
+    valid_samples: usize,
+    bytes: usize,
+    key_bytes: usize,
+    next_id: u64,
+    expiry: BTreeMap<(Instant, u64), InstanceId>,
+    timers: BTreeSet<(Instant, InstanceId, Timer)>,
+    /// Empty instances that are not alive, the first to forget in front.
+    retired: VecDeque<(InstanceId, u64)>,
+}
+
+impl Policy {
+    fn new(qos: &QosSet, limits: &ReaderLimits) -> Self {
+        let bound = |value: i32, most: usize| usize::try_from(value).map_or(most, |value| value.min(most));
+        let samples_max = bound(qos.resource_limits.max_samples, limits.samples_max);
+        Self {
+            depth: match qos.history.kind {
+                HistoryKind::KeepLast => Some(usize::try_from(qos.history.depth).unwrap_or(1).max(1)),
+                HistoryKind::KeepAll => None,
+            },
+            samples_max,
+            instances_max: bound(qos.resource_limits.max_instances, limits.instances_max),
+            samples_per_instance_max: bound(qos.resource_limits.max_samples_per_instance, samples_max),
+            by_source: qos.destination_order == DestinationOrder::BySourceTimestamp,
+            exclusive: qos.ownership == Ownership::Exclusive,
+            deadline: qos.deadline,
+            separation: qos.time_based_filter,
+            purge_no_writers: qos.reader_data_lifecycle.autopurge_nowriter_samples_delay,
+            purge_disposed: qos.reader_data_lifecycle.autopurge_disposed_samples_delay,
+        }
+    }
+}
+
+impl Cache {
+    pub(super) fn new(qos: &QosSet, limits: &ReaderLimits, keyed: bool, key: KeyFunction) -> Self {
+        Self {
+            policy: Policy::new(qos, limits),
+            limits: limits.clone(),
+            keyed,
+            key,
+            instances: Instances::default(),
+            publications: Publications::default(),
+            valid_samples: 0,
+            bytes: 0,
+            key_bytes: 0,
+            next_id: 0,
+            expiry: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            retired: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn set_qos(&mut self, qos: &QosSet) {
+        self.policy = Policy::new(qos, &self.limits);
+    }
+
+    /// Takes in one change of `writer`; its payload moves into the cache unless refused.
+    pub(super) fn store(&mut self, now: Now, writer: WriterId, change: &mut Change) -> Outcome {
+        let status = change.status;
+        if status.filtered {
+            return Outcome::Consumed;
+        }
+        let not_alive = status.disposed || status.unregistered;
+        if change.payload.is_empty() && !not_alive {
+            // The end of a coherent set carries neither data nor status (RTPS 2.5 §8.7.5).
+            return Outcome::Consumed;
+        }
+        let handle = match self.identify(change) {
+            Ok(handle) => handle,
+            Err(reason) => return Outcome::Dropped(reason),
+        };
+        if not_alive {
+            self.store_status(now, writer, change, handle)
+        } else {
+            self.store_data(now, writer, change, handle)
+        }
+    }
+
+    /// The instance of `change`: from the payload when there is one; peers compute key hashes
+    /// differently, so a key hash decides only in the absence of a payload.
+    fn identify(&self, change: &Change) -> Result<InstanceHandle, DropReason> {
+        if !self.keyed {
+            return Ok(InstanceHandle::NIL);
+        }
+        if change.payload.is_empty() {
+            return change.key_hash.map(InstanceHandle::from).ok_or(DropReason::Malformed);
+        }
+        Ok((self.key)(change.payload.as_slice(), change.key_only)?)
+    }
+
+    fn store_data(
+        &mut self,
+        now: Now,
+        writer: WriterId,
+        change: &mut Change,
+        handle: InstanceHandle,
+    ) -> Outcome {
+        let Ok(expires) = self.expires(now, writer, change) else {
+            return Outcome::Dropped(DropReason::Expired);
+        };
+        let Some(guid) = self.publications.get(writer).map(|publication| publication.guid) else {
+            return Outcome::Dropped(DropReason::NotMatched);
+        };
+        let order = (change.source_timestamp, guid);
+        let known = self.instances.find(handle);
+        if let Some(instance) = known.and_then(|id| self.instances.get(id)) {
+            if self.policy.exclusive && !self.publications.may_write(writer, instance.owner) {
+                return Outcome::Dropped(DropReason::NotOwner);
+            }
+            if instance.filtered_until.is_some_and(|until| now.mono < until) {
+                return Outcome::Consumed;
+            }
+            if self.policy.by_source && self.is_too_old(instance, order) {
+                return Outcome::Dropped(DropReason::OutOfOrder);
+            }
+        }
+        if let Some(reason) = self.no_room(known, change.payload.len()) {
+            return Outcome::Refused(reason, handle);
+        }
+        let Some(id) = known.or_else(|| self.admit(handle)) else {
+            return Outcome::Refused(RejectReason::InstancesLimit, handle);
+        };
+        self.register(writer, id);
+        let sample = Sample {
+            id: self.next_id,
+            writer: guid,
+            source_timestamp: change.source_timestamp,
+            reception_timestamp: change.reception_timestamp,
+            disposed_generation: 0,
+            no_writers_generation: 0,
+            read: false,
+            valid: true,
+            key_only: change.key_only,
+            payload: std::mem::take(&mut change.payload),
+            expires,
+        };
+        self.next_id += 1;
+        self.insert(now, id, sample);
+        Outcome::Stored
+    }
+
+    /// Under BY_SOURCE_TIMESTAMP: whether a sample comes after what left the cache already, or would be
+    /// the first to leave.
+    fn is_too_old(&self, instance: &Instance, order: (Time, Guid)) -> bool {
+        instance.ordered_after.is_some_and(|after| order < after)
+            || (self.policy.depth.is_some_and(|depth| instance.valid >= depth)
+                && instance
+                    .samples
+                    .iter()
+                    .find(|sample| sample.valid)
+                    .is_some_and(|oldest| order < oldest.source_order()))
+    }
+
+    /// When the sample's LIFESPAN ends, on the monotonic clock; an error when it has ended.
+    fn expires(&self, now: Now, writer: WriterId, change: &Change) -> Result<Option<Instant>, ()> {
+        let announced = self.publications.get(writer).map_or(Duration::INFINITE, |writer| writer.lifespan);
+        let lifespan = change.lifespan.unwrap_or(announced);
+        if lifespan.is_infinite() {
+            return Ok(None);
+        }
+        let rest = change.source_timestamp.plus(lifespan).since(now.wall);
+        if rest <= Duration::ZERO { Err(()) } else { Ok(now.mono.after(rest)) }
+    }
+
+    fn no_room(&self, known: Option<InstanceId>, bytes: usize) -> Option<RejectReason> {
+        let held = known.and_then(|id| self.instances.get(id)).map_or(0, |instance| instance.valid);
+        if self.policy.depth.is_some_and(|depth| held >= depth) {
+            // Takes the place of an older one.
+            return None;
+        }
+        if held >= self.policy.samples_per_instance_max {
+            return Some(RejectReason::SamplesPerInstanceLimit);
+        }
+        let full = self.valid_samples >= self.policy.samples_max
+            || (self.valid_samples > 0 && self.bytes.saturating_add(bytes) > self.limits.cache_bytes_max);
+        full.then_some(RejectReason::SamplesLimit)
+    }
+
+    /// A new instance, if there is room for one more.
+    fn admit(&mut self, handle: InstanceHandle) -> Option<InstanceId> {
+        while self.instances.len() >= self.policy.instances_max {
+            let (id, stamp) = self.retired.pop_front()?;
+            self.forget_retired(id, stamp);
+        }
+        Some(self.instances.add(handle))
+    }
+
+    fn insert(&mut self, now: Now, id: InstanceId, mut sample: Sample) {
+        let policy = self.policy;
+        let Some(instance) = self.instances.get_mut(id) else { return };
+        let before = instance.shape();
+        instance.revive();
+        sample.disposed_generation = instance.disposed_generations;
+        sample.no_writers_generation = instance.no_writers_generations;
+        remember_key(
+            &mut self.key_bytes,
+            self.limits.key_bytes_max,
+            instance,
+            &sample.payload,
+            sample.key_only,
+        );
+        if let Some(expires) = sample.expires {
+            self.expiry.insert((expires, sample.id), id);
+        }
+        self.bytes += sample.payload.len();
+        self.valid_samples += 1;
+        let place =
+            if policy.by_source { place_by_source(instance, &sample) } else { instance.samples.len() };
+        instance.samples.insert(place, sample);
+        instance.valid += 1;
+        instance.unread += 1;
+        if !policy.separation.is_infinite() && policy.separation > Duration::ZERO {
+            instance.filtered_until = now.mono.after(policy.separation);
+        }
+        if let Some(deadline) = now.mono.after(policy.deadline) {
+            instance.deadline = Some(deadline);
+            if instance.deadline_armed.is_none() {
+                instance.deadline_armed = Some(deadline);
+                self.timers.insert((deadline, id, Timer::Deadline));
+            }
+        }
+        let replaced = match policy.depth {
+            Some(depth) if instance.valid > depth => instance.samples.iter().position(|sample| sample.valid),
+            _ => None,
+        };
+        let replaced = replaced.and_then(|at| instance.samples.remove(at));
+        if let Some(replaced) = &replaced {
+            instance.left(replaced);
+        }
+        self.instances.reshaped(id, before);
+        if let Some(replaced) = replaced {
+            self.released(&replaced);
+        }
+    }
+
+    /// Accounts for a sample that left the cache.
+    pub(super) fn released(&mut self, sample: &Sample) {
+        if let Some(expires) = sample.expires {
+            self.expiry.remove(&(expires, sample.id));
+        }
+        if sample.valid {
+            self.valid_samples -= 1;
+            self.bytes -= sample.payload.len();
+        }
+    }
+
+    /// DISPOSE, UNREGISTER, or both: then the instance is first disposed, and stays so, because a
+    /// disposed instance without writers is still NOT_ALIVE_DISPOSED (DCPS 1.4 §2.2.2.5.1.3).
+    fn store_status(
+        &mut self,
+        now: Now,
+        writer: WriterId,
+        change: &mut Change,
+        handle: InstanceHandle,
+    ) -> Outcome {
+        let known = self.instances.find(handle);
+        if known.is_none() && !change.status.disposed {
+            return Outcome::Consumed;
+        }
+        let Some(id) = known.or_else(|| self.admit(handle)) else {
+            return Outcome::Refused(RejectReason::InstancesLimit, handle);
+        };
+        if let Some(instance) = self.instances.get_mut(id)
+            && !change.payload.is_empty()
+        {
+            let budget = self.limits.key_bytes_max;
+            remember_key(&mut self.key_bytes, budget, instance, &change.payload, change.key_only);
+        }
+        let mut outcome = Outcome::Consumed;
+        if change.status.disposed {
+            outcome = self.dispose(now, writer, change, id);
+        }
+        if change.status.unregistered && self.leave(now, writer, id) {
+            outcome = Outcome::Stored;
+        }
+        self.retire_if_idle(id);
+        outcome
+    }
+
+    fn dispose(&mut self, now: Now, writer: WriterId, change: &Change, id: InstanceId) -> Outcome {
+        let (Some(instance), Some(publication)) = (self.instances.get(id), self.publications.get(writer))
+        else {
+            return Outcome::Dropped(DropReason::NotMatched);
+        };
+        if self.policy.exclusive && !self.publications.may_write(writer, instance.owner) {
+            return Outcome::Dropped(DropReason::NotOwner);
+        }
+        let order = (change.source_timestamp, publication.guid);
+        let newest = instance.samples.iter().rev().find(|sample| sample.valid).map(Sample::source_order);
+        if self.policy.by_source && newest.max(instance.ordered_after).is_some_and(|newest| order < newest) {
+            return Outcome::Dropped(DropReason::OutOfOrder);
+        }
+        self.register(writer, id);
+        let stamps = (change.source_timestamp, change.reception_timestamp);
+        if self.end(now, id, InstanceState::NotAliveDisposed, publication_of(order), stamps) {
+            if let Some(instance) = self.instances.get_mut(id) {
+                instance.ordered_after = instance.ordered_after.max(Some(order));
+            }
+            Outcome::Stored
+        } else {
+            Outcome::Consumed
+        }
+    }
+
+    /// Moves an instance to a state that is not alive, and leaves a marker for the application.
+    fn end(
+        &mut self,
+        now: Now,
+        id: InstanceId,
+        state: InstanceState,
+        writer: Guid,
+        (source_timestamp, reception_timestamp): (Time, Time),
+    ) -> bool {
+        let delay = match state {
+            InstanceState::NotAliveDisposed => self.policy.purge_disposed,
+            _ => self.policy.purge_no_writers,
+        };
+        let Some(instance) = self.instances.get_mut(id).filter(|instance| instance.state != state) else {
+            return false;
+        };
+        let before = instance.shape();
+        instance.state = state;
+        // A newer marker says all that an older one says.
+        if instance.has_marker
+            && let Some(at) = instance.samples.iter().position(|sample| !sample.valid)
+            && let Some(marker) = instance.samples.remove(at)
+        {
+            instance.left(&marker);
+        }
+        instance.samples.push_back(Sample {
+            id: self.next_id,
+            writer,
+            source_timestamp,
+            reception_timestamp,
+            disposed_generation: instance.disposed_generations,
+            no_writers_generation: instance.no_writers_generations,
+            read: false,
+            valid: false,
+            key_only: instance.key.key_only,
+            payload: instance.key.payload.clone(),
+            expires: None,
+        });
+        instance.has_marker = true;
+        instance.unread += 1;
+        instance.purge_at = now.mono.after(delay);
+        if let Some(at) = instance.purge_at {
+            self.timers.insert((at, id, Timer::Purge));
+        }
+        self.next_id += 1;
+        self.instances.reshaped(id, before);
+        true
+    }
+
+    /// `writer` keeps the instance alive from now on, and owns it where ownership is exclusive.
+    fn register(&mut self, writer: WriterId, id: InstanceId) {
+        let Some(instance) = self.instances.get_mut(id) else { return };
+        if self.policy.exclusive {
+            instance.owner = Some(writer);
+        }
+        if instance.recent_writer == Some(writer) {
+            return;
+        }
+        instance.recent_writer = Some(writer);
+        if self.publications.get_mut(writer).is_some_and(|publication| publication.instances.insert(id)) {
+            instance.writers += 1;
+        }
+    }
+
+    /// `writer` does not write the instance any more. Returns whether that left it without writers.
+    fn leave(&mut self, now: Now, writer: WriterId, id: InstanceId) -> bool {
+        let Some(publication) = self.publications.get_mut(writer) else { return false };
+        let guid = publication.guid;
+        if !publication.instances.remove(&id) {
+            return false;
+        }
+        let Some(instance) = self.instances.get_mut(id) else { return false };
+        instance.writers -= 1;
+        instance.recent_writer = instance.recent_writer.filter(|recent| *recent != writer);
+        instance.owner = instance.owner.filter(|owner| *owner != writer);
+        if instance.writers > 0 || !instance.is_alive() {
+            return false;
+        }
+        self.end(now, id, InstanceState::NotAliveNoWriters, guid, (now.wall, now.wall))
+    }
+
+    /// `writer` is unmatched or not alive: it leaves all its instances. Returns whether any changed.
+    pub(super) fn writer_lost(&mut self, now: Now, writer: WriterId) -> bool {
+        let mut changed = false;
+        while let Some(id) = self.publications.get(writer).and_then(|it| it.instances.first().copied()) {
+            changed |= self.leave(now, writer, id);
+            self.retire_if_idle(id);
+        }
+        changed
+    }
+
+    /// Puts an empty instance that is not alive in the queue of those to forget. The queue keeps some:
+    /// their handles and generation counts stay known for a while.
+    pub(super) fn retire_if_idle(&mut self, id: InstanceId) {
+        let idle = |instance: &&mut Instance| instance.samples.is_empty() && !instance.is_alive();
+        let Some(instance) = self.instances.get_mut(id).filter(idle) else { return };
+        self.next_id += 1;
+        instance.retired = self.next_id;
+        self.retired.push_back((id, self.next_id));
+        while self.retired.len() > self.limits.retired_instances_max {
+            let Some((id, stamp)) = self.retired.pop_front() else { break };
+            self.forget_retired(id, stamp);
+        }
+    }
+
+    fn forget_retired(&mut self, id: InstanceId, stamp: u64) {
+        let idle = self.instances.get(id).is_some_and(|instance| {
+            instance.retired == stamp && instance.samples.is_empty() && !instance.is_alive()
+        });
+        if idle {
+            self.forget(id);
+        }
+    }
+
+    fn forget(&mut self, id: InstanceId) {
+        let Some(instance) = self.instances.remove(id) else { return };
+        self.key_bytes -= instance.key.payload.len();
+        for sample in &instance.samples {
+            self.released(sample);
+        }
+        if instance.writers > 0 {
+            for publication in self.publications.iter_mut() {
+                publication.instances.remove(&id);
+            }
+        }
+        if let Some(at) = instance.deadline_armed {
+            self.timers.remove(&(at, id, Timer::Deadline));
+        }
+        if let Some(at) = instance.purge_at {
+            self.timers.remove(&(at, id, Timer::Purge));
+        }
+    }
+
+    /// Removes the samples whose lifespan has ended.
+    pub(super) fn expire(&mut self, now: Instant) {
+        while let Some((&(at, sample), &id)) = self.expiry.first_key_value()
+            && at <= now
+        {
+            self.expiry.remove(&(at, sample));
+            let Some(instance) = self.instances.get_mut(id) else { continue };
+            let before = instance.shape();
+            let place = instance.samples.iter().position(|candidate| candidate.id == sample);
+            let Some(expired) = place.and_then(|place| instance.samples.remove(place)) else { continue };
+            instance.left(&expired);
+            self.instances.reshaped(id, before);
+            self.released(&expired);
+            self.retire_if_idle(id);
+        }
+    }
+
+    /// Carries out what is due; the instances that missed their deadline go to `missed`.
+    pub(super) fn timeout(&mut self, now: Instant, mut missed: impl FnMut(InstanceHandle)) {
+        self.expire(now);
+        while let Some(&(at, id, timer)) = self.timers.first()
+            && at <= now
+        {
+            self.timers.pop_first();
+            let Some(instance) = self.instances.get_mut(id) else { continue };
+            match timer {
+                Timer::Purge if instance.purge_at == Some(at) => {
+                    if !instance.is_alive() {
+                        self.forget(id);
+                    }
+                }
+                Timer::Deadline if instance.deadline_armed == Some(at) => {
+                    instance.deadline_armed = None;
+                    let due = instance.deadline.filter(|_| instance.is_alive());
+                    let Some(mut next) = due else { continue };
+                    if next <= now {
+                        // A deadline missed is ownership lost (DCPS 1.4 §2.2.3.9.2).
+                        instance.owner = None;
+                        missed(instance.handle);
+                        let Some(later) = next.max(at).after(self.policy.deadline) else { continue };
+                        next = if later > now { later } else { now };
+                        next = next.max(Instant(now.0.saturating_add(1)));
+                        instance.deadline = Some(next);
+                    }
+                    instance.deadline_armed = Some(next);
+                    self.timers.insert((next, id, Timer::Deadline));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// When [`Self::timeout`] has something to do.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        let expiry = self.expiry.first_key_value().map(|((at, _), _)| *at);
+        let timer = self.timers.first().map(|(at, _, _)| *at);
+        [expiry, timer].into_iter().flatten().min()
+    }
+
+    pub(super) fn instance_key(&self, handle: InstanceHandle) -> Option<InstanceKey> {
+        self.instances.get(self.instances.find(handle)?).map(|instance| instance.key.clone())
+    }
+}
+
+const fn publication_of((_, guid): (Time, Guid)) -> Guid {
+    guid
+}
+
+/// Keeps `payload` as what names the instance, if nothing better is there and the budget allows.
+fn remember_key(
+    held: &mut usize,
+    budget: usize,
+    instance: &mut Instance,
+    payload: &crate::payload::Payload,
+    key_only: bool,
+) {
+    let better = instance.key.payload.is_empty() || (key_only && !instance.key.key_only);
+    let others = *held - instance.key.payload.len();
+    if better && others.saturating_add(payload.len()) <= budget {
+        *held = others + payload.len();
+        instance.key = InstanceKey { payload: payload.clone(), key_only };
+    }
+}
+
+/// Where a sample belongs by source timestamp: a marker is a border it does not cross.
+fn place_by_source(instance: &Instance, sample: &Sample) -> usize {
+    let later = instance
+        .samples
+        .iter()
+        .rev()
+        .take_while(|other| other.valid && other.source_order() > sample.source_order());
+    instance.samples.len() - later.count()
+}

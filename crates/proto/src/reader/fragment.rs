@@ -1,0 +1,286 @@
+//! Samples that arrive in fragments (RTPS 2.5 §8.3.8.3, §8.4.14).
+//!
+//! The first fragment fixes the geometry of its sample. Memory grows with the octets that arrive, not
+//! with the size a header claims.
+
+use std::collections::BTreeMap;
+
+use super::Change;
+use crate::payload::{PayloadBuffer, PayloadPool};
+use crate::seq::{FragmentNumber, FragmentSet, SET_BITS_MAX, SequenceNumber};
+use crate::stats::DropReason;
+use crate::wire::DataFrag;
+
+/// Fragments of one sample: 64 MiB in pieces of 256 octets, a bitmap of 32 KiB.
+const FRAGMENTS_MAX: u32 = 1 << 18;
+/// Samples of one writer being put together at the same time.
+const SAMPLES_MAX: usize = 256;
+/// Memory may run ahead of the octets received by this factor, plus [`FREE_BYTES`].
+const GROWTH_FACTOR: usize = 64;
+/// Memory any first fragment may claim.
+const FREE_BYTES: usize = 64 << 10;
+
+/// Incomplete samples of one writer.
+#[derive(Debug, Default)]
+pub(super) struct Fragments {
+    samples: BTreeMap<i64, Reassembly>,
+    bytes: usize,
+}
+
+struct Reassembly {
+    fragment_bytes: u16,
+    sample_bytes: u32,
+    /// Everything but the payload.
+    change: Change,
+    buffer: PayloadBuffer,
+    /// Bit n: fragment n + 1 is here.
+    received: Vec<u64>,
+    received_fragments: u32,
+    received_bytes: usize,
+    /// Fragments 1 to this one are here.
+    prefix: u32,
+    /// What this sample counts for in the budget.
+    reserved_bytes: usize,
+}
+
+impl Fragments {
+    /// Octets held.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether some fragments of `number` are here, but not all.
+    pub(super) fn contains(&self, number: SequenceNumber) -> bool {
+        self.samples.contains_key(&number.0)
+    }
+
+    /// The incomplete samples up to `last`, in order.
+    pub(super) fn incomplete(&self, last: SequenceNumber) -> impl Iterator<Item = SequenceNumber> + '_ {
+        self.samples.range(..=last.0).map(|(number, _)| SequenceNumber(*number))
+    }
+
+    /// Octets the store would grow by when `fragment` is added.
+    ///
+    /// # Errors
+    /// When it disagrees with the first fragment of its sample, or is too far ahead of it.
+    pub(super) fn growth(&self, fragment: &DataFrag<'_>) -> Result<usize, DropReason> {
+        let total = fragments_of(fragment)?;
+        let sample = self.samples.get(&fragment.sequence_number.0);
+        if let Some(sample) = sample
+            && (sample.fragment_bytes != fragment.fragment_bytes
+                || sample.sample_bytes != fragment.sample_bytes
+                || sample.change.key_only != fragment.key_only)
+        {
+            return Err(DropReason::FragmentGeometry);
+        }
+        let last = fragment.first_fragment.checked_add(u32::from(fragment.fragments) - 1);
+        let Some(last) = last.filter(|last| *last <= total) else { return Err(DropReason::FragmentGeometry) };
+        if sample.is_none() && self.samples.len() >= SAMPLES_MAX {
+            return Err(DropReason::BufferFull);
+        }
+        let needed = needed_bytes(fragment, last, sample)?;
+        Ok(needed.saturating_sub(sample.map_or(0, |sample| sample.reserved_bytes)))
+    }
+
+    /// Adds `fragment`, whose [`Self::growth`] was found affordable; the first of a sample brings what
+    /// is known of its change. Returns the sample when complete.
+    pub(super) fn add(
+        &mut self,
+        fragment: &DataFrag<'_>,
+        growth: usize,
+        pool: &PayloadPool,
+        first: Option<Change>,
+    ) -> Result<Option<Change>, DropReason> {
+        let number = fragment.sequence_number.0;
+        let total = fragments_of(fragment)?;
+        if let Some(change) = first {
+            let sample = Reassembly {
+                fragment_bytes: fragment.fragment_bytes,
+                sample_bytes: fragment.sample_bytes,
+                change,
+                buffer: pool.take(),
+                received: Vec::new(),
+                received_fragments: 0,
+                received_bytes: 0,
+                prefix: 0,
+                reserved_bytes: 0,
+            };
+            self.samples.insert(number, sample);
+        }
+        let Some(sample) = self.samples.get_mut(&number) else { return Ok(None) };
+        sample.reserved_bytes += growth;
+        self.bytes += growth;
+        sample.fill(fragment)?;
+        if sample.received_fragments < total {
+            return Ok(None);
+        }
+        let Some(sample) = self.take(number) else { return Ok(None) };
+        let mut change = sample.change;
+        change.payload = sample.buffer.freeze();
+        Ok(Some(change))
+    }
+
+    /// The missing fragments of `number` up to `last`, at most 256; of a sample of which nothing is
+    /// here, all. `None` when nothing is missing.
+    pub(super) fn missing(&self, number: SequenceNumber, last: FragmentNumber) -> Option<FragmentSet> {
+        let sample = self.samples.get(&number.0);
+        let last = sample.map_or(last, |sample| last.min(sample.total()));
+        let base = sample.map_or(0, |sample| sample.prefix) + 1;
+        let mut set = FragmentSet::empty(base);
+        let end = last.min(base.saturating_add(SET_BITS_MAX - 1));
+        for fragment in base..=end {
+            if !sample.is_some_and(|sample| sample.has(fragment)) {
+                set.insert(fragment);
+            }
+        }
+        (!set.is_empty()).then_some(set)
+    }
+
+    /// Forgets the incomplete samples below `number`.
+    pub(super) fn forget_below(&mut self, number: SequenceNumber) {
+        while let Some((first, _)) = self.samples.first_key_value()
+            && *first < number.0
+        {
+            let first = *first;
+            self.take(first);
+        }
+    }
+
+    /// Forgets one sample.
+    pub(super) fn forget(&mut self, number: SequenceNumber) {
+        self.take(number.0);
+    }
+
+    /// Whether a fragment of one more sample would be refused.
+    pub(super) fn is_full(&self) -> bool {
+        self.samples.len() >= SAMPLES_MAX
+    }
+
+    /// The sample furthest ahead.
+    pub(super) fn last(&self) -> Option<SequenceNumber> {
+        self.samples.last_key_value().map(|(number, _)| SequenceNumber(*number))
+    }
+
+    /// Forgets the oldest sample, if that is not `spared`; false when there is none.
+    pub(super) fn forget_first(&mut self, spared: Option<SequenceNumber>) -> bool {
+        let first = self.samples.first_key_value().map(|(number, _)| *number);
+        first
+            .filter(|first| Some(SequenceNumber(*first)) != spared)
+            .and_then(|first| self.take(first))
+            .is_some()
+    }
+
+    /// Forgets the sample furthest ahead, if that is not `spared`; false when there is none.
+    pub(super) fn forget_last(&mut self, spared: Option<SequenceNumber>) -> bool {
+        self.last().filter(|last| Some(*last) != spared).and_then(|last| self.take(last.0)).is_some()
+    }
+
+    fn take(&mut self, number: i64) -> Option<Reassembly> {
+        let sample = self.samples.remove(&number)?;
+        self.bytes -= sample.reserved_bytes;
+        Some(sample)
+    }
+}
+
+/// How many fragments the sample of `fragment` has.
+fn fragments_of(fragment: &DataFrag<'_>) -> Result<u32, DropReason> {
+    if fragment.fragment_bytes == 0
+        || fragment.sample_bytes == 0
+        || fragment.first_fragment == 0
+        || fragment.fragments == 0
+    {
+        return Err(DropReason::FragmentGeometry);
+    }
+    let total = fragment.sample_bytes.div_ceil(u32::from(fragment.fragment_bytes));
+    if total > FRAGMENTS_MAX { Err(DropReason::FragmentGeometry) } else { Ok(total) }
+}
+
+/// What the sample counts for once `fragment`, which ends with the fragment `last`, is added.
+fn needed_bytes(
+    fragment: &DataFrag<'_>,
+    last: u32,
+    sample: Option<&Reassembly>,
+) -> Result<usize, DropReason> {
+    let sample_bytes = fragment.sample_bytes as usize;
+    let start = (fragment.first_fragment - 1) as usize * usize::from(fragment.fragment_bytes);
+    let end = (last as usize * usize::from(fragment.fragment_bytes)).min(sample_bytes);
+    if fragment.payload.len() < end - start {
+        return Err(DropReason::FragmentGeometry);
+    }
+    let received = sample.map_or(0, |sample| sample.received_bytes) + (end - start);
+    let allowed = received.saturating_mul(GROWTH_FACTOR).saturating_add(FREE_BYTES);
+    if end > allowed {
+        return Err(DropReason::BufferFull);
+    }
+    let bitmap = (last as usize).div_ceil(64) * 8;
+    let held = sample.map_or(0, |sample| sample.reserved_bytes);
+    if end + bitmap <= held {
+        return Ok(held);
+    }
+    // Doubling keeps the copying linear; once 1/64 is here, the whole sample is affordable.
+    Ok(allowed.min(sample_bytes).min((2 * end).max(FREE_BYTES)).max(end) + bitmap)
+}
+
+impl Reassembly {
+    const fn total(&self) -> u32 {
+        self.sample_bytes.div_ceil(self.fragment_bytes as u32)
+    }
+
+    fn has(&self, fragment: FragmentNumber) -> bool {
+        let bit = fragment - 1;
+        self.received.get((bit / 64) as usize).is_some_and(|word| word & (1 << (bit % 64)) != 0)
+    }
+
+    fn fill(&mut self, fragment: &DataFrag<'_>) -> Result<(), DropReason> {
+        let piece_bytes = usize::from(self.fragment_bytes);
+        let last = fragment.first_fragment + (u32::from(fragment.fragments) - 1);
+        let words = (last as usize).div_ceil(64);
+        if self.received.len() < words {
+            self.received.resize(words, 0);
+        }
+        let capacity = self.reserved_bytes.min(self.sample_bytes as usize);
+        let bytes = self.buffer.bytes_mut();
+        if bytes.capacity() < capacity {
+            bytes.reserve_exact(capacity - bytes.len());
+        }
+        let mut new_fragments = 0;
+        for (number, piece) in (fragment.first_fragment..=last).zip(fragment.payload.chunks(piece_bytes)) {
+            let bit = number - 1;
+            let Some(word) = self.received.get_mut((bit / 64) as usize) else { break };
+            if *word & (1 << (bit % 64)) != 0 {
+                continue;
+            }
+            *word |= 1 << (bit % 64);
+            let start = bit as usize * piece_bytes;
+            let piece_len = piece_bytes.min(self.sample_bytes as usize - start);
+            let piece = piece.get(..piece_len).ok_or(DropReason::FragmentGeometry)?;
+            place(bytes, start, piece);
+            self.received_bytes += piece_len;
+            new_fragments += 1;
+        }
+        self.received_fragments += new_fragments;
+        while self.has(self.prefix + 1) {
+            self.prefix += 1;
+        }
+        if new_fragments == 0 { Err(DropReason::Duplicate) } else { Ok(()) }
+    }
+}
+
+/// Writes `piece` at `start`, filling a hole before it with zeros.
+fn place(bytes: &mut Vec<u8>, start: usize, piece: &[u8]) {
+    if bytes.len() < start {
+        bytes.resize(start, 0);
+    }
+    let overlap = (bytes.len() - start).min(piece.len());
+    let (inside, beyond) = piece.split_at(overlap);
+    if let Some(target) = bytes.get_mut(start..start + overlap) {
+        target.copy_from_slice(inside);
+    }
+    bytes.extend_from_slice(beyond);
+}
+
+impl std::fmt::Debug for Reassembly {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Reassembly({} of {} fragments)", self.received_fragments, self.total())
+    }
+}

@@ -1,0 +1,141 @@
+//! Writers come, change and go; their liveliness (DCPS 1.4 §2.2.3.11).
+
+use super::Reader;
+use super::ownership::WriterId;
+use super::proxy::Proxy;
+use crate::discovery::MatchedWriter;
+use crate::guid::Guid;
+use crate::outbox::Outbox;
+use crate::qos::{Durability, LivelinessKind};
+use crate::stats::DropReason;
+use crate::status::StatusKind;
+use crate::time::Now;
+
+impl Reader {
+    /// A compatible writer was found, or a known one has other locators or QoS.
+    pub fn match_writer(&mut self, now: Now, writer: &MatchedWriter, out: &mut Outbox) {
+        let reliable = self.qos.is_reliable() && writer.qos.is_reliable();
+        if let Some(id) = self.by_guid.get(&writer.guid).copied() {
+            if let Some(proxy) = self.proxy_mut(id) {
+                proxy.locators.clone_from(&writer.locators);
+                proxy.lease.kind = writer.qos.liveliness.kind;
+                proxy.lease.duration = writer.qos.liveliness.lease_duration;
+            }
+            self.cache.publications.set(id, writer.guid, writer.qos.ownership_strength, writer.qos.lifespan);
+            return;
+        }
+        if self.by_guid.len() >= self.limits.writers_max {
+            self.drops.count(DropReason::DiscoveryLimit);
+            return;
+        }
+        let historical =
+            reliable && self.qos.durability.min(writer.qos.durability) >= Durability::TransientLocal;
+        let mut proxy = Proxy::new(writer, reliable, historical);
+        proxy.lease.renew(now.mono);
+        let id = self.place(proxy);
+        self.cache.publications.set(id, writer.guid, writer.qos.ownership_strength, writer.qos.lifespan);
+        self.statuses.subscription_matched.matched(writer.guid);
+        self.changed(StatusKind::SubscriptionMatched, out);
+        self.liveliness_changed(writer.guid, 1, 0, out);
+        if reliable {
+            self.probe(now.mono, id, out);
+        }
+        self.wake_at(self.proxy(id).and_then(Proxy::next_timeout));
+    }
+
+    fn place(&mut self, proxy: Proxy) -> WriterId {
+        let guid = proxy.guid;
+        let free = self.proxies.iter().position(Option::is_none);
+        let index = free.unwrap_or(self.proxies.len());
+        if free.is_none() {
+            self.proxies.push(None);
+        }
+        if let Some(slot) = self.proxies.get_mut(index) {
+            *slot = Some(proxy);
+        }
+        let id = index as WriterId;
+        self.by_guid.insert(guid, id);
+        id
+    }
+
+    /// A writer left, or matches no more: instances only it wrote are without writers.
+    pub fn unmatch_writer(&mut self, now: Now, writer: Guid, out: &mut Outbox) {
+        let Some(id) = self.by_guid.remove(&writer) else { return };
+        let Some(proxy) = self.proxies.get_mut(id as usize).and_then(Option::take) else { return };
+        self.reassembly_bytes -= proxy.fragments.bytes();
+        self.blocked -= usize::from(proxy.blocked);
+        if self.cache.writer_lost(now, id) {
+            self.data_available(out);
+        }
+        self.cache.publications.remove(id);
+        self.statuses.subscription_matched.unmatched(writer);
+        self.changed(StatusKind::SubscriptionMatched, out);
+        let (alive, not_alive) = if proxy.lease.alive { (-1, 0) } else { (0, -1) };
+        self.liveliness_changed(writer, alive, not_alive, out);
+    }
+
+    /// A writer offers less than this reader requests.
+    pub fn incompatible_writer(&mut self, policies: &[u32], out: &mut Outbox) {
+        let status = &mut self.statuses.incompatible_qos;
+        status.count.count();
+        for policy in policies {
+            status.last_policy_id = *policy;
+            match status.policies.iter_mut().find(|(id, _)| id == policy) {
+                Some((_, count)) => *count = count.saturating_add(1),
+                None => status.policies.push((*policy, 1)),
+            }
+        }
+        self.changed(StatusKind::RequestedIncompatibleQos, out);
+    }
+
+    /// The AUTOMATIC or MANUAL_BY_PARTICIPANT liveliness of a writer was asserted.
+    pub fn writer_liveliness(&mut self, now: Now, writer: Guid, out: &mut Outbox) {
+        let Some(id) = self.by_guid.get(&writer).copied() else { return };
+        if self.proxy(id).is_some_and(|proxy| proxy.lease.kind != LivelinessKind::ManualByTopic) {
+            self.writer_alive(now, id, out);
+        }
+    }
+
+    /// Whether this writer is matched.
+    #[must_use]
+    pub fn is_matched(&self, writer: Guid) -> bool {
+        self.by_guid.contains_key(&writer)
+    }
+
+    /// The matched writers.
+    pub fn matched_writers(&self) -> impl Iterator<Item = Guid> + '_ {
+        self.by_guid.keys().copied()
+    }
+
+    /// A sign of life that counts for the liveliness kind of the writer.
+    pub(super) fn writer_alive(&mut self, now: Now, id: WriterId, out: &mut Outbox) {
+        let Some(proxy) = self.proxy_mut(id) else { return };
+        let guid = proxy.guid;
+        let returned = proxy.lease.renew(now.mono);
+        // A lease that only moves later is noticed when its old end comes up.
+        if returned {
+            let due = proxy.lease.expires;
+            self.wake_at(due);
+            self.liveliness_changed(guid, 1, -1, out);
+        }
+    }
+
+    /// The lease of the writer ran out.
+    pub(super) fn writer_dead(&mut self, now: Now, id: WriterId, out: &mut Outbox) {
+        let Some(guid) = self.proxy(id).map(|proxy| proxy.guid) else { return };
+        if self.cache.writer_lost(now, id) {
+            self.data_available(out);
+        }
+        self.liveliness_changed(guid, -1, 1, out);
+    }
+
+    fn liveliness_changed(&mut self, writer: Guid, alive: i32, not_alive: i32, out: &mut Outbox) {
+        let status = &mut self.statuses.liveliness_changed;
+        status.alive_count += alive;
+        status.alive_count_change += alive;
+        status.not_alive_count += not_alive;
+        status.not_alive_count_change += not_alive;
+        status.last_publication = writer;
+        self.changed(StatusKind::LivelinessChanged, out);
+    }
+}

@@ -1,0 +1,161 @@
+//! What a reader knows of one matched writer: order, fragments, lease, and what it still has to answer.
+
+use super::fragment::Fragments;
+use super::reorder::Reorder;
+use crate::discovery::MatchedWriter;
+use crate::guid::Guid;
+use crate::locator::Locator;
+use crate::qos::{Liveliness, LivelinessKind};
+use crate::seq::SequenceNumber;
+use crate::time::{Duration, Instant};
+
+/// First and longest pause between the ACKNACKs that ask an unheard writer for a heartbeat.
+const PROBE_PAUSE_FIRST: Duration = Duration::from_millis(10);
+const PROBE_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// After this many unanswered probes the writer is asked only every [`PROBE_PAUSE_SLOW`].
+const PROBES_FAST_MAX: u32 = 20;
+const PROBE_PAUSE_SLOW: Duration = Duration::from_secs(10);
+
+/// One matched writer.
+#[derive(Debug)]
+pub(super) struct Proxy {
+    pub(super) guid: Guid,
+    pub(super) locators: Vec<Locator>,
+    /// Both ends are reliable.
+    pub(super) reliable: bool,
+    /// Writer keeps history for late joiners and the reader wants it.
+    pub(super) historical: bool,
+    /// Best effort: the highest number received, 0 before the first.
+    pub(super) received: SequenceNumber,
+    /// Reliable: what is delivered, waiting, missing.
+    pub(super) order: Reorder,
+    pub(super) fragments: Fragments,
+    /// When the last fragment arrived: those behind it are likely on their way.
+    pub(super) fragment_arrival: Option<Instant>,
+    pub(super) heard: Heard,
+    pub(super) lease: Lease,
+    pub(super) answer: Answer,
+    /// The cache refused the next sample; it waits for `take`.
+    pub(super) blocked: bool,
+    /// The last sample the cache refused: a refusal is reported once.
+    pub(super) refused: SequenceNumber,
+}
+
+/// What the writer's heartbeats said.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// Count of the last HEARTBEAT; `None` before the first.
+    pub(super) count: Option<i32>,
+    /// Count of the last HEARTBEAT_FRAG.
+    pub(super) fragment_count: Option<i32>,
+    /// Highest number the writer announced.
+    pub(super) last: SequenceNumber,
+    /// Highest number when it was heard first: the end of its history.
+    pub(super) history_last: SequenceNumber,
+}
+
+/// The liveliness lease of the writer (DCPS 1.4 §2.2.3.11).
+#[derive(Debug)]
+pub(super) struct Lease {
+    pub(super) kind: LivelinessKind,
+    pub(super) duration: Duration,
+    pub(super) expires: Option<Instant>,
+    pub(super) alive: bool,
+}
+
+/// Counters and timers of what goes back to the writer.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub(super) acknack_count: i32,
+    pub(super) nack_frag_count: i32,
+    /// An answer is owed at this time.
+    pub(super) due: Option<Instant>,
+    /// The owed answer goes out even when nothing is missing.
+    pub(super) demanded: bool,
+    /// When something was last asked for, and from which number on.
+    pub(super) asked: Option<(Instant, SequenceNumber)>,
+    /// The next probe of a writer that was never heard.
+    pub(super) probe_at: Option<Instant>,
+    pub(super) probes: u32,
+}
+
+impl Proxy {
+    pub(super) fn new(writer: &MatchedWriter, reliable: bool, historical: bool) -> Self {
+        Self {
+            guid: writer.guid,
+            locators: writer.locators.clone(),
+            reliable,
+            historical,
+            received: SequenceNumber(0),
+            order: Reorder::new(),
+            fragments: Fragments::default(),
+            fragment_arrival: None,
+            heard: Heard::default(),
+            lease: Lease::new(writer.qos.liveliness),
+            answer: Answer::default(),
+            blocked: false,
+            refused: SequenceNumber(0),
+        }
+    }
+
+    /// When something has to be done for this writer.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        [self.answer.due, self.answer.probe_at, self.lease.expires].into_iter().flatten().min()
+    }
+
+    /// Whether everything the writer had when it was matched is delivered or known to be gone.
+    pub(super) fn is_history_complete(&self) -> bool {
+        !self.historical || (self.heard.count.is_some() && self.order.expected() > self.heard.history_last)
+    }
+}
+
+impl Lease {
+    fn new(liveliness: Liveliness) -> Self {
+        Self { kind: liveliness.kind, duration: liveliness.lease_duration, expires: None, alive: true }
+    }
+
+    /// The writer gave a sign of life. Returns whether it was taken for dead.
+    pub(super) fn renew(&mut self, now: Instant) -> bool {
+        self.expires = now.after(self.duration);
+        !std::mem::replace(&mut self.alive, true)
+    }
+
+    /// Whether the lease ran out just now.
+    pub(super) fn expire(&mut self, now: Instant) -> bool {
+        let due = self.alive && self.expires.is_some_and(|expires| expires <= now);
+        if due {
+            self.alive = false;
+            self.expires = None;
+        }
+        due
+    }
+}
+
+impl Answer {
+    /// The owed answer is due at `at` or earlier.
+    pub(super) fn owe(&mut self, at: Instant, demanded: bool) {
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+        self.demanded |= demanded;
+    }
+
+    pub(super) fn next_acknack_count(&mut self) -> i32 {
+        self.acknack_count = self.acknack_count.wrapping_add(1);
+        self.acknack_count
+    }
+
+    pub(super) fn next_nack_frag_count(&mut self) -> i32 {
+        self.nack_frag_count = self.nack_frag_count.wrapping_add(1);
+        self.nack_frag_count
+    }
+
+    /// A probe is sent at `now`: when the next one follows.
+    pub(super) fn probed(&mut self, now: Instant) {
+        let pause = if self.probes >= PROBES_FAST_MAX {
+            PROBE_PAUSE_SLOW
+        } else {
+            Duration(PROBE_PAUSE_FIRST.0 << self.probes.min(7)).min(PROBE_PAUSE_MAX)
+        };
+        self.probes = self.probes.saturating_add(1);
+        self.probe_at = now.after(pause);
+    }
+}

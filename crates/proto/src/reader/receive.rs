@@ -1,0 +1,560 @@
+//! Submessages from writers, into order and into the cache.
+
+use super::cache::Outcome;
+use super::fragment::Fragments;
+use super::ownership::WriterId;
+use super::proxy::Proxy;
+use super::reorder::Arrival;
+use super::{Change, Reader};
+use crate::guid::Guid;
+use crate::instance::InstanceHandle;
+use crate::outbox::Outbox;
+use crate::payload::Payload;
+use crate::qos::LivelinessKind;
+use crate::seq::SequenceNumber;
+use crate::stats::DropReason;
+use crate::status::{RejectReason, StatusKind};
+use crate::time::{Duration, Now, Time};
+use crate::wire::param::InlineQos;
+use crate::wire::{Data, DataFrag, Gap, Heartbeat, HeartbeatFrag, MessageContext, ParameterListView};
+
+/// No writer gets further than this between two messages that a reader hears: 2³² changes are an hour
+/// at a million a second. A number beyond it is forged or broken.
+const PLAUSIBLE_JUMP: i64 = 1 << 32;
+
+impl Reader {
+    /// DATA.
+    ///
+    /// # Errors
+    /// Why the sample went no further; also counted in [`Self::drops`].
+    pub fn on_data(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        data: &Data<'_>,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let result = self.data(now, context, data, out);
+        result.map_err(|reason| self.dropped(reason))
+    }
+
+    /// DATA_FRAG.
+    ///
+    /// # Errors
+    /// As [`Self::on_data`].
+    pub fn on_data_frag(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        fragment: &DataFrag<'_>,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let result = self.data_frag(now, context, fragment, out);
+        result.map_err(|reason| self.dropped(reason))
+    }
+
+    /// HEARTBEAT.
+    ///
+    /// # Errors
+    /// As [`Self::on_data`].
+    pub fn on_heartbeat(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        heartbeat: &Heartbeat,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let result = self.heartbeat(now, context, heartbeat, out);
+        result.map_err(|reason| self.dropped(reason))
+    }
+
+    /// HEARTBEAT_FRAG.
+    ///
+    /// # Errors
+    /// As [`Self::on_data`].
+    pub fn on_heartbeat_frag(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        heartbeat: &HeartbeatFrag,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let result = self.heartbeat_frag(now, context, heartbeat, out);
+        result.map_err(|reason| self.dropped(reason))
+    }
+
+    /// GAP.
+    ///
+    /// # Errors
+    /// As [`Self::on_data`].
+    pub fn on_gap(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        gap: &Gap,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let result = self.gap(now, context, gap, out);
+        result.map_err(|reason| self.dropped(reason))
+    }
+
+    fn writer_of(&self, writer: Guid) -> Result<WriterId, DropReason> {
+        self.by_guid.get(&writer).copied().ok_or(DropReason::NotMatched)
+    }
+
+    fn data(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        data: &Data<'_>,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let id = self.writer_of(context.source.entity(data.writer))?;
+        self.writer_alive(now, id, out);
+        self.check_arrival(id, data.sequence_number)?;
+        if data.payload.len() > self.limits.sample_bytes_max {
+            return self.unusable(now, id, data.sequence_number, DropReason::SampleTooLarge, out);
+        }
+        let number = data.sequence_number;
+        match describe(now, context, number, data.inline_qos.as_ref(), data.key_only) {
+            Ok(mut change) => {
+                if !data.payload.is_empty() {
+                    change.payload = self.small.copy(data.payload);
+                }
+                self.arrived(now, id, change, out)
+            }
+            Err(reason) => self.unusable(now, id, number, reason, out),
+        }
+    }
+
+    /// Whether a change with this number is worth looking at.
+    fn check_arrival(&self, id: WriterId, number: SequenceNumber) -> Result<(), DropReason> {
+        let proxy = self.proxy(id).ok_or(DropReason::NotMatched)?;
+        if number < SequenceNumber::FIRST {
+            return Err(DropReason::ImplausibleSequence);
+        }
+        if proxy.reliable {
+            return match proxy.order.arrival(number) {
+                Arrival::Known => Err(DropReason::Duplicate),
+                Arrival::Early if proxy.is_implausible(number) => Err(DropReason::ImplausibleSequence),
+                _ => Ok(()),
+            };
+        }
+        if number == proxy.received {
+            Err(DropReason::Duplicate)
+        } else if number < proxy.received {
+            Err(DropReason::OutOfOrder)
+        } else if proxy.received.0 > 0 && proxy.is_implausible(number) {
+            Err(DropReason::ImplausibleSequence)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// A change that can never be delivered must not hold up those behind it.
+    fn unusable(
+        &mut self,
+        now: Now,
+        id: WriterId,
+        number: SequenceNumber,
+        reason: DropReason,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let proxy = self.proxy_mut(id).ok_or(DropReason::NotMatched)?;
+        if proxy.reliable {
+            proxy.order.skip(number, number)?;
+            self.samples_lost(1, out);
+            if self.drain(now, id, out) {
+                self.data_available(out);
+            }
+        }
+        Err(reason)
+    }
+
+    fn arrived(
+        &mut self,
+        now: Now,
+        id: WriterId,
+        mut change: Change,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        if let (Some(strength), Some(publication)) =
+            (change.ownership_strength, self.cache.publications.get_mut(id))
+        {
+            publication.strength = strength;
+        }
+        let proxy = self.proxy(id).ok_or(DropReason::NotMatched)?;
+        if !proxy.reliable {
+            return self.arrived_best_effort(now, id, change, out);
+        }
+        if proxy.fragments.contains(change.sequence_number) {
+            // It came whole after all.
+            self.with_fragments(id, |fragments, _| fragments.forget(change.sequence_number));
+        }
+        let proxy = self.proxy(id).ok_or(DropReason::NotMatched)?;
+        let in_turn = proxy.order.arrival(change.sequence_number) == Arrival::Next;
+        if !in_turn || proxy.blocked {
+            let Self { proxies, limits, .. } = self;
+            let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut);
+            return proxy.map_or(Err(DropReason::NotMatched), |proxy| proxy.order.insert(change, limits));
+        }
+        let outcome = self.cache.store(now, id, &mut change);
+        let stored = match outcome {
+            Outcome::Refused(reason, instance) => {
+                self.rejected(reason, instance, out);
+                let Self { proxies, limits, blocked, .. } = self;
+                let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut);
+                let proxy = proxy.ok_or(DropReason::NotMatched)?;
+                proxy.refused = change.sequence_number;
+                proxy.order.insert(change, limits)?;
+                proxy.blocked = true;
+                *blocked += 1;
+                return Ok(());
+            }
+            Outcome::Stored => true,
+            Outcome::Consumed | Outcome::Dropped(_) => false,
+        };
+        if let Some(proxy) = self.proxy_mut(id) {
+            proxy.order.delivered();
+        }
+        if self.drain(now, id, out) | stored {
+            self.data_available(out);
+        }
+        match outcome {
+            Outcome::Dropped(reason) => Err(reason),
+            _ => Ok(()),
+        }
+    }
+
+    fn arrived_best_effort(
+        &mut self,
+        now: Now,
+        id: WriterId,
+        mut change: Change,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let proxy = self.proxy_mut(id).ok_or(DropReason::NotMatched)?;
+        let previous = std::mem::replace(&mut proxy.received, change.sequence_number);
+        let next = change.sequence_number.next();
+        self.with_fragments(id, |fragments, _| fragments.forget_below(next));
+        if previous.0 > 0 {
+            let lost = change.sequence_number.0 - previous.0 - 1;
+            self.samples_lost(u64::try_from(lost).unwrap_or(0), out);
+        }
+        match self.cache.store(now, id, &mut change) {
+            Outcome::Stored => self.data_available(out),
+            Outcome::Consumed => {}
+            Outcome::Dropped(reason) => return Err(reason),
+            Outcome::Refused(reason, instance) => {
+                self.rejected(reason, instance, out);
+                return Err(DropReason::ResourceLimit);
+            }
+        }
+        Ok(())
+    }
+
+    fn rejected(&mut self, reason: RejectReason, instance: InstanceHandle, out: &mut Outbox) {
+        self.statuses.reject(reason, instance);
+        self.changed(StatusKind::SampleRejected, out);
+    }
+
+    /// Delivers what has its turn now. Returns whether anything became readable.
+    fn drain(&mut self, now: Now, id: WriterId, out: &mut Outbox) -> bool {
+        let (stored, refused) = self.deliver(now, id);
+        if let Some((reason, instance)) = refused {
+            self.rejected(reason, instance, out);
+        }
+        stored
+    }
+
+    /// As [`Self::drain`], for callers that cannot report; also returns a refusal that is new.
+    fn deliver(&mut self, now: Now, id: WriterId) -> (bool, Option<(RejectReason, InstanceHandle)>) {
+        let Self { proxies, cache, drops, blocked, .. } = self;
+        let Some(proxy) = proxies.get_mut(id as usize).and_then(Option::as_mut) else { return (false, None) };
+        *blocked -= usize::from(std::mem::take(&mut proxy.blocked));
+        let mut stored = false;
+        while let Some(change) = proxy.order.next() {
+            match cache.store(now, id, change) {
+                Outcome::Refused(reason, instance) => {
+                    let known = std::mem::replace(&mut proxy.refused, change.sequence_number);
+                    let refusal = (known != change.sequence_number).then_some((reason, instance));
+                    proxy.blocked = true;
+                    *blocked += 1;
+                    return (stored, refusal);
+                }
+                Outcome::Stored => stored = true,
+                Outcome::Consumed => {}
+                Outcome::Dropped(reason) => drops.count(reason),
+            }
+            proxy.order.delivered();
+        }
+        (stored, None)
+    }
+
+    /// There is room in the cache again: refused samples enter it, and are acknowledged by the timer,
+    /// because `take` cannot send.
+    pub(super) fn unblock(&mut self, now: Now) {
+        for index in 0..self.proxies.len() {
+            let id = index as WriterId;
+            let Some(proxy) = self.proxy(id).filter(|proxy| proxy.blocked) else { continue };
+            let before = proxy.order.expected();
+            let (stored, refused) = self.deliver(now, id);
+            if stored {
+                self.untold = self.untold.with(StatusKind::DataAvailable);
+            }
+            if let Some((reason, instance)) = refused {
+                self.statuses.reject(reason, instance);
+                self.untold = self.untold.with(StatusKind::SampleRejected);
+            }
+            if let Some(proxy) = self.proxy_mut(id).filter(|proxy| proxy.order.expected() != before) {
+                proxy.answer.owe(now.mono, true);
+            }
+            self.wake_at(Some(now.mono));
+        }
+    }
+
+    fn data_frag(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        fragment: &DataFrag<'_>,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let id = self.writer_of(context.source.entity(fragment.writer))?;
+        self.writer_alive(now, id, out);
+        let number = fragment.sequence_number;
+        self.check_arrival(id, number)?;
+        if fragment.sample_bytes as usize > self.limits.sample_bytes_max {
+            return self.unusable(now, id, number, DropReason::SampleTooLarge, out);
+        }
+        self.make_room_for_sample(id, number);
+        let proxy = self.proxy(id).ok_or(DropReason::NotMatched)?;
+        let growth = proxy.fragments.growth(fragment)?;
+        let first = !proxy.fragments.contains(number);
+        self.afford(id, number, growth)?;
+        let inline_qos = fragment.inline_qos.as_ref();
+        let change = first.then(|| describe(now, context, number, inline_qos, fragment.key_only)).transpose();
+        let change = match change {
+            Ok(change) => change,
+            Err(reason) => return self.unusable(now, id, number, reason, out),
+        };
+        let Self { proxies, large, reassembly_bytes, .. } = self;
+        let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
+        let before = proxy.fragments.bytes();
+        let complete = proxy.fragments.add(fragment, growth, large, change);
+        *reassembly_bytes = *reassembly_bytes + proxy.fragments.bytes() - before;
+        let complete = complete?;
+        proxy.fragment_arrival = Some(now.mono);
+        match complete {
+            Some(change) => self.arrived(now, id, change, out),
+            None => Ok(()),
+        }
+    }
+
+    /// When a writer has too many incomplete samples, one more displaces what matters least: the oldest
+    /// of a best-effort writer, whose rest will never come; the newest of a reliable one.
+    fn make_room_for_sample(&mut self, id: WriterId, number: SequenceNumber) {
+        self.with_fragments(id, |fragments, reliable| {
+            if !fragments.is_full() || fragments.contains(number) {
+                return;
+            }
+            if !reliable {
+                fragments.forget_first(None);
+            } else if fragments.last().is_some_and(|last| last > number) {
+                fragments.forget_last(None);
+            }
+        });
+    }
+
+    /// Makes room for `growth` octets of incomplete samples, at the cost of the writer that has most.
+    fn afford(&mut self, id: WriterId, number: SequenceNumber, growth: usize) -> Result<(), DropReason> {
+        while self.reassembly_bytes.saturating_add(growth) > self.limits.reassembly_bytes_max {
+            let held = |proxy: &Proxy| proxy.fragments.bytes();
+            let own = self.proxy(id).map_or(0, held);
+            let most =
+                (0..).zip(&self.proxies).filter_map(|(other, proxy)| Some((held(proxy.as_ref()?), other)));
+            let victim = match most.max() {
+                Some((bytes, other)) if other != id && bytes > own.saturating_add(growth) => other,
+                _ => id,
+            };
+            let spared = (victim == id).then_some(number);
+            let freed = self.with_fragments(victim, |fragments, reliable| {
+                if reliable { fragments.forget_last(spared) } else { fragments.forget_first(spared) }
+            });
+            if freed != Some(true) {
+                return Err(DropReason::BufferFull);
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes the incomplete samples of a writer and accounts for it.
+    fn with_fragments<R>(
+        &mut self,
+        id: WriterId,
+        change: impl FnOnce(&mut Fragments, bool) -> R,
+    ) -> Option<R> {
+        let Self { proxies, reassembly_bytes, .. } = self;
+        let proxy = proxies.get_mut(id as usize)?.as_mut()?;
+        let before = proxy.fragments.bytes();
+        let result = change(&mut proxy.fragments, proxy.reliable);
+        *reassembly_bytes = *reassembly_bytes + proxy.fragments.bytes() - before;
+        Some(result)
+    }
+
+    fn heartbeat(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        heartbeat: &Heartbeat,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let id = self.writer_of(context.source.entity(heartbeat.writer))?;
+        let proxy = self.proxy_mut(id).ok_or(DropReason::NotMatched)?;
+        let automatic = proxy.lease.kind == LivelinessKind::Automatic;
+        if !proxy.reliable {
+            if heartbeat.liveliness || automatic {
+                self.writer_alive(now, id, out);
+            }
+            return Ok(());
+        }
+        // Counts may start again after a restart or by another path: only an equal one is a duplicate.
+        if proxy.heard.count == Some(heartbeat.count) {
+            return Err(DropReason::StaleCount);
+        }
+        let Heartbeat { mut first, last, .. } = *heartbeat;
+        if last.0 == 0 {
+            // An empty writer; old products announce (2, 0).
+            first = SequenceNumber::FIRST;
+        }
+        if first < SequenceNumber::FIRST || last < first.previous() {
+            return Err(DropReason::Malformed);
+        }
+        if proxy.is_implausible(last) {
+            return Err(DropReason::ImplausibleSequence);
+        }
+        let unheard = proxy.heard.count.replace(heartbeat.count).is_none();
+        if unheard {
+            proxy.heard.history_last = last;
+            proxy.answer.probe_at = None;
+        }
+        proxy.heard.last = proxy.heard.last.max(last);
+        // What was gone before this reader came is not lost to it.
+        let lost = proxy.order.first_available(first);
+        let expected = proxy.order.expected();
+        if heartbeat.liveliness || automatic {
+            self.writer_alive(now, id, out);
+        }
+        self.with_fragments(id, |fragments, _| fragments.forget_below(expected));
+        self.samples_lost(if unheard { 0 } else { lost }, out);
+        if self.drain(now, id, out) {
+            self.data_available(out);
+        }
+        let delay = self.limits.heartbeat_response_delay;
+        if delay <= Duration::ZERO {
+            self.answer(now.mono, id, !heartbeat.final_flag, out);
+        } else if let Some(proxy) = self.proxy_mut(id) {
+            let due = now.mono.after(delay).unwrap_or(now.mono);
+            proxy.answer.owe(due, !heartbeat.final_flag);
+            self.wake_at(Some(due));
+        }
+        Ok(())
+    }
+
+    fn heartbeat_frag(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        heartbeat: &HeartbeatFrag,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let id = self.writer_of(context.source.entity(heartbeat.writer))?;
+        let proxy = self.proxy_mut(id).ok_or(DropReason::NotMatched)?;
+        if !proxy.reliable {
+            return Ok(());
+        }
+        if proxy.heard.fragment_count == Some(heartbeat.count) {
+            return Err(DropReason::StaleCount);
+        }
+        if heartbeat.sequence_number < SequenceNumber::FIRST
+            || proxy.is_implausible(heartbeat.sequence_number)
+        {
+            return Err(DropReason::ImplausibleSequence);
+        }
+        proxy.heard.fragment_count = Some(heartbeat.count);
+        if proxy.order.arrival(heartbeat.sequence_number) != Arrival::Known {
+            self.answer_fragments(now.mono, id, heartbeat.sequence_number, heartbeat.last_fragment, out);
+        }
+        Ok(())
+    }
+
+    fn gap(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        gap: &Gap,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let id = self.writer_of(context.source.entity(gap.writer))?;
+        let proxy = self.proxy_mut(id).ok_or(DropReason::NotMatched)?;
+        let base = gap.list.base();
+        if gap.start < SequenceNumber::FIRST || base < gap.start {
+            return Err(DropReason::Malformed);
+        }
+        if proxy.is_implausible(base) {
+            return Err(DropReason::ImplausibleSequence);
+        }
+        if !proxy.reliable {
+            if gap.start <= proxy.received.next() {
+                proxy.received = proxy.received.max(base.previous());
+            }
+            return Ok(());
+        }
+        proxy.order.skip(gap.start, base.previous())?;
+        let mut members = gap.list.iter().peekable();
+        while let Some(start) = members.next() {
+            let mut end = start;
+            while let Some(next) = members.next_if(|next| *next == end.next()) {
+                end = next;
+            }
+            proxy.order.skip(start, end)?;
+        }
+        let expected = proxy.order.expected();
+        self.with_fragments(id, |fragments, _| fragments.forget_below(expected));
+        if self.drain(now, id, out) {
+            self.data_available(out);
+        }
+        Ok(())
+    }
+}
+
+impl Proxy {
+    /// Whether `number` is further ahead than the writer can have got since it was heard.
+    fn is_implausible(&self, number: SequenceNumber) -> bool {
+        let known = self.order.expected().max(self.heard.last).max(self.received);
+        let heard = self.heard.count.is_some() || self.received.0 > 0;
+        heard && number > known.plus(PLAUSIBLE_JUMP)
+    }
+}
+
+/// What a DATA or the first DATA_FRAG says about its change, payload apart.
+fn describe(
+    now: Now,
+    context: &MessageContext,
+    sequence_number: SequenceNumber,
+    inline_qos: Option<&ParameterListView<'_>>,
+    key_only: bool,
+) -> Result<Change, DropReason> {
+    let qos = inline_qos.map_or(Ok(InlineQos::default()), InlineQos::parse)?;
+    Ok(Change {
+        sequence_number,
+        status: qos.status_info,
+        key_hash: qos.key_hash,
+        lifespan: qos.lifespan,
+        ownership_strength: qos.ownership_strength,
+        source_timestamp: context.timestamp.filter(|time| *time != Time::INVALID).unwrap_or(now.wall),
+        reception_timestamp: now.wall,
+        key_only,
+        payload: Payload::empty(),
+    })
+}

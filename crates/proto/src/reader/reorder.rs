@@ -1,0 +1,209 @@
+//! What a reliable writer sent ahead of a gap, until the gap closes or proves irrelevant.
+
+use std::collections::BTreeMap;
+
+use super::Change;
+use crate::seq::{SET_BITS_MAX, SequenceNumber, SequenceSet};
+use crate::stats::DropReason;
+
+/// Ranges of irrelevant numbers kept per writer. One GAP makes at most 129 of them; more than eight
+/// such GAPs ahead of a hole are asked for again later.
+const INTERVALS_MAX: usize = 1024;
+
+/// Disjoint, ascending, inclusive ranges of sequence numbers; a range of any width is one entry.
+#[derive(Debug, Default)]
+pub(super) struct Intervals(Vec<(i64, i64)>);
+
+impl Intervals {
+    /// Adds `start..=end`; false when there is no room for another range.
+    pub(super) fn insert(&mut self, start: i64, end: i64) -> bool {
+        if start > end {
+            return true;
+        }
+        // Neighbours that touch the new range melt into it.
+        let from = self.0.partition_point(|(_, stop)| stop.saturating_add(1) < start);
+        let to = self.0.partition_point(|(begin, _)| *begin <= end.saturating_add(1));
+        let touched = self.0.get(from..to).unwrap_or(&[]);
+        let merged = match (touched.first(), touched.last()) {
+            (Some(first), Some(last)) => (first.0.min(start), last.1.max(end)),
+            _ => (start, end),
+        };
+        if from >= to && self.0.len() >= INTERVALS_MAX {
+            return false;
+        }
+        self.0.splice(from..to.max(from), [merged]);
+        true
+    }
+
+    /// The end of the range that covers `number`.
+    pub(super) fn end_covering(&self, number: i64) -> Option<i64> {
+        let at = self.0.partition_point(|(_, end)| *end < number);
+        self.0.get(at).filter(|(start, _)| *start <= number).map(|(_, end)| *end)
+    }
+
+    /// Forgets every range that ends below `number`.
+    fn forget_below(&mut self, number: i64) {
+        let done = self.0.partition_point(|(_, end)| *end < number);
+        if done > 0 {
+            self.0.drain(..done);
+        }
+    }
+
+    /// How many numbers of `start..=end` are covered.
+    fn covered(&self, start: i64, end: i64) -> i64 {
+        self.0.iter().map(|(from, to)| ((*to).min(end) - (*from).max(start)).saturating_add(1).max(0)).sum()
+    }
+}
+
+/// How a number relates to what is known of its writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// Arrived before, or is irrelevant.
+    Known,
+    /// The next to deliver.
+    Next,
+    /// Something before it is missing.
+    Early,
+}
+
+/// The order of one reliable writer: everything below `expected` is delivered or irrelevant.
+#[derive(Debug)]
+pub(super) struct Reorder {
+    expected: i64,
+    first_available: i64,
+    pending: BTreeMap<i64, Change>,
+    pending_bytes: usize,
+    irrelevant: Intervals,
+}
+
+impl Reorder {
+    pub(super) fn new() -> Self {
+        Self {
+            expected: SequenceNumber::FIRST.0,
+            first_available: SequenceNumber::FIRST.0,
+            pending: BTreeMap::new(),
+            pending_bytes: 0,
+            irrelevant: Intervals::default(),
+        }
+    }
+
+    /// The lowest number that is neither delivered nor irrelevant: the base of an ACKNACK.
+    pub(super) const fn expected(&self) -> SequenceNumber {
+        SequenceNumber(self.expected)
+    }
+
+    pub(super) fn arrival(&self, number: SequenceNumber) -> Arrival {
+        let number = number.0;
+        if number < self.expected.max(self.first_available)
+            || self.pending.contains_key(&number)
+            || self.irrelevant.end_covering(number).is_some()
+        {
+            Arrival::Known
+        } else if number == self.expected {
+            Arrival::Next
+        } else {
+            Arrival::Early
+        }
+    }
+
+    /// Keeps `change` until its turn. When full, what is furthest ahead gives way to what is nearer,
+    /// so that repairs always make progress; what gave way is asked for again.
+    pub(super) fn insert(&mut self, change: Change, limits: &super::ReaderLimits) -> Result<(), DropReason> {
+        let number = change.sequence_number.0;
+        let bytes = change.payload.len();
+        while self.pending.len() >= limits.reorder_samples_max
+            || self.pending_bytes.saturating_add(bytes) > limits.reorder_bytes_max
+        {
+            match self.pending.last_key_value() {
+                Some((last, _)) if *last > number => self.remove(*last),
+                _ => return Err(DropReason::BufferFull),
+            }
+        }
+        self.pending_bytes += bytes;
+        self.pending.insert(number, change);
+        Ok(())
+    }
+
+    fn remove(&mut self, number: i64) {
+        if let Some(change) = self.pending.remove(&number) {
+            self.pending_bytes -= change.payload.len();
+        }
+    }
+
+    /// Numbers `start..=end` will never come or never matter.
+    pub(super) fn skip(&mut self, start: SequenceNumber, end: SequenceNumber) -> Result<(), DropReason> {
+        let start = start.0.max(self.expected);
+        if !self.irrelevant.insert(start, end.0) {
+            return Err(DropReason::BufferFull);
+        }
+        self.advance();
+        Ok(())
+    }
+
+    /// The writer has nothing below `first` any more. Returns how many numbers are lost by that.
+    pub(super) fn first_available(&mut self, first: SequenceNumber) -> u64 {
+        let from = self.expected.max(self.first_available);
+        if first.0 <= from {
+            return 0;
+        }
+        let arrived = self.pending.range(from..first.0).count() as i64;
+        let irrelevant = self.irrelevant.covered(from, first.0 - 1);
+        self.first_available = first.0;
+        self.advance();
+        u64::try_from(first.0 - from - arrived - irrelevant).unwrap_or(0)
+    }
+
+    /// The change to deliver now, if it is here. It stays until [`Self::delivered`].
+    pub(super) fn next(&mut self) -> Option<&mut Change> {
+        self.pending.get_mut(&self.expected)
+    }
+
+    /// The change with the number `expected` is dealt with.
+    pub(super) fn delivered(&mut self) {
+        self.remove(self.expected);
+        self.expected = self.expected.saturating_add(1);
+        self.advance();
+    }
+
+    /// Moves `expected` over what is irrelevant, stopping at what is here.
+    fn advance(&mut self) {
+        loop {
+            let target = if self.expected < self.first_available {
+                self.first_available
+            } else if let Some(end) = self.irrelevant.end_covering(self.expected) {
+                end.saturating_add(1)
+            } else {
+                break;
+            };
+            let here = self.pending.first_key_value().map_or(i64::MAX, |(number, _)| *number);
+            let next = target.min(here);
+            if next <= self.expected {
+                break;
+            }
+            self.expected = next;
+        }
+        self.irrelevant.forget_below(self.expected);
+    }
+
+    /// Whether any of `expected..=last` is missing, other than those `excused`.
+    pub(super) fn missing(
+        &self,
+        last: SequenceNumber,
+        excused: impl Fn(SequenceNumber) -> bool,
+    ) -> SequenceSet {
+        let mut set = SequenceSet::empty(self.expected());
+        let end = last.0.min(self.expected.saturating_add(i64::from(SET_BITS_MAX) - 1));
+        let mut number = self.expected.max(self.first_available);
+        while number <= end {
+            if let Some(covered) = self.irrelevant.end_covering(number) {
+                number = covered.saturating_add(1);
+                continue;
+            }
+            if !self.pending.contains_key(&number) && !excused(SequenceNumber(number)) {
+                set.insert(SequenceNumber(number));
+            }
+            number += 1;
+        }
+        set
+    }
+}

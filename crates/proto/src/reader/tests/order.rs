@@ -1,0 +1,266 @@
+//! Order, gaps, heartbeats and acknowledgements of one writer.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn samples_ahead_of_a_hole_wait_until_it_closes() {
+    let mut bench = Bench::reliable();
+    bench.data(1, 1, 1, 10).unwrap();
+    bench.data(1, 3, 1, 30).unwrap();
+    bench.data(1, 4, 1, 40).unwrap();
+    assert_eq!(bench.values(), [10]);
+    bench.heartbeat(1, 1, 4, true).unwrap();
+    assert_eq!(bench.acks(), [Ack { base: 2, missing: vec![2], final_flag: false }]);
+    bench.data(1, 2, 1, 20).unwrap();
+    assert_eq!(bench.values(), [20, 30, 40]);
+    bench.heartbeat(1, 1, 4, false).unwrap();
+    assert_eq!(bench.acks(), [Ack { base: 5, missing: vec![], final_flag: true }]);
+}
+
+#[test]
+fn best_effort_takes_only_what_is_newer_and_counts_what_was_lost() {
+    let mut bench = Bench::best_effort();
+    bench.data(1, 7, 1, 7).unwrap();
+    assert_eq!(bench.reader.sample_lost_status().total_count, 0, "what was before the first is not lost");
+    bench.data(1, 9, 1, 9).unwrap();
+    assert_eq!(bench.data(1, 8, 1, 8), Err(DropReason::OutOfOrder));
+    assert_eq!(bench.data(1, 9, 1, 9), Err(DropReason::Duplicate));
+    assert_eq!(bench.values(), [7, 9]);
+    assert_eq!(bench.reported(StatusKind::SampleLost), 1);
+    assert_eq!(bench.reader.sample_lost_status().total_count, 1);
+    assert_eq!(bench.reader.drops().get(DropReason::OutOfOrder), 1);
+    bench.heartbeat(1, 1, 20, false).unwrap();
+    assert!(bench.acks().is_empty(), "best effort never answers");
+}
+
+#[test]
+fn an_unmatched_writer_is_not_heard() {
+    let mut bench = Bench::reliable();
+    assert_eq!(bench.data(9, 1, 1, 1), Err(DropReason::NotMatched));
+    assert_eq!(bench.heartbeat(9, 1, 1, false), Err(DropReason::NotMatched));
+}
+
+#[test]
+fn fact_5_an_unheard_writer_is_probed_with_back_off_until_its_first_heartbeat() {
+    let mut bench = Bench::new(QosSet::reader().reliable());
+    bench.matched(1, QosSet::writer());
+    let probe = Ack { base: 1, missing: vec![], final_flag: false };
+    assert_eq!(bench.acks(), [probe]);
+    bench.pass(Duration::from_millis(10));
+    assert_eq!(bench.acks().len(), 1);
+    bench.pass(Duration::from_secs(3));
+    let early = bench.acks().len();
+    assert!((6..=10).contains(&early), "{early} probes in 3 s");
+    bench.pass(Duration::from_secs(60));
+    bench.acks();
+    bench.pass(Duration::from_secs(60));
+    let late = bench.acks().len();
+    assert!((5..=7).contains(&late), "{late} probes in a late minute");
+    bench.heartbeat(1, 1, 0, true).unwrap();
+    bench.pass(Duration::from_secs(60));
+    assert!(bench.acks().is_empty(), "a heard writer is not probed");
+    assert_eq!(bench.reader.next_timeout(), None);
+}
+
+#[test]
+fn fact_6_an_answer_that_asks_for_nothing_is_final() {
+    let mut bench = Bench::reliable();
+    bench.heartbeat(1, 1, 0, false).unwrap();
+    assert_eq!(bench.acks(), [Ack { base: 1, missing: vec![], final_flag: true }]);
+    bench.heartbeat(1, 1, 0, true).unwrap();
+    assert!(bench.acks().is_empty(), "a final heartbeat with nothing missing needs no answer");
+}
+
+#[test]
+fn fact_7_the_empty_writer_of_old_products_is_understood() {
+    let mut bench = Bench::reliable();
+    bench.heartbeat(1, 2, 0, false).unwrap();
+    assert_eq!(bench.acks().first().unwrap().base, 1);
+    assert_eq!(bench.heartbeat(1, 50, 10, false), Err(DropReason::Malformed));
+    bench.data(1, 1, 1, 1).unwrap();
+    assert_eq!(bench.values(), [1]);
+}
+
+#[test]
+fn fact_8_equal_counts_are_duplicates_and_smaller_ones_a_restart() {
+    let mut bench = Bench::reliable();
+    bench.heartbeat_counted(1, 1, 1, false, 700).unwrap();
+    assert_eq!(bench.heartbeat_counted(1, 1, 1, false, 700), Err(DropReason::StaleCount));
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.acks();
+    bench.heartbeat_counted(1, 1, 1, false, 1).unwrap();
+    assert_eq!(bench.acks(), [Ack { base: 2, missing: vec![], final_flag: true }]);
+}
+
+#[test]
+fn fact_9_a_gap_is_its_range_and_its_bitmap() {
+    let mut bench = Bench::reliable();
+    bench.data(1, 13, 1, 13).unwrap();
+    bench.data(1, 11, 1, 11).unwrap();
+    // 1..=9, and of the bitmap from 10 on: 10 and 12.
+    bench.gap(1, 1, 10, &[10, 12]).unwrap();
+    assert_eq!(bench.values(), [11, 13]);
+    assert_eq!(bench.reader.sample_lost_status().total_count, 0);
+    assert_eq!(bench.gap(1, 20, 15, &[]), Err(DropReason::Malformed));
+}
+
+#[test]
+fn r13_a_gap_of_any_width_is_one_step() {
+    // Before the first heartbeat a writer may be anywhere; afterwards such a jump is not believed.
+    let mut bench = Bench::new(QosSet::reader().reliable().keep_all());
+    bench.matched(1, QosSet::writer());
+    let far = 1 << 62;
+    bench.gap(1, 1, far, &[]).unwrap();
+    bench.data(1, far, 1, 1).unwrap();
+    assert_eq!(bench.values(), [1]);
+    let mut bench = Bench::reliable();
+    assert_eq!(bench.gap(1, 1, far, &[]), Err(DropReason::ImplausibleSequence));
+    assert_eq!(bench.heartbeat(1, far, far, false), Err(DropReason::ImplausibleSequence));
+    assert_eq!(bench.data(1, far, 1, 1), Err(DropReason::ImplausibleSequence));
+    bench.data(1, 1, 1, 2).unwrap();
+    assert_eq!(bench.values(), [2], "the forged numbers did no harm");
+}
+
+#[test]
+fn r13_scattered_gaps_are_bounded() {
+    let mut bench = Bench::reliable();
+    let mut refused = 0;
+    for start in (2..20_000).step_by(2) {
+        refused += i32::from(bench.gap(1, start, start + 1, &[]) == Err(DropReason::BufferFull));
+    }
+    assert!(refused > 8_000);
+    bench.gap(1, 1, 1_000_000, &[]).unwrap();
+    bench.data(1, 1_000_000, 1, 5).unwrap();
+    assert_eq!(bench.values(), [5]);
+}
+
+#[test]
+fn what_the_writer_no_longer_has_is_lost_and_does_not_hold_up_the_rest() {
+    let mut bench = Bench::reliable();
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.data(1, 5, 1, 5).unwrap();
+    bench.gap(1, 3, 4, &[]).unwrap();
+    bench.heartbeat(1, 8, 9, true).unwrap();
+    assert_eq!(bench.values(), [1, 5]);
+    assert_eq!(bench.reader.sample_lost_status().total_count, 4, "2, 4, 6 and 7");
+    assert_eq!(bench.acks(), [Ack { base: 8, missing: vec![8, 9], final_flag: false }]);
+}
+
+#[test]
+fn history_that_was_gone_before_the_match_is_not_lost() {
+    let mut bench = Bench::new(QosSet::reader().reliable().keep_all());
+    bench.matched(1, QosSet::writer());
+    bench.acks();
+    bench.heartbeat(1, 100, 102, true).unwrap();
+    assert_eq!(bench.reader.sample_lost_status().total_count, 0);
+    assert_eq!(bench.acks(), [Ack { base: 100, missing: vec![100, 101, 102], final_flag: false }]);
+}
+
+#[test]
+fn the_same_hole_is_not_asked_for_twice_at_once() {
+    let mut bench = Bench::reliable();
+    bench.heartbeat(1, 1, 3, false).unwrap();
+    bench.heartbeat(1, 1, 3, false).unwrap();
+    bench.heartbeat(1, 1, 3, true).unwrap();
+    assert_eq!(bench.acks().len(), 1);
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.pass(Duration::from_millis(2));
+    assert_eq!(bench.acks(), [Ack { base: 2, missing: vec![2, 3], final_flag: false }], "the owed answer");
+    bench.pass(Duration::from_secs(10));
+    assert!(bench.acks().is_empty(), "nobody asked again");
+}
+
+#[test]
+fn an_acknack_names_at_most_256_changes() {
+    let mut bench = Bench::reliable();
+    bench.heartbeat(1, 1, 5_000, true).unwrap();
+    let acks = bench.acks();
+    assert_eq!((acks[0].base, acks[0].missing.len(), acks[0].missing[255]), (1, 256, 256));
+}
+
+#[test]
+fn r3_a_full_reorder_buffer_keeps_what_is_nearest() {
+    let mut limits = ReaderLimits { reorder_samples_max: 3, ..ReaderLimits::default() };
+    limits.reorder_bytes_max = 1_000;
+    let mut bench = Bench::with(ReaderConfig { limits, ..config(QosSet::reader().reliable().keep_all()) });
+    bench.matched(1, QosSet::writer());
+    for number in [10, 9, 8] {
+        bench.data(1, number, 1, number as u8).unwrap();
+    }
+    assert_eq!(bench.data(1, 11, 1, 11), Err(DropReason::BufferFull));
+    bench.data(1, 2, 1, 2).unwrap();
+    bench.heartbeat(1, 1, 11, true).unwrap();
+    let missing = bench.acks().pop().unwrap().missing;
+    assert_eq!(missing, [1, 3, 4, 5, 6, 7, 10, 11], "10 gave way to 2");
+    for number in missing {
+        bench.data(1, number, 1, number as u8).unwrap();
+    }
+    assert_eq!(bench.values(), (1..=11).collect::<Vec<u8>>());
+}
+
+#[test]
+fn a_change_that_can_never_be_read_does_not_hold_up_the_rest() {
+    let limits = ReaderLimits { sample_bytes_max: 100, ..ReaderLimits::default() };
+    let mut bench = Bench::with(ReaderConfig { limits, ..config(QosSet::reader().reliable().keep_all()) });
+    bench.matched(1, QosSet::writer());
+    let context = bench.context(1);
+    let data = plain(1, &[0; 101]);
+    let result = bench.reader.on_data(bench.now, &context, &data, &mut bench.out);
+    assert_eq!(result, Err(DropReason::SampleTooLarge));
+    let data = plain(2, &[0; 3]);
+    let result = bench.reader.on_data(bench.now, &context, &data, &mut bench.out);
+    assert_eq!(result, Err(DropReason::Malformed), "too short for its key");
+    bench.data(1, 3, 1, 3).unwrap();
+    assert_eq!(bench.values(), [3]);
+    assert_eq!(bench.reader.sample_lost_status().total_count, 1);
+}
+
+#[test]
+fn fact_63_history_is_complete_when_all_that_was_there_has_arrived() {
+    let transient = |qos: QosSet| qos.durability(Durability::TransientLocal);
+    let mut bench = Bench::new(transient(QosSet::reader().reliable().keep_all()));
+    bench.matched(1, transient(QosSet::writer()));
+    assert!(!bench.reader.is_history_complete(), "not heard yet");
+    bench.heartbeat(1, 1, 2, false).unwrap();
+    bench.data(1, 1, 1, 1).unwrap();
+    assert!(!bench.reader.is_history_complete());
+    bench.data(1, 2, 1, 2).unwrap();
+    assert!(bench.reader.is_history_complete());
+    bench.heartbeat(1, 1, 3, false).unwrap();
+    assert!(bench.reader.is_history_complete(), "3 came after the match");
+}
+
+proptest! {
+    #[test]
+    fn any_order_with_any_loss_ends_complete_and_in_order(
+        arrivals in prop::collection::vec(1_i64..=60, 0..300),
+        holes in prop::collection::btree_set(1_i64..=60, 0..20),
+    ) {
+        let mut bench = Bench::reliable();
+        let mut seen = BTreeSet::new();
+        for number in arrivals.into_iter().filter(|number| !holes.contains(number)) {
+            let expected = if seen.insert(number) { Ok(()) } else { Err(DropReason::Duplicate) };
+            prop_assert_eq!(bench.data(1, number, 1, number as u8), expected);
+        }
+        // What the ACKNACK asks for is exactly what the model lacks.
+        bench.heartbeat(1, 1, 60, false).unwrap();
+        let missing: Vec<i64> = (1..=60).filter(|number| !seen.contains(number)).collect();
+        let ack = bench.acks().pop().unwrap();
+        prop_assert_eq!(&ack.missing, &missing);
+        prop_assert_eq!(ack.base, missing.first().copied().unwrap_or(61));
+        for number in missing {
+            if holes.contains(&number) {
+                bench.gap(1, number, number + 1, &[]).unwrap();
+            } else {
+                bench.data(1, number, 1, number as u8).unwrap();
+            }
+        }
+        let expected: Vec<u8> = (1..=60).filter(|number| !holes.contains(number)).map(|it| it as u8).collect();
+        prop_assert_eq!(bench.values(), expected);
+        prop_assert_eq!(bench.reader.sample_lost_status().total_count, 0);
+    }
+}
