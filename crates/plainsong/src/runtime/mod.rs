@@ -17,7 +17,8 @@ use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::outbox::{Event, Outbox};
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::time::{Instant, Now};
-use stand_in::{Reader, Writer};
+use plainsong_proto::writer::Writer;
+use stand_in::Reader;
 
 use crate::clock;
 use crate::transport::Transport;

@@ -1,19 +1,201 @@
-//! The threads of a domain.
+//! The threads of a domain: what arrives goes to the state machines it concerns, what is due is done.
 
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::Shared;
-use crate::transport::Transport;
+use plainsong_proto::guid::{Guid, GuidPrefix};
+use plainsong_proto::locator::Locator;
+use plainsong_proto::outbox::Outbox;
+use plainsong_proto::receiver;
+use plainsong_proto::stats::{DropCounters, DropReason};
+use plainsong_proto::time::Now;
+use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
 
-#[derive(Clone, Copy)]
-pub(crate) enum ReceiveThread {}
+use super::{ParticipantSlot, ReaderSlot, Shared, WriterSlot, dispatch, lock};
+use crate::clock;
+use crate::transport::{Received, Transport};
+
+/// One receive thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ReceiveThread {
+    /// Discovery traffic of all families, and changes of interfaces.
+    Meta,
+    /// User traffic of one family.
+    User(usize),
+}
+
 impl ReceiveThread {
-    pub(crate) fn all(_: &Transport) -> Vec<Self> {
-        Vec::new()
+    /// Those that a domain needs: their number does not depend on participants.
+    pub(crate) fn all(transport: &Transport) -> impl Iterator<Item = Self> + use<> {
+        std::iter::once(Self::Meta).chain((0..transport.user_sockets()).map(Self::User))
     }
-    pub(crate) fn name(self) -> &'static str {
-        match self {}
+
+    /// For the name of the thread.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Meta => "rx-meta",
+            Self::User(0) => "rx-data",
+            Self::User(_) => "rx-data6",
+        }
     }
 }
-pub(crate) fn run(_: &Arc<Shared>, _: ReceiveThread) {}
-pub(crate) fn run_timer(_: &Arc<Shared>) {}
+
+/// Receives until the transport stops.
+pub(crate) fn run(shared: &Arc<Shared>, thread: ReceiveThread) {
+    match thread {
+        ReceiveThread::Meta => {
+            shared.transport.receive_meta(|it| datagram(shared, &it), || locators_changed(shared));
+        }
+        ReceiveThread::User(socket) => shared.transport.receive_user(socket, |it| datagram(shared, &it)),
+    }
+}
+
+/// Calls what is due until the timer stops.
+pub(crate) fn run_timer(shared: &Arc<Shared>) {
+    shared.timer.run(|guid| survive(|| fire(shared, guid)));
+}
+
+/// A bug met by one datagram or deadline must not end the thread that serves all; the hook printed it.
+fn survive(f: impl FnOnce()) {
+    let _ = catch_unwind(AssertUnwindSafe(f));
+}
+
+fn fire(shared: &Shared, guid: Guid) {
+    let Some(participant) = shared.registry.participant(guid.prefix) else { return };
+    dispatch::with_outbox(|out| {
+        participant.fire(guid.entity, clock::now(), out);
+        participant.report(out);
+    });
+}
+
+fn locators_changed(shared: &Shared) {
+    for participant in shared.registry.participants().iter() {
+        let locators = shared.transport.locators();
+        survive(|| participant.control(|control, now, out| control.set_locators(now, locators, out)));
+    }
+}
+
+fn datagram(shared: &Shared, received: &Received<'_>) {
+    survive(|| {
+        dispatch::with_outbox(|out| {
+            let mut counters = DropCounters::default();
+            let mut router = Router { shared, drops: DropCounters::default() };
+            let from = locator(received.from);
+            receiver::datagram(clock::now(), from, received.bytes, &mut router, &mut counters, out);
+            counters.merge(&router.drops);
+            if counters.iter().next().is_some() {
+                lock(&shared.drops).merge(&counters);
+            }
+        });
+    });
+}
+
+fn locator(address: SocketAddr) -> Locator {
+    Locator::udp(address.ip(), address.port())
+}
+
+/// Finds whom a submessage concerns. Each endpoint is locked, fed, emptied and reported before the next.
+struct Router<'a> {
+    shared: &'a Shared,
+    drops: DropCounters,
+}
+
+impl receiver::Registry for Router<'_> {
+    fn deliver(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        submessage: &EndpointSubmessage<'_>,
+        out: &mut Outbox,
+    ) {
+        if context.destination == GuidPrefix::UNKNOWN {
+            for participant in self.shared.registry.participants().iter() {
+                self.deliver_to(participant, now, context, submessage, out);
+            }
+        } else if let Some(participant) = self.shared.registry.participant(context.destination) {
+            self.deliver_to(&participant, now, context, submessage, out);
+        }
+    }
+
+    fn is_local(&self, prefix: GuidPrefix) -> bool {
+        self.shared.registry.contains(prefix)
+    }
+}
+
+impl Router<'_> {
+    fn deliver_to(
+        &mut self,
+        participant: &ParticipantSlot,
+        now: Now,
+        context: &MessageContext,
+        submessage: &EndpointSubmessage<'_>,
+        out: &mut Outbox,
+    ) {
+        let delivered = match submessage.target(context.source) {
+            // Our own announcement, heard again by multicast. User data to oneself is welcome.
+            Target::Builtin if context.source == participant.prefix => Err(DropReason::OwnDatagram),
+            Target::Builtin => participant
+                .run(now, out, |control, now, out| control.on_submessage(now, context, submessage, out)),
+            Target::Writer(id) => match participant.writer(id) {
+                Some(writer) => self.to_writer(&writer, now, context, submessage, out),
+                None => Err(DropReason::UnknownEndpoint),
+            },
+            Target::Reader(id) => match participant.reader(id) {
+                Some(reader) => self.to_reader(&reader, now, context, submessage, out),
+                None => Err(DropReason::UnknownEndpoint),
+            },
+            Target::ReadersOf(writer) => {
+                let readers = participant.matched_readers(writer);
+                for reader in readers.iter().flat_map(|readers| readers.iter()) {
+                    // The reader counts its own drops.
+                    let _ = self.to_reader(reader, now, context, submessage, out);
+                }
+                if readers.is_some() { Ok(()) } else { Err(DropReason::NotMatched) }
+            }
+        };
+        if let Err(reason) = delivered {
+            self.drops.count(reason);
+        }
+        participant.report(out);
+    }
+
+    fn to_writer(
+        &self,
+        slot: &WriterSlot,
+        now: Now,
+        context: &MessageContext,
+        submessage: &EndpointSubmessage<'_>,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        slot.run(self.shared, now, out, |writer, now, out| match submessage {
+            EndpointSubmessage::AckNack(it) => {
+                writer.on_acknack(now, context.source.entity(it.reader), it, out)
+            }
+            EndpointSubmessage::NackFrag(it) => {
+                writer.on_nack_frag(now, context.source.entity(it.reader), it, out)
+            }
+            _ => Err(DropReason::UnknownEndpoint),
+        })
+    }
+
+    fn to_reader(
+        &self,
+        slot: &ReaderSlot,
+        now: Now,
+        context: &MessageContext,
+        submessage: &EndpointSubmessage<'_>,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        slot.run(self.shared, now, out, |reader, now, out| match submessage {
+            EndpointSubmessage::Data(it) => reader.on_data(now, context, it, out),
+            EndpointSubmessage::DataFrag(it) => reader.on_data_frag(now, context, it, out),
+            EndpointSubmessage::Heartbeat(it) => reader.on_heartbeat(now, context, it, out),
+            EndpointSubmessage::HeartbeatFrag(it) => reader.on_heartbeat_frag(now, context, it, out),
+            EndpointSubmessage::Gap(it) => reader.on_gap(now, context, it, out),
+            EndpointSubmessage::AckNack(_) | EndpointSubmessage::NackFrag(_) => {
+                Err(DropReason::UnknownEndpoint)
+            }
+        })
+    }
+}

@@ -1,42 +1,11 @@
 //! Until the endpoints of the protocol core land.
-use plainsong_proto::discovery::{MatchedReader, MatchedWriter};
+use plainsong_proto::discovery::MatchedWriter;
 use plainsong_proto::guid::Guid;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::stats::DropReason;
 use plainsong_proto::time::{Instant, Now};
 use plainsong_proto::wire::*;
-pub(crate) struct Writer(Guid);
 pub(crate) struct Reader(Guid);
-impl Writer {
-    pub(crate) fn guid(&self) -> Guid {
-        self.0
-    }
-    pub(crate) fn timeout(&mut self, _: Now, _: &mut Outbox) {}
-    pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        None
-    }
-    pub(crate) fn match_reader(&mut self, _: Now, _: &MatchedReader, _: &mut Outbox) {}
-    pub(crate) fn unmatch_reader(&mut self, _: Now, _: Guid, _: &mut Outbox) {}
-    pub(crate) fn incompatible_reader(&mut self, _: &[u32], _: &mut Outbox) {}
-    pub(crate) fn on_acknack(
-        &mut self,
-        _: Now,
-        _: Guid,
-        _: &AckNack,
-        _: &mut Outbox,
-    ) -> Result<(), DropReason> {
-        Ok(())
-    }
-    pub(crate) fn on_nack_frag(
-        &mut self,
-        _: Now,
-        _: Guid,
-        _: &NackFrag,
-        _: &mut Outbox,
-    ) -> Result<(), DropReason> {
-        Ok(())
-    }
-}
 impl Reader {
     pub(crate) fn guid(&self) -> Guid {
         self.0

@@ -1,17 +1,74 @@
-//! Datagrams in and out.
+//! Datagrams in and out: the sockets of one domain, its ports, groups and locators.
+//!
+//! Nothing here knows RTPS messages. Sending takes no lock; an error on one destination is counted for its
+//! interface and never keeps datagrams from others (RTPS 2.5 §9.6 for ports and groups).
+
+mod interfaces;
+#[cfg(target_os = "linux")]
+mod netlink;
+mod socket;
+#[cfg(any(test, not(target_os = "linux")))]
+mod udp;
+#[cfg(target_os = "linux")]
+mod udp_linux;
+
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use arc_swap::ArcSwap;
 use plainsong_proto::discovery::LocalLocators;
+use plainsong_proto::locator::{Locator, ports};
 use plainsong_proto::outbox::Outbox;
 
-use crate::config::Config;
+use crate::config::{Config, Peer, Use};
+use interfaces::{Counters, Interface};
+use socket::{BufferSizes, Socket};
+
+#[cfg(not(target_os = "linux"))]
+use udp as platform;
+#[cfg(not(target_os = "linux"))]
+use udp::Watcher;
+#[cfg(target_os = "linux")]
+use {netlink::Watcher, udp_linux as platform};
+
+pub(crate) use platform::Receiver;
+use platform::{Sender, Waker};
+
+/// A peer without a port is asked at the well-known ports of this many participants.
+const PEER_PARTICIPANTS: u16 = 10;
+/// Sockets that a metatraffic thread waits for, at most: group and unicast, IPv4 and IPv6.
+const META_SOCKETS_MAX: usize = 6;
+
+/// Told of each datagram that the host refused: the interface it was for (0: unicast) and why.
+type Refused<'a> = dyn Fn(u32, &io::Error) + 'a;
+
+/// One datagram that arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received<'a> {
+    pub(crate) from: SocketAddr,
+    /// Where it arrived; 0 when the host does not say.
+    pub(crate) interface: u32,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug)]
+struct Ready {
+    stopped: bool,
+    interfaces: bool,
+    /// In the order of the sockets waited for.
+    sockets: [bool; META_SOCKETS_MAX],
+}
 
 /// What is known of one interface of this host.
 #[derive(Clone, Debug)]
 pub(crate) struct InterfaceReport {
-    /// Its name; `*` for unicast, where the kernel chooses.
+    /// Its name; `*` for unicast, where the host chooses.
     pub(crate) name: String,
     /// Its number; 0 for unicast.
     pub(crate) index: u32,
@@ -19,31 +76,347 @@ pub(crate) struct InterfaceReport {
     pub(crate) addresses: Vec<IpAddr>,
     /// Why it is not used; `None`: it is.
     pub(crate) unusable: Option<&'static str>,
-    /// Announcements of others that arrived by multicast.
+    /// Datagrams of others that arrived by multicast.
     pub(crate) multicast_heard: u64,
-    /// Datagrams that the host refused to send.
+    /// Datagrams that the host refused to send, and groups it refused to join.
     pub(crate) send_errors: u64,
     /// The last such refusal.
     pub(crate) last_error: Option<String>,
 }
 
-/// The sockets of a domain.
-pub(crate) struct Transport {}
+/// The sockets of a domain and what is known of the host's interfaces.
+pub(crate) struct Transport {
+    domain: u16,
+    config: Config,
+    /// IPv4 before IPv6; at least one.
+    families: Vec<Family>,
+    /// Sorted by index.
+    interfaces: ArcSwap<Vec<Interface>>,
+    unicast: Counters,
+    peers: ArcSwap<Vec<Locator>>,
+    /// `None`: the host does not tell of changes.
+    watcher: Option<Watcher>,
+    waker: Waker,
+    stopped: AtomicBool,
+}
+
+/// The sockets of one IP version.
+struct Family {
+    group: IpAddr,
+    /// Discovery traffic to this process; everything is sent from here.
+    meta: Socket,
+    /// User traffic to this process.
+    user: Socket,
+    /// Discovery traffic to everyone; `None` when multicast is off or refused.
+    multicast: Option<Socket>,
+}
 
 impl Transport {
-    pub(crate) fn open(_domain: u16, _config: &Config) -> io::Result<Self> {
-        Ok(Self {})
+    /// Opens the sockets. A port in use is never an error: another one is taken.
+    ///
+    /// # Errors
+    /// The host has neither IPv4 nor IPv6, or refuses sockets.
+    pub(crate) fn open(domain: u16, config: &Config) -> io::Result<Self> {
+        // Before the interfaces are listed, so that no change falls in between.
+        let watcher = Watcher::new().ok();
+        let transport = Self {
+            domain,
+            config: config.clone(),
+            families: Family::open_all(domain, config)?,
+            interfaces: ArcSwap::default(),
+            unicast: Counters::default(),
+            peers: ArcSwap::default(),
+            watcher,
+            waker: Waker::new()?,
+            stopped: AtomicBool::new(false),
+        };
+        transport.refresh()?;
+        Ok(transport)
     }
-    /// Sends all datagrams of `out`, in order.
-    pub(crate) fn send(&self, _out: &Outbox) {}
+
+    /// Sends all datagrams of `out`, in order, from the calling thread.
+    pub(crate) fn send(&self, out: &Outbox) {
+        if out.transmits().is_empty() {
+            return;
+        }
+        let interfaces = self.interfaces.load();
+        let refused = |interface, error: &io::Error| self.counters(&interfaces, interface).refused(error);
+        let mut sender = Sender::new(&refused);
+        for transmit in out.transmits() {
+            sender.datagram(out.slices(transmit));
+            for destination in out.destinations(transmit) {
+                self.send_to(&mut sender, *destination, &interfaces);
+            }
+        }
+        sender.finish();
+    }
+
+    /// A group is reached on every interface: the host's default one may be the wrong one, or down.
+    fn send_to<'a>(&'a self, sender: &mut Sender<'a>, destination: Locator, interfaces: &[Interface]) {
+        let (Some(ip), Some(port)) = (destination.ip(), destination.udp_port()) else { return };
+        let Some(family) = self.families.iter().find(|family| family.is_ipv4() == ip.is_ipv4()) else {
+            return;
+        };
+        if !ip.is_multicast() {
+            return sender.to(&family.meta, SocketAddr::new(ip, port), 0);
+        }
+        for interface in interfaces.iter().filter(|interface| interface.speaks(ip.is_ipv4())) {
+            let mut to = SocketAddr::new(ip, port);
+            if let SocketAddr::V6(to) = &mut to {
+                to.set_scope_id(interface.index);
+            }
+            sender.to(&family.meta, to, interface.index);
+        }
+    }
+
+    fn counters<'a>(&'a self, interfaces: &'a [Interface], index: u32) -> &'a Counters {
+        let found = interfaces.binary_search_by_key(&index, |interface| interface.index);
+        found.ok().and_then(|position| interfaces.get(position)).map_or(&self.unicast, |it| &it.counters)
+    }
+
     /// Where participants can be reached, and where they announce themselves.
     pub(crate) fn locators(&self) -> LocalLocators {
-        LocalLocators::default()
+        let interfaces = self.interfaces.load();
+        let mut locators = LocalLocators::default();
+        let (mut loopback, mut announced): (Vec<_>, Vec<_>) =
+            interfaces.iter().flat_map(Interface::announced).partition(IpAddr::is_loopback);
+        announced.retain(|address| self.family(*address).is_some());
+        if announced.is_empty() {
+            loopback.retain(|address| self.family(*address).is_some());
+            // One is enough, and IPv4 sorts first.
+            loopback.sort_unstable();
+            announced.extend(loopback.first());
+        }
+        for address in announced {
+            let Some(family) = self.family(address) else { continue };
+            locators.meta_unicast.push(Locator::udp(address, family.meta.port));
+            locators.user_unicast.push(Locator::udp(address, family.user.port));
+        }
+        let groups = self.families.iter().filter(|family| family.multicast.is_some());
+        let port = ports::meta_multicast(self.domain);
+        locators.meta_multicast.extend(groups.map(|family| Locator::udp(family.group, port)));
+        locators.own_addresses = interfaces.iter().flat_map(|it| it.addresses.iter().copied()).collect();
+        locators.announce_to.extend(&locators.meta_multicast);
+        locators.announce_to.extend(self.peers.load().iter());
+        locators.announce_to.extend(self.loopback_scan());
+        locators
     }
-    /// What is known of each interface.
+
+    /// Where participants on this host listen: found even without any multicast.
+    fn loopback_scan(&self) -> impl Iterator<Item = Locator> + use<> {
+        let address = match self.families.first() {
+            Some(family) if !family.is_ipv4() => IpAddr::from(Ipv6Addr::LOCALHOST),
+            _ => Ipv4Addr::LOCALHOST.into(),
+        };
+        let domain = self.domain;
+        (0..=ports::PARTICIPANT_INDEX_MAX)
+            .map(move |index| Locator::udp(address, ports::meta_unicast(domain, index)))
+    }
+
+    fn family(&self, address: IpAddr) -> Option<&Family> {
+        self.families.iter().find(|family| family.is_ipv4() == address.is_ipv4())
+    }
+
+    /// Lists the interfaces anew and joins the groups on them. True when something changed.
+    ///
+    /// # Errors
+    /// The host does not list its interfaces; what was known stays.
+    pub(crate) fn refresh(&self) -> io::Result<bool> {
+        let before = self.interfaces.load();
+        let after = interfaces::list(&self.config, &before)?;
+        for family in &self.families {
+            let Some(socket) = &family.multicast else { continue };
+            for interface in after.iter().filter(|interface| interface.speaks(family.is_ipv4())) {
+                // Joining again does no harm and repairs what the host forgot while the interface was away.
+                if let Err(error) = socket.join(family.group, interface.index) {
+                    interface.counters.refused(&error);
+                }
+            }
+        }
+        let peers: Vec<_> = self.config.peers.iter().flat_map(|peer| resolve(peer, self.domain)).collect();
+        let changed = interfaces::differ(&before, &after) || **self.peers.load() != peers;
+        self.peers.store(Arc::new(peers));
+        self.interfaces.store(Arc::new(after));
+        Ok(changed)
+    }
+
+    /// What is known of each interface, and of unicast at the end.
     pub(crate) fn report(&self) -> Vec<InterfaceReport> {
-        Vec::new()
+        let row = |name: &str, index, addresses: &[IpAddr], unusable, counters: &Counters| InterfaceReport {
+            name: name.to_owned(),
+            index,
+            addresses: addresses.to_vec(),
+            unusable,
+            multicast_heard: counters.multicast_heard.load(Ordering::Relaxed),
+            send_errors: counters.send_errors.load(Ordering::Relaxed),
+            last_error: counters.last_error(),
+        };
+        let interfaces = self.interfaces.load();
+        let rows =
+            interfaces.iter().map(|it| row(&it.name, it.index, &it.addresses, it.unusable, &it.counters));
+        rows.chain([row("*", 0, &[], None, &self.unicast)]).collect()
     }
+
+    /// How many sockets receive user traffic.
+    pub(crate) fn user_sockets(&self) -> usize {
+        self.families.len()
+    }
+
+    /// Receives discovery traffic until stopped; `changed` is called when interfaces did.
+    pub(crate) fn receive_meta(&self, mut each: impl FnMut(Received<'_>), mut changed: impl FnMut()) {
+        let mut receiver = Receiver::new();
+        let unicast = self.families.iter().map(|family| (&family.meta, false));
+        let multicast = self.families.iter().filter_map(|family| Some((family.multicast.as_ref()?, true)));
+        let sockets: Vec<_> = unicast.chain(multicast).collect();
+        let waited: Vec<_> = sockets.iter().map(|(socket, _)| *socket).collect();
+        while !self.stopped.load(Ordering::Acquire) {
+            let Ok(ready) = platform::wait(&waited, self.watcher.as_ref(), &self.waker) else { continue };
+            if ready.interfaces {
+                self.watcher.iter().for_each(Watcher::drain);
+                // When the host cannot list them now, its next message is another chance.
+                if self.refresh().unwrap_or(false) {
+                    changed();
+                }
+            }
+            for ((socket, multicast), _) in sockets.iter().zip(ready.sockets).filter(|(_, ready)| *ready) {
+                self.receive_batch(&mut receiver, socket, false, |received| {
+                    if *multicast {
+                        self.heard(&received);
+                    }
+                    each(received);
+                });
+            }
+        }
+    }
+
+    /// Receives user traffic on one socket until stopped.
+    pub(crate) fn receive_user(&self, socket: usize, mut each: impl FnMut(Received<'_>)) {
+        let Some(family) = self.families.get(socket) else { return };
+        let mut receiver = Receiver::new();
+        while !self.stopped.load(Ordering::Acquire) {
+            self.receive_batch(&mut receiver, &family.user, true, &mut each);
+        }
+    }
+
+    fn receive_batch(
+        &self,
+        receiver: &mut Receiver,
+        socket: &Socket,
+        wait: bool,
+        mut each: impl FnMut(Received<'_>),
+    ) {
+        match receiver.receive(socket, wait) {
+            Ok(datagrams) => datagrams.filter(|it| self.accepts(it)).for_each(&mut each),
+            Err(error) => {
+                let harmless = matches!(
+                    error.kind(),
+                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+                );
+                if !harmless {
+                    // Never in a tight loop, whatever is wrong with the socket.
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
+            }
+        }
+    }
+
+    /// The sockets hear every interface; those that the user did not select are ignored here.
+    fn accepts(&self, received: &Received<'_>) -> bool {
+        if self.config.interfaces.is_none() || received.interface == 0 {
+            return true;
+        }
+        self.interfaces.load().iter().any(|it| it.index == received.interface && it.unusable.is_none())
+    }
+
+    /// Counts a datagram to the group, unless it is our own.
+    fn heard(&self, received: &Received<'_>) {
+        let interfaces = self.interfaces.load();
+        let from = received.from.ip();
+        let own_port = self.family(from).is_some_and(|family| family.meta.port == received.from.port());
+        if !own_port || !interfaces.iter().any(|interface| interface.addresses.contains(&from)) {
+            let counters = self.counters(&interfaces, received.interface);
+            counters.multicast_heard.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Makes the receive threads return.
-    pub(crate) fn stop(&self) {}
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.waker.wake();
+        self.families.iter().for_each(|family| family.user.end_receiving());
+    }
+}
+
+impl Family {
+    fn is_ipv4(&self) -> bool {
+        self.group.is_ipv4()
+    }
+
+    /// All families that the host has, at the first participant index whose ports are all free, or else at ports
+    /// that the host chooses.
+    fn open_all(domain: u16, config: &Config) -> io::Result<Vec<Self>> {
+        let sizes =
+            BufferSizes { receive_bytes: config.receive_buffer_bytes, send_bytes: config.send_buffer_bytes };
+        let addresses: [IpAddr; 2] = if config.loopback_only() {
+            [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]
+        } else {
+            [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()]
+        };
+        let wanted = addresses.into_iter().filter(|it| it.is_ipv4() || config.ipv6 == Use::Auto);
+        let (usable, mut refused): (Vec<_>, Vec<_>) = wanted
+            .map(|address| Socket::bind(SocketAddr::new(address, 0), sizes).map(|_| address))
+            .partition(Result::is_ok);
+        let usable: Vec<IpAddr> = usable.into_iter().flatten().collect();
+        if usable.is_empty() {
+            return Err(match refused.pop() {
+                Some(Err(error)) => error,
+                _ => io::Error::from(io::ErrorKind::Unsupported),
+            });
+        }
+        let open = |meta_port: u16, user_port: u16| -> io::Result<Vec<Self>> {
+            let bind = |address, port| Socket::bind(SocketAddr::new(address, port), sizes);
+            let family = |address: &IpAddr| {
+                let (meta, user) = (bind(*address, meta_port)?, bind(*address, user_port)?);
+                let group = group_of(*address);
+                Ok(Self { group, meta, user, multicast: None })
+            };
+            usable.iter().map(family).collect()
+        };
+        let well_known = (0..=ports::PARTICIPANT_INDEX_MAX).find_map(|index| {
+            open(ports::meta_unicast(domain, index), ports::user_unicast(domain, index)).ok()
+        });
+        let mut families = well_known.map_or_else(|| open(0, 0), Ok)?;
+        if config.multicast {
+            let port = ports::meta_multicast(domain);
+            for family in &mut families {
+                // Without it, loopback scan and peers still work.
+                family.multicast = Socket::bind_group(family.group, port, sizes).ok();
+            }
+        }
+        Ok(families)
+    }
+}
+
+const fn group_of(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => IpAddr::V4(ports::MULTICAST_V4),
+        IpAddr::V6(_) => IpAddr::V6(ports::MULTICAST_V6),
+    }
+}
+
+/// Where a configured peer listens; nothing while its name is unknown (asked again when an interface changes).
+fn resolve(peer: &Peer, domain: u16) -> Vec<Locator> {
+    let addresses: Vec<IpAddr> = match peer.host.parse() {
+        Ok(address) => vec![address],
+        Err(_) => match (peer.host.as_str(), 0).to_socket_addrs() {
+            Ok(addresses) => addresses.map(|address| address.ip()).collect(),
+            Err(_) => Vec::new(),
+        },
+    };
+    let ports = match peer.port {
+        Some(port) => vec![port],
+        None => (0..PEER_PARTICIPANTS).map(|index| ports::meta_unicast(domain, index)).collect(),
+    };
+    let pairs = addresses.iter().flat_map(|address| ports.iter().map(|port| (*address, *port)));
+    pairs.map(|(address, port)| Locator::udp(address, port)).collect()
 }

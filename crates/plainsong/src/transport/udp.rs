@@ -1,0 +1,129 @@
+//! UDP with nothing but portable sockets: one system call for each datagram, interfaces looked at now and then.
+
+use std::io::{self, IoSlice};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use socket2::Socket as Raw;
+
+use super::socket::{BufferSizes, Socket};
+use super::{META_SOCKETS_MAX, Ready, Received, Refused};
+use crate::runtime::lock;
+
+const SLOT_BYTES: usize = 1 << 16;
+/// How often the metatraffic thread looks at its sockets, and the user thread whether it shall end.
+const LOOK_PERIOD: Duration = Duration::from_millis(5);
+const STOP_PERIOD: Duration = Duration::from_millis(100);
+/// Looks of the metatraffic thread between two at the interfaces: 5 s.
+const INTERFACES_LOOKS: u32 = 1000;
+
+/// Serialises "choose an interface, send": the choice belongs to the socket.
+static MULTICAST_SEND: Mutex<()> = Mutex::new(());
+
+pub(super) fn prepare(raw: &Raw, _ipv4: bool, sizes: BufferSizes) -> io::Result<()> {
+    // The host may have a lower limit; what it grants is enough to work.
+    let _ = raw.set_recv_buffer_size(sizes.receive_bytes);
+    let _ = raw.set_send_buffer_size(sizes.send_bytes);
+    Ok(())
+}
+
+/// Datagrams on their way out.
+pub(crate) struct Sender<'a> {
+    slices: Vec<IoSlice<'a>>,
+    refused: &'a Refused<'a>,
+}
+
+impl<'a> Sender<'a> {
+    /// `refused` is told of each datagram that the host does not take.
+    pub(crate) fn new(refused: &'a Refused<'a>) -> Self {
+        Self { slices: Vec::new(), refused }
+    }
+
+    /// The datagram that the following calls of [`Sender::to`] are about.
+    pub(crate) fn datagram(&mut self, slices: impl Iterator<Item = &'a [u8]>) {
+        self.slices.clear();
+        self.slices.extend(slices.map(IoSlice::new));
+    }
+
+    /// Sends the datagram to `to`; for multicast out of `interface` (0: the host's choice).
+    pub(crate) fn to(&mut self, socket: &'a Socket, to: SocketAddr, interface: u32) {
+        let guard = (interface != 0).then(|| lock(&MULTICAST_SEND));
+        let chosen = match to {
+            _ if interface == 0 => Ok(()),
+            // An address of the form 0.x.y.z names an interface by its number.
+            SocketAddr::V4(_) => socket.raw.set_multicast_if_v4(&Ipv4Addr::from(interface)),
+            SocketAddr::V6(_) => socket.raw.set_multicast_if_v6(interface),
+        };
+        let sent = chosen.and_then(|()| socket.raw.send_to_vectored(&self.slices, &to.into()));
+        drop(guard);
+        if let Err(error) = sent {
+            (self.refused)(interface, &error);
+        }
+    }
+
+    /// Nothing is held back here.
+    pub(crate) fn finish(self) {}
+}
+
+/// A slot that datagrams arrive in. Allocated once for each receive thread.
+pub(crate) struct Receiver(Vec<u8>);
+
+impl Receiver {
+    pub(crate) fn new() -> Self {
+        Self(vec![0; SLOT_BYTES])
+    }
+
+    /// Receives one datagram if there is one; with `wait`, blocks for it for a while.
+    pub(crate) fn receive(
+        &mut self,
+        socket: &Socket,
+        wait: bool,
+    ) -> io::Result<impl Iterator<Item = Received<'_>>> {
+        let timeout = if wait { STOP_PERIOD } else { Duration::from_micros(1) };
+        socket.raw.set_read_timeout(Some(timeout))?;
+        // Only std's socket fills initialised memory and tells the sender.
+        let (length, from) = UdpSocket::from(socket.raw.try_clone()?).recv_from(&mut self.0)?;
+        Ok(self.0.get(..length).map(|bytes| Received { from, interface: 0, bytes }).into_iter())
+    }
+}
+
+/// Ends a [`wait`] from another thread, once and for all.
+#[derive(Debug, Default)]
+pub(crate) struct Waker(AtomicBool);
+
+impl Waker {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self::default())
+    }
+
+    pub(crate) fn wake(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Knows when it is time to look at the interfaces again.
+#[derive(Debug, Default)]
+pub(crate) struct Watcher {
+    looks: AtomicU32,
+}
+
+impl Watcher {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self::default())
+    }
+
+    pub(crate) fn drain(&self) {}
+}
+
+/// Sleeps a little, then lets the caller look at everything.
+pub(crate) fn wait(_sockets: &[&Socket], watcher: Option<&Watcher>, waker: &Waker) -> io::Result<Ready> {
+    std::thread::sleep(LOOK_PERIOD);
+    let looks = watcher.map_or(1, |watcher| watcher.looks.fetch_add(1, Ordering::Relaxed));
+    Ok(Ready {
+        stopped: waker.0.load(Ordering::Acquire),
+        interfaces: looks.is_multiple_of(INTERFACES_LOOKS),
+        sockets: [true; META_SOCKETS_MAX],
+    })
+}
