@@ -169,7 +169,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "unacknowledged_bytes_max",
-        default: "16777216",
+        default: "1048576",
         allowed: "a number of octets from 65536 to 2147483647",
         doc: "unacknowledged octets a reliable writer may have under way before it waits",
         set: |config, value| {

@@ -7,7 +7,6 @@ pub(crate) mod dispatch;
 pub(crate) mod notify;
 pub(crate) mod receive;
 pub(crate) mod registry;
-mod stand_in;
 pub(crate) mod timer;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,10 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plainsong_proto::discovery::Participant;
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::outbox::{Event, Outbox};
+use plainsong_proto::reader::Reader;
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::time::{Instant, Now};
 use plainsong_proto::writer::Writer;
-use stand_in::Reader;
 
 use crate::clock;
 use crate::transport::Transport;
