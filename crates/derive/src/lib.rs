@@ -68,3 +68,6 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         };
     })
 }
+
+#[cfg(test)]
+mod tests;
