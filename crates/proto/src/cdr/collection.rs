@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::decode::Decoder;
+use super::decode::{Decoder, OpenObject};
 use super::encode::{EncodeError, Encoder};
 use super::{Bounded, Cdr, ElementKind, Extent, Member, Plain, XcdrVersion};
 use crate::malformed::Malformed;
@@ -19,7 +19,7 @@ impl<T: Cdr> Cdr for Vec<T> {
     }
 
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
-        let object = decoder.begin_collection(is_primitive::<T>())?;
+        let object = begin_sequence::<T>(decoder)?;
         let count = decoder.take_count(T::BYTES_MIN)?;
         decoder.book_memory(count, size_of::<T>())?;
         let elements = T::decode_elements(count, decoder)?;
@@ -28,7 +28,7 @@ impl<T: Cdr> Cdr for Vec<T> {
     }
 
     fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
-        let object = decoder.begin_collection(is_primitive::<T>())?;
+        let object = begin_sequence::<T>(decoder)?;
         if !decoder.jump(&object) {
             let count = decoder.take_count(T::BYTES_MIN)?;
             T::skip_elements(count, decoder)?;
@@ -69,14 +69,14 @@ impl<T: Cdr, const N: usize> Cdr for [T; N] {
     }
 
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
-        let object = decoder.begin_collection(Self::ELEMENT == ElementKind::PrimitiveArray)?;
+        let object = begin_array::<T>(N, decoder)?;
         let array = T::decode_array(decoder)?;
         decoder.end_collection(object);
         Ok(array)
     }
 
     fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
-        let object = decoder.begin_collection(Self::ELEMENT == ElementKind::PrimitiveArray)?;
+        let object = begin_array::<T>(N, decoder)?;
         if !decoder.jump(&object) {
             T::skip_array(N, decoder)?;
         }
@@ -297,6 +297,8 @@ impl<T: Cdr> Member for Option<T> {
         must_understand: bool,
     ) -> Result<(), EncodeError> {
         match self {
+            // The key holder is final, whatever the type is (XTypes 1.3 §7.6.8 step 1).
+            _ if encoder.by_member_id() => self.encode_member(encoder, id, must_understand),
             None => Ok(()),
             Some(value) => value.encode_mutable(encoder, id, must_understand),
         }
@@ -316,6 +318,21 @@ impl<T: Bounded<BOUND>, const BOUND: usize> Bounded<BOUND> for Option<T> {
 
     fn length(&self) -> usize {
         self.as_ref().map_or(0, T::length)
+    }
+}
+
+fn begin_sequence<T: Cdr>(decoder: &mut Decoder<'_>) -> Result<OpenObject, Malformed> {
+    match T::FIXED_BYTES {
+        Some(bytes) if !is_primitive::<T>() => decoder.begin_enumerations(bytes, None),
+        _ => decoder.begin_collection(is_primitive::<T>()),
+    }
+}
+
+fn begin_array<T: Cdr>(count: usize, decoder: &mut Decoder<'_>) -> Result<OpenObject, Malformed> {
+    match (T::ELEMENT, T::FIXED_BYTES) {
+        (ElementKind::Primitive | ElementKind::PrimitiveArray, _) => decoder.begin_collection(true),
+        (ElementKind::Composite, Some(bytes)) => decoder.begin_enumerations(bytes, Some(count)),
+        (ElementKind::Composite | ElementKind::CompositeArray, _) => decoder.begin_collection(false),
     }
 }
 

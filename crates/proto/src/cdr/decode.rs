@@ -192,6 +192,35 @@ impl<'a> Decoder<'a> {
         self.begin_delimited(!primitive && self.version == XcdrVersion::Xcdr2)
     }
 
+    /// Opens a collection of enumerations of `bytes` octets: an array of `count` or else a sequence.
+    ///
+    /// XTypes wants a DHEADER there and some products leave it out. It is taken as one when its value fits.
+    pub fn begin_enumerations(
+        &mut self,
+        bytes: usize,
+        count: Option<usize>,
+    ) -> Result<OpenObject, Malformed> {
+        let start = self.position;
+        let has_delimiter = self.version == XcdrVersion::Xcdr2 && self.is_delimiter(bytes, count);
+        self.position = start;
+        self.begin_delimited(has_delimiter)
+    }
+
+    /// Whether the next integer is the DHEADER of such a collection.
+    fn is_delimiter(&mut self, bytes: usize, count: Option<usize>) -> bool {
+        let Ok(length) = self.take_length() else {
+            return false;
+        };
+        let expected = match count {
+            Some(count) => Some(count.saturating_mul(bytes)),
+            None => self
+                .take_u32()
+                .ok()
+                .and_then(|count| usize::try_from(count).ok()?.checked_mul(bytes)?.checked_add(4)),
+        };
+        expected == Some(length)
+    }
+
     /// Closes a collection.
     pub fn end_collection(&mut self, object: OpenObject) {
         self.end_delimited(&object);

@@ -1,4 +1,5 @@
 //! [`Extent`]: the largest size of a value, computed at compile time.
+#![allow(clippy::indexing_slicing, reason = "runs in the compiler only, on fixed arrays; get is not const")]
 
 /// The most octets a value takes in XCDR2 without headers, for each offset modulo 4 it may start at.
 ///

@@ -5,6 +5,8 @@
 //! representation; [`Member`], a member of an aggregate, which an `Option` may be; and [`DdsType`], a type
 //! a topic may have. The functions here convert whole payloads, encapsulation header included.
 
+#![deny(clippy::indexing_slicing)]
+
 mod collection;
 pub mod decode;
 pub mod encode;
