@@ -2,7 +2,7 @@
 
 use plainsong_derive::DdsType;
 use plainsong_proto::cdr::{
-    DdsType, Endianness, KeyHash, XcdrVersion, from_payload, key_from_payload, key_hash, key_hash_of_payload,
+    DdsType, Endianness, XcdrVersion, from_payload, key_from_payload, key_hash, key_hash_of_payload,
     key_to_payload, to_payload,
 };
 
@@ -81,5 +81,6 @@ fn keys() {
             assert_eq!(key_from_payload::<Shape>(&key).unwrap().color, "BLUE");
         }
     }
-    assert_ne!(hash, KeyHash::default());
+    // MD5 of 00000005 "BLUE" 00.
+    assert_eq!(hash.to_string(), "cac217c318363f8ef1160eeedef9e886");
 }
