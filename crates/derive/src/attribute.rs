@@ -113,7 +113,7 @@ pub(crate) enum DefaultValue {
     /// `#[dds(default)]`.
     Trait(Span),
     /// `#[dds(default = expression)]`.
-    Expression(Expr),
+    Expression(Box<Expr>),
 }
 
 impl MemberAttributes {
@@ -140,7 +140,7 @@ impl MemberAttributes {
                 self.bound = Some(LitInt::new(bound.base10_digits(), bound.span()));
             }
             "default" if meta.input.peek(Token![=]) => {
-                self.default = Some(DefaultValue::Expression(meta.value()?.parse()?));
+                self.default = Some(DefaultValue::Expression(Box::new(meta.value()?.parse()?)));
             }
             "default" => self.default = Some(DefaultValue::Trait(span)),
             "case" if meta.input.peek(Token![=]) => self.cases.push(meta.value()?.parse()?),
