@@ -20,6 +20,16 @@ static dds_entity_t made(const char *what, dds_entity_t entity)
   return entity;
 }
 
+/* The id of a policy by the DDS specification; Cyclone numbers some of its own in between. */
+static int policy_id(uint32_t id)
+{
+  switch (id) {
+    case DDS_DATA_REPRESENTATION_QOS_POLICY_ID: return 23;
+    case DDS_TYPE_CONSISTENCY_ENFORCEMENT_QOS_POLICY_ID: return 24;
+    default: return (int) id;
+  }
+}
+
 /* Fills in the names of an endpoint's topic and type. */
 static void describe(dds_entity_t endpoint, char topic[256], char type[256])
 {
@@ -51,7 +61,7 @@ static void on_subscription_matched(dds_entity_t reader, const dds_subscription_
 static void on_offered_incompatible_qos(dds_entity_t writer, const dds_offered_incompatible_qos_status_t status, void *arg)
 {
   char topic[256], type[256];
-  const int id = (int) status.last_policy_id;
+  const int id = policy_id(status.last_policy_id);
   (void) arg;
   describe(writer, topic, type);
   shapes_say("on_offered_incompatible_qos() topic: '%s'  type: '%s' : %d (%s)", topic, type, id, shapes_policy_name(id));
@@ -60,7 +70,7 @@ static void on_offered_incompatible_qos(dds_entity_t writer, const dds_offered_i
 static void on_requested_incompatible_qos(dds_entity_t reader, const dds_requested_incompatible_qos_status_t status, void *arg)
 {
   char topic[256], type[256];
-  const int id = (int) status.last_policy_id;
+  const int id = policy_id(status.last_policy_id);
   (void) arg;
   describe(reader, topic, type);
   shapes_say("on_requested_incompatible_qos() topic: '%s'  type: '%s' : %d (%s)", topic, type, id, shapes_policy_name(id));
@@ -165,8 +175,7 @@ static dds_qos_t *make_qos(const shapes_options *options)
       dds_qset_ownership_strength(qos, options->ownership_strength);
     if (options->lifespan_ms > 0)
       dds_qset_lifespan(qos, DDS_MSECS(options->lifespan_ms));
-    if (options->final_state == 'u')
-      dds_qset_writer_data_lifecycle(qos, false);
+    dds_qset_writer_data_lifecycle(qos, false); /* disposed when asked to, not on leaving */
   }
   return qos;
 }

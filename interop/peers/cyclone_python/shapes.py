@@ -27,6 +27,8 @@ STATES = {
     InstanceState.NotAliveDisposed: "NOT_ALIVE_DISPOSED_INSTANCE_STATE",
     InstanceState.NotAliveNoWriters: "NOT_ALIVE_NO_WRITERS_INSTANCE_STATE",
 }
+# Cyclone numbers some policies of its own before these; the values are those of the DDS specification.
+RENUMBERED = {25: 23}
 stopped = False
 
 
@@ -81,11 +83,11 @@ class Reporter(Listener):
         self.say("on_subscription_matched", f"matched writers {status.current_count} (change = {change})")
 
     def on_offered_incompatible_qos(self, _writer, status):
-        policy = status.last_policy_id
+        policy = RENUMBERED.get(status.last_policy_id, status.last_policy_id)
         self.say("on_offered_incompatible_qos", f"{policy} ({policy_name(policy)})")
 
     def on_requested_incompatible_qos(self, _reader, status):
-        policy = status.last_policy_id
+        policy = RENUMBERED.get(status.last_policy_id, status.last_policy_id)
         self.say("on_requested_incompatible_qos", f"{policy} ({policy_name(policy)})")
 
     def on_offered_deadline_missed(self, _writer, status):
@@ -180,8 +182,8 @@ def endpoint_qos(options):
             policies.append(Policy.OwnershipStrength(options.strength))
         if options.lifespan > 0:
             policies.append(Policy.Lifespan(duration(milliseconds=options.lifespan)))
-        if options.final_instance_state == "u":
-            policies.append(Policy.WriterDataLifecycle(autodispose=False))
+        # Disposed when asked to, not on leaving.
+        policies.append(Policy.WriterDataLifecycle(autodispose=False))
     return Qos(*policies)
 
 

@@ -215,7 +215,7 @@ template <typename Entity> Entity *made(const char *what, Entity *entity)
   return entity;
 }
 
-DomainParticipant *make_participant(const shapes_options &options, Reporter &reporter)
+DomainParticipant *make_participant(const shapes_options &options)
 {
   // UDP alone: the harness watches what goes over the network.
   DomainParticipantQos qos;
@@ -223,13 +223,19 @@ DomainParticipant *make_participant(const shapes_options &options, Reporter &rep
   udp->sendBufferSize = udp->receiveBufferSize = 4 << 20;
   qos.transport().use_builtin_transports = false;
   qos.transport().user_transports.push_back(udp);
-  StatusMask mask = StatusMask::all();
-  mask >> StatusMask::data_available() >> StatusMask::data_on_readers();
   DomainParticipantFactory *factory = DomainParticipantFactory::get_instance();
-  return made("participant", factory->create_participant(static_cast<uint32_t>(options.domain), qos, &reporter, mask));
+  return made("participant", factory->create_participant(static_cast<uint32_t>(options.domain), qos));
 }
 
-int publish(const shapes_options &options, DomainParticipant *participant, Topic *topic)
+// Statuses go to the endpoint's own listener: without one, 2.9 crashes when a writer misses a deadline.
+StatusMask statuses()
+{
+  StatusMask mask = StatusMask::all();
+  mask >> StatusMask::data_available() >> StatusMask::data_on_readers();
+  return mask;
+}
+
+int publish(const shapes_options &options, DomainParticipant *participant, Topic *topic, Reporter &reporter)
 {
   PublisherQos group;
   if (options.partition)
@@ -238,13 +244,13 @@ int publish(const shapes_options &options, DomainParticipant *participant, Topic
   fill(options, qos);
   qos.reliability().max_blocking_time = milliseconds(10000);
   qos.publish_mode().kind = ASYNCHRONOUS_PUBLISH_MODE; // samples of more than one datagram need it
-  qos.writer_data_lifecycle().autodispose_unregistered_instances = options.final_state != 'u';
+  qos.writer_data_lifecycle().autodispose_unregistered_instances = false; // disposed when asked to
   if (options.ownership_strength >= 0)
     qos.ownership_strength().value = static_cast<uint32_t>(options.ownership_strength);
   if (options.lifespan_ms > 0)
     qos.lifespan().duration = milliseconds(options.lifespan_ms);
   Publisher *publisher = made("publisher", participant->create_publisher(group));
-  DataWriter *writer = made("writer", publisher->create_datawriter(topic, qos));
+  DataWriter *writer = made("writer", publisher->create_datawriter(topic, qos, &reporter, statuses()));
   shapes_say("Create writer for topic: %s color: %s", options.topic, options.color ? options.color : "BLUE");
 
   shapes_motion motion = shapes_start_motion(&options);
@@ -309,7 +315,7 @@ void take_all(const shapes_options &options, DataReader *reader, std::map<Instan
   }
 }
 
-int subscribe(const shapes_options &options, DomainParticipant *participant, Topic *topic)
+int subscribe(const shapes_options &options, DomainParticipant *participant, Topic *topic, Reporter &reporter)
 {
   SubscriberQos group;
   if (options.partition)
@@ -317,7 +323,7 @@ int subscribe(const shapes_options &options, DomainParticipant *participant, Top
   DataReaderQos qos;
   fill(options, qos);
   Subscriber *subscriber = made("subscriber", participant->create_subscriber(group));
-  DataReader *reader = made("reader", subscriber->create_datareader(topic, qos));
+  DataReader *reader = made("reader", subscriber->create_datareader(topic, qos, &reporter, statuses()));
   shapes_say("Create reader for topic: %s", options.topic);
   std::map<InstanceHandle_t, std::string> colors;
   for (int n = 0; !shapes_stopped && (options.iterations == 0 || n < options.iterations); n++) {
@@ -338,14 +344,14 @@ int main(int argc, char **argv)
   }
   shapes_install_interrupt();
   Reporter reporter(options.topic);
-  DomainParticipant *participant = make_participant(options, reporter);
+  DomainParticipant *participant = make_participant(options);
   TypeSupport type(new ShapeSupport);
   type.register_type(participant);
   Topic *topic = made("topic", participant->create_topic(options.topic, "ShapeType", TOPIC_QOS_DEFAULT));
   shapes_say("Create topic: %s", options.topic);
   const int status =
-    options.publish ? publish(options, participant, topic) : subscribe(options, participant, topic);
-  participant->set_listener(nullptr);
+    options.publish ? publish(options, participant, topic, reporter)
+                    : subscribe(options, participant, topic, reporter);
   participant->delete_contained_entities();
   DomainParticipantFactory::get_instance()->delete_participant(participant);
   shapes_say("Done.");
