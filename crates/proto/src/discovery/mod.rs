@@ -1,11 +1,21 @@
 //! The control plane of one participant: who is there, what they have, and who matches whom.
 
+mod amplification;
 pub mod builtin;
 pub mod config;
+mod database;
+mod liveliness;
+mod matching;
 pub mod participant;
+mod path;
+mod sedp;
+mod spdp;
+#[cfg(test)]
+mod tests;
 
 pub use config::{DiscoveryError, DiscoveryLimits, LocalEndpoint, LocalLocators, ParticipantConfig};
-pub use participant::{Mismatch, MismatchReason, Participant, RemoteEndpoint, RemoteParticipant};
+pub use matching::{Mismatch, MismatchReason};
+pub use participant::{Participant, RemoteEndpoint, RemoteParticipant};
 
 use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;

@@ -2,21 +2,45 @@
 
 use core::net::IpAddr;
 
+use super::builtin::ParticipantData;
 use super::config::{DiscoveryError, LocalEndpoint, LocalLocators, ParticipantConfig};
-use crate::guid::{Guid, GuidPrefix};
+use super::database::Database;
+use super::liveliness::Liveliness;
+use super::matching::{Endpoint, Matching, Mismatch};
+use super::path::Host;
+use super::sedp::{AVAILABLE_ENDPOINTS, Builtin};
+use super::spdp::Announcer;
+use crate::guid::{EntityId, Guid, GuidPrefix};
+use crate::locator::Locator;
 use crate::outbox::Outbox;
 use crate::qos::QosSet;
 use crate::stats::{DropCounters, DropReason};
 use crate::time::{Duration, Instant, Now};
 use crate::wire::{EndpointSubmessage, MessageContext};
 
+/// Longest topic or type name, in octets (RTPS 2.5 §9.6.3.1: `string<256>` with its NUL).
+const NAME_BYTES_MAX: usize = 255;
+
 /// The control plane of one participant.
 ///
 /// Commands about user endpoints appear in [`Outbox::commands`] in the order in which they must be carried out.
-#[derive(Debug)]
 pub struct Participant {
-    config: ParticipantConfig,
-    drops: DropCounters,
+    pub(super) config: ParticipantConfig,
+    pub(super) host: Host,
+    pub(super) announcer: Announcer,
+    pub(super) database: Database,
+    pub(super) matching: Matching,
+    pub(super) builtin: Builtin,
+    pub(super) liveliness: Liveliness,
+    pub(super) drops: DropCounters,
+    presence: Presence,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Presence {
+    Silent,
+    Present,
+    Left,
 }
 
 /// A remote participant, as introspection shows it.
@@ -55,62 +79,65 @@ pub struct RemoteEndpoint<'a> {
     pub qos: &'a QosSet,
 }
 
-/// Why two endpoints of the same topic do not match.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MismatchReason {
-    /// The registered type names differ.
-    TypeName,
-    /// One has a key, the other has not.
-    KeyKind,
-    /// No partition in common.
-    Partition,
-    /// Requested and offered QoS are incompatible: DCPS policy ids.
-    Qos(Vec<u32>),
-    /// No locator of the remote endpoint may be used.
-    NoUsableLocator,
-}
-
-/// A pair of endpoints of the same topic that do not match.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mismatch<'a> {
-    /// The writer.
-    pub writer: Guid,
-    /// The reader.
-    pub reader: Guid,
-    /// Why not.
-    pub reason: &'a MismatchReason,
-}
-
 impl Participant {
     /// A participant that is still silent.
     #[must_use]
-    pub fn new(now: Now, config: ParticipantConfig) -> Self {
-        let _ = now;
-        Self { config, drops: DropCounters::default() }
+    pub fn new(config: ParticipantConfig) -> Self {
+        let limits = config.limits;
+        Self {
+            host: Host::new(&config.locators.own_addresses, &config.locators.announce_to),
+            announcer: Announcer::new(config.seed),
+            database: Database::new(limits),
+            matching: Matching::new(config.prefix, limits.mismatches_max),
+            builtin: Builtin::new(config.prefix, &limits),
+            liveliness: Liveliness::default(),
+            drops: DropCounters::default(),
+            presence: Presence::Silent,
+            config,
+        }
     }
 
     /// Its GUID.
     #[must_use]
-    pub fn guid(&self) -> Guid {
+    pub const fn guid(&self) -> Guid {
         self.config.prefix.participant()
     }
 
     /// Announces the participant for the first time. Nothing is sent before.
     pub fn start(&mut self, now: Now, out: &mut Outbox) {
-        let _ = (now, out);
+        if self.presence == Presence::Silent {
+            self.presence = Presence::Present;
+            self.announce_change(now, out);
+        }
     }
 
     /// The interfaces of this host changed: announces the new locators, updates local matches.
     pub fn set_locators(&mut self, now: Now, locators: LocalLocators, out: &mut Outbox) {
-        let _ = (now, out);
+        if self.config.locators == locators {
+            return;
+        }
+        self.host = Host::new(&locators.own_addresses, &locators.announce_to);
         self.config.locators = locators;
+        self.announce_change(now, out);
+        for prefix in self.database.prefixes() {
+            if let Some(remote) = self.database.get_mut(prefix) {
+                remote.sift(&self.host, &self.config.limits, &mut self.drops);
+            }
+            self.connect(now, prefix, out);
+        }
+        let path = self.local_path();
+        let own: Vec<Guid> = self.matching.of(self.config.prefix).map(|(guid, _)| guid).collect();
+        for guid in own {
+            self.matching.set_path(guid, path.clone(), true, out);
+        }
     }
 
-    /// Changes the participant's own QoS (USER_DATA) and announces it.
+    /// Changes the participant's own QoS (USER_DATA, PROPERTY) and announces it.
     pub fn set_qos(&mut self, now: Now, qos: QosSet, out: &mut Outbox) {
-        let _ = (now, out);
-        self.config.qos = qos;
+        if self.config.qos != qos {
+            self.config.qos = qos;
+            self.announce_change(now, out);
+        }
     }
 
     /// Announces and matches a local writer or reader; its entity kind says which.
@@ -123,7 +150,31 @@ impl Participant {
         endpoint: LocalEndpoint,
         out: &mut Outbox,
     ) -> Result<(), DiscoveryError> {
-        let _ = (now, endpoint, out);
+        let LocalEndpoint { guid, topic, type_name, keyed, qos } = endpoint;
+        let entity = guid.entity;
+        let user = (entity.is_writer() || entity.is_reader()) && !entity.is_builtin();
+        if guid.prefix != self.config.prefix || !user || entity.is_keyed() != keyed {
+            return Err(DiscoveryError::WrongKind(guid));
+        }
+        if topic.len() > NAME_BYTES_MAX || type_name.len() > NAME_BYTES_MAX {
+            return Err(DiscoveryError::NameTooLong(guid));
+        }
+        if self.matching.get(guid).is_some() {
+            return Err(DiscoveryError::Exists(guid));
+        }
+        let endpoint = Endpoint {
+            topic,
+            type_name,
+            qos,
+            unicast: Vec::new(),
+            multicast: Vec::new(),
+            locators: self.local_path(),
+            same_host: true,
+            expects_inline_qos: false,
+        };
+        self.publish(now, guid, &endpoint, out)?;
+        self.matching.insert(guid, endpoint, out);
+        self.renew_leases(now);
         Ok(())
     }
 
@@ -138,14 +189,26 @@ impl Participant {
         qos: QosSet,
         out: &mut Outbox,
     ) -> Result<(), DiscoveryError> {
-        let _ = (now, guid, qos, out);
+        let known = self.matching.get(guid).filter(|_| guid.prefix == self.config.prefix);
+        let known = known.ok_or(DiscoveryError::Unknown(guid))?;
+        if known.qos == qos {
+            return Ok(());
+        }
+        let endpoint = Endpoint { qos, ..known.clone() };
+        self.publish(now, guid, &endpoint, out)?;
+        self.matching.insert(guid, endpoint, out);
+        self.renew_leases(now);
         Ok(())
     }
 
     /// Withdraws a local writer or reader: disposed on SEDP, unmatched everywhere. Unknown ones are ignored.
     /// The endpoint itself gets no commands any more.
     pub fn remove_endpoint(&mut self, now: Now, guid: Guid, out: &mut Outbox) {
-        let _ = (now, guid, out);
+        if guid.prefix == self.config.prefix && self.matching.get(guid).is_some() {
+            self.withdraw(now, guid, out);
+            self.matching.remove(guid, out);
+            self.renew_leases(now);
+        }
     }
 
     /// Takes a submessage of a built-in writer or reader.
@@ -159,55 +222,141 @@ impl Participant {
         submessage: &EndpointSubmessage<'_>,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        let _ = (now, context, submessage, out);
-        Ok(())
+        if context.source == self.config.prefix {
+            return Err(DropReason::OwnDatagram);
+        }
+        if self.presence != Presence::Present {
+            return Err(DropReason::UnknownEndpoint);
+        }
+        if let EndpointSubmessage::Data(data) = submessage
+            && data.writer == EntityId::SPDP_WRITER
+        {
+            return self.on_announcement(now, context, data, out);
+        }
+        self.note_proof(now, context, out);
+        self.on_builtin(now, context, submessage, out)
     }
 
-    /// A user message of a remote participant arrived. Optional: built-in traffic is seen anyway.
-    pub fn on_alive(&mut self, now: Now, prefix: GuidPrefix) {
-        let _ = (now, prefix);
+    /// A user message of a remote participant arrived from `from`: it is there. Built-in traffic is seen
+    /// anyway, so calling this is a courtesy to participants whose announcements get lost.
+    pub fn on_alive(&mut self, now: Now, prefix: GuidPrefix, from: &Locator) {
+        if let Some(remote) = self.database.get_mut(prefix)
+            && from.ip().is_some_and(|ip| remote.proves(ip, &self.host))
+        {
+            remote.last_heard = now.mono;
+        }
     }
 
     /// Asserts the MANUAL_BY_PARTICIPANT writers of this participant. May be called for every sample:
     /// messages are sent at a bounded rate.
     pub fn assert_liveliness(&mut self, now: Now, out: &mut Outbox) {
-        let _ = (now, out);
+        if self.presence == Presence::Present {
+            self.assert_manual(now, out);
+        }
     }
 
-    /// Leaves: disposes the participant and its endpoints, so that others forget it at once.
+    /// Leaves: tells everyone, so that others forget it at once. Nothing is sent or heard afterwards.
     pub fn shutdown(&mut self, now: Now, out: &mut Outbox) {
-        let _ = (now, out);
+        if self.presence == Presence::Present {
+            self.announce_departure(now, out);
+        }
+        self.presence = Presence::Left;
     }
 
     /// Does what is due: announcements, leases, liveliness, repeats of the built-in endpoints.
     pub fn timeout(&mut self, now: Now, out: &mut Outbox) {
-        let _ = (now, out);
+        if self.presence != Presence::Present {
+            return;
+        }
+        while let Some(expired) = self.database.next_expired(now.mono) {
+            self.forget(now, expired, out);
+        }
+        if self.announcer.next.is_some_and(|at| at <= now.mono) {
+            self.announce(now, out);
+        }
+        self.liveliness_timeout(now, out);
+        self.builtin.timeout(now, out);
     }
 
     /// When [`Self::timeout`] wants to be called next.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
-        None
+        if self.presence != Presence::Present {
+            return None;
+        }
+        let timeouts = [
+            self.announcer.next,
+            self.database.next_timeout(),
+            self.liveliness.next_timeout(),
+            self.builtin.next_timeout(),
+        ];
+        timeouts.into_iter().flatten().min()
     }
 
     /// Remote participants in the order of their GUIDs.
     pub fn remote_participants(&self) -> impl Iterator<Item = RemoteParticipant<'_>> + '_ {
-        core::iter::empty()
+        self.database.iter().map(|(prefix, remote)| RemoteParticipant {
+            guid: prefix.participant(),
+            name: &remote.data.name,
+            vendor: remote.data.vendor,
+            version: remote.data.protocol_version,
+            address: remote.from.ip(),
+            proven: remote.matched.is_some(),
+            same_host: self.host.sent(&remote.from),
+            lease_duration: remote.data.lease_duration,
+            last_heard: remote.last_heard,
+        })
     }
 
     /// Remote endpoints in the order of their GUIDs.
     pub fn remote_endpoints(&self) -> impl Iterator<Item = RemoteEndpoint<'_>> + '_ {
-        core::iter::empty()
+        let remote = self.matching.iter().filter(|(guid, _)| guid.prefix != self.config.prefix);
+        remote.map(|(guid, endpoint)| RemoteEndpoint {
+            guid,
+            topic: &endpoint.topic,
+            type_name: &endpoint.type_name,
+            qos: &endpoint.qos,
+        })
     }
 
     /// Local and remote endpoints of the same topic that do not match, and why.
     pub fn mismatches(&self) -> impl Iterator<Item = Mismatch<'_>> + '_ {
-        core::iter::empty()
+        self.matching.mismatches()
     }
 
     /// What discovery itself dropped, beyond what [`Self::on_submessage`] returned.
     #[must_use]
     pub const fn drops(&self) -> &DropCounters {
         &self.drops
+    }
+
+    pub(super) fn is_present(&self) -> bool {
+        self.presence == Presence::Present
+    }
+
+    /// What others are told about us.
+    pub(super) fn participant_data(&self) -> ParticipantData {
+        let ParticipantConfig { locators, qos, .. } = &self.config;
+        ParticipantData {
+            domain_id: Some(self.config.domain.into()),
+            domain_tag: self.config.domain_tag.clone(),
+            meta_unicast: locators.meta_unicast.clone(),
+            meta_multicast: locators.meta_multicast.clone(),
+            default_unicast: locators.user_unicast.clone(),
+            default_multicast: locators.user_multicast.clone(),
+            lease_duration: self.config.lease_duration,
+            builtin_endpoints: AVAILABLE_ENDPOINTS,
+            name: self.config.name.clone(),
+            user_data: qos.user_data.clone(),
+            properties: qos.properties.iter().filter(|property| property.propagate).cloned().collect(),
+            ..ParticipantData::new(self.guid())
+        }
+    }
+
+    /// Where local endpoints reach each other.
+    fn local_path(&self) -> Vec<Locator> {
+        let user = &self.config.locators.user_unicast;
+        let loopback = user.iter().find(|locator| locator.ip().is_some_and(|ip| ip.is_loopback()));
+        loopback.or_else(|| user.first()).copied().into_iter().collect()
     }
 }

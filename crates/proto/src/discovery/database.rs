@@ -1,0 +1,314 @@
+//! The remote participants: who they are, where they are reached, how long they stay.
+
+use core::net::IpAddr;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::amplification::Budget;
+use super::builtin::ParticipantData;
+use super::config::DiscoveryLimits;
+use super::path::{self, Acceptance, Host, Path};
+use crate::guid::GuidPrefix;
+use crate::locator::Locator;
+use crate::stats::{DropCounters, DropReason};
+use crate::time::{Duration, Instant};
+
+/// Leases shorter than this would only make a participant come and go.
+const LEASE_MIN: Duration = Duration::from_millis(100);
+/// An unproven participant is forgotten after this long, whatever lease it announced.
+const UNPROVEN_LEASE_MAX: Duration = Duration::from_secs(30);
+/// Addresses one participant can prove; a host with more interfaces proves the latest.
+const PROVEN_MAX: usize = 8;
+/// Unproven participants from one address beyond which newcomers from there replace their like.
+const UNPROVEN_PER_ADDRESS_MAX: usize = 64;
+
+/// A remote participant.
+#[derive(Debug)]
+pub(super) struct Remote {
+    pub(super) data: ParticipantData,
+    /// Where its announcement came from.
+    pub(super) from: Locator,
+    pub(super) discovered: Instant,
+    pub(super) last_heard: Instant,
+    pub(super) budget: Budget,
+    /// Where built-in traffic goes.
+    pub(super) meta: Option<Path>,
+    /// The path its built-in endpoints are matched with; `None` while it is unproven.
+    pub(super) matched: Option<Path>,
+    /// The same participant as announced from an address that has proven nothing yet.
+    pub(super) candidate: Option<Box<Self>>,
+    /// User endpoints, and what they cost in octets.
+    endpoints: usize,
+    endpoint_bytes: usize,
+    usable_meta: Vec<Locator>,
+    usable_user: Vec<Locator>,
+    proof: Proof,
+    /// Its place in the lease queue.
+    check_at: Option<Instant>,
+}
+
+/// From where a participant answered us: it sent a message to our GUID prefix (INFO_DST), which only
+/// those know who heard from us.
+#[derive(Debug, Default)]
+struct Proof {
+    addresses: Vec<IpAddr>,
+    here: bool,
+}
+
+/// The remote participants, with their leases.
+#[derive(Debug)]
+pub(super) struct Database {
+    remotes: BTreeMap<GuidPrefix, Remote>,
+    /// When to look at a participant's lease again: never later than its end.
+    leases: BTreeSet<(Instant, GuidPrefix)>,
+    limits: DiscoveryLimits,
+    endpoint_bytes: usize,
+}
+
+impl Database {
+    pub(super) const fn new(limits: DiscoveryLimits) -> Self {
+        Self { remotes: BTreeMap::new(), leases: BTreeSet::new(), limits, endpoint_bytes: 0 }
+    }
+
+    pub(super) fn get(&self, prefix: GuidPrefix) -> Option<&Remote> {
+        self.remotes.get(&prefix)
+    }
+
+    pub(super) fn get_mut(&mut self, prefix: GuidPrefix) -> Option<&mut Remote> {
+        self.remotes.get_mut(&prefix)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (GuidPrefix, &Remote)> + '_ {
+        self.remotes.iter().map(|(prefix, remote)| (*prefix, remote))
+    }
+
+    pub(super) fn prefixes(&self) -> Vec<GuidPrefix> {
+        self.remotes.keys().copied().collect()
+    }
+
+    pub(super) fn insert(&mut self, prefix: GuidPrefix, remote: Remote) {
+        self.remotes.insert(prefix, remote);
+        self.reschedule(prefix);
+    }
+
+    pub(super) fn remove(&mut self, prefix: GuidPrefix) -> Option<Remote> {
+        let remote = self.remotes.remove(&prefix)?;
+        if let Some(at) = remote.check_at {
+            self.leases.remove(&(at, prefix));
+        }
+        self.endpoint_bytes = self.endpoint_bytes.saturating_sub(remote.endpoint_bytes);
+        Some(remote)
+    }
+
+    /// Its lease may end earlier than expected so far: look at it in time.
+    pub(super) fn reschedule(&mut self, prefix: GuidPrefix) {
+        let Some(remote) = self.remotes.get_mut(&prefix) else { return };
+        let Some(expires) = remote.expires() else { return };
+        if remote.check_at.is_some_and(|at| at <= expires) {
+            return;
+        }
+        if let Some(at) = remote.check_at.replace(expires) {
+            self.leases.remove(&(at, prefix));
+        }
+        self.leases.insert((expires, prefix));
+    }
+
+    /// Which participant must leave so that one from `from` can come (R3): `Ok(None)` when there is room.
+    pub(super) fn victim(&self, from: &Locator) -> Result<Option<GuidPrefix>, DropReason> {
+        let unproven = || self.iter().filter(|(_, remote)| remote.matched.is_none());
+        let oldest = |of_address: bool| {
+            unproven()
+                .filter(|(_, remote)| !of_address || remote.from.ip() == from.ip())
+                .min_by_key(|(prefix, remote)| (remote.discovered, *prefix))
+                .map(|(prefix, _)| prefix)
+        };
+        let from_there = unproven().filter(|(_, remote)| remote.from.ip() == from.ip()).count();
+        if from_there >= UNPROVEN_PER_ADDRESS_MAX {
+            return Ok(oldest(true));
+        }
+        if self.remotes.len() < self.limits.participants_max {
+            return Ok(None);
+        }
+        oldest(false).map(Some).ok_or(DropReason::DiscoveryLimit)
+    }
+
+    /// Makes room for what an endpoint of a participant costs now: `bytes` instead of `before`, if it was
+    /// known.
+    pub(super) fn admit_endpoint(
+        &mut self,
+        prefix: GuidPrefix,
+        before: Option<usize>,
+        bytes: usize,
+    ) -> Result<(), DropReason> {
+        let Some(remote) = self.remotes.get_mut(&prefix) else { return Err(DropReason::NotMatched) };
+        let total = self.endpoint_bytes.saturating_sub(before.unwrap_or(0)).saturating_add(bytes);
+        let crowded = before.is_none() && remote.endpoints >= self.limits.endpoints_per_participant_max;
+        if crowded || total > self.limits.endpoint_bytes_max {
+            return Err(DropReason::DiscoveryLimit);
+        }
+        remote.endpoints += usize::from(before.is_none());
+        remote.endpoint_bytes =
+            remote.endpoint_bytes.saturating_sub(before.unwrap_or(0)).saturating_add(bytes);
+        self.endpoint_bytes = total;
+        Ok(())
+    }
+
+    /// Gives back what an endpoint of a participant cost.
+    pub(super) fn release_endpoint(&mut self, prefix: GuidPrefix, bytes: usize) {
+        if let Some(remote) = self.remotes.get_mut(&prefix) {
+            remote.endpoints = remote.endpoints.saturating_sub(1);
+            remote.endpoint_bytes = remote.endpoint_bytes.saturating_sub(bytes);
+            self.endpoint_bytes = self.endpoint_bytes.saturating_sub(bytes);
+        }
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        self.leases.first().map(|(at, _)| *at)
+    }
+
+    /// A participant whose lease has ended.
+    pub(super) fn next_expired(&mut self, now: Instant) -> Option<GuidPrefix> {
+        while let Some((at, prefix)) = self.leases.first().copied() {
+            if at > now {
+                return None;
+            }
+            self.leases.pop_first();
+            let Some(remote) = self.remotes.get_mut(&prefix) else { continue };
+            remote.check_at = None;
+            match remote.expires() {
+                Some(expires) if expires <= now => return Some(prefix),
+                _ => self.reschedule(prefix),
+            }
+        }
+        None
+    }
+}
+
+impl Remote {
+    pub(super) fn new(now: Instant, data: ParticipantData, from: Locator) -> Self {
+        Self {
+            data,
+            from,
+            discovered: now,
+            last_heard: now,
+            budget: Budget::new(),
+            meta: None,
+            matched: None,
+            candidate: None,
+            endpoints: 0,
+            endpoint_bytes: 0,
+            usable_meta: Vec::new(),
+            usable_user: Vec::new(),
+            proof: Proof::default(),
+            check_at: None,
+        }
+    }
+
+    /// When it is gone unless it is heard of; `None` for never.
+    pub(super) fn expires(&self) -> Option<Instant> {
+        let lease = self.data.lease_duration.max(LEASE_MIN);
+        let lease = if self.matched.is_some() { lease } else { lease.min(UNPROVEN_LEASE_MAX) };
+        self.last_heard.after(lease)
+    }
+
+    /// Sorts out its locators, after they or ours have changed.
+    pub(super) fn sift(&mut self, host: &Host, limits: &DiscoveryLimits, drops: &mut DropCounters) {
+        let acceptance = self.acceptance(host, limits);
+        self.usable_meta = path::usable(&self.data.meta_unicast, host, acceptance, drops);
+        self.usable_user = path::usable(&self.data.default_unicast, host, acceptance, drops);
+        self.meta = self.choose(&self.usable_meta, host);
+    }
+
+    /// Notes that it answered from `from`.
+    pub(super) fn prove(&mut self, from: &Locator, host: &Host) {
+        let Some(ip) = from.ip() else { return };
+        if host.is_own(ip) {
+            self.proof.here = true;
+        } else if !self.proof.addresses.contains(&ip) {
+            if self.proof.addresses.len() >= PROVEN_MAX {
+                self.proof.addresses.remove(0);
+            }
+            self.proof.addresses.push(ip);
+        }
+        self.meta = self.choose(&self.usable_meta, host);
+    }
+
+    /// Takes over data, address and proof of a candidate.
+    pub(super) fn move_to(&mut self, candidate: Self, now: Instant) {
+        self.data = candidate.data;
+        self.from = candidate.from;
+        self.last_heard = now;
+        self.meta = candidate.meta;
+        self.usable_meta = candidate.usable_meta;
+        self.usable_user = candidate.usable_user;
+        self.proof = candidate.proof;
+        self.candidate = None;
+    }
+
+    /// Whether it has answered from `ip`, or from anywhere when the operator named `ip` as a peer.
+    pub(super) fn proves(&self, ip: IpAddr, host: &Host) -> bool {
+        if host.is_own(ip) {
+            return self.proof.here;
+        }
+        let answered = self.proof.here || !self.proof.addresses.is_empty();
+        self.proof.addresses.contains(&ip) || (answered && host.is_peer(ip))
+    }
+
+    /// The path to its built-in endpoints, when its address has proven itself.
+    pub(super) fn proven_meta(&self, host: &Host) -> Option<Path> {
+        self.meta.filter(|path| path.locator.ip().is_some_and(|ip| self.proves(ip, host)))
+    }
+
+    /// Whether a message from `from` may be what it claims: the address is one the participant announced,
+    /// proved, or came from in the first place.
+    pub(super) fn is_known_at(&self, from: &Locator, host: &Host) -> bool {
+        let Some(ip) = from.ip() else { return false };
+        let announced = self.data.meta_unicast.iter().chain(&self.data.default_unicast);
+        self.from.ip() == Some(ip)
+            || self.proves(ip, host)
+            || (host.is_own(ip) && host.sent(&self.from))
+            || announced.filter_map(Locator::ip).any(|known| known == ip)
+    }
+
+    /// Where a user endpoint is reached that announces these locators, or the participant's when it
+    /// announces none. Only proven addresses are used; multicast only when there is nothing else.
+    pub(super) fn endpoint_path(
+        &self,
+        unicast: &[Locator],
+        multicast: &[Locator],
+        host: &Host,
+        limits: &DiscoveryLimits,
+        drops: &mut DropCounters,
+    ) -> (Vec<Locator>, bool) {
+        let acceptance = self.acceptance(host, limits);
+        let own;
+        let usable = if unicast.is_empty() && multicast.is_empty() {
+            &self.usable_user
+        } else {
+            own = path::usable(unicast, host, acceptance, drops);
+            &own
+        };
+        let chosen = self.choose(usable, host);
+        let proven = chosen.filter(|path| path.locator.ip().is_some_and(|ip| self.proves(ip, host)));
+        if let Some(path) = proven {
+            return (vec![path.locator], path.same_host);
+        }
+        let multicast =
+            if unicast.is_empty() && multicast.is_empty() { &self.data.default_multicast } else { multicast };
+        let group =
+            if chosen.is_none() { path::groups(multicast, acceptance).first().copied() } else { None };
+        (group.into_iter().collect(), false)
+    }
+
+    fn acceptance(&self, host: &Host, limits: &DiscoveryLimits) -> Acceptance {
+        Acceptance {
+            from_this_host: host.sent(&self.from),
+            port_min: limits.port_min,
+            locators_max: limits.locators_max,
+        }
+    }
+
+    fn choose(&self, usable: &[Locator], host: &Host) -> Option<Path> {
+        let here = host.sent(&self.from);
+        path::choose(usable, host, here, self.from.ip(), |ip| self.proves(ip, host))
+    }
+}

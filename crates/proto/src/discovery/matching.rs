@@ -1,0 +1,367 @@
+//! Who matches whom: an index by topic, the verdict on each pair, and the commands that follow from it.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+
+use super::{Command, MatchedReader, MatchedWriter};
+use crate::guid::{EntityId, Guid, GuidPrefix};
+use crate::locator::Locator;
+use crate::outbox::Outbox;
+use crate::qos::{LivelinessKind, QosSet, rxo};
+use crate::time::Duration;
+
+/// Why two endpoints of the same topic do not match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MismatchReason {
+    /// The registered type names differ.
+    TypeName,
+    /// One has a key, the other has not.
+    KeyKind,
+    /// No partition in common.
+    Partition,
+    /// Requested and offered QoS are incompatible: DCPS policy ids.
+    Qos(Vec<u32>),
+    /// No locator of the remote endpoint may be used.
+    NoUsableLocator,
+}
+
+/// A pair of endpoints of the same topic that do not match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mismatch<'a> {
+    /// The writer.
+    pub writer: Guid,
+    /// The reader.
+    pub reader: Guid,
+    /// Why not.
+    pub reason: &'a MismatchReason,
+}
+
+/// A user endpoint, local or remote, as far as matching is concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Endpoint {
+    pub(super) topic: String,
+    pub(super) type_name: String,
+    pub(super) qos: QosSet,
+    /// Locators it announced itself; empty when its participant's apply.
+    pub(super) unicast: Vec<Locator>,
+    pub(super) multicast: Vec<Locator>,
+    /// Where we send to it.
+    pub(super) locators: Vec<Locator>,
+    pub(super) same_host: bool,
+    pub(super) expects_inline_qos: bool,
+}
+
+/// All endpoints the participant knows, and the state of each pair with a local member.
+#[derive(Debug)]
+pub(super) struct Matching {
+    own: GuidPrefix,
+    mismatches_max: usize,
+    mismatches: usize,
+    endpoints: BTreeMap<Guid, Known>,
+    topics: BTreeMap<String, Topic>,
+    /// By writer and reader.
+    pairs: BTreeMap<(Guid, Guid), Pair>,
+    /// Writers whose liveliness is asserted by participant messages.
+    leased: BTreeSet<Guid>,
+    revision: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    endpoint: Endpoint,
+    /// Differs whenever what the other side of a match must know has changed.
+    revision: u64,
+}
+
+#[derive(Debug, Default)]
+struct Topic {
+    writers: BTreeSet<Guid>,
+    readers: BTreeSet<Guid>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Pair {
+    Matched { writer_revision: u64, reader_revision: u64 },
+    Mismatch(MismatchReason),
+}
+
+impl Matching {
+    pub(super) const fn new(own: GuidPrefix, mismatches_max: usize) -> Self {
+        Self {
+            own,
+            mismatches_max,
+            mismatches: 0,
+            endpoints: BTreeMap::new(),
+            topics: BTreeMap::new(),
+            pairs: BTreeMap::new(),
+            leased: BTreeSet::new(),
+            revision: 0,
+        }
+    }
+
+    pub(super) fn get(&self, guid: Guid) -> Option<&Endpoint> {
+        self.endpoints.get(&guid).map(|known| &known.endpoint)
+    }
+
+    /// The endpoints of one participant, in order.
+    pub(super) fn of(&self, prefix: GuidPrefix) -> impl Iterator<Item = (Guid, &Endpoint)> + '_ {
+        self.endpoints.range(all_of(prefix)).map(|(guid, known)| (*guid, &known.endpoint))
+    }
+
+    /// All endpoints, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Guid, &Endpoint)> + '_ {
+        self.endpoints.iter().map(|(guid, known)| (*guid, &known.endpoint))
+    }
+
+    pub(super) fn mismatches(&self) -> impl Iterator<Item = Mismatch<'_>> + '_ {
+        self.pairs.iter().filter_map(|((writer, reader), pair)| match pair {
+            Pair::Mismatch(reason) => Some(Mismatch { writer: *writer, reader: *reader, reason }),
+            Pair::Matched { .. } => None,
+        })
+    }
+
+    /// Adds an endpoint or replaces what is known of it, and judges its pairs anew.
+    pub(super) fn insert(&mut self, guid: Guid, endpoint: Endpoint, out: &mut Outbox) {
+        match self.endpoints.get(&guid) {
+            Some(known) if known.endpoint == endpoint => return,
+            // A topic cannot change its name: what comes now is another endpoint.
+            Some(known) if known.endpoint.topic != endpoint.topic => self.remove(guid, out),
+            _ => {}
+        }
+        let topic = self.topics.entry(endpoint.topic.clone()).or_default();
+        if guid.entity.is_writer() {
+            topic.writers.insert(guid)
+        } else {
+            topic.readers.insert(guid)
+        };
+        if guid.entity.is_writer() && is_leased(&endpoint.qos) {
+            self.leased.insert(guid);
+        } else {
+            self.leased.remove(&guid);
+        }
+        let counterparts = self.counterparts(guid, &endpoint.topic);
+        self.revision += 1;
+        self.endpoints.insert(guid, Known { endpoint, revision: self.revision });
+        for other in counterparts {
+            self.judge(guid, other, out);
+        }
+    }
+
+    /// Changes where an endpoint is reached; its matches are told.
+    pub(super) fn set_path(&mut self, guid: Guid, locators: Vec<Locator>, same_host: bool, out: &mut Outbox) {
+        let Some(known) = self.endpoints.get(&guid) else { return };
+        if known.endpoint.locators == locators && known.endpoint.same_host == same_host {
+            return;
+        }
+        let endpoint = Endpoint { locators, same_host, ..known.endpoint.clone() };
+        self.insert(guid, endpoint, out);
+    }
+
+    /// Forgets an endpoint; its matches are undone. A local one gets no commands itself.
+    pub(super) fn remove(&mut self, guid: Guid, out: &mut Outbox) {
+        let Some(known) = self.endpoints.remove(&guid) else { return };
+        self.leased.remove(&guid);
+        let topic_name = known.endpoint.topic;
+        for other in self.counterparts(guid, &topic_name) {
+            let key = if guid.entity.is_writer() { (guid, other) } else { (other, guid) };
+            match self.pairs.remove(&key) {
+                Some(Pair::Matched { .. }) => self.tell_unmatched(other, guid, out),
+                Some(Pair::Mismatch(_)) => self.mismatches -= 1,
+                None => {}
+            }
+        }
+        if let Entry::Occupied(mut topic) = self.topics.entry(topic_name) {
+            topic.get_mut().writers.remove(&guid);
+            topic.get_mut().readers.remove(&guid);
+            if topic.get().writers.is_empty() && topic.get().readers.is_empty() {
+                topic.remove();
+            }
+        }
+    }
+
+    /// Forgets all endpoints of a participant.
+    pub(super) fn remove_all(&mut self, prefix: GuidPrefix, out: &mut Outbox) {
+        let guids: Vec<Guid> = self.endpoints.range(all_of(prefix)).map(|(guid, _)| *guid).collect();
+        for guid in guids {
+            self.remove(guid, out);
+        }
+    }
+
+    /// Liveliness of one kind was asserted by a participant: its writers of that kind live.
+    pub(super) fn assert_liveliness(&self, prefix: GuidPrefix, kind: LivelinessKind, out: &mut Outbox) {
+        for writer in self.leased.range(all_of(prefix)) {
+            let Some(endpoint) = self.get(*writer) else { continue };
+            let Some(topic) = self.topics.get(&endpoint.topic) else { continue };
+            if endpoint.qos.liveliness.kind != kind {
+                continue;
+            }
+            for reader in topic.readers.range(all_of(self.own)) {
+                if let Some(Pair::Matched { .. }) = self.pairs.get(&(*writer, *reader)) {
+                    out.commands.push(Command::WriterAlive { reader: reader.entity, writer: *writer });
+                }
+            }
+        }
+    }
+
+    /// The shortest lease among one participant's writers of one liveliness kind.
+    pub(super) fn shortest_lease(&self, prefix: GuidPrefix, kind: LivelinessKind) -> Option<Duration> {
+        let writers = self.leased.range(all_of(prefix)).filter_map(|guid| self.get(*guid));
+        writers
+            .map(|writer| writer.qos.liveliness)
+            .filter(|it| it.kind == kind)
+            .map(|it| it.lease_duration)
+            .min()
+    }
+
+    /// The endpoints `guid` could match: everyone's for a local one, ours for a remote one.
+    fn counterparts(&self, guid: Guid, topic: &str) -> Vec<Guid> {
+        let Some(topic) = self.topics.get(topic) else { return Vec::new() };
+        let others = if guid.entity.is_writer() { &topic.readers } else { &topic.writers };
+        if guid.prefix == self.own {
+            others.iter().copied().collect()
+        } else {
+            others.range(all_of(self.own)).copied().collect()
+        }
+    }
+
+    /// Compares the verdict on a pair with the last one, and tells the local members what changed.
+    fn judge(&mut self, one: Guid, other: Guid, out: &mut Outbox) {
+        let (writer, reader) = if one.entity.is_writer() { (one, other) } else { (other, one) };
+        let (Some(offering), Some(requesting)) = (self.endpoints.get(&writer), self.endpoints.get(&reader))
+        else {
+            return;
+        };
+        let verdict = match self.mismatch(writer, reader) {
+            Some(reason) => Pair::Mismatch(reason),
+            None => {
+                Pair::Matched { writer_revision: offering.revision, reader_revision: requesting.revision }
+            }
+        };
+        let before = self.pairs.get(&(writer, reader));
+        if before == Some(&verdict) {
+            return;
+        }
+        match &verdict {
+            Pair::Matched { writer_revision, reader_revision } => {
+                let (knew_writer, knew_reader) = match before {
+                    Some(Pair::Matched { writer_revision: w, reader_revision: r }) => {
+                        (w == writer_revision, r == reader_revision)
+                    }
+                    _ => (false, false),
+                };
+                if writer.prefix == self.own && !knew_reader {
+                    let reader = Box::new(requesting.endpoint.as_reader(reader));
+                    out.commands.push(Command::MatchReader { writer: writer.entity, reader });
+                }
+                if reader.prefix == self.own && !knew_writer {
+                    let writer = Box::new(offering.endpoint.as_writer(writer));
+                    out.commands.push(Command::MatchWriter { reader: reader.entity, writer });
+                }
+            }
+            Pair::Mismatch(reason) => {
+                if let Some(Pair::Matched { .. }) = before {
+                    self.tell_unmatched(writer, reader, out);
+                    self.tell_unmatched(reader, writer, out);
+                }
+                if let MismatchReason::Qos(policies) = reason {
+                    self.tell_incompatible(writer, reader, policies, out);
+                }
+            }
+        }
+        self.remember(writer, reader, verdict);
+    }
+
+    fn remember(&mut self, writer: Guid, reader: Guid, verdict: Pair) {
+        if let Some(Pair::Mismatch(_)) = self.pairs.remove(&(writer, reader)) {
+            self.mismatches -= 1;
+        }
+        if let Pair::Mismatch(_) = verdict {
+            if self.mismatches >= self.mismatches_max {
+                return;
+            }
+            self.mismatches += 1;
+        }
+        self.pairs.insert((writer, reader), verdict);
+    }
+
+    fn mismatch(&self, writer: Guid, reader: Guid) -> Option<MismatchReason> {
+        let (offering, requesting) = (self.get(writer)?, self.get(reader)?);
+        if offering.type_name != requesting.type_name {
+            return Some(MismatchReason::TypeName);
+        }
+        if writer.entity.is_keyed() != reader.entity.is_keyed() {
+            return Some(MismatchReason::KeyKind);
+        }
+        // Before QoS: endpoints without a common partition have no business with each other (DCPS §2.2.3.13).
+        if !rxo::partitions_match(&offering.qos.partition, &requesting.qos.partition) {
+            return Some(MismatchReason::Partition);
+        }
+        let policies = rxo::incompatible(&offering.qos, &requesting.qos);
+        if !policies.is_empty() {
+            return Some(MismatchReason::Qos(policies));
+        }
+        let unreachable =
+            |guid: Guid, endpoint: &Endpoint| guid.prefix != self.own && endpoint.locators.is_empty();
+        (unreachable(writer, offering) || unreachable(reader, requesting))
+            .then_some(MismatchReason::NoUsableLocator)
+    }
+
+    fn tell_unmatched(&self, local: Guid, other: Guid, out: &mut Outbox) {
+        if local.prefix != self.own {
+            return;
+        }
+        out.commands.push(if local.entity.is_writer() {
+            Command::UnmatchReader { writer: local.entity, reader: other }
+        } else {
+            Command::UnmatchWriter { reader: local.entity, writer: other }
+        });
+    }
+
+    fn tell_incompatible(&self, writer: Guid, reader: Guid, policies: &[u32], out: &mut Outbox) {
+        let policies = || policies.to_vec();
+        if writer.prefix == self.own {
+            out.commands.push(Command::IncompatibleReader { writer: writer.entity, policies: policies() });
+        }
+        if reader.prefix == self.own {
+            out.commands.push(Command::IncompatibleWriter { reader: reader.entity, policies: policies() });
+        }
+    }
+}
+
+impl Endpoint {
+    fn as_reader(&self, guid: Guid) -> MatchedReader {
+        MatchedReader {
+            guid,
+            locators: self.locators.clone(),
+            expects_inline_qos: self.expects_inline_qos,
+            same_host: self.same_host,
+            qos: self.qos.clone(),
+        }
+    }
+
+    fn as_writer(&self, guid: Guid) -> MatchedWriter {
+        MatchedWriter { guid, locators: self.locators.clone(), qos: self.qos.clone() }
+    }
+
+    /// What remembering it costs, roughly, in octets.
+    pub(super) fn bytes(&self) -> usize {
+        let qos = &self.qos;
+        let data = qos.user_data.len() + qos.topic_data.len() + qos.group_data.len();
+        let partitions: usize = qos.partition.iter().map(|name| name.len() + size_of::<String>()).sum();
+        let properties: usize =
+            qos.properties.iter().map(|property| property.name.len() + property.value.len()).sum();
+        size_of::<Known>() + self.topic.len() + self.type_name.len() + data + partitions + properties
+    }
+}
+
+/// Whether participant messages assert a writer of this QoS (RTPS 2.5 §8.7.2.2.3).
+fn is_leased(qos: &QosSet) -> bool {
+    qos.liveliness.kind != LivelinessKind::ManualByTopic && !qos.liveliness.lease_duration.is_infinite()
+}
+
+/// The GUIDs of one participant are neighbours in any ordered map.
+fn all_of(prefix: GuidPrefix) -> RangeInclusive<Guid> {
+    prefix.entity(EntityId([0; 4]))..=prefix.entity(EntityId([0xff; 4]))
+}

@@ -1,0 +1,426 @@
+//! Simple Endpoint Discovery Protocol, and the built-in endpoints it shares with liveliness (RTPS 2.5 §8.5.4).
+
+use super::builtin::{EndpointData, endpoint_key, message_key};
+use super::config::{DiscoveryError, DiscoveryLimits};
+use super::matching::Endpoint;
+use super::participant::Participant;
+use super::path::Path;
+use super::{MatchedReader, MatchedWriter};
+use crate::guid::{EntityId, Guid, GuidPrefix};
+use crate::instance::InstanceHandle;
+use crate::outbox::{Event, Outbox};
+use crate::payload::Payload;
+use crate::qos::{Durability, QosSet};
+use crate::reader::{CachedSample, KeyFunction, Reader, ReaderConfig, ReaderLimits};
+use crate::sample_info::Selector;
+use crate::stats::DropReason;
+use crate::time::{Instant, Now};
+use crate::wire::{EndpointSubmessage, MessageContext};
+use crate::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
+
+/// The topics of the built-in endpoints, in the order of [`Builtin::channels`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Channel {
+    Publications,
+    Subscriptions,
+    Messages,
+}
+
+/// A reliable built-in writer and the reader that hears its like.
+struct Pair {
+    channel: Channel,
+    writer: Writer,
+    reader: Reader,
+    /// Bits of `availableBuiltinEndpoints` by which a participant tells that it has the like.
+    writer_bit: u32,
+    reader_bit: u32,
+}
+
+/// The reliable built-in endpoints of a participant.
+pub(super) struct Builtin {
+    pairs: [Pair; 3],
+    samples: Vec<CachedSample>,
+}
+
+impl Channel {
+    const ALL: [Self; 3] = [Self::Publications, Self::Subscriptions, Self::Messages];
+
+    /// Where an endpoint is announced.
+    pub(super) const fn of(guid: Guid) -> Self {
+        if guid.entity.is_writer() { Self::Publications } else { Self::Subscriptions }
+    }
+
+    const fn writer(self) -> EntityId {
+        match self {
+            Self::Publications => EntityId::SEDP_PUBLICATIONS_WRITER,
+            Self::Subscriptions => EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+            Self::Messages => EntityId::PARTICIPANT_MESSAGE_WRITER,
+        }
+    }
+
+    const fn reader(self) -> EntityId {
+        match self {
+            Self::Publications => EntityId::SEDP_PUBLICATIONS_READER,
+            Self::Subscriptions => EntityId::SEDP_SUBSCRIPTIONS_READER,
+            Self::Messages => EntityId::PARTICIPANT_MESSAGE_READER,
+        }
+    }
+
+    /// The bits of the writer and of the reader (§9.3.2, Table 9.4).
+    const fn bits(self) -> (u32, u32) {
+        match self {
+            Self::Publications => (1 << 2, 1 << 3),
+            Self::Subscriptions => (1 << 4, 1 << 5),
+            Self::Messages => (1 << 10, 1 << 11),
+        }
+    }
+
+    const fn key(self) -> KeyFunction {
+        match self {
+            Self::Publications | Self::Subscriptions => endpoint_key,
+            Self::Messages => message_key,
+        }
+    }
+}
+
+/// The participant announcer and detector, and all of [`Channel`]: what we announce to have.
+pub(super) const AVAILABLE_ENDPOINTS: u32 = 0b11 | 0b11_1100 | 0b11 << 10;
+
+/// Largest announcement of an endpoint; vendors put type objects and user data in.
+const ENDPOINT_DATA_BYTES_MAX: usize = 1 << 20;
+
+/// Both ends of every built-in pair: RELIABLE, TRANSIENT_LOCAL, KEEP_LAST 1 (§8.5.4.2, §8.4.13.3).
+fn builtin_qos() -> QosSet {
+    QosSet::writer().keep_last(1).durability(Durability::TransientLocal)
+}
+
+/// Samples are taken as they come, so only what is under way is kept.
+fn reader_limits(limits: &DiscoveryLimits) -> ReaderLimits {
+    ReaderLimits {
+        sample_bytes_max: ENDPOINT_DATA_BYTES_MAX,
+        reassembly_bytes_max: 16 * ENDPOINT_DATA_BYTES_MAX,
+        reorder_bytes_max: ENDPOINT_DATA_BYTES_MAX,
+        cache_bytes_max: 16 * ENDPOINT_DATA_BYTES_MAX,
+        writers_max: limits.participants_max,
+        ..ReaderLimits::default()
+    }
+}
+
+impl Builtin {
+    pub(super) fn new(prefix: GuidPrefix, limits: &DiscoveryLimits) -> Self {
+        let pairs = Channel::ALL.map(|channel| {
+            let (writer_bit, reader_bit) = channel.bits();
+            let writer = WriterConfig {
+                guid: prefix.entity(channel.writer()),
+                keyed: true,
+                qos: builtin_qos(),
+                limits: WriterLimits { readers_max: limits.participants_max, ..WriterLimits::default() },
+            };
+            let reader = ReaderConfig {
+                guid: prefix.entity(channel.reader()),
+                keyed: true,
+                qos: builtin_qos(),
+                limits: reader_limits(limits),
+                key: channel.key(),
+            };
+            Pair { channel, writer: Writer::new(writer), reader: Reader::new(reader), writer_bit, reader_bit }
+        });
+        Self { pairs, samples: Vec::new() }
+    }
+
+    /// Publishes a new state of an instance.
+    pub(super) fn write(
+        &mut self,
+        now: Now,
+        channel: Channel,
+        kind: ChangeKind,
+        instance: InstanceHandle,
+        payload: Vec<u8>,
+        out: &mut Outbox,
+    ) -> Result<(), WriteError> {
+        let [publications, subscriptions, messages] = &mut self.pairs;
+        let pair = match channel {
+            Channel::Publications => publications,
+            Channel::Subscriptions => subscriptions,
+            Channel::Messages => messages,
+        };
+        quietly(out, |out| pair.writer.write(now, kind, instance, Payload::from_vec(payload), now.wall, out))
+            .map(drop)
+    }
+
+    /// Matches with the built-in endpoints that a participant has, or tells ours where they are now.
+    pub(super) fn connect(
+        &mut self,
+        now: Now,
+        prefix: GuidPrefix,
+        available: u32,
+        path: Path,
+        out: &mut Outbox,
+    ) {
+        for pair in &mut self.pairs {
+            let (writer, reader) =
+                (prefix.entity(pair.channel.writer()), prefix.entity(pair.channel.reader()));
+            // Readers first: their pre-emptive acknowledgements prove our address to the other side.
+            if available & pair.writer_bit != 0 {
+                let matched =
+                    MatchedWriter { guid: writer, locators: vec![path.locator], qos: builtin_qos() };
+                quietly(out, |out| pair.reader.match_writer(now, &matched, out));
+            } else if pair.reader.is_matched(writer) {
+                quietly(out, |out| pair.reader.unmatch_writer(now, writer, out));
+            }
+            if available & pair.reader_bit != 0 {
+                let matched = MatchedReader {
+                    guid: reader,
+                    locators: vec![path.locator],
+                    expects_inline_qos: false,
+                    same_host: path.same_host,
+                    qos: builtin_qos(),
+                };
+                quietly(out, |out| pair.writer.match_reader(now, &matched, out));
+            } else {
+                quietly(out, |out| pair.writer.unmatch_reader(now, reader, out));
+            }
+        }
+    }
+
+    pub(super) fn disconnect(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        for pair in &mut self.pairs {
+            let (writer, reader) =
+                (prefix.entity(pair.channel.writer()), prefix.entity(pair.channel.reader()));
+            quietly(out, |out| pair.reader.unmatch_writer(now, writer, out));
+            quietly(out, |out| pair.writer.unmatch_reader(now, reader, out));
+            // That its instances lost their writer is no news here.
+            pair.reader.take(now, &Selector::default(), &mut self.samples);
+            self.samples.clear();
+        }
+    }
+
+    /// Hands a submessage to the built-in endpoint it concerns; also tells whose reader may have news.
+    fn on_submessage(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        submessage: &EndpointSubmessage<'_>,
+        out: &mut Outbox,
+    ) -> Result<Option<Channel>, DropReason> {
+        let (writer, to_reader) = match submessage {
+            EndpointSubmessage::Data(data) => (data.writer, true),
+            EndpointSubmessage::DataFrag(data) => (data.writer, true),
+            EndpointSubmessage::Heartbeat(heartbeat) => (heartbeat.writer, true),
+            EndpointSubmessage::HeartbeatFrag(heartbeat) => (heartbeat.writer, true),
+            EndpointSubmessage::Gap(gap) => (gap.writer, true),
+            EndpointSubmessage::AckNack(acknack) => (acknack.writer, false),
+            EndpointSubmessage::NackFrag(nack) => (nack.writer, false),
+        };
+        let pair = self.pairs.iter_mut().find(|pair| pair.channel.writer() == writer);
+        let Some(Pair { channel, writer, reader, .. }) = pair else {
+            return Err(DropReason::UnknownEndpoint);
+        };
+        quietly(out, |out| match submessage {
+            EndpointSubmessage::Data(data) => reader.on_data(now, context, data, out),
+            EndpointSubmessage::DataFrag(data) => reader.on_data_frag(now, context, data, out),
+            EndpointSubmessage::Heartbeat(heartbeat) => reader.on_heartbeat(now, context, heartbeat, out),
+            EndpointSubmessage::HeartbeatFrag(heartbeat) => {
+                reader.on_heartbeat_frag(now, context, heartbeat, out)
+            }
+            EndpointSubmessage::Gap(gap) => reader.on_gap(now, context, gap, out),
+            EndpointSubmessage::AckNack(acknack) => {
+                writer.on_acknack(now, context.source.entity(acknack.reader), acknack, out)
+            }
+            EndpointSubmessage::NackFrag(nack) => {
+                writer.on_nack_frag(now, context.source.entity(nack.reader), nack, out)
+            }
+        })?;
+        Ok(to_reader.then_some(*channel))
+    }
+
+    /// Everything a reader has, in order.
+    fn take(&mut self, now: Now, channel: Channel) -> Vec<CachedSample> {
+        let mut samples = std::mem::take(&mut self.samples);
+        samples.clear();
+        if let Some(pair) = self.pairs.iter_mut().find(|pair| pair.channel == channel) {
+            pair.reader.take(now, &Selector::default(), &mut samples);
+        }
+        samples
+    }
+
+    pub(super) fn timeout(&mut self, now: Now, out: &mut Outbox) {
+        for pair in &mut self.pairs {
+            quietly(out, |out| pair.writer.timeout(now, out));
+            quietly(out, |out| pair.reader.timeout(now, out));
+        }
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        let timeouts =
+            self.pairs.iter().flat_map(|pair| [pair.writer.next_timeout(), pair.reader.next_timeout()]);
+        timeouts.flatten().min()
+    }
+}
+
+impl Participant {
+    /// A submessage of a reliable built-in endpoint.
+    pub(super) fn on_builtin(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        submessage: &EndpointSubmessage<'_>,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let Some(channel) = self.builtin.on_submessage(now, context, submessage, out)? else { return Ok(()) };
+        self.drain(now, channel, out);
+        Ok(())
+    }
+
+    /// Acts on what a built-in reader received.
+    pub(super) fn drain(&mut self, now: Now, channel: Channel, out: &mut Outbox) {
+        let mut samples = self.builtin.take(now, channel);
+        for sample in &samples {
+            let handled = match channel {
+                Channel::Publications | Channel::Subscriptions => self.on_endpoint(channel, sample, out),
+                Channel::Messages => self.on_participant_message(now, sample, out),
+            };
+            if let Err(reason) = handled {
+                self.drops.count(reason);
+            }
+        }
+        samples.clear();
+        self.builtin.samples = samples;
+    }
+
+    /// A remote participant announced or withdrew one of its endpoints.
+    fn on_endpoint(
+        &mut self,
+        channel: Channel,
+        sample: &CachedSample,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let announcer = Guid::from_bytes(sample.info.publication_handle.0).prefix;
+        let Some(remote) = self.database.get(announcer) else { return Ok(()) };
+        if !sample.info.valid_data {
+            let guid = Guid::from_bytes(sample.info.instance_handle.0);
+            if guid.prefix != announcer {
+                return Err(DropReason::SpoofSuspected);
+            }
+            self.forget_endpoint(guid, out);
+            return Ok(());
+        }
+        let announced = EndpointData::decode(sample.payload.as_slice())?;
+        let guid = announced.guid;
+        let is_writer = channel == Channel::Publications;
+        if guid.prefix != announcer {
+            return Err(DropReason::SpoofSuspected);
+        }
+        if guid.entity.is_builtin()
+            || guid.entity.is_writer() != is_writer
+            || guid.entity.is_reader() == is_writer
+        {
+            return Err(DropReason::Malformed);
+        }
+        let (locators, same_host) = remote.endpoint_path(
+            &announced.unicast,
+            &announced.multicast,
+            &self.host,
+            &self.config.limits,
+            &mut self.drops,
+        );
+        let endpoint = Endpoint {
+            topic: announced.topic_name,
+            type_name: announced.type_name,
+            qos: announced.qos,
+            unicast: announced.unicast,
+            multicast: announced.multicast,
+            locators,
+            same_host,
+            expects_inline_qos: announced.expects_inline_qos,
+        };
+        let before = self.matching.get(guid).map(Endpoint::bytes);
+        self.database.admit_endpoint(announcer, before, endpoint.bytes())?;
+        self.matching.insert(guid, endpoint, out);
+        Ok(())
+    }
+
+    /// Forgets a remote endpoint.
+    fn forget_endpoint(&mut self, guid: Guid, out: &mut Outbox) {
+        let Some(bytes) = self.matching.get(guid).map(Endpoint::bytes) else { return };
+        self.database.release_endpoint(guid.prefix, bytes);
+        self.matching.remove(guid, out);
+    }
+
+    /// The endpoints of a participant are reached at its new path, where one is proven.
+    fn resolve_endpoints(&mut self, prefix: GuidPrefix, out: &mut Outbox) {
+        let Some(remote) = self.database.get(prefix) else { return };
+        let paths: Vec<_> = self
+            .matching
+            .of(prefix)
+            .map(|(guid, endpoint)| {
+                let (unicast, multicast) = (&endpoint.unicast, &endpoint.multicast);
+                let path = remote.endpoint_path(
+                    unicast,
+                    multicast,
+                    &self.host,
+                    &self.config.limits,
+                    &mut self.drops,
+                );
+                (guid, path)
+            })
+            .filter(|(_, (locators, _))| !locators.is_empty())
+            .collect();
+        for (guid, (locators, same_host)) in paths {
+            self.matching.set_path(guid, locators, same_host, out);
+        }
+    }
+
+    /// Announces a local endpoint.
+    pub(super) fn publish(
+        &mut self,
+        now: Now,
+        guid: Guid,
+        endpoint: &Endpoint,
+        out: &mut Outbox,
+    ) -> Result<(), DiscoveryError> {
+        let (topic_name, type_name) = (endpoint.topic.clone(), endpoint.type_name.clone());
+        let data =
+            EndpointData { qos: endpoint.qos.clone(), ..EndpointData::new(guid, topic_name, type_name) };
+        self.builtin
+            .write(now, Channel::of(guid), ChangeKind::Alive, guid.into(), data.encode(), out)
+            .map_err(|_| DiscoveryError::OutOfResources(guid))
+    }
+
+    /// Withdraws a local endpoint: disposed and unregistered.
+    pub(super) fn withdraw(&mut self, now: Now, guid: Guid, out: &mut Outbox) {
+        let key = EndpointData::encode_key(guid);
+        // The history keeps one change of each instance: there is room for its last.
+        let _ =
+            self.builtin.write(now, Channel::of(guid), ChangeKind::DisposeUnregister, guid.into(), key, out);
+    }
+
+    /// Matches the built-in endpoints of a proven participant, and tells user endpoints where theirs are.
+    pub(super) fn connect(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        let Some(remote) = self.database.get_mut(prefix) else { return };
+        // While a new address proves itself, the old one stays in use.
+        let Some(path) = remote.proven_meta(&self.host).or(remote.matched) else { return };
+        remote.matched = Some(path);
+        let available = remote.data.builtin_endpoints;
+        self.builtin.connect(now, prefix, available, path, out);
+        self.resolve_endpoints(prefix, out);
+    }
+
+    /// Forgets a participant and everything it had.
+    pub(super) fn forget(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        let Some(remote) = self.database.remove(prefix) else { return };
+        if remote.matched.is_some() {
+            self.builtin.disconnect(now, prefix, out);
+            self.matching.remove_all(prefix, out);
+            out.events.push(Event::ParticipantChanged { participant: prefix.participant(), alive: false });
+        }
+    }
+}
+
+/// Runs a built-in endpoint; its events concern nobody outside.
+fn quietly<R>(out: &mut Outbox, act: impl FnOnce(&mut Outbox) -> R) -> R {
+    let events = out.events.len();
+    let result = act(out);
+    out.events.truncate(events);
+    result
+}

@@ -1,0 +1,369 @@
+//! Simple Participant Discovery Protocol: announcing ourselves, hearing of others (RTPS 2.5 §8.5.3).
+
+use super::builtin::ParticipantData;
+use super::database::Remote;
+use super::participant::Participant;
+use crate::cdr::KeyHash;
+use crate::guid::{EntityId, Guid, GuidPrefix};
+use crate::locator::Locator;
+use crate::outbox::{Event, Outbox};
+use crate::payload::Payload;
+use crate::seq::SequenceNumber;
+use crate::stats::DropReason;
+use crate::time::{Duration, Instant, Now};
+use crate::wire::compose::{DATAGRAM_OVERHEAD, DataHeader, data_overhead};
+use crate::wire::param::{InlineQos, StatusInfo, encode_inline_qos};
+use crate::wire::{Data, MessageContext};
+
+/// Announcements after the first, before the period sets in: most losses are made good in a blink.
+const BURST: [Duration; 3] =
+    [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(500)];
+/// Announcements vary by up to this part of their interval, lest participants march in step.
+const JITTER_DIVISOR: u64 = 10;
+/// Message header and DATA without payload: the least a received announcement had besides its payload.
+const RECEIVED_OVERHEAD_BYTES: usize = 44;
+/// Largest datagram of an announcement.
+pub(super) const ANNOUNCEMENT_BYTES_MAX: usize = 65_000;
+
+/// What we announce, and when we do it next.
+#[derive(Debug)]
+pub(super) struct Announcer {
+    payload: Payload,
+    sequence_number: SequenceNumber,
+    /// Announcements of the burst already sent.
+    step: usize,
+    pub(super) next: Option<Instant>,
+    random: u64,
+}
+
+impl Announcer {
+    pub(super) const fn new(seed: u64) -> Self {
+        let sequence_number = SequenceNumber(0);
+        Self { payload: Payload::empty(), sequence_number, step: 0, next: None, random: seed }
+    }
+
+    /// New contents are a new change of the announcing writer.
+    pub(super) fn set(&mut self, payload: Payload) {
+        self.payload = payload;
+        self.sequence_number = self.sequence_number.next();
+    }
+
+    /// Octets of a datagram with the announcement, at most.
+    const fn datagram_bytes(&self) -> usize {
+        DATAGRAM_OVERHEAD + data_overhead(0) + self.payload.len()
+    }
+
+    pub(super) const fn restart(&mut self) {
+        self.step = 0;
+    }
+
+    pub(super) fn schedule(&mut self, now: Instant, period: Duration) {
+        let interval = BURST.get(self.step).copied().unwrap_or(period);
+        self.step = self.step.saturating_add(1);
+        let spread = interval.0.max(0) as u64 / JITTER_DIVISOR;
+        let jitter = self.random() % (2 * spread + 1);
+        self.next =
+            now.after(Duration(interval.0.saturating_sub(spread as i64).saturating_add(jitter as i64)));
+    }
+
+    /// SplitMix64: all that jitter asks for.
+    const fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+impl Participant {
+    /// Builds the announcement anew: it was never built, or something in it changed.
+    pub(super) fn renew_announcement(&mut self) {
+        let mut data = self.participant_data();
+        let mut octets = data.encode();
+        if octets.len() + DATAGRAM_OVERHEAD + data_overhead(0) > ANNOUNCEMENT_BYTES_MAX {
+            // Announcements are never fragmented: better found without extras than not at all.
+            data.user_data.clear();
+            data.properties.clear();
+            octets = data.encode();
+        }
+        self.announcer.set(Payload::from_vec(octets));
+    }
+
+    /// Announces to everyone, and by unicast to those whom that does not reach.
+    pub(super) fn announce(&mut self, now: Now, out: &mut Outbox) {
+        self.send_announcement(now, None, &self.config.locators.announce_to, out);
+        for (prefix, remote) in self.database.iter() {
+            if let Some(path) = remote.matched
+                && !self.hears_announcements(remote, &path.locator)
+            {
+                self.send_announcement(now, Some(prefix), &[path.locator], out);
+            }
+        }
+        self.announcer.schedule(now.mono, self.config.announce_period);
+    }
+
+    /// Announces a change to everyone, again in a burst, and to known participants by unicast, which also
+    /// proves our new address to them.
+    pub(super) fn announce_change(&mut self, now: Now, out: &mut Outbox) {
+        if !self.is_present() {
+            return;
+        }
+        self.renew_announcement();
+        self.announcer.restart();
+        self.announce(now, out);
+        for (prefix, remote) in self.database.iter() {
+            if let Some(path) = remote.matched
+                && self.hears_announcements(remote, &path.locator)
+            {
+                self.send_announcement(now, Some(prefix), &[path.locator], out);
+            }
+        }
+    }
+
+    /// Whether a participant surely gets what goes to `announce_to`.
+    fn hears_announcements(&self, remote: &Remote, locator: &Locator) -> bool {
+        let announce_to = &self.config.locators.announce_to;
+        let shares_group = || remote.data.meta_multicast.iter().any(|group| announce_to.contains(group));
+        let near = locator.ip().is_some_and(|ip| self.host.is_near(ip));
+        announce_to.contains(locator) || (near && shares_group())
+    }
+
+    fn send_announcement(
+        &self,
+        now: Now,
+        to: Option<GuidPrefix>,
+        destinations: &[Locator],
+        out: &mut Outbox,
+    ) {
+        if destinations.is_empty() {
+            return;
+        }
+        let mut message = out.message(self.config.prefix, destinations, ANNOUNCEMENT_BYTES_MAX);
+        message.info_destination(to.unwrap_or(GuidPrefix::UNKNOWN));
+        message.info_timestamp(Some(now.wall));
+        let header = DataHeader {
+            reader: if to.is_some() { EntityId::SPDP_READER } else { EntityId::UNKNOWN },
+            writer: EntityId::SPDP_WRITER,
+            sequence_number: self.announcer.sequence_number,
+            inline_qos: &[],
+            key_only: false,
+        };
+        let fits = message.data(&header, &self.announcer.payload);
+        debug_assert!(fits, "the announcement was made to fit one datagram");
+    }
+
+    /// Tells everyone that we leave: disposed and unregistered, with the key in both forms (fact 14).
+    pub(super) fn announce_departure(&mut self, now: Now, out: &mut Outbox) {
+        let guid = self.guid();
+        let status_info = StatusInfo { disposed: true, unregistered: true, filtered: false };
+        let key_hash = Some(KeyHash(guid.to_bytes()));
+        let mut inline_qos = Vec::new();
+        encode_inline_qos(&InlineQos { status_info, key_hash, ..InlineQos::default() }, &mut inline_qos);
+        self.announcer.set(Payload::from_vec(ParticipantData::encode_key(guid)));
+        let header = DataHeader {
+            reader: EntityId::UNKNOWN,
+            writer: EntityId::SPDP_WRITER,
+            sequence_number: self.announcer.sequence_number,
+            inline_qos: &inline_qos,
+            key_only: true,
+        };
+        let mut send = |to: GuidPrefix, destinations: &[Locator]| {
+            if !destinations.is_empty() {
+                let mut message = out.message(guid.prefix, destinations, ANNOUNCEMENT_BYTES_MAX);
+                message.info_destination(to);
+                message.info_timestamp(Some(now.wall));
+                let fits = message.data(&header, &self.announcer.payload);
+                debug_assert!(fits, "a key fits any datagram");
+            }
+        };
+        send(GuidPrefix::UNKNOWN, &self.config.locators.announce_to);
+        for (prefix, remote) in self.database.iter() {
+            // Once more by unicast: nobody repeats a farewell that was lost.
+            if let Some(path) = remote.matched {
+                send(prefix, &[path.locator]);
+            }
+        }
+    }
+
+    /// A DATA of a participant announcer.
+    pub(super) fn on_announcement(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        data: &Data<'_>,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let inline_qos = data.inline_qos.map(|list| InlineQos::parse(&list)).transpose()?.unwrap_or_default();
+        if inline_qos.status_info.disposed || inline_qos.status_info.unregistered {
+            return self.on_departure(now, context, data, inline_qos.key_hash, out);
+        }
+        let announced = ParticipantData::decode(data.payload)?;
+        if announced.guid.prefix != context.source {
+            return Err(DropReason::SpoofSuspected);
+        }
+        if announced.domain_id.is_some_and(|domain| domain != self.config.domain.into())
+            || announced.domain_tag != self.config.domain_tag
+        {
+            return Err(DropReason::OtherDomain);
+        }
+        let received = RECEIVED_OVERHEAD_BYTES + data.payload.len();
+        match self.database.get(context.source) {
+            None => self.discover(now, context, announced, received)?,
+            Some(_) => self.refresh(now, context, announced, received, out)?,
+        }
+        self.note_proof(now, context, out);
+        self.answer(now, context.source, out);
+        Ok(())
+    }
+
+    /// A participant we did not know.
+    fn discover(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        announced: ParticipantData,
+        received: usize,
+    ) -> Result<(), DropReason> {
+        if let Some(evicted) = self.database.victim(&context.from)? {
+            // Unproven, so nothing is matched with it and nobody was told of it.
+            self.database.remove(evicted);
+            self.drops.count(DropReason::DiscoveryLimit);
+        }
+        let mut remote = Remote::new(now.mono, announced, context.from);
+        remote.sift(&self.host, &self.config.limits, &mut self.drops);
+        remote.budget.received(received);
+        self.database.insert(context.source, remote);
+        Ok(())
+    }
+
+    /// A participant we know: its data is updated in place (fact 25). A change of address by someone who
+    /// speaks from a strange one waits until that address has proven itself.
+    fn refresh(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        announced: ParticipantData,
+        received: usize,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let Some(remote) = self.database.get_mut(context.source) else { return Ok(()) };
+        let proven_here = context.from.ip().is_some_and(|ip| remote.proves(ip, &self.host));
+        let moved = remote.data.meta_unicast != announced.meta_unicast
+            || remote.data.default_unicast != announced.default_unicast;
+        if moved && remote.matched.is_some() && !proven_here {
+            let candidate = match &mut remote.candidate {
+                Some(candidate) if candidate.data == announced && candidate.from == context.from => candidate,
+                place => {
+                    let mut fresh = Remote::new(now.mono, announced, context.from);
+                    fresh.sift(&self.host, &self.config.limits, &mut self.drops);
+                    place.insert(Box::new(fresh))
+                }
+            };
+            candidate.budget.received(received);
+            return Ok(());
+        }
+        if !moved && !remote.is_known_at(&context.from, &self.host) {
+            return Err(DropReason::SpoofSuspected);
+        }
+        remote.last_heard = now.mono;
+        remote.budget.received(received);
+        if remote.data == announced && remote.matched.is_some() {
+            return Ok(());
+        }
+        if moved || remote.matched.is_none() {
+            remote.from = context.from;
+        }
+        let changed = remote.data != announced;
+        remote.data = announced;
+        if changed {
+            remote.sift(&self.host, &self.config.limits, &mut self.drops);
+            self.on_participant_changed(now, context.source, out);
+        }
+        Ok(())
+    }
+
+    /// Something of a known participant changed, already noted in the database.
+    fn on_participant_changed(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        self.database.reschedule(prefix);
+        if self.database.get(prefix).is_some_and(|remote| remote.matched.is_some()) {
+            self.connect(now, prefix, out);
+            out.events.push(Event::ParticipantChanged { participant: prefix.participant(), alive: true });
+        }
+    }
+
+    /// A message named us as its destination: whoever sent it has heard from us, so its address is proven (R1).
+    pub(super) fn note_proof(&mut self, now: Now, context: &MessageContext, out: &mut Outbox) {
+        if context.destination != self.config.prefix {
+            return;
+        }
+        let Some(remote) = self.database.get_mut(context.source) else { return };
+        let Some(ip) = context.from.ip() else { return };
+        let candidate_speaks = |candidate: &Remote| candidate.from.ip() == Some(ip);
+        if let Some(mut candidate) = remote.candidate.take_if(|candidate| candidate_speaks(candidate)) {
+            candidate.prove(&context.from, &self.host);
+            if candidate.proven_meta(&self.host).is_some() {
+                remote.move_to(*candidate, now.mono);
+                self.on_participant_changed(now, context.source, out);
+            } else {
+                remote.candidate = Some(candidate);
+            }
+            return;
+        }
+        if remote.matched.is_some() && remote.proves(ip, &self.host) {
+            return;
+        }
+        remote.prove(&context.from, &self.host);
+        let first = remote.matched.is_none();
+        if remote.proven_meta(&self.host).is_some() {
+            self.connect(now, context.source, out);
+            if first {
+                out.events.push(Event::ParticipantChanged {
+                    participant: context.source.participant(),
+                    alive: true,
+                });
+            }
+        }
+    }
+
+    /// Answers a participant that has not proven its address with our announcement, as its budget allows:
+    /// if the address is its own it will answer in turn.
+    fn answer(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        let bytes = self.announcer.datagram_bytes();
+        let Some(remote) = self.database.get_mut(prefix) else { return };
+        let proven = remote.proven_meta(&self.host).is_some();
+        let stranger = match &mut remote.candidate {
+            Some(candidate) => candidate,
+            None if proven => return,
+            None => remote,
+        };
+        let Some(path) = stranger.meta else { return };
+        if stranger.budget.spend(now.mono, bytes) {
+            self.send_announcement(now, Some(prefix), &[path.locator], out);
+        } else {
+            self.drops.count(DropReason::AmplificationBudget);
+        }
+    }
+
+    /// A participant says that it leaves. Believed only from an address it is known at (R8).
+    fn on_departure(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        data: &Data<'_>,
+        key_hash: Option<KeyHash>,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let named = match key_hash {
+            Some(hash) => Some(Guid::from_bytes(hash.0)),
+            None if data.payload.is_empty() => None,
+            None => Some(ParticipantData::decode_key(data.payload)?),
+        };
+        let Some(remote) = self.database.get(context.source) else { return Ok(()) };
+        let itself = named.is_none_or(|guid| guid.prefix == context.source);
+        if !itself || !remote.is_known_at(&context.from, &self.host) {
+            return Err(DropReason::SpoofSuspected);
+        }
+        self.forget(now, context.source, out);
+        Ok(())
+    }
+}

@@ -1,0 +1,5 @@
+//! Scenarios of discovery on a make-believe LAN.
+
+mod hostile;
+mod network;
+mod scenario;

@@ -1,0 +1,511 @@
+//! Finding, matching, changing and leaving, among friends.
+
+use super::network::{HOP, Network, READER, SECOND, WRITER, config, endpoint, group, locators, prefix, udp};
+use crate::discovery::builtin::ParticipantData;
+use crate::discovery::{Command, DiscoveryError, LocalEndpoint, MismatchReason, ParticipantConfig};
+use crate::guid::EntityId;
+use crate::outbox::{Event, Outbox};
+use crate::payload::Payload;
+use crate::qos::{Durability, Liveliness, LivelinessKind, QosSet};
+use crate::receiver;
+use crate::seq::SequenceNumber;
+use crate::stats::{DropCounters, DropReason};
+use crate::time::{Duration, Now};
+use crate::wire::compose::DataHeader;
+use crate::wire::{EndpointSubmessage, MessageContext};
+
+fn is_match_reader(command: &Command) -> bool {
+    matches!(command, Command::MatchReader { reader, .. } if reader.guid.prefix != prefix(0))
+}
+
+fn is_unmatch(command: &Command) -> bool {
+    matches!(command, Command::UnmatchReader { .. } | Command::UnmatchWriter { .. })
+}
+
+#[test]
+fn fact_24_two_participants_find_each_other_in_a_blink() {
+    let mut network = Network::of(2);
+    let start = network.now;
+    network.run_for(Duration::from_millis(50));
+    assert!(network.is_converged(2));
+    for node in 0..2 {
+        let matched = network.first(node, |command| match command {
+            Command::MatchReader { reader, .. } => reader.guid.prefix == prefix(1 - node),
+            _ => false,
+        });
+        let hops = (matched.unwrap() - start) / HOP;
+        assert!(hops <= 8, "node {node} took {hops} one-way trips");
+    }
+}
+
+#[test]
+fn fact_24_a_late_joiner_is_answered_at_once() {
+    let mut network = Network::of(1);
+    network.run_for(Duration::from_secs(60));
+    let late = network.add(config(1));
+    network.add_reader(late, QosSet::reader());
+    let start = network.now;
+    network.start(late);
+    network.run_for(Duration::from_millis(5));
+    let matched = network.first(0, is_match_reader).unwrap();
+    assert!(matched - start <= 8 * HOP, "{} trips", (matched - start) / HOP);
+}
+
+#[test]
+fn fact_24_sixty_participants_find_each_other() {
+    let mut network = Network::of(60);
+    network.run_for(Duration::from_secs(2));
+    assert!(network.is_converged(60));
+    let settled = network.datagrams;
+    network.run_for(Duration::from_secs(60));
+    let idle = (network.datagrams - settled) / 60;
+    assert!(idle <= 25 * 60, "sixty idle participants send {idle} datagrams a minute each");
+}
+
+#[test]
+fn fact_24_heavy_loss_delays_but_never_prevents() {
+    let mut network = Network::of(8);
+    network.loss = 40;
+    let converged = (0..100).find(|_| {
+        network.run_for(Duration::from_millis(100));
+        network.is_converged(8)
+    });
+    assert!(converged.is_some(), "not within 10 s");
+}
+
+#[test]
+fn fact_24_announcements_repeat_the_same_change_every_three_seconds() {
+    let mut network = Network::new();
+    network.capture = Some(Vec::new());
+    network.add(config(0));
+    network.start(0);
+    network.run_for(Duration::from_secs(31));
+    let captured = network.capture.take().unwrap();
+    assert!((12..=15).contains(&captured.len()), "{} announcements in 31 s", captured.len());
+    assert!(captured.iter().all(|(_, to, _)| *to == group()));
+    let changes: Vec<_> = captured.iter().map(|(_, _, bytes)| sequence_number(bytes)).collect();
+    assert!(changes.iter().all(|number| *number == Some(SequenceNumber(1))));
+}
+
+#[test]
+fn fact_57_peers_without_multicast_meet_by_unicast_announcements() {
+    let mut network = Network::new();
+    for node in 0..2 {
+        network.add(config(node));
+        network.nodes[node].hears_multicast = false;
+    }
+    // Only one side was told of the other, and it announces to the well-known port.
+    let mut told = config(0);
+    told.locators.announce_to = vec![group(), udp("10.0.0.2", 7410)];
+    network.nodes[0].participant = crate::discovery::Participant::new(told);
+    network.add_writer(0, QosSet::writer());
+    network.add_reader(1, QosSet::reader());
+    network.start(0);
+    network.start(1);
+    network.run_for(Duration::from_millis(10));
+    assert!(network.first(0, is_match_reader).is_some());
+}
+
+#[test]
+fn peers_on_another_subnet_stay_known_without_being_told_of_us() {
+    let mut network = Network::new();
+    let far = ParticipantConfig { locators: locators("172.16.0.9"), ..config(1) };
+    let mut near = config(0);
+    near.locators.announce_to.push(udp("172.16.0.9", 7410));
+    network.add(near);
+    network.add(far);
+    network.nodes.iter_mut().for_each(|node| node.hears_multicast = false);
+    network.add_writer(0, QosSet::writer());
+    network.add_reader(1, QosSet::reader());
+    network.start(0);
+    network.start(1);
+    network.run_for(Duration::from_secs(120));
+    assert_eq!(network.matches(0).len(), 1);
+    assert_eq!(network.count(0, is_unmatch) + network.count(1, is_unmatch), 0);
+}
+
+#[test]
+fn fact_26_silence_ends_in_the_lease() {
+    let mut network = Network::of(3);
+    network.run_for(Duration::from_secs(10));
+    assert!(network.is_converged(3));
+    network.nodes[2].up = false;
+    let silent_since = network.now;
+    network.run_for(Duration::from_secs(16));
+    assert_eq!(network.count(0, is_unmatch), 0, "the lease is 20 s");
+    network.run_for(Duration::from_secs(5));
+    let gone = network.first(0, is_unmatch).unwrap();
+    assert!(gone - silent_since <= 20 * SECOND + SECOND / 100);
+    assert!(!network.matches(0).iter().any(|(_, other)| other.prefix == prefix(2)));
+    // The others' traffic kept only themselves alive.
+    assert_eq!(network.matches(0).len(), 4);
+    let left = Event::ParticipantChanged { participant: prefix(2).participant(), alive: false };
+    assert!(network.nodes[0].events.iter().any(|(_, event)| *event == left));
+}
+
+#[test]
+fn a_clean_departure_is_known_at_once() {
+    let mut network = Network::of(3);
+    network.run_for(Duration::from_secs(5));
+    let left_at = network.now;
+    network.call(2, |participant, now, out| participant.shutdown(now, out));
+    network.run_for(Duration::from_millis(1));
+    for node in 0..2 {
+        assert_eq!(network.first(node, is_unmatch), Some(left_at + HOP));
+        assert_eq!(network.matches(node).len(), 4);
+        assert_eq!(network.nodes[node].participant.remote_participants().count(), 1);
+    }
+    let quiet = network.datagrams;
+    network.nodes[0].up = false;
+    network.nodes[1].up = false;
+    network.run_for(Duration::from_secs(60));
+    assert_eq!(network.datagrams, quiet, "who left is silent");
+}
+
+#[test]
+fn fact_25_changed_data_is_updated_in_place() {
+    let mut network = Network::of(2);
+    network.run_for(Duration::from_secs(1));
+    let told = |network: &Network| network.nodes[1].events.len();
+    let before = told(&network);
+    let qos = QosSet { user_data: b"hello".to_vec(), ..QosSet::default() };
+    network.call(0, |participant, now, out| participant.set_qos(now, qos, out));
+    network.run_for(Duration::from_millis(10));
+    assert_eq!(told(&network), before + 1);
+    assert_eq!(network.count(1, is_unmatch), 0);
+    network.run_for(Duration::from_secs(10));
+    assert_eq!(told(&network), before + 1, "repeats are no news");
+}
+
+#[test]
+fn fact_25_a_new_address_moves_every_match_with_it() {
+    let mut network = Network::of(2);
+    network.run_for(Duration::from_secs(1));
+    let moved = locators("10.0.0.77");
+    network.nodes[0].address = udp("10.0.0.77", 7410);
+    network.call(0, |participant, now, out| participant.set_locators(now, moved, out));
+    network.run_for(Duration::from_millis(100));
+    let now_at = |command: &Command| match command {
+        Command::MatchReader { reader, .. } if reader.guid.prefix == prefix(0) => {
+            reader.locators == [udp("10.0.0.77", 7411)]
+        }
+        _ => false,
+    };
+    assert_eq!(network.count(1, now_at), 1);
+    assert_eq!(network.count(1, is_unmatch), 0);
+    // Discovery still works both ways afterwards.
+    let more = network.add_endpoint(0, EntityId::user_writer(9, true), "Circle", QosSet::writer());
+    network.add_endpoint(1, EntityId::user_reader(9, true), "Circle", QosSet::reader());
+    network.run_for(Duration::from_millis(100));
+    assert!(network.matches(1).iter().any(|(_, other)| *other == more));
+    network.run_for(Duration::from_secs(60));
+    assert_eq!(network.count(1, is_unmatch), 0);
+}
+
+#[test]
+fn fact_40_a_deleted_endpoint_is_withdrawn_on_sedp() {
+    let mut network = Network::of(2);
+    network.run_for(Duration::from_secs(1));
+    let writer = prefix(0).entity(WRITER);
+    network.call(0, |participant, now, out| participant.remove_endpoint(now, writer, out));
+    network.run_for(Duration::from_millis(10));
+    assert_eq!(network.count(1, |it| *it == Command::UnmatchWriter { reader: READER, writer }), 1);
+    assert_eq!(network.count(0, |it| *it == Command::UnmatchWriter { reader: READER, writer }), 1);
+    assert_eq!(network.count(0, |it| matches!(it, Command::UnmatchReader { .. })), 0, "it is gone itself");
+    // It may come back under the same GUID.
+    network.add_writer(0, QosSet::writer());
+    network.run_for(Duration::from_millis(10));
+    assert!(network.is_converged(2));
+}
+
+#[test]
+fn fact_21_a_keyed_endpoint_never_matches_a_keyless_one() {
+    let mut network = Network::new();
+    network.add(config(0));
+    network.add(config(1));
+    network.add_writer(0, QosSet::writer());
+    network.add_endpoint(1, EntityId::user_reader(5, false), "Square", QosSet::reader());
+    network.start(0);
+    network.start(1);
+    network.run_for(Duration::from_secs(1));
+    assert!(network.matches(0).is_empty());
+    let mismatch = network.nodes[0].participant.mismatches().next().unwrap();
+    assert_eq!(*mismatch.reason, MismatchReason::KeyKind);
+}
+
+#[test]
+fn fact_28_other_types_of_the_same_topic_do_not_match() {
+    let mut network = Network::of(1);
+    network.add(config(1));
+    let other = LocalEndpoint {
+        type_name: "Other".into(),
+        ..endpoint(prefix(1), READER, "Square", QosSet::reader())
+    };
+    network.call(1, |participant, now, out| participant.add_endpoint(now, other, out)).unwrap();
+    network.start(1);
+    network.run_for(Duration::from_secs(1));
+    assert_eq!(network.matches(0).len(), 2, "only with itself");
+    let reasons: Vec<_> = network.nodes[0].participant.mismatches().map(|it| it.reason.clone()).collect();
+    assert_eq!(reasons, [MismatchReason::TypeName]);
+}
+
+#[test]
+fn incompatible_qos_is_told_once_on_both_sides() {
+    let mut network = Network::new();
+    network.add(config(0));
+    network.add(config(1));
+    network.add_writer(0, QosSet::writer().best_effort());
+    network.add_reader(1, QosSet::reader().reliable().durability(Durability::TransientLocal));
+    network.start(0);
+    network.start(1);
+    network.run_for(Duration::from_secs(30));
+    let policies = vec![2, 11];
+    let offered = Command::IncompatibleReader { writer: WRITER, policies: policies.clone() };
+    let requested = Command::IncompatibleWriter { reader: READER, policies: policies.clone() };
+    assert_eq!(network.count(0, |it| *it == offered), 1);
+    assert_eq!(network.count(1, |it| *it == requested), 1);
+    let mismatch = network.nodes[1].participant.mismatches().next().unwrap();
+    assert_eq!(*mismatch.reason, MismatchReason::Qos(policies));
+}
+
+#[test]
+fn fact_30_a_changed_partition_matches_anew_and_live() {
+    let mut network = Network::of(2);
+    network.run_for(Duration::from_secs(1));
+    let reader = prefix(1).entity(READER);
+    let within = |names: &[&str]| QosSet {
+        partition: names.iter().map(|name| (*name).to_owned()).collect(),
+        ..QosSet::writer()
+    };
+    let writer = prefix(0).entity(WRITER);
+    network.call(0, |it, now, out| it.update_endpoint(now, writer, within(&["elsewhere"]), out)).unwrap();
+    network.run_for(Duration::from_millis(10));
+    assert_eq!(network.count(0, |it| *it == Command::UnmatchReader { writer: WRITER, reader }), 1);
+    assert_eq!(network.count(1, |it| *it == Command::UnmatchWriter { reader: READER, writer }), 1);
+    assert_eq!(network.count(0, |it| matches!(it, Command::IncompatibleReader { .. })), 0);
+    network.call(0, |it, now, out| it.update_endpoint(now, writer, within(&["else*", ""]), out)).unwrap();
+    network.run_for(Duration::from_millis(10));
+    assert!(network.is_converged(2));
+}
+
+#[test]
+fn fact_27_automatic_and_manual_liveliness_travel_as_participant_messages() {
+    let mut network = Network::new();
+    let lease = |kind| QosSet {
+        liveliness: Liveliness { kind, lease_duration: Duration::from_millis(300) },
+        ..QosSet::writer()
+    };
+    network.add(config(0));
+    network.add(config(1));
+    network.add_writer(0, lease(LivelinessKind::Automatic));
+    let manual = EntityId::user_writer(7, true);
+    network.add_endpoint(0, manual, "Square", lease(LivelinessKind::ManualByParticipant));
+    network.add_reader(0, QosSet::reader());
+    network.add_reader(1, QosSet::reader());
+    network.start(0);
+    network.start(1);
+    network.run_for(Duration::from_secs(1));
+    let alive = |entity| Command::WriterAlive { reader: READER, writer: prefix(0).entity(entity) };
+    let count = |network: &Network, node, entity| network.count(node, |it| *it == alive(entity));
+    assert_eq!(count(&network, 1, manual), 0, "nobody asserted it");
+    let before = count(&network, 1, WRITER);
+    network.run_for(Duration::from_secs(3));
+    let asserted = count(&network, 1, WRITER) - before;
+    assert!((29..=31).contains(&asserted), "{asserted} assertions of a 300 ms lease in 3 s");
+    assert!(count(&network, 0, WRITER) >= asserted, "local readers hear it too");
+
+    // A hundred calls in a row become two messages: one at once, one when the next may go.
+    for _ in 0..100 {
+        network.call(0, |participant, now, out| participant.assert_liveliness(now, out));
+    }
+    network.run_for(Duration::from_secs(1));
+    assert_eq!(count(&network, 1, manual), 2);
+}
+
+#[test]
+fn fact_23_absent_built_in_endpoints_get_no_traffic() {
+    let mut network = Network::of(1);
+    network.capture = Some(Vec::new());
+    // A participant that only has a publications reader.
+    let stranger = prefix(9);
+    let data = ParticipantData {
+        builtin_endpoints: 1 << 3,
+        meta_unicast: vec![udp("10.0.0.9", 7410)],
+        ..ParticipantData::new(stranger.participant())
+    };
+    let bytes = announcement(&data, prefix(0));
+    network.inject(udp("10.0.0.9", 7410), udp("10.0.0.1", 7410), &bytes);
+    network.run_for(Duration::from_secs(3));
+    let captured = network.capture.take().unwrap();
+    let to_stranger: Vec<_> = captured.iter().filter(|(_, to, _)| *to == udp("10.0.0.9", 7410)).collect();
+    assert!(!to_stranger.is_empty());
+    for (_, _, bytes) in to_stranger {
+        for writer in writers_of(bytes) {
+            assert!(
+                matches!(writer, EntityId::SEDP_PUBLICATIONS_WRITER | EntityId::SPDP_WRITER),
+                "{writer:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn other_domains_and_tags_are_ignored() {
+    let mut network = Network::of(1);
+    let other_domain = ParticipantConfig { domain: 3, ..config(1) };
+    let other_tag = ParticipantConfig { domain_tag: "lab".into(), ..config(2) };
+    for (node, config) in [(1, other_domain), (2, other_tag)] {
+        network.add(config);
+        network.add_reader(node, QosSet::reader());
+        network.start(node);
+    }
+    network.run_for(Duration::from_secs(5));
+    assert_eq!(network.matches(0).len(), 2);
+    assert_eq!(network.nodes[0].participant.remote_participants().count(), 0);
+    assert!(network.drops(0, DropReason::OtherDomain) > 0);
+}
+
+#[test]
+fn fact_60_higher_minor_versions_and_fact_61_unknown_vendors_are_welcome() {
+    let mut network = Network::of(1);
+    let mut bytes = announcement(
+        &ParticipantData {
+            protocol_version: [2, 9],
+            vendor: [0x7f, 0x7f],
+            meta_unicast: vec![udp("10.0.0.9", 7410)],
+            ..ParticipantData::new(prefix(9).participant())
+        },
+        prefix(0),
+    );
+    bytes[4..8].copy_from_slice(&[2, 9, 0x7f, 0x7f]);
+    network.inject(udp("10.0.0.9", 7410), udp("10.0.0.1", 7410), &bytes);
+    network.run_for(Duration::from_millis(1));
+    let remote = network.nodes[0].participant.remote_participants().next().unwrap();
+    assert_eq!((remote.version, remote.vendor, remote.proven), ([2, 9], [0x7f, 0x7f], true));
+}
+
+#[test]
+fn local_endpoints_match_each_other_and_follow_the_interface() {
+    let mut network = Network::of(1);
+    let (writer, reader) = (prefix(0).entity(WRITER), prefix(0).entity(READER));
+    assert_eq!(network.matches(0), [(WRITER, reader), (READER, writer)].into());
+    network.call(0, |it, now, out| it.set_locators(now, locators("10.9.9.9"), out));
+    let moved = |command: &Command| match command {
+        Command::MatchReader { reader, .. } => reader.same_host && reader.locators == [udp("10.9.9.9", 7411)],
+        Command::MatchWriter { writer, .. } => writer.locators == [udp("10.9.9.9", 7411)],
+        _ => false,
+    };
+    assert_eq!(network.count(0, moved), 2);
+}
+
+#[test]
+fn participants_of_one_host_are_reached_on_it() {
+    let mut network = Network::new();
+    for node in 0..2 {
+        let mut config = config(node);
+        config.locators.own_addresses = vec!["10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()];
+        network.add(config);
+    }
+    network.add_writer(0, QosSet::writer());
+    network.add_reader(1, QosSet::reader());
+    network.start(0);
+    network.start(1);
+    network.run_for(Duration::from_millis(10));
+    assert_eq!(
+        network.count(0, |it| matches!(it, Command::MatchReader { reader, .. } if reader.same_host)),
+        1
+    );
+}
+
+#[test]
+fn what_cannot_be_announced_is_refused() {
+    let mut network = Network::of(1);
+    let mut add = |endpoint| network.call(0, |it, now, out| it.add_endpoint(now, endpoint, out));
+    let good = endpoint(prefix(0), EntityId::user_writer(8, true), "Square", QosSet::writer());
+    let exists = LocalEndpoint { guid: prefix(0).entity(WRITER), ..good.clone() };
+    assert_eq!(add(exists.clone()), Err(DiscoveryError::Exists(exists.guid)));
+    let foreign = LocalEndpoint { guid: prefix(5).entity(WRITER), ..good.clone() };
+    assert_eq!(add(foreign.clone()), Err(DiscoveryError::WrongKind(foreign.guid)));
+    let keyless = LocalEndpoint { keyed: false, ..good.clone() };
+    assert_eq!(add(keyless), Err(DiscoveryError::WrongKind(good.guid)));
+    let long = LocalEndpoint { topic: "x".repeat(256), ..good.clone() };
+    assert_eq!(add(long), Err(DiscoveryError::NameTooLong(good.guid)));
+    assert_eq!(add(good), Ok(()));
+}
+
+#[test]
+fn the_same_seeds_make_the_same_history() {
+    let history = || {
+        let mut network = Network::of(5);
+        network.loss = 20;
+        network.run_for(Duration::from_secs(20));
+        let commands: Vec<_> = network.nodes.iter().flat_map(|node| node.commands.clone()).collect();
+        (network.datagrams, commands)
+    };
+    assert_eq!(history(), history());
+}
+
+/// A datagram that announces `data`, to `destination` in particular.
+pub(super) fn announcement(data: &ParticipantData, destination: crate::guid::GuidPrefix) -> Vec<u8> {
+    let mut out = Outbox::new();
+    let mut message = out.message(data.guid.prefix, &[group()], 65_000);
+    message.info_destination(destination);
+    let header = DataHeader {
+        reader: EntityId::UNKNOWN,
+        writer: EntityId::SPDP_WRITER,
+        sequence_number: SequenceNumber::FIRST,
+        inline_qos: &[],
+        key_only: false,
+    };
+    assert!(message.data(&header, &Payload::from_vec(data.encode())));
+    message.finish();
+    out.datagram(&out.transmits()[0])
+}
+
+/// Collects what a datagram holds.
+#[derive(Default)]
+struct Dissection {
+    writers: Vec<EntityId>,
+    numbers: Vec<SequenceNumber>,
+}
+
+impl receiver::Registry for Dissection {
+    fn deliver(&mut self, _: Now, _: &MessageContext, submessage: &EndpointSubmessage<'_>, _: &mut Outbox) {
+        match submessage {
+            EndpointSubmessage::Data(data) => {
+                self.numbers.push(data.sequence_number);
+                self.writers.push(data.writer);
+            }
+            EndpointSubmessage::Heartbeat(heartbeat) => self.writers.push(heartbeat.writer),
+            EndpointSubmessage::Gap(gap) => self.writers.push(gap.writer),
+            EndpointSubmessage::AckNack(acknack) => self.writers.push(acknack.writer),
+            _ => {}
+        }
+    }
+
+    fn is_local(&self, _: crate::guid::GuidPrefix) -> bool {
+        true
+    }
+}
+
+fn dissect(bytes: &[u8]) -> Dissection {
+    let mut dissection = Dissection::default();
+    let now = Network::new().clock();
+    receiver::datagram(
+        now,
+        group(),
+        bytes,
+        &mut dissection,
+        &mut DropCounters::default(),
+        &mut Outbox::new(),
+    );
+    dissection
+}
+
+fn writers_of(bytes: &[u8]) -> Vec<EntityId> {
+    dissect(bytes).writers
+}
+
+fn sequence_number(bytes: &[u8]) -> Option<SequenceNumber> {
+    dissect(bytes).numbers.first().copied()
+}
