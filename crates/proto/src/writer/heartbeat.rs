@@ -13,7 +13,9 @@ pub(super) struct HeartbeatTimer {
     interval: Duration,
     /// When readers were last asked.
     asked: Option<Instant>,
-    /// Samples written since then.
+    /// When readers were last told of fragments.
+    fragments: Option<Instant>,
+    /// Samples written since they were asked.
     written_since: usize,
     shortest: Duration,
     longest: Duration,
@@ -27,6 +29,7 @@ impl HeartbeatTimer {
             due: None,
             interval: limits.heartbeat_shortest,
             asked: None,
+            fragments: None,
             written_since: 0,
             shortest: limits.heartbeat_shortest,
             longest: limits.heartbeat_longest,
@@ -74,6 +77,15 @@ impl HeartbeatTimer {
         let since = self.asked.map_or(Duration::INFINITE, |asked| now.since(asked));
         // When urgent, an eighth of the time, or every eighth sample, whichever comes first.
         since >= self.piggyback || urgent && (since.0 >= self.piggyback.0 / 8 || self.written_since >= 8)
+    }
+
+    /// Whether readers should be told of fragments of a sample that is still being sent.
+    pub(super) fn fragments_due(&mut self, now: Instant) -> bool {
+        let due = self.fragments.is_none_or(|told| now.since(told) >= self.shortest);
+        if due {
+            self.fragments = Some(now);
+        }
+        due
     }
 
     /// Readers were asked by a heartbeat with the final flag clear.

@@ -90,6 +90,12 @@ impl History {
         self.changes
     }
 
+    /// Changes and holes.
+    #[cfg(test)]
+    pub(super) fn entries_held(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Changes not released yet.
     pub(super) const fn pending(&self) -> usize {
         self.pending

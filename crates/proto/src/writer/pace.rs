@@ -134,6 +134,16 @@ impl Pacer {
         self.repeats.iter().any(|repeat| repeat.covers(reader, number, fragment))
     }
 
+    /// Lets the next reader have its turn; the order of one reader's repetitions stays.
+    pub(super) fn yield_turn(&mut self, reader: Guid) {
+        for _ in 0..self.repeats.len() {
+            if self.repeats.front().is_none_or(|repeat| repeat.reader != reader) {
+                return;
+            }
+            self.repeats.rotate_left(1);
+        }
+    }
+
     /// Drops what was meant for a reader that is gone.
     pub(super) fn forget(&mut self, reader: Guid) {
         self.repeats.retain(|repeat| repeat.reader != reader);

@@ -97,48 +97,80 @@ impl Writer {
             let _ = target.put_fragment(&mut message, number, change, fragment, &self.inline_qos);
             fragment >= target.fragments(change.payload.len())
         };
-        let bytes = message.len();
-        if finished {
-            self.pacer.pop_live(class);
-            if route.reliable > 0 {
-                let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, false);
-                if !message.heartbeat(&heartbeat) {
-                    message.finish();
-                    target.send_heartbeat(&heartbeat, out);
-                }
-                self.heartbeat.asked(now.mono);
-            }
+        self.pacer.spend(class, message.len());
+        if !finished {
+            message.finish();
+            self.announce_fragments(now, class, out);
+            return true;
         }
-        self.pacer.spend(class, bytes);
+        self.pacer.pop_live(class);
+        if route.reliable > 0 {
+            let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, false);
+            if !message.heartbeat(&heartbeat) {
+                message.finish();
+                target.send_heartbeat(&heartbeat, out);
+            }
+            self.heartbeat.asked(now.mono);
+        }
         true
     }
 
-    /// One more datagram of the first repetition; false when there is none or the burst is over.
-    fn pump_repeat(&mut self, now: Now, out: &mut Outbox) -> bool {
-        let Some(Repeat { reader, what }) = self.pacer.repeats.pop_front() else { return false };
-        let Some(class) = self.proxies.get(reader).map(|proxy| proxy.class) else { return true };
-        if !self.pacer.may_send(class) {
-            self.pacer.repeats.push_front(Repeat { reader, what });
-            return false;
+    /// The burst ended inside a sample: tells readers now and then how far it got, so that they ask for
+    /// lost fragments while the rest is still to come (RTPS 2.5 §8.3.8.7).
+    fn announce_fragments(&mut self, now: Now, class: Class, out: &mut Outbox) {
+        let route = self.proxies.route(class);
+        let Some((number, last_fragment)) = self.pacer.unsent_to(class) else { return };
+        if self.pacer.may_send(class) || route.reliable == 0 || !self.heartbeat.fragments_due(now.mono) {
+            return;
         }
-        match what {
+        let target = route.target(class, self.config.guid, &self.config.limits);
+        let heartbeat = HeartbeatFrag {
+            reader: target.reader,
+            writer: target.source.entity,
+            sequence_number: number,
+            last_fragment,
+            count: self.heartbeat.next_count(),
+        };
+        let _ = target.open(out).heartbeat_frag(&heartbeat);
+    }
+
+    /// One more datagram of the next repetition, readers by turns; false when nothing may be sent.
+    fn pump_repeat(&mut self, now: Now, out: &mut Outbox) -> bool {
+        for _ in 0..self.pacer.repeats.len() {
+            let Some(repeat) = self.pacer.repeats.pop_front() else { return false };
+            let reader = repeat.reader;
+            let Some(class) = self.proxies.get(reader).map(|proxy| proxy.class) else { continue };
+            if self.pacer.may_send(class) {
+                self.send_repeat(now, repeat, out);
+                self.pacer.yield_turn(reader);
+                return true;
+            }
+            self.pacer.repeats.push_front(repeat);
+            self.pacer.yield_turn(reader);
+        }
+        false
+    }
+
+    /// One datagram of a repetition; what is left of it queues again in front.
+    fn send_repeat(&mut self, now: Now, repeat: Repeat, out: &mut Outbox) {
+        let reader = repeat.reader;
+        match repeat.what {
             Repeated::Changes { next, last } => self.repeat_changes(now, reader, next, last, out),
             Repeated::Fragments { number, next, wanted } => {
-                let wanted_next = |from: FragmentNumber| match &wanted {
-                    Some(set) => set.iter().find(|fragment| *fragment >= from),
-                    None => Some(from),
+                let fragment = match &wanted {
+                    Some(set) => set.iter().find(|fragment| *fragment >= next),
+                    None => Some(next),
                 };
-                if let Some(fragment) = wanted_next(next)
+                if let Some(fragment) = fragment
                     && self.repeat_fragment(reader, number, fragment, out)
                 {
-                    let what = Repeated::Fragments { number, next: fragment + 1, wanted };
+                    let what = Repeated::Fragments { number, next: fragment.saturating_add(1), wanted };
                     self.pacer.repeats.push_front(Repeat { reader, what });
                 } else {
                     self.ask_for_fragments(now, reader, number, out);
                 }
             }
         }
-        true
     }
 
     /// As many changes from `next` to `last` as one datagram takes, in order; the rest queues again.
@@ -210,7 +242,8 @@ impl Writer {
         };
         encode(&self.config, &self.proxies, change, &mut self.inline_qos);
         let target = proxy.target(self.config.guid, &self.config.limits);
-        if fragment > target.fragments(change.payload.len()) {
+        let whole = target.fits(change.payload.len(), self.inline_qos.len());
+        if whole || fragment > target.fragments(change.payload.len()) {
             return false;
         }
         let mut message = target.open(out);

@@ -25,3 +25,4 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
         findings.report(|| format!("user endpoints sent {} submessages in silence", quiet.user_submessages));
     }
 }
+

@@ -1,14 +1,18 @@
 //! Stories about one writer, in virtual time, told through the datagrams it sends.
 
+mod fragments;
+mod histories;
+mod instances;
+mod matching;
 mod reliability;
 
 use super::*;
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
 use crate::receiver::{self, Registry};
-use crate::seq::SequenceSet;
+use crate::seq::{FragmentSet, SequenceSet};
 use crate::wire::param::InlineQos;
-use crate::wire::{AckNack, EndpointSubmessage, Gap, Heartbeat, HeartbeatFrag, MessageContext};
+use crate::wire::{AckNack, EndpointSubmessage, Gap, Heartbeat, HeartbeatFrag, MessageContext, NackFrag};
 
 const WRITER: Guid = GuidPrefix([1; 12]).entity(EntityId::user_writer(1, true));
 
@@ -157,6 +161,20 @@ impl Story {
         let acknack =
             AckNack { reader: reader.guid.entity, writer: WRITER.entity, missing: set, count, final_flag };
         self.writer.on_acknack(self.now, reader.guid, &acknack, &mut self.out)
+    }
+
+    fn nack_frag(&mut self, reader: &MatchedReader, number: i64, missing: &[u32]) -> Result<(), DropReason> {
+        self.acknack_count += 1;
+        let mut set = FragmentSet::empty(missing[0]);
+        assert!(missing.iter().all(|fragment| set.insert(*fragment)));
+        let nack = NackFrag {
+            reader: reader.guid.entity,
+            writer: WRITER.entity,
+            sequence_number: SequenceNumber(number),
+            missing: set,
+            count: self.acknack_count,
+        };
+        self.writer.on_nack_frag(self.now, reader.guid, &nack, &mut self.out)
     }
 
     /// What was sent since the last look.

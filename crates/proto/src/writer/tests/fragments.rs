@@ -1,0 +1,284 @@
+//! Samples larger than a datagram: cut, paced, repeated.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+const MIB: usize = 1 << 20;
+
+fn remote(number: u8) -> MatchedReader {
+    MatchedReader { same_host: false, ..reliable(number) }
+}
+
+fn sample(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|index| (index * 31 + index / 251) as u8).collect()
+}
+
+fn fragments(sent: &[Sent]) -> Vec<FragmentSent> {
+    sent.iter()
+        .filter_map(|sent| match sent {
+            Sent::Fragment(fragment) => Some(fragment.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn fact_10_fragments_make_up_the_sample_and_fit_their_datagrams() {
+    for (reader, datagram_max) in [(reliable(7), 65_000), (remote(7), 1_456)] {
+        let mut story = Story::new(QosSet::writer().keep_all());
+        story.matched(&reader);
+        story.sent();
+        let sample = sample(100_001);
+        story.write(1, &sample).unwrap();
+        story.pass(Duration::from_millis(3));
+        assert!(story.out.transmits().iter().all(|transmit| transmit.len() <= datagram_max));
+        let sent = story.sent();
+        let fragments = fragments(&sent);
+        assert!(fragments.iter().zip(1..).all(|(fragment, number)| fragment.fragment == number));
+        assert!(fragments.iter().all(|fragment| fragment.sample_bytes == 100_001));
+        assert!(fragments.iter().all(|fragment| fragment.has_inline_qos == (fragment.fragment == 1)));
+        let whole: Vec<u8> = fragments.iter().flat_map(|fragment| fragment.payload.clone()).collect();
+        assert!(whole == sample);
+        let Some(Sent::Heartbeat(heartbeat)) = sent.last() else { panic!("{:?}", sent.last()) };
+        assert_eq!((heartbeat.last.0, heartbeat.final_flag), (1, false));
+    }
+}
+
+#[test]
+fn fact_66_a_sample_that_fits_one_host_is_cut_for_the_other() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    let (here, there) = (reliable(7), remote(8));
+    story.matched(&here);
+    story.matched(&there);
+    story.sent();
+    story.write(1, &sample(10_000)).unwrap();
+    for (destinations, sent) in story.sent_by_datagram() {
+        if destinations == here.locators {
+            assert_eq!(data(&sent), [1]);
+        } else {
+            assert_eq!(destinations, there.locators);
+            assert_eq!(fragments(&sent).len(), 1);
+        }
+    }
+}
+
+#[test]
+fn the_largest_sample_of_one_datagram_fits_exactly() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    story.matched(&remote(7));
+    story.sent();
+    let mut largest = 0;
+    for bytes in 1_200..1_456 {
+        story.write(1, &sample(bytes)).unwrap();
+        assert!(story.out.transmits().iter().all(|transmit| transmit.len() <= 1_456));
+        if fragments(&story.sent()).is_empty() {
+            largest = bytes;
+        }
+    }
+    assert!(largest >= 1_340, "{largest}");
+}
+
+#[test]
+fn a_large_sample_leaves_in_bursts() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    story.matched(&reliable(7));
+    story.sent();
+    let start = story.now.mono;
+    story.write(1, &sample(5 * MIB)).unwrap();
+    let mut total = 0;
+    while let Some(due) = story.writer.pacer.due() {
+        let burst: usize = fragments(&story.sent()).iter().map(|fragment| fragment.payload.len()).sum();
+        assert!((1..=4 * 65_000).contains(&burst), "{burst}");
+        total += burst;
+        story.pass(due.since(story.now.mono));
+    }
+    total += fragments(&story.sent()).iter().map(|fragment| fragment.payload.len()).sum::<usize>();
+    assert_eq!(total, 5 * MIB);
+    assert!(story.now.mono.since(start) < Duration::from_millis(30));
+}
+
+#[test]
+fn heartbeats_do_not_announce_what_is_still_on_its_way() {
+    let mut story = Story::new(QosSet::writer().keep_last(5));
+    let reader = reliable(7);
+    story.matched(&reader);
+    story.write(1, b"small").unwrap();
+    story.sent();
+    story.write(1, &sample(MIB)).unwrap();
+    story.writer.request_acknowledgments(story.now, &mut story.out);
+    assert!(heartbeats(&story.sent()).iter().all(|heartbeat| heartbeat.last.0 == 1));
+    story.acknack(&reader, 2, &[2]).unwrap();
+    story.pass(Duration::from_millis(10));
+    let sent = story.sent();
+    let numbers: Vec<u32> = fragments(&sent).iter().map(|fragment| fragment.fragment).collect();
+    let distinct: BTreeSet<u32> = numbers.iter().copied().collect();
+    assert_eq!(numbers.len(), distinct.len(), "what was on its way is not repeated");
+    assert!(heartbeats(&sent).iter().any(|heartbeat| heartbeat.last.0 == 2));
+}
+
+#[test]
+fn a_small_sample_does_not_overtake_a_large_one() {
+    let mut story = Story::new(QosSet::writer().best_effort().keep_last(5));
+    story.matched(&reader(7, QosSet::reader()));
+    story.write(1, &sample(MIB)).unwrap();
+    story.write(1, b"small").unwrap();
+    assert_eq!(data(&story.sent()), []);
+    story.pass(Duration::from_millis(10));
+    assert_eq!(data(&story.sent()), [2]);
+    assert_eq!(story.writer.history.len(), 0, "a volatile best-effort history ends empty");
+}
+
+#[test]
+fn of_replaced_samples_in_the_queue_only_the_begun_and_the_last_are_sent() {
+    let mut story = Story::new(QosSet::writer().best_effort().keep_last(1));
+    story.matched(&reader(7, QosSet::reader()));
+    for _ in 0..5 {
+        story.write(1, &sample(MIB)).unwrap();
+    }
+    story.pass(Duration::from_millis(20));
+    let numbers: BTreeSet<i64> = fragments(&story.sent()).iter().map(|fragment| fragment.number).collect();
+    assert_eq!(numbers.into_iter().collect::<Vec<_>>(), [1, 5]);
+}
+
+#[test]
+fn fact_11_only_the_fragments_asked_for_are_repeated() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    let (reader, other) = (remote(7), remote(8));
+    story.matched(&reader);
+    story.matched(&other);
+    story.write(1, &sample(50_000)).unwrap();
+    story.pass(Duration::from_millis(10));
+    story.sent();
+    story.nack_frag(&reader, 1, &[2, 9, 30]).unwrap();
+    let datagrams = story.sent_by_datagram();
+    assert!(datagrams.iter().all(|(destinations, _)| *destinations == reader.locators));
+    let sent: Vec<Sent> = datagrams.into_iter().flat_map(|(_, sent)| sent).collect();
+    let repeated: Vec<u32> = fragments(&sent).iter().map(|fragment| fragment.fragment).collect();
+    assert_eq!(repeated, [2, 9, 30]);
+    assert!(sent.iter().any(|sent| matches!(sent, Sent::HeartbeatFrag(_))));
+    story.nack_frag(&reader, 1, &[2, 9, 30]).unwrap();
+    assert!(fragments(&story.sent()).is_empty(), "requests that crossed are answered once");
+}
+
+#[test]
+fn an_acknack_for_a_large_sample_repeats_all_of_it() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    let reader = remote(7);
+    story.matched(&reader);
+    story.write(1, &sample(50_000)).unwrap();
+    story.pass(Duration::from_millis(10));
+    let count = fragments(&story.sent()).len();
+    story.acknack(&reader, 1, &[1]).unwrap();
+    story.acknack(&reader, 1, &[1]).unwrap();
+    story.pass(Duration::from_millis(2));
+    assert_eq!(fragments(&story.sent()).len(), count);
+}
+
+#[test]
+fn r13_requests_for_absurd_fragments_are_harmless() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    let reader = remote(7);
+    story.matched(&reader);
+    story.write(1, &sample(50_000)).unwrap();
+    story.write(1, b"small").unwrap();
+    story.pass(Duration::from_millis(10));
+    story.sent();
+    story.nack_frag(&reader, 1, &[1_000_000, 1_000_200]).unwrap();
+    story.nack_frag(&reader, 1, &[u32::MAX]).unwrap();
+    story.nack_frag(&reader, 2, &[1]).unwrap();
+    assert!(fragments(&story.sent()).is_empty());
+    assert_eq!(story.nack_frag(&reader, 3, &[1]), Err(DropReason::ImplausibleSequence));
+    assert_eq!(story.nack_frag(&reader, i64::MIN, &[1]), Err(DropReason::ImplausibleSequence));
+    assert_eq!(story.nack_frag(&remote(9), 1, &[1]), Err(DropReason::NotMatched));
+    for number in 0..1_000 {
+        story.pass(Duration::from_micros(1));
+        story.nack_frag(&reader, 1, &[1 + number % 30]).unwrap();
+    }
+    assert!(story.writer.pacer.repeats.len() <= story.writer.config.limits.repeats_max);
+}
+
+#[test]
+fn fragments_of_a_sample_that_is_gone_are_answered_by_a_gap() {
+    let mut story = Story::new(QosSet::writer().keep_last(1));
+    let reader = remote(7);
+    story.matched(&reader);
+    story.write(1, &sample(50_000)).unwrap();
+    story.pass(Duration::from_millis(10));
+    story.write(1, b"newer").unwrap();
+    story.sent();
+    story.nack_frag(&reader, 1, &[3]).unwrap();
+    assert_eq!(gaps(&story.sent(), 2), [1]);
+}
+
+/// A reader that loses datagrams at random and asks as the standard says.
+struct Lossy {
+    random: u64,
+    lost_percent: u64,
+    have: BTreeSet<u32>,
+    of: u32,
+}
+
+impl Lossy {
+    fn loses(&mut self) -> bool {
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) % 100 < self.lost_percent
+    }
+
+    /// The requests that answer one heartbeat: every window of 256 fragments with holes.
+    fn missing(&self, up_to: u32) -> Vec<Vec<u32>> {
+        let mut requests: Vec<Vec<u32>> = Vec::new();
+        for fragment in (1..=up_to).filter(|fragment| !self.have.contains(fragment)) {
+            match requests.last_mut() {
+                Some(request) if fragment - request[0] < 256 => request.push(fragment),
+                _ => requests.push(vec![fragment]),
+            }
+        }
+        requests
+    }
+}
+
+#[test]
+fn five_megabytes_cross_a_link_that_loses_every_tenth_datagram() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    let reader = remote(7);
+    story.matched(&reader);
+    story.sent();
+    let start = story.now.mono;
+    story.write(1, &sample(5 * MIB)).unwrap();
+    let mut lossy = Lossy { random: 42, lost_percent: 10, have: BTreeSet::new(), of: u32::MAX };
+    let mut sent_fragments = 0;
+    while lossy.have.len() < lossy.of as usize {
+        for (_, sent) in story.sent_by_datagram() {
+            sent_fragments += fragments(&sent).len();
+            if lossy.loses() {
+                continue;
+            }
+            for fragment in fragments(&sent) {
+                lossy.of = fragment.sample_bytes.div_ceil(fragment.fragment_bytes.into());
+                lossy.have.insert(fragment.fragment);
+            }
+            let announced = sent.iter().filter_map(|sent| match sent {
+                Sent::HeartbeatFrag(heartbeat) => Some(heartbeat.last_fragment),
+                Sent::Heartbeat(heartbeat) if heartbeat.last.0 == 1 => Some(lossy.of),
+                _ => None,
+            });
+            for up_to in announced.collect::<Vec<_>>() {
+                for request in lossy.missing(up_to) {
+                    if !lossy.loses() {
+                        story.nack_frag(&reader, 1, &request).unwrap();
+                    }
+                }
+            }
+        }
+        story.pass(Duration::from_micros(100));
+        assert!(story.now.mono.since(start) < Duration::from_secs(2), "{} of {}", lossy.have.len(), lossy.of);
+    }
+    assert!(sent_fragments < lossy.of as usize * 14 / 10, "{sent_fragments} for {}", lossy.of);
+    let took = story.now.mono.since(start);
+    assert!(took < Duration::from_millis(300), "{took:?}");
+    story.acknack(&reader, 2, &[]).unwrap();
+    story.pass(Duration::from_secs(1));
+    assert_eq!(story.writer.next_timeout(), None);
+}

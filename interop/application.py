@@ -1,0 +1,171 @@
+"""Running shapes applications and reading what they print."""
+
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+
+SAMPLE = re.compile(r"^(\S+) +(\S+) +(-?\d+) (-?\d+) \[(-?\d+)\](?: \{(\d+)\})?$")
+END = re.compile(r"^(\S+) +(\S+) +NOT_ALIVE_(DISPOSED|NO_WRITERS)_INSTANCE_STATE$")
+MATCHED = re.compile(r"^on_(?:publication|subscription)_matched\(\) .* : matched \w+ (\d+) \(")
+INCOMPATIBLE = re.compile(r"^on_(?:offered|requested)_incompatible_qos\(\) .* : (\d+) \(")
+DEADLINE_MISSED = re.compile(r"^on_(?:offered|requested)_deadline_missed\(\)")
+
+# How long anything that must happen may take on a busy machine.
+PATIENCE_SECONDS = 15
+# A killed participant is noticed when its lease ends; products announce 10 to 20 seconds.
+LEASE_SECONDS = 45
+
+
+class Failure(Exception):
+    """What a case expected and did not get."""
+
+
+class Application:
+    """One running shapes application."""
+
+    def __init__(self, label, command, environment):
+        self.label = label
+        self.lines = []
+        self._condition = threading.Condition()
+        self._begin = time.monotonic()
+        self.command = command
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **environment},
+            text=True,
+            errors="replace",
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self._process.stdout:
+            with self._condition:
+                self.lines.append((time.monotonic() - self._begin, line.rstrip("\n")))
+                self._condition.notify_all()
+        with self._condition:
+            self._condition.notify_all()
+
+    def texts(self):
+        with self._condition:
+            return [text for _, text in self.lines]
+
+    def wait_until(self, what, test, seconds=PATIENCE_SECONDS):
+        """Waits until `test(self)` is true of what was printed so far."""
+        end = time.monotonic() + seconds
+        with self._condition:
+            while not test(self):
+                left = end - time.monotonic()
+                if left <= 0 or not self._reader.is_alive():
+                    state = "timed out" if left <= 0 else "it ended first"
+                    raise Failure(f"{self.label}: no {what} ({state})")
+                self._condition.wait(min(left, 0.5))
+
+    def wait_end(self, seconds=PATIENCE_SECONDS):
+        """Waits for the application to end by itself, with success."""
+        try:
+            status = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{self.label}: still running after {seconds} s") from None
+        self._reader.join(5)
+        if status != 0:
+            raise Failure(f"{self.label}: exit status {status}")
+
+    def interrupt(self):
+        """Ctrl-C: it must end by itself, with success."""
+        self._process.send_signal(signal.SIGINT)
+        self.wait_end(10)
+
+    def kill(self):
+        """Ends it without a chance to say goodbye."""
+        self._process.kill()
+        self._process.wait()
+
+    def is_running(self):
+        return self._process.poll() is None
+
+    def samples(self):
+        """What was printed as samples: (topic, color, size, last octet or None)."""
+        found = (SAMPLE.match(text) for text in self.texts())
+        return [(m[1], m[2], int(m[5]), m[6] and int(m[6])) for m in found if m]
+
+    def sizes(self, color=None):
+        return [size for _, c, size, _ in self.samples() if color in (None, c)]
+
+    def ends(self):
+        """The last end of instance printed for each colour."""
+        found = (END.match(text) for text in self.texts())
+        return {m[2]: m[3] for m in found if m}
+
+    def matched(self):
+        """The count in the last matched line, None before the first."""
+        counts = [int(m[1]) for m in map(MATCHED.match, self.texts()) if m]
+        return counts[-1] if counts else None
+
+    def incompatible(self):
+        """The last incompatible policy, None when there was none."""
+        policies = [int(m[1]) for m in map(INCOMPATIBLE.match, self.texts()) if m]
+        return policies[-1] if policies else None
+
+    def missed_deadline(self):
+        return any(map(DEADLINE_MISSED.match, self.texts()))
+
+    def wait_matched(self, count=1, seconds=PATIENCE_SECONDS):
+        self.wait_until(f"match of {count}", lambda a: a.matched() == count, seconds)
+
+    def wait_samples(self, count, seconds=PATIENCE_SECONDS):
+        self.wait_until(f"{count} samples", lambda a: len(a.samples()) >= count, seconds)
+
+
+class Scene:
+    """One case on the stage: the two products, and the applications started so far."""
+
+    def __init__(self, publisher, subscriber, variant):
+        self._publisher = publisher
+        self._subscriber = subscriber
+        self._variant = variant.split()
+        self._applications = []
+
+    def publisher(self, options):
+        return self._start("publisher", self._publisher, ["-P", "-w"], options)
+
+    def subscriber(self, options):
+        return self._start("subscriber", self._subscriber, ["-S"], options)
+
+    def subscriber_can(self, tag):
+        return self._subscriber.can("subscriber", tag)
+
+    def _start(self, role, product, flags, options):
+        words = options.split()
+        if "-x" not in words:
+            words += self._variant
+        count = sum(a.label.startswith(role) for a in self._applications)
+        label = f"{role}{count + 1 if count else ''} ({product.name})"
+        application = Application(label, product.command + flags + words, product.environment)
+        self._applications.append(application)
+        application.wait_until("'Create topic:'", lambda a: any_line(a, "Create topic:"))
+        return application
+
+    def end(self):
+        for application in self._applications:
+            if application.is_running():
+                application.kill()
+
+    def output(self):
+        lines = []
+        for application in self._applications:
+            lines.append(f"---- {application.label}: {' '.join(application.command)}")
+            texts = [f"{at:7.3f} {text[:200]}" for at, text in list(application.lines)]
+            cut = [f"... {len(texts) - 80} lines ..."] if len(texts) > 80 else []
+            lines += texts[:40] + cut + texts[max(40, len(texts) - 40) :]
+        return lines
+
+
+def any_line(application, prefix):
+    return any(text.startswith(prefix) for _, text in application.lines)

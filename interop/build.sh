@@ -1,0 +1,50 @@
+#!/bin/sh
+# Builds the peers of the interop harness into a directory: sh interop/build.sh OUT
+# A peer whose product is not installed is left out, with a line that says so.
+set -u
+[ $# -eq 1 ] || { echo "usage: build.sh OUT" >&2; exit 2; }
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
+missing() { echo "peer $1: left out: $2"; rm -f "$out/$1"; }
+
+# Cyclone DDS, C. The final twin of the type is for XCDR1, see peers/cyclone_c/shapes.c.
+cyclone_c() {
+  command -v idlc >/dev/null || { missing cyclone_c "no idlc (package cyclonedds-tools)"; return; }
+  generated=$out/cyclone_c.generated
+  mkdir -p "$generated"
+  idl=$here/peers/common/shape_type.idl
+  cp "$idl" "$generated/shape_type.idl"
+  sed 's/@appendable/@final/; s/ShapeType/ShapeTypePlain/' "$idl" >"$generated/shape_type_plain.idl"
+  (cd "$generated" && idlc -t shape_type.idl && idlc -t shape_type_plain.idl) \
+    && cc -std=gnu11 -O2 -Wall -Wextra -I "$generated" -o "$out/cyclone_c" \
+      "$here/peers/cyclone_c/shapes.c" "$generated/shape_type.c" "$generated/shape_type_plain.c" -lddsc \
+    || { missing cyclone_c "it does not build (package cyclonedds-dev)"; return; }
+  echo "peer cyclone_c: built"
+}
+
+# Cyclone DDS, Python. A virtual environment from the package index, and a starter.
+cyclone_python() {
+  venv=$out/venv
+  if ! "$venv/bin/python" -c 'import cyclonedds' 2>/dev/null; then
+    rm -rf "$venv"
+    python3 -m venv "$venv" && "$venv/bin/python" -m pip install --quiet cyclonedds==11.0.1 \
+      || { missing cyclone_python "no virtual environment with cyclonedds"; return; }
+  fi
+  printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' \
+    "$venv/bin/python" "$here/peers/cyclone_python/shapes.py" >"$out/cyclone_python"
+  chmod +x "$out/cyclone_python"
+  echo "peer cyclone_python: built"
+}
+
+# Fast DDS, C++.
+fastdds_cpp() {
+  c++ -std=c++17 -O2 -Wall -Wextra -o "$out/fastdds_cpp" "$here/peers/fastdds_cpp/shapes.cpp" \
+    -lfastrtps -lfastcdr \
+    || { missing fastdds_cpp "it does not build (packages libfastrtps-dev, libfastcdr-dev)"; return; }
+  echo "peer fastdds_cpp: built"
+}
+
+cyclone_c
+cyclone_python
+fastdds_cpp

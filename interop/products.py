@@ -1,0 +1,84 @@
+"""The products, how to start their shapes applications, and what they cannot do."""
+
+import os
+import pathlib
+import shutil
+
+
+class Product:
+    def __init__(self, name, command, lacks=None, environment=None):
+        self.name = name
+        self.command = [str(word) for word in command]
+        # What it cannot do: tag of a case or variant -> reason. A tag of one role alone is written
+        # `subscriber:tag`.
+        self.lacks = lacks or {}
+        self.environment = environment or {}
+
+    def can(self, role, tag):
+        return tag not in self.lacks and f"{role}:{tag}" not in self.lacks
+
+    def is_there(self):
+        return shutil.which(self.command[0]) is not None
+
+
+# Pairs that cannot do something together though each can with others:
+# (publisher, subscriber) -> {tag: reason}.
+CYCLONE_TO_FAST = {
+    "farewell": "Fast DDS ignores key-only data without a key hash, which is how Cyclone says goodbye",
+    "final": "Fast DDS ignores key-only data without a key hash",
+    "killed": "Fast DDS keeps the writer until its own lease check",
+}
+FAST_TO_CYCLONE = {
+    "final": "Fast DDS sends an MD5 key hash only, from which Cyclone cannot know the instance",
+    "subscriber_leaves": "Fast DDS ignores key-only data, which is how Cyclone says goodbye",
+    "reliable_instances": "samples of the first second go missing now and then",
+}
+CYCLONE_TO_CYCLONE = {
+    "dispose -x 2": "0.10 and 11 write the key of an appendable type in different forms",
+}
+TOGETHER = {
+    ("cyclone_c", "cyclone_python"): CYCLONE_TO_CYCLONE,
+    ("cyclone_python", "cyclone_c"): CYCLONE_TO_CYCLONE,
+    ("cyclone_c", "fastdds_cpp"): CYCLONE_TO_FAST,
+    ("cyclone_python", "fastdds_cpp"): CYCLONE_TO_FAST,
+    ("fastdds_cpp", "cyclone_c"): FAST_TO_CYCLONE,
+    ("fastdds_cpp", "cyclone_python"): FAST_TO_CYCLONE,
+}
+
+
+def table(plainsong, peers_directory):
+    """Every product by name, Plainsong first."""
+    peers = pathlib.Path(peers_directory).absolute()
+    products = [
+        Product("plainsong", [pathlib.Path(plainsong).absolute(), "shapes"]),
+        Product("cyclone_c", [peers / "cyclone_c"]),
+        Product("cyclone_python", [peers / "cyclone_python"]),
+        Product(
+            "fastdds_cpp",
+            [peers / "fastdds_cpp"],
+            lacks={
+                "-x 2": "Fast DDS 2.9 knows XCDR1 only",
+                "representation": "Fast DDS 2.9 knows XCDR1 only",
+                "subscriber:lifespan": "its reader does not expire samples of others",
+                "subscriber:no_writers": "its reader says nothing when the last writer goes",
+            },
+        ),
+    ]
+    return {product.name: product for product in products}
+
+
+def find(products, name):
+    """A product by name, or any executable."""
+    return products.get(name) or Product(os.path.basename(name), name.split())
+
+
+def gap(case, variant, publisher, subscriber):
+    """Why the two cannot run the case, or None."""
+    together = TOGETHER.get((publisher.name, subscriber.name), {})
+    for tag in {case.name, variant, f"{case.name} {variant}", *case.tags}:
+        for role, product in (("publisher", publisher), ("subscriber", subscriber)):
+            if not product.can(role, tag):
+                return product.lacks.get(tag) or product.lacks[f"{role}:{tag}"]
+        if tag in together:
+            return together[tag]
+    return None
