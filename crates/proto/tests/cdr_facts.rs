@@ -617,8 +617,8 @@ fn appended_members_take_their_default_or_are_skipped() {
 #[derive(DdsType, Debug, PartialEq, Default)]
 #[dds(crate = "plainsong_proto", final)]
 struct Tree {
-    children: Vec<Self>,
-    next: Option<Box<Self>>,
+    children: Vec<Tree>,
+    next: Option<Box<Tree>>,
 }
 
 #[test]
@@ -644,6 +644,12 @@ fn counts_and_memory_are_checked_before_anything_is_allocated() {
     assert_eq!(parsed::<Vec<u8>>(&count, XcdrVersion::Xcdr1), Err(Malformed::LengthOutOfRange));
     assert_eq!(parsed::<String>(&count, XcdrVersion::Xcdr1), Err(Malformed::LengthOutOfRange));
     assert_eq!(parsed::<BTreeMap<u8, u8>>(&count, XcdrVersion::Xcdr1), Err(Malformed::LengthOutOfRange));
+    // Elements of no octets at all.
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(crate = "plainsong_proto", final)]
+    struct Empty {}
+    assert_eq!(parsed::<Vec<Empty>>(&[3, 0, 0, 0], XcdrVersion::Xcdr1).map(|empty| empty.len()), Ok(3));
+    assert_eq!(parsed::<Vec<Empty>>(&count[..4], XcdrVersion::Xcdr1), Err(Malformed::MemoryLimit));
     // Elements that take more memory than octets: a delimiter of 4 octets stands for 200 kilobytes.
     #[derive(DdsType, Debug, PartialEq)]
     #[dds(crate = "plainsong_proto", appendable)]

@@ -145,10 +145,11 @@ impl<'a> Decoder<'a> {
     /// `octets_min` is the least an element takes on the wire.
     pub fn take_count(&mut self, octets_min: usize) -> Result<usize, Malformed> {
         let length = usize::try_from(self.take_u32()?).unwrap_or(usize::MAX);
-        let limit = match octets_min {
-            0 => EMPTY_ELEMENTS_MAX,
-            octets => self.remaining() / octets,
-        };
+        if octets_min == 0 {
+            // Elements that take no octets still take time: booked as if each took one of memory.
+            self.book_memory(length, 1)?;
+        }
+        let limit = self.remaining().checked_div(octets_min).unwrap_or(usize::MAX);
         if length > limit {
             return Err(Malformed::LengthOutOfRange);
         }
@@ -270,5 +271,3 @@ impl<'a> Decoder<'a> {
 const MEMORY_PER_OCTET: usize = 256;
 /// … plus so much.
 const MEMORY_BASE: usize = 1 << 20;
-/// Most elements of a collection whose elements take no octets at all.
-const EMPTY_ELEMENTS_MAX: usize = 1 << 16;

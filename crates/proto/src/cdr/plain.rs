@@ -322,5 +322,6 @@ impl Cdr for char {
     }
 }
 
-/// Elements per block of a bulk copy: half a kilobyte to four, which stays in the first-level cache.
-const BLOCK_ELEMENTS: usize = 512;
+/// Elements per block of a bulk copy. Measured: 64 run at the speed of `memcpy`; 512 of 8 octets are 4 KiB,
+/// where block and destination alias in the store buffer, and run ten times slower.
+const BLOCK_ELEMENTS: usize = 64;
