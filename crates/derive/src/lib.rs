@@ -61,8 +61,6 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     };
     let proto = &attributes.proto;
     Ok(quote! {
-        // The tokens of the type are the user's, and its lints would hit the code generated from them.
-        #[allow(unused_qualifications, clippy::use_self, clippy::too_many_lines)]
         const _: () = {
             use #proto::cdr as dds_cdr;
             use #proto::malformed::Malformed as DdsMalformed;

@@ -617,8 +617,8 @@ fn appended_members_take_their_default_or_are_skipped() {
 #[derive(DdsType, Debug, PartialEq, Default)]
 #[dds(crate = "plainsong_proto", final)]
 struct Tree {
-    children: Vec<Tree>,
-    next: Option<Box<Tree>>,
+    children: Vec<Self>,
+    next: Option<Box<Self>>,
 }
 
 #[test]
