@@ -31,7 +31,13 @@ pub(super) enum Outcome {
 enum Timer {
     Deadline,
     Purge,
+    /// Shows the sample that TIME_BASED_FILTER holds back.
+    Held,
 }
+
+/// Stands for the instance whose key hash is all zero, as of a key of zeros: `HANDLE_NIL` means "none"
+/// to `read_next_instance`.
+const ZERO_KEY: InstanceHandle = InstanceHandle(*b"\0zero key hash\0\0");
 
 /// The policies of the reader that act here, with the internal limits worked in.
 #[derive(Clone, Copy, Debug)]
@@ -142,9 +148,15 @@ impl Cache {
             return Ok(InstanceHandle::NIL);
         }
         if change.payload.is_empty() {
-            return change.key_hash.map(InstanceHandle::from).ok_or(DropReason::Malformed);
+            let hash = change.key_hash.map(InstanceHandle::from).ok_or(DropReason::Malformed);
+            return hash.map(|hash| self.own_handle(hash));
         }
-        Ok((self.key)(change.payload.as_slice(), change.key_only)?)
+        Ok(self.own_handle((self.key)(change.payload.as_slice(), change.key_only)?))
+    }
+
+    /// The handle by which this reader knows the instance with the key hash `handle`.
+    pub(super) fn own_handle(&self, handle: InstanceHandle) -> InstanceHandle {
+        if self.keyed && handle == InstanceHandle::NIL { ZERO_KEY } else { handle }
     }
 
     fn store_data(
@@ -162,16 +174,17 @@ impl Cache {
         };
         let order = (change.source_timestamp, guid);
         let known = self.instances.find(handle);
-        if let Some(instance) = known.and_then(|id| self.instances.get(id)) {
+        let mut filtered = false;
+        if let Some(id) = known {
+            self.register(writer, id);
+            let Some(instance) = self.instances.get(id) else { return Outcome::Consumed };
             if self.policy.exclusive && !self.publications.may_write(writer, instance.owner) {
                 return Outcome::Dropped(DropReason::NotOwner);
-            }
-            if instance.filtered_until.is_some_and(|until| now.mono < until) {
-                return Outcome::Consumed;
             }
             if self.policy.by_source && self.is_too_old(instance, order) {
                 return Outcome::Dropped(DropReason::OutOfOrder);
             }
+            filtered = instance.filtered_until.is_some_and(|until| now.mono < until);
         }
         if let Some(reason) = self.no_room(known, change.payload.len()) {
             return Outcome::Refused(reason, handle);
@@ -180,6 +193,7 @@ impl Cache {
             return Outcome::Refused(RejectReason::InstancesLimit, handle);
         };
         self.register(writer, id);
+        self.own(writer, id);
         let sample = Sample {
             id: self.next_id,
             writer: guid,
@@ -194,8 +208,49 @@ impl Cache {
             expires,
         };
         self.next_id += 1;
+        if filtered {
+            self.hold(id, sample);
+            return Outcome::Consumed;
+        }
+        self.drop_held(id);
         self.insert(now, id, sample);
         Outcome::Stored
+    }
+
+    /// Holds back a sample that follows its predecessor too closely (TIME_BASED_FILTER). Only the last
+    /// one is kept, for the case that no other follows (DCPS 1.4 §2.2.3.12).
+    fn hold(&mut self, id: InstanceId, sample: Sample) {
+        let Some(instance) = self.instances.get_mut(id) else { return };
+        self.bytes += sample.payload.len();
+        match &mut instance.held {
+            Some(held) => {
+                self.bytes -= held.payload.len();
+                **held = sample;
+            }
+            None => {
+                instance.held = Some(Box::new(sample));
+                let release = instance.filtered_until.and_then(|until| until.after(self.policy.separation));
+                if let Some(release) = release {
+                    self.timers.insert((release, id, Timer::Held));
+                }
+            }
+        }
+    }
+
+    fn drop_held(&mut self, id: InstanceId) -> Option<Sample> {
+        let held = self.instances.get_mut(id)?.held.take()?;
+        self.bytes -= held.payload.len();
+        Some(*held)
+    }
+
+    /// Shows the sample held back, because nothing followed it. Returns whether there is one.
+    fn release_held(&mut self, now: Now, id: InstanceId) -> bool {
+        let held = self.drop_held(id).filter(|held| held.expires.is_none_or(|expires| expires > now.mono));
+        let shown = held.is_some();
+        if let Some(held) = held {
+            self.insert(now, id, held);
+        }
+        shown
     }
 
     /// Under BY_SOURCE_TIMESTAMP: whether a sample comes after what left the cache already, or would be
@@ -342,6 +397,7 @@ impl Cache {
             return Outcome::Dropped(DropReason::NotMatched);
         };
         if self.policy.exclusive && !self.publications.may_write(writer, instance.owner) {
+            self.register(writer, id);
             return Outcome::Dropped(DropReason::NotOwner);
         }
         let order = (change.source_timestamp, publication.guid);
@@ -350,6 +406,8 @@ impl Cache {
             return Outcome::Dropped(DropReason::OutOfOrder);
         }
         self.register(writer, id);
+        self.own(writer, id);
+        self.drop_held(id);
         let stamps = (change.source_timestamp, change.reception_timestamp);
         if self.end(now, id, InstanceState::NotAliveDisposed, publication_of(order), stamps) {
             if let Some(instance) = self.instances.get_mut(id) {
@@ -410,12 +468,18 @@ impl Cache {
         true
     }
 
-    /// `writer` keeps the instance alive from now on, and owns it where ownership is exclusive.
-    fn register(&mut self, writer: WriterId, id: InstanceId) {
-        let Some(instance) = self.instances.get_mut(id) else { return };
-        if self.policy.exclusive {
+    /// `writer` owns the instance, where ownership is exclusive.
+    fn own(&mut self, writer: WriterId, id: InstanceId) {
+        if self.policy.exclusive
+            && let Some(instance) = self.instances.get_mut(id)
+        {
             instance.owner = Some(writer);
         }
+    }
+
+    /// `writer` keeps the instance alive from now on.
+    fn register(&mut self, writer: WriterId, id: InstanceId) {
+        let Some(instance) = self.instances.get_mut(id) else { return };
         if instance.recent_writer == Some(writer) {
             return;
         }
@@ -439,6 +503,7 @@ impl Cache {
         if instance.writers > 0 || !instance.is_alive() {
             return false;
         }
+        self.release_held(now, id);
         self.end(now, id, InstanceState::NotAliveNoWriters, guid, (now.wall, now.wall))
     }
 
@@ -478,6 +543,7 @@ impl Cache {
     fn forget(&mut self, id: InstanceId) {
         let Some(instance) = self.instances.remove(id) else { return };
         self.key_bytes -= instance.key.payload.len();
+        self.bytes -= instance.held.as_ref().map_or(0, |held| held.payload.len());
         for sample in &instance.samples {
             self.released(sample);
         }
@@ -511,38 +577,59 @@ impl Cache {
         }
     }
 
-    /// Carries out what is due; the instances that missed their deadline go to `missed`.
-    pub(super) fn timeout(&mut self, now: Instant, mut missed: impl FnMut(InstanceHandle)) {
-        self.expire(now);
+    /// Carries out what is due; the instances that missed their deadline go to `missed`. Returns whether
+    /// something became readable.
+    pub(super) fn timeout(&mut self, now: Now, mut missed: impl FnMut(InstanceHandle)) -> bool {
+        self.expire(now.mono);
+        let mut shown = false;
         while let Some(&(at, id, timer)) = self.timers.first()
-            && at <= now
+            && at <= now.mono
         {
             self.timers.pop_first();
-            let Some(instance) = self.instances.get_mut(id) else { continue };
+            let Some(instance) = self.instances.get(id) else { continue };
             match timer {
-                Timer::Purge if instance.purge_at == Some(at) => {
-                    if !instance.is_alive() {
-                        self.forget(id);
-                    }
-                }
+                Timer::Purge if instance.purge_at == Some(at) && !instance.is_alive() => self.forget(id),
                 Timer::Deadline if instance.deadline_armed == Some(at) => {
-                    instance.deadline_armed = None;
-                    let due = instance.deadline.filter(|_| instance.is_alive());
-                    let Some(mut next) = due else { continue };
-                    if next <= now {
-                        // A deadline missed is ownership lost (DCPS 1.4 §2.2.3.9.2).
-                        instance.owner = None;
-                        missed(instance.handle);
-                        let Some(later) = next.max(at).after(self.policy.deadline) else { continue };
-                        next = if later > now { later } else { now };
-                        next = next.max(Instant(now.0.saturating_add(1)));
-                        instance.deadline = Some(next);
-                    }
-                    instance.deadline_armed = Some(next);
-                    self.timers.insert((next, id, Timer::Deadline));
+                    self.check_deadline(now.mono, id, &mut missed)
                 }
-                _ => {}
+                Timer::Held => shown |= self.check_held(now, id),
+                Timer::Purge | Timer::Deadline => {}
             }
+        }
+        shown
+    }
+
+    /// The deadline timer of an instance came up: samples since then only move it.
+    fn check_deadline(&mut self, now: Instant, id: InstanceId, missed: &mut impl FnMut(InstanceHandle)) {
+        let period = self.policy.deadline;
+        let Some(instance) = self.instances.get_mut(id) else { return };
+        instance.deadline_armed = None;
+        let Some(mut deadline) = instance.deadline.filter(|_| instance.is_alive()) else { return };
+        if deadline <= now {
+            // A deadline missed is ownership lost (DCPS 1.4 §2.2.3.9.2).
+            instance.owner = None;
+            missed(instance.handle);
+            // After a pause of the process, one miss is enough.
+            let next = deadline.after(period).filter(|next| *next > now);
+            let Some(next) = next.or_else(|| now.after(period.max(Duration(1)))) else { return };
+            deadline = next;
+            instance.deadline = Some(deadline);
+        }
+        instance.deadline_armed = Some(deadline);
+        self.timers.insert((deadline, id, Timer::Deadline));
+    }
+
+    /// The time came up at which a held sample might be shown.
+    fn check_held(&mut self, now: Now, id: InstanceId) -> bool {
+        let Some(instance) = self.instances.get(id).filter(|instance| instance.held.is_some()) else {
+            return false;
+        };
+        match instance.filtered_until.and_then(|until| until.after(self.policy.separation)) {
+            Some(release) if release > now.mono => {
+                self.timers.insert((release, id, Timer::Held));
+                false
+            }
+            _ => self.release_held(now, id),
         }
     }
 
@@ -554,7 +641,7 @@ impl Cache {
     }
 
     pub(super) fn instance_key(&self, handle: InstanceHandle) -> Option<InstanceKey> {
-        self.instances.get(self.instances.find(handle)?).map(|instance| instance.key.clone())
+        self.instances.get(self.instances.find(self.own_handle(handle))?).map(|instance| instance.key.clone())
     }
 }
 

@@ -66,6 +66,8 @@ pub(super) struct Instance {
     pub(super) deadline_armed: Option<Instant>,
     /// TIME_BASED_FILTER: nothing before this time.
     pub(super) filtered_until: Option<Instant>,
+    /// The last sample filtered out: shown after all when the writer falls silent.
+    pub(super) held: Option<Box<Sample>>,
     pub(super) purge_at: Option<Instant>,
     /// Names this instance's place in the queue of forgettable ones.
     pub(super) retired: u64,
@@ -144,6 +146,7 @@ impl Instance {
             deadline: None,
             deadline_armed: None,
             filtered_until: None,
+            held: None,
             purge_at: None,
             retired: 0,
             key: InstanceKey::default(),

@@ -20,7 +20,11 @@ impl Reader {
                 proxy.locators.clone_from(&writer.locators);
                 proxy.lease.kind = writer.qos.liveliness.kind;
                 proxy.lease.duration = writer.qos.liveliness.lease_duration;
+                if proxy.lease.alive {
+                    proxy.lease.renew(now.mono);
+                }
             }
+            self.wake_at(self.proxy(id).and_then(Proxy::next_timeout));
             self.cache.publications.set(id, writer.guid, writer.qos.ownership_strength, writer.qos.lifespan);
             return;
         }

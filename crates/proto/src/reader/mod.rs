@@ -244,7 +244,7 @@ impl Reader {
     /// Whether the reader knows this instance.
     #[must_use]
     pub fn has_instance(&self, instance: InstanceHandle) -> bool {
-        self.cache.instances.find(instance).is_some()
+        self.cache.instances.find(self.cache.own_handle(instance)).is_some()
     }
 
     /// A payload that contains the key of `instance`; empty when only its key hash is known, `None`
@@ -269,14 +269,14 @@ impl Reader {
         }
         let Statuses { deadline_missed, changes, .. } = &mut self.statuses;
         let guid = self.guid;
-        self.cache.timeout(now.mono, |instance| {
+        let shown = self.cache.timeout(now, |instance| {
             deadline_missed.count.count();
             deadline_missed.last_instance = instance;
             *changes = changes.with(StatusKind::RequestedDeadlineMissed);
             out.status(guid, StatusKind::RequestedDeadlineMissed);
         });
         let untold = std::mem::take(&mut self.untold);
-        if untold.contains(StatusKind::DataAvailable) {
+        if shown || untold.contains(StatusKind::DataAvailable) {
             self.data_available(out);
         }
         if untold.contains(StatusKind::SampleRejected) {

@@ -48,7 +48,7 @@ pub(super) struct Heard {
     pub(super) count: Option<i32>,
     /// Count of the last HEARTBEAT_FRAG.
     pub(super) fragment_count: Option<i32>,
-    /// Highest number the writer announced.
+    /// Highest number its last HEARTBEAT announced.
     pub(super) last: SequenceNumber,
     /// Highest number when it was heard first: the end of its history.
     pub(super) history_last: SequenceNumber,

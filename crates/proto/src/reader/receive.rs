@@ -142,7 +142,7 @@ impl Reader {
         }
         if number == proxy.received {
             Err(DropReason::Duplicate)
-        } else if number < proxy.received {
+        } else if number < proxy.received && proxy.received.0 - number.0 <= PLAUSIBLE_JUMP {
             Err(DropReason::OutOfOrder)
         } else if proxy.received.0 > 0 && proxy.is_implausible(number) {
             Err(DropReason::ImplausibleSequence)
@@ -438,7 +438,8 @@ impl Reader {
             proxy.heard.history_last = last;
             proxy.answer.probe_at = None;
         }
-        proxy.heard.last = proxy.heard.last.max(last);
+        proxy.heard.last = last;
+        proxy.order.take_back_beyond(last);
         // What was gone before this reader came is not lost to it.
         let lost = proxy.order.first_available(first);
         let expected = proxy.order.expected();
@@ -545,7 +546,7 @@ fn describe(
     inline_qos: Option<&ParameterListView<'_>>,
     key_only: bool,
 ) -> Result<Change, DropReason> {
-    let qos = inline_qos.map_or(Ok(InlineQos::default()), InlineQos::parse)?;
+    let qos = inline_qos.map(InlineQos::parse).transpose()?.unwrap_or_default();
     Ok(Change {
         sequence_number,
         status: qos.status_info,

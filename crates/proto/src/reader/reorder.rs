@@ -71,6 +71,8 @@ pub(super) enum Arrival {
 pub(super) struct Reorder {
     expected: i64,
     first_available: i64,
+    /// The highest number really delivered.
+    delivered: i64,
     pending: BTreeMap<i64, Change>,
     pending_bytes: usize,
     irrelevant: Intervals,
@@ -81,6 +83,7 @@ impl Reorder {
         Self {
             expected: SequenceNumber::FIRST.0,
             first_available: SequenceNumber::FIRST.0,
+            delivered: 0,
             pending: BTreeMap::new(),
             pending_bytes: 0,
             irrelevant: Intervals::default(),
@@ -153,6 +156,16 @@ impl Reorder {
         u64::try_from(first.0 - from - arrived - irrelevant).unwrap_or(0)
     }
 
+    /// The writer says that `last` is its last. When more than that was skipped, somebody lied: the
+    /// skipping is taken back, and what a forged GAP or HEARTBEAT hid is asked for after all.
+    pub(super) fn take_back_beyond(&mut self, last: SequenceNumber) {
+        if self.expected - 1 > last.0.max(self.delivered) {
+            self.expected = self.delivered + 1;
+            self.first_available = self.expected;
+            self.irrelevant = Intervals::default();
+        }
+    }
+
     /// The change to deliver now, if it is here. It stays until [`Self::delivered`].
     pub(super) fn next(&mut self) -> Option<&mut Change> {
         self.pending.get_mut(&self.expected)
@@ -161,6 +174,7 @@ impl Reorder {
     /// The change with the number `expected` is dealt with.
     pub(super) fn delivered(&mut self) {
         self.remove(self.expected);
+        self.delivered = self.expected;
         self.expected = self.expected.saturating_add(1);
         self.advance();
     }

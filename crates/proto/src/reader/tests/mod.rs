@@ -1,5 +1,7 @@
 //! Stories of one reader in virtual time.
 
+mod fragments;
+mod lifecycle;
 mod order;
 
 use super::*;
@@ -237,6 +239,13 @@ impl Bench {
 
     /// ACKNACKs sent since the last call.
     pub(super) fn acks(&mut self) -> Vec<Ack> {
+        let acks = self.acks_kept();
+        self.out.clear_transmits();
+        acks
+    }
+
+    /// As [`Self::acks`], to be called before [`Self::nack_frags`].
+    pub(super) fn acks_kept(&self) -> Vec<Ack> {
         let acks = self.submessages().into_iter().filter(|(id, ..)| *id == 0x06);
         let acks = acks.map(|(_, flags, body)| {
             let base = number_at(&body, 8);
@@ -250,9 +259,7 @@ impl Bench {
                 final_flag: flags & 2 != 0,
             }
         });
-        let acks = acks.collect();
-        self.out.clear_transmits();
-        acks
+        acks.collect()
     }
 
     /// NACK_FRAGs sent since the last call: change and missing fragments.

@@ -1,0 +1,262 @@
+//! Instances: states, generations, ranks, and what read and take make of them (DCPS 1.4 §2.2.2.5).
+
+use super::*;
+use crate::cdr::KeyHash;
+
+fn states(sample: &CachedSample) -> (SampleState, ViewState, InstanceState) {
+    (sample.info.sample_state, sample.info.view_state, sample.info.instance_state)
+}
+
+#[test]
+fn read_marks_take_removes_and_the_instance_is_new_only_once() {
+    use InstanceState::Alive;
+    let mut bench = Bench::reliable();
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.data(1, 2, 1, 2).unwrap();
+    let all = Selector::default();
+    let first = bench.read_with(&all);
+    assert!(first.iter().all(|sample| states(sample) == (SampleState::NotRead, ViewState::New, Alive)));
+    bench.data(1, 3, 1, 3).unwrap();
+    let unread = Selector { sample_states: SampleState::NotRead as u8, ..all };
+    assert!(bench.reader.has_data(SampleState::NotRead as u8, 0xff, 0xff));
+    let second = bench.read_with(&unread);
+    assert_eq!(values(&second), [3]);
+    assert_eq!(states(&second[0]), (SampleState::NotRead, ViewState::NotNew, Alive));
+    assert!(!bench.reader.has_data(SampleState::NotRead as u8, 0xff, 0xff));
+    assert!(bench.read_with(&unread).is_empty());
+    let last = bench.take();
+    assert_eq!(values(&last), [1, 2, 3]);
+    assert!(last.iter().all(|sample| states(sample) == (SampleState::Read, ViewState::NotNew, Alive)));
+    assert!(bench.take().is_empty());
+    assert!(!bench.reader.has_data(0xff, 0xff, 0xff));
+}
+
+#[test]
+fn take_leaves_what_the_masks_exclude() {
+    let mut bench = Bench::reliable();
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.data(1, 2, 1, 2).unwrap();
+    bench.read_with(&Selector { samples_max: 1, ..Selector::default() });
+    bench.data(1, 3, 1, 3).unwrap();
+    let unread =
+        Selector { sample_states: SampleState::NotRead as u8, samples_max: 1, ..Selector::default() };
+    assert_eq!(values(&bench.take_with(&unread)), [2]);
+    assert_eq!(bench.values(), [1, 3]);
+}
+
+#[test]
+fn samples_come_grouped_by_instance_and_instances_one_after_the_other() {
+    let mut bench = Bench::reliable();
+    for (number, key) in [3, 1, 2, 3, 1].into_iter().enumerate() {
+        bench.data(1, number as i64 + 1, key, number as u8).unwrap();
+    }
+    let all = bench.read_with(&Selector::default());
+    assert_eq!(values(&all), [1, 4, 2, 0, 3]);
+    let ranks: Vec<i32> = all.iter().map(|sample| sample.info.sample_rank).collect();
+    assert_eq!(ranks, [1, 0, 0, 1, 0]);
+    assert_eq!(values(&bench.read_with(&only(InstanceSelector::Exactly(handle(3))))), [0, 3]);
+    let mut order = Vec::new();
+    let mut previous = InstanceHandle::NIL;
+    loop {
+        let samples = bench.take_with(&only(InstanceSelector::NextAfter(previous)));
+        let Some(first) = samples.first() else { break };
+        previous = first.info.instance_handle;
+        order.push(values(&samples));
+    }
+    assert_eq!(order, [vec![1, 4], vec![2], vec![0, 3]]);
+    let limited = Selector { samples_max: 0, ..Selector::default() };
+    assert!(bench.take_with(&limited).is_empty());
+}
+
+#[test]
+fn an_instance_whose_key_is_all_zero_is_an_instance_like_any_other() {
+    fn zeros(payload: &[u8], _: bool) -> Result<InstanceHandle, Malformed> {
+        Ok(InstanceHandle([*payload.get(4).ok_or(Malformed::Truncated)?; 16]))
+    }
+    let qos = QosSet::reader().reliable().keep_all();
+    let mut bench = Bench::with(ReaderConfig { key: zeros, ..config(qos) });
+    bench.matched(1, QosSet::writer());
+    bench.data(1, 1, 0, 10).unwrap();
+    bench.data(1, 2, 7, 17).unwrap();
+    let mut previous = InstanceHandle::NIL;
+    let mut found = Vec::new();
+    for _ in 0..3 {
+        let samples = bench.read_with(&only(InstanceSelector::NextAfter(previous)));
+        found.extend(values(&samples));
+        previous = samples.first().map_or(previous, |sample| sample.info.instance_handle);
+    }
+    assert_eq!(found, [10, 17]);
+    assert!(bench.reader.instance_key(InstanceHandle::NIL).is_some(), "the key hash finds it");
+}
+
+#[test]
+fn generations_count_returns_to_life_and_ranks_compare_them() {
+    let mut bench = Bench::reliable();
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.dispose(1, 2, 1).unwrap();
+    bench.data(1, 3, 1, 3).unwrap();
+    bench.unregister(1, 4, 1).unwrap();
+    bench.data(1, 5, 1, 5).unwrap();
+    bench.data(1, 6, 1, 6).unwrap();
+    let samples = bench.read_with(&Selector { samples_max: 3, ..Selector::default() });
+    let facts = |sample: &CachedSample| {
+        let info = sample.info;
+        (
+            info.disposed_generation_count,
+            info.no_writers_generation_count,
+            info.sample_rank,
+            info.generation_rank,
+            info.absolute_generation_rank,
+        )
+    };
+    // The marker of the dispose gave way to that of the unregister: 1, 3, marker, 5, 6.
+    let found: Vec<_> = samples.iter().map(facts).collect();
+    assert_eq!(found, [(0, 0, 2, 1, 2), (1, 0, 1, 0, 1), (1, 0, 0, 0, 1)]);
+    assert!(!samples[2].info.valid_data);
+    assert_eq!(samples[0].info.view_state, ViewState::New);
+    assert_eq!(states(&samples[0]).2, InstanceState::Alive, "the state is that of now");
+}
+
+#[test]
+fn an_instance_coming_back_is_new_again() {
+    let mut bench = Bench::reliable();
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.take();
+    bench.data(1, 2, 1, 2).unwrap();
+    assert_eq!(bench.take()[0].info.view_state, ViewState::NotNew);
+    bench.dispose(1, 3, 1).unwrap();
+    let marker = bench.take().pop().unwrap();
+    assert_eq!(states(&marker), (SampleState::NotRead, ViewState::NotNew, InstanceState::NotAliveDisposed));
+    assert!(!marker.info.valid_data);
+    bench.data(1, 4, 1, 4).unwrap();
+    let reborn = bench.take().pop().unwrap();
+    assert_eq!(reborn.info.view_state, ViewState::New);
+    assert_eq!(reborn.info.disposed_generation_count, 1);
+}
+
+#[test]
+fn fact_14_a_dispose_is_understood_with_key_with_key_hash_and_with_both() {
+    let status_info = StatusInfo { disposed: true, ..StatusInfo::default() };
+    let hash = |key: u8| Some(KeyHash(handle(key).0));
+    let cases: [(Option<KeyHash>, &[u8]); 3] =
+        [(None, &[0, 1, 0, 0, 1]), (hash(1), &[]), (hash(9), &[0, 1, 0, 0, 1])];
+    for (key_hash, key) in cases {
+        let mut bench = Bench::reliable();
+        bench.data(1, 1, 1, 1).unwrap();
+        let inline = InlineQos { status_info, key_hash, ..InlineQos::default() };
+        bench.data_with(1, 2, &inline, key, !key.is_empty()).unwrap();
+        let samples = bench.take();
+        assert_eq!(samples.len(), 2);
+        assert_eq!(state_of(&samples), InstanceState::NotAliveDisposed);
+        assert!(!samples[1].payload.is_empty(), "the marker tells the key");
+    }
+    let mut bench = Bench::reliable();
+    let nothing = InlineQos { status_info, ..InlineQos::default() };
+    assert_eq!(bench.data_with(1, 1, &nothing, &[], false), Err(DropReason::Malformed));
+}
+
+#[test]
+fn fact_15_a_key_hash_sent_along_with_data_is_not_needed() {
+    let mut bench = Bench::reliable();
+    let inline = InlineQos { key_hash: Some(KeyHash([0x77; 16])), ..InlineQos::default() };
+    bench.data_with(1, 1, &inline, &payload(1, 1), false).unwrap();
+    assert_eq!(bench.take()[0].info.instance_handle, handle(1));
+}
+
+#[test]
+fn fact_40_a_writer_that_leaves_takes_only_its_own_instances_along() {
+    let mut bench = Bench::reliable();
+    bench.matched(2, QosSet::writer());
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.data(1, 2, 2, 2).unwrap();
+    bench.data(2, 1, 2, 3).unwrap();
+    bench.take();
+    bench.out.clear();
+    bench.reader.unmatch_writer(bench.now, writer(1), &mut bench.out);
+    assert!(bench.out.events.iter().any(|event| matches!(event, Event::DataAvailable { .. })));
+    let samples = bench.take();
+    assert_eq!(samples.len(), 1, "writer 2 still writes the instance 2");
+    assert_eq!(samples[0].info.instance_handle, handle(1));
+    assert_eq!(state_of(&samples), InstanceState::NotAliveNoWriters);
+    assert_eq!(samples[0].payload.as_slice(), payload(1, 1), "the key can be told");
+    let key = bench.reader.instance_key(handle(1)).unwrap();
+    assert_eq!((key.payload.as_slice(), key.key_only), (&payload(1, 1)[..], false));
+    bench.unregister(2, 2, 2).unwrap();
+    assert_eq!(state_of(&bench.take()), InstanceState::NotAliveNoWriters);
+}
+
+#[test]
+fn fact_41_disposed_and_unregistered_in_one_marker_is_disposed() {
+    let mut bench = Bench::reliable();
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.status(1, 2, 1, true, true).unwrap();
+    assert_eq!(state_of(&bench.take()), InstanceState::NotAliveDisposed);
+    bench.reader.unmatch_writer(bench.now, writer(1), &mut bench.out);
+    assert!(bench.take().is_empty(), "a disposed instance stays disposed");
+}
+
+#[test]
+fn unregistering_what_nobody_wrote_is_nothing_and_disposing_it_is_told() {
+    let mut bench = Bench::reliable();
+    bench.unregister(1, 1, 5).unwrap();
+    assert!(bench.take().is_empty());
+    assert!(!bench.reader.has_instance(handle(5)));
+    bench.dispose(1, 2, 5).unwrap();
+    assert_eq!(state_of(&bench.take()), InstanceState::NotAliveDisposed);
+    bench.dispose(1, 3, 5).unwrap();
+    assert!(bench.take().is_empty(), "it is disposed already");
+}
+
+#[test]
+fn instances_that_are_gone_and_seen_are_forgotten_after_a_while() {
+    let limits = ReaderLimits { retired_instances_max: 4, ..ReaderLimits::default() };
+    let mut bench = Bench::with(ReaderConfig { limits, ..config(QosSet::reader().reliable().keep_all()) });
+    bench.matched(1, QosSet::writer());
+    for key in 0..100_u8 {
+        let number = i64::from(key) * 2;
+        bench.data(1, number + 1, key, 1).unwrap();
+        bench.dispose(1, number + 2, key).unwrap();
+        assert_eq!(bench.take().len(), 2);
+    }
+    assert_eq!(bench.reader.cache.instances.len(), 4);
+    assert!(bench.reader.has_instance(handle(99)) && !bench.reader.has_instance(handle(0)));
+    assert_eq!(bench.reader.cache.publications.get(0).unwrap().instances.len(), 4);
+}
+
+#[test]
+fn autopurge_forgets_after_its_delay() {
+    let mut qos = QosSet::reader().reliable().keep_all();
+    qos.reader_data_lifecycle.autopurge_disposed_samples_delay = Duration::from_secs(5);
+    qos.reader_data_lifecycle.autopurge_nowriter_samples_delay = Duration::from_secs(10);
+    let mut bench = Bench::new(qos);
+    bench.matched(1, QosSet::writer());
+    for key in 1..=3 {
+        bench.data(1, i64::from(key), key, key).unwrap();
+    }
+    bench.heartbeat(1, 1, 3, true).unwrap();
+    bench.dispose(1, 4, 1).unwrap();
+    bench.unregister(1, 5, 2).unwrap();
+    bench.dispose(1, 6, 3).unwrap();
+    bench.data(1, 7, 3, 33).unwrap();
+    let known = |bench: &Bench| [1, 2, 3].map(|key| bench.reader.has_instance(handle(key)));
+    bench.pass(Duration::from_secs(4));
+    assert_eq!(known(&bench), [true, true, true]);
+    bench.pass(Duration::from_secs(2));
+    assert_eq!(known(&bench), [false, true, true], "3 came back to life");
+    bench.pass(Duration::from_secs(5));
+    assert_eq!(known(&bench), [false, false, true]);
+    assert_eq!(bench.values(), [3, 33]);
+}
+
+#[test]
+fn a_keyless_topic_has_one_instance() {
+    let qos = QosSet::reader().reliable().keep_all();
+    let guid = GuidPrefix([0xaa; 12]).entity(EntityId::user_reader(1, false));
+    let mut bench = Bench::with(ReaderConfig { keyed: false, guid, ..config(qos) });
+    bench.matched(1, QosSet::writer());
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.data(1, 2, 2, 2).unwrap();
+    let samples = bench.take_with(&only(InstanceSelector::NextAfter(InstanceHandle::NIL)));
+    assert_eq!(values(&samples), [1, 2]);
+    assert_eq!(samples[0].info.instance_handle, InstanceHandle::NIL);
+}
