@@ -1,8 +1,10 @@
 //! Stories of one reader in virtual time.
 
+mod cache;
 mod fragments;
 mod lifecycle;
 mod order;
+mod policies;
 
 use super::*;
 use crate::discovery::MatchedWriter;
