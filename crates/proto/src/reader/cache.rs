@@ -85,10 +85,7 @@ impl Policy {
             },
             samples_max,
             instances_max: bound(qos.resource_limits.max_instances, limits.instances_max),
-            samples_per_instance_max: bound(
-                qos.resource_limits.max_samples_per_instance,
-                limits.samples_max,
-            ),
+            samples_per_instance_max: bound(qos.resource_limits.max_samples_per_instance, limits.samples_max),
             by_source: qos.destination_order == DestinationOrder::BySourceTimestamp,
             exclusive: qos.ownership == Ownership::Exclusive,
             deadline: qos.deadline,
