@@ -227,12 +227,12 @@ impl Endpoint {
 impl WriterRecord {
     /// Data samples of one instance, in order: position among the changes, counter.
     pub fn data_of(&self, instance: u32) -> impl Iterator<Item = (&Change, u32)> {
-        self.changes.iter().filter(move |change| change.instance == instance).filter_map(|change| {
-            match change.kind {
+        self.changes.iter().filter(move |change| change.instance == instance).filter_map(
+            |change| match change.kind {
                 ChangeKind::Data(counter) => Some((change, counter)),
                 _ => None,
-            }
-        })
+            },
+        )
     }
 
     /// The data sample with this counter.
@@ -306,14 +306,9 @@ impl Ledger {
     }
 
     /// Writers that ever wrote `instance` of `topic` in the reader's domain.
-    pub fn writers_of<'a>(
-        &'a self,
-        topic: &'a str,
-        instance: u32,
-    ) -> impl Iterator<Item = &'a WriterRecord> {
+    pub fn writers_of<'a>(&'a self, topic: &'a str, instance: u32) -> impl Iterator<Item = &'a WriterRecord> {
         self.writers.iter().filter(move |writer| {
-            writer.endpoint.topic == topic
-                && writer.changes.iter().any(|change| change.instance == instance)
+            writer.endpoint.topic == topic && writer.changes.iter().any(|change| change.instance == instance)
         })
     }
 }

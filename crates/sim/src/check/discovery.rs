@@ -13,12 +13,14 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
     }
     for writer in ledger.writers.iter().filter(|writer| writer.endpoint.is_alive()) {
         let readers = ledger.readers.iter().map(|reader| &reader.endpoint);
-        let fitting = readers.filter(|reader| fits(ledger, &writer.endpoint, reader)).map(|reader| reader.guid);
+        let fitting =
+            readers.filter(|reader| fits(ledger, &writer.endpoint, reader)).map(|reader| reader.guid);
         check_matches(&writer.endpoint, fitting.collect(), findings);
     }
     for reader in ledger.readers.iter().filter(|reader| reader.endpoint.is_alive()) {
         let writers = ledger.writers.iter().map(|writer| &writer.endpoint);
-        let fitting = writers.filter(|writer| fits(ledger, writer, &reader.endpoint)).map(|writer| writer.guid);
+        let fitting =
+            writers.filter(|writer| fits(ledger, writer, &reader.endpoint)).map(|writer| writer.guid);
         check_matches(&reader.endpoint, fitting.collect(), findings);
     }
 }
@@ -49,7 +51,8 @@ fn check_matches(endpoint: &Endpoint, mut expected: Vec<Guid>, findings: &mut Fi
         findings.report(|| format!("{} is not matched with {peer}, which fits", endpoint.guid));
     }
     for peer in matched.iter().filter(|peer| !expected.contains(peer)) {
-        findings.report(|| format!("{} is matched with {peer}, which is gone or does not fit", endpoint.guid));
+        findings
+            .report(|| format!("{} is matched with {peer}, which is gone or does not fit", endpoint.guid));
     }
     let status = endpoint.matched_status;
     let total: usize = endpoint.matches.values().map(Vec::len).sum();

@@ -31,7 +31,9 @@ fn check_instance(pair: &Pair<'_>, instance: u32, delivered: &[u32], findings: &
         if delivered.binary_search(&counter).is_err() {
             let (writer, reader) = (pair.writer.endpoint.guid, pair.reader.endpoint.guid);
             findings.report(|| {
-                format!("{reader} lacks #{counter}, one of the last {depth} of instance {instance} of {writer}")
+                format!(
+                    "{reader} lacks #{counter}, one of the last {depth} of instance {instance} of {writer}"
+                )
             });
         }
     }

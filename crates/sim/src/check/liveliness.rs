@@ -24,7 +24,10 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
         let automatic = matched.iter().filter(automatic).count();
         if status.alive_count < automatic as i32 {
             findings.report(|| {
-                format!("{guid} has {automatic} writers that cannot die and counts {} alive", status.alive_count)
+                format!(
+                    "{guid} has {automatic} writers that cannot die and counts {} alive",
+                    status.alive_count
+                )
             });
         }
     }

@@ -15,9 +15,8 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
         let (writer, reader) = (pair.writer.endpoint.guid, pair.reader.endpoint.guid);
         let allowed = pair.reader_epochs();
         for (counter, count) in times.into_iter().filter(|(_, count)| *count > allowed) {
-            findings.report(|| {
-                format!("{reader} got #{counter} of {writer} {count} times in {allowed} matches")
-            });
+            findings
+                .report(|| format!("{reader} got #{counter} of {writer} {count} times in {allowed} matches"));
         }
     }
 }

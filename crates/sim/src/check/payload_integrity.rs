@@ -14,7 +14,8 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
             };
             if let Some(wrong) = wrong {
                 let (guid, at) = (reader.endpoint.guid, delivery.at.0 / 1_000_000);
-                findings.report(|| format!("{guid} took a sample of {} at {at} ms: {wrong}", delivery.writer));
+                findings
+                    .report(|| format!("{guid} took a sample of {} at {at} ms: {wrong}", delivery.writer));
             }
         }
     }

@@ -25,4 +25,3 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
         findings.report(|| format!("user endpoints sent {} submessages in silence", quiet.user_submessages));
     }
 }
-

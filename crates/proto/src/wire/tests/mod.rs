@@ -1,3 +1,6 @@
 //! Tests of the wire, each named after the fact or rule it holds us to.
 
 mod composing;
+mod parameters;
+mod parsing;
+mod round_trip;
