@@ -195,3 +195,6 @@ impl<R: Registry> Message<'_, R> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -437,3 +437,6 @@ fn keep_locator(kept: &mut Vec<Locator>, value: &mut Reader<'_>) -> Result<(), M
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,3 +9,6 @@ pub use check::{Inconsistent, consistent};
 pub use policy::*;
 pub use rxo::{incompatible, partitions_match};
 pub use table::{EntityKind, POLICIES, Policy, changed_immutable, policy_name};
+
+#[cfg(test)]
+mod tests;

@@ -89,6 +89,7 @@ fn is_pattern(name: &str) -> bool {
 /// ever reconsidered, so the work is at most the product of both lengths, and nothing recurses.
 #[must_use]
 pub fn pattern_matches(pattern: &str, name: &str) -> bool {
+    let last_close = pattern.rfind(']').map(|at| pattern.len() - at);
     let (mut pattern, mut name) = (pattern.chars(), name.chars());
     let mut last_star: Option<(Chars<'_>, Chars<'_>)> = None;
     loop {
@@ -103,7 +104,8 @@ pub fn pattern_matches(pattern: &str, name: &str) -> bool {
             None => false,
             Some(first) => {
                 let mut rest = name.clone();
-                let matched = rest.next().is_some_and(|letter| matches_one(first, &mut after, letter));
+                let matched =
+                    rest.next().is_some_and(|letter| matches_one(first, &mut after, letter, last_close));
                 if matched {
                     (pattern, name) = (after, rest);
                 }
@@ -123,11 +125,12 @@ pub fn pattern_matches(pattern: &str, name: &str) -> bool {
 }
 
 /// Whether `letter` fits the element that begins with `first`; `rest` moves past the element.
-fn matches_one(first: char, rest: &mut Chars<'_>, letter: char) -> bool {
+/// `last_close` is the distance of the last closing bracket from the end of the pattern.
+fn matches_one(first: char, rest: &mut Chars<'_>, letter: char, last_close: Option<usize>) -> bool {
     match first {
         '?' => true,
         '\\' => rest.next().unwrap_or('\\') == letter,
-        '[' => match bracket(rest.clone(), letter) {
+        '[' => match bracket(rest.clone(), letter, last_close) {
             Some((matched, after)) => {
                 *rest = after;
                 matched
@@ -139,20 +142,20 @@ fn matches_one(first: char, rest: &mut Chars<'_>, letter: char) -> bool {
     }
 }
 
-/// Whether `letter` is in the set that begins here, and what follows it; `None` when it never ends.
-fn bracket(mut set: Chars<'_>, letter: char) -> Option<(bool, Chars<'_>)> {
+/// Whether `letter` is in the set that begins here, and what follows it; `None` when it never ends,
+/// which is found out without walking to the end, or many open brackets would cost their product.
+fn bracket(mut set: Chars<'_>, letter: char, last_close: Option<usize>) -> Option<(bool, Chars<'_>)> {
     let negated = set.as_str().starts_with(['!', '^']);
     if negated {
         set.next();
     }
-    let (mut found, mut is_first) = (false, true);
+    // A closing bracket right at the start is a member.
+    let mut low = set.next()?;
+    if set.as_str().len() < last_close? {
+        return None;
+    }
+    let mut found = false;
     loop {
-        let low = match set.next()? {
-            ']' if !is_first => return Some((found != negated, set)),
-            '\\' => set.next()?,
-            other => other,
-        };
-        is_first = false;
         let mut ahead = set.clone();
         // A dash between two letters makes a range; before the closing bracket it is a letter.
         let high = match (ahead.next(), ahead.next()) {
@@ -163,5 +166,9 @@ fn bracket(mut set: Chars<'_>, letter: char) -> Option<(bool, Chars<'_>)> {
             _ => low,
         };
         found |= (low..=high).contains(&letter);
+        low = set.next()?;
+        if low == ']' {
+            return Some((found != negated, set));
+        }
     }
 }

@@ -1,0 +1,264 @@
+//! Whole datagrams: what is delivered, to whom, and what is dropped under which name.
+
+use super::*;
+use crate::guid::EntityId;
+use crate::seq::{SequenceNumber, SequenceSet};
+use crate::time::{Instant, Time};
+use crate::wire::header::MAGIC;
+
+const US: GuidPrefix = GuidPrefix(*b"us, ourselve");
+const PEER: GuidPrefix = GuidPrefix(*b"a known peer");
+const OTHER: GuidPrefix = GuidPrefix(*b"someone else");
+const WRITER: EntityId = EntityId([0, 0, 1, 2]);
+
+/// Remembers what was delivered.
+#[derive(Default)]
+struct Heard {
+    contexts: Vec<MessageContext>,
+    heartbeats: Vec<i32>,
+    counters: DropCounters,
+}
+
+impl Registry for Heard {
+    fn deliver(
+        &mut self,
+        _now: Now,
+        context: &MessageContext,
+        submessage: &EndpointSubmessage<'_>,
+        _out: &mut Outbox,
+    ) {
+        self.contexts.push(*context);
+        if let EndpointSubmessage::Heartbeat(heartbeat) = submessage {
+            self.heartbeats.push(heartbeat.count);
+        }
+    }
+
+    fn is_local(&self, prefix: GuidPrefix) -> bool {
+        prefix == US
+    }
+}
+
+fn hear(bytes: &[u8]) -> Heard {
+    let (mut heard, mut counters) = (Heard::default(), DropCounters::default());
+    let now = Now { mono: Instant(0), wall: Time(0) };
+    datagram(now, Locator::default(), bytes, &mut heard, &mut counters, &mut Outbox::new());
+    Heard { counters, ..heard }
+}
+
+/// A datagram in the making.
+struct Letter(Vec<u8>);
+
+impl Letter {
+    fn from(prefix: GuidPrefix) -> Self {
+        Self([&MAGIC[..], &[2, 3, 1, 0x10], &prefix.0].concat())
+    }
+
+    fn raw(mut self, octets: &[u8]) -> Self {
+        self.0.extend_from_slice(octets);
+        self
+    }
+
+    fn to(mut self, prefix: GuidPrefix) -> Self {
+        info::emit_destination(&mut self.0, prefix, true);
+        self
+    }
+
+    fn at(mut self, time: Option<Time>) -> Self {
+        info::emit_timestamp(&mut self.0, time, false);
+        self
+    }
+
+    fn on_behalf_of(mut self, prefix: GuidPrefix) -> Self {
+        InfoSource { version: [2, 1], vendor: [1, 1], prefix }.emit(&mut self.0, true);
+        self
+    }
+
+    fn heartbeat(mut self, count: i32) -> Self {
+        let (first, last) = (SequenceNumber(1), SequenceNumber(1));
+        let reader = EntityId::UNKNOWN;
+        Heartbeat { reader, writer: WRITER, first, last, count, final_flag: true, liveliness: false }
+            .emit(&mut self.0, true);
+        self
+    }
+
+    fn heard(&self) -> Heard {
+        hear(&self.0)
+    }
+}
+
+#[test]
+fn fact_36_a_timestamp_holds_until_changed_and_not_beyond_its_message() {
+    let (early, late) = (Time(1_000_000_000), Time(2_000_000_000));
+    let heard = Letter::from(PEER)
+        .heartbeat(1)
+        .at(Some(early))
+        .heartbeat(2)
+        .heartbeat(3)
+        .at(Some(late))
+        .heartbeat(4)
+        .at(None)
+        .heartbeat(5)
+        .heard();
+    let times: Vec<Option<Time>> = heard.contexts.iter().map(|context| context.timestamp).collect();
+    assert_eq!(times, [None, Some(early), Some(early), Some(late), None]);
+    assert_eq!(Letter::from(PEER).heartbeat(1).heard().contexts[0].timestamp, None);
+}
+
+#[test]
+fn fact_36_a_destination_of_zeroes_is_everyone() {
+    let heard = Letter::from(PEER)
+        .to(OTHER)
+        .heartbeat(1)
+        .to(US)
+        .heartbeat(2)
+        .to(GuidPrefix::UNKNOWN)
+        .heartbeat(3)
+        .heard();
+    assert_eq!(heard.heartbeats, [2, 3]);
+    assert_eq!(heard.contexts[0].destination, US);
+    assert_eq!(heard.counters.get(DropReason::OtherDestination), 1);
+}
+
+#[test]
+fn fact_36_info_src_changes_the_sender_and_takes_the_timestamp() {
+    let heard = Letter::from(PEER).at(Some(Time(7))).on_behalf_of(OTHER).heartbeat(1).heard();
+    let context = heard.contexts[0];
+    assert_eq!((context.source, context.vendor, context.version), (OTHER, [1, 1], [2, 1]));
+    assert_eq!(context.timestamp, None);
+}
+
+#[test]
+fn fact_60_any_minor_version_is_welcome_and_no_other_major() {
+    let mut letter = Letter::from(PEER).heartbeat(1);
+    letter.0[5] = 99;
+    assert_eq!(letter.heard().contexts[0].version, [2, 99]);
+    letter.0[4] = 3;
+    let heard = letter.heard();
+    assert!(heard.contexts.is_empty());
+    assert_eq!(heard.counters.get(DropReason::UnknownVersion), 1);
+}
+
+#[test]
+fn fact_60_a_header_extension_with_the_wrong_length_ends_the_message() {
+    let with_length = |bytes: u32| {
+        let extension = HeaderExtension { message_bytes: Some(bytes), ..HeaderExtension::default() };
+        let mut letter = Letter::from(PEER);
+        extension.emit(&mut letter.0, true);
+        letter.heartbeat(1).heard().heartbeats.len()
+    };
+    assert_eq!(with_length(20 + 8 + 32), 1);
+    assert_eq!(with_length(0), 1, "not told");
+    assert_eq!(with_length(61), 0);
+}
+
+#[test]
+fn fact_1_a_submessage_of_length_zero_is_the_last() {
+    let mut letter = Letter::from(PEER).heartbeat(1);
+    let at = letter.0.len() - 32 + 2;
+    letter.0[at] = 0;
+    assert_eq!(letter.heard().heartbeats, [1]);
+}
+
+#[test]
+fn r2_a_malformed_submessage_ends_the_message_and_is_counted() {
+    let heard =
+        Letter::from(PEER).heartbeat(1).raw(&[id::HEARTBEAT, 1, 4, 0, 0, 0, 0, 0]).heartbeat(2).heard();
+    assert_eq!(heard.heartbeats, [1]);
+    assert_eq!(heard.counters.get(DropReason::Malformed), 1);
+    let heard = Letter::from(PEER).heartbeat(1).raw(&[id::PAD, 1]).heard();
+    assert_eq!((heard.heartbeats.len(), heard.counters.get(DropReason::Malformed)), (1, 1));
+}
+
+#[test]
+fn unknown_submessages_are_skipped_and_counted() {
+    let vendors_own = [0x80, 1, 4, 0, 1, 2, 3, 4];
+    let heard = Letter::from(PEER).raw(&vendors_own).raw(&[id::PAD, 1, 0, 0]).heartbeat(1).heard();
+    assert_eq!(heard.heartbeats, [1]);
+    assert_eq!(heard.counters.get(DropReason::UnknownSubmessage), 1);
+}
+
+#[test]
+fn what_is_no_rtps_is_counted_as_malformed() {
+    for bytes in [&b""[..], b"RTPS", b"GET / HTTP/1.1\r\nHost: x\r\n"] {
+        assert_eq!(hear(bytes).counters.get(DropReason::Malformed), 1);
+    }
+}
+
+#[test]
+fn info_reply_is_checked_and_then_ignored() {
+    let mut letter = Letter::from(PEER);
+    info::emit_reply(&mut letter.0, &[Locator::default()], &[], true);
+    assert_eq!(letter.heartbeat(1).heard().heartbeats, [1]);
+    let endless = [id::INFO_REPLY, 1, 4, 0, 0xff, 0xff, 0xff, 0xff];
+    let heard = Letter::from(PEER).raw(&endless).heartbeat(1).heard();
+    assert_eq!((heard.heartbeats.len(), heard.counters.get(DropReason::Malformed)), (0, 1));
+}
+
+#[test]
+fn protected_submessages_are_counted_and_what_follows_them_is_heard() {
+    let prefix = [&[id::SEC_PREFIX, 1, 20, 0][..], &[0; 20]].concat();
+    let heard = Letter::from(PEER)
+        .raw(&prefix)
+        .heartbeat(1)
+        .raw(&[id::SEC_BODY, 1, 4, 0, 1, 2, 3, 4])
+        .raw(&[id::SEC_POSTFIX, 1, 4, 0, 1, 2, 3, 4])
+        .heartbeat(2)
+        .heard();
+    assert_eq!(heard.heartbeats, [2]);
+    assert_eq!(heard.counters.get(DropReason::SecurityRequired), 1);
+    let whole = [&[id::SRTPS_PREFIX, 1, 20, 0][..], &[0; 20]].concat();
+    let heard = Letter::from(PEER).raw(&whole).heartbeat(1).heard();
+    assert!(heard.heartbeats.is_empty());
+    assert_eq!(heard.counters.get(DropReason::SecurityRequired), 1);
+}
+
+#[test]
+fn encrypted_payloads_are_not_handed_out_as_data() {
+    let fields = [&[0, 0, 16, 0][..], &[0; 4], &WRITER.0, &[0, 0, 0, 0, 1, 0, 0, 0], &[9; 8]].concat();
+    let data = |flags: u8| [&[id::DATA, flags, 28, 0][..], &fields].concat();
+    let heard = Letter::from(PEER).raw(&data(0x05)).raw(&data(0x15)).heartbeat(1).heard();
+    assert_eq!(heard.contexts.len(), 2);
+    assert_eq!(heard.counters.get(DropReason::SecurityRequired), 1);
+}
+
+#[test]
+fn r15_the_longest_datagram_of_the_shortest_submessages_is_walked_to_its_end() {
+    let mut letter = Letter::from(PEER);
+    while letter.0.len() < 65_400 {
+        letter = letter.raw(&[id::PAD, 1, 0, 0]);
+    }
+    assert_eq!(letter.heartbeat(1).heard().heartbeats, [1]);
+}
+
+#[test]
+fn every_kind_of_endpoint_submessage_is_delivered() {
+    let (reader, writer, sequence_number) = (EntityId::UNKNOWN, WRITER, SequenceNumber(1));
+    let mut letter = Letter::from(PEER).heartbeat(1);
+    let bytes = &mut letter.0;
+    Gap { reader, writer, start: sequence_number, list: SequenceSet::empty(sequence_number) }
+        .emit(bytes, true);
+    let missing = SequenceSet::empty(sequence_number);
+    AckNack { reader, writer, missing, count: 1, final_flag: true }.emit(bytes, false);
+    let missing = crate::seq::FragmentSet::empty(1);
+    NackFrag { reader, writer, sequence_number, missing, count: 1 }.emit(bytes, true);
+    HeartbeatFrag { reader, writer, sequence_number, last_fragment: 1, count: 1 }.emit(bytes, false);
+    let payload = &[0, 1, 0, 0, 42, 0, 0, 0][..];
+    Data { reader, writer, sequence_number, inline_qos: None, payload, key_only: false }.emit(bytes, true);
+    let (first_fragment, fragments, fragment_bytes, sample_bytes) = (1, 1, 8, 20);
+    DataFrag {
+        reader,
+        writer,
+        sequence_number,
+        first_fragment,
+        fragments,
+        fragment_bytes,
+        sample_bytes,
+        inline_qos: None,
+        payload,
+        key_only: false,
+    }
+    .emit(bytes, true);
+    let heard = letter.heard();
+    assert_eq!(heard.contexts.len(), 7);
+    assert_eq!(heard.counters, DropCounters::default());
+}
