@@ -150,13 +150,18 @@ impl ParticipantData {
     /// [`Malformed::MissingMember`] without a GUID of a participant, [`Malformed::NotUnderstood`] with an
     /// unknown parameter that must be understood, and what the values themselves cause.
     pub fn decode(payload: &[u8]) -> Result<Self, Malformed> {
+        // Said twice, the first counts, here as everywhere.
+        let guid = Self::decode_key(payload)?;
+        if guid.entity != EntityId::PARTICIPANT || guid.prefix == GuidPrefix::UNKNOWN {
+            return Err(Malformed::MissingMember);
+        }
         let list = parameter_list(payload)?;
-        let mut data = Self::absent(Guid::UNKNOWN);
+        let mut data = Self::absent(guid);
         let mut qos = QosSet::default();
         for parameter in list.parameters() {
             let mut value = Reader::new(parameter.value, list.little_endian);
             match parameter.known_id() {
-                pid::PARTICIPANT_GUID => data.guid = value.guid()?,
+                pid::PARTICIPANT_GUID => {}
                 pid::PROTOCOL_VERSION => data.protocol_version = value.array()?,
                 pid::VENDOR_ID => data.vendor = value.array()?,
                 pid::DOMAIN_ID => data.domain_id = Some(value.u32()?),
@@ -172,9 +177,6 @@ impl ParticipantData {
                 pid::ENTITY_NAME => data.name = name(&mut value)?,
                 _ => qos_or_unknown(&mut qos, &parameter, &list)?,
             }
-        }
-        if data.guid.entity != EntityId::PARTICIPANT || data.guid.prefix == GuidPrefix::UNKNOWN {
-            return Err(Malformed::MissingMember);
         }
         Ok(Self { user_data: qos.user_data, properties: qos.properties, ..data })
     }

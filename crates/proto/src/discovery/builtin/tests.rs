@@ -111,6 +111,15 @@ fn fact_16_what_must_be_understood_and_is_not_refuses_the_whole() {
 }
 
 #[test]
+fn a_guid_that_is_said_twice_counts_once() {
+    let (first, second) = (PREFIX.participant(), GuidPrefix([9; 12]).participant());
+    let twice = [(pid::PARTICIPANT_GUID, &first.to_bytes()[..]), (pid::PARTICIPANT_GUID, &second.to_bytes())];
+    let payload = little_endian(&twice);
+    assert_eq!(ParticipantData::decode(&payload).map(|data| data.guid), Ok(first));
+    assert_eq!(ParticipantData::decode_key(&payload), Ok(first));
+}
+
+#[test]
 fn r3_only_so_many_locators_are_kept() {
     let guid = PREFIX.participant();
     let data =
