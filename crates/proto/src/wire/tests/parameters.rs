@@ -79,7 +79,7 @@ fn fact_16_lengths_are_multiples_of_four_and_lists_end() {
 
 #[test]
 fn r3_a_list_has_a_limited_number_of_parameters() {
-    let list = |count: usize| [vec![0x34, 0x12, 0, 0].repeat(count), vec![1, 0, 0, 0]].concat();
+    let list = |count: usize| [[0x34, 0x12, 0, 0].repeat(count), vec![1, 0, 0, 0]].concat();
     let longest = list(PARAMETERS_MAX - 1);
     assert!(ParameterListView::parse(&longest, true).is_ok());
     let longer = list(PARAMETERS_MAX);
