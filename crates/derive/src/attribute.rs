@@ -1,7 +1,7 @@
 //! Reads `#[dds(…)]`.
 
 use md5::{Digest, Md5};
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::quote;
 use syn::ext::IdentExt;
 use syn::meta::ParseNestedMeta;
@@ -158,6 +158,15 @@ impl MemberAttributes {
         }
         Ok(())
     }
+}
+
+/// Whether a type names the type it is a member of.
+pub(crate) fn mentions(tokens: TokenStream, ident: &Ident) -> bool {
+    tokens.into_iter().any(|tree| match tree {
+        TokenTree::Ident(found) => found == *ident || found == "Self",
+        TokenTree::Group(group) => mentions(group.stream(), ident),
+        _ => false,
+    })
 }
 
 /// The member id that the hash of a name gives (XTypes 1.3 §7.3.1.2.1.1).

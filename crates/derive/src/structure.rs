@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{DataStruct, DeriveInput, Error, Fields, LitInt, Type};
 
-use crate::attribute::{DefaultValue, Extensibility, MemberAttributes, TypeAttributes, hash_id};
+use crate::attribute::{DefaultValue, Extensibility, MemberAttributes, TypeAttributes, hash_id, mentions};
 
 /// A member with everything known about it.
 struct Member<'a> {
@@ -121,9 +121,15 @@ fn members<'a>(
 }
 
 fn check_member(field: &syn::Field, parsed: &MemberAttributes) -> syn::Result<()> {
-    let optional = is_option(&field.ty);
+    let optional = is_named(&field.ty, "Option");
     if let (Some(span), true) = (parsed.key, optional) {
         return Err(Error::new(span, "a key member cannot be optional; remove `key` or the `Option`"));
+    }
+    if let (Some(span), true) = (parsed.key, is_named(&field.ty, "Box")) {
+        return Err(Error::new(
+            span,
+            "a key member cannot be boxed, its largest size must be known; remove the `Box`",
+        ));
     }
     if let (Some(span), false) = (parsed.optional, optional) {
         return Err(Error::new(span, "an optional member has a type `Option<…>`; wrap its type"));
@@ -134,19 +140,11 @@ fn check_member(field: &syn::Field, parsed: &MemberAttributes) -> syn::Result<()
     Ok(())
 }
 
-fn is_option(ty: &Type) -> bool {
+fn is_named(ty: &Type, name: &str) -> bool {
     match ty {
-        Type::Path(path) => path.path.segments.last().is_some_and(|segment| segment.ident == "Option"),
+        Type::Path(path) => path.path.segments.last().is_some_and(|segment| segment.ident == name),
         _ => false,
     }
-}
-
-fn mentions(tokens: TokenStream, ident: &Ident) -> bool {
-    tokens.into_iter().any(|tree| match tree {
-        TokenTree::Ident(found) => found == *ident || found == "Self",
-        TokenTree::Group(group) => mentions(group.stream(), ident),
-        _ => false,
-    })
 }
 
 impl Member<'_> {
@@ -200,7 +198,7 @@ impl Member<'_> {
         if extensibility == Extensibility::Final {
             return value;
         }
-        let octets_min = self.constant("BYTES_MIN");
+        let octets_min = self.constant("BYTES_MIN_XCDR1");
         let absent = self.absent();
         quote!(if decoder.ends_before(#octets_min) { #absent } else { #value })
     }
@@ -219,7 +217,7 @@ impl Member<'_> {
         if extensibility == Extensibility::Final {
             return skip;
         }
-        let octets_min = self.constant("BYTES_MIN");
+        let octets_min = self.constant("BYTES_MIN_XCDR1");
         quote!(if !decoder.ends_before(#octets_min) { #skip })
     }
 

@@ -19,6 +19,7 @@ fn assert_error(source: &str, place: &str, advice: &str) {
 #[test]
 fn errors_point_at_the_member_and_say_what_to_do() {
     assert_error("struct A { #[dds(key)] x: Option<u8> }", "key", "remove `key` or the `Option`");
+    assert_error("struct A { #[dds(key)] x: Box<u8> }", "key", "remove the `Box`");
     assert_error("struct A { #[dds(optional)] x: u8 }", "optional", "wrap its type");
     assert_error("struct A { x: u8, #[dds(id = 0)] y: u8 }", "y", "already that of `x`");
     assert_error("struct A { #[dds(id = 0x10000000)] x: u8 }", "0x10000000", "28 bits");

@@ -7,7 +7,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{DataEnum, DeriveInput, Error, Expr, ExprLit, ExprUnary, Fields, Lit, LitInt, Type, UnOp, Variant};
 
-use crate::attribute::{Extensibility, MemberAttributes, TypeAttributes};
+use crate::attribute::{Extensibility, MemberAttributes, TypeAttributes, mentions};
 
 /// A variant: the member a discriminator value selects, or none.
 struct Case<'a> {
@@ -15,6 +15,8 @@ struct Case<'a> {
     ty: Option<&'a Type>,
     id: u32,
     bound: Option<LitInt>,
+    /// Its type names the union itself.
+    recursive: bool,
     labels: Vec<Expr>,
     default: bool,
     /// The discriminator to write.
@@ -85,7 +87,7 @@ fn cases<'a>(input: &DeriveInput, data: &'a DataEnum) -> syn::Result<Vec<Case<'a
     let unused = unused_label(data)?;
     let mut cases = Vec::<Case<'_>>::new();
     for (variant, automatic) in data.variants.iter().zip(1..) {
-        let case = case(variant, automatic, &unused)?;
+        let case = case(&input.ident, variant, automatic, &unused)?;
         if cases.iter().any(|other| other.id == case.id) || case.id == 0 {
             return Err(Error::new_spanned(
                 variant,
@@ -103,7 +105,7 @@ fn cases<'a>(input: &DeriveInput, data: &'a DataEnum) -> syn::Result<Vec<Case<'a
     Ok(cases)
 }
 
-fn case<'a>(variant: &'a Variant, automatic: u32, unused: &Expr) -> syn::Result<Case<'a>> {
+fn case<'a>(union: &Ident, variant: &'a Variant, automatic: u32, unused: &Expr) -> syn::Result<Case<'a>> {
     let parsed = MemberAttributes::parse(&variant.attrs, &variant.ident)?;
     if let Some(span) = parsed.key.or(parsed.optional) {
         return Err(Error::new(
@@ -137,6 +139,7 @@ fn case<'a>(variant: &'a Variant, automatic: u32, unused: &Expr) -> syn::Result<
         ty,
         id: parsed.id.unwrap_or(automatic),
         bound: parsed.bound,
+        recursive: ty.is_some_and(|ty| mentions(ty.to_token_stream(), union)),
         labels: parsed.cases,
         default,
         written,
@@ -195,6 +198,7 @@ impl Case<'_> {
     fn extent(&self) -> Option<TokenStream> {
         let ty = self.ty?;
         match &self.bound {
+            _ if self.recursive => Some(quote!(dds_cdr::Extent::UNBOUNDED)),
             Some(bound) => Some(quote_spanned!(bound.span()=> <#ty as dds_cdr::Bounded<#bound>>::EXTENT)),
             None => self.constant("EXTENT"),
         }

@@ -609,6 +609,17 @@ fn appended_members_take_their_default_or_are_skipped() {
         );
         assert_eq!(from_payload::<Old>(&payload(&new, version)), Ok(Old { a: 1, b: 2 }));
     }
+    // An optional member is not looked for in the padding, even where the options do not tell it.
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(crate = "plainsong_proto", appendable)]
+    struct WithOptional {
+        #[dds(key)]
+        a: u32,
+        b: u8,
+        c: Option<u32>,
+    }
+    let padded = [0, 1, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0];
+    assert_eq!(from_payload(&padded), Ok(WithOptional { a: 1, b: 2, c: None }));
     // A key member is never made up.
     assert_eq!(from_payload::<Old>(&[0, 9, 0, 0, 0, 0, 0, 0]), Err(Malformed::MissingMember));
     assert_eq!(from_payload::<Old>(&[0, 1, 0, 0]), Err(Malformed::MissingMember));
@@ -619,6 +630,38 @@ fn appended_members_take_their_default_or_are_skipped() {
 struct Tree {
     children: Vec<Self>,
     next: Option<Box<Self>>,
+}
+
+#[derive(DdsType, Debug, PartialEq)]
+#[dds(crate = "plainsong_proto", union, discriminator = u8, appendable)]
+enum Expression {
+    #[dds(case = 0)]
+    Number(f64),
+    #[dds(case = 1)]
+    Negative(Box<Self>),
+    #[dds(case = 2)]
+    Sum(Operands),
+    #[dds(case = 3, bound = 4)]
+    Product(Vec<Self>),
+}
+
+#[derive(DdsType, Debug, PartialEq)]
+#[dds(crate = "plainsong_proto", final)]
+struct Operands {
+    left: Box<Expression>,
+    right: Box<Expression>,
+}
+
+#[test]
+fn types_may_be_mutually_recursive() {
+    let number = || Box::new(Expression::Number(1.5));
+    let product = Expression::Product(vec![Expression::Negative(number()), *number()]);
+    let sum = Expression::Sum(Operands { left: Box::new(product), right: number() });
+    for version in [XcdrVersion::Xcdr1, XcdrVersion::Xcdr2] {
+        let written = payload(&sum, version);
+        assert_eq!(from_payload::<Expression>(&written).as_ref(), Ok(&sum));
+        assert_eq!(key_hash_of_payload::<Expression>(&written, false), Ok(Default::default()));
+    }
 }
 
 #[test]

@@ -177,7 +177,8 @@ impl<T: Cdr> Cdr for Box<T> {
     const ELEMENT: ElementKind = T::ELEMENT;
     const FIXED_BYTES: Option<usize> = T::FIXED_BYTES;
     const BYTES_MIN: usize = T::BYTES_MIN;
-    const EXTENT: Extent = T::EXTENT;
+    /// A box is there for recursion, where looking for the largest size would never end.
+    const EXTENT: Extent = Extent::UNBOUNDED;
 
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
         (**self).encode(encoder)
@@ -199,6 +200,7 @@ impl<T: Cdr> Cdr for Box<T> {
 
 impl<T: Cdr> Member for T {
     const BYTES_MIN: usize = <T as Cdr>::BYTES_MIN;
+    const BYTES_MIN_XCDR1: usize = <T as Cdr>::BYTES_MIN;
     const EXTENT: Extent = <T as Cdr>::EXTENT;
     const PLAIN: Plain = <T as Cdr>::PLAIN;
 
@@ -241,6 +243,7 @@ impl<T: Cdr> Member for T {
 /// mutable aggregate simply not there.
 impl<T: Cdr> Member for Option<T> {
     const BYTES_MIN: usize = 1;
+    const BYTES_MIN_XCDR1: usize = 4;
     const EXTENT: Extent = Extent::UNBOUNDED;
     const PLAIN: Plain = Plain::NEVER;
 

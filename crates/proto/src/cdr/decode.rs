@@ -253,16 +253,16 @@ impl<'a> Decoder<'a> {
         true
     }
 
-    /// Whether an appendable object ends before a member of at least `octets_min` octets (§7.2.4.4.2).
+    /// Whether an appendable object ends before a member of at least `octets_min_xcdr1` octets (§7.2.4).
     ///
     /// XCDR1 has no delimiter: only the outermost object can end early, and up to three octets of padding
     /// may be left behind its last member.
     #[inline]
-    pub fn ends_before(&self, octets_min: usize) -> bool {
+    pub fn ends_before(&self, octets_min_xcdr1: usize) -> bool {
         let remaining = self.remaining();
         match self.version {
             XcdrVersion::Xcdr2 => remaining == 0,
-            XcdrVersion::Xcdr1 => self.depth == 1 && (remaining == 0 || remaining < octets_min.min(4)),
+            XcdrVersion::Xcdr1 => self.depth == 1 && (remaining == 0 || remaining < octets_min_xcdr1.min(4)),
         }
     }
 }

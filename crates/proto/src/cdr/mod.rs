@@ -256,6 +256,8 @@ pub trait Cdr: Sized {
 pub trait Member: Sized {
     /// The least octets on the wire.
     const BYTES_MIN: usize;
+    /// The least octets on the wire in XCDR1.
+    const BYTES_MIN_XCDR1: usize;
     /// The most octets in the form for key hashes.
     const EXTENT: Extent;
     /// Where memory layout and wire layout agree.

@@ -337,7 +337,9 @@ impl MemberModel {
         extensibility: Extensibility,
         decoder: &mut Decoder<'_>,
     ) -> Result<Option<Value>, Malformed> {
-        if extensibility == Extensibility::Appendable && decoder.ends_before(self.octets_min()) {
+        if extensibility == Extensibility::Appendable
+            && decoder.ends_before(if self.optional { 4 } else { self.model.octets_min() })
+        {
             return Ok(self.initial());
         }
         match decoder.version() {
