@@ -640,6 +640,12 @@ impl Cache {
         [expiry, timer].into_iter().flatten().min()
     }
 
+    /// Samples and octets held, for the checks of tests.
+    #[cfg(test)]
+    pub(super) const fn held(&self) -> (usize, usize) {
+        (self.valid_samples, self.bytes)
+    }
+
     pub(super) fn instance_key(&self, handle: InstanceHandle) -> Option<InstanceKey> {
         self.instances.get(self.instances.find(self.own_handle(handle))?).map(|instance| instance.key.clone())
     }

@@ -18,6 +18,8 @@ use crate::time::{Duration, Now, Time};
 use crate::wire::param::InlineQos;
 use crate::wire::{Data, DataFrag, Gap, Heartbeat, HeartbeatFrag, MessageContext, ParameterListView};
 
+/// Beyond this number nothing is believed: it leaves room for arithmetic.
+const NUMBER_MAX: i64 = 1 << 62;
 /// No writer gets further than this between two messages that a reader hears: 2³² changes are an hour
 /// at a million a second. A number beyond it is forged or broken.
 const PLAUSIBLE_JUMP: i64 = 1 << 32;
@@ -136,7 +138,7 @@ impl Reader {
         if proxy.reliable {
             return match proxy.order.arrival(number) {
                 Arrival::Known => Err(DropReason::Duplicate),
-                Arrival::Early if proxy.is_implausible(number) => Err(DropReason::ImplausibleSequence),
+                _ if proxy.is_implausible(number) => Err(DropReason::ImplausibleSequence),
                 _ => Ok(()),
             };
         }
@@ -144,7 +146,7 @@ impl Reader {
             Err(DropReason::Duplicate)
         } else if number < proxy.received && proxy.received.0 - number.0 <= PLAUSIBLE_JUMP {
             Err(DropReason::OutOfOrder)
-        } else if proxy.received.0 > 0 && proxy.is_implausible(number) {
+        } else if proxy.is_implausible(number) {
             Err(DropReason::ImplausibleSequence)
         } else {
             Ok(())
@@ -534,7 +536,7 @@ impl Proxy {
     fn is_implausible(&self, number: SequenceNumber) -> bool {
         let known = self.order.expected().max(self.heard.last).max(self.received);
         let heard = self.heard.count.is_some() || self.received.0 > 0;
-        heard && number > known.plus(PLAUSIBLE_JUMP)
+        number.0 > NUMBER_MAX || (heard && number > known.plus(PLAUSIBLE_JUMP))
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod cache;
 mod fragments;
+mod hostile;
 mod lifecycle;
 mod order;
 mod policies;
