@@ -1,0 +1,319 @@
+//! A writer and a reader, and between them a network that loses, repeats and reorders: everything
+//! arrives, once, in order, and then there is silence.
+
+use plainsong_proto::discovery::{MatchedReader, MatchedWriter};
+use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
+use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::locator::Locator;
+use plainsong_proto::malformed::Malformed;
+use plainsong_proto::outbox::Outbox;
+use plainsong_proto::payload::Payload;
+use plainsong_proto::qos::{Durability, QosSet, ResourceLimits};
+use plainsong_proto::reader::{Reader, ReaderConfig, ReaderLimits};
+use plainsong_proto::receiver::{self, Registry};
+use plainsong_proto::sample_info::Selector;
+use plainsong_proto::stats::DropCounters;
+use plainsong_proto::time::{Duration, Instant, Now, Time};
+use plainsong_proto::wire::{EndpointSubmessage, MessageContext};
+use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
+
+const WRITER: Guid = GuidPrefix([1; 12]).entity(EntityId::user_writer(1, true));
+const READER: Guid = GuidPrefix([2; 12]).entity(EntityId::user_reader(1, true));
+const DELAY: Duration = Duration::from_micros(50);
+
+fn one_instance(_payload: &[u8], _key_only: bool) -> Result<InstanceHandle, Malformed> {
+    Ok(InstanceHandle([1; 16]))
+}
+
+struct Ends {
+    writer: Writer,
+    reader: Reader,
+}
+
+impl Registry for Ends {
+    fn deliver(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        submessage: &EndpointSubmessage<'_>,
+        out: &mut Outbox,
+    ) {
+        // Duplicates and stale counts are the network's doing, and counted where they are dropped.
+        let _ = match submessage {
+            EndpointSubmessage::Data(data) => self.reader.on_data(now, context, data, out),
+            EndpointSubmessage::DataFrag(fragment) => self.reader.on_data_frag(now, context, fragment, out),
+            EndpointSubmessage::Heartbeat(heartbeat) => {
+                self.reader.on_heartbeat(now, context, heartbeat, out)
+            }
+            EndpointSubmessage::HeartbeatFrag(it) => self.reader.on_heartbeat_frag(now, context, it, out),
+            EndpointSubmessage::Gap(gap) => self.reader.on_gap(now, context, gap, out),
+            EndpointSubmessage::AckNack(acknack) => self.writer.on_acknack(now, READER, acknack, out),
+            EndpointSubmessage::NackFrag(nack) => self.writer.on_nack_frag(now, READER, nack, out),
+        };
+    }
+
+    fn is_local(&self, _prefix: GuidPrefix) -> bool {
+        true
+    }
+}
+
+struct Pair {
+    ends: Ends,
+    now: Now,
+    out: Outbox,
+    /// Datagrams under way: when they arrive, a tie-breaker, what.
+    network: Vec<(Instant, u64, Vec<u8>)>,
+    loss_percent: u64,
+    random: u64,
+    sent: u64,
+    taken: Vec<Vec<u8>>,
+}
+
+impl Pair {
+    fn new(offered: QosSet, requested: QosSet, loss_percent: u64, seed: u64) -> Self {
+        let mut limits = WriterLimits::default();
+        limits.heartbeat_shortest = limits.heartbeat_shortest.min(Duration::from_millis(5));
+        let writer = WriterConfig { guid: WRITER, keyed: true, qos: offered, limits };
+        let limits = ReaderLimits::default();
+        let reader = ReaderConfig { guid: READER, keyed: true, qos: requested, limits, key: one_instance };
+        let now = Now { mono: Instant(1_000_000_000), wall: Time(1_700_000_000_000_000_000) };
+        let ends = Ends { writer: Writer::new(writer), reader: Reader::new(reader) };
+        let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let (out, network, taken) = (Outbox::new(), Vec::new(), Vec::new());
+        Self { ends, now, out, network, loss_percent, random, sent: 0, taken }
+    }
+
+    fn match_both(&mut self) {
+        let locators = vec![Locator::udp([127, 0, 0, 1].into(), 7_411)];
+        let qos = self.ends.reader.qos().clone();
+        let reader = MatchedReader {
+            guid: READER,
+            locators: locators.clone(),
+            expects_inline_qos: false,
+            same_host: false,
+            qos,
+        };
+        let writer = MatchedWriter { guid: WRITER, locators, qos: self.ends.writer.qos().clone() };
+        self.ends.writer.match_reader(self.now, &reader, &mut self.out);
+        self.send();
+        self.ends.reader.match_writer(self.now, &writer, &mut self.out);
+        self.send();
+    }
+
+    fn draw(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random >> 16
+    }
+
+    /// Gives what is in the outbox to the network.
+    fn send(&mut self) {
+        let datagrams: Vec<Vec<u8>> = self.out.transmits().iter().map(|it| self.out.datagram(it)).collect();
+        self.out.clear();
+        for datagram in datagrams {
+            let copies = 1 + u64::from(self.loss_percent > 0 && self.draw().is_multiple_of(20));
+            for _ in 0..copies {
+                self.sent += 1;
+                if self.draw() % 100 >= self.loss_percent {
+                    let jitter = if self.loss_percent == 0 { 0 } else { self.draw() % 300_000 };
+                    let arrival = self.now.mono.0 + DELAY.0 as u64 + jitter;
+                    self.network.push((Instant(arrival), self.sent, datagram.clone()));
+                }
+            }
+        }
+    }
+
+    /// The next thing that happens, if it does before `end`.
+    fn step(&mut self, end: Instant) -> bool {
+        let arrival = self.network.iter().map(|(at, order, _)| (*at, *order)).min();
+        let timers = [self.ends.writer.next_timeout(), self.ends.reader.next_timeout()];
+        let timer = timers.into_iter().flatten().min();
+        let next = arrival.map(|(at, _)| at).into_iter().chain(timer).min();
+        let Some(next) = next.filter(|next| *next <= end) else { return false };
+        self.move_to(next.max(self.now.mono));
+        if let Some((at, order)) = arrival.filter(|(at, _)| *at <= self.now.mono) {
+            let index = self.network.iter().position(|it| (it.0, it.1) == (at, order)).expect("it is there");
+            let (_, _, bytes) = self.network.swap_remove(index);
+            let mut counters = DropCounters::default();
+            receiver::datagram(
+                self.now,
+                Locator::default(),
+                &bytes,
+                &mut self.ends,
+                &mut counters,
+                &mut self.out,
+            );
+            assert_eq!(counters.iter().next(), None, "our own datagrams are well formed");
+        } else {
+            self.ends.writer.timeout(self.now, &mut self.out);
+            self.ends.reader.timeout(self.now, &mut self.out);
+        }
+        self.send();
+        true
+    }
+
+    fn move_to(&mut self, instant: Instant) {
+        self.now = Now { mono: instant, wall: self.now.wall.plus(instant.since(self.now.mono)) };
+    }
+
+    fn pass(&mut self, span: Duration) {
+        let end = self.now.mono.after(span).expect("finite");
+        while self.step(end) {}
+        self.move_to(end);
+    }
+
+    fn take(&mut self) {
+        let mut samples = Vec::new();
+        self.ends.reader.take(self.now, &Selector::default(), &mut samples);
+        self.taken.extend(samples.iter().map(|sample| sample.payload.as_slice().to_vec()));
+    }
+
+    /// Writes, waiting for room as the driver does.
+    fn write(&mut self, bytes: Vec<u8>) {
+        let payload = Payload::from_vec(bytes);
+        for _ in 0..10_000 {
+            let (instance, timestamp) = (InstanceHandle([1; 16]), self.now.wall);
+            let result = self.ends.writer.write(
+                self.now,
+                ChangeKind::Alive,
+                instance,
+                payload.clone(),
+                timestamp,
+                &mut self.out,
+            );
+            self.send();
+            match result {
+                Ok(_) => return,
+                Err(WriteError::Full) => {
+                    self.pass(Duration::from_millis(1));
+                    self.take();
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("the writer stayed full for ten seconds");
+    }
+
+    fn settle(&mut self) {
+        for _ in 0..1_000 {
+            self.pass(Duration::from_millis(10));
+            self.take();
+            if self.ends.writer.is_acknowledged(self.ends.writer.last_sequence_number()) {
+                return;
+            }
+        }
+        panic!("not acknowledged after ten seconds; {} taken", self.taken.len());
+    }
+}
+
+fn sample(number: usize, bytes: usize) -> Vec<u8> {
+    let mut sample = vec![0, 1, 0, 0];
+    sample.extend((number as u32).to_le_bytes());
+    sample.resize(bytes.max(8), number as u8);
+    sample
+}
+
+fn reliable(durability: Durability) -> (QosSet, QosSet) {
+    let offered = QosSet::writer().keep_all().durability(durability);
+    (offered, QosSet::reader().reliable().keep_all().durability(durability))
+}
+
+/// Writes samples of `bytes` octets over a bad network and checks what arrives.
+fn everything_arrives(samples: usize, bytes: usize, loss_percent: u64, seed: u64) {
+    let (offered, requested) = reliable(Durability::Volatile);
+    let mut pair = Pair::new(offered, requested, loss_percent, seed);
+    pair.match_both();
+    let written: Vec<Vec<u8>> = (0..samples).map(|number| sample(number, bytes)).collect();
+    for sample in &written {
+        pair.write(sample.clone());
+        pair.pass(Duration::from_micros(100));
+    }
+    pair.settle();
+    assert!(pair.taken == written, "seed {seed}: {} of {samples} samples", pair.taken.len());
+    assert_eq!(pair.ends.reader.sample_lost_status().total_count, 0);
+    pair.pass(Duration::from_secs(1));
+    let sent = pair.sent;
+    pair.pass(Duration::from_secs(10));
+    assert!(pair.sent - sent <= 4, "seed {seed}: {} datagrams with nothing to say", pair.sent - sent);
+}
+
+#[test]
+fn small_samples_survive_a_network_that_loses_a_fifth() {
+    for seed in 1..=20 {
+        everything_arrives(300, 40, 20, seed);
+    }
+}
+
+#[test]
+fn samples_in_fragments_survive_a_network_that_loses_a_tenth() {
+    for seed in 1..=6 {
+        everything_arrives(10, 100_000, 10, seed);
+    }
+}
+
+#[test]
+fn on_a_good_network_nothing_is_sent_twice() {
+    let (offered, requested) = reliable(Durability::Volatile);
+    let mut pair = Pair::new(offered, requested, 0, 1);
+    pair.match_both();
+    for number in 0..100 {
+        pair.write(sample(number, 1_000));
+        pair.pass(Duration::from_millis(1));
+    }
+    pair.settle();
+    assert_eq!(pair.taken.len(), 100);
+    assert_eq!(pair.ends.reader.drops().iter().next(), None, "no duplicate arrived");
+}
+
+#[test]
+fn fact_63_a_late_joiner_gets_the_history_once_and_in_order() {
+    let (offered, requested) = reliable(Durability::TransientLocal);
+    for seed in 1..=10 {
+        let mut pair = Pair::new(offered.clone(), requested.clone(), 20, seed);
+        let written: Vec<Vec<u8>> = (0..60).map(|number| sample(number, 40)).collect();
+        let (before, after) = written.split_at(50);
+        before.iter().for_each(|sample| pair.write(sample.clone()));
+        pair.match_both();
+        assert!(!pair.ends.reader.is_history_complete());
+        after.iter().for_each(|sample| pair.write(sample.clone()));
+        pair.settle();
+        assert!(pair.taken == written, "seed {seed}: {} samples", pair.taken.len());
+        assert!(pair.ends.reader.is_history_complete());
+    }
+}
+
+#[test]
+fn fact_63_a_volatile_late_joiner_gets_only_what_is_written_from_then_on() {
+    let offered = QosSet::writer().keep_all().durability(Durability::TransientLocal);
+    let requested = QosSet::reader().reliable().keep_all();
+    for seed in 1..=10 {
+        let mut pair = Pair::new(offered.clone(), requested.clone(), 20, seed);
+        let written: Vec<Vec<u8>> = (0..60).map(|number| sample(number, 40)).collect();
+        let (before, after) = written.split_at(50);
+        before.iter().for_each(|sample| pair.write(sample.clone()));
+        pair.match_both();
+        after.iter().for_each(|sample| pair.write(sample.clone()));
+        pair.settle();
+        assert!(pair.taken == after, "seed {seed}: {} samples", pair.taken.len());
+        assert_eq!(pair.ends.reader.sample_lost_status().total_count, 0);
+    }
+}
+
+#[test]
+fn fact_65_a_full_reader_holds_the_writer_back_and_nothing_is_lost() {
+    let (offered, mut requested) = reliable(Durability::Volatile);
+    requested.resource_limits = ResourceLimits { max_samples: 4, ..ResourceLimits::default() };
+    let offered =
+        QosSet { resource_limits: ResourceLimits { max_samples: 8, ..ResourceLimits::default() }, ..offered };
+    for loss_percent in [0, 10] {
+        let mut pair = Pair::new(offered.clone(), requested.clone(), loss_percent, 3);
+        pair.match_both();
+        let written: Vec<Vec<u8>> = (0..200).map(|number| sample(number, 40)).collect();
+        written.iter().for_each(|sample| pair.write(sample.clone()));
+        pair.settle();
+        pair.take();
+        assert!(pair.taken == written, "{} samples", pair.taken.len());
+        assert!(pair.ends.reader.sample_rejected_status().count.total_count > 0);
+    }
+}
