@@ -134,3 +134,6 @@ impl Drop for Domain {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

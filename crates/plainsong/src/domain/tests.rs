@@ -1,0 +1,281 @@
+//! Participants, writers and readers of one process over real sockets on loopback.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use plainsong_proto::discovery::{Command, MatchedReader, MatchedWriter, ParticipantConfig};
+use plainsong_proto::guid::{EntityId, GuidPrefix};
+use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::outbox::Event;
+use plainsong_proto::payload::Payload;
+use plainsong_proto::qos::{History, HistoryKind, QosSet, Reliability, ReliabilityKind};
+use plainsong_proto::reader::{CachedSample, Reader, ReaderConfig, ReaderLimits};
+use plainsong_proto::sample_info::Selector;
+use plainsong_proto::time::Duration;
+use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
+
+use super::*;
+use crate::clock;
+use crate::runtime::{ReaderSlot, WriterSlot};
+use crate::transport::tests::eventually;
+
+fn loopback() -> Config {
+    Config { interfaces: Some(vec!["lo".to_owned()]), ..Config::default() }
+}
+
+fn reliable() -> QosSet {
+    QosSet {
+        reliability: Reliability {
+            kind: ReliabilityKind::Reliable,
+            max_blocking_time: Duration::from_secs(10),
+        },
+        history: History { kind: HistoryKind::KeepAll, depth: 1 },
+        ..QosSet::default()
+    }
+}
+
+/// Calls a closure with each event, on the thread that caused it.
+struct Listener<F>(F);
+
+impl<F: Fn(Event) + Send + Sync> EventSink for Listener<F> {
+    fn events(&self, events: &mut Vec<Event>) {
+        events.drain(..).for_each(&self.0);
+    }
+}
+
+fn participant(
+    domain: &Domain,
+    name: u8,
+    listener: impl Fn(Event) + Send + Sync + 'static,
+) -> Arc<ParticipantSlot> {
+    let mut config = ParticipantConfig::new(GuidPrefix([name; 12]), domain.domain_id);
+    config.locators = domain.local_locators();
+    config.seed = name.into();
+    config.announce_period = Duration::from_millis(200);
+    domain.add_participant(Participant::new(clock::now(), config), Arc::new(Listener(listener)))
+}
+
+fn writer(participant: &ParticipantSlot, qos: &QosSet) -> Arc<WriterSlot> {
+    let slot = WriterSlot::new(Writer::new(WriterConfig {
+        guid: participant.prefix.entity(EntityId::user_writer(1, false)),
+        keyed: false,
+        qos: qos.clone(),
+        limits: WriterLimits::default(),
+    }));
+    participant.insert_writer(&slot);
+    slot
+}
+
+fn reader(participant: &ParticipantSlot, qos: &QosSet) -> Arc<ReaderSlot> {
+    let slot = ReaderSlot::new(Reader::new(ReaderConfig {
+        guid: participant.prefix.entity(EntityId::user_reader(1, false)),
+        keyed: false,
+        qos: qos.clone(),
+        limits: ReaderLimits::default(),
+        key: |_, _| Ok(InstanceHandle::NIL),
+    }));
+    participant.insert_reader(&slot);
+    slot
+}
+
+/// A writer and a reader, and who they belong to; matched by hand, as discovery would.
+struct Pair {
+    domain: Arc<Domain>,
+    writer: (Arc<ParticipantSlot>, Arc<WriterSlot>),
+    reader: (Arc<ParticipantSlot>, Arc<ReaderSlot>),
+}
+
+impl Pair {
+    fn new(
+        domain_id: u16,
+        qos: &QosSet,
+        of_writer: impl Fn(Event) + Send + Sync + 'static,
+        of_reader: impl Fn(Event) + Send + Sync + 'static,
+    ) -> Self {
+        let domain = Domain::open(domain_id, &Config { multicast: false, ..loopback() }).unwrap();
+        let (a, b) = (participant(&domain, 1, of_writer), participant(&domain, 2, of_reader));
+        let pair =
+            Self { writer: (a.clone(), writer(&a, qos)), reader: (b.clone(), reader(&b, qos)), domain };
+        pair.connect(qos);
+        pair
+    }
+
+    fn connect(&self, qos: &QosSet) {
+        let ((a, writer), (b, reader)) = (&self.writer, &self.reader);
+        let locators = self.domain.local_locators().user_unicast;
+        let to_reader = Box::new(MatchedReader {
+            guid: reader.guid,
+            locators: locators.clone(),
+            expects_inline_qos: false,
+            same_host: true,
+            qos: qos.clone(),
+        });
+        let to_writer = Box::new(MatchedWriter { guid: writer.guid, locators, qos: qos.clone() });
+        b.control(|_, _, out| {
+            out.commands.push(Command::MatchWriter { reader: reader.id, writer: to_writer });
+        });
+        a.control(|_, _, out| {
+            out.commands.push(Command::MatchReader { writer: writer.id, reader: to_reader });
+        });
+    }
+
+    /// Waits for room as `DataWriter::write` does.
+    fn write(&self, bytes: &[u8]) {
+        let (participant, writer) = &self.writer;
+        let payload = Payload::from_vec([&[0, 1, 0, 0], bytes].concat());
+        let deadline = clock::mono().after(Duration::from_secs(10));
+        loop {
+            let seen = writer.progress.epoch();
+            let result = writer.with(participant, |writer, now, out| {
+                writer.write(now, ChangeKind::Alive, InstanceHandle::NIL, payload.clone(), now.wall, out)
+            });
+            match result {
+                Ok(_) => return,
+                Err(WriteError::Full) => assert!(writer.progress.wait(seen, deadline), "no room"),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    fn take(&self) -> Vec<CachedSample> {
+        let (participant, reader) = &self.reader;
+        let mut samples = Vec::new();
+        reader.with(participant, |reader, now, _| reader.take(now, &Selector::default(), &mut samples));
+        samples
+    }
+
+    fn take_until(&self, count: usize) -> Vec<CachedSample> {
+        let mut samples = Vec::new();
+        eventually("samples", || {
+            samples.extend(self.take());
+            samples.len() >= count
+        });
+        samples
+    }
+}
+
+#[test]
+fn a_reliable_writer_faster_than_its_reader_waits_and_loses_nothing() {
+    let pair = Pair::new(20, &reliable(), |_| (), |_| ());
+    let count = 3_000_u32;
+    let samples = std::thread::scope(|scope| {
+        let samples = scope.spawn(|| pair.take_until(count as usize));
+        for index in 0..count {
+            let mut bytes = vec![index as u8; 4_000];
+            bytes[..4].copy_from_slice(&index.to_le_bytes());
+            pair.write(&bytes);
+        }
+        samples.join().unwrap()
+    });
+    assert_eq!(samples.len(), count as usize);
+    for (index, sample) in samples.iter().enumerate() {
+        assert_eq!(sample.payload.as_slice()[4..8], (index as u32).to_le_bytes());
+        assert_eq!(sample.payload.len(), 4_004);
+    }
+    assert!(pair.domain.drops().get(plainsong_proto::stats::DropReason::Malformed) == 0);
+}
+
+#[test]
+fn samples_larger_than_a_datagram_arrive_whole() {
+    let pair = Pair::new(21, &reliable(), |_| (), |_| ());
+    let image: Vec<u8> = (0..3_000_000_u32).map(|index| (index / 7) as u8).collect();
+    for _ in 0..5 {
+        pair.write(&image);
+        let samples = pair.take_until(1);
+        assert!(samples[0].payload.as_slice()[4..4 + image.len()] == image);
+    }
+}
+
+#[test]
+fn readers_hear_of_data_and_a_listener_that_panics_stops_nothing() {
+    let heard = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&heard);
+    let pair = Pair::new(
+        22,
+        &QosSet::default(),
+        |_| (),
+        move |event| {
+            if matches!(event, Event::DataAvailable { .. }) && count.fetch_add(1, Ordering::Relaxed) == 0 {
+                panic!("a listener that panics (expected in this test)");
+            }
+        },
+    );
+    for round in 1..=3 {
+        pair.write(&[round]);
+        assert_eq!(pair.take_until(1)[0].payload.as_slice()[4], round);
+        eventually("the event", || heard.load(Ordering::Relaxed) == u32::from(round));
+    }
+}
+
+#[test]
+fn a_listener_may_write() {
+    let echo = Arc::new(std::sync::OnceLock::<Pair>::new());
+    let there = Pair::new(23, &reliable(), |_| (), {
+        let echo = Arc::clone(&echo);
+        move |event| {
+            if matches!(event, Event::DataAvailable { .. })
+                && let Some(back) = echo.get()
+            {
+                back.write(b"echo");
+            }
+        }
+    });
+    assert!(echo.set(Pair::new(24, &reliable(), |_| (), |_| ())).is_ok());
+    there.write(b"call");
+    assert_eq!(echo.get().unwrap().take_until(1)[0].payload.as_slice()[4..], *b"echo");
+    assert_eq!(there.take_until(1)[0].payload.as_slice()[4..], *b"call");
+}
+
+#[test]
+fn an_unmatched_or_removed_reader_hears_nothing() {
+    let qos = QosSet::default();
+    let pair = Pair::new(25, &qos, |_| (), |_| ());
+    pair.write(b"1");
+    pair.take_until(1);
+    let ((_, writer), (b, reader)) = (&pair.writer, &pair.reader);
+    b.control(|_, _, out| {
+        out.commands.push(Command::UnmatchWriter { reader: reader.id, writer: writer.guid });
+    });
+    assert!(b.matched_readers(writer.guid).is_none());
+    pair.connect(&qos);
+    assert_eq!(b.matched_readers(writer.guid).unwrap().len(), 1);
+    b.remove_reader(reader.id);
+    assert!(b.matched_readers(writer.guid).is_none() && b.reader(reader.id).is_none());
+    pair.write(b"2");
+    eventually("the drop is counted", || pair.domain.drops().iter().any(|(_, count)| count > 0));
+    assert!(pair.take().iter().all(|sample| !sample.info.valid_data));
+}
+
+#[cfg(target_os = "linux")]
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn participants_cost_no_threads_and_the_last_user_ends_them() {
+    const NAME: &str = "domain::tests::participants_cost_no_threads_and_the_last_user_ends_them";
+    if !crate::transport::tests::in_namespace(NAME, "ip link set lo up") {
+        return;
+    }
+    let before = threads();
+    let domain = Domain::join(26, &Config::default()).unwrap();
+    assert_eq!(threads(), before + 4, "rx-meta, rx-data, rx-data6, timer");
+    let slots: Vec<_> = (1..=60).map(|name| participant(&domain, name, |_| ())).collect();
+    assert!(Arc::ptr_eq(&domain, &Domain::join(26, &Config::default()).unwrap()));
+    assert_eq!(threads(), before + 4);
+    for slot in &slots {
+        domain.remove_participant(slot);
+    }
+    assert!(domain.shared.registry.participants().is_empty());
+    let weak = Arc::downgrade(&domain.shared);
+    drop((domain, slots));
+    eventually("the threads end", || threads() == before);
+    assert!(weak.upgrade().is_none());
+}
+
+#[test]
+fn domain_ids_beyond_the_ports_are_refused() {
+    let error = Domain::open(233, &loopback()).err().unwrap();
+    assert!(error.to_string().contains("domain 233"));
+}
