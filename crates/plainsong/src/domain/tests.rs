@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use plainsong_proto::discovery::{Command, MatchedReader, MatchedWriter, ParticipantConfig};
+use plainsong_proto::discovery::{Command, LocalEndpoint, MatchedReader, MatchedWriter, ParticipantConfig};
 use plainsong_proto::guid::{EntityId, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::Event;
@@ -18,6 +18,8 @@ use super::*;
 use crate::clock;
 use crate::runtime::{ReaderSlot, WriterSlot};
 use crate::transport::tests::eventually;
+#[cfg(target_os = "linux")]
+use crate::transport::tests::hosts::in_namespace;
 
 fn loopback() -> Config {
     Config { interfaces: Some(vec!["lo".to_owned()]), ..Config::default() }
@@ -255,7 +257,7 @@ fn threads() -> usize {
 #[cfg(target_os = "linux")]
 fn participants_cost_no_threads_and_the_last_user_ends_them() {
     const NAME: &str = "domain::tests::participants_cost_no_threads_and_the_last_user_ends_them";
-    if !crate::transport::tests::in_namespace(NAME, "ip link set lo up") {
+    if !in_namespace(NAME, "ip link set lo up") {
         return;
     }
     let before = threads();
@@ -278,4 +280,86 @@ fn participants_cost_no_threads_and_the_last_user_ends_them() {
 fn domain_ids_beyond_the_ports_are_refused() {
     let error = Domain::open(233, &loopback()).err().unwrap();
     assert!(error.to_string().contains("domain 233"));
+}
+
+fn knows(slot: &ParticipantSlot) -> usize {
+    slot.look(|participant| participant.remote_participants().count())
+}
+
+/// Participants of separate domains objects, as in separate processes, find each other and exchange a sample.
+fn strangers_meet(domain_id: u16, config: &Config) {
+    let (here, there) = (Domain::open(domain_id, config).unwrap(), Domain::open(domain_id, config).unwrap());
+    let (a, b) = (participant(&here, 1, |_| ()), participant(&there, 2, |_| ()));
+    eventually("they know each other", || knows(&a) == 1 && knows(&b) == 1);
+    let qos = reliable();
+    let (writer, reader) = (writer(&a, &qos), reader(&b, &qos));
+    for (slot, guid) in [(&a, writer.guid), (&b, reader.guid)] {
+        let (topic, type_name, qos) = ("Square".to_owned(), "ShapeType".to_owned(), qos.clone());
+        let endpoint = LocalEndpoint { guid, topic, type_name, keyed: false, qos };
+        slot.control(|control, now, out| control.add_endpoint(now, endpoint, out)).unwrap();
+    }
+    eventually("they match", || {
+        writer.look(|writer| writer.matched_readers().count()) == 1
+            && reader.look(|reader| reader.matched_writers().count()) == 1
+    });
+    let pair = Pair { domain: here, writer: (a, writer), reader: (b, reader) };
+    pair.write(b"hello");
+    assert_eq!(pair.take_until(1)[0].payload.as_slice()[4..9], *b"hello");
+    there.remove_participant(&pair.reader.0);
+    eventually("the departure is heard", || knows(&pair.writer.0) == 0);
+    eventually("and unmatched", || pair.writer.1.look(|writer| writer.matched_readers().count()) == 0);
+}
+
+#[test]
+fn strangers_on_one_host_meet_without_multicast() {
+    strangers_meet(27, &Config { multicast: false, ..loopback() });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn strangers_meet_where_loopback_knows_no_multicast() {
+    const NAME: &str = "domain::tests::strangers_meet_where_loopback_knows_no_multicast";
+    if in_namespace(NAME, "ip link set lo up") {
+        strangers_meet(0, &Config::default());
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_address_that_comes_late_is_told_to_those_who_know_us() {
+    const NAME: &str = "domain::tests::an_address_that_comes_late_is_told_to_those_who_know_us";
+    let setup = "ip link set lo up; ip link add one type veth peer name two; ip link set two up";
+    if !in_namespace(NAME, setup) {
+        return;
+    }
+    let heard = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&heard);
+    let (here, there) = (Domain::open(0, &Config::default()).unwrap(), Domain::open(0, &loopback()).unwrap());
+    let a = participant(&here, 1, |_| ());
+    let b = participant(&there, 2, move |event| {
+        if matches!(event, Event::ParticipantChanged { alive: true, .. }) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    eventually("they know each other", || knows(&a) == 1 && knows(&b) == 1);
+    let before = heard.load(Ordering::Relaxed);
+    crate::transport::tests::hosts::shell("ip addr add 10.9.0.1/24 dev one; ip link set one up");
+    eventually("the change is told", || heard.load(Ordering::Relaxed) > before);
+    assert_eq!(knows(&b), 1);
+}
+
+#[test]
+fn sixty_participants_on_one_host_all_meet() {
+    const COUNT: u8 = 60;
+    let config = Config { multicast: false, ipv6: crate::config::Use::Off, ..loopback() };
+    let all: Vec<_> = (1..=COUNT)
+        .map(|name| {
+            let domain = Domain::open(28, &config).unwrap();
+            let slot = participant(&domain, name, |_| ());
+            (domain, slot)
+        })
+        .collect();
+    for (_, slot) in &all {
+        eventually("everyone knows everyone", || knows(slot) == usize::from(COUNT) - 1);
+    }
 }
