@@ -35,13 +35,14 @@ impl Domain {
     /// # Errors
     /// The domain id is too large, or the host refuses sockets or threads.
     pub(crate) fn join(domain_id: u16, config: &Config) -> io::Result<Arc<Self>> {
+        // Outlives the lock: whoever drops the last user of a domain waits for its threads.
+        let mut open = Vec::new();
         let mut domains = lock(&DOMAINS);
         domains.retain(|domain| domain.strong_count() > 0);
-        let found = domains.iter().filter_map(Weak::upgrade);
-        if let Some(domain) =
-            { found }.find(|domain| domain.domain_id == domain_id && domain.config == *config)
-        {
-            return Ok(domain);
+        open.extend(domains.iter().filter_map(Weak::upgrade));
+        let same = |domain: &&Arc<Self>| domain.domain_id == domain_id && domain.config == *config;
+        if let Some(domain) = open.iter().find(same) {
+            return Ok(Arc::clone(domain));
         }
         let domain = Self::open(domain_id, config)?;
         domains.push(Arc::downgrade(&domain));
@@ -125,6 +126,7 @@ impl Drop for Domain {
     fn drop(&mut self) {
         self.shared.transport.stop();
         self.shared.timer.stop();
+        self.shared.registry.clear();
         for thread in self.threads.drain(..) {
             // The last user may be a listener on one of our own threads: that one ends when it returns.
             if thread.thread().id() != std::thread::current().id() {

@@ -54,7 +54,7 @@ fn participant(
     config.locators = domain.local_locators();
     config.seed = name.into();
     config.announce_period = Duration::from_millis(200);
-    domain.add_participant(Participant::new(clock::now(), config), Arc::new(Listener(listener)))
+    domain.add_participant(Participant::new(config), Arc::new(Listener(listener)))
 }
 
 fn writer(participant: &ParticipantSlot, qos: &QosSet) -> Arc<WriterSlot> {

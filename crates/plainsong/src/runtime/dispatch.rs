@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use plainsong_proto::outbox::{Event, Outbox};
 
-use super::ParticipantSlot;
+use super::{ParticipantSlot, Rank};
 
 thread_local! {
     static OUTBOXES: RefCell<Vec<Outbox>> = const { RefCell::new(Vec::new()) };
@@ -23,6 +23,7 @@ pub(crate) fn with_outbox<R>(f: impl FnOnce(&mut Outbox) -> R) -> R {
 impl ParticipantSlot {
     /// Wakes who waits for progress and tells the sink. No lock may be held.
     pub(crate) fn report(&self, out: &mut Outbox) {
+        debug_assert_eq!(Rank::held(), Rank::None, "events are reported with a lock held");
         if out.events.is_empty() {
             return;
         }

@@ -9,6 +9,7 @@ pub(crate) mod receive;
 pub(crate) mod registry;
 pub(crate) mod timer;
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plainsong_proto::discovery::Participant;
@@ -73,6 +74,50 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Which lock a thread takes. A thread takes locks in this order only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    None,
+    Participant,
+    Endpoint,
+}
+
+/// While it lives, this thread holds a lock of that rank. Costs nothing in release builds.
+#[must_use]
+pub(crate) struct Held {
+    before: Rank,
+}
+
+thread_local! {
+    static HELD: Cell<Rank> = const { Cell::new(Rank::None) };
+}
+
+impl Rank {
+    /// To be called before locking.
+    fn hold(self) -> Held {
+        if !cfg!(debug_assertions) {
+            return Held { before: Self::None };
+        }
+        let before = Self::held();
+        assert!(before < self, "a thread that holds the lock of a {before:?} locks a {self:?}");
+        HELD.set(self);
+        Held { before }
+    }
+
+    /// The highest rank this thread holds.
+    pub(crate) fn held() -> Self {
+        HELD.get()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if cfg!(debug_assertions) {
+            HELD.set(self.before);
+        }
+    }
+}
+
 impl<M: StateMachine> Timed<M> {
     pub(crate) const fn new(machine: M) -> Self {
         Self { machine, armed_at: u64::MAX }
@@ -129,6 +174,10 @@ impl<M: StateMachine> EndpointSlot<M> {
         })
     }
 
+    fn lock(&self) -> (Held, MutexGuard<'_, Timed<M>>) {
+        (Rank::Endpoint.hold(), lock(&self.state))
+    }
+
     /// Runs `f` under the endpoint lock and sends what it left under the same lock, so that datagrams of one
     /// endpoint keep their order. Events are reported after unlocking.
     pub(crate) fn with<R>(
@@ -138,7 +187,7 @@ impl<M: StateMachine> EndpointSlot<M> {
     ) -> R {
         dispatch::with_outbox(|out| {
             let result = {
-                let mut state = lock(&self.state);
+                let (_rank, mut state) = self.lock();
                 state.run(participant.shared(), self.guid, clock::now(), out, f)
             };
             participant.report(out);
@@ -154,21 +203,24 @@ impl<M: StateMachine> EndpointSlot<M> {
         out: &mut Outbox,
         f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
     ) -> R {
-        lock(&self.state).run(shared, self.guid, now, out, f)
+        let (_rank, mut state) = self.lock();
+        state.run(shared, self.guid, now, out, f)
     }
 
     /// Looks at the state machine: nothing may change, nothing is sent.
     pub(crate) fn look<R>(&self, f: impl FnOnce(&M) -> R) -> R {
-        f(&lock(&self.state).machine)
+        let (_rank, state) = self.lock();
+        f(&state.machine)
     }
 
     fn fire(&self, shared: &Shared, now: Now, out: &mut Outbox) {
-        lock(&self.state).fire(shared, self.guid, now, out);
+        let (_rank, mut state) = self.lock();
+        state.fire(shared, self.guid, now, out);
     }
 
     /// The slot can be found by the timer from now on.
     fn announce_deadline(&self, shared: &Shared) {
-        let mut state = lock(&self.state);
+        let (_rank, mut state) = self.lock();
         state.armed_at = u64::MAX;
         state.arm(shared, self.guid);
     }
@@ -215,5 +267,20 @@ impl StateMachine for Participant {
 
     fn next_timeout(&self) -> Option<Instant> {
         Self::next_timeout(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn locks_are_taken_in_one_order() {
+        let participant = Rank::Participant.hold();
+        drop((Rank::Endpoint.hold(), participant));
+        assert_eq!(Rank::held(), Rank::None);
+        let _endpoint = Rank::Endpoint.hold();
+        assert!(std::panic::catch_unwind(|| Rank::Participant.hold()).is_err());
     }
 }

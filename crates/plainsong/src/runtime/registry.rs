@@ -1,7 +1,7 @@
 //! Which participants and endpoints live here: snapshots that the receive threads read without a lock.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use arc_swap::ArcSwap;
 use plainsong_proto::discovery::{Command, Participant};
@@ -9,7 +9,7 @@ use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::time::Now;
 
-use super::{EventSink, ReaderSlot, Shared, Timed, WriterSlot, dispatch, lock};
+use super::{EventSink, Held, Rank, ReaderSlot, Shared, Timed, WriterSlot, dispatch, lock};
 use crate::clock;
 
 /// The participants of a domain in this process, sorted by prefix.
@@ -53,6 +53,11 @@ impl Registry {
 
     pub(crate) fn remove(&self, prefix: GuidPrefix) {
         remove(&self.participants, |slot| slot.prefix, prefix);
+    }
+
+    /// Forgets all participants; they hold on to what they share with the registry.
+    pub(crate) fn clear(&self) {
+        self.participants.store(Arc::default());
     }
 }
 
@@ -131,6 +136,10 @@ impl ParticipantSlot {
         self.matched.read().unwrap_or_else(PoisonError::into_inner).get(&writer).cloned()
     }
 
+    fn lock(&self) -> (Held, MutexGuard<'_, Timed<Participant>>) {
+        (Rank::Participant.hold(), lock(&self.control))
+    }
+
     /// Runs `f` under the control-plane lock, sends what it left, carries out its commands, unlocks, then
     /// reports the events.
     pub(crate) fn control<R>(&self, f: impl FnOnce(&mut Participant, Now, &mut Outbox) -> R) -> R {
@@ -148,7 +157,7 @@ impl ParticipantSlot {
         out: &mut Outbox,
         f: impl FnOnce(&mut Participant, Now, &mut Outbox) -> R,
     ) -> R {
-        let mut control = lock(&self.control);
+        let (_rank, mut control) = self.lock();
         let result = control.run(&self.shared, self.prefix.participant(), now, out, f);
         self.carry_out(now, out);
         result
@@ -156,13 +165,14 @@ impl ParticipantSlot {
 
     /// Looks at the control plane: nothing may change, nothing is sent.
     pub(crate) fn look<R>(&self, f: impl FnOnce(&Participant) -> R) -> R {
-        f(lock(&self.control).machine())
+        let (_rank, control) = self.lock();
+        f(control.machine())
     }
 
     /// The timer's entry of `entity` went off.
     pub(crate) fn fire(&self, entity: EntityId, now: Now, out: &mut Outbox) {
         if entity == EntityId::PARTICIPANT {
-            let mut control = lock(&self.control);
+            let (_rank, mut control) = self.lock();
             control.fire(&self.shared, self.prefix.participant(), now, out);
             self.carry_out(now, out);
         } else if let Some(writer) = self.writer(entity) {
