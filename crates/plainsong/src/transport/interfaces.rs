@@ -1,10 +1,11 @@
 //! The interfaces of this host: which of them are used, and why the others are not.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
+use super::Via;
 use crate::config::{Config, Use};
 
 /// One interface with an IP address.
@@ -43,6 +44,15 @@ impl Interface {
     /// Whether it reaches this host only.
     pub(crate) fn is_loopback(&self) -> bool {
         self.addresses.iter().any(IpAddr::is_loopback)
+    }
+
+    /// How a multicast datagram leaves here.
+    pub(super) fn via(&self) -> Via {
+        let ipv4 = self.addresses.iter().find_map(|address| match address {
+            IpAddr::V4(v4) => Some(*v4),
+            IpAddr::V6(_) => None,
+        });
+        Via { interface: self.index, source: ipv4.unwrap_or(Ipv4Addr::UNSPECIFIED) }
     }
 
     /// Whether datagrams of that family can leave here.

@@ -56,6 +56,15 @@ pub(crate) struct Received<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
+/// The interface that a multicast datagram leaves by. The host would choose one by its routes, and on loopback
+/// without such a route even the source address 0.0.0.0.
+#[derive(Clone, Copy, Debug)]
+struct Via {
+    interface: u32,
+    /// For IPv4; unspecified otherwise.
+    source: Ipv4Addr,
+}
+
 /// What ended a wait.
 #[derive(Clone, Copy, Debug)]
 struct Ready {
@@ -158,14 +167,14 @@ impl Transport {
             return;
         };
         if !ip.is_multicast() {
-            return sender.to(&family.meta, SocketAddr::new(ip, port), 0);
+            return sender.to(&family.meta, SocketAddr::new(ip, port), None);
         }
         for interface in interfaces.iter().filter(|interface| interface.speaks(ip.is_ipv4())) {
             let mut to = SocketAddr::new(ip, port);
             if let SocketAddr::V6(to) = &mut to {
                 to.set_scope_id(interface.index);
             }
-            sender.to(&family.meta, to, interface.index);
+            sender.to(&family.meta, to, Some(interface.via()));
         }
     }
 

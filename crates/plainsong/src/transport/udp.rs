@@ -1,7 +1,7 @@
 //! UDP with nothing but portable sockets: one system call for each datagram, interfaces looked at now and then.
 
 use std::io::{self, IoSlice};
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use socket2::Socket as Raw;
 
 use super::socket::{BufferSizes, Socket};
-use super::{META_SOCKETS_MAX, Ready, Received, Refused};
+use super::{META_SOCKETS_MAX, Ready, Received, Refused, Via};
 use crate::runtime::lock;
 
 const SLOT_BYTES: usize = 1 << 16;
@@ -47,19 +47,17 @@ impl<'a> Sender<'a> {
         self.slices.extend(slices.map(IoSlice::new));
     }
 
-    /// Sends the datagram to `to`; for multicast out of `interface` (0: the host's choice).
-    pub(crate) fn to(&mut self, socket: &'a Socket, to: SocketAddr, interface: u32) {
-        let guard = (interface != 0).then(|| lock(&MULTICAST_SEND));
-        let chosen = match to {
-            _ if interface == 0 => Ok(()),
-            // An address of the form 0.x.y.z names an interface by its number.
-            SocketAddr::V4(_) => socket.raw.set_multicast_if_v4(&Ipv4Addr::from(interface)),
-            SocketAddr::V6(_) => socket.raw.set_multicast_if_v6(interface),
-        };
+    /// Sends the datagram to `to`; multicast leaves by `via`.
+    pub(crate) fn to(&mut self, socket: &'a Socket, to: SocketAddr, via: Option<Via>) {
+        let guard = via.is_some().then(|| lock(&MULTICAST_SEND));
+        let chosen = via.map_or(Ok(()), |via| match to {
+            SocketAddr::V4(_) => socket.raw.set_multicast_if_v4(&via.source),
+            SocketAddr::V6(_) => socket.raw.set_multicast_if_v6(via.interface),
+        });
         let sent = chosen.and_then(|()| socket.raw.send_to_vectored(&self.slices, &to.into()));
         drop(guard);
         if let Err(error) = sent {
-            (self.refused)(interface, &error);
+            (self.refused)(via.map_or(0, |via| via.interface), &error);
         }
     }
 

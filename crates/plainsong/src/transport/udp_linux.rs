@@ -15,7 +15,7 @@ use socket2::{SockAddr, SockAddrStorage, Socket as Raw};
 
 use super::netlink::Watcher;
 use super::socket::{BufferSizes, Socket};
-use super::{Ready, Received, Refused};
+use super::{Ready, Received, Refused, Via};
 
 /// Messages for one call of sendmmsg.
 const SEND_MESSAGES_MAX: usize = 64;
@@ -76,7 +76,7 @@ struct SendMemory {
 struct Message {
     slices: Range<usize>,
     to: SockAddr,
-    interface: u32,
+    via: Option<Via>,
     control: Control,
 }
 
@@ -106,8 +106,8 @@ impl<'a> Sender<'a> {
         self.current = start..self.memory.slices.len();
     }
 
-    /// Sends the datagram to `to`; for IPv4 multicast out of `interface` (0: the host's choice).
-    pub(crate) fn to(&mut self, socket: &'a Socket, to: SocketAddr, interface: u32) {
+    /// Sends the datagram to `to`. A scope id says where IPv6 leaves, `via` the same for IPv4.
+    pub(crate) fn to(&mut self, socket: &'a Socket, to: SocketAddr, via: Option<Via>) {
         let other_socket = self.socket.is_some_and(|before| !ptr::eq(before, socket));
         if other_socket || self.memory.messages.len() == SEND_MESSAGES_MAX {
             self.flush();
@@ -115,7 +115,7 @@ impl<'a> Sender<'a> {
         self.socket = Some(socket);
         let control = Control([0; CONTROL_BYTES]);
         let slices = self.current.clone();
-        self.memory.messages.push(Message { slices, to: to.into(), interface, control });
+        self.memory.messages.push(Message { slices, to: to.into(), via, control });
     }
 
     /// Sends what is still held.
@@ -137,7 +137,7 @@ impl<'a> Sender<'a> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     // It is about the first one; the rest still goes out.
-                    (self.refused)(messages[sent].interface, &error);
+                    (self.refused)(messages[sent].via.map_or(0, |via| via.interface), &error);
                     sent += 1;
                 }
             }
@@ -157,10 +157,12 @@ impl Message {
         fields.msg_namelen = self.to.len();
         fields.msg_iov = slices.as_mut_ptr();
         fields.msg_iovlen = slices.len() as _;
-        if self.interface != 0 && self.to.is_ipv4() {
+        if let Some(via) = self.via
+            && self.to.is_ipv4()
+        {
             let info = libc::in_pktinfo {
-                ipi_ifindex: self.interface.cast_signed(),
-                ipi_spec_dst: libc::in_addr { s_addr: 0 },
+                ipi_ifindex: via.interface.cast_signed(),
+                ipi_spec_dst: libc::in_addr { s_addr: u32::from_ne_bytes(via.source.octets()) },
                 ipi_addr: libc::in_addr { s_addr: 0 },
             };
             let info_bytes = size_of::<libc::in_pktinfo>() as libc::c_uint;

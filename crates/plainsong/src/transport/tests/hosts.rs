@@ -112,6 +112,8 @@ fn loopback_multicast_works() {
             let report = first.transport.report();
             let lo = report.iter().find(|interface| interface.name == "lo").unwrap();
             assert!(lo.unusable.is_none() && lo.multicast_heard > 0);
+            let heard = first.heard.lock().unwrap();
+            assert!(heard.iter().all(|(from, ..)| from.is_loopback()), "the source says who it is");
         });
         assert_eq!(first.transport.locators().meta_unicast.len(), 1, "one loopback address is told");
     });
