@@ -652,13 +652,16 @@ fn type_consistency(value: &mut Reader<'_>) -> Result<TypeConsistency, Malformed
         1 => true,
         _ => return Err(Malformed::InvalidEnum),
     };
+    // Early versions of the policy had fewer fields: what is not told has its default.
+    let default = TypeConsistency::default();
+    let mut flag = |default| if value.is_empty() { Ok(default) } else { value.boolean() };
     Ok(TypeConsistency {
         allow_type_coercion,
-        ignore_sequence_bounds: value.boolean()?,
-        ignore_string_bounds: value.boolean()?,
-        ignore_member_names: value.boolean()?,
-        prevent_type_widening: value.boolean()?,
-        force_type_validation: value.boolean()?,
+        ignore_sequence_bounds: flag(default.ignore_sequence_bounds)?,
+        ignore_string_bounds: flag(default.ignore_string_bounds)?,
+        ignore_member_names: flag(default.ignore_member_names)?,
+        prevent_type_widening: flag(default.prevent_type_widening)?,
+        force_type_validation: flag(default.force_type_validation)?,
     })
 }
 
@@ -671,13 +674,23 @@ fn encode_properties(qos: &QosSet, sink: &mut Sink<'_>) {
     }
 }
 
-/// Properties beyond the limit are ignored, not an error: they only inform.
+/// Properties only inform: those beyond the limits, or that are no text, are ignored.
 fn properties(value: &mut Reader<'_>) -> Result<Vec<Property>, Malformed> {
     let count = value.count(usize::MAX, 8)?.min(PROPERTIES_MAX);
-    (0..count)
-        .map(|_| {
-            let name = value.string(PROPERTY_BYTES_MAX)?.to_owned();
-            Ok(Property { name, value: value.string(PROPERTY_BYTES_MAX)?.to_owned(), propagate: true })
-        })
-        .collect()
+    let mut list = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (name, text) = (property_text(value)?, property_text(value)?);
+        if let (Some(name), Some(text)) = (name, text) {
+            list.push(Property { name: name.to_owned(), value: text.to_owned(), propagate: true });
+        }
+    }
+    Ok(list)
+}
+
+fn property_text<'a>(value: &mut Reader<'a>) -> Result<Option<&'a str>, Malformed> {
+    match value.string(usize::from(u16::MAX)) {
+        Ok(text) => Ok((text.len() <= PROPERTY_BYTES_MAX).then_some(text)),
+        Err(Malformed::InvalidString) => Ok(None),
+        Err(other) => Err(other),
+    }
 }

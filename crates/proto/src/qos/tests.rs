@@ -434,6 +434,44 @@ fn r2_strings_without_their_nul_or_with_one_inside_are_refused() {
 }
 
 #[test]
+fn properties_that_are_too_long_or_no_text_are_left_out() {
+    let text = |octets: &[u8]| {
+        let mut out = (octets.len() as u32).to_le_bytes().to_vec();
+        out.extend_from_slice(octets);
+        out.resize(out.len().next_multiple_of(4), 0);
+        out
+    };
+    let long = [&[b'x'; 2000][..], b"\0"].concat();
+    let value = [
+        &[3, 0, 0, 0][..],
+        &text(b"a\0"),
+        &text(&long),
+        &text(b"b"),
+        &text(b"v\0"),
+        &text(b"c\0"),
+        &text(b"w\0"),
+    ];
+    let mut qos = QosSet::default();
+    let parameter = Parameter { id: pid::PROPERTY_LIST, value: &value.concat() };
+    assert_eq!(decode_parameter(&mut qos, &parameter, true), Ok(true));
+    assert_eq!(qos.properties.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["c"]);
+}
+
+#[test]
+fn fact_54_type_consistency_may_be_told_in_part() {
+    let mut qos = QosSet::default();
+    let parameter = Parameter { id: pid::TYPE_CONSISTENCY_ENFORCEMENT, value: &[0, 0, 0, 0] };
+    assert_eq!(decode_parameter(&mut qos, &parameter, true), Ok(true));
+    let expected = TypeConsistency {
+        allow_type_coercion: false,
+        ignore_sequence_bounds: false,
+        ignore_string_bounds: false,
+        ..TypeConsistency::default()
+    };
+    assert_eq!(qos.type_consistency, expected);
+}
+
+#[test]
 fn r2_enumerations_out_of_range_are_refused() {
     for id in [pid::DURABILITY, pid::PRESENTATION, pid::OWNERSHIP, pid::LIVELINESS, pid::RELIABILITY] {
         let mut qos = QosSet::default();
