@@ -158,18 +158,19 @@ impl Proxy {
     fn wants(&self, now: Instant) -> Wants {
         let last = self.heard.last;
         let samples = self.order.missing(last, |number| self.fragments.contains(number));
-        let in_flight = self
+        // Only the sample that is arriving is given time: others would starve in a steady stream.
+        let arriving = self
             .fragment_arrival
-            .and_then(|arrival| arrival.after(FRAGMENTS_QUIET))
-            .is_some_and(|quiet| now < quiet);
-        let incomplete = || self.fragments.incomplete(last).filter(|number| *number >= self.order.expected());
-        if in_flight {
-            return Wants { samples, fragments: Vec::new(), in_flight: incomplete().next().is_some() };
-        }
-        let fragments = incomplete()
+            .filter(|(arrival, _)| arrival.after(FRAGMENTS_QUIET).is_some_and(|quiet| now < quiet))
+            .map(|(_, number)| number);
+        let fragments = self
+            .fragments
+            .incomplete(last)
+            .filter(|number| *number >= self.order.expected() && Some(*number) != arriving)
             .filter_map(|number| Some((number, self.fragments.missing(number, FragmentNumber::MAX)?)))
             .take(NACK_FRAGS_MAX)
             .collect();
-        Wants { samples, fragments, in_flight: false }
+        let in_flight = arriving.is_some_and(|number| number <= last && self.fragments.contains(number));
+        Wants { samples, fragments, in_flight }
     }
 }

@@ -35,6 +35,9 @@ enum Timer {
     Held,
 }
 
+/// Shorter deadlines are watched this often: a period of zero must not keep the timer busy for ever.
+const DEADLINE_MIN: Duration = Duration::from_millis(1);
+
 /// Stands for the instance whose key hash is all zero, as of a key of zeros: `HANDLE_NIL` means "none"
 /// to `read_next_instance`.
 const ZERO_KEY: InstanceHandle = InstanceHandle(*b"\0zero key hash\0\0");
@@ -88,7 +91,7 @@ impl Policy {
             samples_per_instance_max: bound(qos.resource_limits.max_samples_per_instance, limits.samples_max),
             by_source: qos.destination_order == DestinationOrder::BySourceTimestamp,
             exclusive: qos.ownership == Ownership::Exclusive,
-            deadline: qos.deadline,
+            deadline: qos.deadline.max(DEADLINE_MIN),
             separation: qos.time_based_filter,
             purge_no_writers: qos.reader_data_lifecycle.autopurge_nowriter_samples_delay,
             purge_disposed: qos.reader_data_lifecycle.autopurge_disposed_samples_delay,

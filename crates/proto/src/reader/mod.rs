@@ -356,7 +356,11 @@ impl Reader {
 
     fn data_available(&mut self, out: &mut Outbox) {
         self.statuses.changes = self.statuses.changes.with(StatusKind::DataAvailable);
-        out.events.push(Event::DataAvailable { reader: self.guid.entity });
+        let event = Event::DataAvailable { reader: self.guid.entity };
+        // One is enough for all samples of a datagram.
+        if out.events.last() != Some(&event) {
+            out.events.push(event);
+        }
     }
 
     fn samples_lost(&mut self, count: u64, out: &mut Outbox) {

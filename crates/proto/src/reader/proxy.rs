@@ -30,8 +30,8 @@ pub(super) struct Proxy {
     /// Reliable: what is delivered, waiting, missing.
     pub(super) order: Reorder,
     pub(super) fragments: Fragments,
-    /// When the last fragment arrived: those behind it are likely on their way.
-    pub(super) fragment_arrival: Option<Instant>,
+    /// When the last fragment arrived, and of which sample: those behind it are likely on their way.
+    pub(super) fragment_arrival: Option<(Instant, SequenceNumber)>,
     pub(super) heard: Heard,
     pub(super) lease: Lease,
     pub(super) answer: Answer,

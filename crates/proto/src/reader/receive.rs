@@ -346,7 +346,7 @@ impl Reader {
         let complete = proxy.fragments.add(fragment, growth, large, change);
         *reassembly_bytes = *reassembly_bytes + proxy.fragments.bytes() - before;
         let complete = complete?;
-        proxy.fragment_arrival = Some(now.mono);
+        proxy.fragment_arrival = Some((now.mono, number));
         match complete {
             Some(change) => self.arrived(now, id, change, out),
             None => Ok(()),

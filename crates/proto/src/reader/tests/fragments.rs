@@ -109,6 +109,23 @@ fn fragments_on_their_way_are_not_asked_for() {
 }
 
 #[test]
+fn a_hole_is_asked_for_while_later_samples_stream_in() {
+    let mut bench = Bench::reliable();
+    let whole = sample(3_000);
+    for number in 1..=20 {
+        for fragment in (1..=3).filter(|fragment| (number, *fragment) != (1, 2)) {
+            bench.fragment(1, &one(&whole, number, fragment)).unwrap();
+            bench.pass(Duration::from_micros(100));
+        }
+    }
+    bench.fragment(1, &one(&whole, 21, 1)).unwrap();
+    bench.heartbeat(1, 1, 21, true).unwrap();
+    assert_eq!(bench.nack_frags(), [(1, vec![2])]);
+    bench.fragment(1, &one(&whole, 1, 2)).unwrap();
+    assert_eq!(bench.take().len(), 20);
+}
+
+#[test]
 fn a_heartbeat_frag_is_answered_with_what_is_missing() {
     let mut bench = Bench::reliable();
     let whole = sample(5_000);
