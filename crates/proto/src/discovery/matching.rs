@@ -4,6 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
+use super::participant::RemoteEndpoint;
 use super::{Command, MatchedReader, MatchedWriter};
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
@@ -331,6 +332,10 @@ impl Matching {
 }
 
 impl Endpoint {
+    pub(super) fn describe(&self, guid: Guid) -> RemoteEndpoint<'_> {
+        RemoteEndpoint { guid, topic: &self.topic, type_name: &self.type_name, qos: &self.qos }
+    }
+
     fn as_reader(&self, guid: Guid) -> MatchedReader {
         MatchedReader {
             guid,

@@ -66,7 +66,7 @@ pub struct RemoteParticipant<'a> {
     pub last_heard: Instant,
 }
 
-/// A remote endpoint, as introspection shows it.
+/// An endpoint of another participant, or one of our own seen with others' eyes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteEndpoint<'a> {
     /// Its GUID: the entity kind says writer or reader.
@@ -311,12 +311,13 @@ impl Participant {
     /// Remote endpoints in the order of their GUIDs.
     pub fn remote_endpoints(&self) -> impl Iterator<Item = RemoteEndpoint<'_>> + '_ {
         let remote = self.matching.iter().filter(|(guid, _)| guid.prefix != self.config.prefix);
-        remote.map(|(guid, endpoint)| RemoteEndpoint {
-            guid,
-            topic: &endpoint.topic,
-            type_name: &endpoint.type_name,
-            qos: &endpoint.qos,
-        })
+        remote.map(|(guid, endpoint)| endpoint.describe(guid))
+    }
+
+    /// One endpoint, remote or local: what `get_matched_publication_data` and its like tell.
+    #[must_use]
+    pub fn endpoint(&self, guid: Guid) -> Option<RemoteEndpoint<'_>> {
+        self.matching.get(guid).map(|endpoint| endpoint.describe(guid))
     }
 
     /// Local and remote endpoints of the same topic that do not match, and why.

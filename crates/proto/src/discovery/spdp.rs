@@ -8,6 +8,7 @@ use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::outbox::{Event, Outbox};
 use crate::payload::Payload;
+use crate::qos::LivelinessKind;
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
@@ -267,6 +268,8 @@ impl Participant {
         }
         remote.last_heard = now.mono;
         remote.budget.received(received);
+        // Who announces itself is alive, and so are its AUTOMATIC writers (DCPS §2.2.3.11).
+        self.matching.assert_liveliness(context.source, LivelinessKind::Automatic, out);
         if remote.data == announced && remote.matched.is_some() {
             return Ok(());
         }

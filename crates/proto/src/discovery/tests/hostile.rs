@@ -3,9 +3,10 @@
 use super::network::{HOP, Network, READER, SECOND, WRITER, config, group, prefix, udp};
 use super::scenario::announcement;
 use crate::cdr::KeyHash;
-use crate::discovery::builtin::ParticipantData;
-use crate::discovery::{Command, DiscoveryLimits, ParticipantConfig};
+use crate::discovery::builtin::{EndpointData, ParticipantData};
+use crate::discovery::{Command, DiscoveryLimits, MismatchReason, ParticipantConfig};
 use crate::guid::{EntityId, GuidPrefix};
+use crate::locator::Locator;
 use crate::outbox::Outbox;
 use crate::payload::Payload;
 use crate::qos::QosSet;
@@ -85,6 +86,39 @@ fn r1_an_attacker_with_an_address_of_its_own_cannot_vouch_for_the_victims() {
     }
     let remote = network.nodes[0].participant.remote_participants().next().unwrap();
     assert!(!remote.proven);
+}
+
+#[test]
+fn r1_a_readers_own_locators_must_be_proven_too() {
+    let mut network = Network::of(1);
+    let attacker = udp("10.0.0.66", 7410);
+    let data = ParticipantData {
+        meta_unicast: vec![attacker],
+        default_unicast: vec![udp("10.0.0.66", 7411)],
+        ..forged(9)
+    };
+    network.inject(attacker, udp("10.0.0.1", 7410), &announcement(&data, prefix(0)));
+    network.run_for(Duration::from_millis(1));
+    let reader = |key: u32, unicast: Vec<Locator>| EndpointData {
+        unicast,
+        ..EndpointData::new(
+            prefix(9).entity(EntityId::user_reader(key, true)),
+            "Square".into(),
+            "ShapeType".into(),
+        )
+    };
+    let forged = reader(1, vec![udp(VICTIM, 7411)]);
+    let honest = reader(2, Vec::new());
+    for (number, endpoint) in [(1, &forged), (2, &honest)] {
+        let bytes = sedp(prefix(9), EntityId::SEDP_SUBSCRIPTIONS_WRITER, number, endpoint);
+        network.inject(attacker, udp("10.0.0.1", 7410), &bytes);
+        network.run_for(Duration::from_millis(1));
+    }
+    assert_eq!(network.nodes[0].participant.remote_endpoints().count(), 2);
+    assert!(network.matches(0).contains(&(WRITER, honest.guid)));
+    assert!(!network.matches(0).contains(&(WRITER, forged.guid)));
+    let mismatch = network.nodes[0].participant.mismatches().next().unwrap();
+    assert_eq!((mismatch.reader, mismatch.reason), (forged.guid, &MismatchReason::NoUsableLocator));
 }
 
 #[test]
@@ -228,6 +262,22 @@ fn farewell(of: GuidPrefix, named: GuidPrefix) -> Vec<u8> {
     out.datagram(&out.transmits()[0])
 }
 
+/// A datagram that announces an endpoint.
+fn sedp(of: GuidPrefix, writer: EntityId, number: i64, endpoint: &EndpointData) -> Vec<u8> {
+    let mut out = Outbox::new();
+    let mut message = out.message(of, &[group()], 65_000);
+    let header = DataHeader {
+        reader: EntityId::UNKNOWN,
+        writer,
+        sequence_number: SequenceNumber(number),
+        inline_qos: &[],
+        key_only: false,
+    };
+    assert!(message.data(&header, &Payload::from_vec(endpoint.encode())));
+    message.finish();
+    out.datagram(&out.transmits()[0])
+}
+
 #[test]
 fn r8_a_farewell_from_a_strange_address_is_not_believed() {
     let mut network = Network::of(3);
@@ -282,23 +332,12 @@ fn endpoints_are_announced_by_their_own_participant_only() {
     network.run_for(Duration::from_secs(1));
     let before = network.nodes[0].participant.remote_endpoints().count();
     // A user writer of participant 1 "announced" by an unmatched participant 9.
-    let foreign = crate::discovery::builtin::EndpointData::new(
+    let foreign = EndpointData::new(
         prefix(1).entity(EntityId::user_writer(77, true)),
         "Square".into(),
         "ShapeType".into(),
     );
-    let mut out = Outbox::new();
-    let mut message = out.message(prefix(9), &[group()], 65_000);
-    let header = DataHeader {
-        reader: EntityId::SEDP_PUBLICATIONS_READER,
-        writer: EntityId::SEDP_PUBLICATIONS_WRITER,
-        sequence_number: SequenceNumber(1),
-        inline_qos: &[],
-        key_only: false,
-    };
-    assert!(message.data(&header, &Payload::from_vec(foreign.encode())));
-    message.finish();
-    let bytes = out.datagram(&out.transmits()[0]);
+    let bytes = sedp(prefix(9), EntityId::SEDP_PUBLICATIONS_WRITER, 1, &foreign);
     network.inject(udp("10.0.0.9", 7410), udp("10.0.0.1", 7410), &bytes);
     network.run_for(Duration::from_millis(10));
     assert_eq!(network.nodes[0].participant.remote_endpoints().count(), before);
