@@ -6,8 +6,10 @@ use crate::outbox::Outbox;
 use crate::payload::Payload;
 use crate::seq::SequenceNumber;
 use crate::time::Time;
+use crate::wire::header::{Header, id};
 use crate::wire::{
-    DataFragHeader, DataHeader, Heartbeat, InlineQos, ParameterListView, StatusInfo, encode_inline_qos,
+    DATAGRAM_OVERHEAD, DataFragHeader, DataHeader, Heartbeat, InlineQos, ParameterListView, StatusInfo,
+    data_overhead, encode_inline_qos,
 };
 
 const ME: GuidPrefix = GuidPrefix([1; 12]);
@@ -146,4 +148,43 @@ fn no_inline_qos_needs_no_list() {
     let mut list = Vec::new();
     encode_inline_qos(&InlineQos::default(), &mut list);
     assert!(list.is_empty());
+}
+
+#[test]
+fn fact_36_a_new_source_makes_the_timestamp_be_said_again() {
+    let mut out = Outbox::new();
+    let mut message = out.message(ME, &[], 1456);
+    message.info_timestamp(Some(Time(5)));
+    assert!(message.heartbeat(&heartbeat()));
+    message.info_source(PEER);
+    let announced = message.remaining();
+    assert!(message.heartbeat(&heartbeat()));
+    assert_eq!(message.len(), 20 + 12 + 32 + 24 + 12 + 32);
+    assert_eq!(announced, 1456 - (20 + 12 + 32) - (24 + 12));
+    message.info_timestamp(None);
+    assert!(message.heartbeat(&heartbeat()));
+    message.finish();
+    let ids: Vec<u8> = Header::parse(&out.datagram(&out.transmits()[0]))
+        .unwrap()
+        .1
+        .map(|submessage| submessage.unwrap().id)
+        .collect();
+    let expected =
+        [id::INFO_TS, id::HEARTBEAT, id::INFO_SRC, id::INFO_TS, id::HEARTBEAT, id::INFO_TS, id::HEARTBEAT];
+    assert_eq!(ids, expected);
+}
+
+#[test]
+fn the_overheads_are_what_a_datagram_needs() {
+    let mut out = Outbox::new();
+    let payload = Payload::from_vec(vec![1; 1001]);
+    let mut message = out.message(ME, &[], DATAGRAM_OVERHEAD + data_overhead(0) + payload.len());
+    message.info_destination(PEER);
+    message.info_timestamp(Some(Time(5)));
+    assert!(message.data(&data(&[]), &payload));
+    drop(message);
+    let mut message = out.message(ME, &[], DATAGRAM_OVERHEAD + data_overhead(0) + 1000);
+    message.info_destination(PEER);
+    message.info_timestamp(Some(Time(5)));
+    assert!(!message.data(&data(&[]), &Payload::from_vec(vec![1; 1004])));
 }
