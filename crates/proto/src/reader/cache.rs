@@ -129,8 +129,9 @@ impl Cache {
             return Outcome::Consumed;
         }
         let not_alive = status.disposed || status.unregistered;
-        if change.payload.is_empty() && !not_alive {
-            // The end of a coherent set carries neither data nor status (RTPS 2.5 §8.7.5).
+        if !not_alive && (change.payload.is_empty() || change.key_only) {
+            // The end of a coherent set carries neither data nor status (RTPS 2.5 §8.7.5); a key alone
+            // registers an instance, which is nothing to read.
             return Outcome::Consumed;
         }
         let handle = match self.identify(change) {

@@ -202,7 +202,7 @@ fn r12_the_first_fragment_fixes_the_geometry() {
 #[test]
 fn r3_memory_follows_the_octets_received_not_the_size_claimed() {
     let mut bench = Bench::reliable();
-    let whole = sample(60_000_000);
+    let whole = vec![1; 60_000_000];
     bench.fragment(1, &pieces(&whole, 1, 1, 1, 1_400)).unwrap();
     assert!(bench.reader.reassembly_bytes < 100_000, "{} octets", bench.reader.reassembly_bytes);
     let far = pieces(&whole, 1, 40_000, 1, 1_400);

@@ -196,6 +196,19 @@ fn fact_41_disposed_and_unregistered_in_one_marker_is_disposed() {
 }
 
 #[test]
+fn fact_38_a_change_without_data_and_status_is_nothing_to_read() {
+    let mut bench = Bench::reliable();
+    bench.data_with(1, 1, &InlineQos::default(), &[], false).unwrap();
+    bench.data_with(1, 2, &InlineQos::default(), &[0, 1, 0, 0, 1], true).unwrap();
+    let filtered = StatusInfo { filtered: true, ..StatusInfo::default() };
+    let inline = InlineQos { status_info: filtered, ..InlineQos::default() };
+    bench.data_with(1, 3, &inline, &payload(1, 3), false).unwrap();
+    bench.data(1, 4, 1, 4).unwrap();
+    assert_eq!(bench.values(), [4], "and it holds up nothing");
+    assert_eq!(bench.reader.sample_lost_status().total_count, 0);
+}
+
+#[test]
 fn unregistering_what_nobody_wrote_is_nothing_and_disposing_it_is_told() {
     let mut bench = Bench::reliable();
     bench.unregister(1, 1, 5).unwrap();
