@@ -116,7 +116,7 @@ struct Family {
     meta: Socket,
     /// User traffic to this process.
     user: Socket,
-    /// Discovery traffic to everyone; `None` when multicast is off or refused.
+    /// Discovery traffic to everyone; `None` when multicast is off or its port refused.
     multicast: Option<Socket>,
 }
 
@@ -128,12 +128,22 @@ impl Transport {
     pub(crate) fn open(domain: u16, config: &Config) -> io::Result<Self> {
         // Before the interfaces are listed, so that no change falls in between.
         let watcher = Watcher::new().ok();
+        let mut families = Family::open_all(domain, config)?;
+        let unicast = Counters::default();
+        for family in families.iter_mut().filter(|_| config.multicast) {
+            let sizes = BufferSizes::of(config);
+            match Socket::bind_group(family.group, ports::meta_multicast(domain), sizes) {
+                Ok(socket) => family.multicast = Some(socket),
+                // Deaf to groups, but others still hear us, and answer by unicast.
+                Err(error) => unicast.refused(&error),
+            }
+        }
         let transport = Self {
             domain,
             config: config.clone(),
-            families: Family::open_all(domain, config)?,
+            families,
             interfaces: ArcSwap::default(),
-            unicast: Counters::default(),
+            unicast,
             peers: ArcSwap::default(),
             watcher,
             waker: Waker::new()?,
@@ -163,9 +173,7 @@ impl Transport {
     /// A group is reached on every interface: the host's default one may be the wrong one, or down.
     fn send_to<'a>(&'a self, sender: &mut Sender<'a>, destination: Locator, interfaces: &[Interface]) {
         let (Some(ip), Some(port)) = (destination.ip(), destination.udp_port()) else { return };
-        let Some(family) = self.families.iter().find(|family| family.is_ipv4() == ip.is_ipv4()) else {
-            return;
-        };
+        let Some(family) = self.family(ip) else { return };
         if !ip.is_multicast() {
             return sender.to(&family.meta, SocketAddr::new(ip, port), None);
         }
@@ -201,11 +209,12 @@ impl Transport {
             locators.meta_unicast.push(Locator::udp(address, family.meta.port));
             locators.user_unicast.push(Locator::udp(address, family.user.port));
         }
-        let groups = self.families.iter().filter(|family| family.multicast.is_some());
-        let port = ports::meta_multicast(self.domain);
-        locators.meta_multicast.extend(groups.map(|family| Locator::udp(family.group, port)));
+        for family in self.families.iter().filter(|_| self.config.multicast) {
+            let group = Locator::udp(family.group, ports::meta_multicast(self.domain));
+            locators.announce_to.push(group);
+            locators.meta_multicast.extend(family.multicast.as_ref().map(|_| group));
+        }
         locators.own_addresses = interfaces.iter().flat_map(|it| it.addresses.iter().copied()).collect();
-        locators.announce_to.extend(&locators.meta_multicast);
         locators.announce_to.extend(self.peers.load().iter());
         locators.announce_to.extend(self.loopback_scan());
         locators
@@ -364,8 +373,7 @@ impl Family {
     /// All families that the host has, at the first participant index whose ports are all free, or else at ports
     /// that the host chooses.
     fn open_all(domain: u16, config: &Config) -> io::Result<Vec<Self>> {
-        let sizes =
-            BufferSizes { receive_bytes: config.receive_buffer_bytes, send_bytes: config.send_buffer_bytes };
+        let sizes = BufferSizes::of(config);
         let addresses: [IpAddr; 2] = if config.loopback_only() {
             [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]
         } else {
@@ -394,15 +402,7 @@ impl Family {
         let well_known = (0..=ports::PARTICIPANT_INDEX_MAX).find_map(|index| {
             open(ports::meta_unicast(domain, index), ports::user_unicast(domain, index)).ok()
         });
-        let mut families = well_known.map_or_else(|| open(0, 0), Ok)?;
-        if config.multicast {
-            let port = ports::meta_multicast(domain);
-            for family in &mut families {
-                // Without it, loopback scan and peers still work.
-                family.multicast = Socket::bind_group(family.group, port, sizes).ok();
-            }
-        }
-        Ok(families)
+        well_known.map_or_else(|| open(0, 0), Ok)
     }
 }
 

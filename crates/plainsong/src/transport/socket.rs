@@ -7,6 +7,7 @@ use std::time::Duration;
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket as Raw, Type};
 
 use super::platform;
+use crate::config::Config;
 
 /// Multicast stays in the local network.
 const MULTICAST_TTL_HOPS: u32 = 1;
@@ -26,6 +27,12 @@ pub(crate) struct Socket {
 pub(crate) struct BufferSizes {
     pub(crate) receive_bytes: usize,
     pub(crate) send_bytes: usize,
+}
+
+impl BufferSizes {
+    pub(crate) const fn of(config: &Config) -> Self {
+        Self { receive_bytes: config.receive_buffer_bytes, send_bytes: config.send_buffer_bytes }
+    }
 }
 
 impl Socket {
