@@ -253,6 +253,38 @@ fn samples_in_fragments_survive_a_network_that_loses_a_tenth() {
 }
 
 #[test]
+fn samples_of_all_sizes_survive_a_network_that_loses_half() {
+    let (offered, requested) = reliable(Durability::Volatile);
+    let mut pair = Pair::new(offered, requested, 50, 1);
+    pair.match_both();
+    let written: Vec<Vec<u8>> =
+        (0..500).map(|number| sample(number, [16, 700, 5_000, 40][number % 4])).collect();
+    for sample in &written {
+        pair.write(sample.clone());
+    }
+    pair.settle();
+    assert!(pair.taken == written, "{} samples", pair.taken.len());
+    while let Some(due) = pair.ends.writer.next_timeout() {
+        assert!(due.since(pair.now.mono) < Duration::from_millis(10), "a writer with no debts has no timer");
+        pair.pass(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn five_megabytes_survive_a_network_that_loses_a_tenth_without_undue_repetition() {
+    let (offered, requested) = reliable(Durability::Volatile);
+    let mut pair = Pair::new(offered, requested, 10, 1);
+    pair.match_both();
+    let start = pair.now.mono;
+    pair.write(sample(1, 5 << 20));
+    pair.settle();
+    assert!(pair.taken == [sample(1, 5 << 20)]);
+    let needed = (5 << 20) / 1_280;
+    assert!(pair.sent < needed * 3 / 2, "{} datagrams for {needed}", pair.sent);
+    assert!(pair.now.mono.since(start) < Duration::from_millis(500));
+}
+
+#[test]
 fn on_a_good_network_nothing_is_sent_twice() {
     let (offered, requested) = reliable(Durability::Volatile);
     let mut pair = Pair::new(offered, requested, 0, 1);

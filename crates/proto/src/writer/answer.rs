@@ -12,7 +12,7 @@ use super::Writer;
 use super::gap::GapBuilder;
 use super::pace::{Repeat, Repeated};
 use super::proxy::{ReaderProxy, Repeats, is_news};
-use super::send::{encode, heartbeat_to, sent_last};
+use super::send::{encode, heartbeat_to, sent_fragments, sent_last};
 
 /// What became of the requests of one ACKNACK.
 #[derive(Clone, Copy, Debug, Default)]
@@ -217,11 +217,7 @@ impl Writer {
             target.send_gap(&GapBuilder::range(number, number.next()), out);
             return Ok(());
         };
-        let sent = match self.pacer.unsent_to(target.class) {
-            Some((unsent, _)) if number > unsent => 0,
-            Some((unsent, fragments)) if number == unsent => fragments,
-            _ => target.fragments(change.payload.len()),
-        };
+        let sent = sent_fragments(&self.pacer, &target, number, change);
         let (of, mut repeated) = proxy.repeated_fragments;
         if of != number {
             repeated = Repeats::new(1);

@@ -92,12 +92,17 @@ impl HeartbeatTimer {
     pub(super) fn asked(&mut self, now: Instant) {
         self.asked = Some(now);
         self.written_since = 0;
-        self.due = now.after(self.interval);
+        if self.due.is_some() {
+            self.due = now.after(self.interval);
+        }
     }
 
-    /// The timer went off: the next pause is twice as long.
-    pub(super) fn back_off(&mut self, now: Instant) {
-        self.interval = Duration(self.interval.0.saturating_mul(2)).min(self.longest);
-        self.asked(now);
+    /// The timer went off. If readers were asked, the next pause is twice as long; if what they owe
+    /// was not even sent yet, it is not.
+    pub(super) fn fired(&mut self, now: Instant, asked: bool) {
+        if asked {
+            self.interval = Duration(self.interval.0.saturating_mul(2)).min(self.longest);
+        }
+        self.due = now.after(self.interval);
     }
 }

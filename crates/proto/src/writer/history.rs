@@ -172,6 +172,13 @@ impl History {
         self.changes < before
     }
 
+    /// LIFESPAN was changed: all changes held follow the new one.
+    pub(super) fn set_expiry(&mut self, expiry: impl Fn(Time) -> Option<Instant>) {
+        for change in self.entries.iter_mut().filter_map(|entry| entry.change.as_mut()) {
+            change.expires = expiry(change.source_timestamp);
+        }
+    }
+
     /// Nobody but late joiners needs changes up to `number` any more; never goes back. Volatile
     /// changes are dropped, and so is all that is held of instances unregistered by then.
     pub(super) fn release(&mut self, number: SequenceNumber, instances: &mut Instances) -> bool {

@@ -237,6 +237,9 @@ impl Writer {
     /// has checked that.
     pub fn set_qos(&mut self, now: Now, qos: QosSet) {
         self.instances.set_deadline_period(qos.deadline, now.mono);
+        if qos.lifespan != self.config.qos.lifespan {
+            self.history.set_expiry(|source_timestamp| expiry(now, source_timestamp, qos.lifespan));
+        }
         self.config.qos = qos;
     }
 
@@ -269,12 +272,7 @@ impl Writer {
         }
         let slot = self.instances.register(instance);
         self.life_cycle(now, kind, slot, &payload);
-        let lifespan = self.config.qos.lifespan;
-        let expires = if lifespan.is_infinite() {
-            None
-        } else {
-            now.mono.after(source_timestamp.plus(lifespan).since(now.wall))
-        };
+        let expires = expiry(now, source_timestamp, self.config.qos.lifespan);
         let change = Change { kind, instance, payload, source_timestamp, expires };
         let number = self.history.push(slot, change, &mut self.instances);
         self.assert_lease(now);
@@ -514,12 +512,10 @@ impl Writer {
         }
         if self.pacer.due().is_some_and(|due| due <= now.mono) {
             self.pump(now, out);
-            self.settle(now);
-            self.progress(out);
         }
         if self.heartbeat.due().is_some_and(|due| due <= now.mono) {
-            self.heartbeat.back_off(now.mono);
-            self.ask(now, out);
+            let asked = self.ask(now, out);
+            self.heartbeat.fired(now.mono, asked);
         }
     }
 
@@ -622,6 +618,14 @@ impl Writer {
             self.lease_end = now.mono.after(liveliness.lease_duration);
         }
     }
+}
+
+/// When a change written at `source_timestamp` expires.
+fn expiry(now: Now, source_timestamp: Time, lifespan: Duration) -> Option<Instant> {
+    if lifespan.is_infinite() {
+        return None;
+    }
+    now.mono.after(source_timestamp.plus(lifespan).since(now.wall))
 }
 
 /// A RESOURCE_LIMITS value as a count.

@@ -37,6 +37,14 @@ pub(super) enum Repeated {
 }
 
 impl Repeat {
+    /// Whether the reader has acknowledged all of it meanwhile.
+    pub(super) fn is_needless(&self, acknowledged: SequenceNumber) -> bool {
+        match self.what {
+            Repeated::Changes { last, .. } => last <= acknowledged,
+            Repeated::Fragments { number, .. } => number <= acknowledged,
+        }
+    }
+
     /// Whether the change, or the given fragment of it, will be sent by this anyway.
     fn covers(&self, reader: Guid, number: SequenceNumber, fragment: FragmentNumber) -> bool {
         self.reader == reader

@@ -60,12 +60,19 @@ impl Writer {
     /// Sends what waits, as far as the current burst allows: new changes and repetitions by turns.
     pub(super) fn pump(&mut self, now: Now, out: &mut Outbox) {
         self.pacer.refresh(now.mono, &self.config.limits);
+        let unsent = self.pacer.unsent();
         loop {
             let local = self.pump_live(now, Class::SameHost, out);
             let remote = self.pump_live(now, Class::Remote, out);
             let repeated = self.pump_repeat(now, out);
             if !local && !remote && !repeated {
-                return;
+                break;
+            }
+        }
+        if self.pacer.unsent() != unsent {
+            self.settle(now);
+            if self.blocked {
+                self.progress(out);
             }
         }
     }
@@ -139,8 +146,11 @@ impl Writer {
         for _ in 0..self.pacer.repeats.len() {
             let Some(repeat) = self.pacer.repeats.pop_front() else { return false };
             let reader = repeat.reader;
-            let Some(class) = self.proxies.get(reader).map(|proxy| proxy.class) else { continue };
-            if self.pacer.may_send(class) {
+            let Some(proxy) = self.proxies.get(reader) else { continue };
+            if repeat.is_needless(proxy.acknowledged) {
+                continue;
+            }
+            if self.pacer.may_send(proxy.class) {
                 self.send_repeat(now, repeat, out);
                 self.pacer.yield_turn(reader);
                 return true;
@@ -197,6 +207,10 @@ impl Writer {
                 continue;
             }
             let Some(change) = self.history.get(next) else { break };
+            if change.is_expired(now.mono) {
+                next = next.next();
+                continue;
+            }
             encode(&self.config, &self.proxies, change, &mut self.inline_qos);
             if !target.fits(change.payload.len(), self.inline_qos.len()) {
                 large = Some(next);
@@ -254,13 +268,17 @@ impl Writer {
         true
     }
 
-    /// Fragments were repeated: asks the reader which it still misses.
+    /// Fragments were repeated: asks the reader which it still misses, unless the end of the sample is
+    /// still to come and will ask.
     fn ask_for_fragments(&mut self, now: Now, reader: Guid, number: SequenceNumber, out: &mut Outbox) {
         let more = self.pacer.repeats.iter().any(|repeat| {
             repeat.reader == reader
                 && matches!(repeat.what, Repeated::Fragments { number: other, .. } if other == number)
         });
         let Some(proxy) = self.proxies.get(reader).filter(|proxy| proxy.reliable && !more) else { return };
+        if number > sent_last(&self.history, &self.pacer, proxy.class) {
+            return;
+        }
         let target = proxy.target(self.config.guid, &self.config.limits);
         let mut message = target.open(out);
         if let Some(change) = self.history.get(number) {
@@ -273,27 +291,25 @@ impl Writer {
             });
         }
         let heartbeat = heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, false);
-        if !message.heartbeat(&heartbeat) {
-            message.finish();
-            target.send_heartbeat(&heartbeat, out);
-        }
+        // Both fit the smallest datagram.
+        let _ = message.heartbeat(&heartbeat);
         self.heartbeat.asked(now.mono);
     }
 
     /// Asks every reliable reader that owes an acknowledgement of what was sent: alone when it is
-    /// the only one, all of a route otherwise.
-    pub(super) fn ask(&mut self, now: Now, out: &mut Outbox) {
+    /// the only one, all of a route otherwise. Whether there was any.
+    pub(super) fn ask(&mut self, now: Now, out: &mut Outbox) -> bool {
         let mut owing = self.proxies.iter().filter(|proxy| {
             proxy.reliable && proxy.acknowledged < sent_last(&self.history, &self.pacer, proxy.class)
         });
-        let Some(first) = owing.next() else { return };
+        let Some(first) = owing.next() else { return false };
         self.heartbeat.asked(now.mono);
         if owing.next().is_none() {
             let target = first.target(self.config.guid, &self.config.limits);
             let heartbeat =
                 heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, first, &target, false);
             target.send_heartbeat(&heartbeat, out);
-            return;
+            return true;
         }
         for class in Class::ALL {
             let route = self.proxies.route(class);
@@ -303,6 +319,7 @@ impl Writer {
                 target.send_heartbeat(&heartbeat, out);
             }
         }
+        true
     }
 
     /// Tells all readers that the application asserted this writer (RTPS 2.5 §8.3.8.6.3).
@@ -347,6 +364,20 @@ impl Writer {
 /// lest readers ask for what is on its way.
 pub(super) fn sent_last(history: &History, pacer: &Pacer, class: Class) -> SequenceNumber {
     pacer.unsent_to(class).map_or_else(|| history.last(), |(number, _)| number.previous())
+}
+
+/// How many fragments of a change were sent to all readers of a class.
+pub(super) fn sent_fragments(
+    pacer: &Pacer,
+    target: &Target<'_>,
+    number: SequenceNumber,
+    change: &Change,
+) -> FragmentNumber {
+    match pacer.unsent_to(target.class) {
+        Some((unsent, _)) if number > unsent => 0,
+        Some((unsent, fragments)) if number == unsent => fragments,
+        _ => target.fragments(change.payload.len()),
+    }
 }
 
 /// A HEARTBEAT for all readers of a route.

@@ -282,3 +282,57 @@ fn five_megabytes_cross_a_link_that_loses_every_tenth_datagram() {
     story.pass(Duration::from_secs(1));
     assert_eq!(story.writer.next_timeout(), None);
 }
+
+#[test]
+fn a_best_effort_keep_all_writer_waits_until_its_samples_are_sent() {
+    let mut story = Story::new(QosSet::writer().best_effort().keep_all());
+    story.matched(&reader(7, QosSet::reader()));
+    story.write(1, &sample(5 * MIB)).unwrap();
+    assert_eq!(story.write(1, b"next"), Err(WriteError::Full));
+    story.events();
+    story.pass(Duration::from_millis(30));
+    assert!(story.events().contains(&Event::Progress { writer: WRITER.entity }));
+    story.write(1, b"next").unwrap();
+}
+
+#[test]
+fn fact_11_while_a_sample_is_on_its_way_only_what_was_sent_is_announced() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    let reader = remote(7);
+    story.matched(&reader);
+    story.sent();
+    story.write(1, &sample(2 * MIB)).unwrap();
+    let mut sent_so_far = 0;
+    for _ in 0..20 {
+        for sent in story.sent() {
+            match sent {
+                Sent::Fragment(fragment) => sent_so_far = sent_so_far.max(fragment.fragment),
+                Sent::HeartbeatFrag(heartbeat) => assert_eq!(heartbeat.last_fragment, sent_so_far),
+                other => panic!("{other:?}"),
+            }
+        }
+        story.nack_frag(&reader, 1, &[1]).unwrap();
+        story.pass(Duration::from_micros(500));
+    }
+    story.pass(Duration::from_millis(10));
+    let first_question = story.now.mono;
+    story.sent();
+    story.pass(Duration::from_millis(5));
+    assert!(!heartbeats(&story.sent()).is_empty(), "waiting for the end did not slow the questions down");
+    assert!(story.now.mono.since(first_question) <= Duration::from_millis(5));
+}
+
+#[test]
+fn an_acknowledgement_ends_the_repetitions_it_makes_needless() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    let reader = remote(7);
+    story.matched(&reader);
+    story.write(1, &sample(500_000)).unwrap();
+    story.pass(Duration::from_millis(20));
+    story.acknack(&reader, 1, &[1]).unwrap();
+    story.sent();
+    story.acknack(&reader, 2, &[]).unwrap();
+    story.pass(Duration::from_secs(1));
+    assert!(story.sent().is_empty());
+    assert_eq!(story.writer.next_timeout(), None);
+}

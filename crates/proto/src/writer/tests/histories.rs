@@ -109,6 +109,30 @@ fn a_history_with_one_old_sample_does_not_grow() {
     assert_eq!(data(&story.sent()), [1, 100_001]);
 }
 
+#[test]
+fn a_changed_lifespan_holds_for_what_is_kept() {
+    let qos = QosSet::writer().keep_all().durability(Durability::TransientLocal);
+    let mut story = Story::new(qos.clone());
+    story.write(1, b"data").unwrap();
+    story.writer.set_qos(story.now, QosSet { lifespan: Duration::from_millis(100), ..qos });
+    story.write(1, b"data").unwrap();
+    story.pass(Duration::from_millis(100));
+    assert_eq!(story.writer.history.len(), 0);
+}
+
+#[test]
+fn an_expired_sample_behind_a_younger_one_is_not_replayed() {
+    let qos = QosSet { lifespan: Duration::from_millis(100), ..QosSet::writer().keep_all() };
+    let mut story = Story::new(qos.durability(Durability::TransientLocal));
+    story.write(1, b"young").unwrap();
+    let old = story.now.wall.plus(Duration::from_millis(-50));
+    let payload = Payload::from_vec(b"old".to_vec());
+    story.writer.write(story.now, ChangeKind::Alive, handle(1), payload, old, &mut story.out).unwrap();
+    story.pass(Duration::from_millis(60));
+    story.matched(&durable(7));
+    assert_eq!(data(&story.sent()), [1]);
+}
+
 /// What a history must do, said as plainly as possible.
 #[derive(Default)]
 struct Model {
