@@ -315,11 +315,9 @@ fn fact_11_while_a_sample_is_on_its_way_only_what_was_sent_is_announced() {
         story.pass(Duration::from_micros(500));
     }
     story.pass(Duration::from_millis(10));
-    let first_question = story.now.mono;
     story.sent();
     story.pass(Duration::from_millis(5));
     assert!(!heartbeats(&story.sent()).is_empty(), "waiting for the end did not slow the questions down");
-    assert!(story.now.mono.since(first_question) <= Duration::from_millis(5));
 }
 
 #[test]
