@@ -32,6 +32,7 @@ class Application:
         self._condition = threading.Condition()
         self._begin = time.monotonic()
         self.command = command
+        self._was_killed = False
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -84,11 +85,19 @@ class Application:
 
     def kill(self):
         """Ends it without a chance to say goodbye."""
+        self._was_killed = True
         self._process.kill()
         self._process.wait()
 
     def is_running(self):
         return self._process.poll() is None
+
+    def crash(self):
+        """How it ended, when that was not its own decision or the harness's; else an empty text."""
+        status = self._process.poll()
+        if status in (None, 0) or self._was_killed:
+            return ""
+        return f"{self.label}: exit status {status}"
 
     def samples(self):
         """What was printed as samples: (topic, color, size, last octet or None)."""
@@ -151,6 +160,9 @@ class Scene:
         self._applications.append(application)
         application.wait_until("'Create topic:'", lambda a: any_line(a, "Create topic:"))
         return application
+
+    def crashes(self):
+        return [crash for application in self._applications if (crash := application.crash())]
 
     def end(self):
         for application in self._applications:

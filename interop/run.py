@@ -143,7 +143,7 @@ def inside(table, options):
     try:
         cases.by_name(case).play(scene)
     except Failure as failure:
-        message = str(failure)
+        message = "; ".join([str(failure), *scene.crashes()])
     finally:
         scene.end()
     print(json.dumps({"message": message, "output": scene.output()}))
