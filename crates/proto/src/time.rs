@@ -44,6 +44,15 @@ impl Instant {
     }
 }
 
+impl Instant {
+    /// A `Count_t` that grows by about a thousand each second, wrapping: where counts begin that a peer
+    /// must not take for ones it has seen before (RTPS 2.5 §8.4.15.7).
+    #[must_use]
+    pub const fn as_count(self) -> i32 {
+        (self.0 >> 20) as i32
+    }
+}
+
 impl Time {
     /// `TIME_INVALID` of RTPS 2.5 §9.3.2.
     pub const INVALID: Self = Self(i64::MIN);

@@ -9,20 +9,24 @@ use crate::locator::Locator;
 use crate::outbox::{Event, Outbox};
 use crate::payload::Payload;
 use crate::qos::LivelinessKind;
-use crate::seq::SequenceNumber;
+use crate::seq::{SequenceNumber, SequenceSet};
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
-use crate::wire::compose::{DATAGRAM_OVERHEAD, DataHeader, data_overhead};
+use crate::wire::compose::{DATAGRAM_OVERHEAD, DataHeader, MessageBuilder, data_overhead};
 use crate::wire::param::{InlineQos, StatusInfo, encode_inline_qos};
-use crate::wire::{Data, MessageContext};
+use crate::wire::{AckNack, Data, MessageContext};
 
 /// Announcements after the first, before the period sets in: most losses are made good in a blink.
 const BURST: [Duration; 3] =
     [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(500)];
+/// No setting makes us announce more often than this.
+const PERIOD_MIN: Duration = Duration::from_millis(20);
 /// Announcements vary by up to this part of their interval, lest participants march in step.
 const JITTER_DIVISOR: u64 = 10;
 /// Message header and DATA without payload: the least a received announcement had besides its payload.
 const RECEIVED_OVERHEAD_BYTES: usize = 44;
+/// An ACKNACK without members.
+const QUESTION_BYTES: usize = 28;
 /// Largest datagram of an announcement.
 pub(super) const ANNOUNCEMENT_BYTES_MAX: usize = 65_000;
 
@@ -49,9 +53,9 @@ impl Announcer {
         self.sequence_number = self.sequence_number.next();
     }
 
-    /// Octets of a datagram with the announcement, at most.
+    /// Octets of a datagram with the announcement and a question, at most.
     const fn datagram_bytes(&self) -> usize {
-        DATAGRAM_OVERHEAD + data_overhead(0) + self.payload.len()
+        DATAGRAM_OVERHEAD + data_overhead(0) + self.payload.len() + QUESTION_BYTES
     }
 
     pub(super) const fn restart(&mut self) {
@@ -59,7 +63,7 @@ impl Announcer {
     }
 
     pub(super) fn schedule(&mut self, now: Instant, period: Duration) {
-        let interval = BURST.get(self.step).copied().unwrap_or(period);
+        let interval = BURST.get(self.step).copied().unwrap_or_else(|| period.max(PERIOD_MIN));
         self.step = self.step.saturating_add(1);
         let spread = interval.0.max(0) as u64 / JITTER_DIVISOR;
         let jitter = self.random() % (2 * spread + 1);
@@ -81,7 +85,7 @@ impl Participant {
     pub(super) fn renew_announcement(&mut self) {
         let mut data = self.participant_data();
         let mut octets = data.encode();
-        if octets.len() + DATAGRAM_OVERHEAD + data_overhead(0) > ANNOUNCEMENT_BYTES_MAX {
+        if octets.len() + DATAGRAM_OVERHEAD + data_overhead(0) + QUESTION_BYTES > ANNOUNCEMENT_BYTES_MAX {
             // Announcements are never fragmented: better found without extras than not at all.
             data.user_data.clear();
             data.properties.clear();
@@ -136,9 +140,18 @@ impl Participant {
         destinations: &[Locator],
         out: &mut Outbox,
     ) {
-        if destinations.is_empty() {
-            return;
+        if !destinations.is_empty() {
+            self.compose_announcement(now, to, destinations, out).finish();
         }
+    }
+
+    fn compose_announcement<'o>(
+        &self,
+        now: Now,
+        to: Option<GuidPrefix>,
+        destinations: &[Locator],
+        out: &'o mut Outbox,
+    ) -> MessageBuilder<'o> {
         let mut message = out.message(self.config.prefix, destinations, ANNOUNCEMENT_BYTES_MAX);
         message.info_destination(to.unwrap_or(GuidPrefix::UNKNOWN));
         message.info_timestamp(Some(now.wall));
@@ -151,6 +164,22 @@ impl Participant {
         };
         let fits = message.data(&header, &self.announcer.payload);
         debug_assert!(fits, "the announcement was made to fit one datagram");
+        message
+    }
+
+    /// Announces us to a participant that has to prove its address. Should it know us already, the
+    /// acknowledgement that wants an answer makes it speak.
+    fn send_challenge(&self, now: Now, to: GuidPrefix, locator: Locator, out: &mut Outbox) {
+        let mut message = self.compose_announcement(now, Some(to), &[locator], out);
+        let question = AckNack {
+            reader: EntityId::SEDP_PUBLICATIONS_READER,
+            writer: EntityId::SEDP_PUBLICATIONS_WRITER,
+            missing: SequenceSet::empty(SequenceNumber::FIRST),
+            count: now.mono.as_count(),
+            final_flag: false,
+        };
+        let fits = message.acknack(&question);
+        debug_assert!(fits, "announcements leave room for it");
     }
 
     /// Tells everyone that we leave: disposed and unregistered, with the key in both forms (fact 14).
@@ -341,7 +370,7 @@ impl Participant {
         };
         let Some(path) = stranger.meta else { return };
         if stranger.budget.spend(now.mono, bytes) {
-            self.send_announcement(now, Some(prefix), &[path.locator], out);
+            self.send_challenge(now, prefix, path.locator, out);
         } else {
             self.drops.count(DropReason::AmplificationBudget);
         }

@@ -35,6 +35,10 @@ impl Reader {
         let historical =
             reliable && self.qos.durability.min(writer.qos.durability) >= Durability::TransientLocal;
         let mut proxy = Proxy::new(writer, reliable, historical);
+        // A writer that still remembers an earlier match ignores counts up to the last one it saw:
+        // time makes ours grow from match to match.
+        proxy.answer.acknack_count = now.mono.as_count();
+        proxy.answer.nack_frag_count = now.mono.as_count();
         proxy.lease.renew(now.mono);
         let id = self.place(proxy);
         self.cache.publications.set(id, writer.guid, writer.qos.ownership_strength, writer.qos.lifespan);

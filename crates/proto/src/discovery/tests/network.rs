@@ -21,6 +21,8 @@ pub(super) struct Network {
     pub(super) nodes: Vec<Node>,
     /// Datagrams lost, in percent.
     pub(super) loss: u64,
+    /// From where to which node nothing gets through.
+    pub(super) blocked: Vec<(Locator, usize)>,
     /// Octets on the wire towards each address, IP and UDP headers included.
     pub(super) octets_to: BTreeMap<Locator, u64>,
     pub(super) datagrams: u64,
@@ -92,6 +94,7 @@ impl Network {
             now: SECOND,
             nodes: Vec::new(),
             loss: 0,
+            blocked: Vec::new(),
             octets_to: BTreeMap::new(),
             datagrams: 0,
             capture: None,
@@ -175,7 +178,8 @@ impl Network {
             let node = &self.nodes[index];
             let multicast = to.ip().is_some_and(|ip| ip.is_multicast());
             let addressed = if multicast { node.hears_multicast } else { node.address == to };
-            if !addressed || self.roll() % 100 < self.loss {
+            let blocked = self.blocked.contains(&(from, index));
+            if !addressed || blocked || self.roll() % 100 < self.loss {
                 continue;
             }
             let key = (self.now + HOP, self.on_the_way.len() as u64 + self.datagrams * 1_000);

@@ -144,6 +144,31 @@ fn fact_26_silence_ends_in_the_lease() {
 }
 
 #[test]
+fn fact_26_who_lost_the_other_alone_finds_it_again() {
+    let mut network = Network::of(2);
+    network.run_for(Duration::from_secs(1));
+    // Nothing from the second reaches the first for longer than the lease; the other way all is well.
+    network.blocked.push((network.nodes[1].address, 0));
+    network.run_for(Duration::from_secs(30));
+    assert_eq!(network.matches(0).len(), 2, "the first knows only itself");
+    assert_eq!(network.matches(1).len(), 4, "the second noticed nothing");
+    network.blocked.clear();
+    network.run_for(Duration::from_secs(10));
+    assert!(network.is_converged(2));
+    let news = network.add_endpoint(1, EntityId::user_writer(9, true), "Circle", QosSet::writer());
+    network.add_endpoint(0, EntityId::user_reader(9, true), "Circle", QosSet::reader());
+    network.run_for(Duration::from_secs(1));
+    assert!(network.matches(0).iter().any(|(_, other)| *other == news));
+    let datagrams = network.datagrams;
+    network.run_for(Duration::from_secs(30));
+    assert!(
+        network.datagrams - datagrams < 40,
+        "calm again, not {} datagrams",
+        network.datagrams - datagrams
+    );
+}
+
+#[test]
 fn a_clean_departure_is_known_at_once() {
     let mut network = Network::of(3);
     network.run_for(Duration::from_secs(5));
