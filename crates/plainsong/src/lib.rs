@@ -1,10 +1,46 @@
 //! A Data Distribution Service: participants, topics, typed writers and readers over RTPS.
+//!
+//! ```no_run
+//! use plainsong::prelude::*;
+//!
+//! #[derive(DdsType, Default)]
+//! struct Temperature {
+//!     #[dds(key)]
+//!     sensor: u32,
+//!     celsius: f64,
+//! }
+//!
+//! # fn main() -> plainsong::Result<()> {
+//! let participant = DomainParticipant::new(0)?;
+//! let topic = participant.create_topic::<Temperature>("Temperature", QosSet::default())?;
+//! let publisher = participant.create_publisher(QosSet::default())?;
+//! let writer = publisher.create_writer(&topic, QosSet::writer())?;
+//! writer.write(&Temperature { sensor: 7, celsius: 21.5 })?;
+//! # Ok(())
+//! # }
+//! ```
+#![deny(unsafe_code)]
 
 /// The protocol core: QoS, time, statuses and the serialization that derived types use.
 pub use plainsong_proto as proto;
 
+mod asynchronous;
 mod clock;
+pub mod condition;
 pub mod config;
+pub mod data_reader;
+pub mod data_writer;
 mod domain;
+mod entity;
+mod error;
+pub mod listener;
+pub mod participant;
+pub mod prelude;
+pub mod publisher;
 mod runtime;
+pub mod subscriber;
+pub mod topic;
 mod transport;
+
+pub use domain::InterfaceReport;
+pub use error::{Error, Result};

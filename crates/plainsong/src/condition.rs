@@ -1,0 +1,175 @@
+//! Conditions and wait sets (DCPS 1.4 §2.2.2.1.6–2.2.2.1.8): block until something is worth looking at.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use plainsong_proto::sample_info::Selector;
+use plainsong_proto::status::StatusMask;
+
+use crate::data_reader::ReaderInner;
+use crate::entity::{EntityCore, Waiters};
+use crate::error::{Error, Result};
+use crate::runtime::Notify;
+
+/// Something a [`WaitSet`] can wait for. Clones are the same condition.
+#[derive(Clone)]
+pub struct Condition(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    Guard(GuardCondition),
+    Status { entity: Arc<dyn HasCore>, mask: StatusMask },
+    Read { reader: Arc<ReaderInner>, selector: Selector },
+}
+
+/// An entity with a status condition.
+pub(crate) trait HasCore: Send + Sync {
+    fn core(&self) -> &EntityCore;
+}
+
+/// A condition that the application itself triggers.
+#[derive(Clone, Default)]
+pub struct GuardCondition(Arc<Guard>);
+
+#[derive(Default)]
+struct Guard {
+    triggered: AtomicBool,
+    waiters: Waiters,
+}
+
+/// Waits for any of its conditions.
+#[derive(Default)]
+pub struct WaitSet {
+    notify: Arc<Notify>,
+    conditions: Mutex<Vec<Condition>>,
+}
+
+impl GuardCondition {
+    /// A condition that is not triggered.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Triggers or untriggers the condition.
+    pub fn set_trigger_value(&self, value: bool) {
+        self.0.triggered.store(value, Ordering::SeqCst);
+        if value {
+            self.0.waiters.wake_now();
+        }
+    }
+
+    /// As a condition for a wait set.
+    #[must_use]
+    pub fn condition(&self) -> Condition {
+        Condition(Kind::Guard(self.clone()))
+    }
+}
+
+impl Condition {
+    pub(crate) fn status(entity: Arc<dyn HasCore>, mask: StatusMask) -> Self {
+        Self(Kind::Status { entity, mask })
+    }
+
+    pub(crate) fn read(reader: Arc<ReaderInner>, selector: Selector) -> Self {
+        Self(Kind::Read { reader, selector })
+    }
+
+    /// Whether the condition is triggered now.
+    #[must_use]
+    pub fn trigger_value(&self) -> bool {
+        match &self.0 {
+            Kind::Guard(guard) => guard.0.triggered.load(Ordering::SeqCst),
+            Kind::Status { entity, mask } => entity.core().changed().intersects(*mask),
+            Kind::Read { reader, selector } => reader.has_data(selector),
+        }
+    }
+
+    fn waiters(&self) -> &Waiters {
+        match &self.0 {
+            Kind::Guard(guard) => &guard.0.waiters,
+            Kind::Status { entity, .. } => entity.core().waiters(),
+            Kind::Read { reader, .. } => reader.core().waiters(),
+        }
+    }
+}
+
+impl PartialEq for Condition {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Kind::Guard(a), Kind::Guard(b)) => Arc::ptr_eq(&a.0, &b.0),
+            (Kind::Status { entity: a, mask: x }, Kind::Status { entity: b, mask: y }) => {
+                std::ptr::addr_eq(Arc::as_ptr(a), Arc::as_ptr(b)) && x == y
+            }
+            (Kind::Read { reader: a, selector: x }, Kind::Read { reader: b, selector: y }) => {
+                Arc::ptr_eq(a, b) && x == y
+            }
+            _ => false,
+        }
+    }
+}
+
+impl WaitSet {
+    /// A wait set without conditions.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a condition; adding it again changes nothing.
+    pub fn attach(&self, condition: Condition) {
+        let mut conditions = self.lock();
+        if !conditions.contains(&condition) {
+            condition.waiters().attach(&self.notify);
+            conditions.push(condition);
+        }
+        drop(conditions);
+        // A thread already waiting must look at the new condition too.
+        self.notify.wake_all();
+    }
+
+    /// Removes a condition.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] when it is not attached.
+    pub fn detach(&self, condition: &Condition) -> Result<()> {
+        let mut conditions = self.lock();
+        let index = conditions.iter().position(|known| known == condition).ok_or_else(|| {
+            Error::PreconditionNotMet("the condition is not attached to this wait set".into())
+        })?;
+        conditions.swap_remove(index).waiters().detach(&self.notify);
+        Ok(())
+    }
+
+    /// Blocks until a condition is triggered, and returns all that are.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] when none was within `timeout`; `None` waits for ever.
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<Vec<Condition>> {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let seen = self.notify.epoch();
+            let triggered: Vec<_> =
+                self.lock().iter().filter(|condition| condition.trigger_value()).cloned().collect();
+            if !triggered.is_empty() {
+                return Ok(triggered);
+            }
+            if !self.notify.wait(seen, deadline) {
+                return Err(Error::Timeout { what: "a wait set".into(), timeout: timeout.unwrap_or_default() });
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Condition>> {
+        self.conditions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for WaitSet {
+    fn drop(&mut self) {
+        for condition in self.lock().drain(..) {
+            condition.waiters().detach(&self.notify);
+        }
+    }
+}

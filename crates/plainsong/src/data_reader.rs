@@ -1,0 +1,583 @@
+//! Typed readers (DCPS 1.4 §2.2.2.5.3). `take` moves samples out under the lock and decodes them after.
+
+use std::any::TypeId;
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use plainsong_proto::cdr::{self, DdsType};
+use plainsong_proto::discovery::LocalEndpoint;
+use plainsong_proto::guid::{EntityId, Guid};
+use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::malformed::Malformed;
+use plainsong_proto::outbox::Outbox;
+use plainsong_proto::qos::QosSet;
+use plainsong_proto::reader::{CachedSample, Reader, ReaderConfig};
+use plainsong_proto::sample_info::{InstanceSelector, SampleInfo, Selector};
+use plainsong_proto::status::{
+    CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
+    SampleRejectedStatus, StatusKind, StatusMask,
+};
+use plainsong_proto::time::Now;
+
+use crate::condition::{Condition, HasCore, WaitSet};
+use crate::domain::ReaderSlot;
+use crate::entity::{EntityCore, ListenerSlot};
+use crate::error::{Error, Result};
+use crate::listener::DataReaderListener;
+use crate::participant::check_qos;
+use crate::publisher::announced_qos;
+use crate::subscriber::{Subscriber, SubscriberInner};
+use crate::topic::{Topic, TopicInner};
+
+/// Reads samples of type `T`. Clones are the same reader; it leaves when the last is dropped.
+pub struct DataReader<T> {
+    inner: Arc<ReaderInner>,
+    marker: PhantomData<fn() -> T>,
+}
+
+/// A reader whose type is not known to the compiler: what listeners get.
+#[derive(Clone)]
+pub struct AnyDataReader(Arc<ReaderInner>);
+
+/// One sample, or a change of its instance's state (`data` is `None`).
+#[derive(Clone, Debug)]
+pub struct Sample<T> {
+    /// The value, when there is one.
+    pub data: Option<T>,
+    /// Facts about it.
+    pub info: SampleInfo,
+}
+
+pub(crate) struct ReaderInner {
+    topic: Arc<TopicInner>,
+    subscriber: Arc<SubscriberInner>,
+    slot: Arc<ReaderSlot>,
+    core: EntityCore,
+    listener: ListenerSlot<dyn DataReaderListener>,
+    guid: Guid,
+    sample_type: TypeId,
+    undecodable: AtomicU64,
+}
+
+thread_local! {
+    /// Samples between the lock and their decoding; the memory is kept for the next call.
+    static SCRATCH: RefCell<Vec<CachedSample>> = const { RefCell::new(Vec::new()) };
+}
+
+impl<T: DdsType> DataReader<T> {
+    pub(crate) fn create(subscriber: Arc<SubscriberInner>, topic: &Topic<T>, qos: QosSet) -> Result<Self> {
+        let topic = Arc::clone(&topic.inner);
+        check_qos(&qos, &format!("reader of topic '{}'", topic.name))?;
+        let participant = &subscriber.participant;
+        let id = EntityId::user_reader(participant.next_entity_key(), T::KEYED);
+        let guid = participant.guid_prefix.entity(id);
+        let qos = announced_qos(qos, &subscriber.qos(), &topic.qos());
+        let limits = participant.config().reader_limits();
+        let reader = Reader::new(ReaderConfig { guid, keyed: T::KEYED, qos, limits, key: instance_of::<T> });
+        let inner = Arc::new(ReaderInner {
+            topic,
+            slot: ReaderSlot::new(reader),
+            core: EntityCore::new(),
+            listener: ListenerSlot::new(),
+            guid,
+            sample_type: TypeId::of::<T>(),
+            undecodable: AtomicU64::new(0),
+            subscriber,
+        });
+        Ok(Self { inner, marker: PhantomData })
+    }
+
+    pub(crate) const fn inner(&self) -> &Arc<ReaderInner> {
+        &self.inner
+    }
+
+    /// Announces a reader that was created disabled.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`] when its participant is not, [`Error::OutOfResources`] at a limit.
+    pub fn enable(&self) -> Result<()> {
+        self.inner.enable()
+    }
+
+    /// Removes and returns up to `samples_max` samples of any state.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`].
+    pub fn take(&self, samples_max: usize) -> Result<Vec<Sample<T>>> {
+        self.take_selected(&Selector { samples_max, ..Selector::default() })
+    }
+
+    /// Returns up to `samples_max` samples of any state and marks them read.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`].
+    pub fn read(&self, samples_max: usize) -> Result<Vec<Sample<T>>> {
+        self.read_selected(&Selector { samples_max, ..Selector::default() })
+    }
+
+    /// Removes and returns one sample.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`].
+    pub fn take_next_sample(&self) -> Result<Option<Sample<T>>> {
+        Ok(self.take(1)?.pop())
+    }
+
+    /// Removes and returns samples of the instance that follows `previous`
+    /// ([`InstanceHandle::NIL`] for the first).
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`].
+    pub fn take_next_instance(&self, previous: InstanceHandle, samples_max: usize) -> Result<Vec<Sample<T>>> {
+        let instance = InstanceSelector::NextAfter(previous);
+        self.take_selected(&Selector { instance, samples_max, ..Selector::default() })
+    }
+
+    /// Removes and returns what `selector` chooses.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`].
+    pub fn take_selected(&self, selector: &Selector) -> Result<Vec<Sample<T>>> {
+        let mut samples = Vec::new();
+        self.take_into(selector, &mut samples)?;
+        Ok(samples)
+    }
+
+    /// Returns what `selector` chooses and marks it read.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`].
+    pub fn read_selected(&self, selector: &Selector) -> Result<Vec<Sample<T>>> {
+        let mut samples = Vec::new();
+        self.collect(&mut samples, |reader, now, cached| reader.read(now, selector, cached))?;
+        Ok(samples)
+    }
+
+    /// Like [`Self::take_selected`], appending to `samples`, whose memory the caller keeps.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`].
+    pub fn take_into(&self, selector: &Selector, samples: &mut Vec<Sample<T>>) -> Result<()> {
+        self.collect(samples, |reader, now, cached| reader.take(now, selector, cached))
+    }
+
+    /// The key fields of an instance; other members have their defaults.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`], [`Error::BadParameter`] when the reader does not know the instance.
+    pub fn key_value(&self, handle: InstanceHandle) -> Result<T> {
+        let key = self.inner.with(|reader, _, _| reader.instance_key(handle))?;
+        key.and_then(|(payload, key_only)| {
+            let bytes = payload.as_slice();
+            if key_only { cdr::key_from_payload(bytes).ok() } else { cdr::from_payload(bytes).ok() }
+        })
+        .ok_or_else(|| Error::BadParameter("the reader does not know such an instance".into()))
+    }
+
+    /// The handle of the instance that `sample` belongs to, when the reader knows it.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`], [`Error::Serialization`].
+    pub fn lookup_instance(&self, sample: &T) -> Result<Option<InstanceHandle>> {
+        let handle = cdr::key_hash(sample).map(InstanceHandle::from).map_err(|error| {
+            Error::Serialization { topic: self.inner.topic.name.clone(), reason: error.to_string() }
+        })?;
+        Ok(self.inner.with(|reader, _, _| reader.knows_instance(handle))?.then_some(handle))
+    }
+
+    /// Blocks until there is something to take, and takes it.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`], [`Error::NotEnabled`].
+    pub fn wait_take(&self, timeout: Duration) -> Result<Vec<Sample<T>>> {
+        let deadline = Instant::now().checked_add(timeout);
+        let waiting = WaitSet::new();
+        waiting.attach(self.read_condition(Selector::default()));
+        loop {
+            let samples = self.take(usize::MAX)?;
+            if !samples.is_empty() {
+                return Ok(samples);
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            waiting.wait(left)?;
+        }
+    }
+
+    /// The same reader without its type.
+    #[must_use]
+    pub fn as_any(&self) -> AnyDataReader {
+        AnyDataReader(Arc::clone(&self.inner))
+    }
+
+    fn collect(
+        &self,
+        samples: &mut Vec<Sample<T>>,
+        fill: impl FnOnce(&mut Reader, Now, &mut Vec<CachedSample>),
+    ) -> Result<()> {
+        self.inner.core.lower(StatusKind::DataAvailable);
+        self.inner.subscriber.data_on_readers_consumed();
+        // Taken out of its cell, so that a listener called meanwhile can take too.
+        let mut cached = SCRATCH.take();
+        let filled = self.inner.with(|reader, now, _| fill(reader, now, &mut cached));
+        for sample in cached.drain(..) {
+            let data = if sample.info.valid_data {
+                let Ok(data) = cdr::from_payload(sample.payload.as_slice()) else {
+                    self.inner.undecodable.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                };
+                Some(data)
+            } else {
+                None
+            };
+            samples.push(Sample { data, info: sample.info });
+        }
+        SCRATCH.set(cached);
+        filled
+    }
+}
+
+/// What a reader can do whether or not its type is known.
+macro_rules! untyped_operations {
+    () => {
+        /// Its GUID.
+        #[must_use]
+        pub fn guid(&self) -> Guid {
+            self.inner().guid
+        }
+
+        /// Name of its topic.
+        #[must_use]
+        pub fn topic_name(&self) -> &str {
+            &self.inner().topic.name
+        }
+
+        /// Registered name of its type.
+        #[must_use]
+        pub fn type_name(&self) -> &'static str {
+            self.inner().topic.type_name
+        }
+
+        /// GUIDs of the matched writers.
+        ///
+        /// # Errors
+        /// [`Error::NotEnabled`].
+        pub fn matched_publications(&self) -> Result<Vec<Guid>> {
+            self.inner().with(|reader, _, _| reader.matched_writers().collect())
+        }
+
+        /// Waits until the history of every matched transient-local writer has arrived.
+        ///
+        /// # Errors
+        /// [`Error::Timeout`], [`Error::NotEnabled`].
+        pub fn wait_for_historical_data(&self, timeout: Duration) -> Result<()> {
+            self.inner().wait_for_historical_data(timeout)
+        }
+
+        /// Samples that arrived but could not be decoded as the reader's type.
+        #[must_use]
+        pub fn undecodable_samples(&self) -> u64 {
+            self.inner().undecodable.load(Ordering::Relaxed)
+        }
+
+        /// SUBSCRIPTION_MATCHED; reading it resets the changes.
+        ///
+        /// # Errors
+        /// [`Error::NotEnabled`].
+        pub fn subscription_matched_status(&self) -> Result<MatchedStatus> {
+            self.inner().status(StatusKind::SubscriptionMatched, Reader::subscription_matched_status)
+        }
+
+        /// REQUESTED_INCOMPATIBLE_QOS; reading it resets the change.
+        ///
+        /// # Errors
+        /// [`Error::NotEnabled`].
+        pub fn requested_incompatible_qos_status(&self) -> Result<IncompatibleQosStatus> {
+            let read = Reader::requested_incompatible_qos_status;
+            self.inner().status(StatusKind::RequestedIncompatibleQos, read)
+        }
+
+        /// REQUESTED_DEADLINE_MISSED; reading it resets the change.
+        ///
+        /// # Errors
+        /// [`Error::NotEnabled`].
+        pub fn requested_deadline_missed_status(&self) -> Result<DeadlineMissedStatus> {
+            let read = Reader::requested_deadline_missed_status;
+            self.inner().status(StatusKind::RequestedDeadlineMissed, read)
+        }
+
+        /// LIVELINESS_CHANGED; reading it resets the changes.
+        ///
+        /// # Errors
+        /// [`Error::NotEnabled`].
+        pub fn liveliness_changed_status(&self) -> Result<LivelinessChangedStatus> {
+            self.inner().status(StatusKind::LivelinessChanged, Reader::liveliness_changed_status)
+        }
+
+        /// SAMPLE_LOST; reading it resets the change.
+        ///
+        /// # Errors
+        /// [`Error::NotEnabled`].
+        pub fn sample_lost_status(&self) -> Result<CountStatus> {
+            self.inner().status(StatusKind::SampleLost, Reader::sample_lost_status)
+        }
+
+        /// SAMPLE_REJECTED; reading it resets the change.
+        ///
+        /// # Errors
+        /// [`Error::NotEnabled`].
+        pub fn sample_rejected_status(&self) -> Result<SampleRejectedStatus> {
+            self.inner().status(StatusKind::SampleRejected, Reader::sample_rejected_status)
+        }
+
+        /// Hears of the statuses in `mask`; `None` removes the listener.
+        pub fn set_listener(&self, listener: Option<Arc<dyn DataReaderListener>>, mask: StatusMask) {
+            self.inner().listener.set(listener, mask);
+        }
+
+        /// A condition on the statuses in `mask`.
+        #[must_use]
+        pub fn status_condition(&self, mask: StatusMask) -> Condition {
+            Condition::status(Arc::clone(self.inner()) as Arc<dyn HasCore>, mask)
+        }
+
+        /// A condition that holds while there are samples that `selector` chooses.
+        #[must_use]
+        pub fn read_condition(&self, selector: Selector) -> Condition {
+            Condition::read(Arc::clone(self.inner()), selector)
+        }
+
+        /// Statuses that changed since they were last read.
+        #[must_use]
+        pub fn status_changes(&self) -> StatusMask {
+            self.inner().core.changed()
+        }
+
+        /// Its QoS, with what subscriber and topic decide.
+        #[must_use]
+        pub fn qos(&self) -> QosSet {
+            self.inner().slot.peek(|reader| reader.qos().clone())
+        }
+
+        /// Changes the changeable policies.
+        ///
+        /// # Errors
+        /// [`Error::ImmutablePolicy`] names the first policy that cannot change,
+        /// [`Error::InconsistentPolicy`].
+        pub fn set_qos(&self, qos: QosSet) -> Result<()> {
+            self.inner().set_qos(qos)
+        }
+
+        /// The subscriber it belongs to.
+        #[must_use]
+        pub fn subscriber(&self) -> Subscriber {
+            Subscriber { inner: Arc::clone(&self.inner().subscriber) }
+        }
+    };
+}
+
+impl<T: DdsType> DataReader<T> {
+    untyped_operations!();
+}
+
+impl AnyDataReader {
+    untyped_operations!();
+
+    const fn inner(&self) -> &Arc<ReaderInner> {
+        &self.0
+    }
+
+    /// The reader with its type, when it is `T`.
+    #[must_use]
+    pub fn downcast<T: DdsType>(&self) -> Option<DataReader<T>> {
+        (self.0.sample_type == TypeId::of::<T>())
+            .then(|| DataReader { inner: Arc::clone(&self.0), marker: PhantomData })
+    }
+}
+
+impl<T> Clone for DataReader<T> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), marker: PhantomData }
+    }
+}
+
+impl ReaderInner {
+    fn enable(self: &Arc<Self>) -> Result<()> {
+        let participant = &self.subscriber.participant;
+        let slot = participant.slot()?;
+        if !self.core.enable() {
+            return Ok(());
+        }
+        participant.router.add_reader(self.guid.entity, Arc::downgrade(self));
+        slot.insert_reader(Arc::clone(&self.slot));
+        let endpoint = LocalEndpoint {
+            guid: self.guid,
+            topic: self.topic.name.clone(),
+            type_name: self.topic.type_name.to_owned(),
+            keyed: self.topic.keyed,
+            qos: self.slot.peek(|reader| reader.qos().clone()),
+        };
+        slot.control(|control, now, out| control.add_reader(now, endpoint, out))
+            .map_err(|error| Error::OutOfResources(error.to_string()))
+    }
+
+    /// Runs `f` on the protocol's reader and sends what it leaves.
+    fn with<R>(&self, f: impl FnOnce(&mut Reader, Now, &mut Outbox) -> R) -> Result<R> {
+        if !self.core.is_enabled() {
+            return Err(Error::NotEnabled(self.describe()));
+        }
+        Ok(self.slot.with(self.subscriber.participant.slot()?, f))
+    }
+
+    fn status<R>(&self, kind: StatusKind, read: impl FnOnce(&mut Reader) -> R) -> Result<R> {
+        self.core.lower(kind);
+        self.with(|reader, _, _| read(reader))
+    }
+
+    pub(crate) fn core(&self) -> &EntityCore {
+        &self.core
+    }
+
+    /// Whether `read` would return something for `selector`.
+    pub(crate) fn has_data(&self, selector: &Selector) -> bool {
+        self.slot.peek(|reader| reader.has_data(selector))
+    }
+
+    fn wait_for_historical_data(&self, timeout: Duration) -> Result<()> {
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            let epoch = self.slot.progress.epoch();
+            if self.with(|reader, _, _| reader.is_history_complete())? {
+                return Ok(());
+            }
+            if !self.slot.progress.wait(epoch, deadline) {
+                let what = format!("waiting for historical data of {}", self.describe());
+                return Err(Error::Timeout { what, timeout });
+            }
+        }
+    }
+
+    fn set_qos(&self, qos: QosSet) -> Result<()> {
+        check_qos(&qos, &self.describe())?;
+        let qos = announced_qos(qos, &self.subscriber.qos(), &self.topic.qos());
+        let old = self.slot.peek(|reader| reader.qos().clone());
+        if self.core.is_enabled()
+            && let Some(policy) = plainsong_proto::qos::changed_immutable(&old, &qos)
+        {
+            return Err(Error::ImmutablePolicy { policy, entity: self.describe() });
+        }
+        self.apply_qos(qos)
+    }
+
+    /// Announces anew what the subscriber decides.
+    pub(crate) fn announce_qos(&self) -> Result<()> {
+        let own = self.slot.peek(|reader| reader.qos().clone());
+        self.apply_qos(announced_qos(own, &self.subscriber.qos(), &self.topic.qos()))
+    }
+
+    fn apply_qos(&self, qos: QosSet) -> Result<()> {
+        if !self.core.is_enabled() {
+            self.slot.peek(|reader| reader.set_qos(qos));
+            return Ok(());
+        }
+        let announced = qos.clone();
+        self.with(|reader, _, _| reader.set_qos(qos))?;
+        let slot = self.subscriber.participant.slot()?;
+        slot.control(|control, now, out| control.update_reader(now, self.guid, announced, out))
+            .map_err(|error| Error::OutOfResources(error.to_string()))
+    }
+
+    /// A status of the reader changed.
+    pub(crate) fn on_event(self: &Arc<Self>, kind: StatusKind) {
+        if kind == StatusKind::DataAvailable && self.tell_data_on_readers() {
+            return;
+        }
+        let listener = self
+            .listener
+            .wants(kind)
+            .or_else(|| self.subscriber.listener.wants(kind))
+            .or_else(|| self.subscriber.participant.router.reader_listener.wants(kind));
+        self.core.raise(kind);
+        if let Some(listener) = listener {
+            self.tell(&*listener, kind);
+        }
+    }
+
+    /// DATA_ON_READERS has precedence over DATA_AVAILABLE (DCPS 1.4 §2.2.4.2.2): true when somebody
+    /// wanted it.
+    fn tell_data_on_readers(&self) -> bool {
+        let kind = StatusKind::DataOnReaders;
+        self.subscriber.core.raise(kind);
+        let listener = self
+            .subscriber
+            .listener
+            .wants(kind)
+            .or_else(|| self.subscriber.participant.router.reader_listener.wants(kind));
+        let Some(listener) = listener else { return false };
+        self.core.raise(StatusKind::DataAvailable);
+        listener.on_data_on_readers(&Subscriber { inner: Arc::clone(&self.subscriber) });
+        true
+    }
+
+    fn tell(self: &Arc<Self>, listener: &dyn DataReaderListener, kind: StatusKind) {
+        let any = AnyDataReader(Arc::clone(self));
+        // A status cannot be read only while the reader is being deleted: nobody is left to tell.
+        let _ = match kind {
+            StatusKind::DataAvailable => {
+                listener.on_data_available(&any);
+                Ok(())
+            }
+            StatusKind::SubscriptionMatched => any
+                .subscription_matched_status()
+                .map(|status| listener.on_subscription_matched(&any, &status)),
+            StatusKind::RequestedIncompatibleQos => any
+                .requested_incompatible_qos_status()
+                .map(|status| listener.on_requested_incompatible_qos(&any, &status)),
+            StatusKind::RequestedDeadlineMissed => any
+                .requested_deadline_missed_status()
+                .map(|status| listener.on_requested_deadline_missed(&any, &status)),
+            StatusKind::LivelinessChanged => {
+                any.liveliness_changed_status().map(|status| listener.on_liveliness_changed(&any, &status))
+            }
+            StatusKind::SampleLost => {
+                any.sample_lost_status().map(|status| listener.on_sample_lost(&any, &status))
+            }
+            StatusKind::SampleRejected => {
+                any.sample_rejected_status().map(|status| listener.on_sample_rejected(&any, &status))
+            }
+            _ => Ok(()),
+        };
+    }
+
+    fn describe(&self) -> String {
+        format!("the reader of topic '{}'", self.topic.name)
+    }
+}
+
+impl HasCore for ReaderInner {
+    fn core(&self) -> &EntityCore {
+        &self.core
+    }
+}
+
+impl Drop for ReaderInner {
+    fn drop(&mut self) {
+        let participant = &self.subscriber.participant;
+        let Ok(slot) = participant.slot() else { return };
+        if self.core.is_enabled() {
+            participant.router.remove(self.guid.entity);
+            slot.control(|control, now, out| control.remove_reader(now, self.guid, out));
+            slot.remove_reader(self.guid.entity);
+        }
+    }
+}
+
+/// The instance of a payload of type `T`: how the protocol core finds it without knowing the type.
+fn instance_of<T: DdsType>(payload: &[u8], key_only: bool) -> std::result::Result<InstanceHandle, Malformed> {
+    if !T::KEYED {
+        return Ok(InstanceHandle::NIL);
+    }
+    cdr::key_hash_of_payload::<T>(payload, key_only).map(InstanceHandle::from)
+}

@@ -1,0 +1,562 @@
+//! Typed writers (DCPS 1.4 §2.2.2.4.2). `write` serializes, records and sends on the caller's thread.
+
+use std::any::TypeId;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plainsong_proto::cdr::{self, DdsType, Endianness, XcdrVersion};
+use plainsong_proto::discovery::LocalEndpoint;
+use plainsong_proto::guid::{EntityId, Guid};
+use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::payload::{Payload, PayloadPool};
+use plainsong_proto::qos::QosSet;
+use plainsong_proto::seq::SequenceNumber;
+use plainsong_proto::status::{
+    CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, MatchedStatus, StatusKind, StatusMask,
+};
+use plainsong_proto::time::Time;
+use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig};
+
+use crate::condition::{Condition, HasCore};
+use crate::domain::WriterSlot;
+use crate::entity::{EntityCore, ListenerSlot};
+use crate::error::{Error, Result};
+use crate::listener::DataWriterListener;
+use crate::participant::check_qos;
+use crate::publisher::{Publisher, PublisherInner, announced_qos};
+use crate::topic::{Topic, TopicInner};
+
+/// Writes samples of type `T`. Clones are the same writer; it leaves when the last is dropped.
+pub struct DataWriter<T> {
+    inner: Arc<WriterInner>,
+    marker: PhantomData<fn(T)>,
+}
+
+/// A writer whose type is not known to the compiler: what listeners get.
+#[derive(Clone)]
+pub struct AnyDataWriter(Arc<WriterInner>);
+
+pub(crate) struct WriterInner {
+    topic: Arc<TopicInner>,
+    publisher: Arc<PublisherInner>,
+    slot: Arc<WriterSlot>,
+    core: EntityCore,
+    listener: ListenerSlot<dyn DataWriterListener>,
+    pool: PayloadPool,
+    version: XcdrVersion,
+    guid: Guid,
+    sample_type: TypeId,
+    max_blocking_time: Duration,
+}
+
+impl<T: DdsType> DataWriter<T> {
+    pub(crate) fn create(publisher: Arc<PublisherInner>, topic: &Topic<T>, qos: QosSet) -> Result<Self> {
+        let topic = Arc::clone(&topic.inner);
+        check_qos(&qos, &format!("writer of topic '{}'", topic.name))?;
+        let participant = &publisher.participant;
+        let id = EntityId::user_writer(participant.next_entity_key(), T::KEYED);
+        let guid = participant.guid_prefix.entity(id);
+        let qos = announced_qos(qos, &publisher.qos(), &topic.qos());
+        let version = qos.data_representation.first().copied().unwrap_or(XcdrVersion::Xcdr1);
+        let max_blocking_time = to_std(qos.reliability.max_blocking_time);
+        let limits = participant.config().writer_limits();
+        let writer = Writer::new(WriterConfig { guid, keyed: T::KEYED, qos, limits });
+        let inner = Arc::new(WriterInner {
+            topic,
+            slot: WriterSlot::new(writer),
+            core: EntityCore::new(),
+            listener: ListenerSlot::new(),
+            pool: PayloadPool::new(),
+            version,
+            guid,
+            sample_type: TypeId::of::<T>(),
+            max_blocking_time,
+            publisher,
+        });
+        Ok(Self { inner, marker: PhantomData })
+    }
+
+    pub(crate) const fn inner(&self) -> &Arc<WriterInner> {
+        &self.inner
+    }
+
+    /// Announces a writer that was created disabled.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`] when its participant is not, [`Error::OutOfResources`] at a limit.
+    pub fn enable(&self) -> Result<()> {
+        self.inner.enable()
+    }
+
+    /// Writes `sample` now. With RELIABLE and KEEP_ALL it waits for room, at most `max_blocking_time`.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] when no room came, [`Error::OutOfResources`] at a limit that waiting cannot
+    /// lift, [`Error::Serialization`] when a bound is exceeded, [`Error::NotEnabled`].
+    pub fn write(&self, sample: &T) -> Result<()> {
+        self.change(sample, ChangeKind::Alive, None, Some(self.inner.max_blocking_time))
+    }
+
+    /// Writes with a source timestamp of the application's.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_with_timestamp(&self, sample: &T, timestamp: Time) -> Result<()> {
+        self.change(sample, ChangeKind::Alive, Some(timestamp), Some(self.inner.max_blocking_time))
+    }
+
+    /// Writes without ever waiting.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] when there is no room now; otherwise as [`Self::write`].
+    pub fn try_write(&self, sample: &T) -> Result<()> {
+        self.change(sample, ChangeKind::Alive, None, None)
+    }
+
+    /// Tells readers that the instance is gone.
+    ///
+    /// # Errors
+    /// As [`Self::write`]; [`Error::PreconditionNotMet`] when the type has no key.
+    pub fn dispose(&self, sample: &T) -> Result<()> {
+        self.lifecycle(sample, ChangeKind::Dispose)
+    }
+
+    /// Tells readers that this writer will not write the instance any more. With
+    /// `autodispose_unregistered_instances` it disposes the instance too.
+    ///
+    /// # Errors
+    /// As [`Self::dispose`].
+    pub fn unregister_instance(&self, sample: &T) -> Result<()> {
+        self.lifecycle(sample, ChangeKind::Unregister)
+    }
+
+    /// Prepares to write an instance, and gives its handle; NIL for a type without key.
+    ///
+    /// # Errors
+    /// [`Error::OutOfResources`] at `max_instances`, [`Error::NotEnabled`].
+    pub fn register_instance(&self, sample: &T) -> Result<InstanceHandle> {
+        if !T::KEYED {
+            return Ok(InstanceHandle::NIL);
+        }
+        let handle = self.handle_of(sample)?;
+        let key = self.serialize(sample, true)?;
+        self.inner
+            .with(|writer, now, _| writer.register_instance(now, handle, key))?
+            .map_err(|error| self.inner.write_error(error, None))?;
+        Ok(handle)
+    }
+
+    /// The handle of a registered instance.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`], [`Error::Serialization`].
+    pub fn lookup_instance(&self, sample: &T) -> Result<Option<InstanceHandle>> {
+        let handle = self.handle_of(sample)?;
+        Ok(self.inner.with(|writer, _, _| writer.is_registered(handle))?.then_some(handle))
+    }
+
+    /// The key fields of a registered instance; other members have their defaults.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`], [`Error::BadParameter`] when the handle is not registered.
+    pub fn key_value(&self, handle: InstanceHandle) -> Result<T> {
+        let key = self.inner.with(|writer, _, _| writer.instance_key(handle).cloned())?;
+        key.and_then(|key| cdr::key_from_payload(key.as_slice()).ok())
+            .ok_or_else(|| Error::BadParameter("no such instance is registered with this writer".into()))
+    }
+
+    /// The same writer without its type.
+    #[must_use]
+    pub fn as_any(&self) -> AnyDataWriter {
+        AnyDataWriter(Arc::clone(&self.inner))
+    }
+
+    fn lifecycle(&self, sample: &T, kind: ChangeKind) -> Result<()> {
+        if !T::KEYED {
+            return Err(Error::PreconditionNotMet(format!(
+                "type '{}' of topic '{}' has no key, so it has no instances to end",
+                T::TYPE_NAME,
+                self.inner.topic.name
+            )));
+        }
+        self.change(sample, kind, None, Some(self.inner.max_blocking_time))
+    }
+
+    fn change(
+        &self,
+        sample: &T,
+        kind: ChangeKind,
+        timestamp: Option<Time>,
+        patience: Option<Duration>,
+    ) -> Result<()> {
+        let handle = self.handle_of(sample)?;
+        let payload = self.serialize(sample, kind != ChangeKind::Alive)?;
+        self.inner.write(kind, handle, &payload, timestamp, patience)
+    }
+
+    fn handle_of(&self, sample: &T) -> Result<InstanceHandle> {
+        if !T::KEYED {
+            return Ok(InstanceHandle::NIL);
+        }
+        cdr::key_hash(sample).map(InstanceHandle::from).map_err(|error| self.inner.serialization(&error))
+    }
+
+    fn serialize(&self, sample: &T, key_only: bool) -> Result<Payload> {
+        let mut buffer = self.inner.pool.take();
+        let (version, bytes) = (self.inner.version, buffer.bytes_mut());
+        if key_only {
+            cdr::key_to_payload(sample, version, Endianness::Little, bytes)
+        } else {
+            cdr::to_payload(sample, version, Endianness::Little, bytes)
+        }
+        .map_err(|error| self.inner.serialization(&error))?;
+        Ok(buffer.freeze())
+    }
+}
+
+/// What a writer can do whether or not its type is known.
+macro_rules! untyped_operations {
+    () => {
+        /// Its GUID.
+        #[must_use]
+        pub fn guid(&self) -> Guid {
+            self.inner().guid
+        }
+
+        /// Name of its topic.
+        #[must_use]
+        pub fn topic_name(&self) -> &str {
+            &self.inner().topic.name
+        }
+
+        /// Registered name of its type.
+        #[must_use]
+        pub fn type_name(&self) -> &'static str {
+            self.inner().topic.type_name
+        }
+
+        /// Waits until every reliable reader matched when a sample was written has acknowledged it.
+        ///
+        /// # Errors
+        /// [`Error::Timeout`], [`Error::NotEnabled`].
+        pub fn wait_for_acknowledgments(&self, timeout: Duration) -> Result<()> {
+            self.inner().wait_for_acknowledgments(timeout)
+        }
+
+        /// GUIDs of the matched readers.
+        ///
+        /// # Errors
+        /// [`Error::NotEnabled`].
+        pub fn matched_subscriptions(&self) -> Result<Vec<Guid>> {
+            self.inner().with(|writer, _, _| writer.matched_readers().collect())
+        }
+
+        /// Asserts the writer's liveliness.
+        ///
+        /// # Errors
+        /// [`Error::NotEnabled`].
+        pub fn assert_liveliness(&self) -> Result<()> {
+            self.inner().with(|writer, now, out| writer.assert_liveliness(now, out))?;
+            self.inner()
+                .publisher
+                .participant
+                .slot()?
+                .control(|control, now, out| control.assert_liveliness(now, out));
+            Ok(())
+        }
+
+        /// PUBLICATION_MATCHED; reading it resets the changes.
+        ///
+        /// # Errors
+        /// [`Error::NotEnabled`].
+        pub fn publication_matched_status(&self) -> Result<MatchedStatus> {
+            self.inner().status(StatusKind::PublicationMatched, Writer::publication_matched_status)
+        }
+
+        /// OFFERED_INCOMPATIBLE_QOS; reading it resets the change.
+        ///
+        /// # Errors
+        /// [`Error::NotEnabled`].
+        pub fn offered_incompatible_qos_status(&self) -> Result<IncompatibleQosStatus> {
+            self.inner().status(StatusKind::OfferedIncompatibleQos, Writer::offered_incompatible_qos_status)
+        }
+
+        /// OFFERED_DEADLINE_MISSED; reading it resets the change.
+        ///
+        /// # Errors
+        /// [`Error::NotEnabled`].
+        pub fn offered_deadline_missed_status(&self) -> Result<DeadlineMissedStatus> {
+            self.inner().status(StatusKind::OfferedDeadlineMissed, Writer::offered_deadline_missed_status)
+        }
+
+        /// LIVELINESS_LOST; reading it resets the change.
+        ///
+        /// # Errors
+        /// [`Error::NotEnabled`].
+        pub fn liveliness_lost_status(&self) -> Result<CountStatus> {
+            self.inner().status(StatusKind::LivelinessLost, Writer::liveliness_lost_status)
+        }
+
+        /// Hears of the statuses in `mask`; `None` removes the listener.
+        pub fn set_listener(&self, listener: Option<Arc<dyn DataWriterListener>>, mask: StatusMask) {
+            self.inner().listener.set(listener, mask);
+        }
+
+        /// A condition on the statuses in `mask`.
+        #[must_use]
+        pub fn status_condition(&self, mask: StatusMask) -> Condition {
+            Condition::status(Arc::clone(self.inner()) as Arc<dyn HasCore>, mask)
+        }
+
+        /// Statuses that changed since they were last read.
+        #[must_use]
+        pub fn status_changes(&self) -> StatusMask {
+            self.inner().core.changed()
+        }
+
+        /// Its QoS, with what publisher and topic decide.
+        #[must_use]
+        pub fn qos(&self) -> QosSet {
+            self.inner().slot.peek(|writer| writer.qos().clone())
+        }
+
+        /// Changes the changeable policies.
+        ///
+        /// # Errors
+        /// [`Error::ImmutablePolicy`] names the first policy that cannot change,
+        /// [`Error::InconsistentPolicy`].
+        pub fn set_qos(&self, qos: QosSet) -> Result<()> {
+            self.inner().set_qos(qos)
+        }
+
+        /// The publisher it belongs to.
+        #[must_use]
+        pub fn publisher(&self) -> Publisher {
+            Publisher { inner: Arc::clone(&self.inner().publisher) }
+        }
+    };
+}
+
+impl<T: DdsType> DataWriter<T> {
+    untyped_operations!();
+}
+
+impl AnyDataWriter {
+    untyped_operations!();
+
+    const fn inner(&self) -> &Arc<WriterInner> {
+        &self.0
+    }
+
+    /// The writer with its type, when it is `T`.
+    #[must_use]
+    pub fn downcast<T: DdsType>(&self) -> Option<DataWriter<T>> {
+        (self.0.sample_type == TypeId::of::<T>())
+            .then(|| DataWriter { inner: Arc::clone(&self.0), marker: PhantomData })
+    }
+}
+
+impl<T> Clone for DataWriter<T> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), marker: PhantomData }
+    }
+}
+
+impl WriterInner {
+    fn enable(self: &Arc<Self>) -> Result<()> {
+        let participant = &self.publisher.participant;
+        let slot = participant.slot()?;
+        if !self.core.enable() {
+            return Ok(());
+        }
+        participant.router.add_writer(self.guid.entity, Arc::downgrade(self));
+        slot.insert_writer(Arc::clone(&self.slot));
+        let endpoint = LocalEndpoint {
+            guid: self.guid,
+            topic: self.topic.name.clone(),
+            type_name: self.topic.type_name.to_owned(),
+            keyed: self.topic.keyed,
+            qos: self.slot.peek(|writer| writer.qos().clone()),
+        };
+        slot.control(|control, now, out| control.add_writer(now, endpoint, out))
+            .map_err(|error| Error::OutOfResources(error.to_string()))
+    }
+
+    /// Runs `f` on the protocol's writer and sends what it leaves.
+    fn with<R>(
+        &self,
+        f: impl FnOnce(&mut Writer, plainsong_proto::time::Now, &mut plainsong_proto::outbox::Outbox) -> R,
+    ) -> Result<R> {
+        if !self.core.is_enabled() {
+            return Err(Error::NotEnabled(self.describe()));
+        }
+        Ok(self.slot.with(self.publisher.participant.slot()?, f))
+    }
+
+    fn status<R>(&self, kind: StatusKind, read: impl FnOnce(&mut Writer) -> R) -> Result<R> {
+        self.core.lower(kind);
+        self.with(|writer, _, _| read(writer))
+    }
+
+    fn write(
+        &self,
+        kind: ChangeKind,
+        handle: InstanceHandle,
+        payload: &Payload,
+        timestamp: Option<Time>,
+        patience: Option<Duration>,
+    ) -> Result<()> {
+        let mut deadline = None;
+        loop {
+            // Read before trying, so that progress made in between is not slept through.
+            let epoch = self.slot.progress.epoch();
+            let written = self.with(|writer, now, out| {
+                writer.write(now, kind, handle, payload.clone(), timestamp.unwrap_or(now.wall), out)
+            })?;
+            let error = match written {
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
+            let Some(patience) = patience.filter(|_| matches!(error, WriteError::Full)) else {
+                return Err(self.write_error(error, patience));
+            };
+            let deadline = *deadline.get_or_insert_with(|| Instant::now().checked_add(patience));
+            if !self.slot.progress.wait(epoch, deadline) {
+                return Err(self.write_error(error, Some(patience)));
+            }
+        }
+    }
+
+    fn wait_for_acknowledgments(&self, timeout: Duration) -> Result<()> {
+        let deadline = Instant::now().checked_add(timeout);
+        let last = self.with(|writer, now, out| {
+            writer.request_acknowledgments(now, out);
+            writer.last_sequence_number()
+        })?;
+        loop {
+            let epoch = self.slot.progress.epoch();
+            if self.is_acknowledged(last)? {
+                return Ok(());
+            }
+            if !self.slot.progress.wait(epoch, deadline) {
+                let what = format!("waiting for acknowledgments of {}", self.describe());
+                return Err(Error::Timeout { what, timeout });
+            }
+        }
+    }
+
+    fn is_acknowledged(&self, last: SequenceNumber) -> Result<bool> {
+        self.with(|writer, _, _| writer.is_acknowledged(last))
+    }
+
+    fn set_qos(&self, qos: QosSet) -> Result<()> {
+        check_qos(&qos, &self.describe())?;
+        let qos = announced_qos(qos, &self.publisher.qos(), &self.topic.qos());
+        let old = self.slot.peek(|writer| writer.qos().clone());
+        if self.core.is_enabled()
+            && let Some(policy) = plainsong_proto::qos::changed_immutable(&old, &qos)
+        {
+            return Err(Error::ImmutablePolicy { policy, entity: self.describe() });
+        }
+        self.apply_qos(qos)
+    }
+
+    /// Announces anew what the publisher decides.
+    pub(crate) fn announce_qos(&self) -> Result<()> {
+        let own = self.slot.peek(|writer| writer.qos().clone());
+        self.apply_qos(announced_qos(own, &self.publisher.qos(), &self.topic.qos()))
+    }
+
+    fn apply_qos(&self, qos: QosSet) -> Result<()> {
+        if !self.core.is_enabled() {
+            self.slot.peek(|writer| writer.set_qos(qos));
+            return Ok(());
+        }
+        let announced = qos.clone();
+        self.with(|writer, _, _| writer.set_qos(qos))?;
+        let slot = self.publisher.participant.slot()?;
+        slot.control(|control, now, out| control.update_writer(now, self.guid, announced, out))
+            .map_err(|error| Error::OutOfResources(error.to_string()))
+    }
+
+    pub(crate) fn waiters(&self) -> &crate::entity::Waiters {
+        self.core.waiters()
+    }
+
+    /// Something happened to the writer: `None` is progress without a status.
+    pub(crate) fn on_event(self: &Arc<Self>, kind: Option<StatusKind>) {
+        let Some(kind) = kind else { return self.core.wake_waiters() };
+        let participant = &self.publisher.participant;
+        let listener = self
+            .listener
+            .wants(kind)
+            .or_else(|| self.publisher.listener.wants(kind))
+            .or_else(|| participant.router.writer_listener.wants(kind));
+        self.core.raise(kind);
+        if let Some(listener) = listener {
+            self.tell(&*listener, kind);
+        }
+    }
+
+    fn tell(self: &Arc<Self>, listener: &dyn DataWriterListener, kind: StatusKind) {
+        let any = AnyDataWriter(Arc::clone(self));
+        // A status cannot be read only while the writer is being deleted: nobody is left to tell.
+        let _ = match kind {
+            StatusKind::PublicationMatched => {
+                any.publication_matched_status().map(|status| listener.on_publication_matched(&any, &status))
+            }
+            StatusKind::OfferedIncompatibleQos => any
+                .offered_incompatible_qos_status()
+                .map(|status| listener.on_offered_incompatible_qos(&any, &status)),
+            StatusKind::OfferedDeadlineMissed => any
+                .offered_deadline_missed_status()
+                .map(|status| listener.on_offered_deadline_missed(&any, &status)),
+            StatusKind::LivelinessLost => {
+                any.liveliness_lost_status().map(|status| listener.on_liveliness_lost(&any, &status))
+            }
+            _ => Ok(()),
+        };
+    }
+
+    fn describe(&self) -> String {
+        format!("the writer of topic '{}'", self.topic.name)
+    }
+
+    fn serialization(&self, reason: &dyn std::fmt::Display) -> Error {
+        Error::Serialization { topic: self.topic.name.clone(), reason: reason.to_string() }
+    }
+
+    fn write_error(&self, error: WriteError, patience: Option<Duration>) -> Error {
+        match error {
+            WriteError::Full => Error::Timeout {
+                what: format!("waiting for room in the history of {}", self.describe()),
+                timeout: patience.unwrap_or_default(),
+            },
+            other => Error::OutOfResources(format!("{}: {other}", self.describe())),
+        }
+    }
+}
+
+impl HasCore for WriterInner {
+    fn core(&self) -> &EntityCore {
+        &self.core
+    }
+}
+
+impl Drop for WriterInner {
+    fn drop(&mut self) {
+        let participant = &self.publisher.participant;
+        let Ok(slot) = participant.slot() else { return };
+        if self.core.is_enabled() {
+            participant.router.remove(self.guid.entity);
+            slot.control(|control, now, out| control.remove_writer(now, self.guid, out));
+            slot.remove_writer(self.guid.entity);
+        }
+    }
+}
+
+/// A duration of the protocol for the standard library's waits; infinite is a very long time.
+pub(crate) fn to_std(duration: plainsong_proto::time::Duration) -> Duration {
+    Duration::from_nanos(u64::try_from(duration.0).unwrap_or(0))
+}

@@ -1,0 +1,147 @@
+//! What all entities share: whether they are enabled, which statuses changed, and who waits for that.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::task::Waker;
+
+use plainsong_proto::status::{StatusKind, StatusMask};
+
+use crate::runtime::Notify;
+
+/// State behind every entity's status condition.
+pub(crate) struct EntityCore {
+    enabled: AtomicBool,
+    changed: AtomicU32,
+    waiters: Waiters,
+}
+
+impl EntityCore {
+    pub(crate) fn new() -> Self {
+        Self { enabled: AtomicBool::new(false), changed: AtomicU32::new(0), waiters: Waiters::default() }
+    }
+
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.enabled.load(Ordering::Acquire)
+    }
+
+    /// Marks the entity enabled; true when it was not before.
+    pub(crate) fn enable(&self) -> bool {
+        !self.enabled.swap(true, Ordering::AcqRel)
+    }
+
+    /// Raises a status and wakes whoever waits on the entity.
+    pub(crate) fn raise(&self, kind: StatusKind) {
+        self.changed.fetch_or(kind as u32, Ordering::SeqCst);
+        self.waiters.wake_now();
+    }
+
+    /// Wakes whoever waits on the entity, without a status.
+    pub(crate) fn wake_waiters(&self) {
+        self.waiters.wake_now();
+    }
+
+    /// Lowers a status: it was read, or a listener was told.
+    pub(crate) fn lower(&self, kind: StatusKind) {
+        // Reading first keeps the cache line shared on the data path.
+        if self.changed.load(Ordering::Relaxed) & kind as u32 != 0 {
+            self.changed.fetch_and(!(kind as u32), Ordering::SeqCst);
+        }
+    }
+
+    pub(crate) fn changed(&self) -> StatusMask {
+        StatusMask(self.changed.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn waiters(&self) -> &Waiters {
+        &self.waiters
+    }
+}
+
+/// Wait sets and tasks to wake when something happens to an entity.
+#[derive(Default)]
+pub(crate) struct Waiters {
+    count: AtomicUsize,
+    list: Mutex<Vec<Waiter>>,
+}
+
+enum Waiter {
+    WaitSet(Weak<Notify>),
+    Task(Waker),
+}
+
+impl Waiters {
+    /// Wakes `notify` at every event until it is detached or dropped.
+    pub(crate) fn attach(&self, notify: &Arc<Notify>) {
+        self.edit(|list| list.push(Waiter::WaitSet(Arc::downgrade(notify))));
+    }
+
+    pub(crate) fn detach(&self, notify: &Arc<Notify>) {
+        let target = Arc::downgrade(notify);
+        self.edit(|list| {
+            let found = list.iter().position(|waiter| match waiter {
+                Waiter::WaitSet(weak) => weak.ptr_eq(&target),
+                Waiter::Task(_) => false,
+            });
+            if let Some(index) = found {
+                list.swap_remove(index);
+            }
+        });
+    }
+
+    /// Wakes `waker` once, at the next event.
+    pub(crate) fn register_task(&self, waker: &Waker) {
+        self.edit(|list| {
+            let known = list.iter().any(|waiter| matches!(waiter, Waiter::Task(task) if task.will_wake(waker)));
+            if !known {
+                list.push(Waiter::Task(waker.clone()));
+            }
+        });
+    }
+
+    pub(crate) fn wake_now(&self) {
+        if self.count.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        self.edit(|list| {
+            list.retain(|waiter| match waiter {
+                Waiter::WaitSet(weak) => weak.upgrade().inspect(|notify| notify.wake_all()).is_some(),
+                Waiter::Task(waker) => {
+                    waker.wake_by_ref();
+                    false
+                }
+            });
+        });
+    }
+
+    fn edit(&self, change: impl FnOnce(&mut Vec<Waiter>)) {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut list);
+        self.count.store(list.len(), Ordering::SeqCst);
+    }
+}
+
+/// A listener and the statuses it wants to hear of.
+pub(crate) struct ListenerSlot<L: ?Sized> {
+    mask: AtomicU32,
+    listener: RwLock<Option<Arc<L>>>,
+}
+
+impl<L: ?Sized> ListenerSlot<L> {
+    pub(crate) fn new() -> Self {
+        Self { mask: AtomicU32::new(0), listener: RwLock::new(None) }
+    }
+
+    pub(crate) fn set(&self, listener: Option<Arc<L>>, mask: StatusMask) {
+        let mut slot = self.listener.write().unwrap_or_else(PoisonError::into_inner);
+        self.mask.store(if listener.is_some() { mask.0 } else { 0 }, Ordering::SeqCst);
+        *slot = listener;
+    }
+
+    /// The listener, when it wants to hear of `kind`.
+    pub(crate) fn wants(&self, kind: StatusKind) -> Option<Arc<L>> {
+        if self.mask.load(Ordering::Acquire) & kind as u32 == 0 {
+            return None;
+        }
+        self.listener.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,25 @@
+//! What most programs use.
+
+pub use plainsong_derive::DdsType;
+pub use plainsong_proto::cdr::{DdsType, XcdrVersion};
+pub use plainsong_proto::guid::Guid;
+pub use plainsong_proto::instance::InstanceHandle;
+pub use plainsong_proto::qos::{
+    AccessScope, DestinationOrder, Durability, History, HistoryKind, Liveliness, LivelinessKind, Ownership,
+    QosSet, ReliabilityKind, ResourceLimits,
+};
+pub use plainsong_proto::sample_info::{
+    InstanceSelector, InstanceState, SampleInfo, SampleState, Selector, ViewState,
+};
+pub use plainsong_proto::status::{StatusKind, StatusMask};
+
+pub use crate::condition::{Condition, GuardCondition, WaitSet};
+pub use crate::config::Config;
+pub use crate::data_reader::{AnyDataReader, DataReader, Sample};
+pub use crate::data_writer::{AnyDataWriter, DataWriter};
+pub use crate::listener::{DataReaderListener, DataWriterListener, DomainParticipantListener};
+pub use crate::participant::{DomainParticipant, DomainParticipantFactory};
+pub use crate::publisher::Publisher;
+pub use crate::subscriber::Subscriber;
+pub use crate::topic::Topic;
+pub use crate::{Error, Result};
