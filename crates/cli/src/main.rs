@@ -1,2 +1,33 @@
-//! Placeholder.
-fn main() {}
+//! The `plainsong` command-line tool.
+
+mod demo;
+mod shape_type;
+mod shapes;
+mod stop;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Plainsong: a Data Distribution Service.
+#[derive(Parser)]
+#[command(name = "plainsong", version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show moving shapes between processes of this machine, and any other DDS on the same topic.
+    Demo(demo::Options),
+    /// The OMG interoperability application: publish or subscribe to shapes.
+    Shapes(shapes::Options),
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Demo(options) => demo::run(&options),
+        Command::Shapes(options) => shapes::run(&options),
+    }
+}

@@ -1,0 +1,267 @@
+//! `plainsong shapes`: the application that the OMG interoperability suite drives.
+//!
+//! Its output lines are a protocol: the suite matches them one by one. Each is flushed at once.
+
+mod options;
+mod report;
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plainsong::prelude::*;
+
+pub(crate) use options::Options;
+use options::{FinalState, Verbosity};
+use report::Report;
+
+use crate::shape_type::{Motion, ShapeType};
+use crate::stop::Stop;
+
+const INITIALIZATION_FAILED: u8 = 2;
+const RUN_FAILED: u8 = 3;
+
+/// One line to standard output, for whoever reads it line by line.
+macro_rules! say {
+    ($($part:tt)*) => { $crate::shapes::print_line(format_args!($($part)*)) };
+}
+pub(crate) use say;
+
+/// Runs until the iterations are done or a signal comes.
+pub(crate) fn run(options: &Options) -> ExitCode {
+    if let Some(reason) = options.refusal() {
+        say!("{reason}");
+        return ExitCode::from(INITIALIZATION_FAILED);
+    }
+    let application = match Application::new(options) {
+        Ok(application) => application,
+        Err(error) => {
+            say!("cannot start: {error}");
+            return ExitCode::from(INITIALIZATION_FAILED);
+        }
+    };
+    if let Err(error) = application.run() {
+        say!("ended by an error: {error}");
+        return ExitCode::from(RUN_FAILED);
+    }
+    say!("Done.");
+    ExitCode::SUCCESS
+}
+
+struct Application<'a> {
+    options: &'a Options,
+    stop: Stop,
+    // Dropped before the participant, so that others hear of the end in order.
+    endpoints: Endpoints,
+    _participant: DomainParticipant,
+}
+
+enum Endpoints {
+    Writers(Vec<DataWriter<ShapeType>>),
+    Readers(Vec<DataReader<ShapeType>>),
+}
+
+impl<'a> Application<'a> {
+    fn new(options: &'a Options) -> Result<Self> {
+        let stop = Stop::on_signals()
+            .map_err(|source| Error::Io { what: "installing signal handlers".into(), source })?;
+        let mut config = Config::from_env()?;
+        if let Some(period_ms) = options.periodic_announcement_ms {
+            config.announce_period_ms = period_ms;
+        }
+        if let Some(octets) = options.datafrag_size {
+            config.set_fragment_bytes(octets);
+        }
+        let factory = DomainParticipantFactory::with_config(config);
+        let participant = factory.create_participant(options.domain, "plainsong shapes", QosSet::default())?;
+        let verbose = options.verbosity == Verbosity::D;
+        participant.set_listener(Some(Arc::new(Report)), StatusMask::ALL.without(StatusKind::DataOnReaders).without(StatusKind::DataAvailable));
+        if verbose {
+            for interface in participant.interfaces() {
+                say!("interface {interface}");
+            }
+        }
+        let topics = options
+            .topics()
+            .iter()
+            .map(|name| {
+                say!("Create topic: {name}");
+                participant.create_topic::<ShapeType>(name, QosSet::default())
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let endpoints = if options.publish {
+            Endpoints::Writers(create_writers(options, &participant, &topics)?)
+        } else {
+            Endpoints::Readers(create_readers(options, &participant, &topics)?)
+        };
+        Ok(Self { options, stop, endpoints, _participant: participant })
+    }
+
+    fn run(&self) -> Result<()> {
+        match &self.endpoints {
+            Endpoints::Writers(writers) => self.publish(writers),
+            Endpoints::Readers(readers) => self.subscribe(readers),
+        }
+    }
+
+    fn publish(&self, writers: &[DataWriter<ShapeType>]) -> Result<()> {
+        let options = self.options;
+        let colors = options.colors();
+        let mut shape = ShapeType {
+            shapesize: options.shape_size,
+            additional_payload_size: vec![255; options.additional_payload_size],
+            ..ShapeType::default()
+        };
+        let mut motion = Motion::scatter(u64::from(std::process::id()), &mut shape);
+        let mut iterations = 0;
+        while !self.stop.is_told() {
+            motion.step(&mut shape);
+            if options.shape_size == 0 {
+                let modulo = if options.size_modulo > 0 { options.size_modulo } else { i32::MAX };
+                shape.shapesize = shape.shapesize % modulo + 1;
+            }
+            for writer in writers {
+                for color in &colors {
+                    shape.color.clone_from(color);
+                    match writer.write(&shape) {
+                        // A full history is the reader's pace, not a failure: this sample is skipped.
+                        Ok(()) | Err(Error::Timeout { .. }) => {}
+                        Err(error) => return Err(error),
+                    }
+                    if options.print_written {
+                        print_shape(writer.topic_name(), &shape);
+                    }
+                }
+            }
+            self.stop.sleep(options.write_period());
+            iterations += 1;
+            if options.num_iterations != 0 && iterations >= options.num_iterations {
+                break;
+            }
+        }
+        self.finish(writers, &colors, &mut shape)
+    }
+
+    fn finish(
+        &self,
+        writers: &[DataWriter<ShapeType>],
+        colors: &[String],
+        shape: &mut ShapeType,
+    ) -> Result<()> {
+        for writer in writers {
+            for color in colors {
+                shape.color.clone_from(color);
+                match self.options.final_instance_state {
+                    Some(FinalState::U) => writer.unregister_instance(shape)?,
+                    Some(FinalState::D) => writer.dispose(shape)?,
+                    None => {}
+                }
+            }
+        }
+        for writer in writers {
+            // Readers that do not answer must not hold up the end.
+            let _ = writer.wait_for_acknowledgments(Duration::from_secs(1));
+        }
+        Ok(())
+    }
+
+    fn subscribe(&self, readers: &[DataReader<ShapeType>]) -> Result<()> {
+        let mut iterations = 0;
+        while !self.stop.is_told() {
+            for reader in readers {
+                if self.options.take_read {
+                    let samples = self.fetch(reader, Selector::default())?;
+                    print_samples(reader, &samples);
+                } else {
+                    self.read_instances(reader)?;
+                }
+            }
+            iterations += 1;
+            if self.options.num_iterations != 0 && iterations >= self.options.num_iterations {
+                break;
+            }
+            self.stop.sleep(self.options.read_period());
+        }
+        Ok(())
+    }
+
+    fn read_instances(&self, reader: &DataReader<ShapeType>) -> Result<()> {
+        let mut instance = InstanceSelector::NextAfter(InstanceHandle::NIL);
+        loop {
+            let samples = self.fetch(reader, Selector { instance, ..Selector::default() })?;
+            let Some(last) = samples.last() else { return Ok(()) };
+            instance = InstanceSelector::NextAfter(last.info.instance_handle);
+            print_samples(reader, &samples);
+        }
+    }
+
+    fn fetch(&self, reader: &DataReader<ShapeType>, selector: Selector) -> Result<Vec<Sample<ShapeType>>> {
+        if self.options.use_read {
+            reader.read_selected(&selector)
+        } else {
+            reader.take_selected(&selector)
+        }
+    }
+}
+
+fn create_writers(
+    options: &Options,
+    participant: &DomainParticipant,
+    topics: &[Topic<ShapeType>],
+) -> Result<Vec<DataWriter<ShapeType>>> {
+    let publisher = participant.create_publisher(options.group_qos())?;
+    let color = options.color.as_deref().unwrap_or("BLUE");
+    topics
+        .iter()
+        .map(|topic| {
+            say!("Create writer for topic: {} color: {color}", topic.name());
+            publisher.create_writer(topic, options.writer_qos())
+        })
+        .collect()
+}
+
+fn create_readers(
+    options: &Options,
+    participant: &DomainParticipant,
+    topics: &[Topic<ShapeType>],
+) -> Result<Vec<DataReader<ShapeType>>> {
+    let subscriber = participant.create_subscriber(options.group_qos())?;
+    topics
+        .iter()
+        .map(|topic| {
+            say!("Create reader for topic: {}", topic.name());
+            subscriber.create_reader(topic, options.reader_qos())
+        })
+        .collect()
+}
+
+fn print_samples(reader: &DataReader<ShapeType>, samples: &[Sample<ShapeType>]) {
+    for sample in samples {
+        if let Some(shape) = &sample.data {
+            print_shape(reader.topic_name(), shape);
+            continue;
+        }
+        let state = match sample.info.instance_state {
+            InstanceState::NotAliveNoWriters => "NOT_ALIVE_NO_WRITERS_INSTANCE_STATE",
+            InstanceState::NotAliveDisposed => "NOT_ALIVE_DISPOSED_INSTANCE_STATE",
+            InstanceState::Alive => continue,
+        };
+        let color = reader.key_value(sample.info.instance_handle).map(|shape| shape.color).unwrap_or_default();
+        say!("{:<10} {color:<10} {state}", reader.topic_name());
+    }
+}
+
+fn print_shape(topic: &str, shape: &ShapeType) {
+    let ShapeType { color, x, y, shapesize, additional_payload_size } = shape;
+    match additional_payload_size.last() {
+        Some(last) => say!("{topic:<10} {color:<10} {x:03} {y:03} [{shapesize}] {{{last}}}"),
+        None => say!("{topic:<10} {color:<10} {x:03} {y:03} [{shapesize}]"),
+    }
+}
+
+fn print_line(line: std::fmt::Arguments<'_>) {
+    let mut out = std::io::stdout().lock();
+    // A closed pipe means nobody listens any more; the signal that follows ends the program.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}

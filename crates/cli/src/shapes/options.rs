@@ -1,0 +1,235 @@
+//! The options of the OMG interoperability application.
+
+use std::time::Duration;
+
+use clap::{ArgGroup, Args, ValueEnum};
+use plainsong::prelude::*;
+use plainsong::proto::time;
+
+/// Options of `plainsong shapes`: those of the OMG suite's `shape_main`.
+#[derive(Args, Clone, Debug)]
+#[command(group = ArgGroup::new("role").required(true).args(["publish", "subscribe"]))]
+pub(crate) struct Options {
+    /// Verbosity: e shows errors, d also what happens
+    #[arg(short, value_enum, default_value = "e")]
+    pub(crate) verbosity: Verbosity,
+    /// Publish
+    #[arg(short = 'P')]
+    pub(crate) publish: bool,
+    /// Subscribe
+    #[arg(short = 'S')]
+    pub(crate) subscribe: bool,
+    /// Domain id
+    #[arg(short, default_value_t = 0)]
+    pub(crate) domain: u16,
+    /// Best-effort reliability
+    #[arg(short, conflicts_with = "reliable")]
+    pub(crate) best_effort: bool,
+    /// Reliable (the default)
+    #[arg(short)]
+    pub(crate) reliable: bool,
+    /// History depth; 0 keeps all
+    #[arg(short = 'k')]
+    pub(crate) history_depth: Option<i32>,
+    /// Deadline in milliseconds
+    #[arg(short = 'f', default_value_t = 0)]
+    pub(crate) deadline_ms: i64,
+    /// Ownership strength; -1 is shared ownership
+    #[arg(short = 's', default_value_t = -1, allow_hyphen_values = true)]
+    pub(crate) strength: i32,
+    /// Topic name
+    #[arg(short)]
+    pub(crate) topic: String,
+    /// Colour to publish; on a subscriber, the only colour to show
+    #[arg(short)]
+    pub(crate) color: Option<String>,
+    /// Partition
+    #[arg(short)]
+    pub(crate) partition: Option<String>,
+    /// Durability: v(olatile), l (transient-local), t(ransient), p(ersistent)
+    #[arg(short = 'D', value_enum, default_value = "v")]
+    pub(crate) durability: DurabilityOption,
+    /// Data representation: 1 (XCDR1) or 2 (XCDR2)
+    #[arg(short = 'x', value_parser = clap::value_parser!(u8).range(1..=2), default_value_t = 1)]
+    pub(crate) representation: u8,
+    /// Print samples written
+    #[arg(short = 'w')]
+    pub(crate) print_written: bool,
+    /// Shape size; 0 grows by one with each sample
+    #[arg(short = 'z', default_value_t = 20)]
+    pub(crate) shape_size: i32,
+    /// Use read instead of take
+    #[arg(short = 'R')]
+    pub(crate) use_read: bool,
+    /// Time between writes in milliseconds
+    #[arg(long = "write-period", default_value_t = 33)]
+    write_period_ms: u64,
+    /// Time between reads in milliseconds
+    #[arg(long = "read-period", default_value_t = 100)]
+    read_period_ms: u64,
+    /// Time-based filter in milliseconds
+    #[arg(long = "time-filter", default_value_t = 0)]
+    pub(crate) time_filter_ms: i64,
+    /// Lifespan in milliseconds
+    #[arg(long = "lifespan", default_value_t = 0)]
+    pub(crate) lifespan_ms: i64,
+    /// End after this many iterations; 0 never ends
+    #[arg(long, default_value_t = 0)]
+    pub(crate) num_iterations: u64,
+    /// Instances to write: BLUE, BLUE1, …
+    #[arg(long, default_value_t = 1)]
+    pub(crate) num_instances: u32,
+    /// Topics: Square, Square1, …
+    #[arg(long, default_value_t = 1)]
+    pub(crate) num_topics: u32,
+    /// At the end: u(nregister) or d(ispose) the instances
+    #[arg(long, value_enum)]
+    pub(crate) final_instance_state: Option<FinalState>,
+    /// Presentation access scope: i(nstance), t(opic), g(roup)
+    #[arg(long, value_enum)]
+    pub(crate) access_scope: Option<Scope>,
+    /// Coherent access
+    #[arg(long)]
+    pub(crate) coherent: bool,
+    /// Ordered access
+    #[arg(long)]
+    pub(crate) ordered: bool,
+    /// Samples in each coherent set
+    #[arg(long, default_value_t = 0)]
+    pub(crate) coherent_sample_count: u32,
+    /// Octets added to each sample
+    #[arg(long, default_value_t = 0)]
+    pub(crate) additional_payload_size: usize,
+    /// Take all instances at once instead of one after the other
+    #[arg(long)]
+    pub(crate) take_read: bool,
+    /// Period of participant announcements in milliseconds
+    #[arg(long = "periodic-announcement")]
+    pub(crate) periodic_announcement_ms: Option<u64>,
+    /// Largest fragment in octets
+    #[arg(long)]
+    pub(crate) datafrag_size: Option<u16>,
+    /// Content filter expression
+    #[arg(long)]
+    pub(crate) cft: Option<String>,
+    /// The size cycles from 1 to this, with -z 0
+    #[arg(long, default_value_t = 0)]
+    pub(crate) size_modulo: i32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Verbosity {
+    E,
+    D,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DurabilityOption {
+    V,
+    L,
+    T,
+    P,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FinalState {
+    U,
+    D,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scope {
+    I,
+    T,
+    G,
+}
+
+impl Options {
+    pub(crate) const fn write_period(&self) -> Duration {
+        Duration::from_millis(self.write_period_ms)
+    }
+
+    pub(crate) const fn read_period(&self) -> Duration {
+        Duration::from_millis(self.read_period_ms)
+    }
+
+    /// Names of the topics: the first as given, the others numbered.
+    pub(crate) fn topics(&self) -> Vec<String> {
+        (0..self.num_topics).map(|index| numbered(&self.topic, index)).collect()
+    }
+
+    /// Colours of the instances.
+    pub(crate) fn colors(&self) -> Vec<String> {
+        let color = self.color.as_deref().unwrap_or("BLUE");
+        (0..self.num_instances).map(|index| numbered(color, index)).collect()
+    }
+
+    /// What was asked for and cannot be honoured, if anything.
+    pub(crate) fn refusal(&self) -> Option<&'static str> {
+        if self.coherent || self.ordered {
+            return Some("coherent and ordered access are not supported");
+        }
+        if self.access_scope.is_some_and(|scope| scope != Scope::I) {
+            return Some("a presentation access scope is not supported");
+        }
+        if self.cft.is_some() || (self.subscribe && self.color.is_some()) {
+            return Some("content filters are not supported");
+        }
+        if self.time_filter_ms > 0 && self.subscribe {
+            return Some("a time-based filter is not supported");
+        }
+        None
+    }
+
+    /// PARTITION, for publisher or subscriber.
+    pub(crate) fn group_qos(&self) -> QosSet {
+        let mut qos = QosSet::default();
+        qos.partition.extend(self.partition.clone());
+        qos
+    }
+
+    /// QoS of the writers.
+    pub(crate) fn writer_qos(&self) -> QosSet {
+        let mut qos = self.endpoint_qos(QosSet::writer());
+        qos.ownership_strength = self.strength.max(0);
+        if self.lifespan_ms > 0 {
+            qos.lifespan = time::Duration::from_millis(self.lifespan_ms);
+        }
+        if self.final_instance_state == Some(FinalState::U) {
+            qos.writer_data_lifecycle.autodispose_unregistered_instances = false;
+        }
+        qos
+    }
+
+    /// QoS of the readers.
+    pub(crate) fn reader_qos(&self) -> QosSet {
+        self.endpoint_qos(QosSet::reader())
+    }
+
+    fn endpoint_qos(&self, qos: QosSet) -> QosSet {
+        let mut qos = if self.best_effort { qos.best_effort() } else { qos.reliable() };
+        qos.durability = match self.durability {
+            DurabilityOption::V => Durability::Volatile,
+            DurabilityOption::L => Durability::TransientLocal,
+            DurabilityOption::T => Durability::Transient,
+            DurabilityOption::P => Durability::Persistent,
+        };
+        qos = match self.history_depth {
+            None => qos,
+            Some(0) => qos.keep_all(),
+            Some(depth) => qos.keep_last(depth),
+        };
+        qos = qos.representation(if self.representation == 1 { XcdrVersion::Xcdr1 } else { XcdrVersion::Xcdr2 });
+        if self.strength >= 0 {
+            qos.ownership = Ownership::Exclusive;
+        }
+        if self.deadline_ms > 0 {
+            qos.deadline = time::Duration::from_millis(self.deadline_ms);
+        }
+        qos
+    }
+}
+
+fn numbered(name: &str, index: u32) -> String {
+    if index == 0 { name.to_owned() } else { format!("{name}{index}") }
+}

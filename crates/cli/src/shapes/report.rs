@@ -1,0 +1,93 @@
+//! Prints each status as the OMG suite expects it.
+
+use plainsong::prelude::*;
+use plainsong::proto::qos;
+use plainsong::proto::status::{
+    CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
+};
+
+use super::say;
+
+/// The participant's listener: statuses of all entities bubble up to it.
+pub(super) struct Report;
+
+impl DataWriterListener for Report {
+    fn on_publication_matched(&self, writer: &AnyDataWriter, status: &MatchedStatus) {
+        say!(
+            "on_publication_matched() {} : matched readers {} (change = {})",
+            of(writer.topic_name(), writer.type_name()),
+            status.current_count,
+            status.current_count_change
+        );
+    }
+
+    fn on_offered_incompatible_qos(&self, writer: &AnyDataWriter, status: &IncompatibleQosStatus) {
+        say!(
+            "on_offered_incompatible_qos() {} : {}",
+            of(writer.topic_name(), writer.type_name()),
+            policy(status)
+        );
+    }
+
+    fn on_offered_deadline_missed(&self, writer: &AnyDataWriter, status: &DeadlineMissedStatus) {
+        say!(
+            "on_offered_deadline_missed() {} : {}",
+            of(writer.topic_name(), writer.type_name()),
+            count(&status.count)
+        );
+    }
+
+    fn on_liveliness_lost(&self, writer: &AnyDataWriter, status: &CountStatus) {
+        say!("on_liveliness_lost() {} : {}", of(writer.topic_name(), writer.type_name()), count(status));
+    }
+}
+
+impl DataReaderListener for Report {
+    fn on_subscription_matched(&self, reader: &AnyDataReader, status: &MatchedStatus) {
+        say!(
+            "on_subscription_matched() {} : matched writers {} (change = {})",
+            of(reader.topic_name(), reader.type_name()),
+            status.current_count,
+            status.current_count_change
+        );
+    }
+
+    fn on_requested_incompatible_qos(&self, reader: &AnyDataReader, status: &IncompatibleQosStatus) {
+        say!(
+            "on_requested_incompatible_qos() {} : {}",
+            of(reader.topic_name(), reader.type_name()),
+            policy(status)
+        );
+    }
+
+    fn on_requested_deadline_missed(&self, reader: &AnyDataReader, status: &DeadlineMissedStatus) {
+        say!(
+            "on_requested_deadline_missed() {} : {}",
+            of(reader.topic_name(), reader.type_name()),
+            count(&status.count)
+        );
+    }
+
+    fn on_liveliness_changed(&self, reader: &AnyDataReader, status: &LivelinessChangedStatus) {
+        say!(
+            "on_liveliness_changed() {} : (alive = {}, not_alive = {})",
+            of(reader.topic_name(), reader.type_name()),
+            status.alive_count,
+            status.not_alive_count
+        );
+    }
+}
+
+impl DomainParticipantListener for Report {}
+
+fn of(topic: &str, type_name: &str) -> String {
+    format!("topic: '{topic}'  type: '{type_name}'")
+}
+
+fn policy(status: &IncompatibleQosStatus) -> String {
+    format!("{} ({})", status.last_policy_id, qos::policy_name(status.last_policy_id))
+}
+
+fn count(status: &CountStatus) -> String {
+    format!("(total = {}, change = {})", status.total_count, status.total_count_change)
+}
