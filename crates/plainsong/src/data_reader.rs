@@ -419,7 +419,7 @@ impl ReaderInner {
             keyed: self.topic.keyed,
             qos: self.slot.peek(|reader| reader.qos().clone()),
         };
-        slot.control(|control, now, out| control.add_reader(now, endpoint, out))
+        slot.control(|control, now, out| control.add_endpoint(now, endpoint, out))
             .map_err(|error| Error::OutOfResources(error.to_string()))
     }
 
@@ -485,7 +485,7 @@ impl ReaderInner {
         let announced = qos.clone();
         self.with(|reader, _, _| reader.set_qos(qos))?;
         let slot = self.subscriber.participant.slot()?;
-        slot.control(|control, now, out| control.update_reader(now, self.guid, announced, out))
+        slot.control(|control, now, out| control.update_endpoint(now, self.guid, announced, out))
             .map_err(|error| Error::OutOfResources(error.to_string()))
     }
 
@@ -568,7 +568,7 @@ impl Drop for ReaderInner {
         let Ok(slot) = participant.slot() else { return };
         if self.core.is_enabled() {
             participant.router.remove(self.guid.entity);
-            slot.control(|control, now, out| control.remove_reader(now, self.guid, out));
+            slot.control(|control, now, out| control.remove_endpoint(now, self.guid, out));
             slot.remove_reader(self.guid.entity);
         }
     }

@@ -379,7 +379,7 @@ impl WriterInner {
             keyed: self.topic.keyed,
             qos: self.slot.peek(|writer| writer.qos().clone()),
         };
-        slot.control(|control, now, out| control.add_writer(now, endpoint, out))
+        slot.control(|control, now, out| control.add_endpoint(now, endpoint, out))
             .map_err(|error| Error::OutOfResources(error.to_string()))
     }
 
@@ -476,7 +476,7 @@ impl WriterInner {
         let announced = qos.clone();
         self.with(|writer, _, _| writer.set_qos(qos))?;
         let slot = self.publisher.participant.slot()?;
-        slot.control(|control, now, out| control.update_writer(now, self.guid, announced, out))
+        slot.control(|control, now, out| control.update_endpoint(now, self.guid, announced, out))
             .map_err(|error| Error::OutOfResources(error.to_string()))
     }
 
@@ -550,7 +550,7 @@ impl Drop for WriterInner {
         let Ok(slot) = participant.slot() else { return };
         if self.core.is_enabled() {
             participant.router.remove(self.guid.entity);
-            slot.control(|control, now, out| control.remove_writer(now, self.guid, out));
+            slot.control(|control, now, out| control.remove_endpoint(now, self.guid, out));
             slot.remove_writer(self.guid.entity);
         }
     }
