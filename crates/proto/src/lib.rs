@@ -20,5 +20,6 @@ pub mod seq;
 pub mod stats;
 pub mod status;
 pub mod time;
+pub mod vendor;
 pub mod wire;
 pub mod writer;

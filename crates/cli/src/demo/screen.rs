@@ -169,7 +169,7 @@ fn peers(participant: &DomainParticipant) -> Vec<String> {
             .remote_participants()
             .map(|peer| {
                 let from = peer.address.map_or_else(|| "?".into(), |address| address.to_string());
-                format!("{} {} from {from} {}", vendor(peer.vendor), peer.guid.prefix, peer.name)
+                format!("{} {:?} from {from} {}", vendor(peer.vendor), peer.guid.prefix, peer.name)
             })
             .collect()
     });
@@ -178,7 +178,7 @@ fn peers(participant: &DomainParticipant) -> Vec<String> {
 
 /// The product behind a vendor id.
 fn vendor(id: [u8; 2]) -> &'static str {
-    plainsong::proto::discovery::vendor_name(id).unwrap_or("unknown vendor")
+    plainsong::proto::vendor::name(id).unwrap_or("unknown vendor")
 }
 
 fn paint(color: &str) -> Color {

@@ -1,0 +1,52 @@
+//! What an idle participant with ten endpoints costs.
+
+use std::time::Duration;
+
+use plainsong::prelude::*;
+
+use super::{Measured, Options, io};
+
+pub(super) fn measure(options: &Options, duration: Duration) -> Result<()> {
+    let participant = DomainParticipant::new(options.domain)?;
+    let publisher = participant.create_publisher(QosSet::default())?;
+    let subscriber = participant.create_subscriber(QosSet::default())?;
+    let (mut writers, mut readers) = (Vec::new(), Vec::new());
+    for index in 0..5 {
+        let topic = participant.create_topic::<Measured>(&format!("Idle{index}"), QosSet::default())?;
+        writers.push(publisher.create_writer(&topic, QosSet::writer())?);
+        readers.push(subscriber.create_reader(&topic, QosSet::reader().reliable())?);
+    }
+    // Discovery and first allocations are over.
+    std::thread::sleep(Duration::from_secs(2));
+    let before = processor_ticks()?;
+    std::thread::sleep(duration);
+    let ticks = processor_ticks()? - before;
+    let status = read("/proc/self/status")?;
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        line.split_whitespace().nth(1).unwrap_or("?").to_owned()
+    };
+    // The kernel reports processor time in ticks of 10 ms on every architecture of Linux.
+    let percent = ticks as f64 * 10.0 / duration.as_millis() as f64 * 100.0;
+    println!(
+        "endpoints {} rss_kb {} threads {} idle_cpu_percent {percent:.3} over_s {}",
+        writers.len() + readers.len(),
+        field("VmRSS:"),
+        field("Threads:"),
+        duration.as_secs()
+    );
+    Ok(())
+}
+
+/// User and system time of this process, in clock ticks.
+fn processor_ticks() -> Result<u64> {
+    let stat = read("/proc/self/stat")?;
+    // The second field is the name in parentheses, which may hold spaces: count after it.
+    let after = stat.rsplit(')').next().unwrap_or_default();
+    let fields: Vec<_> = after.split_whitespace().collect();
+    Ok([11, 12].iter().filter_map(|index| fields.get(*index)?.parse::<u64>().ok()).sum())
+}
+
+fn read(path: &str) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|source| io(path, source))
+}

@@ -1,0 +1,163 @@
+//! Ping-pong: the round trip of one sample, or of one datagram.
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use plainsong::prelude::*;
+
+use super::{Measured, Options, io};
+
+const RAW_PONG: &str = "127.0.0.1:7399";
+
+/// Writes the next sample from the callback that takes the echo of the last.
+struct Echo {
+    writer: DataWriter<Measured>,
+    returned: Option<Sender<Instant>>,
+}
+
+impl DataReaderListener for Echo {
+    fn on_data_available(&self, reader: &AnyDataReader) {
+        let Some(reader) = reader.downcast::<Measured>() else { return };
+        let Ok(samples) = reader.take(usize::MAX) else { return };
+        for sample in samples.into_iter().filter_map(|sample| sample.data) {
+            // Told before the next write, so that the time of the write belongs to the next round trip.
+            let ended = self.returned.as_ref().is_some_and(|told| told.send(Instant::now()).is_err());
+            if ended || self.writer.write(&sample).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn endpoints(
+    participant: &DomainParticipant,
+    written: &str,
+    read: &str,
+) -> Result<(DataWriter<Measured>, DataReader<Measured>)> {
+    let written = participant.create_topic(written, QosSet::default())?;
+    let read = participant.create_topic(read, QosSet::default())?;
+    let publisher = participant.create_publisher(QosSet::default())?;
+    let subscriber = participant.create_subscriber(QosSet::default())?;
+    let writer = publisher.create_writer(&written, QosSet::writer().keep_last(1))?;
+    let reader = subscriber.create_reader(&read, QosSet::reader().reliable().keep_last(1))?;
+    Ok((writer, reader))
+}
+
+pub(super) fn ping(options: &Options, warm_up: Duration, duration: Duration) -> Result<()> {
+    let participant = DomainParticipant::new(options.domain)?;
+    let (writer, reader) = endpoints(&participant, "Ping", "Pong")?;
+    wait_for_match(&writer, &reader)?;
+    let (told, returned) = channel();
+    let echo = Echo { writer: writer.clone(), returned: Some(told) };
+    reader.set_listener(Some(Arc::new(echo)), StatusMask::NONE.with(StatusKind::DataAvailable));
+    let sample = Measured { payload: vec![0; options.size], ..Measured::default() };
+    let mut round_trips = RoundTrips::new(warm_up, duration);
+    writer.write(&sample)?;
+    loop {
+        let Ok(at) = returned.recv_timeout(Duration::from_secs(2)) else {
+            return Err(Error::PreconditionNotMet("an echo did not come back within 2 s".into()));
+        };
+        if !round_trips.note(at) {
+            break;
+        }
+    }
+    round_trips.print(options.size);
+    Ok(())
+}
+
+pub(super) fn pong(options: &Options) -> Result<()> {
+    let participant = DomainParticipant::new(options.domain)?;
+    let (writer, reader) = endpoints(&participant, "Pong", "Ping")?;
+    wait_for_match(&writer, &reader)?;
+    let echo = Echo { writer: writer.clone(), returned: None };
+    reader.set_listener(Some(Arc::new(echo)), StatusMask::NONE.with(StatusKind::DataAvailable));
+    while !reader.matched_publications()?.is_empty() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+pub(super) fn raw_ping(options: &Options, warm_up: Duration, duration: Duration) -> Result<()> {
+    let socket = UdpSocket::bind("127.0.0.1:0").map_err(|source| io("binding", source))?;
+    socket.connect(RAW_PONG).map_err(|source| io("connecting", source))?;
+    let (mut buffer, sent) = (vec![0; 65_536], vec![0; options.size]);
+    let mut round_trips = RoundTrips::new(warm_up, duration);
+    loop {
+        socket.send(&sent).map_err(|source| io("sending", source))?;
+        socket.recv(&mut buffer).map_err(|source| io("receiving", source))?;
+        if !round_trips.note(Instant::now()) {
+            break;
+        }
+    }
+    // An empty datagram ends the other side.
+    socket.send(&[]).map_err(|source| io("sending", source))?;
+    round_trips.print(options.size);
+    Ok(())
+}
+
+pub(super) fn raw_pong() -> Result<()> {
+    let socket = UdpSocket::bind(RAW_PONG).map_err(|source| io("binding", source))?;
+    let mut buffer = vec![0; 65_536];
+    loop {
+        let (octets, from) = socket.recv_from(&mut buffer).map_err(|source| io("receiving", source))?;
+        if octets == 0 {
+            return Ok(());
+        }
+        socket.send_to(&buffer[..octets], from).map_err(|source| io("sending", source))?;
+    }
+}
+
+pub(super) fn wait_for_match(writer: &DataWriter<Measured>, reader: &DataReader<Measured>) -> Result<()> {
+    let waiting = WaitSet::new();
+    waiting.attach(writer.status_condition(StatusMask::NONE.with(StatusKind::PublicationMatched)));
+    waiting.attach(reader.status_condition(StatusMask::NONE.with(StatusKind::SubscriptionMatched)));
+    loop {
+        // Reading a status lowers its condition, so each match is waited for once.
+        let readers = writer.publication_matched_status()?.current_count;
+        let writers = reader.subscription_matched_status()?.current_count;
+        if readers > 0 && writers > 0 {
+            return Ok(());
+        }
+        waiting.wait(Some(Duration::from_secs(10)))?;
+    }
+}
+
+/// Times between returns, after a warm-up.
+struct RoundTrips {
+    last: Option<Instant>,
+    counted_from: Instant,
+    until: Instant,
+    nanos: Histogram<u64>,
+}
+
+impl RoundTrips {
+    fn new(warm_up: Duration, duration: Duration) -> Self {
+        let counted_from = Instant::now() + warm_up;
+        let mut nanos = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are allowed"));
+        nanos.auto(true);
+        Self { last: None, counted_from, until: counted_from + duration, nanos }
+    }
+
+    /// Notes a return; false when the measurement is over.
+    fn note(&mut self, at: Instant) -> bool {
+        if let Some(last) = self.last.filter(|_| at >= self.counted_from) {
+            self.nanos.saturating_record(u64::try_from((at - last).as_nanos()).unwrap_or(u64::MAX));
+        }
+        self.last = Some(at);
+        at < self.until
+    }
+
+    fn print(&self, size: usize) {
+        let micros = |quantile| self.nanos.value_at_quantile(quantile) as f64 / 1000.0;
+        println!(
+            "size {size} count {} p50_us {:.1} p99_us {:.1} max_us {:.1}",
+            self.nanos.len(),
+            micros(0.5),
+            micros(0.99),
+            self.nanos.max() as f64 / 1000.0
+        );
+    }
+}

@@ -1,0 +1,83 @@
+//! Round trips, throughput and footprint of Plainsong, and the same round trip over raw sockets.
+//!
+//! Each role is one process; `cargo xtask bench` starts the pairs and the peers and prints the table.
+
+mod footprint;
+mod latency;
+mod throughput;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use plainsong::prelude::*;
+
+/// One role of a measurement.
+#[derive(Parser)]
+struct Options {
+    #[arg(value_enum)]
+    role: Role,
+    /// Octets of the payload
+    #[arg(long, default_value_t = 64)]
+    size: usize,
+    /// Measured seconds; the first one before is not counted
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// Domain id
+    #[arg(long, default_value_t = 0)]
+    domain: u16,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Role {
+    /// Sends, waits for the echo, prints percentiles of the round trip.
+    Ping,
+    /// Echoes.
+    Pong,
+    /// As ping, over a blocking UDP socket.
+    RawPing,
+    /// As pong, over a blocking UDP socket.
+    RawPong,
+    /// Writes as fast as it can.
+    Publish,
+    /// Counts what arrives.
+    Subscribe,
+    /// Holds a participant with 10 endpoints and prints its memory, threads and idle time.
+    Footprint,
+}
+
+/// What travels: the shape of the Cyclone tool ddsperf's default topic.
+#[derive(Clone, Debug, Default, DdsType)]
+#[dds(name = "Measured", final)]
+struct Measured {
+    sequence: u32,
+    #[dds(key)]
+    key: u32,
+    payload: Vec<u8>,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let warm_up = Duration::from_secs(1);
+    let duration = Duration::from_secs(options.seconds);
+    let result = match options.role {
+        Role::Ping => latency::ping(&options, warm_up, duration),
+        Role::Pong => latency::pong(&options),
+        Role::RawPing => latency::raw_ping(&options, warm_up, duration),
+        Role::RawPong => latency::raw_pong(),
+        Role::Publish => throughput::publish(&options, warm_up + duration),
+        Role::Subscribe => throughput::subscribe(&options, warm_up, duration),
+        Role::Footprint => footprint::measure(&options, duration),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn io(what: &str, source: std::io::Error) -> Error {
+    Error::Io { what: what.to_owned(), source }
+}
