@@ -1,8 +1,11 @@
 //! The only place that reads clocks.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
 use std::time::{Instant as StdInstant, SystemTime};
 
+use plainsong_proto::guid::GuidPrefix;
+use plainsong_proto::vendor::PLAINSONG as VENDOR_ID;
 use plainsong_proto::time::{Duration, Instant, Now, Time};
 
 static ORIGIN: OnceLock<StdInstant> = OnceLock::new();
@@ -30,6 +33,21 @@ fn wall() -> Time {
 /// How long to sleep until `deadline`; zero when it has passed.
 pub(crate) fn until(deadline: Instant) -> std::time::Duration {
     std::time::Duration::from_nanos(deadline.0.saturating_sub(mono().0))
+}
+
+/// A number that differs from call to call and from process to process.
+pub(crate) fn seed() -> u64 {
+    // The standard library keys each of these hashers from the operating system's randomness.
+    RandomState::new().build_hasher().finish()
+}
+
+/// A prefix that no other participant has: our vendor id, then ten random octets (RTPS 2.5 §9.3.1.5).
+pub(crate) fn fresh_guid_prefix() -> GuidPrefix {
+    let mut prefix = [0; 12];
+    prefix[..2].copy_from_slice(&VENDOR_ID);
+    prefix[2..10].copy_from_slice(&seed().to_le_bytes());
+    prefix[10..].copy_from_slice(&(seed() as u16).to_le_bytes());
+    GuidPrefix(prefix)
 }
 
 #[cfg(test)]

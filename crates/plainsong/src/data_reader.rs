@@ -358,7 +358,7 @@ macro_rules! untyped_operations {
         /// Its QoS, with what subscriber and topic decide.
         #[must_use]
         pub fn qos(&self) -> QosSet {
-            self.inner().slot.peek(|reader| reader.qos().clone())
+            self.inner().slot.look(|reader| reader.qos().clone())
         }
 
         /// Changes the changeable policies.
@@ -417,7 +417,7 @@ impl ReaderInner {
             topic: self.topic.name.clone(),
             type_name: self.topic.type_name.to_owned(),
             keyed: self.topic.keyed,
-            qos: self.slot.peek(|reader| reader.qos().clone()),
+            qos: self.slot.look(|reader| reader.qos().clone()),
         };
         slot.control(|control, now, out| control.add_endpoint(now, endpoint, out))
             .map_err(|error| Error::OutOfResources(error.to_string()))
@@ -442,7 +442,7 @@ impl ReaderInner {
 
     /// Whether `read` would return something for `selector`.
     pub(crate) fn has_data(&self, selector: &Selector) -> bool {
-        self.slot.peek(|reader| reader.has_data(selector))
+        self.slot.look(|reader| reader.has_data(selector))
     }
 
     fn wait_for_historical_data(&self, timeout: Duration) -> Result<()> {
@@ -462,7 +462,7 @@ impl ReaderInner {
     fn set_qos(&self, qos: QosSet) -> Result<()> {
         check_qos(&qos, &self.describe())?;
         let qos = announced_qos(qos, &self.subscriber.qos(), &self.topic.qos());
-        let old = self.slot.peek(|reader| reader.qos().clone());
+        let old = self.slot.look(|reader| reader.qos().clone());
         if self.core.is_enabled()
             && let Some(policy) = plainsong_proto::qos::changed_immutable(&old, &qos)
         {
@@ -473,13 +473,13 @@ impl ReaderInner {
 
     /// Announces anew what the subscriber decides.
     pub(crate) fn announce_qos(&self) -> Result<()> {
-        let own = self.slot.peek(|reader| reader.qos().clone());
+        let own = self.slot.look(|reader| reader.qos().clone());
         self.apply_qos(announced_qos(own, &self.subscriber.qos(), &self.topic.qos()))
     }
 
     fn apply_qos(&self, qos: QosSet) -> Result<()> {
         if !self.core.is_enabled() {
-            self.slot.peek(|reader| reader.set_qos(qos));
+            self.slot.edit(|reader| reader.set_qos(qos));
             return Ok(());
         }
         let announced = qos.clone();

@@ -318,7 +318,7 @@ macro_rules! untyped_operations {
         /// Its QoS, with what publisher and topic decide.
         #[must_use]
         pub fn qos(&self) -> QosSet {
-            self.inner().slot.peek(|writer| writer.qos().clone())
+            self.inner().slot.look(|writer| writer.qos().clone())
         }
 
         /// Changes the changeable policies.
@@ -377,7 +377,7 @@ impl WriterInner {
             topic: self.topic.name.clone(),
             type_name: self.topic.type_name.to_owned(),
             keyed: self.topic.keyed,
-            qos: self.slot.peek(|writer| writer.qos().clone()),
+            qos: self.slot.look(|writer| writer.qos().clone()),
         };
         slot.control(|control, now, out| control.add_endpoint(now, endpoint, out))
             .map_err(|error| Error::OutOfResources(error.to_string()))
@@ -453,7 +453,7 @@ impl WriterInner {
     fn set_qos(&self, qos: QosSet) -> Result<()> {
         check_qos(&qos, &self.describe())?;
         let qos = announced_qos(qos, &self.publisher.qos(), &self.topic.qos());
-        let old = self.slot.peek(|writer| writer.qos().clone());
+        let old = self.slot.look(|writer| writer.qos().clone());
         if self.core.is_enabled()
             && let Some(policy) = plainsong_proto::qos::changed_immutable(&old, &qos)
         {
@@ -464,13 +464,13 @@ impl WriterInner {
 
     /// Announces anew what the publisher decides.
     pub(crate) fn announce_qos(&self) -> Result<()> {
-        let own = self.slot.peek(|writer| writer.qos().clone());
+        let own = self.slot.look(|writer| writer.qos().clone());
         self.apply_qos(announced_qos(own, &self.publisher.qos(), &self.topic.qos()))
     }
 
     fn apply_qos(&self, qos: QosSet) -> Result<()> {
         if !self.core.is_enabled() {
-            self.slot.peek(|writer| writer.set_qos(qos));
+            self.slot.edit(|writer| writer.set_qos(qos));
             return Ok(());
         }
         let announced = qos.clone();

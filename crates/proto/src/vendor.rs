@@ -1,6 +1,6 @@
 //! Vendor ids, ours and others', as the OMG and the products' sources list them.
 
-pub use crate::wire::VENDOR_ID as PLAINSONG;
+pub use crate::wire::header::VENDOR_ID as PLAINSONG;
 
 /// The product behind a vendor id, when it is known.
 #[must_use]

@@ -213,6 +213,11 @@ impl<M: StateMachine> EndpointSlot<M> {
         f(&state.machine)
     }
 
+    /// Changes a state machine that is not in use yet: nothing is sent.
+    pub(crate) fn edit<R>(&self, f: impl FnOnce(&mut M) -> R) -> R {
+        f(&mut lock(&self.state).machine)
+    }
+
     fn fire(&self, shared: &Shared, now: Now, out: &mut Outbox) {
         let (_rank, mut state) = self.lock();
         state.fire(shared, self.guid, now, out);

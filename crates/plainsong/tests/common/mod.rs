@@ -1,0 +1,86 @@
+//! Participants for tests: loopback only, so that no test ever talks to a network.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use plainsong::prelude::*;
+
+/// Long enough for a busy machine; a passing test never waits for it.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Settings that keep all traffic on the loopback interface.
+pub fn loopback() -> Config {
+    Config { interfaces: Some(vec!["lo".into()]), ..Config::default() }
+}
+
+/// A domain that no other test of this process uses.
+pub fn fresh_domain() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Test binaries run one after the other; the process id spreads them anyway.
+    let offset = (std::process::id() % 10) as u16 * 20;
+    1 + offset + NEXT.fetch_add(1, Ordering::Relaxed) % 20
+}
+
+/// A participant on loopback.
+pub fn participant(domain: u16) -> DomainParticipant {
+    DomainParticipantFactory::with_config(loopback())
+        .create_participant(domain, "test", QosSet::default())
+        .unwrap()
+}
+
+/// Waits, without polling time away, until `done` says so; panics with `what` when it never does.
+pub fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < end, "never happened: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A writer and a reader in two participants, matched.
+pub struct Pair<T: DdsType> {
+    pub writer: DataWriter<T>,
+    pub reader: DataReader<T>,
+    pub participants: [DomainParticipant; 2],
+}
+
+impl<T: DdsType> Pair<T> {
+    pub fn new(writer_qos: QosSet, reader_qos: QosSet) -> Self {
+        let domain = fresh_domain();
+        let participants = [participant(domain), participant(domain)];
+        let writer = writer(&participants[0], "Pair", writer_qos);
+        let reader = reader(&participants[1], "Pair", reader_qos);
+        until("the writer matches", || !writer.matched_subscriptions().unwrap().is_empty());
+        until("the reader matches", || !reader.matched_publications().unwrap().is_empty());
+        Self { writer, reader, participants }
+    }
+}
+
+pub fn writer<T: DdsType>(participant: &DomainParticipant, topic: &str, qos: QosSet) -> DataWriter<T> {
+    let topic = participant.create_topic(topic, QosSet::default()).unwrap();
+    participant.create_publisher(QosSet::default()).unwrap().create_writer(&topic, qos).unwrap()
+}
+
+pub fn reader<T: DdsType>(participant: &DomainParticipant, topic: &str, qos: QosSet) -> DataReader<T> {
+    let topic = participant.create_topic(topic, QosSet::default()).unwrap();
+    participant.create_subscriber(QosSet::default()).unwrap().create_reader(&topic, qos).unwrap()
+}
+
+/// A keyed sample of bounded size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, DdsType)]
+#[dds(name = "Point", final)]
+pub struct Point {
+    #[dds(key)]
+    pub id: u32,
+    pub x: f64,
+    pub y: f64,
+}
+
+/// A sample of any size, without key.
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(name = "Blob", appendable)]
+pub struct Blob {
+    pub number: u32,
+    pub octets: Vec<u8>,
+}
