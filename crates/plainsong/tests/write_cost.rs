@@ -1,0 +1,169 @@
+//! What a steady `write` costs: no allocation, and one system call.
+//!
+//! A child process writes between two marks; its parent counts the system calls of the writing thread
+//! with ptrace, and the child itself counts allocations.
+#![allow(missing_docs, unsafe_code, reason = "tests; ptrace and a counting allocator need unsafe")]
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use common::{Pair, Point};
+use plainsong::prelude::*;
+
+const WRITES: u32 = 1000;
+const CHILD: &str = "PLAINSONG_TEST_WRITE_COST_CHILD";
+/// Harmless calls with arguments that nobody else uses: they mark begin and end.
+const MARK_BEGIN: i64 = 0x5051_0001;
+const MARK_END: i64 = 0x5051_0002;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call goes to the system allocator unchanged; counting touches a plain thread-local only.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's contract is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's contract is passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's contract is passed on.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn a_steady_write_allocates_nothing_and_makes_one_system_call() {
+    if std::env::var_os(CHILD).is_some() {
+        return write_between_marks();
+    }
+    for reliable in [true, false] {
+        let calls = count_system_calls(reliable);
+        let total: u64 = calls.values().sum();
+        assert_eq!(
+            calls.get(&libc::SYS_sendmsg).copied().unwrap_or(0),
+            u64::from(WRITES),
+            "reliable {reliable}: one sendmsg a write; all calls by number: {calls:?}"
+        );
+        assert_eq!(total, u64::from(WRITES), "reliable {reliable}: nothing else; by number: {calls:?}");
+    }
+}
+
+/// The child: writes to a matched reader of this process.
+fn write_between_marks() {
+    let reliable = std::env::var(CHILD).unwrap() == "reliable";
+    let (writer_qos, reader_qos) = (QosSet::writer().keep_last(8), QosSet::reader().keep_last(8));
+    let pair = if reliable {
+        Pair::<Point>::new(writer_qos, reader_qos.reliable())
+    } else {
+        Pair::<Point>::new(writer_qos.best_effort(), reader_qos)
+    };
+    let write = |x: u32| pair.writer.write(&Point { id: x % 4, x: f64::from(x), y: 0.0 }).unwrap();
+    // Pools, queues and maps reach the size they keep.
+    (0..10_000).for_each(write);
+    let before = ALLOCATIONS.get();
+    mark(MARK_BEGIN);
+    (0..WRITES).for_each(write);
+    mark(MARK_END);
+    assert_eq!(ALLOCATIONS.get() - before, 0, "allocations in {WRITES} writes");
+}
+
+fn mark(which: i64) {
+    // SAFETY: the kernel refuses this descriptor; nothing else happens.
+    unsafe { libc::syscall(libc::SYS_close, which) };
+}
+
+/// Runs the child under ptrace and counts, between its marks, the calls of the thread that made them.
+fn count_system_calls(reliable: bool) -> BTreeMap<i64, u64> {
+    use std::os::unix::process::CommandExt;
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "a_steady_write_allocates_nothing_and_makes_one_system_call", "--test-threads=1"]);
+    command.env(CHILD, if reliable { "reliable" } else { "best-effort" });
+    // SAFETY: between fork and exec only one system call is made.
+    unsafe {
+        command.pre_exec(|| {
+            libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
+            Ok(())
+        });
+    }
+    let child = command.spawn().unwrap();
+    trace(child.id() as libc::pid_t)
+}
+
+fn trace(process: libc::pid_t) -> BTreeMap<i64, u64> {
+    let mut calls = BTreeMap::new();
+    let mut marked: Option<libc::pid_t> = None;
+    let mut entering = BTreeMap::<libc::pid_t, bool>::new();
+    let mut exit_code = None;
+    while let Some((thread, status)) = wait_any() {
+        if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {
+            if thread == process {
+                exit_code = Some(if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -1 });
+            }
+            continue;
+        }
+        let signal = libc::WSTOPSIG(status);
+        let is_system_call = signal == libc::SIGTRAP | 0x80;
+        if is_system_call {
+            let enters = entering.entry(thread).or_insert(true);
+            if *enters {
+                let (number, argument) = system_call(thread);
+                match (number == libc::SYS_close, argument) {
+                    (true, MARK_BEGIN) => marked = Some(thread),
+                    (true, MARK_END) => marked = None,
+                    _ if marked == Some(thread) => *calls.entry(number).or_insert(0) += 1,
+                    _ => {}
+                }
+            }
+            *enters = !*enters;
+        } else if signal == libc::SIGTRAP {
+            // The exec, or a new thread announced itself: both want the options.
+            let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACECLONE;
+            // SAFETY: `thread` is stopped and traced by us; the call takes no pointers.
+            unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, thread, 0, options) };
+        }
+        let deliver = if is_system_call || matches!(signal, libc::SIGTRAP | libc::SIGSTOP) { 0 } else { signal };
+        // SAFETY: `thread` is stopped and traced by us; the call takes no pointers.
+        unsafe { libc::ptrace(libc::PTRACE_SYSCALL, thread, 0, deliver) };
+    }
+    assert_eq!(exit_code, Some(0), "the writing process failed: its output says why");
+    calls
+}
+
+/// The next thread that stopped or ended; `None` when there are no more.
+fn wait_any() -> Option<(libc::pid_t, libc::c_int)> {
+    let mut status = 0;
+    // SAFETY: `status` outlives the call.
+    let thread = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) };
+    (thread > 0).then_some((thread, status))
+}
+
+/// Number and first argument of the call that a stopped thread is about to make.
+fn system_call(thread: libc::pid_t) -> (i64, i64) {
+    // SAFETY: all-zero is a valid value of this plain C structure.
+    let mut info: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };
+    let size = size_of::<libc::ptrace_syscall_info>();
+    // SAFETY: `thread` is stopped and traced by us, and `info` has `size` octets.
+    let got = unsafe { libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, thread, size, &raw mut info) };
+    assert!(got > 0, "the kernel does not describe system calls: {}", std::io::Error::last_os_error());
+    // SAFETY: at the entry of a call the union holds `entry`.
+    let entry = unsafe { info.u.entry };
+    (entry.nr as i64, entry.args[0] as i64)
+}
