@@ -1,5 +1,6 @@
 //! Development tasks of Plainsong. Run `cargo xtask help`.
 
+mod bench;
 mod ci;
 mod fuzz;
 mod interop;
@@ -24,6 +25,7 @@ usage: cargo xtask <task> [options]
   fuzz [TARGET] [--seconds N] [--engine seeded|libfuzzer]
                                 seeded mutation tests (stable), or cargo-fuzz (nightly)
   interop [...]                 the interop harness; options go to interop/run.py
+  bench                         round trips, throughput and footprint beside Cyclone DDS and raw sockets
 ";
 
 fn main() -> ExitCode {
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = arguments.collect();
     let outcome = match task.as_str() {
         "test" => test::run(&rest),
+        "bench" => bench::run(&rest),
         "ci" => ci::run(&rest),
         "tidy" => tidy::run(&rest),
         "setup" => setup::run(&rest),

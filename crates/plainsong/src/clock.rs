@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use std::time::{Instant as StdInstant, SystemTime};
 
 use plainsong_proto::guid::GuidPrefix;
-use plainsong_proto::vendor::PLAINSONG as VENDOR_ID;
 use plainsong_proto::time::{Duration, Instant, Now, Time};
+use plainsong_proto::vendor::PLAINSONG as VENDOR_ID;
 
 static ORIGIN: OnceLock<StdInstant> = OnceLock::new();
 

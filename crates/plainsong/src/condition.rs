@@ -156,7 +156,10 @@ impl WaitSet {
                 return Ok(triggered);
             }
             if !self.notify.wait(seen, deadline) {
-                return Err(Error::Timeout { what: "a wait set".into(), timeout: timeout.unwrap_or_default() });
+                return Err(Error::Timeout {
+                    what: "a wait set".into(),
+                    timeout: timeout.unwrap_or_default(),
+                });
             }
         }
     }

@@ -91,7 +91,8 @@ impl Waiters {
     /// Wakes `waker` once, at the next event.
     pub(crate) fn register_task(&self, waker: &Waker) {
         self.edit(|list| {
-            let known = list.iter().any(|waiter| matches!(waiter, Waiter::Task(task) if task.will_wake(waker)));
+            let known =
+                list.iter().any(|waiter| matches!(waiter, Waiter::Task(task) if task.will_wake(waker)));
             if !known {
                 list.push(Waiter::Task(waker.clone()));
             }

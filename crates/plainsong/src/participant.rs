@@ -381,8 +381,7 @@ impl EventSink for Router {
                 Event::DataAvailable { reader } => self.report(reader, Some(StatusKind::DataAvailable)),
                 Event::Progress { writer } => self.report(writer, None),
                 Event::ParticipantChanged { participant, alive } => {
-                    let callback =
-                        self.on_participant.read().unwrap_or_else(PoisonError::into_inner).clone();
+                    let callback = self.on_participant.read().unwrap_or_else(PoisonError::into_inner).clone();
                     if let Some(callback) = callback {
                         callback(participant, alive);
                     }

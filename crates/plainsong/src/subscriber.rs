@@ -113,4 +113,3 @@ impl SubscriberInner {
         self.qos.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
-

@@ -228,7 +228,8 @@ fn partitions_can_change_while_running() {
     });
     publisher.set_qos(in_partition("left")).unwrap();
     until("and part again", || {
-        reader.matched_publications().unwrap().is_empty() && writer.matched_subscriptions().unwrap().is_empty()
+        reader.matched_publications().unwrap().is_empty()
+            && writer.matched_subscriptions().unwrap().is_empty()
     });
 }
 
@@ -324,7 +325,10 @@ fn mistakes_are_explained() {
     let mut qos = QosSet::writer().keep_last(10);
     qos.resource_limits.max_samples_per_instance = 5;
     let error = publisher.create_writer(&topic, qos).map(|_| ()).unwrap_err();
-    assert!(matches!(&error, Error::InconsistentPolicy { entity, .. } if entity.contains("Taken")), "{error}");
+    assert!(
+        matches!(&error, Error::InconsistentPolicy { entity, .. } if entity.contains("Taken")),
+        "{error}"
+    );
     let writer = publisher.create_writer(&topic, QosSet::writer()).unwrap();
     let error = writer.set_qos(QosSet::writer().best_effort()).unwrap_err();
     assert!(matches!(error, Error::ImmutablePolicy { .. }), "{error}");

@@ -45,7 +45,8 @@ fn exchange() {
     let qos = QosSet::reader().reliable().keep_all().representation(XcdrVersion::Xcdr2);
     let blob_reader = reader::<Blob>(&second, "Blobs", qos);
     until("both pairs match", || {
-        point_writer.matched_subscriptions().unwrap().len() + blob_writer.matched_subscriptions().unwrap().len()
+        point_writer.matched_subscriptions().unwrap().len()
+            + blob_writer.matched_subscriptions().unwrap().len()
             == 2
     });
     let point = Point { id: 1, x: 0.5, y: -0.5 };

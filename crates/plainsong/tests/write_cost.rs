@@ -94,7 +94,11 @@ fn mark(which: i64) {
 fn count_system_calls(reliable: bool) -> BTreeMap<i64, u64> {
     use std::os::unix::process::CommandExt;
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "a_steady_write_allocates_nothing_and_makes_one_system_call", "--test-threads=1"]);
+    command.args([
+        "--exact",
+        "a_steady_write_allocates_nothing_and_makes_one_system_call",
+        "--test-threads=1",
+    ]);
     command.env(CHILD, if reliable { "reliable" } else { "best-effort" });
     // SAFETY: between fork and exec only one system call is made.
     unsafe {
@@ -139,7 +143,8 @@ fn trace(process: libc::pid_t) -> BTreeMap<i64, u64> {
             // SAFETY: `thread` is stopped and traced by us; the call takes no pointers.
             unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, thread, 0, options) };
         }
-        let deliver = if is_system_call || matches!(signal, libc::SIGTRAP | libc::SIGSTOP) { 0 } else { signal };
+        let deliver =
+            if is_system_call || matches!(signal, libc::SIGTRAP | libc::SIGSTOP) { 0 } else { signal };
         // SAFETY: `thread` is stopped and traced by us; the call takes no pointers.
         unsafe { libc::ptrace(libc::PTRACE_SYSCALL, thread, 0, deliver) };
     }

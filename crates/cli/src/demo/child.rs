@@ -53,8 +53,7 @@ fn publish(
         .iter()
         .zip(0u64..)
         .map(|(color, seed)| {
-            let mut shape =
-                ShapeType { color: (*color).to_owned(), shapesize: 30, ..ShapeType::default() };
+            let mut shape = ShapeType { color: (*color).to_owned(), shapesize: 30, ..ShapeType::default() };
             let motion = Motion::scatter(seed + u64::from(std::process::id()), &mut shape);
             (shape, motion)
         })

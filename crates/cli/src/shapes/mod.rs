@@ -74,9 +74,13 @@ impl<'a> Application<'a> {
             config.set_fragment_bytes(octets);
         }
         let factory = DomainParticipantFactory::with_config(config);
-        let participant = factory.create_participant(options.domain, "plainsong shapes", QosSet::default())?;
+        let participant =
+            factory.create_participant(options.domain, "plainsong shapes", QosSet::default())?;
         let verbose = options.verbosity == Verbosity::D;
-        participant.set_listener(Some(Arc::new(Report)), StatusMask::ALL.without(StatusKind::DataOnReaders).without(StatusKind::DataAvailable));
+        participant.set_listener(
+            Some(Arc::new(Report)),
+            StatusMask::ALL.without(StatusKind::DataOnReaders).without(StatusKind::DataAvailable),
+        );
         if verbose {
             for interface in participant.interfaces() {
                 say!("interface {interface}");
@@ -197,11 +201,7 @@ impl<'a> Application<'a> {
     }
 
     fn fetch(&self, reader: &DataReader<ShapeType>, selector: Selector) -> Result<Vec<Sample<ShapeType>>> {
-        if self.options.use_read {
-            reader.read_selected(&selector)
-        } else {
-            reader.take_selected(&selector)
-        }
+        if self.options.use_read { reader.read_selected(&selector) } else { reader.take_selected(&selector) }
     }
 }
 
@@ -247,7 +247,8 @@ fn print_samples(reader: &DataReader<ShapeType>, samples: &[Sample<ShapeType>]) 
             InstanceState::NotAliveDisposed => "NOT_ALIVE_DISPOSED_INSTANCE_STATE",
             InstanceState::Alive => continue,
         };
-        let color = reader.key_value(sample.info.instance_handle).map(|shape| shape.color).unwrap_or_default();
+        let color =
+            reader.key_value(sample.info.instance_handle).map(|shape| shape.color).unwrap_or_default();
         say!("{:<10} {color:<10} {state}", reader.topic_name());
     }
 }

@@ -219,7 +219,11 @@ impl Options {
             Some(0) => qos.keep_all(),
             Some(depth) => qos.keep_last(depth),
         };
-        qos = qos.representation(if self.representation == 1 { XcdrVersion::Xcdr1 } else { XcdrVersion::Xcdr2 });
+        qos = qos.representation(if self.representation == 1 {
+            XcdrVersion::Xcdr1
+        } else {
+            XcdrVersion::Xcdr2
+        });
         if self.strength >= 0 {
             qos.ownership = Ownership::Exclusive;
         }
