@@ -13,7 +13,7 @@ use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::outbox::Outbox;
-use plainsong_proto::qos::QosSet;
+use plainsong_proto::qos::{EntityKind, QosSet, changed_immutable};
 use plainsong_proto::reader::{CachedSample, Reader, ReaderConfig};
 use plainsong_proto::sample_info::{InstanceSelector, SampleInfo, Selector};
 use plainsong_proto::status::{
@@ -22,6 +22,7 @@ use plainsong_proto::status::{
 };
 use plainsong_proto::time::Now;
 
+use crate::clock;
 use crate::condition::{Condition, HasCore, WaitSet};
 use crate::domain::ReaderSlot;
 use crate::entity::{EntityCore, ListenerSlot};
@@ -70,7 +71,7 @@ thread_local! {
 impl<T: DdsType> DataReader<T> {
     pub(crate) fn create(subscriber: Arc<SubscriberInner>, topic: &Topic<T>, qos: QosSet) -> Result<Self> {
         let topic = Arc::clone(&topic.inner);
-        check_qos(&qos, &format!("reader of topic '{}'", topic.name))?;
+        check_qos(&qos, EntityKind::Reader, &format!("the reader of topic '{}'", topic.name))?;
         let participant = &subscriber.participant;
         let id = EntityId::user_reader(participant.next_entity_key(), T::KEYED);
         let guid = participant.guid_prefix.entity(id);
@@ -460,13 +461,13 @@ impl ReaderInner {
     }
 
     fn set_qos(&self, qos: QosSet) -> Result<()> {
-        check_qos(&qos, &self.describe())?;
+        check_qos(&qos, EntityKind::Reader, &self.describe())?;
         let qos = announced_qos(qos, &self.subscriber.qos(), &self.topic.qos());
         let old = self.slot.look(|reader| reader.qos().clone());
         if self.core.is_enabled()
-            && let Some(policy) = plainsong_proto::qos::changed_immutable(&old, &qos)
+            && let Some(policy) = changed_immutable(&old, &qos, EntityKind::Reader)
         {
-            return Err(Error::ImmutablePolicy { policy, entity: self.describe() });
+            return Err(Error::ImmutablePolicy { policy: policy.name, entity: self.describe() });
         }
         self.apply_qos(qos)
     }
@@ -479,11 +480,11 @@ impl ReaderInner {
 
     fn apply_qos(&self, qos: QosSet) -> Result<()> {
         if !self.core.is_enabled() {
-            self.slot.edit(|reader| reader.set_qos(qos));
+            self.slot.edit(|reader| reader.set_qos(clock::now(), qos));
             return Ok(());
         }
         let announced = qos.clone();
-        self.with(|reader, _, _| reader.set_qos(qos))?;
+        self.with(|reader, now, _| reader.set_qos(now, qos))?;
         let slot = self.subscriber.participant.slot()?;
         slot.control(|control, now, out| control.update_endpoint(now, self.guid, announced, out))
             .map_err(|error| Error::OutOfResources(error.to_string()))

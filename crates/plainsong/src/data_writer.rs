@@ -10,7 +10,7 @@ use plainsong_proto::discovery::LocalEndpoint;
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::payload::{Payload, PayloadPool};
-use plainsong_proto::qos::QosSet;
+use plainsong_proto::qos::{EntityKind, QosSet, changed_immutable};
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, MatchedStatus, StatusKind, StatusMask,
@@ -18,6 +18,7 @@ use plainsong_proto::status::{
 use plainsong_proto::time::Time;
 use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig};
 
+use crate::clock;
 use crate::condition::{Condition, HasCore};
 use crate::domain::WriterSlot;
 use crate::entity::{EntityCore, ListenerSlot};
@@ -53,7 +54,7 @@ pub(crate) struct WriterInner {
 impl<T: DdsType> DataWriter<T> {
     pub(crate) fn create(publisher: Arc<PublisherInner>, topic: &Topic<T>, qos: QosSet) -> Result<Self> {
         let topic = Arc::clone(&topic.inner);
-        check_qos(&qos, &format!("writer of topic '{}'", topic.name))?;
+        check_qos(&qos, EntityKind::Writer, &format!("the writer of topic '{}'", topic.name))?;
         let participant = &publisher.participant;
         let id = EntityId::user_writer(participant.next_entity_key(), T::KEYED);
         let guid = participant.guid_prefix.entity(id);
@@ -451,13 +452,13 @@ impl WriterInner {
     }
 
     fn set_qos(&self, qos: QosSet) -> Result<()> {
-        check_qos(&qos, &self.describe())?;
+        check_qos(&qos, EntityKind::Writer, &self.describe())?;
         let qos = announced_qos(qos, &self.publisher.qos(), &self.topic.qos());
         let old = self.slot.look(|writer| writer.qos().clone());
         if self.core.is_enabled()
-            && let Some(policy) = plainsong_proto::qos::changed_immutable(&old, &qos)
+            && let Some(policy) = changed_immutable(&old, &qos, EntityKind::Writer)
         {
-            return Err(Error::ImmutablePolicy { policy, entity: self.describe() });
+            return Err(Error::ImmutablePolicy { policy: policy.name, entity: self.describe() });
         }
         self.apply_qos(qos)
     }
@@ -470,11 +471,11 @@ impl WriterInner {
 
     fn apply_qos(&self, qos: QosSet) -> Result<()> {
         if !self.core.is_enabled() {
-            self.slot.edit(|writer| writer.set_qos(qos));
+            self.slot.edit(|writer| writer.set_qos(clock::now(), qos));
             return Ok(());
         }
         let announced = qos.clone();
-        self.with(|writer, _, _| writer.set_qos(qos))?;
+        self.with(|writer, now, _| writer.set_qos(now, qos))?;
         let slot = self.publisher.participant.slot()?;
         slot.control(|control, now, out| control.update_endpoint(now, self.guid, announced, out))
             .map_err(|error| Error::OutOfResources(error.to_string()))

@@ -10,7 +10,7 @@ use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::locator::ports;
 use plainsong_proto::outbox::Event;
-use plainsong_proto::qos::QosSet;
+use plainsong_proto::qos::{EntityKind, QosSet};
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::status::{StatusKind, StatusMask};
 
@@ -100,7 +100,7 @@ impl DomainParticipantFactory {
                 ports::DOMAIN_MAX
             )));
         }
-        check_qos(&qos, "participant")?;
+        check_qos(&qos, EntityKind::Participant, "participant")?;
         let domain = Domain::join(domain_id, &self.config)?;
         let inner = Arc::new(ParticipantInner {
             domain_id,
@@ -154,7 +154,7 @@ impl DomainParticipant {
                 name.len()
             )));
         }
-        check_qos(&qos, &format!("topic '{name}'"))?;
+        check_qos(&qos, EntityKind::Topic, &format!("topic '{name}'"))?;
         let mut topics = self.inner.topics();
         if let Some(known) = topics.get(name).and_then(Weak::upgrade) {
             if known.type_name != T::TYPE_NAME {
@@ -176,7 +176,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::InconsistentPolicy`].
     pub fn create_publisher(&self, qos: QosSet) -> Result<Publisher> {
-        check_qos(&qos, "publisher")?;
+        check_qos(&qos, EntityKind::Publisher, "publisher")?;
         Ok(Publisher::new(Arc::clone(&self.inner), qos))
     }
 
@@ -185,7 +185,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::InconsistentPolicy`].
     pub fn create_subscriber(&self, qos: QosSet) -> Result<Subscriber> {
-        check_qos(&qos, "subscriber")?;
+        check_qos(&qos, EntityKind::Subscriber, "subscriber")?;
         Ok(Subscriber::new(Arc::clone(&self.inner), qos))
     }
 
@@ -299,8 +299,8 @@ impl ParticipantInner {
             return;
         }
         let now = clock::now();
-        let mut config =
-            discovery::ParticipantConfig::new(self.guid_prefix, self.domain_id, self.domain.local_locators());
+        let mut config = discovery::ParticipantConfig::new(self.guid_prefix, self.domain_id);
+        config.locators = self.domain.local_locators();
         config.name.clone_from(&self.name);
         config.qos = self.qos();
         config.seed = clock::seed();
@@ -392,8 +392,8 @@ impl EventSink for Router {
 }
 
 /// Refuses contradictory policies, naming the entity.
-pub(crate) fn check_qos(qos: &QosSet, entity: &str) -> Result<()> {
-    plainsong_proto::qos::consistent(qos).map_err(|inconsistent| Error::InconsistentPolicy {
+pub(crate) fn check_qos(qos: &QosSet, kind: EntityKind, entity: &str) -> Result<()> {
+    plainsong_proto::qos::consistent(qos, kind).map_err(|inconsistent| Error::InconsistentPolicy {
         entity: entity.to_owned(),
         reason: inconsistent.to_string(),
     })

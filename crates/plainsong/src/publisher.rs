@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use plainsong_proto::cdr::DdsType;
-use plainsong_proto::qos::QosSet;
+use plainsong_proto::qos::{EntityKind, QosSet};
 use plainsong_proto::status::StatusMask;
 
 use crate::data_writer::{DataWriter, WriterInner};
@@ -72,7 +72,7 @@ impl Publisher {
     /// # Errors
     /// [`crate::Error::InconsistentPolicy`], or [`crate::Error::ImmutablePolicy`] for PRESENTATION.
     pub fn set_qos(&self, qos: QosSet) -> Result<()> {
-        check_qos(&qos, "publisher")?;
+        check_qos(&qos, EntityKind::Publisher, "publisher")?;
         *self.inner.qos.lock().unwrap_or_else(PoisonError::into_inner) = qos;
         let writers: Vec<_> = {
             let writers = self.inner.writers.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use plainsong_proto::cdr::DdsType;
-use plainsong_proto::qos::QosSet;
+use plainsong_proto::qos::{EntityKind, QosSet};
 use plainsong_proto::status::{StatusKind, StatusMask};
 
 use crate::condition::{Condition, HasCore};
@@ -75,7 +75,7 @@ impl Subscriber {
     /// # Errors
     /// [`crate::Error::InconsistentPolicy`], or [`crate::Error::ImmutablePolicy`] for PRESENTATION.
     pub fn set_qos(&self, qos: QosSet) -> Result<()> {
-        check_qos(&qos, "subscriber")?;
+        check_qos(&qos, EntityKind::Subscriber, "subscriber")?;
         *self.inner.qos.lock().unwrap_or_else(PoisonError::into_inner) = qos;
         let readers: Vec<_> = {
             let readers = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner);

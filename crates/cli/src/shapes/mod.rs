@@ -71,7 +71,8 @@ impl<'a> Application<'a> {
             config.announce_period_ms = period_ms;
         }
         if let Some(octets) = options.datafrag_size {
-            config.set_fragment_bytes(octets);
+            config.datagram_bytes_max = octets.into();
+            config.datagram_bytes_max_local = octets.into();
         }
         let factory = DomainParticipantFactory::with_config(config);
         let participant =

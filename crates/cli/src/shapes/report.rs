@@ -85,7 +85,8 @@ fn of(topic: &str, type_name: &str) -> String {
 }
 
 fn policy(status: &IncompatibleQosStatus) -> String {
-    format!("{} ({})", status.last_policy_id, qos::policy_name(status.last_policy_id))
+    let name = qos::policy_name(status.last_policy_id).unwrap_or("unknown");
+    format!("{} ({name})", status.last_policy_id)
 }
 
 fn count(status: &CountStatus) -> String {

@@ -1,0 +1,35 @@
+//! The settings, in the form the protocol core wants them.
+
+use plainsong_proto::discovery::ParticipantConfig;
+use plainsong_proto::reader::ReaderLimits;
+use plainsong_proto::time::Duration;
+use plainsong_proto::writer::WriterLimits;
+
+use crate::config::Config;
+
+impl Config {
+    /// Limits of every writer.
+    pub(crate) fn writer_limits(&self) -> WriterLimits {
+        WriterLimits {
+            datagram_bytes_max_local: self.datagram_bytes_max_local,
+            datagram_bytes_max_remote: self.datagram_bytes_max,
+            unacknowledged_bytes_max: self.unacknowledged_bytes_max,
+            ..WriterLimits::default()
+        }
+    }
+
+    /// Limits of every reader.
+    pub(crate) fn reader_limits(&self) -> ReaderLimits {
+        ReaderLimits { sample_bytes_max: self.sample_bytes_max, ..ReaderLimits::default() }
+    }
+
+    /// Sets what a participant announces about itself.
+    pub(crate) fn apply_to(&self, config: &mut ParticipantConfig) {
+        config.lease_duration = millis(self.lease_duration_ms);
+        config.announce_period = millis(self.announce_period_ms);
+    }
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+}
