@@ -10,7 +10,7 @@ use plainsong_proto::status::StatusMask;
 use crate::data_reader::ReaderInner;
 use crate::entity::{EntityCore, Waiters};
 use crate::error::{Error, Result};
-use crate::runtime::Notify;
+use crate::runtime::notify::Notify;
 
 /// Something a [`WaitSet`] can wait for. Clones are the same condition.
 #[derive(Clone)]

@@ -24,12 +24,12 @@ use plainsong_proto::time::Now;
 
 use crate::clock;
 use crate::condition::{Condition, HasCore, WaitSet};
-use crate::domain::ReaderSlot;
 use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::{Error, Result};
 use crate::listener::DataReaderListener;
 use crate::participant::check_qos;
 use crate::publisher::announced_qos;
+use crate::runtime::ReaderSlot;
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{Topic, TopicInner};
 

@@ -20,12 +20,12 @@ use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig};
 
 use crate::clock;
 use crate::condition::{Condition, HasCore};
-use crate::domain::WriterSlot;
 use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::{Error, Result};
 use crate::listener::DataWriterListener;
 use crate::participant::check_qos;
 use crate::publisher::{Publisher, PublisherInner, announced_qos};
+use crate::runtime::WriterSlot;
 use crate::topic::{Topic, TopicInner};
 
 /// Writes samples of type `T`. Clones are the same writer; it leaves when the last is dropped.

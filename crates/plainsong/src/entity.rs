@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use plainsong_proto::status::{StatusKind, StatusMask};
 
-use crate::runtime::Notify;
+use crate::runtime::notify::Notify;
 
 /// State behind every entity's status condition.
 pub(crate) struct EntityCore {

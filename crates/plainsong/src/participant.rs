@@ -19,11 +19,12 @@ use crate::condition::{Condition, HasCore};
 use crate::config::Config;
 use crate::data_reader::ReaderInner;
 use crate::data_writer::WriterInner;
-use crate::domain::{Domain, EventSink, InterfaceReport, ParticipantSlot};
+use crate::domain::{Domain, EventSink, InterfaceReport};
 use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::{Error, Result};
 use crate::listener::{DataReaderListener, DataWriterListener, DomainParticipantListener};
 use crate::publisher::Publisher;
+use crate::runtime::ParticipantSlot;
 use crate::subscriber::Subscriber;
 use crate::topic::{Topic, TopicInner};
 
@@ -101,7 +102,8 @@ impl DomainParticipantFactory {
             )));
         }
         check_qos(&qos, EntityKind::Participant, "participant")?;
-        let domain = Domain::join(domain_id, &self.config)?;
+        let domain = Domain::join(domain_id, &self.config)
+            .map_err(|source| Error::Io { what: format!("joining domain {domain_id}"), source })?;
         let inner = Arc::new(ParticipantInner {
             domain_id,
             guid_prefix: clock::fresh_guid_prefix(),
