@@ -30,6 +30,11 @@ fn wall() -> Time {
     Time(nanos)
 }
 
+/// The instant that is `timeout` from now; `None` when that is never.
+pub(crate) fn deadline(timeout: std::time::Duration) -> Option<Instant> {
+    mono().after(timeout.into())
+}
+
 /// How long to sleep until `deadline`; zero when it has passed.
 pub(crate) fn until(deadline: Instant) -> std::time::Duration {
     std::time::Duration::from_nanos(deadline.0.saturating_sub(mono().0))

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plainsong_proto::sample_info::Selector;
 use plainsong_proto::status::StatusMask;
 
+use crate::clock;
 use crate::data_reader::ReaderInner;
 use crate::entity::{EntityCore, Waiters};
 use crate::error::{Error, Result};
@@ -147,7 +148,7 @@ impl WaitSet {
     /// # Errors
     /// [`Error::Timeout`] when none was within `timeout`; `None` waits for ever.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Vec<Condition>> {
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let deadline = timeout.and_then(clock::deadline);
         loop {
             let seen = self.notify.epoch();
             let triggered: Vec<_> =

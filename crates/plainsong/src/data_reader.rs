@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plainsong_proto::cdr::{self, DdsType};
 use plainsong_proto::discovery::LocalEndpoint;
@@ -194,7 +194,7 @@ impl<T: DdsType> DataReader<T> {
     /// # Errors
     /// [`Error::Timeout`], [`Error::NotEnabled`].
     pub fn wait_take(&self, timeout: Duration) -> Result<Vec<Sample<T>>> {
-        let deadline = Instant::now().checked_add(timeout);
+        let deadline = clock::deadline(timeout);
         let waiting = WaitSet::new();
         waiting.attach(self.read_condition(Selector::default()));
         loop {
@@ -202,7 +202,7 @@ impl<T: DdsType> DataReader<T> {
             if !samples.is_empty() {
                 return Ok(samples);
             }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let left = deadline.map(clock::until);
             waiting.wait(left)?;
         }
     }
@@ -447,7 +447,7 @@ impl ReaderInner {
     }
 
     fn wait_for_historical_data(&self, timeout: Duration) -> Result<()> {
-        let deadline = Instant::now().checked_add(timeout);
+        let deadline = clock::deadline(timeout);
         loop {
             let epoch = self.slot.progress.epoch();
             if self.with(|reader, _, _| reader.is_history_complete())? {

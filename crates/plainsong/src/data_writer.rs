@@ -3,7 +3,7 @@
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plainsong_proto::cdr::{self, DdsType, Endianness, XcdrVersion};
 use plainsong_proto::discovery::LocalEndpoint;
@@ -422,7 +422,7 @@ impl WriterInner {
             let Some(patience) = patience.filter(|_| matches!(error, WriteError::Full)) else {
                 return Err(self.write_error(error, patience));
             };
-            let deadline = *deadline.get_or_insert_with(|| Instant::now().checked_add(patience));
+            let deadline = *deadline.get_or_insert_with(|| clock::deadline(patience));
             if !self.slot.progress.wait(epoch, deadline) {
                 return Err(self.write_error(error, Some(patience)));
             }
@@ -430,7 +430,7 @@ impl WriterInner {
     }
 
     fn wait_for_acknowledgments(&self, timeout: Duration) -> Result<()> {
-        let deadline = Instant::now().checked_add(timeout);
+        let deadline = clock::deadline(timeout);
         let last = self.with(|writer, now, out| {
             writer.request_acknowledgments(now, out);
             writer.last_sequence_number()
