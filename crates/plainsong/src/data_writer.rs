@@ -22,9 +22,10 @@ use crate::clock;
 use crate::condition::{Condition, HasCore};
 use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::{Error, Result};
+use crate::group::announced_qos;
 use crate::listener::DataWriterListener;
 use crate::participant::check_qos;
-use crate::publisher::{Publisher, PublisherInner, announced_qos};
+use crate::publisher::{Publisher, PublisherInner};
 use crate::runtime::WriterSlot;
 use crate::topic::{Topic, TopicInner};
 

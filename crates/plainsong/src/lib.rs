@@ -33,6 +33,7 @@ pub mod data_writer;
 mod domain;
 mod entity;
 mod error;
+mod group;
 mod limits;
 pub mod listener;
 pub mod participant;

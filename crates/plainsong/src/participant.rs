@@ -178,8 +178,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::InconsistentPolicy`].
     pub fn create_publisher(&self, qos: QosSet) -> Result<Publisher> {
-        check_qos(&qos, EntityKind::Publisher, "publisher")?;
-        Ok(Publisher::new(Arc::clone(&self.inner), qos))
+        Publisher::new(Arc::clone(&self.inner), qos)
     }
 
     /// A subscriber. PRESENTATION, PARTITION, GROUP_DATA and ENTITY_FACTORY of `qos` apply.
@@ -187,8 +186,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::InconsistentPolicy`].
     pub fn create_subscriber(&self, qos: QosSet) -> Result<Subscriber> {
-        check_qos(&qos, EntityKind::Subscriber, "subscriber")?;
-        Ok(Subscriber::new(Arc::clone(&self.inner), qos))
+        Subscriber::new(Arc::clone(&self.inner), qos)
     }
 
     /// Hears of the statuses in `mask` that no closer listener asked for; `None` removes the listener.

@@ -1,17 +1,19 @@
-//! Publishers: writers that share partition, presentation and a listener.
+//! Publishers: writers that share partition, presentation and a listener (DCPS 1.4 §2.2.2.4.1).
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use plainsong_proto::cdr::DdsType;
 use plainsong_proto::qos::{EntityKind, QosSet};
 use plainsong_proto::status::StatusMask;
 
 use crate::data_writer::{DataWriter, WriterInner};
-use crate::entity::ListenerSlot;
 use crate::error::Result;
+use crate::group::Group;
 use crate::listener::DataWriterListener;
-use crate::participant::{DomainParticipant, ParticipantInner, check_qos};
+use crate::participant::{DomainParticipant, ParticipantInner};
 use crate::topic::Topic;
+
+pub(crate) type PublisherInner = Group<WriterInner, dyn DataWriterListener>;
 
 /// A group of writers. Clones are the same publisher.
 #[derive(Clone)]
@@ -19,23 +21,9 @@ pub struct Publisher {
     pub(crate) inner: Arc<PublisherInner>,
 }
 
-pub(crate) struct PublisherInner {
-    pub(crate) participant: Arc<ParticipantInner>,
-    qos: Mutex<QosSet>,
-    pub(crate) listener: ListenerSlot<dyn DataWriterListener>,
-    writers: Mutex<Vec<Weak<WriterInner>>>,
-}
-
 impl Publisher {
-    pub(crate) fn new(participant: Arc<ParticipantInner>, qos: QosSet) -> Self {
-        Self {
-            inner: Arc::new(PublisherInner {
-                participant,
-                qos: Mutex::new(qos),
-                listener: ListenerSlot::new(),
-                writers: Mutex::new(Vec::new()),
-            }),
-        }
+    pub(crate) fn new(participant: Arc<ParticipantInner>, qos: QosSet) -> Result<Self> {
+        Ok(Self { inner: Arc::new(Group::new(participant, EntityKind::Publisher, qos)?) })
     }
 
     /// A writer of `topic`. With ENTITY_FACTORY off it is created disabled.
@@ -44,13 +32,7 @@ impl Publisher {
     /// [`crate::Error::InconsistentPolicy`] for contradictory QoS.
     pub fn create_writer<T: DdsType>(&self, topic: &Topic<T>, qos: QosSet) -> Result<DataWriter<T>> {
         let writer = DataWriter::create(Arc::clone(&self.inner), topic, qos)?;
-        let mut writers = self.inner.writers.lock().unwrap_or_else(PoisonError::into_inner);
-        writers.retain(|writer| writer.strong_count() > 0);
-        writers.push(Arc::downgrade(writer.inner()));
-        drop(writers);
-        if self.inner.qos().entity_factory.autoenable_created_entities
-            && self.inner.participant.core.is_enabled()
-        {
+        if self.inner.add(writer.inner()) {
             writer.enable()?;
         }
         Ok(writer)
@@ -72,13 +54,7 @@ impl Publisher {
     /// # Errors
     /// [`crate::Error::InconsistentPolicy`], or [`crate::Error::ImmutablePolicy`] for PRESENTATION.
     pub fn set_qos(&self, qos: QosSet) -> Result<()> {
-        check_qos(&qos, EntityKind::Publisher, "publisher")?;
-        *self.inner.qos.lock().unwrap_or_else(PoisonError::into_inner) = qos;
-        let writers: Vec<_> = {
-            let writers = self.inner.writers.lock().unwrap_or_else(PoisonError::into_inner);
-            writers.iter().filter_map(Weak::upgrade).collect()
-        };
-        writers.iter().try_for_each(|writer| writer.announce_qos())
+        self.inner.set_qos(qos)?.iter().try_for_each(|writer| writer.announce_qos())
     }
 
     /// The participant it belongs to.
@@ -86,19 +62,4 @@ impl Publisher {
     pub fn participant(&self) -> DomainParticipant {
         DomainParticipant::from_inner(Arc::clone(&self.inner.participant))
     }
-}
-
-impl PublisherInner {
-    pub(crate) fn qos(&self) -> QosSet {
-        self.qos.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// The QoS an endpoint announces: its own, with what its publisher or subscriber and topic decide.
-pub(crate) fn announced_qos(mut own: QosSet, group: &QosSet, topic: &QosSet) -> QosSet {
-    own.partition.clone_from(&group.partition);
-    own.presentation = group.presentation;
-    own.group_data.clone_from(&group.group_data);
-    own.topic_data.clone_from(&topic.topic_data);
-    own
 }

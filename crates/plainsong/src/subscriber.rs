@@ -1,6 +1,6 @@
-//! Subscribers: readers that share partition, presentation and a listener.
+//! Subscribers: readers that share partition, presentation and a listener (DCPS 1.4 §2.2.2.5.2).
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use plainsong_proto::cdr::DdsType;
 use plainsong_proto::qos::{EntityKind, QosSet};
@@ -8,11 +8,13 @@ use plainsong_proto::status::{StatusKind, StatusMask};
 
 use crate::condition::{Condition, HasCore};
 use crate::data_reader::{DataReader, ReaderInner};
-use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::Result;
+use crate::group::Group;
 use crate::listener::DataReaderListener;
-use crate::participant::{DomainParticipant, ParticipantInner, check_qos};
+use crate::participant::{DomainParticipant, ParticipantInner};
 use crate::topic::Topic;
+
+pub(crate) type SubscriberInner = Group<ReaderInner, dyn DataReaderListener>;
 
 /// A group of readers. Clones are the same subscriber.
 #[derive(Clone)]
@@ -20,25 +22,9 @@ pub struct Subscriber {
     pub(crate) inner: Arc<SubscriberInner>,
 }
 
-pub(crate) struct SubscriberInner {
-    pub(crate) participant: Arc<ParticipantInner>,
-    qos: Mutex<QosSet>,
-    pub(crate) core: EntityCore,
-    pub(crate) listener: ListenerSlot<dyn DataReaderListener>,
-    readers: Mutex<Vec<Weak<ReaderInner>>>,
-}
-
 impl Subscriber {
-    pub(crate) fn new(participant: Arc<ParticipantInner>, qos: QosSet) -> Self {
-        Self {
-            inner: Arc::new(SubscriberInner {
-                participant,
-                qos: Mutex::new(qos),
-                core: EntityCore::new(),
-                listener: ListenerSlot::new(),
-                readers: Mutex::new(Vec::new()),
-            }),
-        }
+    pub(crate) fn new(participant: Arc<ParticipantInner>, qos: QosSet) -> Result<Self> {
+        Ok(Self { inner: Arc::new(Group::new(participant, EntityKind::Subscriber, qos)?) })
     }
 
     /// A reader of `topic`. With ENTITY_FACTORY off it is created disabled.
@@ -47,19 +33,14 @@ impl Subscriber {
     /// [`crate::Error::InconsistentPolicy`] for contradictory QoS.
     pub fn create_reader<T: DdsType>(&self, topic: &Topic<T>, qos: QosSet) -> Result<DataReader<T>> {
         let reader = DataReader::create(Arc::clone(&self.inner), topic, qos)?;
-        let mut readers = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        readers.retain(|reader| reader.strong_count() > 0);
-        readers.push(Arc::downgrade(reader.inner()));
-        drop(readers);
-        if self.inner.qos().entity_factory.autoenable_created_entities
-            && self.inner.participant.core.is_enabled()
-        {
+        if self.inner.add(reader.inner()) {
             reader.enable()?;
         }
         Ok(reader)
     }
 
     /// Hears of the statuses in `mask` of all its readers that have no closer listener for them.
+    /// With DATA_ON_READERS in the mask it hears of that instead of DATA_AVAILABLE.
     pub fn set_listener(&self, listener: Option<Arc<dyn DataReaderListener>>, mask: StatusMask) {
         self.inner.listener.set(listener, mask);
     }
@@ -75,13 +56,7 @@ impl Subscriber {
     /// # Errors
     /// [`crate::Error::InconsistentPolicy`], or [`crate::Error::ImmutablePolicy`] for PRESENTATION.
     pub fn set_qos(&self, qos: QosSet) -> Result<()> {
-        check_qos(&qos, EntityKind::Subscriber, "subscriber")?;
-        *self.inner.qos.lock().unwrap_or_else(PoisonError::into_inner) = qos;
-        let readers: Vec<_> = {
-            let readers = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner);
-            readers.iter().filter_map(Weak::upgrade).collect()
-        };
-        readers.iter().try_for_each(|reader| reader.announce_qos())
+        self.inner.set_qos(qos)?.iter().try_for_each(|reader| reader.announce_qos())
     }
 
     /// A condition on the subscriber's own status, DATA_ON_READERS.
@@ -97,19 +72,9 @@ impl Subscriber {
     }
 }
 
-impl HasCore for SubscriberInner {
-    fn core(&self) -> &EntityCore {
-        &self.core
-    }
-}
-
 impl SubscriberInner {
     /// Some reader was read: DATA_ON_READERS is lowered (DCPS 1.4 §2.2.4.2.2).
     pub(crate) fn data_on_readers_consumed(&self) {
         self.core.lower(StatusKind::DataOnReaders);
-    }
-
-    pub(crate) fn qos(&self) -> QosSet {
-        self.qos.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
