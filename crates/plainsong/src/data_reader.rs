@@ -171,9 +171,9 @@ impl<T: DdsType> DataReader<T> {
     /// [`Error::NotEnabled`], [`Error::BadParameter`] when the reader does not know the instance.
     pub fn key_value(&self, handle: InstanceHandle) -> Result<T> {
         let key = self.inner.with(|reader, _, _| reader.instance_key(handle))?;
-        key.and_then(|(payload, key_only)| {
-            let bytes = payload.as_slice();
-            if key_only { cdr::key_from_payload(bytes).ok() } else { cdr::from_payload(bytes).ok() }
+        key.and_then(|key| {
+            let bytes = key.payload.as_slice();
+            if key.key_only { cdr::key_from_payload(bytes).ok() } else { cdr::from_payload(bytes).ok() }
         })
         .ok_or_else(|| Error::BadParameter("the reader does not know such an instance".into()))
     }
@@ -186,7 +186,7 @@ impl<T: DdsType> DataReader<T> {
         let handle = cdr::key_hash(sample).map(InstanceHandle::from).map_err(|error| {
             Error::Serialization { topic: self.inner.topic.name.clone(), reason: error.to_string() }
         })?;
-        Ok(self.inner.with(|reader, _, _| reader.knows_instance(handle))?.then_some(handle))
+        Ok(self.inner.with(|reader, _, _| reader.has_instance(handle))?.then_some(handle))
     }
 
     /// Blocks until there is something to take, and takes it.
@@ -443,7 +443,8 @@ impl ReaderInner {
 
     /// Whether `read` would return something for `selector`.
     pub(crate) fn has_data(&self, selector: &Selector) -> bool {
-        self.slot.look(|reader| reader.has_data(selector))
+        let Selector { sample_states, view_states, instance_states, .. } = *selector;
+        self.slot.look(|reader| reader.has_data(sample_states, view_states, instance_states))
     }
 
     fn wait_for_historical_data(&self, timeout: Duration) -> Result<()> {
@@ -480,11 +481,11 @@ impl ReaderInner {
 
     fn apply_qos(&self, qos: QosSet) -> Result<()> {
         if !self.core.is_enabled() {
-            self.slot.edit(|reader| reader.set_qos(clock::now(), qos));
+            self.slot.edit(|reader| reader.set_qos(qos));
             return Ok(());
         }
         let announced = qos.clone();
-        self.with(|reader, now, _| reader.set_qos(now, qos))?;
+        self.with(|reader, _, _| reader.set_qos(qos))?;
         let slot = self.subscriber.participant.slot()?;
         slot.control(|control, now, out| control.update_endpoint(now, self.guid, announced, out))
             .map_err(|error| Error::OutOfResources(error.to_string()))
