@@ -412,7 +412,7 @@ impl ReaderInner {
             return Ok(());
         }
         participant.router.add_reader(self.guid.entity, Arc::downgrade(self));
-        slot.insert_reader(Arc::clone(&self.slot));
+        slot.insert_reader(&self.slot);
         let endpoint = LocalEndpoint {
             guid: self.guid,
             topic: self.topic.name.clone(),

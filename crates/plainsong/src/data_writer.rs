@@ -373,7 +373,7 @@ impl WriterInner {
             return Ok(());
         }
         participant.router.add_writer(self.guid.entity, Arc::downgrade(self));
-        slot.insert_writer(Arc::clone(&self.slot));
+        slot.insert_writer(&self.slot);
         let endpoint = LocalEndpoint {
             guid: self.guid,
             topic: self.topic.name.clone(),

@@ -17,7 +17,7 @@ use crate::runtime::{ParticipantSlot, Shared, lock};
 use crate::transport::Transport;
 
 pub(crate) use crate::runtime::EventSink;
-pub(crate) use crate::transport::InterfaceReport;
+pub use crate::transport::InterfaceReport;
 
 /// One domain of this process. Its threads end when the last user of it is gone.
 pub(crate) struct Domain {

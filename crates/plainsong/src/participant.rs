@@ -298,14 +298,13 @@ impl ParticipantInner {
         if !self.core.enable() {
             return;
         }
-        let now = clock::now();
         let mut config = discovery::ParticipantConfig::new(self.guid_prefix, self.domain_id);
         config.locators = self.domain.local_locators();
         config.name.clone_from(&self.name);
         config.qos = self.qos();
         config.seed = clock::seed();
         self.config.apply_to(&mut config);
-        let control = Participant::new(now, config);
+        let control = Participant::new(config);
         let slot = self.domain.add_participant(control, Arc::clone(&self.router) as Arc<dyn EventSink>);
         // `enable` above lets one caller through, so the cell is still empty.
         let _ = self.slot.set(slot);

@@ -15,6 +15,7 @@ mod udp_linux;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -76,21 +77,41 @@ struct Ready {
 
 /// What is known of one interface of this host.
 #[derive(Clone, Debug)]
-pub(crate) struct InterfaceReport {
+pub struct InterfaceReport {
     /// Its name; `*` for unicast, where the host chooses.
-    pub(crate) name: String,
+    pub name: String,
     /// Its number; 0 for unicast.
-    pub(crate) index: u32,
+    pub index: u32,
     /// Its addresses.
-    pub(crate) addresses: Vec<IpAddr>,
+    pub addresses: Vec<IpAddr>,
     /// Why it is not used; `None`: it is.
-    pub(crate) unusable: Option<&'static str>,
+    pub unusable: Option<&'static str>,
     /// Datagrams of others that arrived by multicast.
-    pub(crate) multicast_heard: u64,
+    pub multicast_heard: u64,
     /// Datagrams that the host refused to send, and groups it refused to join.
-    pub(crate) send_errors: u64,
+    pub send_errors: u64,
     /// The last such refusal.
-    pub(crate) last_error: Option<String>,
+    pub last_error: Option<String>,
+}
+
+impl fmt::Display for InterfaceReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = if self.index == 0 { "unicast" } else { &self.name };
+        write!(f, "{name}")?;
+        for address in &self.addresses {
+            write!(f, " {address}")?;
+        }
+        if let Some(reason) = self.unusable {
+            return write!(f, ": not used, {reason}");
+        }
+        if self.multicast_heard > 0 {
+            f.write_str(", multicast heard")?;
+        }
+        if let (1.., Some(error)) = (self.send_errors, &self.last_error) {
+            write!(f, ", {} errors, last: {error}", self.send_errors)?;
+        }
+        Ok(())
+    }
 }
 
 /// The sockets of a domain and what is known of the host's interfaces.

@@ -80,7 +80,7 @@ impl Live {
         let mut live = Self {
             prefix,
             locator: at(number),
-            participant: Participant::new(now, config),
+            participant: Participant::new(config),
             writers: writers.collect(),
             readers: readers.collect(),
             counters: DropCounters::default(),
