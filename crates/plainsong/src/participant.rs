@@ -378,7 +378,7 @@ impl EventSink for Router {
             match event {
                 Event::Status { endpoint, kind } => self.report(endpoint.entity, Some(kind)),
                 Event::DataAvailable { reader } => self.report(reader, Some(StatusKind::DataAvailable)),
-                Event::Progress { writer } => self.report(writer, None),
+                Event::Progress { endpoint } => self.report(endpoint, None),
                 Event::ParticipantChanged { participant, alive } => {
                     let callback = self.on_participant.read().unwrap_or_else(PoisonError::into_inner).clone();
                     if let Some(callback) = callback {

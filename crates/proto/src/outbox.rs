@@ -54,10 +54,11 @@ pub enum Event {
         /// The local reader.
         reader: EntityId,
     },
-    /// A writer's history got room, or samples were acknowledged: blocked callers look again.
+    /// A writer's history got room or was acknowledged, or a reader has all the history there was when
+    /// its writer matched: blocked callers look again.
     Progress {
-        /// The local writer.
-        writer: EntityId,
+        /// The local endpoint.
+        endpoint: EntityId,
     },
     /// A remote participant appeared, changed or left.
     ParticipantChanged {

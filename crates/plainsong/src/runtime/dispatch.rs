@@ -28,10 +28,8 @@ impl ParticipantSlot {
             return;
         }
         for event in &out.events {
-            if let Event::Progress { writer } = event
-                && let Some(slot) = self.writer(*writer)
-            {
-                slot.progress.wake_all();
+            if let Event::Progress { endpoint } = event {
+                self.progress(*endpoint);
             }
         }
         // A listener that panics must not end a receive or timer thread; its message was printed by the hook.
@@ -47,7 +45,7 @@ mod tests {
     #[test]
     fn nested_use_gets_another_outbox_and_both_come_back_empty() {
         with_outbox(|outer| {
-            outer.events.push(Event::Progress { writer: Default::default() });
+            outer.events.push(Event::Progress { endpoint: Default::default() });
             with_outbox(|inner| assert!(inner.is_empty()));
             assert_eq!(outer.events.len(), 1);
         });

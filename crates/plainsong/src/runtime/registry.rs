@@ -88,6 +88,15 @@ impl ParticipantSlot {
     }
 
     /// The local reader with that entity id.
+    /// Wakes who waits for an endpoint's progress.
+    pub(crate) fn progress(&self, id: EntityId) {
+        if let Some(writer) = self.writer(id) {
+            writer.progress.wake_all();
+        } else if let Some(reader) = self.reader(id) {
+            reader.progress.wake_all();
+        }
+    }
+
     pub(crate) fn reader(&self, id: EntityId) -> Option<Arc<ReaderSlot>> {
         find(&self.readers.load(), |slot| slot.id, id).cloned()
     }

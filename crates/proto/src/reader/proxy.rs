@@ -107,6 +107,15 @@ impl Proxy {
     pub(super) fn is_history_complete(&self) -> bool {
         !self.historical || (self.heard.count.is_some() && self.order.expected() > self.heard.history_last)
     }
+
+    /// Whether the history became complete since this was asked last: true once.
+    pub(super) fn history_completed(&mut self) -> bool {
+        let completed = self.historical && self.is_history_complete();
+        if completed {
+            self.historical = false;
+        }
+        completed
+    }
 }
 
 impl Lease {

@@ -580,7 +580,7 @@ impl Writer {
     /// Wakes callers that wait for room or for acknowledgements.
     fn progress(&mut self, out: &mut Outbox) {
         self.blocked = false;
-        out.events.push(Event::Progress { writer: self.config.guid.entity });
+        out.events.push(Event::Progress { endpoint: self.config.guid.entity });
     }
 
     /// Lets go of what nobody needs any more, and keeps the heartbeat timer running while somebody
