@@ -87,7 +87,6 @@ impl ParticipantSlot {
         find(&self.writers.load(), |slot| slot.id, id).cloned()
     }
 
-    /// The local reader with that entity id.
     /// Wakes who waits for an endpoint's progress.
     pub(crate) fn progress(&self, id: EntityId) {
         if let Some(writer) = self.writer(id) {
@@ -97,6 +96,7 @@ impl ParticipantSlot {
         }
     }
 
+    /// The local reader with that entity id.
     pub(crate) fn reader(&self, id: EntityId) -> Option<Arc<ReaderSlot>> {
         find(&self.readers.load(), |slot| slot.id, id).cloned()
     }

@@ -8,7 +8,7 @@ use super::reorder::Arrival;
 use super::{Change, Reader};
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
-use crate::outbox::Outbox;
+use crate::outbox::{Event, Outbox};
 use crate::payload::Payload;
 use crate::qos::LivelinessKind;
 use crate::seq::SequenceNumber;
@@ -265,6 +265,9 @@ impl Reader {
         let (stored, refused) = self.deliver(now, id);
         if let Some((reason, instance)) = refused {
             self.rejected(reason, instance, out);
+        }
+        if self.proxy_mut(id).is_some_and(Proxy::history_completed) {
+            out.events.push(Event::Progress { endpoint: self.guid.entity });
         }
         stored
     }
