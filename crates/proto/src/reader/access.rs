@@ -33,7 +33,7 @@ impl Cache {
         }
         let mut from = match selector.instance {
             InstanceSelector::Exactly(handle) => {
-                if let Some(id) = self.instances.find(self.own_handle(handle)) {
+                if let Some(id) = self.instances.find(handle) {
                     self.gather(id, access, selector, end, samples);
                 }
                 return;

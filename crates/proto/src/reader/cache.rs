@@ -38,10 +38,6 @@ enum Timer {
 /// Shorter deadlines are watched this often: a period of zero must not keep the timer busy for ever.
 const DEADLINE_MIN: Duration = Duration::from_millis(1);
 
-/// Stands for the instance whose key hash is all zero, as of a key of zeros: `HANDLE_NIL` means "none"
-/// to `read_next_instance`.
-const ZERO_KEY: InstanceHandle = InstanceHandle(*b"\0zero key hash\0\0");
-
 /// The policies of the reader that act here, with the internal limits worked in.
 #[derive(Clone, Copy, Debug)]
 struct Policy {
@@ -152,15 +148,9 @@ impl Cache {
             return Ok(InstanceHandle::NIL);
         }
         if change.payload.is_empty() {
-            let hash = change.key_hash.map(InstanceHandle::from).ok_or(DropReason::Malformed);
-            return hash.map(|hash| self.own_handle(hash));
+            return change.key_hash.map(InstanceHandle::from).ok_or(DropReason::Malformed);
         }
-        Ok(self.own_handle((self.key)(change.payload.as_slice(), change.key_only)?))
-    }
-
-    /// The handle by which this reader knows the instance with the key hash `handle`.
-    pub(super) fn own_handle(&self, handle: InstanceHandle) -> InstanceHandle {
-        if self.keyed && handle == InstanceHandle::NIL { ZERO_KEY } else { handle }
+        Ok((self.key)(change.payload.as_slice(), change.key_only)?)
     }
 
     fn store_data(
@@ -651,7 +641,7 @@ impl Cache {
     }
 
     pub(super) fn instance_key(&self, handle: InstanceHandle) -> Option<InstanceKey> {
-        self.instances.get(self.instances.find(self.own_handle(handle))?).map(|instance| instance.key.clone())
+        self.instances.get(self.instances.find(handle)?).map(|instance| instance.key.clone())
     }
 }
 

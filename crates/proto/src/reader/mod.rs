@@ -244,7 +244,7 @@ impl Reader {
     /// Whether the reader knows this instance.
     #[must_use]
     pub fn has_instance(&self, instance: InstanceHandle) -> bool {
-        self.cache.instances.find(self.cache.own_handle(instance)).is_some()
+        self.cache.instances.find(instance).is_some()
     }
 
     /// A payload that contains the key of `instance`; empty when only its key hash is known, `None`

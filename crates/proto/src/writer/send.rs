@@ -1,6 +1,5 @@
 //! Sending: new changes to everyone at once, what waits for its turn, and heartbeats.
 
-use crate::cdr::KeyHash;
 use crate::guid::Guid;
 use crate::outbox::Outbox;
 use crate::seq::{FragmentNumber, SequenceNumber};
@@ -429,7 +428,7 @@ pub(super) fn encode(
             unregistered: change.kind.unregisters(),
             filtered: false,
         },
-        key_hash: config.keyed.then_some(KeyHash(change.instance.0)),
+        key_hash: config.keyed.then(|| change.instance.key_hash()),
         ..InlineQos::default()
     };
     if proxies.inline_qos() {

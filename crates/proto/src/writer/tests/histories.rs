@@ -92,7 +92,7 @@ fn an_expired_sample_makes_room() {
     assert_eq!(story.write(1, b"data"), Err(WriteError::Full));
     story.events();
     story.pass(Duration::from_millis(100));
-    assert!(story.events().contains(&Event::Progress { writer: WRITER.entity }));
+    assert!(story.events().contains(&Event::Progress { endpoint: WRITER.entity }));
     story.write(1, b"data").unwrap();
 }
 

@@ -235,7 +235,7 @@ fn fact_65_keep_all_is_full_until_readers_acknowledge() {
     assert!(story.sent().is_empty(), "one is enough");
     assert_eq!(story.writer.last_sequence_number(), SequenceNumber(10), "nothing was written");
     story.acknack(&reader, 6, &[]).unwrap();
-    assert!(story.events().contains(&Event::Progress { writer: WRITER.entity }));
+    assert!(story.events().contains(&Event::Progress { endpoint: WRITER.entity }));
     assert_eq!(story.write(1, &[0; 100]), Ok(SequenceNumber(11)));
 }
 
@@ -261,7 +261,7 @@ fn a_reader_that_leaves_frees_the_window() {
     assert_eq!(story.write(1, &[0; 100]), Err(WriteError::Full));
     story.events();
     story.writer.unmatch_reader(story.now, reader.guid, &mut story.out);
-    assert!(story.events().contains(&Event::Progress { writer: WRITER.entity }));
+    assert!(story.events().contains(&Event::Progress { endpoint: WRITER.entity }));
     assert_eq!(story.write(1, &[0; 100]), Ok(SequenceNumber(2)));
     assert_eq!(story.writer.next_timeout(), None);
 }
