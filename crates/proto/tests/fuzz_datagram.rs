@@ -83,7 +83,10 @@ fn fuzz_datagram() {
                 break;
             }
         }
-        assert!(victim.counters().iter().count() > 0, "no input was ever refused: the mutations are too tame");
+        assert!(
+            victim.counters().iter().count() > 0,
+            "no input was ever refused: the mutations are too tame"
+        );
     }
     println!("{inputs} inputs, {samples} samples accepted");
 }

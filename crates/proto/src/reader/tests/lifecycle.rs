@@ -69,27 +69,6 @@ fn samples_come_grouped_by_instance_and_instances_one_after_the_other() {
 }
 
 #[test]
-fn an_instance_whose_key_is_all_zero_is_an_instance_like_any_other() {
-    fn zeros(payload: &[u8], _: bool) -> Result<InstanceHandle, Malformed> {
-        Ok(InstanceHandle([*payload.get(4).ok_or(Malformed::Truncated)?; 16]))
-    }
-    let qos = QosSet::reader().reliable().keep_all();
-    let mut bench = Bench::with(ReaderConfig { key: zeros, ..config(qos) });
-    bench.matched(1, QosSet::writer());
-    bench.data(1, 1, 0, 10).unwrap();
-    bench.data(1, 2, 7, 17).unwrap();
-    let mut previous = InstanceHandle::NIL;
-    let mut found = Vec::new();
-    for _ in 0..3 {
-        let samples = bench.read_with(&only(InstanceSelector::NextAfter(previous)));
-        found.extend(values(&samples));
-        previous = samples.first().map_or(previous, |sample| sample.info.instance_handle);
-    }
-    assert_eq!(found, [10, 17]);
-    assert!(bench.reader.instance_key(InstanceHandle::NIL).is_some(), "the key hash finds it");
-}
-
-#[test]
 fn generations_count_returns_to_life_and_ranks_compare_them() {
     let mut bench = Bench::reliable();
     bench.data(1, 1, 1, 1).unwrap();

@@ -291,7 +291,7 @@ fn a_best_effort_keep_all_writer_waits_until_its_samples_are_sent() {
     assert_eq!(story.write(1, b"next"), Err(WriteError::Full));
     story.events();
     story.pass(Duration::from_millis(30));
-    assert!(story.events().contains(&Event::Progress { writer: WRITER.entity }));
+    assert!(story.events().contains(&Event::Progress { endpoint: WRITER.entity }));
     story.write(1, b"next").unwrap();
 }
 
