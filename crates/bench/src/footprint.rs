@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use plainsong::Result;
 use plainsong::prelude::*;
 
 use super::{Measured, Options, io};

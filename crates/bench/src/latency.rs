@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use plainsong::prelude::*;
+use plainsong::{Error, Result};
 
 use super::{Measured, Options, io};
 

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
+use plainsong::Error;
 use plainsong::prelude::*;
 
 /// One role of a measurement.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use plainsong::Result;
 use plainsong::prelude::*;
 
 use super::{Measured, Options};

@@ -416,10 +416,7 @@ impl WriterInner {
             let written = self.with(|writer, now, out| {
                 writer.write(now, kind, handle, payload.clone(), timestamp.unwrap_or(now.wall), out)
             })?;
-            let error = match written {
-                Ok(_) => return Ok(()),
-                Err(error) => error,
-            };
+            let Err(error) = written else { return Ok(()) };
             let Some(patience) = patience.filter(|_| matches!(error, WriteError::Full)) else {
                 return Err(self.write_error(error, patience));
             };

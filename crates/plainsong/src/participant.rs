@@ -60,8 +60,11 @@ pub(crate) struct Router {
     endpoints: RwLock<BTreeMap<EntityId, Endpoint>>,
     pub(crate) writer_listener: ListenerSlot<dyn DataWriterListener>,
     pub(crate) reader_listener: ListenerSlot<dyn DataReaderListener>,
-    on_participant: RwLock<Option<Arc<dyn Fn(Guid, bool) + Send + Sync>>>,
+    on_participant: RwLock<Option<OnParticipant>>,
 }
+
+/// Called with a remote participant and whether it is there.
+type OnParticipant = Arc<dyn Fn(Guid, bool) + Send + Sync>;
 
 #[derive(Clone)]
 enum Endpoint {
@@ -219,7 +222,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::NotEnabled`].
     pub fn inspect<R>(&self, look: impl FnOnce(&Participant) -> R) -> Result<R> {
-        Ok(self.inner.slot()?.control(|control, _, _| look(control)))
+        Ok(self.inner.slot()?.look(look))
     }
 
     /// A condition on the participant's own statuses.

@@ -22,4 +22,3 @@ pub use crate::participant::{DomainParticipant, DomainParticipantFactory};
 pub use crate::publisher::Publisher;
 pub use crate::subscriber::Subscriber;
 pub use crate::topic::Topic;
-pub use crate::{Error, Result};

@@ -1,5 +1,5 @@
 //! The API over real sockets on loopback: what an application does, end to end.
-#![allow(missing_docs, reason = "tests")]
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 mod common;
 
@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use common::{Blob, PATIENCE, Pair, Point, fresh_domain, participant, reader, until, writer};
+use plainsong::Error;
 use plainsong::prelude::*;
 use plainsong::proto::status::{IncompatibleQosStatus, MatchedStatus};
 use plainsong::proto::time;

@@ -1,6 +1,6 @@
 //! An independent reader of our datagrams: tshark's RTPS dissector finds nothing malformed in discovery,
 //! data, fragments, acknowledgements and departures.
-#![allow(missing_docs, reason = "tests")]
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 mod common;
 

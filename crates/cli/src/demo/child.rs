@@ -5,6 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hdrhistogram::Histogram;
 use plainsong::prelude::*;
+use plainsong::{Error, Result};
 
 use super::{Options, Role, io};
 use crate::shape_type::{Motion, ShapeType};

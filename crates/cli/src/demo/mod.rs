@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use plainsong::prelude::*;
+use plainsong::{Error, Result};
 
 use crate::stop::Stop;
 use team::Team;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plainsong::prelude::*;
+use plainsong::{Error, Result};
 
 pub(crate) use options::Options;
 use options::{FinalState, Verbosity};

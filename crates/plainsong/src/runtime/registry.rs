@@ -101,16 +101,6 @@ impl ParticipantSlot {
         find(&self.readers.load(), |slot| slot.id, id).cloned()
     }
 
-    /// All local writers, sorted by entity id.
-    pub(crate) fn writers(&self) -> Arc<Vec<Arc<WriterSlot>>> {
-        self.writers.load_full()
-    }
-
-    /// All local readers, sorted by entity id.
-    pub(crate) fn readers(&self) -> Arc<Vec<Arc<ReaderSlot>>> {
-        self.readers.load_full()
-    }
-
     /// Makes a writer known to the receive and timer threads. Do this before announcing it.
     pub(crate) fn insert_writer(&self, slot: &Arc<WriterSlot>) {
         insert(&self.writers, |slot| slot.id, slot);

@@ -8,6 +8,7 @@ mod interfaces;
 mod netlink;
 mod socket;
 #[cfg(any(test, not(target_os = "linux")))]
+#[cfg_attr(target_os = "linux", allow(dead_code, reason = "on Linux only its tests use it"))]
 mod udp;
 #[cfg(target_os = "linux")]
 mod udp_linux;
@@ -69,7 +70,6 @@ struct Via {
 /// What ended a wait.
 #[derive(Clone, Copy, Debug)]
 struct Ready {
-    stopped: bool,
     interfaces: bool,
     /// In the order of the sockets waited for.
     sockets: [bool; META_SOCKETS_MAX],

@@ -332,6 +332,6 @@ pub(crate) fn wait(sockets: &[&Socket], watcher: Option<&Watcher>, waker: &Waker
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    let [stopped, interfaces, sockets @ ..] = polled.map(|entry| entry.revents != 0);
-    Ok(Ready { stopped, interfaces, sockets })
+    let [_, interfaces, sockets @ ..] = polled.map(|entry| entry.revents != 0);
+    Ok(Ready { interfaces, sockets })
 }

@@ -1,5 +1,5 @@
 //! Participants for tests: loopback only, so that no test ever talks to a network.
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(dead_code, clippy::unwrap_used, unreachable_pub, reason = "tests; each file uses its own part")]
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
