@@ -107,6 +107,8 @@ fn count_system_calls(reliable: bool) -> BTreeMap<i64, u64> {
             Ok(())
         });
     }
+    // The tracer waits for it, as for each of its threads.
+    #[expect(clippy::zombie_processes, reason = "trace() waits")]
     let child = command.spawn().unwrap();
     trace(child.id() as libc::pid_t)
 }
