@@ -2,7 +2,12 @@
 //!
 //! A child process writes between two marks; its parent counts the system calls of the writing thread
 //! with ptrace, and the child itself counts allocations.
-#![allow(missing_docs, unsafe_code, clippy::unwrap_used, reason = "tests; ptrace and a counting allocator need unsafe")]
+#![allow(
+    missing_docs,
+    unsafe_code,
+    clippy::unwrap_used,
+    reason = "tests; ptrace and a counting allocator need unsafe"
+)]
 
 mod common;
 

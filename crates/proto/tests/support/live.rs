@@ -1,6 +1,8 @@
 //! A live participant with user endpoints, for fuzzing: two of them talk in virtual time, and what they say
 //! becomes the corpus that is mutated and fed back.
 
+#![allow(unreachable_pub, missing_docs, clippy::unwrap_used, reason = "test support")]
+
 use plainsong_proto::discovery::{Command, LocalEndpoint, LocalLocators, Participant, ParticipantConfig};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
@@ -75,7 +77,7 @@ impl Live {
         });
         let readers = (1..).zip(qos.clone()).map(|(key, qos)| {
             let guid = prefix.entity(id(key).1);
-            Reader::new(ReaderConfig { guid, keyed: true, qos, limits, key: instance_of })
+            Reader::new(ReaderConfig { guid, keyed: true, qos, limits: limits.clone(), key: instance_of })
         });
         let mut live = Self {
             prefix,
