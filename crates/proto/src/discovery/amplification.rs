@@ -22,12 +22,13 @@ pub(super) struct Budget {
     bytes: u64,
     not_before: Instant,
     pause: Duration,
+    spent: u32,
 }
 
 impl Budget {
     /// Nothing received, nothing allowed.
     pub(super) const fn new() -> Self {
-        Self { bytes: 0, not_before: Instant(0), pause: PAUSE_MIN }
+        Self { bytes: 0, not_before: Instant(0), pause: PAUSE_MIN, spent: 0 }
     }
 
     /// A datagram of `bytes` octets of UDP payload came from the participant.
@@ -37,6 +38,11 @@ impl Budget {
         self.bytes = if saved < SAVED_BYTES_MAX { saved } else { SAVED_BYTES_MAX };
     }
 
+    /// Datagrams sent so far.
+    pub(super) const fn spent(&self) -> u32 {
+        self.spent
+    }
+
     /// Whether a datagram of `bytes` octets of UDP payload may be sent now; if so it is paid for.
     pub(super) fn spend(&mut self, now: Instant, bytes: usize) -> bool {
         let cost = bytes as u64 + HEADERS_BYTES;
@@ -44,6 +50,7 @@ impl Budget {
             return false;
         }
         self.bytes -= cost;
+        self.spent = self.spent.wrapping_add(1);
         self.not_before = now.after(self.pause).unwrap_or(now);
         self.pause = Duration(self.pause.0.saturating_mul(2)).min(PAUSE_MAX);
         true
