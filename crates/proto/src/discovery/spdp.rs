@@ -172,7 +172,7 @@ impl Participant {
     /// and with base 0, the only one that Fast DDS answers when it has nothing to repeat (fact 5).
     fn send_challenge(&self, now: Now, to: GuidPrefix, locator: Locator, turn: u32, out: &mut Outbox) {
         let mut message = self.compose_announcement(now, Some(to), &[locator], out);
-        let base = if turn % 2 == 0 { SequenceNumber::FIRST } else { SequenceNumber(0) };
+        let base = if turn.is_multiple_of(2) { SequenceNumber::FIRST } else { SequenceNumber(0) };
         let question = AckNack {
             reader: EntityId::SEDP_PUBLICATIONS_READER,
             writer: EntityId::SEDP_PUBLICATIONS_WRITER,
