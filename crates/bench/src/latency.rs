@@ -137,8 +137,8 @@ struct RoundTrips {
 impl RoundTrips {
     fn new(warm_up: Duration, duration: Duration) -> Self {
         let counted_from = Instant::now() + warm_up;
-        let mut nanos = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are allowed"));
-        nanos.auto(true);
+        let nanos = Histogram::new_with_max(60_000_000_000, 3);
+        let nanos = nanos.unwrap_or_else(|_| unreachable!("three digits are allowed"));
         Self { last: None, counted_from, until: counted_from + duration, nanos }
     }
 

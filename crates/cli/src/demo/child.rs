@@ -129,9 +129,8 @@ fn subscribe(participant: &DomainParticipant, topic: &Topic<ShapeType>, stop: &S
 }
 
 fn histogram() -> Histogram<u64> {
-    let mut histogram = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are allowed"));
-    histogram.auto(true);
-    histogram
+    const NANOS_MAX: u64 = 60_000_000_000;
+    Histogram::new_with_max(NANOS_MAX, 3).unwrap_or_else(|_| unreachable!("three digits are allowed"))
 }
 
 fn now_nanos() -> i64 {

@@ -175,9 +175,6 @@ impl Options {
         if self.cft.is_some() || (self.subscribe && self.color.is_some()) {
             return Some("content filters are not supported");
         }
-        if self.time_filter_ms > 0 && self.subscribe {
-            return Some("a time-based filter is not supported");
-        }
         None
     }
 
@@ -203,7 +200,9 @@ impl Options {
 
     /// QoS of the readers.
     pub(crate) fn reader_qos(&self) -> QosSet {
-        self.endpoint_qos(QosSet::reader())
+        let mut qos = self.endpoint_qos(QosSet::reader());
+        qos.time_based_filter = time::Duration::from_millis(self.time_filter_ms);
+        qos
     }
 
     fn endpoint_qos(&self, qos: QosSet) -> QosSet {

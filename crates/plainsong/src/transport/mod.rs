@@ -104,13 +104,12 @@ impl fmt::Display for InterfaceReport {
         if let Some(reason) = self.unusable {
             return write!(f, ": not used, {reason}");
         }
-        if self.multicast_heard > 0 {
-            f.write_str(", multicast heard")?;
+        // Where multicast is heard, a family of addresses without it is no news.
+        match (self.multicast_heard, &self.last_error) {
+            (1.., _) => f.write_str(", multicast heard"),
+            (0, Some(error)) => write!(f, ", {} datagrams refused, last: {error}", self.send_errors),
+            (0, None) => Ok(()),
         }
-        if let (1.., Some(error)) = (self.send_errors, &self.last_error) {
-            write!(f, ", {} errors, last: {error}", self.send_errors)?;
-        }
-        Ok(())
     }
 }
 
