@@ -153,6 +153,30 @@ fn fact_8_a_repeated_count_is_ignored_and_a_restarted_reader_is_heard() {
 }
 
 #[test]
+fn a_reader_that_began_anew_owes_what_it_had_acknowledged() {
+    let mut story = Story::new(QosSet::writer().keep_all().durability(Durability::TransientLocal));
+    let reader = durable(7);
+    story.matched(&reader);
+    story.write(1, b"data").unwrap();
+    story.acknack_with(&reader, 2, &[], 1_000, true).unwrap();
+    assert!(story.writer.is_acknowledged(SequenceNumber(1)));
+    assert_eq!(story.writer.beginnings(reader.guid), 0);
+    story.sent();
+    // The reader lost the writer, found it again and knows nothing: its request is answered, the
+    // repetition is lost, and yet the writer goes on asking.
+    story.acknack_with(&reader, 1, &[1], 9_000, true).unwrap();
+    assert_ne!(story.writer.beginnings(reader.guid), 0);
+    assert!(!story.writer.is_acknowledged(SequenceNumber(1)));
+    story.sent();
+    story.pass(Duration::from_secs(1));
+    assert!(!heartbeats(&story.sent()).is_empty());
+    story.acknack_with(&reader, 2, &[], 9_001, true).unwrap();
+    story.sent();
+    story.pass(Duration::from_secs(1));
+    assert!(heartbeats(&story.sent()).is_empty());
+}
+
+#[test]
 fn fact_8_counts_wrap_around() {
     let mut story = Story::new(QosSet::writer().keep_all());
     let reader = reliable(7);
