@@ -34,6 +34,8 @@ pub(super) struct Remote {
     pub(super) meta: Option<Path>,
     /// The path its built-in endpoints are matched with; `None` while it is unproven.
     pub(super) matched: Option<Path>,
+    /// Since when they are: nothing of it that we hold is older.
+    pub(super) connected: Instant,
     /// The same participant as announced from an address that has proven nothing yet.
     pub(super) candidate: Option<Box<Self>>,
     /// User endpoints, and what they cost in octets.
@@ -193,6 +195,7 @@ impl Remote {
             budget: Budget::new(),
             meta: None,
             matched: None,
+            connected: now,
             candidate: None,
             endpoints: 0,
             endpoint_bytes: 0,

@@ -15,8 +15,18 @@ use crate::reader::{CachedSample, KeyFunction, Reader, ReaderConfig, ReaderLimit
 use crate::sample_info::Selector;
 use crate::stats::DropReason;
 use crate::time::{Instant, Now};
-use crate::wire::{EndpointSubmessage, MessageContext};
+use crate::wire::{AckNack, EndpointSubmessage, MessageContext};
 use crate::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
+
+/// What a submessage of a built-in endpoint led to.
+enum News {
+    /// Nothing that concerns others.
+    None,
+    /// The reader may have samples.
+    Samples(Channel),
+    /// The remote reader began anew: it lost us and found us again.
+    BeganAnew,
+}
 
 /// The topics of the built-in endpoints, in the order of [`Builtin::channels`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,6 +193,11 @@ impl Builtin {
         }
     }
 
+    /// An acknowledgement for a matched participant that wants an answer.
+    pub(super) fn question(&mut self, prefix: GuidPrefix) -> Option<AckNack> {
+        self.pairs.iter_mut().find_map(|pair| pair.reader.question(prefix.entity(pair.channel.writer())))
+    }
+
     pub(super) fn disconnect(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         for pair in &mut self.pairs {
             let (writer, reader) =
@@ -195,14 +210,14 @@ impl Builtin {
         }
     }
 
-    /// Hands a submessage to the built-in endpoint it concerns; also tells whose reader may have news.
+    /// Hands a submessage to the built-in endpoint it concerns.
     fn on_submessage(
         &mut self,
         now: Now,
         context: &MessageContext,
         submessage: &EndpointSubmessage<'_>,
         out: &mut Outbox,
-    ) -> Result<Option<Channel>, DropReason> {
+    ) -> Result<News, DropReason> {
         let (writer, to_reader) = match submessage {
             EndpointSubmessage::Data(data) => (data.writer, true),
             EndpointSubmessage::DataFrag(data) => (data.writer, true),
@@ -216,6 +231,7 @@ impl Builtin {
         let Some(Pair { channel, writer, reader, .. }) = pair else {
             return Err(DropReason::UnknownEndpoint);
         };
+        let mut began_anew = false;
         quietly(out, |out| match submessage {
             EndpointSubmessage::Data(data) => reader.on_data(now, context, data, out),
             EndpointSubmessage::DataFrag(data) => reader.on_data_frag(now, context, data, out),
@@ -225,13 +241,21 @@ impl Builtin {
             }
             EndpointSubmessage::Gap(gap) => reader.on_gap(now, context, gap, out),
             EndpointSubmessage::AckNack(acknack) => {
-                writer.on_acknack(now, context.source.entity(acknack.reader), acknack, out)
+                let reader = context.source.entity(acknack.reader);
+                let before = writer.beginnings(reader);
+                writer.on_acknack(now, reader, acknack, out)?;
+                began_anew = writer.beginnings(reader) != before;
+                Ok(())
             }
             EndpointSubmessage::NackFrag(nack) => {
                 writer.on_nack_frag(now, context.source.entity(nack.reader), nack, out)
             }
         })?;
-        Ok(to_reader.then_some(*channel))
+        Ok(match (began_anew, to_reader) {
+            (true, _) => News::BeganAnew,
+            (false, true) => News::Samples(*channel),
+            (false, false) => News::None,
+        })
     }
 
     /// Everything a reader has, in order.
@@ -267,8 +291,11 @@ impl Participant {
         submessage: &EndpointSubmessage<'_>,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        let Some(channel) = self.builtin.on_submessage(now, context, submessage, out)? else { return Ok(()) };
-        self.drain(now, channel, out);
+        match self.builtin.on_submessage(now, context, submessage, out)? {
+            News::None => {}
+            News::Samples(channel) => self.drain(now, channel, out),
+            News::BeganAnew => self.reconnect(now, context.source, out),
+        }
         Ok(())
     }
 
@@ -400,10 +427,31 @@ impl Participant {
         let Some(remote) = self.database.get_mut(prefix) else { return };
         // While a new address proves itself, the old one stays in use.
         let Some(path) = remote.proven_meta(&self.host).or(remote.matched) else { return };
-        remote.matched = Some(path);
+        if remote.matched.replace(path).is_none() {
+            remote.connected = now.mono;
+        }
         let available = remote.data.builtin_endpoints;
         self.builtin.connect(now, prefix, available, path, out);
         self.resolve_endpoints(prefix, out);
+    }
+
+    /// A participant lost us for a while and found us again, and we did not notice: what it withdrew
+    /// meanwhile nobody will tell us. So we learn anew what it has.
+    ///
+    /// Both sides may come to do so. It ends there: who connected so recently that the other cannot have
+    /// lost it since, for our lease would still run, has nothing older to forget.
+    fn reconnect(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        let Some(remote) = self.database.get_mut(prefix) else { return };
+        if remote.matched.is_none() || now.mono.since(remote.connected) < self.config.lease_duration {
+            return;
+        }
+        remote.connected = now.mono;
+        self.builtin.disconnect(now, prefix, out);
+        let endpoints: Vec<Guid> = self.matching.of(prefix).map(|(guid, _)| guid).collect();
+        for guid in endpoints {
+            self.forget_endpoint(guid, out);
+        }
+        self.connect(now, prefix, out);
     }
 
     /// Forgets a participant and everything it had.

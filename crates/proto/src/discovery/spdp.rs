@@ -170,16 +170,20 @@ impl Participant {
     /// Announces us to a participant that has to prove its address. One that knows us already sees no
     /// news in that, so an acknowledgement asks for a heartbeat too: in turns as the standard writes it
     /// and with base 0, the only one that Fast DDS answers when it has nothing to repeat (fact 5).
-    fn send_challenge(&self, now: Now, to: GuidPrefix, locator: Locator, turn: u32, out: &mut Outbox) {
-        let mut message = self.compose_announcement(now, Some(to), &[locator], out);
-        let base = if turn.is_multiple_of(2) { SequenceNumber::FIRST } else { SequenceNumber(0) };
-        let question = AckNack {
+    fn send_challenge(&mut self, now: Now, to: GuidPrefix, locator: Locator, turn: u32, out: &mut Outbox) {
+        // From a reader that knows the participant and only waits for proof of a new address, this must
+        // not look like a reader that began anew.
+        let mut question = self.builtin.question(to).unwrap_or_else(|| AckNack {
             reader: EntityId::SEDP_PUBLICATIONS_READER,
             writer: EntityId::SEDP_PUBLICATIONS_WRITER,
-            missing: SequenceSet::empty(base),
+            missing: SequenceSet::empty(SequenceNumber::FIRST),
             count: now.mono.as_count(),
             final_flag: false,
-        };
+        });
+        if !turn.is_multiple_of(2) {
+            question.missing = SequenceSet::empty(SequenceNumber(0));
+        }
+        let mut message = self.compose_announcement(now, Some(to), &[locator], out);
         let fits = message.acknack(&question);
         debug_assert!(fits, "announcements leave room for it");
     }

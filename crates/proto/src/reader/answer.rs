@@ -3,6 +3,7 @@
 use super::Reader;
 use super::ownership::WriterId;
 use super::proxy::Proxy;
+use crate::guid::Guid;
 use crate::outbox::Outbox;
 use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber, SequenceSet};
 use crate::time::{Duration, Instant, Now};
@@ -50,6 +51,20 @@ impl Reader {
         fits(message.acknack(&acknack));
         message.finish();
         self.wake_at(due);
+    }
+
+    /// An ACKNACK for a matched reliable writer that wants an answer and asks for nothing.
+    pub fn question(&mut self, writer: Guid) -> Option<AckNack> {
+        let id = self.by_guid.get(&writer).copied()?;
+        let reader = self.guid;
+        let proxy = self.proxy_mut(id).filter(|proxy| proxy.reliable)?;
+        Some(AckNack {
+            reader: reader.entity,
+            writer: writer.entity,
+            missing: SequenceSet::empty(proxy.order.expected()),
+            count: proxy.answer.next_acknack_count(),
+            final_flag: false,
+        })
     }
 
     /// Answers a writer: what is missing is asked for unless it was a moment ago; when nothing is, an

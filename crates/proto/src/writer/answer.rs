@@ -76,8 +76,9 @@ impl Writer {
             self.heartbeat.progressed(now.mono);
             self.settle(now);
             self.progress(out);
-        } else if self.proxies.rewind(reader, base.previous()) {
+        } else if base.0 > 0 && self.proxies.rewind(reader, base.previous()) {
             // It owes an acknowledgement again: without the timer, one lost repetition would be the last.
+            // A base of 0 acknowledges nothing and takes nothing back: it only asks for a heartbeat.
             self.settle(now);
         }
         self.pacer.refresh(now.mono, &self.config.limits);

@@ -169,6 +169,29 @@ fn fact_26_who_lost_the_other_alone_finds_it_again() {
 }
 
 #[test]
+fn who_lost_us_while_we_kept_it_finds_us_again_and_we_learn_what_it_withdrew() {
+    let mut network = Network::of(2);
+    network.run_for(Duration::from_secs(1));
+    let withdrawn = prefix(1).entity(READER);
+    // For longer than the lease, 1 does not hear 0, but 0 hears 1.
+    network.blocked.push((network.nodes[0].address, 1));
+    network.run_for(Duration::from_secs(25));
+    assert!(network.matches(1).iter().all(|(_, other)| other.prefix == prefix(1)));
+    assert!(network.matches(0).contains(&(WRITER, withdrawn)));
+    // 1 has nobody to tell that its reader is gone.
+    network.call(1, |participant, now, out| participant.remove_endpoint(now, withdrawn, out));
+    network.blocked.clear();
+    network.run_for(Duration::from_secs(4));
+    assert!(network.matches(1).contains(&(WRITER, prefix(0).entity(READER))));
+    assert!(network.matches(0).contains(&(READER, prefix(1).entity(WRITER))));
+    assert!(!network.matches(0).contains(&(WRITER, withdrawn)));
+    // They agree, and leave it at that.
+    let told = network.nodes[0].commands.len() + network.nodes[1].commands.len();
+    network.run_for(Duration::from_secs(60));
+    assert_eq!(network.nodes[0].commands.len() + network.nodes[1].commands.len(), told);
+}
+
+#[test]
 fn a_clean_departure_is_known_at_once() {
     let mut network = Network::of(3);
     network.run_for(Duration::from_secs(5));
