@@ -22,6 +22,8 @@ pub struct Ledger {
     pub readers: Vec<ReaderRecord>,
     /// What travelled when nothing should.
     pub quiet: Option<Quiet>,
+    /// Since when nothing goes wrong any more.
+    pub calm_since: Option<Instant>,
     /// When the run ended.
     pub finished_at: Instant,
 }
@@ -239,6 +241,14 @@ impl WriterRecord {
     #[must_use]
     pub fn data(&self, counter: u32) -> Option<&Change> {
         self.changes.iter().find(|change| change.kind == ChangeKind::Data(counter))
+    }
+
+    /// Whether the writer later gave the instance up, and with it the history it kept for late joiners.
+    #[must_use]
+    pub fn is_unregistered_after(&self, change: &Change) -> bool {
+        let later = self.changes.iter().filter(|later| later.instance == change.instance);
+        let mut later = later.filter(|later| later.at >= change.at);
+        later.any(|later| matches!(later.kind, ChangeKind::Unregister | ChangeKind::DisposeUnregister))
     }
 
     /// Instances it ever wrote, ascending.

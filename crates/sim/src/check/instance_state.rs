@@ -7,7 +7,8 @@ use super::Findings;
 use crate::ledger::{Change, ChangeKind, Ledger, Pair};
 
 pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
-    for pair in ledger.reliable_pairs().filter(|pair| pair.reader.endpoint.keyed) {
+    for pair in ledger.reliable_pairs().filter(|pair| pair.reader.endpoint.keyed && cannot_fall_silent(pair))
+    {
         for instance in pair.writer.instances() {
             if ledger.writers_of(&pair.writer.endpoint.topic, instance).count() == 1 {
                 check_instance(&pair, instance, findings);
@@ -17,27 +18,43 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
     check_orphans(ledger, findings);
 }
 
+/// A writer that did not assert its liveliness in time loses its instances until it writes again.
+fn cannot_fall_silent(pair: &Pair<'_>) -> bool {
+    pair.writer.endpoint.qos.liveliness.lease_duration.is_infinite()
+}
+
 fn check_instance(pair: &Pair<'_>, instance: u32, findings: &mut Findings) {
     let Some(last) = pair.writer.changes.iter().rfind(|change| change.instance == instance) else { return };
     if last.at < pair.promised_from() {
         return;
     }
     let guid = pair.reader.endpoint.guid;
-    let expected = left_in(last);
+    let expected = left_in(pair, last);
     let seen = last_seen(pair, instance);
     // A reader that never saw the instance alive need not be told that it is not.
-    let told_nothing = seen.is_none() && expected != InstanceState::Alive;
-    if seen != Some(expected) && !told_nothing {
+    let told_nothing = seen.is_none() && !expected.contains(&InstanceState::Alive);
+    if !seen.is_some_and(|seen| expected.contains(&seen)) && !told_nothing {
         findings.report(|| format!("{guid} last saw instance {instance} {seen:?}, it is {expected:?}"));
     }
 }
 
-fn left_in(last: &Change) -> InstanceState {
+/// The states that may follow from the last change.
+fn left_in(pair: &Pair<'_>, last: &Change) -> &'static [InstanceState] {
     match last.kind {
-        ChangeKind::Data(_) => InstanceState::Alive,
-        ChangeKind::Dispose | ChangeKind::DisposeUnregister => InstanceState::NotAliveDisposed,
-        ChangeKind::Unregister => InstanceState::NotAliveNoWriters,
+        ChangeKind::Data(_) => &[InstanceState::Alive],
+        ChangeKind::Dispose | ChangeKind::DisposeUnregister => &[InstanceState::NotAliveDisposed],
+        // What is disposed stays so without writers; with KEEP_LAST the disposal may never have arrived.
+        ChangeKind::Unregister if was_disposed(pair, last.instance) => {
+            &[InstanceState::NotAliveDisposed, InstanceState::NotAliveNoWriters]
+        }
+        ChangeKind::Unregister => &[InstanceState::NotAliveNoWriters],
     }
+}
+
+fn was_disposed(pair: &Pair<'_>, instance: u32) -> bool {
+    let changes = pair.writer.changes.iter().filter(|change| change.instance == instance);
+    let before = changes.rev().find(|change| change.kind != ChangeKind::Unregister);
+    before.is_some_and(|before| !matches!(before.kind, ChangeKind::Data(_)))
 }
 
 fn last_seen(pair: &Pair<'_>, instance: u32) -> Option<InstanceState> {

@@ -15,10 +15,8 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
         let allowed = pair.reader_epochs().saturating_sub(1);
         let (writer, reader) = (pair.writer.endpoint.guid, pair.reader.endpoint.guid);
         for (instance, counters) in instances {
-            let steps_back = counters.windows(2).filter(|pair| pair[1] < pair[0]);
-            let Some(step) = steps_back.clone().last().filter(|_| steps_back.count() > allowed) else {
-                continue;
-            };
+            let steps_back: Vec<&[u32]> = counters.windows(2).filter(|pair| pair[1] < pair[0]).collect();
+            let Some(step) = steps_back.get(allowed) else { continue };
             findings.report(|| {
                 format!("{reader} got #{} of {writer} after #{}, instance {instance}", step[1], step[0])
             });

@@ -4,7 +4,7 @@
 use plainsong_proto::qos::HistoryKind;
 
 use super::Findings;
-use crate::ledger::{ChangeKind, Ledger, Pair};
+use crate::ledger::{Change, ChangeKind, Ledger, Pair, WriterRecord};
 
 pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
     for pair in ledger.reliable_pairs() {
@@ -14,18 +14,26 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
         }
     }
     for writer in ledger.writers.iter().filter(|writer| writer.endpoint.is_alive()) {
-        if let Some(since) = writer.blocked_since {
-            let seconds = since.0 as f64 / 1e9;
-            findings.report(|| format!("{} is blocked since {seconds:.3} s", writer.endpoint.guid));
-        }
+        let Some(since) = writer.blocked_since.filter(|_| !is_held_up(ledger, writer)) else { continue };
+        let seconds = since.0 as f64 / 1e9;
+        findings.report(|| format!("{} is blocked since {seconds:.3} s", writer.endpoint.guid));
     }
+}
+
+/// Whether a reliable reader of the writer has no room and does not take.
+fn is_held_up(ledger: &Ledger, writer: &WriterRecord) -> bool {
+    writer.endpoint.matched().any(|guid| {
+        let reader = ledger.readers.iter().find(|reader| reader.endpoint.guid == guid);
+        reader.is_some_and(|reader| !reader.can_hold_everything() && reader.endpoint.qos.is_reliable())
+    })
 }
 
 fn check_pair(pair: &Pair<'_>, findings: &mut Findings) {
     let from = pair.promised_from();
     let mut delivered = pair.delivered();
     delivered.sort_unstable();
-    let promised = pair.writer.changes.iter().filter(|change| pair.is_durable() || change.at >= from);
+    let retained = |change: &&Change| pair.is_durable() && !pair.writer.is_unregistered_after(change);
+    let promised = pair.writer.changes.iter().filter(|change| change.at >= from || retained(change));
     let promised = promised.filter_map(|change| match change.kind {
         ChangeKind::Data(counter) => Some((change, counter)),
         _ => None,

@@ -1,0 +1,145 @@
+//! `sim`: runs seeds, prints what went wrong and how to see it again.
+
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use plainsong_sim::check::Violation;
+use plainsong_sim::run::{self, Verdict};
+use plainsong_sim::trace::Detail;
+
+const HELP: &str = "\
+sim: simulates Plainsong systems from seeds and checks what must hold
+
+  sim --seed N             one run: the end of its trace, and the verdict
+  sim --seed N --trace     one run: the whole trace
+  sim --seeds A..B         the runs A to B-1: failures, and a summary
+  sim                      the same as --seeds 0..100
+  --without NAME           with any of these: does not judge that invariant
+";
+
+/// Lines of the trace that a single run prints.
+const TAIL_LINES: usize = 60;
+
+enum Task {
+    One { seed: u64, detail: Detail },
+    Many { first: u64, end: u64 },
+    Help,
+}
+
+/// Invariants that are not judged.
+type Unjudged = Vec<String>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut unjudged = Unjudged::new();
+    let passed = match parse(&arguments, &mut unjudged) {
+        Ok(Task::One { seed, detail }) => one(seed, detail, &unjudged),
+        Ok(Task::Many { first, end }) => many(first, end, &unjudged),
+        Ok(Task::Help) => {
+            print!("{HELP}");
+            true
+        }
+        Err(error) => {
+            eprintln!("sim: {error}\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn parse(arguments: &[String], unjudged: &mut Unjudged) -> Result<Task, String> {
+    let mut task = Task::Many { first: 0, end: 100 };
+    let mut whole = false;
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_str() {
+            "--seed" => {
+                let seed = number(rest.next())?;
+                task = Task::One { seed, detail: Detail::Tail(TAIL_LINES) };
+            }
+            "--seeds" => {
+                let range = rest.next().ok_or("--seeds needs a range such as 0..100")?;
+                let (first, end) = range.split_once("..").ok_or("a range is written A..B")?;
+                task = Task::Many { first: number(Some(first))?, end: number(Some(end))? };
+            }
+            "--trace" => whole = true,
+            "--without" => unjudged.push(rest.next().ok_or("--without needs a name")?.clone()),
+            "--help" | "-h" => return Ok(Task::Help),
+            other => return Err(format!("unknown argument {other}")),
+        }
+    }
+    match task {
+        Task::One { seed, .. } if whole => Ok(Task::One { seed, detail: Detail::All }),
+        Task::Many { .. } if whole => Err("--trace goes with --seed".to_owned()),
+        task => Ok(task),
+    }
+}
+
+fn number(text: Option<impl AsRef<str>>) -> Result<u64, String> {
+    let text = text.ok_or("a number is missing")?;
+    text.as_ref().parse().map_err(|_| format!("{} is not a number", text.as_ref()))
+}
+
+fn one(seed: u64, detail: Detail, unjudged: &Unjudged) -> bool {
+    let Verdict { mut violations, world, .. } = run::run(seed, detail, None);
+    judge(&mut violations, unjudged);
+    for line in world.trace.tail() {
+        println!("{line}");
+    }
+    for violation in &violations {
+        println!("violated {}: {}", violation.invariant, violation.what);
+    }
+    let (hash, events) = (world.trace.hash(), world.trace.events());
+    let verdict = if violations.is_empty() { "passed" } else { "FAILED" };
+    println!("seed {seed} {verdict}: {events} events, hash {hash:016x}");
+    violations.is_empty()
+}
+
+/// Threads are allowed here and only here: each run is a world of its own.
+fn many(first: u64, end: u64, unjudged: &Unjudged) -> bool {
+    let next = AtomicU64::new(first);
+    let failures = Mutex::new(Vec::new());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end {
+                        break;
+                    }
+                    if let Some(line) = failure(seed, unjudged)
+                        && let Ok(mut failures) = failures.lock()
+                    {
+                        println!("{line}");
+                        failures.push(seed);
+                    }
+                }
+            });
+        }
+    });
+    let failed = failures.into_inner().map_or(0, |failures| failures.len() as u64);
+    println!("{} passed, {failed} failed", end.saturating_sub(first) - failed);
+    failed == 0
+}
+
+fn judge(violations: &mut Vec<Violation>, unjudged: &Unjudged) {
+    violations.retain(|violation| !unjudged.iter().any(|name| name == violation.invariant));
+}
+
+/// One line about a run that failed. A panic of the protocol core is a failure like others.
+fn failure(seed: u64, unjudged: &Unjudged) -> Option<String> {
+    let found = std::panic::catch_unwind(|| run::run(seed, Detail::Hash, None).violations);
+    let what = match found {
+        Ok(mut violations) => {
+            judge(&mut violations, unjudged);
+            let first = violations.first()?;
+            let mut names: Vec<&str> = violations.iter().map(|violation| violation.invariant).collect();
+            names.dedup();
+            format!("{}: {}", names.join(", "), first.what)
+        }
+        Err(_) => "panic".to_owned(),
+    };
+    Some(format!("FAILED {what}; see: cargo xtask sim --seed {seed}"))
+}

@@ -1,0 +1,576 @@
+//! One process: participants that share its sockets, their writers and readers, and its clock. It does
+//! with the state machines what a driver does, one call at a time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use plainsong_proto::discovery::{Command, LocalEndpoint, LocalLocators, Participant, ParticipantConfig};
+use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
+use plainsong_proto::locator::{Locator, ports};
+use plainsong_proto::outbox::{Event, Outbox};
+use plainsong_proto::qos::{Durability, QosSet};
+use plainsong_proto::reader::{Reader, ReaderConfig, ReaderLimits};
+use plainsong_proto::receiver::{self, Registry};
+use plainsong_proto::stats::{DropCounters, DropReason};
+use plainsong_proto::time::{Duration, Instant, Now};
+use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
+use plainsong_proto::writer::{Writer, WriterConfig, WriterLimits};
+
+use crate::clock::Clock;
+use crate::ledger::Ledger;
+use crate::mutation::Mutation;
+use crate::network::Host;
+use crate::sample;
+
+/// How a process is set up.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    /// The machine it runs on.
+    pub host: Host,
+    /// The domain of its participants.
+    pub domain: u16,
+    /// How many participants it has.
+    pub participants: usize,
+    /// Lease of its participants.
+    pub lease_duration: Duration,
+    /// Time between announcements.
+    pub announce_period: Duration,
+    /// Its clock.
+    pub clock: Clock,
+}
+
+impl NodeOptions {
+    /// One participant in domain 0, announced each second, forgotten after three.
+    #[must_use]
+    pub const fn on(host: u8) -> Self {
+        Self {
+            host: Host(host),
+            domain: 0,
+            participants: 1,
+            lease_duration: Duration::from_secs(3),
+            announce_period: Duration::from_secs(1),
+            clock: Clock::new(1_000_000_000, Duration::ZERO),
+        }
+    }
+}
+
+/// Whether a process does anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It runs.
+    Running,
+    /// It is stopped; datagrams wait in its sockets.
+    Paused,
+    /// It is gone for good.
+    Gone,
+}
+
+/// A process.
+pub struct Node {
+    /// How it was set up.
+    pub options: NodeOptions,
+    /// Whether it runs.
+    pub state: State,
+    /// When its timer goes off.
+    pub wake_at: Option<Instant>,
+    /// What it dropped, beyond what its endpoints counted.
+    pub drops: DropCounters,
+    /// Its participants.
+    pub members: Vec<Member>,
+    /// Datagrams in the sockets of a stopped process, oldest first.
+    pub waiting: VecDeque<(Locator, Rc<[u8]>)>,
+    meta_port: u16,
+    user_port: u16,
+}
+
+/// A participant and its endpoints.
+pub struct Member {
+    /// The control plane.
+    pub participant: Participant,
+    /// Its place in the ledger.
+    pub record: usize,
+    /// User writers.
+    pub writers: BTreeMap<EntityId, LocalWriter>,
+    /// User readers.
+    pub readers: BTreeMap<EntityId, LocalReader>,
+    prefix: GuidPrefix,
+    next_key: u32,
+}
+
+/// A writer and its place in the ledger.
+pub struct LocalWriter {
+    /// The state machine.
+    pub writer: Writer,
+    /// Its place in the ledger.
+    pub record: usize,
+}
+
+/// A reader and its place in the ledger.
+pub struct LocalReader {
+    /// The state machine.
+    pub reader: Reader,
+    /// Its place in the ledger.
+    pub record: usize,
+}
+
+/// What an application was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Data waits at the reader with this place in the ledger.
+    DataAvailable(usize),
+    /// The writer with this place in the ledger has room.
+    Progress(usize),
+    /// An endpoint is matched with another, or is no longer.
+    Match {
+        /// The local endpoint.
+        local: EntityId,
+        /// The other.
+        peer: Guid,
+        /// Whether the match begins.
+        begins: bool,
+    },
+    /// A remote participant came, changed or went.
+    Participant {
+        /// Its GUID.
+        guid: Guid,
+        /// Whether it is there.
+        alive: bool,
+    },
+}
+
+/// What a call into a node needs besides the node.
+pub struct Call<'a> {
+    /// The world's time.
+    pub at: Instant,
+    /// What everyone did.
+    pub ledger: &'a mut Ledger,
+    /// What the state machines ask for.
+    pub out: &'a mut Outbox,
+    /// What the application is told.
+    pub told: &'a mut Vec<Told>,
+    /// A deliberate mistake.
+    pub mutation: Option<Mutation>,
+}
+
+/// Octets a stopped process's sockets hold.
+const SOCKET_BYTES_MAX: usize = 256 << 10;
+
+impl Node {
+    /// A process that is not yet known to anyone. `index` numbers it on its host, `serial` in the world.
+    #[must_use]
+    pub fn new(options: NodeOptions, index: u16) -> Self {
+        let (meta_port, user_port) =
+            (ports::meta_unicast(options.domain, index), ports::user_unicast(options.domain, index));
+        Self {
+            options,
+            state: State::Running,
+            wake_at: None,
+            drops: DropCounters::default(),
+            members: Vec::new(),
+            waiting: VecDeque::new(),
+            meta_port,
+            user_port,
+        }
+    }
+
+    /// Its sockets.
+    #[must_use]
+    pub fn sockets(&self) -> [Locator; 2] {
+        [self.options.host.locator(self.meta_port), self.options.host.locator(self.user_port)]
+    }
+
+    /// Creates and starts a participant.
+    pub fn join(&mut self, prefix: GuidPrefix, seed: u64, record: usize, call: &mut Call<'_>) {
+        let now = self.options.clock.now(call.at);
+        let mut config = ParticipantConfig::new(prefix, self.options.domain);
+        config.lease_duration = self.options.lease_duration;
+        config.announce_period = self.options.announce_period;
+        config.locators = self.locators();
+        config.seed = seed;
+        let mut participant = Participant::new(config);
+        participant.start(now, call.out);
+        let (writers, readers) = (BTreeMap::new(), BTreeMap::new());
+        self.members.push(Member { participant, record, writers, readers, prefix, next_key: 1 });
+        self.settle(self.members.len() - 1, now, call);
+    }
+
+    fn locators(&self) -> LocalLocators {
+        let [meta, user] = self.sockets();
+        let domain = self.options.domain;
+        let group = Locator::udp(ports::MULTICAST_V4.into(), ports::meta_multicast(domain));
+        LocalLocators {
+            meta_unicast: vec![meta],
+            meta_multicast: vec![group],
+            user_unicast: vec![user],
+            user_multicast: Vec::new(),
+            own_addresses: vec![self.options.host.address()],
+            announce_to: vec![group],
+        }
+    }
+
+    /// A datagram arrived.
+    pub fn receive(&mut self, from: Locator, bytes: &[u8], call: &mut Call<'_>) {
+        let now = self.options.clock.now(call.at);
+        let mut drops = std::mem::take(&mut self.drops);
+        let mut out = std::mem::take(call.out);
+        let mut dispatch = Dispatch { node: self, call };
+        receiver::datagram(now, from, bytes, &mut dispatch, &mut drops, &mut out);
+        drops.merge(&self.drops);
+        self.drops = drops;
+        *call.out = out;
+    }
+
+    /// A datagram reached a stopped process: it waits, or is dropped when there is no room.
+    pub fn queue(&mut self, from: Locator, bytes: Rc<[u8]>) -> bool {
+        let waiting: usize = self.waiting.iter().map(|(_, bytes)| bytes.len()).sum();
+        let fits = waiting + bytes.len() <= SOCKET_BYTES_MAX;
+        if fits {
+            self.waiting.push_back((from, bytes));
+        }
+        fits
+    }
+
+    /// Calls everyone whose time has come.
+    pub fn timeout(&mut self, call: &mut Call<'_>) {
+        let now = self.options.clock.now(call.at);
+        let due = |next: Option<Instant>| next.is_some_and(|next| next <= now.mono);
+        let stopped = call.mutation == Some(Mutation::StopTimers);
+        for index in 0..self.members.len() {
+            let member = &mut self.members[index];
+            if due(member.participant.next_timeout()) {
+                member.participant.timeout(now, call.out);
+            }
+            for local in member.writers.values_mut().filter(|_| !stopped) {
+                if due(local.writer.next_timeout()) {
+                    local.writer.timeout(now, call.out);
+                }
+            }
+            for local in member.readers.values_mut().filter(|_| !stopped) {
+                if due(local.reader.next_timeout()) {
+                    local.reader.timeout(now, call.out);
+                }
+            }
+            self.settle(index, now, call);
+        }
+    }
+
+    /// The world's time at which [`Self::timeout`] is to be called next.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let members = self.members.iter().flat_map(|member| {
+            let writers = member.writers.values().filter_map(|local| local.writer.next_timeout());
+            let readers = member.readers.values().filter_map(|local| local.reader.next_timeout());
+            member.participant.next_timeout().into_iter().chain(writers).chain(readers)
+        });
+        members.min().map(|mono| self.options.clock.world(mono))
+    }
+
+    /// Leaves in good order.
+    pub fn leave(&mut self, call: &mut Call<'_>) {
+        let now = self.options.clock.now(call.at);
+        for index in 0..self.members.len() {
+            self.members[index].participant.shutdown(now, call.out);
+            self.settle(index, now, call);
+        }
+        self.state = State::Gone;
+    }
+
+    /// Creates a writer and announces it. Its GUID, or why it was refused.
+    ///
+    /// # Errors
+    /// What discovery said.
+    pub fn add_writer(
+        &mut self,
+        member: usize,
+        endpoint: NewEndpoint<'_>,
+        call: &mut Call<'_>,
+    ) -> Result<Guid, String> {
+        let now = self.options.clock.now(call.at);
+        let place = &mut self.members[member];
+        let guid = place.next_guid(|key| EntityId::user_writer(key, endpoint.keyed));
+        let qos = mutated(endpoint.qos.clone(), call.mutation);
+        let limits = WriterLimits::default();
+        let writer = Writer::new(WriterConfig { guid, keyed: endpoint.keyed, qos, limits });
+        place.writers.insert(guid.entity, LocalWriter { writer, record: endpoint.record });
+        self.announce(member, guid, endpoint, call, now)
+    }
+
+    /// Creates a reader and announces it. Its GUID, or why it was refused.
+    ///
+    /// # Errors
+    /// What discovery said.
+    pub fn add_reader(
+        &mut self,
+        member: usize,
+        endpoint: NewEndpoint<'_>,
+        call: &mut Call<'_>,
+    ) -> Result<Guid, String> {
+        let now = self.options.clock.now(call.at);
+        let place = &mut self.members[member];
+        let guid = place.next_guid(|key| EntityId::user_reader(key, endpoint.keyed));
+        let key = if endpoint.keyed { sample::key } else { sample::no_key };
+        let qos = mutated(endpoint.qos.clone(), call.mutation);
+        let limits = ReaderLimits::default();
+        let reader = Reader::new(ReaderConfig { guid, keyed: endpoint.keyed, qos, limits, key });
+        place.readers.insert(guid.entity, LocalReader { reader, record: endpoint.record });
+        self.announce(member, guid, endpoint, call, now)
+    }
+
+    fn announce(
+        &mut self,
+        member: usize,
+        guid: Guid,
+        endpoint: NewEndpoint<'_>,
+        call: &mut Call<'_>,
+        now: Now,
+    ) -> Result<Guid, String> {
+        let local = LocalEndpoint {
+            guid,
+            topic: endpoint.topic.to_owned(),
+            type_name: "Sample".to_owned(),
+            keyed: endpoint.keyed,
+            qos: mutated(endpoint.qos.clone(), call.mutation),
+        };
+        (endpoint.born)(call.ledger, guid);
+        let added = self.members[member].participant.add_endpoint(now, local, call.out);
+        self.settle(member, now, call);
+        added.map(|()| guid).map_err(|error| error.to_string())
+    }
+
+    /// Withdraws and deletes a writer or reader.
+    pub fn remove_endpoint(&mut self, member: usize, entity: EntityId, call: &mut Call<'_>) {
+        let now = self.options.clock.now(call.at);
+        let place = &mut self.members[member];
+        place.participant.remove_endpoint(now, place.prefix.entity(entity), call.out);
+        place.writers.remove(&entity);
+        place.readers.remove(&entity);
+        self.settle(member, now, call);
+    }
+
+    /// Carries out the commands of a call into `member` and turns its events into what applications hear.
+    pub fn settle(&mut self, member: usize, now: Now, call: &mut Call<'_>) {
+        let Some(member) = self.members.get_mut(member) else { return };
+        let mut commands = std::mem::take(&mut call.out.commands);
+        for command in commands.drain(..) {
+            member.carry_out(now, command, call);
+        }
+        call.out.commands = commands;
+        for event in std::mem::take(&mut call.out.events) {
+            let told = match event {
+                Event::DataAvailable { reader } => {
+                    member.readers.get(&reader).map(|local| Told::DataAvailable(local.record))
+                }
+                Event::Progress { endpoint } => {
+                    member.writers.get(&endpoint).map(|local| Told::Progress(local.record))
+                }
+                Event::ParticipantChanged { participant, alive } => {
+                    Some(Told::Participant { guid: participant, alive })
+                }
+                Event::Status { .. } => None,
+            };
+            call.told.extend(told);
+        }
+    }
+}
+
+/// A user endpoint to be created.
+pub struct NewEndpoint<'a> {
+    /// Topic name.
+    pub topic: &'a str,
+    /// The topic has a key.
+    pub keyed: bool,
+    /// QoS, with partitions.
+    pub qos: &'a QosSet,
+    /// Its place in the ledger.
+    pub record: usize,
+    /// Enters it into the ledger, before anyone can match it.
+    pub born: &'a dyn Fn(&mut Ledger, Guid),
+}
+
+fn mutated(mut qos: QosSet, mutation: Option<Mutation>) -> QosSet {
+    match mutation {
+        Some(Mutation::ReplayHistory) => {
+            qos.durability = qos.durability.max(Durability::TransientLocal);
+        }
+        Some(Mutation::ExceedDepth) => {
+            qos.history.depth += 1;
+            qos.resource_limits = plainsong_proto::qos::ResourceLimits::default();
+        }
+        _ => {}
+    }
+    qos
+}
+
+impl Member {
+    fn next_guid(&mut self, entity: impl Fn(u32) -> EntityId) -> Guid {
+        let key = self.next_key;
+        self.next_key += 1;
+        self.prefix.entity(entity(key))
+    }
+
+    fn carry_out(&mut self, now: Now, command: Command, call: &mut Call<'_>) {
+        match command {
+            Command::MatchReader { writer, reader } => {
+                let Some(local) = self.writers.get_mut(&writer) else { return };
+                if call.ledger.writers[local.record].endpoint.begin_match(reader.guid, call.at) {
+                    call.told.push(Told::Match { local: writer, peer: reader.guid, begins: true });
+                }
+                local.writer.match_reader(now, &reader, call.out);
+            }
+            Command::UnmatchReader { writer, reader } => {
+                let Some(local) = self.writers.get_mut(&writer) else { return };
+                if call.mutation == Some(Mutation::KeepGhosts) {
+                    return;
+                }
+                call.ledger.writers[local.record].endpoint.end_match(reader, call.at);
+                call.told.push(Told::Match { local: writer, peer: reader, begins: false });
+                local.writer.unmatch_reader(now, reader, call.out);
+            }
+            Command::IncompatibleReader { writer, policies } => {
+                if let Some(local) = self.writers.get_mut(&writer) {
+                    local.writer.incompatible_reader(&policies, call.out);
+                }
+            }
+            Command::MatchWriter { .. } | Command::UnmatchWriter { .. } => {
+                self.carry_out_for_reader(now, command, call);
+            }
+            Command::IncompatibleWriter { reader, policies } => {
+                if let Some(local) = self.readers.get_mut(&reader) {
+                    local.reader.incompatible_writer(&policies, call.out);
+                }
+            }
+            Command::WriterAlive { reader, writer } => {
+                let hidden = call.mutation == Some(Mutation::HideLiveliness);
+                if let Some(local) = self.readers.get_mut(&reader).filter(|_| !hidden) {
+                    local.reader.writer_liveliness(now, writer, call.out);
+                }
+            }
+        }
+    }
+
+    fn carry_out_for_reader(&mut self, now: Now, command: Command, call: &mut Call<'_>) {
+        match command {
+            Command::MatchWriter { reader, writer } => {
+                let Some(local) = self.readers.get_mut(&reader) else { return };
+                if call.mutation == Some(Mutation::ForgetMatches) {
+                    return;
+                }
+                if call.ledger.readers[local.record].endpoint.begin_match(writer.guid, call.at) {
+                    call.told.push(Told::Match { local: reader, peer: writer.guid, begins: true });
+                }
+                local.reader.match_writer(now, &writer, call.out);
+            }
+            Command::UnmatchWriter { reader, writer } => {
+                let Some(local) = self.readers.get_mut(&reader) else { return };
+                if call.mutation == Some(Mutation::KeepGhosts) {
+                    return;
+                }
+                call.ledger.readers[local.record].endpoint.end_match(writer, call.at);
+                call.told.push(Told::Match { local: reader, peer: writer, begins: false });
+                local.reader.unmatch_writer(now, writer, call.out);
+            }
+            _ => {}
+        }
+    }
+
+    fn deliver(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        submessage: &EndpointSubmessage<'_>,
+        call: &mut Call<'_>,
+        drops: &mut DropCounters,
+    ) {
+        let mut count = |result: Result<(), DropReason>| {
+            if let Err(reason) = result {
+                drops.count(reason);
+            }
+        };
+        let out = &mut *call.out;
+        match submessage.target(context.source) {
+            Target::Builtin if context.source == self.prefix => count(Err(DropReason::OwnDatagram)),
+            Target::Builtin => count(self.participant.on_submessage(now, context, submessage, out)),
+            Target::Writer(writer) => match self.writers.get_mut(&writer) {
+                Some(local) if call.mutation != Some(Mutation::DropAcknacks) => {
+                    count(to_writer(&mut local.writer, now, context, submessage, out));
+                }
+                _ => count(Err(DropReason::UnknownEndpoint)),
+            },
+            Target::Reader(reader) => match self.readers.get_mut(&reader) {
+                Some(local) => count(to_reader(&mut local.reader, now, context, submessage, out)),
+                None => count(Err(DropReason::UnknownEndpoint)),
+            },
+            Target::ReadersOf(writer) => {
+                for local in self.readers.values_mut().filter(|local| local.reader.is_matched(writer)) {
+                    count(to_reader(&mut local.reader, now, context, submessage, out));
+                }
+            }
+        }
+    }
+}
+
+fn to_writer(
+    writer: &mut Writer,
+    now: Now,
+    context: &MessageContext,
+    submessage: &EndpointSubmessage<'_>,
+    out: &mut Outbox,
+) -> Result<(), DropReason> {
+    let reader = context.source.entity(submessage.reader());
+    match submessage {
+        EndpointSubmessage::AckNack(acknack) => writer.on_acknack(now, reader, acknack, out),
+        EndpointSubmessage::NackFrag(nack_frag) => writer.on_nack_frag(now, reader, nack_frag, out),
+        _ => Err(DropReason::UnknownEndpoint),
+    }
+}
+
+fn to_reader(
+    reader: &mut Reader,
+    now: Now,
+    context: &MessageContext,
+    submessage: &EndpointSubmessage<'_>,
+    out: &mut Outbox,
+) -> Result<(), DropReason> {
+    match submessage {
+        EndpointSubmessage::Data(data) => reader.on_data(now, context, data, out),
+        EndpointSubmessage::DataFrag(fragment) => reader.on_data_frag(now, context, fragment, out),
+        EndpointSubmessage::Heartbeat(heartbeat) => reader.on_heartbeat(now, context, heartbeat, out),
+        EndpointSubmessage::HeartbeatFrag(heartbeat) => {
+            reader.on_heartbeat_frag(now, context, heartbeat, out)
+        }
+        EndpointSubmessage::Gap(gap) => reader.on_gap(now, context, gap, out),
+        _ => Err(DropReason::UnknownEndpoint),
+    }
+}
+
+/// The registry of one process while a datagram is walked.
+struct Dispatch<'a, 'b> {
+    node: &'a mut Node,
+    call: &'a mut Call<'b>,
+}
+
+impl Registry for Dispatch<'_, '_> {
+    fn deliver(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        submessage: &EndpointSubmessage<'_>,
+        out: &mut Outbox,
+    ) {
+        // The receiver lends the outbox it was lent; commands and events are carried out for each
+        // participant by itself, because they do not name it.
+        std::mem::swap(self.call.out, out);
+        for index in 0..self.node.members.len() {
+            let member = &mut self.node.members[index];
+            if context.destination == GuidPrefix::UNKNOWN || context.destination == member.prefix {
+                member.deliver(now, context, submessage, self.call, &mut self.node.drops);
+                self.node.settle(index, now, self.call);
+            }
+        }
+        std::mem::swap(self.call.out, out);
+    }
+
+    fn is_local(&self, prefix: GuidPrefix) -> bool {
+        self.node.members.iter().any(|member| member.prefix == prefix)
+    }
+}

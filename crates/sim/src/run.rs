@@ -1,0 +1,212 @@
+//! One run: a plan drawn from a seed, carried out in a world, judged by every checker.
+
+use plainsong_proto::time::{Duration, Instant};
+
+use crate::check::Violation;
+use crate::fault::Fault;
+use crate::mutation::Mutation;
+use crate::network::Host;
+use crate::node::State;
+use crate::rng::Rng;
+use crate::trace::Detail;
+use crate::workload::{self, EndpointPlan, Plan, Role};
+use crate::world::World;
+
+/// How a run came out.
+pub struct Verdict {
+    /// The seed.
+    pub seed: u64,
+    /// What should never have been.
+    pub violations: Vec<Violation>,
+    /// The world as it ended, with its trace.
+    pub world: World,
+}
+
+/// Time in which all promises must come true once faults are over: several leases and back-offs.
+const LIVENESS: Duration = Duration::from_secs(20);
+/// Time listened to when everything should be quiet.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// Carries out the run of `seed`.
+#[must_use]
+pub fn run(seed: u64, detail: Detail, mutation: Option<Mutation>) -> Verdict {
+    let mut rng = Rng::new(seed);
+    let plan = Plan::draw(&mut rng);
+    let mut world = World::new(rng.next(), detail);
+    world.mutation = mutation;
+    let mut director = Director { plan, rng, items: Vec::new(), nodes: Vec::new(), owners: 0 };
+    director.begin(&mut world);
+    director.until(&mut world, director.plan.safe_until);
+    world.heal();
+    director.until(&mut world, director.plan.writing_until);
+    let violations = world.finish(LIVENESS, QUIET);
+    Verdict { seed, violations, world }
+}
+
+/// Something the plan wants done at a time.
+#[derive(Clone, Debug)]
+enum Item {
+    Start { plan: usize },
+    Begin { node: usize, plan: usize, endpoint: usize },
+    Write { writer: usize, plan: usize, endpoint: usize, left: u32, shift: u32 },
+    EndWriter(usize),
+    EndReader(usize),
+    Fault(Fault),
+}
+
+/// Carries out a plan.
+struct Director {
+    plan: Plan,
+    rng: Rng,
+    items: Vec<Item>,
+    /// The process that plays each node of the plan now.
+    nodes: Vec<Option<usize>>,
+    /// Writers with instances of their own so far.
+    owners: u32,
+}
+
+impl Director {
+    fn begin(&mut self, world: &mut World) {
+        self.nodes = vec![None; self.plan.nodes.len()];
+        for plan in 0..self.plan.nodes.len() {
+            self.schedule(world, self.plan.nodes[plan].starts_at, Item::Start { plan });
+        }
+        for (at, fault) in self.plan.faults.0.clone() {
+            self.schedule(world, at, Item::Fault(fault));
+        }
+    }
+
+    fn until(&mut self, world: &mut World, until: Instant) {
+        while !world.advance(until) {
+            for item in std::mem::take(&mut world.due) {
+                if let Some(item) = self.items.get(item as usize).cloned() {
+                    self.carry_out(world, item);
+                }
+            }
+        }
+    }
+
+    fn schedule(&mut self, world: &mut World, at: Instant, item: Item) {
+        self.items.push(item);
+        world.agenda(at, self.items.len() as u64 - 1);
+    }
+
+    fn after(&mut self, world: &mut World, delay: Duration, item: Item) {
+        let at = world.at.after(delay).unwrap_or(Instant(u64::MAX));
+        self.schedule(world, at, item);
+    }
+
+    fn carry_out(&mut self, world: &mut World, item: Item) {
+        match item {
+            // A process that stands still does these things when it runs again.
+            Item::Begin { node, .. } if world.nodes[node].state == State::Paused => self.put_off(world, item),
+            Item::EndWriter(writer) if world.is_paused_with_writer(writer) => self.put_off(world, item),
+            Item::EndReader(reader) if world.is_paused_with_reader(reader) => self.put_off(world, item),
+            Item::Start { plan } => {
+                let node = world.start(self.plan.nodes[plan].options.clone());
+                self.nodes[plan] = Some(node);
+                for endpoint in 0..self.plan.nodes[plan].endpoints.len() {
+                    let delay = self.plan.nodes[plan].endpoints[endpoint].starts_after;
+                    self.after(world, delay, Item::Begin { node, plan, endpoint });
+                }
+            }
+            // Whoever crashed meanwhile creates nothing any more.
+            Item::Begin { node, plan, endpoint } if self.nodes[plan] == Some(node) => {
+                self.begin_endpoint(world, node, plan, endpoint);
+            }
+            Item::Begin { .. } => {}
+            Item::Write { writer, plan, endpoint, left, shift } => {
+                self.write(world, writer, (plan, endpoint), left, shift);
+            }
+            Item::EndWriter(writer) => world.remove_writer(writer),
+            Item::EndReader(reader) => world.remove_reader(reader),
+            Item::Fault(fault) => self.fault(world, fault),
+        }
+    }
+
+    fn put_off(&mut self, world: &mut World, item: Item) {
+        self.after(world, Duration::from_millis(20), item);
+    }
+
+    fn begin_endpoint(&mut self, world: &mut World, node: usize, plan: usize, endpoint: usize) {
+        let EndpointPlan { member, topic, qos, lives, role, .. } =
+            self.plan.nodes[plan].endpoints[endpoint].clone();
+        let topic = self.plan.topics[topic].topic.clone();
+        let end = match role {
+            Role::Read(taking) => Item::EndReader(world.add_reader(node, member, &topic, &qos, taking)),
+            Role::Write { writes_max, own_instances, .. } => {
+                let writer = world.add_writer(node, member, &topic, &qos);
+                self.owners += u32::from(own_instances);
+                let shift = if own_instances { self.owners * 100 } else { 0 };
+                let item = Item::Write { writer, plan, endpoint, left: writes_max, shift };
+                self.after(world, Duration::ZERO, item);
+                Item::EndWriter(writer)
+            }
+        };
+        if let Some(lives) = lives {
+            self.after(world, lives, end);
+        }
+    }
+
+    fn write(&mut self, world: &mut World, writer: usize, at: (usize, usize), left: u32, shift: u32) {
+        let (plan, endpoint) = at;
+        let found = &self.plan.nodes[plan].endpoints[endpoint];
+        let Role::Write { pause_max, ends_percent, .. } = found.role else { return };
+        if left == 0 || !world.ledger.writers[writer].endpoint.is_alive() {
+            return;
+        }
+        let mut left = left;
+        if world.can_write(writer) {
+            let topic = &self.plan.topics[found.topic];
+            let burst = if self.rng.chance(5) { 10 } else { 1 };
+            for _ in 0..burst.min(left) {
+                if world.can_write(writer) {
+                    left -= 1;
+                    let write = workload::draw_write(&mut self.rng, topic, ends_percent, shift);
+                    world.write(writer, write);
+                }
+            }
+        }
+        let pause = Duration(self.rng.below(pause_max.0 as u64) as i64 + 1_000);
+        let item = Item::Write { writer, plan, endpoint, left, shift };
+        self.after(world, pause, item);
+    }
+
+    fn fault(&mut self, world: &mut World, fault: Fault) {
+        match fault {
+            Fault::Link(link) => world.network.link = link,
+            Fault::Partition { from, to, both_ways } => {
+                world.network.block(Host(from), Host(to));
+                if both_ways {
+                    world.network.block(Host(to), Host(from));
+                }
+            }
+            Fault::Heal => world.network.unblock_all(),
+            Fault::Pause { node, lasting } => {
+                if let Some(node) = self.nodes[node] {
+                    world.pause(node, lasting);
+                }
+            }
+            Fault::Crash { node: plan, restart_after } => {
+                let Some(node) = self.nodes[plan].take() else { return };
+                world.crash(node);
+                if let Some(delay) = restart_after {
+                    self.after(world, delay, Item::Start { plan });
+                }
+            }
+            Fault::WallJump { node, by } => {
+                if let Some(node) = self.nodes[node] {
+                    world.jump(node, by);
+                }
+            }
+            Fault::Leave { node } if self.nodes[node].is_some_and(|node| !world.is_running(node)) => {
+                self.put_off(world, Item::Fault(fault));
+            }
+            Fault::Leave { node } => {
+                if let Some(node) = self.nodes[node].take() {
+                    world.leave(node);
+                }
+            }
+        }
+    }
+}

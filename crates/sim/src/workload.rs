@@ -1,0 +1,297 @@
+//! A random system and what its applications do: hosts, processes, topics, legal QoS, writes.
+
+use plainsong_proto::qos::{
+    Durability, History, HistoryKind, LENGTH_UNLIMITED, Liveliness, LivelinessKind, Ownership, QosSet,
+    ReliabilityKind, ResourceLimits,
+};
+use plainsong_proto::time::{Duration, Instant};
+
+use crate::clock::Clock;
+use crate::fault::{Extent, Fault, FaultPlan};
+use crate::ledger::Taking;
+use crate::network::Host;
+use crate::node::NodeOptions;
+use crate::rng::Rng;
+use crate::world::{Topic, Write, WriteKind};
+
+/// A system, what happens in it and what goes wrong.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Its topics.
+    pub topics: Vec<TopicPlan>,
+    /// Its processes.
+    pub nodes: Vec<NodePlan>,
+    /// What goes wrong.
+    pub faults: FaultPlan,
+    /// When faults end.
+    pub safe_until: Instant,
+    /// When the last sample is written.
+    pub writing_until: Instant,
+}
+
+/// A topic and how it is used.
+#[derive(Clone, Debug)]
+pub struct TopicPlan {
+    /// Name and key.
+    pub topic: Topic,
+    /// Instances there are; 1 without key.
+    pub instances: u32,
+    /// Largest payload in octets.
+    pub bytes_max: usize,
+    /// QoS from which those of its endpoints deviate.
+    pub qos: QosSet,
+}
+
+/// A process and its endpoints.
+#[derive(Clone, Debug)]
+pub struct NodePlan {
+    /// How it is set up.
+    pub options: NodeOptions,
+    /// When it starts.
+    pub starts_at: Instant,
+    /// Its endpoints.
+    pub endpoints: Vec<EndpointPlan>,
+}
+
+/// A writer or a reader.
+#[derive(Clone, Debug)]
+pub struct EndpointPlan {
+    /// Which participant of the node.
+    pub member: usize,
+    /// Which topic of the plan.
+    pub topic: usize,
+    /// Its QoS.
+    pub qos: QosSet,
+    /// When it is created, after its process.
+    pub starts_after: Duration,
+    /// How long it lives, if not to the end.
+    pub lives: Option<Duration>,
+    /// What it does.
+    pub role: Role,
+}
+
+/// What an endpoint does.
+#[derive(Clone, Copy, Debug)]
+pub enum Role {
+    /// Writes.
+    Write {
+        /// Longest pause between writes.
+        pause_max: Duration,
+        /// Writes at most so often.
+        writes_max: u32,
+        /// Its instances are nobody else's when set.
+        own_instances: bool,
+        /// Of a hundred writes, so many end an instance.
+        ends_percent: u64,
+    },
+    /// Reads.
+    Read(Taking),
+}
+
+/// Octets all writers together may write in one run: what a run costs.
+const OCTETS_MAX: u64 = 3_000_000;
+
+impl Plan {
+    /// Draws a system.
+    #[must_use]
+    pub fn draw(rng: &mut Rng) -> Self {
+        let safe_until = Instant(rng.between(3, 12) * 1_000_000_000);
+        let writing_until = Instant(safe_until.0 + 2_000_000_000);
+        let hosts = rng.between(1, 4) as u8;
+        let topics: Vec<TopicPlan> = (0..rng.between(1, 3)).map(|index| topic(rng, index)).collect();
+        let nodes: Vec<NodePlan> =
+            (0..rng.between(2, 5)).map(|_| node(rng, hosts, &topics, safe_until)).collect();
+        let faults = FaultPlan::draw(rng, Extent { nodes: nodes.len(), hosts, until: safe_until });
+        let mut plan = Self { topics, nodes, faults, safe_until, writing_until };
+        plan.bound_traffic();
+        plan
+    }
+
+    /// Fewer writes where they are large.
+    fn bound_traffic(&mut self) {
+        let topics = &self.topics;
+        let endpoints = || self.nodes.iter().flat_map(|node| &node.endpoints);
+        let writers = endpoints().filter(|one| matches!(one.role, Role::Write { .. })).count() as u64;
+        let share = OCTETS_MAX / writers.max(1);
+        for endpoint in self.nodes.iter_mut().flat_map(|node| &mut node.endpoints) {
+            if let Role::Write { writes_max, .. } = &mut endpoint.role {
+                let mean = topics[endpoint.topic].bytes_max as u64 / 2 + 1;
+                *writes_max = (*writes_max).min((share / mean).max(4) as u32);
+            }
+        }
+    }
+
+    /// Whether a process may be started again, and with which clock and ports.
+    #[must_use]
+    pub fn faults_at(&self) -> &[(Instant, Fault)] {
+        &self.faults.0
+    }
+}
+
+/// One write of a writer that has written `written` times before. `shift` sets apart the instances of
+/// writers that have their own.
+#[must_use]
+pub fn draw_write(rng: &mut Rng, topic: &TopicPlan, ends_percent: u64, shift: u32) -> Write {
+    let instance = if topic.topic.keyed { rng.below(topic.instances.into()) as u32 + 1 + shift } else { 0 };
+    let kind = match rng.below(100) {
+        roll if topic.topic.keyed && roll < ends_percent / 2 => WriteKind::Dispose,
+        roll if topic.topic.keyed && roll < ends_percent => WriteKind::Unregister,
+        _ => WriteKind::Data,
+    };
+    // Small samples are the rule even on topics with large ones.
+    let bytes_max = if rng.chance(50) { topic.bytes_max } else { topic.bytes_max.min(200) };
+    let bytes = rng.between(28, bytes_max.max(28) as u64) as usize;
+    Write { kind, instance, bytes }
+}
+
+fn topic(rng: &mut Rng, index: u64) -> TopicPlan {
+    let keyed = rng.chance(60);
+    let instances = if keyed { *rng.pick(&[1, 2, 3, 5, 20]) } else { 1 };
+    let bytes_max = match rng.below(20) {
+        0..12 => 120,
+        12..17 => 6_000,
+        17..19 => 70_000,
+        _ => 200_000,
+    };
+    let reliable = rng.chance(75);
+    let mut qos = if reliable { QosSet::default().reliable() } else { QosSet::default().best_effort() };
+    qos.history = history(rng);
+    qos.durability = if rng.chance(40) { Durability::TransientLocal } else { Durability::Volatile };
+    if rng.chance(10) {
+        qos.ownership = Ownership::Exclusive;
+    }
+    if rng.chance(15) {
+        qos.deadline = Duration::from_millis(rng.between(200, 2_000) as i64);
+    }
+    if rng.chance(20) {
+        let kinds =
+            [LivelinessKind::Automatic, LivelinessKind::ManualByParticipant, LivelinessKind::ManualByTopic];
+        let lease_duration = Duration::from_millis(rng.between(500, 3_000) as i64);
+        qos.liveliness = Liveliness { kind: *rng.pick(&kinds), lease_duration };
+    }
+    if rng.chance(5) {
+        qos.lifespan = Duration::from_millis(rng.between(50, 2_000) as i64);
+    }
+    let topic = Topic { name: format!("topic{index}"), keyed };
+    TopicPlan { topic, instances, bytes_max, qos }
+}
+
+fn history(rng: &mut Rng) -> History {
+    let kind = if rng.chance(50) { HistoryKind::KeepAll } else { HistoryKind::KeepLast };
+    History { kind, depth: *rng.pick(&[1, 1, 2, 5, 20]) }
+}
+
+fn node(rng: &mut Rng, hosts: u8, topics: &[TopicPlan], until: Instant) -> NodePlan {
+    let participants = if rng.chance(15) { 2 } else { 1 };
+    let announce_period = Duration::from_millis(rng.between(300, 1_000) as i64);
+    let lease = announce_period.0 * rng.between(3, 5) as i64;
+    let wall_error = if rng.chance(30) { rng.below(4_000_000_000) as i64 - 2_000_000_000 } else { 0 };
+    let options = NodeOptions {
+        host: Host(rng.below(hosts.into()) as u8),
+        domain: if rng.chance(5) { 1 } else { 0 },
+        participants,
+        lease_duration: Duration(lease),
+        announce_period,
+        clock: Clock::new(rng.between(1, 1 << 40), Duration(wall_error)),
+    };
+    let endpoints = (0..rng.between(1, 4)).map(|_| endpoint(rng, participants, topics)).collect();
+    let starts_at = if rng.chance(70) { 0 } else { rng.below(until.0) };
+    NodePlan { options, starts_at: Instant(starts_at), endpoints }
+}
+
+fn endpoint(rng: &mut Rng, participants: usize, topics: &[TopicPlan]) -> EndpointPlan {
+    let topic = rng.below(topics.len() as u64) as usize;
+    let writes = rng.chance(45);
+    let starts_after = if rng.chance(60) { 0 } else { rng.below(4_000_000_000) as i64 };
+    let lives = rng.chance(20).then(|| Duration::from_millis(rng.between(100, 6_000) as i64));
+    let mut qos = topics[topic].qos.clone();
+    if writes {
+        vary_writer(rng, &mut qos)
+    } else {
+        vary_reader(rng, &mut qos)
+    }
+    if rng.chance(10) {
+        qos.partition = vec![(*rng.pick(&["", "a", "b", "a*", "*"])).to_owned()];
+    }
+    let role = if writes { write_role(rng) } else { Role::Read(taking(rng)) };
+    let member = rng.below(participants as u64) as usize;
+    EndpointPlan { member, topic, qos, starts_after: Duration(starts_after), lives, role }
+}
+
+/// Writers offer at least what their topic says, mostly.
+fn vary_writer(rng: &mut Rng, qos: &mut QosSet) {
+    if rng.chance(30) {
+        qos.reliability.kind = ReliabilityKind::Reliable;
+    }
+    if rng.chance(5) {
+        qos.reliability.kind = ReliabilityKind::BestEffort;
+    }
+    if rng.chance(15) {
+        qos.durability = Durability::TransientLocal;
+    }
+    if rng.chance(25) {
+        qos.history = history(rng);
+    }
+    qos.writer_data_lifecycle.autodispose_unregistered_instances = rng.chance(50);
+    qos.ownership_strength = rng.below(3) as i32;
+    // A durable KEEP_ALL writer with a bound would be full for good one day.
+    if qos.durability == Durability::Volatile && rng.chance(30) {
+        limit_samples(rng, qos);
+    }
+}
+
+/// Readers request at most what their topic says, mostly.
+fn vary_reader(rng: &mut Rng, qos: &mut QosSet) {
+    qos.lifespan = Duration::INFINITE;
+    if rng.chance(15) {
+        qos.reliability.kind = ReliabilityKind::BestEffort;
+    }
+    if rng.chance(20) {
+        qos.durability = Durability::Volatile;
+    }
+    if rng.chance(30) {
+        qos.history = history(rng);
+    }
+    if rng.chance(20) {
+        qos.deadline = Duration::INFINITE;
+    }
+    if rng.chance(20) {
+        qos.liveliness = Liveliness::default();
+    }
+    if rng.chance(25) {
+        limit_samples(rng, qos);
+        if rng.chance(20) {
+            qos.resource_limits.max_instances = rng.between(1, 4) as i32;
+        }
+    }
+}
+
+/// Legal limits: depth ≤ max_samples_per_instance ≤ max_samples (DCPS 1.4 §2.2.3.19).
+fn limit_samples(rng: &mut Rng, qos: &mut QosSet) {
+    let depth = if qos.history.kind == HistoryKind::KeepLast { qos.history.depth } else { 1 };
+    let per_instance = depth + rng.below(20) as i32;
+    let max_samples = per_instance + rng.below(40) as i32;
+    qos.resource_limits = ResourceLimits {
+        max_samples,
+        max_instances: LENGTH_UNLIMITED,
+        max_samples_per_instance: if rng.chance(50) { per_instance } else { LENGTH_UNLIMITED },
+    };
+}
+
+fn write_role(rng: &mut Rng) -> Role {
+    let pause_max = Duration::from_millis(*rng.pick(&[1, 10, 50, 200, 1_000]));
+    Role::Write {
+        pause_max,
+        writes_max: rng.between(5, 300) as u32,
+        own_instances: rng.chance(70),
+        ends_percent: if rng.chance(60) { rng.between(1, 30) } else { 0 },
+    }
+}
+
+fn taking(rng: &mut Rng) -> Taking {
+    match rng.below(10) {
+        0..6 => Taking::Promptly,
+        6..9 => Taking::Every(Duration::from_millis(rng.between(20, 3_000) as i64)),
+        _ => Taking::AtEnd,
+    }
+}

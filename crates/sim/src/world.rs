@@ -1,0 +1,893 @@
+//! The world: virtual time, a queue of what happens next, every process, and the ledger.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
+use plainsong_proto::locator::Locator;
+use plainsong_proto::outbox::Outbox;
+use plainsong_proto::qos::QosSet;
+use plainsong_proto::sample_info::Selector;
+use plainsong_proto::status::{CountStatus, LivelinessChangedStatus, MatchedStatus};
+use plainsong_proto::time::{Duration, Instant};
+use plainsong_proto::writer::{ChangeKind as ProtoKind, WriteError};
+
+use crate::check::{self, Violation};
+use crate::dissect;
+use crate::ledger::{
+    Change, ChangeKind, Delivery, Ending, Endpoint, Ledger, ParticipantRecord, Quiet, ReaderRecord, Taking,
+    WriterRecord,
+};
+use crate::mutation::Mutation;
+use crate::network::{Host, Link, Network, is_multicast};
+use crate::node::{Call, NewEndpoint, Node, NodeOptions, State, Told};
+use crate::rng::Rng;
+use crate::sample::{self, Sample};
+use crate::trace::{self, Detail, Trace};
+
+/// A topic of the simulated system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topic {
+    /// Its name.
+    pub name: String,
+    /// It has a key.
+    pub keyed: bool,
+}
+
+impl Topic {
+    /// A topic whose instances are told apart by a key.
+    #[must_use]
+    pub fn keyed(name: &str) -> Self {
+        Self { name: name.to_owned(), keyed: true }
+    }
+
+    /// A topic of one instance.
+    #[must_use]
+    pub fn keyless(name: &str) -> Self {
+        Self { name: name.to_owned(), keyed: false }
+    }
+}
+
+impl Write {
+    /// Data of one instance, `bytes` long.
+    #[must_use]
+    pub const fn data(instance: u32, bytes: usize) -> Self {
+        Self { kind: WriteKind::Data, instance, bytes }
+    }
+
+    /// The end of an instance.
+    #[must_use]
+    pub const fn dispose(instance: u32) -> Self {
+        Self { kind: WriteKind::Dispose, instance, bytes: 0 }
+    }
+
+    /// The writer gives an instance up.
+    #[must_use]
+    pub const fn unregister(instance: u32) -> Self {
+        Self { kind: WriteKind::Unregister, instance, bytes: 0 }
+    }
+}
+
+/// What an application asks of a writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// Data, or the end of an instance.
+    pub kind: WriteKind,
+    /// Which instance; 0 for topics without key.
+    pub instance: u32,
+    /// Length of the payload in octets.
+    pub bytes: usize,
+}
+
+/// The four things one can do to an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteKind {
+    /// Write data.
+    Data,
+    /// Dispose of it.
+    Dispose,
+    /// Unregister it; disposes of it too when the writer's QoS says so.
+    Unregister,
+}
+
+/// Something that happens at a time.
+#[derive(Clone, Debug)]
+pub(crate) enum Happening {
+    /// A datagram reaches a node.
+    Datagram { node: usize, from: Locator, bytes: Rc<[u8]> },
+    /// A node's timer goes off.
+    Wake { node: usize },
+    /// A stopped node runs again.
+    Resume { node: usize },
+    /// A reader takes.
+    Take { reader: usize },
+    /// Whoever runs the world does something; the number is theirs.
+    Agenda { item: u64 },
+}
+
+/// Where an endpoint of the ledger lives.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    node: usize,
+    member: usize,
+    entity: EntityId,
+}
+
+/// Everything there is.
+pub struct World {
+    /// The time.
+    pub at: Instant,
+    /// The roads.
+    pub network: Network,
+    /// Who did what.
+    pub ledger: Ledger,
+    /// What happened.
+    pub trace: Trace,
+    /// Chance, for whoever runs the world.
+    pub rng: Rng,
+    /// A deliberate mistake.
+    pub mutation: Option<Mutation>,
+    /// Every process there ever was.
+    pub nodes: Vec<Node>,
+    /// Items of whoever runs the world that came up.
+    pub(crate) due: Vec<u64>,
+    queue: BTreeMap<(Instant, u64), Happening>,
+    serial: u64,
+    sockets: BTreeMap<Locator, usize>,
+    writers: Vec<Place>,
+    readers: Vec<Place>,
+    blocked: BTreeMap<usize, Write>,
+    quiet: Option<Quiet>,
+    faults_over: bool,
+    out: Outbox,
+    /// Datagrams and timers so far; a run that exceeds [`STEPS_MAX`] goes round in circles.
+    steps: u64,
+}
+
+/// More than any honest run needs.
+const STEPS_MAX: u64 = 4_000_000;
+/// Timers go off a little late.
+const LATENESS_NANOS_MAX: u64 = 200_000;
+
+impl World {
+    /// An empty world.
+    #[must_use]
+    pub fn new(seed: u64, detail: Detail) -> Self {
+        let mut rng = Rng::new(seed);
+        Self {
+            at: Instant(0),
+            network: Network::new(rng.fork(1)),
+            ledger: Ledger::default(),
+            trace: Trace::new(detail),
+            rng: rng.fork(2),
+            mutation: None,
+            nodes: Vec::new(),
+            due: Vec::new(),
+            queue: BTreeMap::new(),
+            serial: 0,
+            sockets: BTreeMap::new(),
+            writers: Vec::new(),
+            readers: Vec::new(),
+            blocked: BTreeMap::new(),
+            quiet: None,
+            faults_over: false,
+            out: Outbox::new(),
+            steps: 0,
+        }
+    }
+
+    // --- processes ---
+
+    /// Starts a process; its number.
+    pub fn start(&mut self, options: NodeOptions) -> usize {
+        let index = self.nodes.len();
+        let mut port_index = 0;
+        let node = loop {
+            let node = Node::new(options.clone(), port_index);
+            if node.sockets().iter().all(|socket| !self.sockets.contains_key(socket)) {
+                break node;
+            }
+            port_index += 1;
+        };
+        for socket in node.sockets() {
+            self.sockets.insert(socket, index);
+        }
+        let lease_duration = options.lease_duration;
+        let (domain, host, participants) = (options.domain, options.host, options.participants);
+        self.nodes.push(node);
+        self.note(index, 1, || format!("starts on {}, domain {domain}", host.address()));
+        for member in 0..participants {
+            let prefix = prefix(host, index, member);
+            let record = self.ledger.participants.len();
+            self.ledger.participants.push(ParticipantRecord {
+                prefix,
+                domain,
+                born_at: self.at,
+                ended: None,
+                lease_duration,
+                knows: Vec::new(),
+            });
+            let seed = self.rng.next();
+            self.call(index, |node, call| node.join(prefix, seed, record, call));
+        }
+        index
+    }
+
+    /// A process dies without a word.
+    pub fn crash(&mut self, node: usize) {
+        if self.nodes[node].state == State::Gone {
+            return;
+        }
+        self.note(node, 2, || "crashes".to_owned());
+        self.nodes[node].state = State::Gone;
+        self.bury(node, Ending::Crashed);
+    }
+
+    /// A process leaves in good order.
+    pub fn leave(&mut self, node: usize) {
+        if self.nodes[node].state == State::Gone {
+            return;
+        }
+        self.note(node, 3, || "leaves".to_owned());
+        self.call(node, |node, call| node.leave(call));
+        self.nodes[node].state = State::Gone;
+        self.bury(node, Ending::Deleted);
+    }
+
+    fn bury(&mut self, node: usize, ending: Ending) {
+        let ended = Some((self.at, ending));
+        for socket in self.nodes[node].sockets() {
+            self.sockets.remove(&socket);
+        }
+        for member in &self.nodes[node].members {
+            self.ledger.participants[member.record].ended = ended;
+            for local in member.writers.values() {
+                self.ledger.writers[local.record].endpoint.ended = ended;
+                self.blocked.remove(&local.record);
+            }
+            for local in member.readers.values() {
+                self.ledger.readers[local.record].endpoint.ended = ended;
+            }
+        }
+    }
+
+    /// A process stops for a while.
+    pub fn pause(&mut self, node: usize, lasting: Duration) {
+        if self.nodes[node].state != State::Running {
+            return;
+        }
+        self.note(node, 4, || format!("stops for {} ms", lasting.0 / 1_000_000));
+        self.nodes[node].state = State::Paused;
+        self.after(lasting, Happening::Resume { node });
+    }
+
+    fn resume(&mut self, node: usize) {
+        if self.nodes[node].state != State::Paused {
+            return;
+        }
+        self.note(node, 5, || "runs again".to_owned());
+        self.nodes[node].state = State::Running;
+        while let Some((from, bytes)) = self.nodes[node].waiting.pop_front() {
+            self.call(node, |node, call| node.receive(from, &bytes, call));
+        }
+        self.call(node, |node, call| node.timeout(call));
+    }
+
+    /// Somebody sets a wall clock.
+    pub fn jump(&mut self, node: usize, by: Duration) {
+        self.note(node, 6, || format!("wall clock jumps by {} ms", by.0 / 1_000_000));
+        self.nodes[node].options.clock.jump(by);
+    }
+
+    // --- endpoints ---
+
+    /// Creates a writer; its number in the ledger.
+    ///
+    /// # Panics
+    /// When discovery refuses it: scenarios only ask for what is legal.
+    pub fn add_writer(&mut self, node: usize, member: usize, topic: &Topic, qos: &QosSet) -> usize {
+        let record = self.ledger.writers.len();
+        let endpoint = self.endpoint(node, member, topic, qos);
+        let born = |ledger: &mut Ledger, guid: Guid| {
+            ledger.writers.push(WriterRecord {
+                endpoint: Endpoint { guid, ..endpoint.clone() },
+                changes: Vec::new(),
+                blocked_since: None,
+                unblocked: 0,
+                history_max: 0,
+            });
+        };
+        let new = NewEndpoint { topic: &topic.name, keyed: topic.keyed, qos, record, born: &born };
+        let added = self.call(node, |node, call| node.add_writer(member, new, call));
+        let guid = added.expect("a legal writer");
+        self.writers.push(Place { node, member, entity: guid.entity });
+        self.note(node, 7, || format!("writer {guid} of {}: {}", topic.name, describe(qos)));
+        record
+    }
+
+    /// Creates a reader; its number in the ledger.
+    ///
+    /// # Panics
+    /// When discovery refuses it: scenarios only ask for what is legal.
+    pub fn add_reader(
+        &mut self,
+        node: usize,
+        member: usize,
+        topic: &Topic,
+        qos: &QosSet,
+        taking: Taking,
+    ) -> usize {
+        let record = self.ledger.readers.len();
+        let endpoint = self.endpoint(node, member, topic, qos);
+        let born = |ledger: &mut Ledger, guid: Guid| {
+            ledger.readers.push(ReaderRecord {
+                endpoint: Endpoint { guid, ..endpoint.clone() },
+                deliveries: Vec::new(),
+                takes: Vec::new(),
+                taking,
+                untold: 0,
+                liveliness: LivelinessChangedStatus::default(),
+            });
+        };
+        let new = NewEndpoint { topic: &topic.name, keyed: topic.keyed, qos, record, born: &born };
+        let added = self.call(node, |node, call| node.add_reader(member, new, call));
+        let guid = added.expect("a legal reader");
+        self.readers.push(Place { node, member, entity: guid.entity });
+        self.note(node, 8, || format!("reader {guid} of {}: {}", topic.name, describe(qos)));
+        if let Taking::Every(period) = taking {
+            self.after(period, Happening::Take { reader: record });
+        }
+        record
+    }
+
+    fn endpoint(&self, node: usize, member: usize, topic: &Topic, qos: &QosSet) -> Endpoint {
+        Endpoint {
+            guid: Guid::UNKNOWN,
+            participant: self.nodes[node].members[member].record,
+            topic: topic.name.clone(),
+            keyed: topic.keyed,
+            qos: qos.clone(),
+            born_at: self.at,
+            ended: None,
+            matches: BTreeMap::new(),
+            matched_status: MatchedStatus::default(),
+            deadline_missed: CountStatus::default(),
+        }
+    }
+
+    /// Deletes a writer.
+    pub fn remove_writer(&mut self, writer: usize) {
+        if self.ledger.writers[writer].endpoint.is_alive() {
+            self.remove(self.writers[writer]);
+            self.blocked.remove(&writer);
+            self.ledger.writers[writer].endpoint.ended = Some((self.at, Ending::Deleted));
+        }
+    }
+
+    /// Deletes a reader.
+    pub fn remove_reader(&mut self, reader: usize) {
+        if self.ledger.readers[reader].endpoint.is_alive() {
+            self.remove(self.readers[reader]);
+            self.ledger.readers[reader].endpoint.ended = Some((self.at, Ending::Deleted));
+        }
+    }
+
+    fn remove(&mut self, place: Place) {
+        self.note(place.node, 9, || format!("deletes {:?}", place.entity));
+        self.call(place.node, |node, call| node.remove_endpoint(place.member, place.entity, call));
+    }
+
+    /// Whether the process of a writer runs and the writer waits for nothing.
+    #[must_use]
+    pub fn can_write(&self, writer: usize) -> bool {
+        self.ledger.writers[writer].endpoint.is_alive()
+            && !self.blocked.contains_key(&writer)
+            && self.nodes[self.writers[writer].node].state == State::Running
+    }
+
+    /// Whether a process runs.
+    #[must_use]
+    pub fn is_running(&self, node: usize) -> bool {
+        self.nodes[node].state == State::Running
+    }
+
+    /// Whether the process of a writer stands still.
+    #[must_use]
+    pub fn is_paused_with_writer(&self, writer: usize) -> bool {
+        self.nodes[self.writers[writer].node].state == State::Paused
+    }
+
+    /// Whether the process of a reader stands still.
+    #[must_use]
+    pub fn is_paused_with_reader(&self, reader: usize) -> bool {
+        self.nodes[self.readers[reader].node].state == State::Paused
+    }
+
+    /// Writes, or begins to wait for room. False when it has to wait.
+    pub fn write(&mut self, writer: usize, write: Write) -> bool {
+        let place = self.writers[writer];
+        let at = self.at;
+        let record = &self.ledger.writers[writer];
+        let (keyed, counter) = (record.endpoint.keyed, next_counter(record));
+        let autodispose = record.endpoint.qos.writer_data_lifecycle.autodispose_unregistered_instances;
+        let kind = match write.kind {
+            WriteKind::Data => ChangeKind::Data(counter),
+            WriteKind::Dispose => ChangeKind::Dispose,
+            WriteKind::Unregister if autodispose => ChangeKind::DisposeUnregister,
+            WriteKind::Unregister => ChangeKind::Unregister,
+        };
+        let (proto_kind, payload) = match kind {
+            ChangeKind::Data(counter) => {
+                let data = Sample { instance: write.instance, writer: writer as u32, counter };
+                (ProtoKind::Alive, data.encode(write.bytes))
+            }
+            ChangeKind::Dispose => (ProtoKind::Dispose, sample::encode_key(write.instance)),
+            ChangeKind::Unregister => (ProtoKind::Unregister, sample::encode_key(write.instance)),
+            ChangeKind::DisposeUnregister => {
+                (ProtoKind::DisposeUnregister, sample::encode_key(write.instance))
+            }
+        };
+        let bytes = payload.len();
+        let result = self.call(place.node, |node, call| {
+            let now = node.options.clock.now(at);
+            let Some(local) = node.members[place.member].writers.get_mut(&place.entity) else {
+                return Ok(());
+            };
+            let handle = if keyed { sample::handle(write.instance) } else { Default::default() };
+            if keyed && !local.writer.is_registered(handle) {
+                local.writer.register_instance(now, handle, sample::encode_key(write.instance))?;
+            }
+            let written = local.writer.write(now, proto_kind, handle, payload, now.wall, call.out);
+            node.settle(place.member, now, call);
+            written.map(drop)
+        });
+        self.written(writer, write, kind, result.map(|()| bytes))
+    }
+
+    fn written(
+        &mut self,
+        writer: usize,
+        write: Write,
+        kind: ChangeKind,
+        result: Result<usize, WriteError>,
+    ) -> bool {
+        let node = self.writers[writer].node;
+        let record = &mut self.ledger.writers[writer];
+        match result {
+            Ok(bytes) => {
+                if record.blocked_since.take().is_some() {
+                    record.unblocked += 1;
+                }
+                record.changes.push(Change { at: self.at, kind, instance: write.instance, bytes });
+                self.blocked.remove(&writer);
+                self.note(node, 10, || format!("writer {writer}: {kind:?} of {}", write.instance));
+                true
+            }
+            Err(WriteError::Full) => {
+                record.blocked_since.get_or_insert(self.at);
+                self.blocked.insert(writer, write);
+                self.note(node, 11, || format!("writer {writer} has no room"));
+                false
+            }
+            Err(error) => {
+                self.note(node, 12, || format!("writer {writer} refuses {kind:?}: {error:?}"));
+                self.blocked.remove(&writer);
+                self.ledger.writers[writer].blocked_since = None;
+                true
+            }
+        }
+    }
+
+    /// Counters of the data a reader took so far, in order.
+    #[must_use]
+    pub fn received(&self, reader: usize) -> Vec<u32> {
+        let deliveries = &self.ledger.readers[reader].deliveries;
+        deliveries.iter().filter_map(|delivery| Some(delivery.data?.ok()?.counter)).collect()
+    }
+
+    /// How many endpoints a writer and a reader are matched with.
+    #[must_use]
+    pub fn matches(&self, writer: usize, reader: usize) -> (usize, usize) {
+        let (writer, reader) = (&self.ledger.writers[writer], &self.ledger.readers[reader]);
+        (writer.endpoint.matched().count(), reader.endpoint.matched().count())
+    }
+
+    /// Takes everything a reader has.
+    pub fn take(&mut self, reader: usize) -> usize {
+        let place = self.readers[reader];
+        if self.nodes[place.node].state != State::Running {
+            return 0;
+        }
+        let mut samples = Vec::new();
+        let at = self.at;
+        self.call(place.node, |node, _| {
+            let now = node.options.clock.now(at);
+            if let Some(local) = node.members[place.member].readers.get_mut(&place.entity) {
+                local.reader.take(now, &Selector::default(), &mut samples);
+            }
+        });
+        let hide = self.mutation == Some(Mutation::HideStates);
+        let deliveries = samples.iter().filter(|sample| !hide || sample.info.valid_data).map(|sample| {
+            let bytes = sample.payload.as_slice();
+            Delivery {
+                at,
+                writer: Guid::from_bytes(sample.info.publication_handle.0),
+                instance: sample::instance(sample.info.instance_handle),
+                state: sample.info.instance_state,
+                data: sample.info.valid_data.then(|| self.decode(bytes)),
+                bytes: bytes.len(),
+            }
+        });
+        let mut deliveries: Vec<Delivery> = deliveries.collect();
+        self.mutate(reader, &mut deliveries);
+        let count = deliveries.len();
+        if count > 0 {
+            self.note(place.node, 13, || format!("reader {reader} takes {count}"));
+            let record = &mut self.ledger.readers[reader];
+            record.deliveries.append(&mut deliveries);
+            record.takes.push(record.deliveries.len());
+        }
+        count
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<Sample, &'static str> {
+        if self.mutation == Some(Mutation::FlipOctet) {
+            let mut broken = bytes.to_vec();
+            if let Some(last) = broken.last_mut() {
+                *last ^= 1;
+            }
+            return Sample::decode(&broken);
+        }
+        Sample::decode(bytes)
+    }
+
+    fn mutate(&self, reader: usize, deliveries: &mut Vec<Delivery>) {
+        let before = self.ledger.readers[reader].deliveries.len();
+        let tenth = |index: usize| (before + index) % 10 == 9;
+        match self.mutation {
+            Some(Mutation::DeliverTwice) => {
+                let again: Vec<Delivery> = deliveries.iter().skip(1).copied().collect();
+                deliveries.extend(again);
+            }
+            Some(Mutation::SwapDeliveries) => deliveries.reverse(),
+            Some(Mutation::LoseDelivery) => {
+                let mut index = 0;
+                deliveries.retain(|_| {
+                    index += 1;
+                    !tenth(index - 1)
+                });
+            }
+            _ => {}
+        }
+    }
+
+    // --- time ---
+
+    /// Puts something on the agenda; it comes up in `due`.
+    pub(crate) fn agenda(&mut self, at: Instant, item: u64) {
+        self.push(at, Happening::Agenda { item });
+    }
+
+    fn after(&mut self, delay: Duration, happening: Happening) {
+        let at = self.at.after(delay).unwrap_or(Instant(u64::MAX));
+        self.push(at, happening);
+    }
+
+    fn push(&mut self, at: Instant, happening: Happening) {
+        self.serial += 1;
+        self.queue.insert((at, self.serial), happening);
+    }
+
+    /// Lets time pass until `until`, or until an item of the agenda comes up. True when it is `until`.
+    pub(crate) fn advance(&mut self, until: Instant) -> bool {
+        while let Some(((at, serial), _)) = self.queue.first_key_value() {
+            let key = (*at, *serial);
+            if key.0 > until || self.is_livelocked() {
+                break;
+            }
+            self.at = self.at.max(key.0);
+            if let Some(happening) = self.queue.remove(&key) {
+                self.step(happening);
+            }
+            if !self.due.is_empty() {
+                return false;
+            }
+        }
+        self.at = until;
+        true
+    }
+
+    /// Lets `lasting` pass.
+    pub fn run_for(&mut self, lasting: Duration) {
+        let until = self.at.after(lasting).unwrap_or(self.at);
+        while !self.advance(until) {
+            self.due.clear();
+        }
+    }
+
+    /// Lets time pass until `condition` holds, in steps of 10 ms; false when it does not within `limit`.
+    pub fn run_until(&mut self, limit: Duration, condition: impl Fn(&Self) -> bool) -> bool {
+        let end = self.at.after(limit).unwrap_or(self.at);
+        while !condition(self) {
+            if self.at >= end {
+                return false;
+            }
+            self.run_for(Duration::from_millis(10));
+        }
+        true
+    }
+
+    fn is_livelocked(&self) -> bool {
+        self.steps > STEPS_MAX
+    }
+
+    fn step(&mut self, happening: Happening) {
+        self.steps += 1;
+        match happening {
+            Happening::Datagram { node, from, bytes } => match self.nodes[node].state {
+                State::Running => {
+                    self.note(node, 17, || {
+                        let content = dissect::dissect(&bytes);
+                        format!(
+                            "< {from} {}",
+                            content.map_or_else(String::new, |summary| summary.to_string())
+                        )
+                    });
+                    self.call(node, |node, call| node.receive(from, &bytes, call));
+                }
+                State::Paused => {
+                    let kept = self.nodes[node].queue(from, bytes);
+                    self.note(node, 14, || format!("datagram waits: {kept}"));
+                }
+                State::Gone => {}
+            },
+            Happening::Wake { node } => {
+                if self.nodes[node].wake_at == Some(self.at) {
+                    self.nodes[node].wake_at = None;
+                    if self.nodes[node].state == State::Running {
+                        self.call(node, |node, call| node.timeout(call));
+                    }
+                }
+            }
+            Happening::Resume { node } => self.resume(node),
+            Happening::Take { reader } => {
+                if self.ledger.readers[reader].endpoint.is_alive() {
+                    self.take(reader);
+                    if let Taking::Every(period) = self.ledger.readers[reader].taking
+                        && !self.faults_over
+                    {
+                        self.after(period, Happening::Take { reader });
+                    }
+                }
+            }
+            Happening::Agenda { item } => self.due.push(item),
+        }
+    }
+
+    /// Calls into a node, sends what it wants sent, and lets applications do what they are told of.
+    fn call<R>(&mut self, index: usize, f: impl FnOnce(&mut Node, &mut Call<'_>) -> R) -> R {
+        let mut out = std::mem::take(&mut self.out);
+        let mut told = Vec::new();
+        let mut call = Call {
+            at: self.at,
+            ledger: &mut self.ledger,
+            out: &mut out,
+            told: &mut told,
+            mutation: self.mutation,
+        };
+        let result = f(&mut self.nodes[index], &mut call);
+        self.send(index, &out);
+        out.clear();
+        self.out = out;
+        self.arm(index);
+        for told in told {
+            self.tell(index, told);
+        }
+        result
+    }
+
+    fn tell(&mut self, node: usize, told: Told) {
+        match told {
+            Told::DataAvailable(reader) => {
+                let taking = self.ledger.readers[reader].taking;
+                let promptly = taking == Taking::Promptly || (self.faults_over && taking != Taking::AtEnd);
+                if promptly && self.mutation != Some(Mutation::HideDataAvailable) {
+                    self.take(reader);
+                }
+            }
+            Told::Progress(writer) => {
+                if let Some(write) = self.blocked.get(&writer).copied() {
+                    self.write(writer, write);
+                }
+            }
+            Told::Match { local, peer, begins } => {
+                let verb = if begins { "is matched with" } else { "is no longer matched with" };
+                self.note(node, 15, || format!("{local:?} {verb} {peer}"));
+            }
+            Told::Participant { guid, alive } => {
+                let verb = if alive { "knows" } else { "forgets" };
+                self.note(node, 16, || format!("{verb} {guid}"));
+            }
+        }
+    }
+
+    fn arm(&mut self, index: usize) {
+        let node = &self.nodes[index];
+        let Some(next) = node.next_timeout().filter(|_| node.state == State::Running) else { return };
+        // A timer that is due already still takes a moment to go off.
+        let next = next.max(Instant(self.at.0 + 1_000));
+        if node.wake_at.is_none_or(|wake_at| next < wake_at) {
+            let at = Instant(next.0 + self.rng.below(LATENESS_NANOS_MAX));
+            self.nodes[index].wake_at = Some(at);
+            self.push(at, Happening::Wake { node: index });
+        }
+    }
+
+    // --- traffic ---
+
+    fn send(&mut self, index: usize, out: &Outbox) {
+        for transmit in out.transmits() {
+            let bytes: Rc<[u8]> = out.datagram(transmit).into();
+            for destination in out.destinations(transmit) {
+                self.send_one(index, destination, &bytes);
+            }
+        }
+    }
+
+    fn send_one(&mut self, index: usize, destination: &Locator, bytes: &Rc<[u8]>) {
+        let [from, _] = self.nodes[index].sockets();
+        let host = self.nodes[index].options.host;
+        self.count(bytes);
+        self.trace.record(
+            self.at,
+            &[index as u64, trace::octets(bytes), u64::from(destination.port)],
+            || {
+                let content = dissect::dissect(bytes).map_or_else(String::new, |summary| summary.to_string());
+                format!("n{index} > {destination} {} {content}", bytes.len())
+            },
+        );
+        if is_multicast(destination) {
+            let domain = self.nodes[index].options.domain;
+            let group: Vec<usize> = self.members_of(domain);
+            for node in group {
+                let to = self.nodes[node].options.host;
+                self.carry(host, to, from, node, bytes);
+            }
+        } else if let Some(node) = self.sockets.get(destination).copied() {
+            let to = self.nodes[node].options.host;
+            self.carry(host, to, from, node, bytes);
+        }
+    }
+
+    fn members_of(&self, domain: u16) -> Vec<usize> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes
+            .filter(|(_, node)| node.state != State::Gone && node.options.domain == domain)
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    fn carry(&mut self, from_host: Host, to: Host, from: Locator, node: usize, bytes: &Rc<[u8]>) {
+        for arrival in self.network.arrivals(self.at, from_host, to, bytes.len()).into_iter().flatten() {
+            self.push(arrival, Happening::Datagram { node, from, bytes: Rc::clone(bytes) });
+        }
+    }
+
+    fn count(&mut self, bytes: &[u8]) {
+        let Some(quiet) = &mut self.quiet else { return };
+        quiet.datagrams += 1;
+        quiet.octets += bytes.len() as u64;
+        if let Some(summary) = dissect::dissect(bytes) {
+            let user = summary.submessages.iter().filter(|submessage| submessage.is_user());
+            quiet.user_submessages += user.count() as u64;
+        }
+    }
+
+    /// A datagram from nowhere reaches a node.
+    pub fn inject(&mut self, node: usize, from: Locator, bytes: &[u8]) {
+        self.push(self.at, Happening::Datagram { node, from, bytes: bytes.into() });
+    }
+
+    // --- the end ---
+
+    /// Faults are over: the roads are quiet, stopped processes run, slow readers take.
+    pub fn heal(&mut self) {
+        self.network.link = Link::QUIET;
+        self.network.unblock_all();
+        self.faults_over = true;
+        self.ledger.calm_since = Some(self.ledger.calm_since.unwrap_or(self.at));
+        for node in 0..self.nodes.len() {
+            self.resume(node);
+        }
+        for reader in 0..self.readers.len() {
+            let record = &self.ledger.readers[reader];
+            if record.endpoint.is_alive() && record.taking != Taking::AtEnd {
+                self.take(reader);
+            }
+        }
+    }
+
+    /// Heals, waits `liveness` for all promises to come true, listens to the silence for `quiet`,
+    /// and judges.
+    pub fn finish(&mut self, liveness: Duration, quiet: Duration) -> Vec<Violation> {
+        self.heal();
+        self.run_for(liveness);
+        let participants = self.ledger.participants.iter().filter(|one| one.ended.is_none()).count() as u64;
+        self.quiet = Some(Quiet { lasting: quiet, participants, ..Quiet::default() });
+        self.run_for(quiet);
+        self.ledger.quiet = self.quiet.take();
+        self.take_stock();
+        let mut violations = check::all(&self.ledger);
+        if self.is_livelocked() {
+            let what =
+                format!("more than {STEPS_MAX} datagrams and timers: the system goes round in circles");
+            violations.push(Violation { invariant: "silence", what });
+        }
+        violations
+    }
+
+    /// Reads every status and takes what is left.
+    fn take_stock(&mut self) {
+        self.ledger.finished_at = self.at;
+        for reader in 0..self.readers.len() {
+            if self.ledger.readers[reader].endpoint.is_alive() {
+                let left = self.take(reader);
+                self.ledger.readers[reader].untold = left;
+            }
+        }
+        let ledger = &mut self.ledger;
+        for node in self.nodes.iter_mut().filter(|node| node.state != State::Gone) {
+            for member in &mut node.members {
+                let known = member.participant.remote_participants().map(|remote| remote.guid.prefix);
+                ledger.participants[member.record].knows = known.collect();
+                for local in member.writers.values_mut() {
+                    let endpoint = &mut ledger.writers[local.record].endpoint;
+                    endpoint.matched_status = local.writer.publication_matched_status();
+                    endpoint.deadline_missed = local.writer.offered_deadline_missed_status().count;
+                }
+                for local in member.readers.values_mut() {
+                    let record = &mut ledger.readers[local.record];
+                    record.endpoint.matched_status = local.reader.subscription_matched_status();
+                    record.endpoint.deadline_missed = local.reader.requested_deadline_missed_status().count;
+                    record.liveliness = local.reader.liveliness_changed_status();
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, node: usize, what: u64, line: impl FnOnce() -> String) {
+        self.trace.record(self.at, &[node as u64, what], || format!("n{node} {}", line()));
+    }
+}
+
+/// Twelve octets that no other participant of this world has.
+fn prefix(host: Host, node: usize, member: usize) -> GuidPrefix {
+    let [node_high, node_low] = (node as u16).to_be_bytes();
+    GuidPrefix([0x01, 0x99, host.0, 0, 0, node_high, node_low, 0, 0, 0, 0, member as u8 + 1])
+}
+
+fn next_counter(record: &WriterRecord) -> u32 {
+    record.changes.iter().filter(|change| matches!(change.kind, ChangeKind::Data(_))).count() as u32
+}
+
+/// The policies that matter here, in one line; the rarer ones only where they are set.
+fn describe(qos: &QosSet) -> String {
+    let QosSet { reliability, durability, history, partition, resource_limits: limits, .. } = qos;
+    let mut line = format!("{:?} {durability:?} {:?}({})", reliability.kind, history.kind, history.depth);
+    let usual = QosSet::default();
+    let mut add = |set: bool, text: String| {
+        if set {
+            line.push(' ');
+            line.push_str(&text);
+        }
+    };
+    let milliseconds = |duration: Duration| duration.0 / 1_000_000;
+    add(*limits != usual.resource_limits, format!("{limits:?}"));
+    add(*partition != usual.partition, format!("partition {partition:?}"));
+    add(qos.ownership != usual.ownership, format!("exclusive {}", qos.ownership_strength));
+    add(qos.deadline != usual.deadline, format!("deadline {} ms", milliseconds(qos.deadline)));
+    add(qos.lifespan != usual.lifespan, format!("lifespan {} ms", milliseconds(qos.lifespan)));
+    let lease = milliseconds(qos.liveliness.lease_duration);
+    add(qos.liveliness != usual.liveliness, format!("{:?} lease {lease} ms", qos.liveliness.kind));
+    line
+}
