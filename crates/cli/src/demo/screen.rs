@@ -160,7 +160,10 @@ fn summary(view: &View) -> String {
 }
 
 fn interfaces(participant: &DomainParticipant) -> Vec<String> {
-    participant.interfaces().iter().map(ToString::to_string).collect()
+    let reports = participant.interfaces();
+    // The row without a number is about unicast, which needs no mention while nothing is refused.
+    let worth_telling = reports.iter().filter(|report| report.index != 0 || report.send_errors > 0);
+    worth_telling.map(ToString::to_string).collect()
 }
 
 fn peers(participant: &DomainParticipant) -> Vec<String> {
