@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 /// A range of octets shared by everyone who needs the same sample.
 #[derive(Clone)]
@@ -20,11 +20,15 @@ pub struct PayloadBuffer(Arc<Buffer>);
 
 /// Lends buffers and takes them back, so that the steady state allocates nothing.
 #[derive(Clone, Default)]
-pub struct PayloadPool(Arc<Mutex<Vec<Arc<Buffer>>>>);
+pub struct PayloadPool(Arc<Free>);
+
+/// Buffers that nobody uses.
+type Free = Mutex<Vec<Arc<Buffer>>>;
 
 struct Buffer {
     bytes: Vec<u8>,
-    pool: Option<PayloadPool>,
+    /// Weak, lest a pool keep itself alive through the buffers it keeps.
+    pool: Weak<Free>,
 }
 
 /// Buffers a pool keeps at most; the rest is freed.
@@ -47,7 +51,7 @@ impl PayloadPool {
     pub fn take(&self) -> PayloadBuffer {
         let reused = self.0.lock().ok().and_then(|mut free| free.pop());
         PayloadBuffer(
-            reused.unwrap_or_else(|| Arc::new(Buffer { bytes: Vec::new(), pool: Some(self.clone()) })),
+            reused.unwrap_or_else(|| Arc::new(Buffer { bytes: Vec::new(), pool: Arc::downgrade(&self.0) })),
         )
     }
 
@@ -105,7 +109,7 @@ impl Payload {
     #[must_use]
     pub fn from_vec(bytes: Vec<u8>) -> Self {
         let end = bytes.len();
-        Self { owner: Some(Arc::new(Buffer { bytes, pool: None })), start: 0, end }
+        Self { owner: Some(Arc::new(Buffer { bytes, pool: Weak::new() })), start: 0, end }
     }
 
     /// The octets.
@@ -139,9 +143,9 @@ impl Drop for Payload {
     fn drop(&mut self) {
         let Some(mut owner) = self.owner.take() else { return };
         if let Some(buffer) = Arc::get_mut(&mut owner)
-            && let Some(pool) = buffer.pool.clone()
+            && let Some(free) = buffer.pool.upgrade()
         {
-            pool.put_back(owner);
+            PayloadPool(free).put_back(owner);
         }
     }
 }
@@ -179,6 +183,17 @@ mod tests {
         drop(part);
         let again = pool.copy(&[9]);
         assert_eq!(again.as_slice().as_ptr(), address);
+    }
+
+    #[test]
+    fn a_pool_that_nobody_uses_frees_its_buffers() {
+        let pool = PayloadPool::new();
+        let (kept, outliving) = (pool.copy(&[1]), pool.copy(&[2]));
+        drop(kept);
+        let free = Arc::downgrade(&pool.0);
+        drop(pool);
+        assert_eq!(free.strong_count(), 0);
+        assert_eq!(outliving.as_slice(), [2]);
     }
 
     #[test]
