@@ -1,5 +1,7 @@
 //! Development tasks of Plainsong. Run `cargo xtask help`.
 
+#![forbid(unsafe_code)]
+
 mod bench;
 mod ci;
 mod fuzz;

@@ -2,6 +2,8 @@
 //!
 //! Each role is one process; `cargo xtask bench` starts the pairs and the peers and prints the table.
 
+#![forbid(unsafe_code)]
+
 mod footprint;
 mod latency;
 mod throughput;

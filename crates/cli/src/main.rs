@@ -1,5 +1,7 @@
 //! The `plainsong` command-line tool.
 
+#![forbid(unsafe_code)]
+
 mod demo;
 mod shape_type;
 mod shapes;

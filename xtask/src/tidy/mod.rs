@@ -40,6 +40,10 @@ fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
             let source = Source::new(&path, &text);
             rules::begins_with_comment(&source, &mut findings);
             rules::sizes(&source, settings, &mut used, &mut findings);
+            rules::confined_unsafe(&source, settings, &mut findings);
+            if path.starts_with("crates/plainsong/src/") {
+                rules::reads_variables_only(&source, &mut findings);
+            }
             if path.starts_with("crates/proto/src/") {
                 rules::no_input_output(&source, &mut findings);
                 rules::module_direction(&source, settings, &mut findings);
@@ -47,6 +51,13 @@ fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
         }
     }
     rules::unused_exceptions(settings, &used, &mut findings);
+    for path in &settings.unsafe_files {
+        if !root.join(path).exists() {
+            findings.push(format!("xtask/tidy.txt:1: {path} does not exist"));
+        }
+    }
+    let lock = fs::read_to_string(root.join("Cargo.lock")).map_err(|error| format!("Cargo.lock: {error}"))?;
+    rules::no_xml(&lock, &mut findings);
     let page = "ARCHITECTURE.md";
     match fs::read_to_string(root.join(page)) {
         Ok(text) => rules::named_paths_exist(page, &text, root, &mut findings),

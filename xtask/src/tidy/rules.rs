@@ -88,11 +88,50 @@ pub(super) fn unused_exceptions(settings: &Settings, used: &[String], findings: 
     }
 }
 
+/// `unsafe` stands in the few files that `xtask/tidy.txt` names, and the compiler forbids it in every crate
+/// without such a file.
+pub(super) fn confined_unsafe(source: &Source, settings: &Settings, findings: &mut Vec<String>) {
+    if !settings.unsafe_files.contains(&source.path) {
+        findings.extend(source.occurrences("unsafe").into_iter().map(|offset| {
+            let line = source.line_at(offset);
+            format!("{}:{line}: `unsafe` outside of the files that xtask/tidy.txt names for it", source.path)
+        }));
+    }
+    let root = ["/src/lib.rs", "/src/main.rs"].iter().find_map(|root| source.path.strip_suffix(root));
+    let Some(package) = root.filter(|package| !package.contains("/src")) else { return };
+    let needs_unsafe = settings.unsafe_files.iter().any(|file| file.starts_with(&format!("{package}/")));
+    if !needs_unsafe && !source.code.contains("#![forbid(unsafe_code)]") {
+        findings.push(format!("{}:1: write `#![forbid(unsafe_code)]`", source.path));
+    }
+}
+
+/// The library parses no texts but its variables: it opens no file, and one module alone reads variables.
+pub(super) fn reads_variables_only(source: &Source, findings: &mut Vec<String>) {
+    let is_config = source.path == "crates/plainsong/src/config.rs";
+    for (offset, path) in paths(&source.code) {
+        let reads = match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["std", "fs", ..] | ["fs", ..] => Some("a file"),
+            ["std", "env", ..] | ["env", ..] if !is_config => Some("a variable"),
+            _ => None,
+        };
+        findings.extend(reads.map(|what| {
+            let line = source.line_at(offset);
+            format!("{}:{line}: reads {what}: settings come from crates/plainsong/src/config.rs", source.path)
+        }));
+    }
+}
+
+/// No dependency reads XML.
+pub(super) fn no_xml(lock: &str, findings: &mut Vec<String>) {
+    for (index, line) in lock.lines().enumerate() {
+        if line.starts_with("name = ") && line.contains("xml") {
+            findings.push(format!("Cargo.lock:{}: {line}: an XML reader is out of the question", index + 1));
+        }
+    }
+}
+
 /// The protocol core does no input, no output, reads no clock, draws no randomness.
 pub(super) fn no_input_output(source: &Source, findings: &mut Vec<String>) {
-    for offset in source.occurrences("unsafe") {
-        findings.push(format!("{}:{}: `unsafe` in the protocol core", source.path, source.line_at(offset)));
-    }
     for (offset, path) in paths(&source.code) {
         let joined = path.join("::");
         let named = |banned: &&str| {
@@ -211,6 +250,44 @@ mod tests {
         let upward = "use crate::receiver::Command;";
         assert!(direction("crates/proto/src/time.rs", upward).is_empty());
         assert!(direction(writer, "#[cfg(test)]\nmod tests { use crate::reader::R; }").is_empty());
+    }
+
+    #[test]
+    fn r5_unsafe_stands_in_named_files_only() {
+        let settings = Settings::parse("unsafe crates/a/src/socket.rs system calls").expect("parses");
+        let found = |path: &str, code: &str| {
+            let mut findings = Vec::new();
+            confined_unsafe(&Source::new(path, code), &settings, &mut findings);
+            findings.len()
+        };
+        let call = "fn f() { unsafe { g() } }";
+        assert_eq!(found("crates/a/src/socket.rs", call), 0);
+        assert_eq!(found("crates/a/src/other.rs", call), 1);
+        assert_eq!(found("crates/a/src/lib.rs", "mod socket;"), 0);
+        assert_eq!(found("crates/b/src/lib.rs", "mod other;"), 1);
+        assert_eq!(
+            found("crates/b/src/main.rs", "//! #![forbid(unsafe_code)]"),
+            1,
+            "a comment forbids nothing"
+        );
+        assert_eq!(found("crates/b/src/lib.rs", "#![forbid(unsafe_code)]"), 0);
+        assert_eq!(found("crates/b/tests/counting.rs", call), 0, "tests may count allocations");
+    }
+
+    #[test]
+    fn r6_the_library_reads_no_files_and_no_xml() {
+        let found = |path: &str, code: &str| {
+            let mut findings = Vec::new();
+            reads_variables_only(&Source::new(path, code), &mut findings);
+            findings.len()
+        };
+        let (config, other) = ("crates/plainsong/src/config.rs", "crates/plainsong/src/topic.rs");
+        assert_eq!(found(config, "let value = std::env::var_os(name);"), 0);
+        assert_eq!(found(other, "let value = std::env::var_os(name);"), 1);
+        assert_eq!(found(config, "use std::{fs, io}; let text = fs::read(path);"), 2);
+        let mut findings = Vec::new();
+        no_xml("name = \"quick-xml\"\nname = \"libc\"\n", &mut findings);
+        assert_eq!(findings.len(), 1);
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(super) struct Settings {
     pub(super) apart: Vec<Vec<String>>,
     /// Upward steps that are allowed all the same: (from, to).
     pub(super) edges: Vec<(String, String)>,
+    /// Files that may hold `unsafe`.
+    pub(super) unsafe_files: Vec<String>,
 }
 
 impl Settings {
@@ -48,6 +50,13 @@ impl Settings {
                     return Err("edge FROM TO REASON: a reason is needed".to_owned());
                 }
                 self.edges.extend(ends);
+            }
+            "unsafe" => {
+                let (path, reason) = rest.split_once(' ').unwrap_or((rest, ""));
+                if reason.len() < 10 {
+                    return Err(format!("unsafe {path} REASON: a reason is needed"));
+                }
+                self.unsafe_files.push(path.to_owned());
             }
             "allow" => {
                 let mut fields = rest.splitn(3, ' ');
@@ -87,6 +96,7 @@ mod tests {
     fn an_exception_without_a_reason_is_refused() {
         assert!(Settings::parse("allow a.rs 900").is_err());
         assert!(Settings::parse("allow a.rs 900 why not").is_err());
+        assert!(Settings::parse("unsafe a.rs").is_err());
         let settings = Settings::parse("allow a.rs 900 one table, a row each").expect("parses");
         assert_eq!(settings.exceptions[0].limit, 900);
     }
