@@ -5,6 +5,15 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+/// Longest value of a variable, in octets.
+const VALUE_BYTES_MAX: usize = 8_192;
+/// Most items of a list: each peer without a port costs ten datagrams an announcement.
+const LIST_MAX: usize = 64;
+/// Longest name of a host (RFC 1035 §2.3.4) or an interface, in octets.
+const NAME_BYTES_MAX: usize = 253;
+/// How much of a value an error shows, in characters.
+const SHOWN_CHARS_MAX: usize = 64;
+
 /// A host to announce to, besides multicast.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
@@ -71,7 +80,7 @@ pub struct Key {
 pub struct ConfigError {
     /// Name of the variable.
     pub variable: String,
-    /// What it holds.
+    /// What it holds, or how that begins.
     pub value: String,
     /// What it may hold.
     pub allowed: &'static str,
@@ -82,17 +91,19 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "peers",
         default: "",
-        allowed: "a comma-separated list of HOST or HOST:PORT, such as 10.0.0.5,robot:7410",
+        allowed: "a comma-separated list of at most 64 HOST or HOST:PORT, such as 10.0.0.5,robot:7410",
         doc: "hosts to announce to, besides multicast",
         set: |config, value| list(value, Peer::parse).map(|peers| config.peers = peers),
     },
     Key {
         name: "interfaces",
         default: "",
-        allowed: "a comma-separated list of interface names or addresses, such as eth0,10.0.0.1; empty for all",
+        allowed: "a comma-separated list of at most 64 interface names or addresses, such as eth0,10.0.0.1; \
+                  empty for all",
         doc: "interfaces to use; loopback always is, `lo` alone keeps everything on this host",
         set: |config, value| {
-            let names = list(value, |name| Some(name.to_owned()))?;
+            let is_name = |name: &str| name.len() <= NAME_BYTES_MAX && !name.contains(char::is_control);
+            let names = list(value, |name| is_name(name).then(|| name.to_owned()))?;
             config.interfaces = Some(names).filter(|names| !names.is_empty());
             Some(())
         },
@@ -228,8 +239,10 @@ impl Config {
         for key in KEYS {
             let name = key.variable();
             let Some(value) = variable(&name) else { continue };
-            if (key.set)(&mut config, value.trim()).is_none() {
-                return Err(ConfigError { variable: name, value, allowed: key.allowed });
+            let fits = value.len() <= VALUE_BYTES_MAX;
+            if !fits || (key.set)(&mut config, value.trim()).is_none() {
+                let shown = value.chars().take(SHOWN_CHARS_MAX).collect();
+                return Err(ConfigError { variable: name, value: shown, allowed: key.allowed });
             }
         }
         Ok(config)
@@ -261,7 +274,8 @@ impl Peer {
             None => host,
         };
         let is_name = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'.' | b'-' | b'_' | b':');
-        (!host.is_empty() && host.bytes().all(is_name)).then(|| Self { host: host.to_owned(), port })
+        let fits = (1..=NAME_BYTES_MAX).contains(&host.len());
+        (fits && host.bytes().all(is_name)).then(|| Self { host: host.to_owned(), port })
     }
 }
 
@@ -276,7 +290,11 @@ impl fmt::Display for Peer {
 }
 
 fn list<T>(text: &str, item: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
-    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(item).collect()
+    let parts = || text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    if parts().nth(LIST_MAX).is_some() {
+        return None;
+    }
+    parts().map(item).collect()
 }
 
 fn switch(text: &str) -> Option<bool> {
@@ -323,6 +341,36 @@ mod tests {
         assert_eq!(error.to_string(), "PLAINSONG_MULTICAST is \"maybe\"; it must be on or off");
         assert!(with("PLAINSONG_LEASE_DURATION_MS", "5").is_err());
         assert_eq!(with("PLAINSONG_LEASE_DURATION_MS", "500").unwrap().lease_duration_ms, 500);
+    }
+
+    #[test]
+    fn r6_hostile_values_of_variables_are_refused_with_a_short_word() {
+        let hostile = [
+            "\u{0}".to_owned(),
+            "lo\u{0}".to_owned(),
+            "a\u{1b}[2J".to_owned(),
+            "a".repeat(NAME_BYTES_MAX + 1),
+            "9".repeat(4 << 20),
+            vec!["peer"; 5_000].join(","),
+            vec!["a"; LIST_MAX + 1].join(","),
+            ",".repeat(1 << 20),
+        ];
+        for key in KEYS {
+            for value in &hostile {
+                let error = with(&key.variable(), value).expect_err(key.name);
+                assert_eq!(error.variable, key.variable());
+                assert!(error.to_string().len() < 1_000, "{}", key.name);
+            }
+        }
+    }
+
+    #[test]
+    fn r6_lists_of_names_have_a_limit() {
+        let longest = vec!["a"; LIST_MAX].join(",");
+        assert_eq!(with("PLAINSONG_PEERS", &longest).unwrap().peers.len(), LIST_MAX);
+        assert_eq!(with("PLAINSONG_INTERFACES", &longest).unwrap().interfaces.unwrap().len(), LIST_MAX);
+        assert!(with("PLAINSONG_INTERFACES", "Ethernet 2,en0").is_ok());
+        assert_eq!(Peer::parse(&"a".repeat(NAME_BYTES_MAX + 1)), None);
     }
 
     #[test]

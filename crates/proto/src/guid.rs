@@ -180,6 +180,38 @@ mod tests {
     }
 
     #[test]
+    fn fact_22_built_in_entities_have_the_ids_of_the_standard() {
+        // Key, kind of the writer, kind of the reader (RTPS 2.5 Table 9.3; XTypes 1.3 §7.6.3.3.3).
+        let [request_writer, request_reader, reply_writer, reply_reader] = EntityId::TYPE_LOOKUP;
+        let table = [
+            (0x00_0100, 0xc2, 0xc7, EntityId::SPDP_WRITER, EntityId::SPDP_READER),
+            (0x00_0003, 0xc2, 0xc7, EntityId::SEDP_PUBLICATIONS_WRITER, EntityId::SEDP_PUBLICATIONS_READER),
+            (0x00_0004, 0xc2, 0xc7, EntityId::SEDP_SUBSCRIPTIONS_WRITER, EntityId::SEDP_SUBSCRIPTIONS_READER),
+            (0x00_0002, 0xc2, 0xc7, EntityId::SEDP_TOPICS_WRITER, EntityId::SEDP_TOPICS_READER),
+            (
+                0x00_0200,
+                0xc2,
+                0xc7,
+                EntityId::PARTICIPANT_MESSAGE_WRITER,
+                EntityId::PARTICIPANT_MESSAGE_READER,
+            ),
+            (0x00_0300, 0xc3, 0xc4, request_writer, request_reader),
+            (0x00_0301, 0xc3, 0xc4, reply_writer, reply_reader),
+        ];
+        for (key, writer_kind, reader_kind, writer, reader) in table {
+            assert_eq!(writer, EntityId::with_kind(key, writer_kind));
+            assert_eq!(reader, EntityId::with_kind(key, reader_kind));
+            assert!(writer.is_builtin() && writer.is_writer() && !writer.is_reader());
+            assert!(reader.is_builtin() && reader.is_reader() && !reader.is_writer());
+            assert_eq!(writer.is_keyed(), writer_kind == 0xc2);
+            assert_eq!(reader.is_keyed(), reader_kind == 0xc7);
+        }
+        assert_eq!(EntityId::PARTICIPANT.0, [0x00, 0x00, 0x01, 0xc1]);
+        assert_eq!(EntityId::SPDP_WRITER.0, [0x00, 0x01, 0x00, 0xc2]);
+        assert!(EntityId::PARTICIPANT.is_builtin() && !EntityId::user_writer(7, true).is_builtin());
+    }
+
+    #[test]
     fn fact_2_guids_are_octets_in_order() {
         let bytes: [u8; 16] = std::array::from_fn(|index| index as u8);
         assert_eq!(Guid::from_bytes(bytes).to_bytes(), bytes);

@@ -135,6 +135,59 @@ fn loopback_needs_neither_the_multicast_flag_nor_a_route() {
     }
 }
 
+/// How many sockets of this namespace listen to the IPv4 discovery group on each interface: the kernel's own word.
+fn listeners_of_group() -> Vec<(String, u32)> {
+    let table = std::fs::read_to_string("/proc/net/igmp").unwrap();
+    let group = format!("{:08X}", u32::from_le_bytes(ports::MULTICAST_V4.octets()));
+    let (mut interface, mut listeners) = (String::new(), Vec::new());
+    for line in table.lines().skip(1) {
+        let mut fields = line.split_whitespace();
+        if line.starts_with(char::is_whitespace) {
+            if fields.next() == Some(group.as_str()) {
+                listeners.push((interface.clone(), fields.next().unwrap().parse().unwrap()));
+            }
+        } else {
+            interface = fields.nth(1).unwrap().to_owned();
+        }
+    }
+    listeners.sort();
+    listeners
+}
+
+#[test]
+fn fact_20_the_group_is_joined_on_every_interface_at_a_shared_port_with_loop_on_and_one_hop() {
+    const NAME: &str = "transport::tests::hosts::fact_20_the_group_is_joined_on_every_interface_at_a_shared_port_\
+                        with_loop_on_and_one_hop";
+    let setup = "ip link set lo up
+        for n in 1 2; do ip link add p$n type veth peer name q$n; ip addr add 10.9.$n.1/24 dev p$n
+        ip link set p$n up; ip link set q$n up; done";
+    if !in_namespace(NAME, setup) {
+        return;
+    }
+    listening(&Config::default(), |first| {
+        listening(&Config::default(), |second| {
+            for family in &first.transport.families {
+                let group = family.multicast.as_ref().expect("two transports share the port");
+                assert_eq!(group.port, ports::meta_multicast(7));
+                for raw in [&family.meta.raw, &group.raw] {
+                    let (looped, hops) = if family.is_ipv4() {
+                        (raw.multicast_loop_v4().unwrap(), raw.multicast_ttl_v4().unwrap())
+                    } else {
+                        (raw.multicast_loop_v6().unwrap(), raw.multicast_hops_v6().unwrap())
+                    };
+                    assert!(looped && hops == 1);
+                }
+            }
+            let everywhere = ["lo", "p1", "p2"].map(|name| (name.to_owned(), 2));
+            eventually("both are joined on all interfaces", || listeners_of_group() == everywhere);
+            eventually("one announcement goes out everywhere, and comes back to both", || {
+                first.announce(1);
+                first.heard_from(1).len() == 3 && second.heard_from(1).len() == 3
+            });
+        });
+    });
+}
+
 #[test]
 fn a_default_route_over_a_dead_interface_does_not_matter() {
     const NAME: &str = "transport::tests::hosts::a_default_route_over_a_dead_interface_does_not_matter";
