@@ -55,6 +55,30 @@ fn five_megabytes_arrive_whole() {
     }
 }
 
+/// Says that it is a `Blob`, and promises more octets than there are.
+#[derive(Clone, Debug, DdsType)]
+#[dds(name = "Blob", appendable)]
+struct Impostor {
+    number: u32,
+    count_of_octets: u32,
+}
+
+#[test]
+fn r7_samples_that_cannot_be_decoded_are_counted_and_stop_nothing() {
+    let pair = reliable_pair::<Blob>();
+    let stranger = participant(pair.participants[0].domain_id());
+    let impostor = writer::<Impostor>(&stranger, "Pair", QosSet::writer().keep_all());
+    until("the impostor matches", || pair.reader.matched_publications().unwrap().len() == 2);
+    for number in 0..3 {
+        impostor.write(&Impostor { number, count_of_octets: u32::MAX - number }).unwrap();
+    }
+    impostor.wait_for_acknowledgments(PATIENCE).unwrap();
+    pair.writer.write(&Blob { number: 7, octets: Vec::new() }).unwrap();
+    let samples = take_until(&pair.reader, 1);
+    assert_eq!(samples[0].data.as_ref().map(|blob| blob.number), Some(7));
+    assert_eq!(pair.reader.undecodable_samples(), 3);
+}
+
 #[test]
 fn instances_live_and_die() {
     let pair = reliable_pair::<Point>();

@@ -1,5 +1,7 @@
 //! `sim`: runs seeds, prints what went wrong and how to see it again.
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use plainsong_proto::discovery::{Command, LocalEndpoint, MatchedReader, MatchedWriter, ParticipantConfig};
 use plainsong_proto::guid::{EntityId, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
-use plainsong_proto::outbox::Event;
+use plainsong_proto::outbox::{Event, Outbox};
 use plainsong_proto::payload::Payload;
 use plainsong_proto::qos::{History, HistoryKind, QosSet, Reliability, ReliabilityKind};
 use plainsong_proto::reader::{CachedSample, Reader, ReaderConfig, ReaderLimits};
@@ -274,6 +274,61 @@ fn participants_cost_no_threads_and_the_last_user_ends_them() {
     drop((domain, slots));
     eventually("the threads end", || threads() == before);
     assert!(weak.upgrade().is_none());
+}
+
+/// The announcement of a participant that nobody runs.
+#[cfg(target_os = "linux")]
+fn forged_announcement(name: u8, domain: &Domain) -> Vec<u8> {
+    let mut config = ParticipantConfig::new(GuidPrefix([name; 12]), domain.domain_id);
+    config.locators = domain.local_locators();
+    let mut out = Outbox::new();
+    Participant::new(config).start(clock::now(), &mut out);
+    let announcement = out.transmits().first().expect("it announces itself");
+    out.slices(announcement).flatten().copied().collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn r9_packets_start_no_threads_and_open_no_sockets() {
+    const NAME: &str = "domain::tests::r9_packets_start_no_threads_and_open_no_sockets";
+    if !in_namespace(NAME, "ip link set lo up") {
+        return;
+    }
+    let pair = Pair::new(29, &reliable(), |_| (), |_| ());
+    let resources = || (threads(), std::fs::read_dir("/proc/self/fd").unwrap().count());
+    let stranger = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let before = resources();
+    let locators = pair.domain.local_locators();
+    for locator in locators.meta_unicast.iter().chain(&locators.user_unicast) {
+        let to = (locator.ip().unwrap(), locator.udp_port().unwrap());
+        for name in 3..=u8::MAX {
+            stranger.send_to(&forged_announcement(name, &pair.domain), to).unwrap();
+            stranger.send_to(&[name; 64], to).unwrap();
+        }
+    }
+    let malformed = || pair.domain.drops().get(plainsong_proto::stats::DropReason::Malformed);
+    eventually("all packets are looked at", || malformed() == 2 * (u64::from(u8::MAX) - 2));
+    assert!(knows(&pair.writer.0) > 0, "some of the forged were believed");
+    assert_eq!(resources(), before);
+}
+
+#[test]
+fn r7_octets_that_mean_nothing_end_no_receive_thread() {
+    let pair = Pair::new(30, &reliable(), |_| (), |_| ());
+    let stranger = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let locators = pair.domain.local_locators();
+    let header = [&b"RTPS\x02\x05\x01\xf5"[..], &[1; 12]].concat();
+    let hostile = [&[][..], &[0xff; 1_400], &header, &[&header[..], &[0x15, 0xff, 0xff, 0xff]].concat()];
+    for locator in locators.meta_unicast.iter().chain(&locators.user_unicast) {
+        let to = (locator.ip().unwrap(), locator.udp_port().unwrap());
+        for datagram in hostile {
+            stranger.send_to(datagram, to).unwrap();
+        }
+    }
+    let malformed = || pair.domain.drops().get(plainsong_proto::stats::DropReason::Malformed);
+    eventually("what means nothing is counted", || malformed() >= 4);
+    pair.write(b"still here");
+    assert_eq!(pair.take_until(1)[0].payload.as_slice()[4..], *b"still here\0\0");
 }
 
 #[test]
