@@ -51,10 +51,21 @@ fn left_in(pair: &Pair<'_>, last: &Change) -> &'static [InstanceState] {
     }
 }
 
+/// Whether the reader may have seen the instance disposed last, before the writer gave it up: data that
+/// brought it back may have been replaced, or written while the two were parted.
 fn was_disposed(pair: &Pair<'_>, instance: u32) -> bool {
     let changes = pair.writer.changes.iter().filter(|change| change.instance == instance);
-    let before = changes.rev().find(|change| change.kind != ChangeKind::Unregister);
-    before.is_some_and(|before| !matches!(before.kind, ChangeKind::Data(_)))
+    let mut before = changes.rev().skip_while(|change| change.kind == ChangeKind::Unregister);
+    let data = |change: &Change| matches!(change.kind, ChangeKind::Data(_));
+    match before.next() {
+        Some(change) if data(change) => {
+            let may_be_lost =
+                Pair::depth(&pair.writer.endpoint.qos) < usize::MAX || change.at < pair.promised_from();
+            may_be_lost && before.any(|change| !data(change))
+        }
+        Some(_) => true,
+        None => false,
+    }
 }
 
 fn last_seen(pair: &Pair<'_>, instance: u32) -> Option<InstanceState> {
