@@ -85,7 +85,7 @@ impl Reader {
             proxy.answer.owe(again, demanded);
         } else if missing || demanded {
             if missing {
-                proxy.answer.asked = Some((now, wants.samples.base()));
+                proxy.answer.ask(now, wants.samples.base());
             }
             let mut message = out.message(reader.prefix, &proxy.locators, ANSWER_BYTES_MAX);
             message.info_destination(proxy.guid.prefix);
@@ -112,7 +112,10 @@ impl Reader {
             }
             message.finish();
         }
-        let due = proxy.answer.due;
+        if !missing {
+            proxy.answer.retry_at = None;
+        }
+        let due = proxy.next_timeout();
         self.wake_at(due);
     }
 
@@ -153,9 +156,13 @@ impl Reader {
                 std::mem::take(&mut proxy.answer.demanded)
             });
             let probe = due(proxy.answer.probe_at);
+            let retry = due(proxy.answer.retry_at);
+            if retry {
+                proxy.answer.retry_at = None;
+            }
             let dead = proxy.lease.expire(now.mono);
-            if let Some(demanded) = answer {
-                self.answer(now.mono, id, demanded, out);
+            if answer.is_some() || retry {
+                self.answer(now.mono, id, answer.unwrap_or(false), out);
             }
             if probe {
                 self.probe(now.mono, id, out);

@@ -16,6 +16,10 @@ const PROBE_PAUSE_MAX: Duration = Duration::from_secs(1);
 const PROBES_FAST_MAX: u32 = 20;
 const PROBE_PAUSE_SLOW: Duration = Duration::from_secs(10);
 
+/// First and longest pause before what is missing is asked for again without another heartbeat.
+const RETRY_PAUSE_FIRST: Duration = Duration::from_millis(100);
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(2);
+
 /// One matched writer.
 #[derive(Debug)]
 pub(super) struct Proxy {
@@ -77,6 +81,9 @@ pub(super) struct Answer {
     /// The next probe of a writer that was never heard.
     pub(super) probe_at: Option<Instant>,
     pub(super) probes: u32,
+    /// When what is missing is asked for again, and how often that was done.
+    pub(super) retry_at: Option<Instant>,
+    retries: u32,
 }
 
 impl Proxy {
@@ -100,7 +107,8 @@ impl Proxy {
 
     /// When something has to be done for this writer.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        [self.answer.due, self.answer.probe_at, self.lease.expires].into_iter().flatten().min()
+        let Answer { due, probe_at, retry_at, .. } = self.answer;
+        [due, probe_at, retry_at, self.lease.expires].into_iter().flatten().min()
     }
 
     /// Whether everything the writer had when it was matched is delivered or known to be gone.
@@ -155,6 +163,15 @@ impl Answer {
     pub(super) fn next_nack_frag_count(&mut self) -> i32 {
         self.nack_frag_count = self.nack_frag_count.wrapping_add(1);
         self.nack_frag_count
+    }
+
+    /// Something is asked for at `now`, from `base` on. A writer repeats its heartbeats until everything
+    /// is acknowledged, but it may hold an acknowledgement of an earlier match against us.
+    pub(super) fn ask(&mut self, now: Instant, base: SequenceNumber) {
+        let progress = self.asked.is_none_or(|(_, before)| before != base);
+        self.retries = if progress { 0 } else { self.retries.saturating_add(1) };
+        self.asked = Some((now, base));
+        self.retry_at = now.after(Duration(RETRY_PAUSE_FIRST.0 << self.retries.min(5)).min(RETRY_PAUSE_MAX));
     }
 
     /// A probe is sent at `now`: when the next one follows.

@@ -170,8 +170,22 @@ fn the_same_hole_is_not_asked_for_twice_at_once() {
     bench.data(1, 1, 1, 1).unwrap();
     bench.pass(Duration::from_millis(2));
     assert_eq!(bench.acks(), [Ack { base: 2, missing: vec![2, 3], final_flag: false }], "the owed answer");
-    bench.pass(Duration::from_secs(10));
+    bench.pass(Duration::from_millis(50));
     assert!(bench.acks().is_empty(), "nobody asked again");
+}
+
+#[test]
+fn what_is_missing_is_asked_for_until_it_arrives_even_if_the_writer_stays_silent() {
+    let mut bench = Bench::reliable();
+    bench.heartbeat(1, 1, 3, true).unwrap();
+    bench.out.clear();
+    bench.pass(Duration::from_secs(10));
+    let asked = bench.acks();
+    assert!((6..=10).contains(&asked.len()), "ever more slowly, not {} times", asked.len());
+    assert!(asked.iter().all(|ack| *ack == Ack { base: 1, missing: vec![1, 2, 3], final_flag: false }));
+    (1..=3).for_each(|number| bench.data(1, number, 1, 1).unwrap());
+    bench.pass(Duration::from_secs(10));
+    assert!(bench.acks().is_empty());
 }
 
 #[test]
