@@ -38,7 +38,7 @@ pub(crate) struct Options {
     #[arg(short = 's', default_value_t = -1, allow_hyphen_values = true)]
     pub(crate) strength: i32,
     /// Topic name
-    #[arg(short)]
+    #[arg(short, default_value = "Square")]
     pub(crate) topic: String,
     /// Colour to publish; on a subscriber, the only colour to show
     #[arg(short)]
