@@ -345,7 +345,7 @@ impl Structure<'_> {
             quote! {
                 match decoder.form() {
                     dds_cdr::decode::Form::Sample => #all,
-                    dds_cdr::decode::Form::Key => #key,
+                    dds_cdr::decode::Form::Key | dds_cdr::decode::Form::UndelimitedKey => #key,
                     dds_cdr::decode::Form::KeyOfSample => #key_of_sample,
                 }
             }

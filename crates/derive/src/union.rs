@@ -410,7 +410,7 @@ impl Union<'_> {
         quote! {
             match decoder.form() {
                 dds_cdr::decode::Form::Sample => #read,
-                dds_cdr::decode::Form::Key => #initial,
+                dds_cdr::decode::Form::Key | dds_cdr::decode::Form::UndelimitedKey => #initial,
                 dds_cdr::decode::Form::KeyOfSample => { #skip #initial }
             }
         }

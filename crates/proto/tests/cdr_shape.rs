@@ -84,3 +84,49 @@ fn keys() {
     // MD5 of 00000005 "BLUE" 00.
     assert_eq!(hash.to_string(), "cac217c318363f8ef1160eeedef9e886");
 }
+
+#[test]
+fn a_short_key_is_longer_than_a_key_hash() {
+    let golden = [
+        0, 1, 0, 3, // CDR_LE, three octets of padding
+        5, 0, 0, 0, b'B', b'L', b'U', b'E', 0, 0, 0, 0, // color and padding
+        0, 0, 0, 0, // Fast DDS takes 16 octets for the key hash
+    ];
+    let mut key = Vec::new();
+    key_to_payload(&blue(), XcdrVersion::Xcdr1, Endianness::Little, &mut key).unwrap();
+    assert_eq!(key, golden);
+    key.clear();
+    let long = Shape { color: "TURQUOISE-BLUE".to_owned(), ..blue() };
+    key_to_payload(&long, XcdrVersion::Xcdr1, Endianness::Little, &mut key).unwrap();
+    assert_eq!(key.len(), 4 + 4 + 16, "a longer one is left as it is");
+}
+
+#[test]
+fn keys_of_both_generations_of_cyclone_dds_are_read() {
+    let hash = key_hash(&blue()).unwrap();
+    for golden in [
+        // Cyclone DDS 11.0.1: DHEADER, padding not announced.
+        &[0, 9, 0, 0, 9, 0, 0, 0, 5, 0, 0, 0, b'B', b'L', b'U', b'E', 0, 0, 0, 0][..],
+        // Cyclone DDS 0.10.2: no DHEADER.
+        &[0, 9, 0, 3, 5, 0, 0, 0, b'B', b'L', b'U', b'E', 0, 0, 0, 0],
+    ] {
+        assert_eq!(key_from_payload::<Shape>(golden).unwrap().color, "BLUE");
+        assert_eq!(key_hash_of_payload::<Shape>(golden, true), Ok(hash));
+    }
+}
+
+#[test]
+fn a_key_of_integers_without_a_dheader_is_not_mistaken() {
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(crate = "plainsong_proto", appendable)]
+    struct Seat {
+        #[dds(key)]
+        row: i32,
+        #[dds(key)]
+        number: i32,
+    }
+    // The row looks like the length of what follows.
+    let payload = [0, 9, 0, 0, 4, 0, 0, 0, 7, 0, 0, 0];
+    assert_eq!(key_from_payload(&payload), Ok(Seat { row: 4, number: 7 }));
+    assert!(key_from_payload::<Seat>(&payload[..8]).is_err());
+}

@@ -14,6 +14,8 @@ pub enum Form {
     Sample,
     /// Only key members are there; the others take their initial value.
     Key,
+    /// Like `Key`, and appendable aggregates have no DHEADER.
+    UndelimitedKey,
     /// All members are there, only key members are wanted; the others are skipped.
     KeyOfSample,
 }
@@ -179,7 +181,8 @@ impl<'a> Decoder<'a> {
         if self.depth > DEPTH_MAX {
             return Err(Malformed::TooDeep);
         }
-        self.begin_delimited(extensibility != Extensibility::Final && self.version == XcdrVersion::Xcdr2)
+        let framed = self.form != Form::UndelimitedKey && extensibility != Extensibility::Final;
+        self.begin_delimited(framed && self.version == XcdrVersion::Xcdr2)
     }
 
     /// Closes a structure or union, skipping members a newer writer appended.

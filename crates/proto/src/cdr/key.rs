@@ -7,7 +7,7 @@ use md5::{Digest, Md5};
 
 use super::decode::{Decoder, Form as DecodeForm};
 use super::encode::{EncodeError, Encoder, Form as EncodeForm};
-use super::{DdsType, Encapsulation, Endianness, XcdrVersion, append_payload, open_payload};
+use super::{DdsType, Encapsulation, Endianness, Extensibility, XcdrVersion, append_payload, open_payload};
 use crate::malformed::Malformed;
 
 /// Identifies an instance of a topic. All zeros for types without key.
@@ -26,24 +26,35 @@ impl fmt::Display for KeyHash {
     }
 }
 
-/// Appends the serialized key of a sample, with encapsulation header and padding.
+/// Appends the serialized key of a sample, with encapsulation header and padding: 20 octets
+/// at least.
 pub fn key_to_payload<T: DdsType>(
     sample: &T,
     version: XcdrVersion,
     endianness: Endianness,
     buffer: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
+    let start = buffer.len();
     append_payload(
         sample,
         Encapsulation::for_type(version, T::EXTENSIBILITY, endianness),
         EncodeForm::Key,
         buffer,
-    )
+    )?;
+    buffer.resize(buffer.len().max(start + PAYLOAD_BYTES_MIN), 0);
+    Ok(())
 }
 
 /// Reads a serialized key; members that are not part of the key take their initial value.
 pub fn key_from_payload<T: DdsType>(payload: &[u8]) -> Result<T, Malformed> {
-    decode_key(&mut open_payload::<T>(payload, DecodeForm::Key)?)
+    let mut decoder = open_payload::<T>(payload, DecodeForm::Key)?;
+    let version = decoder.version();
+    let key = decode_key(&mut decoder);
+    if key.is_ok() || version != XcdrVersion::Xcdr2 || T::EXTENSIBILITY != Extensibility::Appendable {
+        return key;
+    }
+    // Cyclone DDS 0.10 leaves the DHEADER out. What was read as one then does not fit what follows.
+    decode_key(&mut open_payload::<T>(payload, DecodeForm::UndelimitedKey)?).or(key)
 }
 
 /// The key hash of a sample. Allocates nothing while its key fits [`SCRATCH_BYTES`].
@@ -72,13 +83,13 @@ pub fn key_hash<T: DdsType>(sample: &T) -> Result<KeyHash, EncodeError> {
 /// The key hash of a payload: of a serialized key if `key_only`, else of a sample, whose other members are
 /// skipped without being decoded.
 pub fn key_hash_of_payload<T: DdsType>(payload: &[u8], key_only: bool) -> Result<KeyHash, Malformed> {
-    let form = if key_only { DecodeForm::Key } else { DecodeForm::KeyOfSample };
-    let mut decoder = open_payload::<T>(payload, form)?;
-    if !T::KEYED {
-        return Ok(KeyHash::default());
-    }
+    let key = if key_only {
+        key_from_payload::<T>(payload)?
+    } else {
+        decode_key(&mut open_payload::<T>(payload, DecodeForm::KeyOfSample)?)?
+    };
     // Encoding what was just decoded fails only where the type refuses the value, e.g. by a bound.
-    key_hash(&decode_key::<T>(&mut decoder)?).map_err(|_| Malformed::InvalidString)
+    key_hash(&key).map_err(|_| Malformed::InvalidString)
 }
 
 fn decode_key<T: DdsType>(decoder: &mut Decoder<'_>) -> Result<T, Malformed> {
@@ -96,6 +107,10 @@ fn digest<T: DdsType>(key: &[u8]) -> KeyHash {
     }
     KeyHash(Md5::digest(key).into())
 }
+
+/// Fast DDS takes a serialized key of up to 16 octets, encapsulation header included, for the key hash, and
+/// so misses the instance. Zeros make a shorter one longer; readers stop at the last key member.
+const PAYLOAD_BYTES_MIN: usize = 20;
 
 /// Stack space for the key; enough for a handful of bounded strings.
 const SCRATCH_BYTES: usize = 512;
