@@ -36,7 +36,11 @@ FAST_TO_CYCLONE = {
 CYCLONE_TO_CYCLONE = {
     "dispose -x 2": "0.10 and 11 write the key of an appendable type in different forms",
 }
+PLAINSONG_TO_CYCLONE_0_10 = {
+    "dispose -x 2": "0.10 wants the key of an appendable type without the DHEADER of XTypes 7.4.3.5",
+}
 TOGETHER = {
+    ("plainsong", "cyclone_c"): PLAINSONG_TO_CYCLONE_0_10,
     ("cyclone_c", "cyclone_python"): CYCLONE_TO_CYCLONE,
     ("cyclone_python", "cyclone_c"): CYCLONE_TO_CYCLONE,
     ("cyclone_c", "fastdds_cpp"): CYCLONE_TO_FAST,

@@ -30,86 +30,73 @@ static int policy_id(uint32_t id)
   }
 }
 
-/* Fills in the names of an endpoint's topic and type. */
-static void describe(dds_entity_t endpoint, char topic[256], char type[256])
-{
-  const dds_entity_t of = dds_get_topic(endpoint);
-  if (dds_get_name(of, topic, 256) < 0)
-    *topic = '\0';
-  if (dds_get_type_name(of, type, 256) < 0)
-    *type = '\0';
-}
+/* The topic of every endpoint. Cyclone cannot tell it in a listener that it calls before the writer
+ * or reader is handed out, as it does when the other side is known already. */
+static const char *topic_name;
+static const char type_name[] = "ShapeType";
 
 static void on_publication_matched(dds_entity_t writer, const dds_publication_matched_status_t status, void *arg)
 {
-  char topic[256], type[256];
+  (void) writer;
   (void) arg;
-  describe(writer, topic, type);
   shapes_say("on_publication_matched() topic: '%s'  type: '%s' : matched readers %u (change = %d)",
-             topic, type, status.current_count, status.current_count_change);
+             topic_name, type_name, status.current_count, status.current_count_change);
 }
 
 static void on_subscription_matched(dds_entity_t reader, const dds_subscription_matched_status_t status, void *arg)
 {
-  char topic[256], type[256];
+  (void) reader;
   (void) arg;
-  describe(reader, topic, type);
   shapes_say("on_subscription_matched() topic: '%s'  type: '%s' : matched writers %u (change = %d)",
-             topic, type, status.current_count, status.current_count_change);
+             topic_name, type_name, status.current_count, status.current_count_change);
 }
 
 static void on_offered_incompatible_qos(dds_entity_t writer, const dds_offered_incompatible_qos_status_t status, void *arg)
 {
-  char topic[256], type[256];
   const int id = policy_id(status.last_policy_id);
+  (void) writer;
   (void) arg;
-  describe(writer, topic, type);
-  shapes_say("on_offered_incompatible_qos() topic: '%s'  type: '%s' : %d (%s)", topic, type, id, shapes_policy_name(id));
+  shapes_say("on_offered_incompatible_qos() topic: '%s'  type: '%s' : %d (%s)", topic_name, type_name, id, shapes_policy_name(id));
 }
 
 static void on_requested_incompatible_qos(dds_entity_t reader, const dds_requested_incompatible_qos_status_t status, void *arg)
 {
-  char topic[256], type[256];
   const int id = policy_id(status.last_policy_id);
+  (void) reader;
   (void) arg;
-  describe(reader, topic, type);
-  shapes_say("on_requested_incompatible_qos() topic: '%s'  type: '%s' : %d (%s)", topic, type, id, shapes_policy_name(id));
+  shapes_say("on_requested_incompatible_qos() topic: '%s'  type: '%s' : %d (%s)", topic_name, type_name, id, shapes_policy_name(id));
 }
 
 static void on_offered_deadline_missed(dds_entity_t writer, const dds_offered_deadline_missed_status_t status, void *arg)
 {
-  char topic[256], type[256];
+  (void) writer;
   (void) arg;
-  describe(writer, topic, type);
   shapes_say("on_offered_deadline_missed() topic: '%s'  type: '%s' : (total = %u, change = %d)",
-             topic, type, status.total_count, status.total_count_change);
+             topic_name, type_name, status.total_count, status.total_count_change);
 }
 
 static void on_requested_deadline_missed(dds_entity_t reader, const dds_requested_deadline_missed_status_t status, void *arg)
 {
-  char topic[256], type[256];
+  (void) reader;
   (void) arg;
-  describe(reader, topic, type);
   shapes_say("on_requested_deadline_missed() topic: '%s'  type: '%s' : (total = %u, change = %d)",
-             topic, type, status.total_count, status.total_count_change);
+             topic_name, type_name, status.total_count, status.total_count_change);
 }
 
 static void on_liveliness_lost(dds_entity_t writer, const dds_liveliness_lost_status_t status, void *arg)
 {
-  char topic[256], type[256];
+  (void) writer;
   (void) arg;
-  describe(writer, topic, type);
   shapes_say("on_liveliness_lost() topic: '%s'  type: '%s' : (total = %u, change = %d)",
-             topic, type, status.total_count, status.total_count_change);
+             topic_name, type_name, status.total_count, status.total_count_change);
 }
 
 static void on_liveliness_changed(dds_entity_t reader, const dds_liveliness_changed_status_t status, void *arg)
 {
-  char topic[256], type[256];
+  (void) reader;
   (void) arg;
-  describe(reader, topic, type);
   shapes_say("on_liveliness_changed() topic: '%s'  type: '%s' : (alive = %u, not_alive = %u)",
-             topic, type, status.alive_count, status.not_alive_count);
+             topic_name, type_name, status.alive_count, status.not_alive_count);
 }
 
 static dds_entity_t make_participant(const shapes_options *options)
@@ -296,6 +283,7 @@ int main(int argc, char **argv)
 {
   const shapes_options options = shapes_parse(argc, argv);
   shapes_install_interrupt();
+  topic_name = options.topic;
   const dds_entity_t participant = make_participant(&options);
   const dds_entity_t topic = make_topic(&options, participant);
   shapes_say("Create topic: %s", options.topic);
