@@ -67,5 +67,5 @@ pub enum Error {
     },
 }
 
-/// A result with [`Error`].
+/// A result with [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
