@@ -2,17 +2,12 @@
 //!
 //! A child process writes between two marks; its parent counts the system calls of the writing thread
 //! with ptrace, and the child itself counts allocations.
-#![allow(
-    missing_docs,
-    unsafe_code,
-    clippy::unwrap_used,
-    reason = "tests; ptrace and a counting allocator need unsafe"
-)]
+#![allow(missing_docs, unsafe_code, clippy::unwrap_used, reason = "tests; ptrace needs unsafe")]
 
 mod common;
+#[path = "../../proto/tests/counting/mod.rs"]
+mod counting;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::process::Command;
 
@@ -24,35 +19,6 @@ const CHILD: &str = "PLAINSONG_TEST_WRITE_COST_CHILD";
 /// Harmless calls with arguments that nobody else uses: they mark begin and end.
 const MARK_BEGIN: i64 = 0x5051_0001;
 const MARK_END: i64 = 0x5051_0002;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call goes to the system allocator unchanged; counting touches a plain thread-local only.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's contract is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's contract is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's contract is passed on.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn a_steady_write_allocates_nothing_and_makes_one_system_call() {
@@ -83,11 +49,11 @@ fn write_between_marks() {
     let write = |x: u32| pair.writer.write(&Point { id: x % 4, x: f64::from(x), y: 0.0 }).unwrap();
     // Pools, queues and maps reach the size they keep.
     (0..10_000).for_each(write);
-    let before = ALLOCATIONS.get();
+    let before = counting::allocations();
     mark(MARK_BEGIN);
     (0..WRITES).for_each(write);
     mark(MARK_END);
-    assert_eq!(ALLOCATIONS.get() - before, 0, "allocations in {WRITES} writes");
+    assert_eq!(counting::allocations() - before, 0, "allocations in {WRITES} writes");
 }
 
 fn mark(which: i64) {

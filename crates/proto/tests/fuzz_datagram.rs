@@ -1,13 +1,11 @@
 //! Mutated datagrams into a live participant: nothing panics, memory and answers stay bounded.
 //!
 //! Runs for `PLAINSONG_FUZZ_SECONDS` (default 1) from a seed that it prints; `PLAINSONG_FUZZ_SEED` replays.
-#![allow(missing_docs, unsafe_code, reason = "a test; a counting allocator needs unsafe")]
 
+mod counting;
 #[path = "support/live.rs"]
 mod live;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicIsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Inputs that one participant endures before a fresh one takes its place.
@@ -16,28 +14,6 @@ const INPUTS_PER_LIFE: u32 = 20_000;
 const MEMORY_GROWTH_MAX: isize = 64 << 20;
 /// One input never causes more than a burst of repeated samples from each writer.
 const OCTETS_SENT_MAX: usize = 4 << 20;
-
-static HELD: AtomicIsize = AtomicIsize::new(0);
-
-struct Counting;
-
-// SAFETY: every call goes to the system allocator unchanged; counting is an atomic addition.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HELD.fetch_add(layout.size().cast_signed(), Ordering::Relaxed);
-        // SAFETY: the caller's contract is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size().cast_signed(), Ordering::Relaxed);
-        // SAFETY: the caller's contract is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// A small generator: quality does not matter, repeatability does.
 struct Random(u64);
@@ -70,13 +46,13 @@ fn fuzz_datagram() {
     let (mut inputs, mut samples) = (0u64, 0);
     while Instant::now() < end {
         let (mut victim, corpus) = live::converse();
-        let before = HELD.load(Ordering::Relaxed);
+        let before = counting::octets_held();
         for _ in 0..INPUTS_PER_LIFE {
             let input = mutate(&corpus, &mut random);
             let effect = victim.endure(&input);
             samples += effect.samples;
             inputs += 1;
-            let growth = HELD.load(Ordering::Relaxed) - before;
+            let growth = counting::octets_held() - before;
             assert!(growth < MEMORY_GROWTH_MAX, "memory grew by {growth} octets (seed {seed})");
             assert!(effect.octets_sent < OCTETS_SENT_MAX, "{} octets sent (seed {seed})", effect.octets_sent);
             if inputs % 256 == 0 && Instant::now() >= end {

@@ -1,11 +1,6 @@
 //! A writer in its steady state allocates nothing: writing, acknowledging, replacing, asking.
 
-// The counting allocator forwards to the system's; nothing else here needs `unsafe`.
-#![allow(unsafe_code)]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+mod counting;
 use plainsong_proto::discovery::MatchedReader;
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
@@ -17,37 +12,6 @@ use plainsong_proto::seq::{SequenceNumber, SequenceSet};
 use plainsong_proto::time::{Duration, Instant, Now, Time};
 use plainsong_proto::wire::AckNack;
 use plainsong_proto::writer::{ChangeKind, Writer, WriterConfig, WriterLimits};
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Counts the allocations of each thread.
-struct Counting;
-
-// SAFETY: every call is forwarded unchanged to `System`; counting touches a thread-local `Cell` only,
-// which needs no allocation and no destructor.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `realloc`.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const WRITER: Guid = GuidPrefix([1; 12]).entity(EntityId::user_writer(1, true));
 
@@ -75,7 +39,7 @@ fn allocations(qos: QosSet, readers: &[MatchedReader], payload_bytes: usize, rou
     let mut before = 0;
     for round in 1..=rounds {
         if round == rounds / 2 {
-            before = ALLOCATIONS.with(Cell::get);
+            before = counting::allocations();
         }
         now.mono = now.mono.after(Duration::from_micros(700)).expect("finite");
         now.wall = now.wall.plus(Duration::from_micros(700));
@@ -99,7 +63,7 @@ fn allocations(qos: QosSet, readers: &[MatchedReader], payload_bytes: usize, rou
         out.clear();
     }
     assert!(before > 0, "warming up allocates, and is counted");
-    ALLOCATIONS.with(Cell::get) - before
+    counting::allocations() - before
 }
 
 #[test]
