@@ -61,7 +61,9 @@ impl Options {
 
 /// The tests named `fuzz_*` of the protocol core, in release, each for `seconds`.
 pub(crate) fn seeded(target: &str, seconds: u32) -> Command {
-    let mut command = shell::cargo(&["test", "--release", "--package", "plainsong-proto"]);
+    // By name, for all other tests would be built in release too.
+    let mut command =
+        shell::cargo(&["test", "--release", "--package", "plainsong-proto", "--test", "fuzz_*"]);
     command.arg(format!("fuzz_{target}"));
     command.env(SECONDS_VARIABLE, seconds.to_string());
     command
