@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use plainsong_proto::cdr::{self, DdsType};
-use plainsong_proto::discovery::LocalEndpoint;
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::malformed::Malformed;
@@ -24,7 +23,7 @@ use plainsong_proto::time::Now;
 
 use crate::clock;
 use crate::condition::{Condition, HasCore, WaitSet};
-use crate::entity::{EntityCore, ListenerSlot};
+use crate::entity::{EntityCore, ListenerSlot, endpoint_operations};
 use crate::error::{Error, Result};
 use crate::group::announced_qos;
 use crate::listener::DataReaderListener;
@@ -243,23 +242,7 @@ impl<T: DdsType> DataReader<T> {
 /// What a reader can do whether or not its type is known.
 macro_rules! untyped_operations {
     () => {
-        /// Its GUID.
-        #[must_use]
-        pub fn guid(&self) -> Guid {
-            self.inner().guid
-        }
-
-        /// Name of its topic.
-        #[must_use]
-        pub fn topic_name(&self) -> &str {
-            &self.inner().topic.name
-        }
-
-        /// Registered name of its type.
-        #[must_use]
-        pub fn type_name(&self) -> &'static str {
-            self.inner().topic.type_name
-        }
+        endpoint_operations!(DataReaderListener);
 
         /// GUIDs of the matched writers.
         ///
@@ -333,42 +316,10 @@ macro_rules! untyped_operations {
             self.inner().status(StatusKind::SampleRejected, Reader::sample_rejected_status)
         }
 
-        /// Hears of the statuses in `mask`; `None` removes the listener.
-        pub fn set_listener(&self, listener: Option<Arc<dyn DataReaderListener>>, mask: StatusMask) {
-            self.inner().listener.set(listener, mask);
-        }
-
-        /// A condition on the statuses in `mask`.
-        #[must_use]
-        pub fn status_condition(&self, mask: StatusMask) -> Condition {
-            Condition::status(Arc::clone(self.inner()) as Arc<dyn HasCore>, mask)
-        }
-
         /// A condition that holds while there are samples that `selector` chooses.
         #[must_use]
         pub fn read_condition(&self, selector: Selector) -> Condition {
             Condition::read(Arc::clone(self.inner()), selector)
-        }
-
-        /// Statuses that changed since they were last read.
-        #[must_use]
-        pub fn status_changes(&self) -> StatusMask {
-            self.inner().core.changed()
-        }
-
-        /// Its QoS, with what subscriber and topic decide.
-        #[must_use]
-        pub fn qos(&self) -> QosSet {
-            self.inner().slot.look(|reader| reader.qos().clone())
-        }
-
-        /// Changes the changeable policies.
-        ///
-        /// # Errors
-        /// [`Error::ImmutablePolicy`] names the first policy that cannot change,
-        /// [`Error::InconsistentPolicy`].
-        pub fn set_qos(&self, qos: QosSet) -> Result<()> {
-            self.inner().set_qos(qos)
         }
 
         /// The subscriber it belongs to.
@@ -413,13 +364,7 @@ impl ReaderInner {
         }
         participant.router.add_reader(self.guid.entity, Arc::downgrade(self));
         slot.insert_reader(&self.slot);
-        let endpoint = LocalEndpoint {
-            guid: self.guid,
-            topic: self.topic.name.clone(),
-            type_name: self.topic.type_name.to_owned(),
-            keyed: self.topic.keyed,
-            qos: self.slot.look(|reader| reader.qos().clone()),
-        };
+        let endpoint = self.topic.endpoint(self.guid, self.slot.look(|reader| reader.qos().clone()));
         slot.control(|control, now, out| control.add_endpoint(now, endpoint, out))
             .map_err(|error| Error::OutOfResources(error.to_string()))
     }

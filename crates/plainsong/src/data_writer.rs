@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plainsong_proto::cdr::{self, DdsType, Endianness, XcdrVersion};
-use plainsong_proto::discovery::LocalEndpoint;
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::payload::{Payload, PayloadPool};
@@ -20,7 +19,7 @@ use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig};
 
 use crate::clock;
 use crate::condition::{Condition, HasCore};
-use crate::entity::{EntityCore, ListenerSlot};
+use crate::entity::{EntityCore, ListenerSlot, endpoint_operations};
 use crate::error::{Error, Result};
 use crate::group::announced_qos;
 use crate::listener::DataWriterListener;
@@ -220,23 +219,7 @@ impl<T: DdsType> DataWriter<T> {
 /// What a writer can do whether or not its type is known.
 macro_rules! untyped_operations {
     () => {
-        /// Its GUID.
-        #[must_use]
-        pub fn guid(&self) -> Guid {
-            self.inner().guid
-        }
-
-        /// Name of its topic.
-        #[must_use]
-        pub fn topic_name(&self) -> &str {
-            &self.inner().topic.name
-        }
-
-        /// Registered name of its type.
-        #[must_use]
-        pub fn type_name(&self) -> &'static str {
-            self.inner().topic.type_name
-        }
+        endpoint_operations!(DataWriterListener);
 
         /// Waits until every reliable reader matched when a sample was written has acknowledged it.
         ///
@@ -300,38 +283,6 @@ macro_rules! untyped_operations {
             self.inner().status(StatusKind::LivelinessLost, Writer::liveliness_lost_status)
         }
 
-        /// Hears of the statuses in `mask`; `None` removes the listener.
-        pub fn set_listener(&self, listener: Option<Arc<dyn DataWriterListener>>, mask: StatusMask) {
-            self.inner().listener.set(listener, mask);
-        }
-
-        /// A condition on the statuses in `mask`.
-        #[must_use]
-        pub fn status_condition(&self, mask: StatusMask) -> Condition {
-            Condition::status(Arc::clone(self.inner()) as Arc<dyn HasCore>, mask)
-        }
-
-        /// Statuses that changed since they were last read.
-        #[must_use]
-        pub fn status_changes(&self) -> StatusMask {
-            self.inner().core.changed()
-        }
-
-        /// Its QoS, with what publisher and topic decide.
-        #[must_use]
-        pub fn qos(&self) -> QosSet {
-            self.inner().slot.look(|writer| writer.qos().clone())
-        }
-
-        /// Changes the changeable policies.
-        ///
-        /// # Errors
-        /// [`Error::ImmutablePolicy`] names the first policy that cannot change,
-        /// [`Error::InconsistentPolicy`].
-        pub fn set_qos(&self, qos: QosSet) -> Result<()> {
-            self.inner().set_qos(qos)
-        }
-
         /// The publisher it belongs to.
         #[must_use]
         pub fn publisher(&self) -> Publisher {
@@ -374,13 +325,7 @@ impl WriterInner {
         }
         participant.router.add_writer(self.guid.entity, Arc::downgrade(self));
         slot.insert_writer(&self.slot);
-        let endpoint = LocalEndpoint {
-            guid: self.guid,
-            topic: self.topic.name.clone(),
-            type_name: self.topic.type_name.to_owned(),
-            keyed: self.topic.keyed,
-            qos: self.slot.look(|writer| writer.qos().clone()),
-        };
+        let endpoint = self.topic.endpoint(self.guid, self.slot.look(|writer| writer.qos().clone()));
         slot.control(|control, now, out| control.add_endpoint(now, endpoint, out))
             .map_err(|error| Error::OutOfResources(error.to_string()))
     }

@@ -57,6 +57,63 @@ impl EntityCore {
     }
 }
 
+/// What readers and writers can do alike, whether or not their type is known. For an `impl` block with a method
+/// `inner`; the names in it are those of the module that calls.
+macro_rules! endpoint_operations {
+    ($listener:ident) => {
+        /// Its GUID.
+        #[must_use]
+        pub fn guid(&self) -> Guid {
+            self.inner().guid
+        }
+
+        /// Name of its topic.
+        #[must_use]
+        pub fn topic_name(&self) -> &str {
+            &self.inner().topic.name
+        }
+
+        /// Registered name of its type.
+        #[must_use]
+        pub fn type_name(&self) -> &'static str {
+            self.inner().topic.type_name
+        }
+
+        /// Hears of the statuses in `mask`; `None` removes the listener.
+        pub fn set_listener(&self, listener: Option<Arc<dyn $listener>>, mask: StatusMask) {
+            self.inner().listener.set(listener, mask);
+        }
+
+        /// A condition on the statuses in `mask`.
+        #[must_use]
+        pub fn status_condition(&self, mask: StatusMask) -> Condition {
+            Condition::status(Arc::clone(self.inner()) as Arc<dyn HasCore>, mask)
+        }
+
+        /// Statuses that changed since they were last read.
+        #[must_use]
+        pub fn status_changes(&self) -> StatusMask {
+            self.inner().core.changed()
+        }
+
+        /// Its QoS, with what publisher or subscriber and topic decide.
+        #[must_use]
+        pub fn qos(&self) -> QosSet {
+            self.inner().slot.look(|endpoint| endpoint.qos().clone())
+        }
+
+        /// Changes the changeable policies.
+        ///
+        /// # Errors
+        /// [`Error::ImmutablePolicy`] names the first policy that cannot change,
+        /// [`Error::InconsistentPolicy`].
+        pub fn set_qos(&self, qos: QosSet) -> Result<()> {
+            self.inner().set_qos(qos)
+        }
+    };
+}
+pub(crate) use endpoint_operations;
+
 /// Wait sets and tasks to wake when something happens to an entity.
 #[derive(Default)]
 pub(crate) struct Waiters {

@@ -4,6 +4,8 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plainsong_proto::cdr::DdsType;
+use plainsong_proto::discovery::LocalEndpoint;
+use plainsong_proto::guid::Guid;
 use plainsong_proto::qos::QosSet;
 
 use crate::participant::{DomainParticipant, ParticipantInner};
@@ -25,6 +27,12 @@ pub(crate) struct TopicInner {
 impl TopicInner {
     pub(crate) fn new<T: DdsType>(participant: Arc<ParticipantInner>, name: String, qos: QosSet) -> Self {
         Self { participant, name, type_name: T::TYPE_NAME, keyed: T::KEYED, qos: Mutex::new(qos) }
+    }
+
+    /// What discovery tells of an endpoint of this topic.
+    pub(crate) fn endpoint(&self, guid: Guid, qos: QosSet) -> LocalEndpoint {
+        let (topic, type_name) = (self.name.clone(), self.type_name.to_owned());
+        LocalEndpoint { guid, topic, type_name, keyed: self.keyed, qos }
     }
 
     pub(crate) fn qos(&self) -> QosSet {
