@@ -57,7 +57,7 @@ pub fn key_from_payload<T: DdsType>(payload: &[u8]) -> Result<T, Malformed> {
     decode_key(&mut open_payload::<T>(payload, DecodeForm::UndelimitedKey)?).or(key)
 }
 
-/// The key hash of a sample. Allocates nothing while its key fits [`SCRATCH_BYTES`].
+/// The key hash of a sample. Allocates nothing while its key fits the buffer on the stack.
 pub fn key_hash<T: DdsType>(sample: &T) -> Result<KeyHash, EncodeError> {
     if !T::KEYED {
         return Ok(KeyHash::default());

@@ -250,7 +250,7 @@ pub struct QosSet {
     pub writer_data_lifecycle: WriterDataLifecycle,
     /// READER_DATA_LIFECYCLE.
     pub reader_data_lifecycle: ReaderDataLifecycle,
-    /// DATA_REPRESENTATION: a writer offers the first, a reader accepts any; empty means [XCDR1]
+    /// DATA_REPRESENTATION: a writer offers the first, a reader accepts any; empty means XCDR1
     /// (XTypes 1.3 §7.6.3.1).
     pub data_representation: Vec<XcdrVersion>,
     /// TYPE_CONSISTENCY_ENFORCEMENT of a reader.
