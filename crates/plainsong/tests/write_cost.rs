@@ -26,14 +26,14 @@ fn a_steady_write_allocates_nothing_and_makes_one_system_call() {
         return write_between_marks();
     }
     for reliable in [true, false] {
-        let calls = count_system_calls(reliable);
-        let total: u64 = calls.values().sum();
-        assert_eq!(
-            calls.get(&libc::SYS_sendmsg).copied().unwrap_or(0),
-            u64::from(WRITES),
-            "reliable {reliable}: one sendmsg a write; all calls by number: {calls:?}"
-        );
-        assert_eq!(total, u64::from(WRITES), "reliable {reliable}: nothing else; by number: {calls:?}");
+        let mut calls = count_system_calls(reliable);
+        let sent = calls.remove(&libc::SYS_sendmsg).unwrap_or(0);
+        assert_eq!(sent, u64::from(WRITES), "reliable {reliable}: one sendmsg a write; others: {calls:?}");
+        // An acknowledgement that arrives during a write waits for the writer's lock, and must be woken: on a
+        // busy machine that happens, but by no means at every write.
+        let woken = if reliable { calls.remove(&libc::SYS_futex).unwrap_or(0) } else { 0 };
+        assert!(woken < u64::from(WRITES) / 2, "{woken} futex calls in {WRITES} writes");
+        assert!(calls.is_empty(), "reliable {reliable}: nothing else; by number: {calls:?}");
     }
 }
 
