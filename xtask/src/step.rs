@@ -23,7 +23,7 @@ impl Tally {
     }
 
     /// The counts a line of output reports: libtest's `test result:` line, or a line
-    /// `N passed, N failed, N skipped`.
+    /// `N passed, N failed, N skipped`, of which the last may be missing.
     fn of_line(line: &str) -> Option<Self> {
         let counts = match line.strip_prefix("test result: ") {
             Some(rest) => rest.split_once(". ")?.1.replace(';', ","),
@@ -33,8 +33,9 @@ impl Tally {
         let mut fields = counts.split(',').map(str::trim);
         tally.passed = count(fields.next()?, "passed")?;
         tally.failed = count(fields.next()?, "failed")?;
-        let last = fields.next()?;
-        tally.skipped = count(last, "skipped").or_else(|| count(last, "ignored"))?;
+        if let Some(last) = fields.next() {
+            tally.skipped = count(last, "skipped").or_else(|| count(last, "ignored"))?;
+        }
         Some(tally)
     }
 }
@@ -190,7 +191,9 @@ mod tests {
         let expected = Tally { passed: 12, failed: 2, skipped: 1 };
         assert_eq!(Tally::of_line(libtest), Some(expected));
         assert_eq!(Tally::of_line(ours), Some(expected));
+        assert_eq!(Tally::of_line("500 passed, 0 failed").map(|tally| tally.passed), Some(500));
         assert_eq!(Tally::of_line("3 passed, of course"), None);
+        assert_eq!(Tally::of_line("3 passed"), None);
         assert_eq!(Tally::of_line("all passed, 0 failed, 0 skipped"), None);
     }
 

@@ -665,7 +665,7 @@ fn types_may_be_mutually_recursive() {
 }
 
 #[test]
-fn recursion_is_limited_both_ways() {
+fn r15_recursion_is_limited_both_ways() {
     let chain = |depth| {
         (1..depth).fold(Tree::default(), |next, _| Tree { next: Some(Box::new(next)), ..Tree::default() })
     };
@@ -682,7 +682,7 @@ fn recursion_is_limited_both_ways() {
 }
 
 #[test]
-fn counts_and_memory_are_checked_before_anything_is_allocated() {
+fn r3_counts_and_memory_are_checked_before_anything_is_allocated() {
     let count = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
     assert_eq!(parsed::<Vec<u8>>(&count, XcdrVersion::Xcdr1), Err(Malformed::LengthOutOfRange));
     assert_eq!(parsed::<String>(&count, XcdrVersion::Xcdr1), Err(Malformed::LengthOutOfRange));
