@@ -130,12 +130,7 @@ impl<'a> Application<'a> {
             for writer in writers {
                 for color in &colors {
                     shape.color.clone_from(color);
-                    match writer.write(&shape) {
-                        // A full history is the reader's pace, not a failure: this sample is skipped.
-                        Ok(()) | Err(Error::Timeout { .. }) => {}
-                        Err(error) => return Err(error),
-                    }
-                    if options.print_written {
+                    if self.paced(|| writer.write(&shape))? && options.print_written {
                         print_shape(writer.topic_name(), &shape);
                     }
                 }
@@ -149,6 +144,18 @@ impl<'a> Application<'a> {
         self.finish(writers, &colors, &mut shape)
     }
 
+    /// Acts at the pace of the readers: a full history is waited for, until told to stop. Tells whether
+    /// it was done.
+    fn paced(&self, act: impl Fn() -> Result<()>) -> Result<bool> {
+        loop {
+            match act() {
+                Err(Error::Timeout { .. }) if self.stop.is_told() => return Ok(false),
+                Err(Error::Timeout { .. }) => {}
+                done => return done.map(|()| true),
+            }
+        }
+    }
+
     fn finish(
         &self,
         writers: &[DataWriter<ShapeType>],
@@ -158,11 +165,11 @@ impl<'a> Application<'a> {
         for writer in writers {
             for color in colors {
                 shape.color.clone_from(color);
-                match self.options.final_instance_state {
-                    Some(FinalState::U) => writer.unregister_instance(shape)?,
-                    Some(FinalState::D) => writer.dispose(shape)?,
-                    None => {}
-                }
+                self.paced(|| match self.options.final_instance_state {
+                    Some(FinalState::U) => writer.unregister_instance(shape),
+                    Some(FinalState::D) => writer.dispose(shape),
+                    None => Ok(()),
+                })?;
             }
         }
         for writer in writers {
