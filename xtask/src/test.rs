@@ -26,7 +26,7 @@ pub(crate) fn add_steps(steps: &mut Steps) {
     }
     let seeds = ["--seeds".to_owned(), SIM_SEEDS.to_owned()];
     steps.run("simulation", minutes(15), sim::command(&seeds));
-    steps.run("fuzz smoke", minutes(10), fuzz::seeded("", FUZZ_SECONDS));
+    steps.run("fuzz smoke", minutes(10), fuzz::smoke(FUZZ_SECONDS));
     if steps.run("build plainsong", minutes(15), interop::build()) {
         steps.run("interop", minutes(20), interop::command(&[]));
     }
