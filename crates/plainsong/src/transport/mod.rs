@@ -236,7 +236,7 @@ impl Transport {
         }
         locators.own_addresses = interfaces.iter().flat_map(|it| it.addresses.iter().copied()).collect();
         locators.announce_to.extend(self.peers.load().iter());
-        locators.announce_to.extend(self.loopback_scan());
+        locators.scan.extend(self.loopback_scan());
         locators
     }
 

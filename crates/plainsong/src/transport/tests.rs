@@ -137,7 +137,7 @@ fn transports_of_one_host_take_different_well_known_ports() {
     assert_eq!(locators.meta_unicast[0].ip(), Some(Ipv4Addr::LOCALHOST.into()));
     assert_eq!(locators.user_unicast[0].port, locators.meta_unicast[0].port + 1);
     assert!(locators.meta_multicast.is_empty());
-    assert!(locators.announce_to.contains(&second.locators().meta_unicast[0]), "found by the scan");
+    assert!(locators.scan.contains(&second.locators().meta_unicast[0]), "found by the scan");
 }
 
 #[test]
@@ -156,7 +156,8 @@ fn configured_peers_are_asked_at_their_port_or_at_the_first_ten() {
     let peers = peers.into_iter().map(|text| Peer::parse(text).unwrap()).collect();
     let config = Config { peers, multicast: false, ..loopback_config() };
     let locators = Transport::open(8, &config).unwrap().locators();
-    let (told, _scan) = locators.announce_to.split_at(11);
+    let told = locators.announce_to;
+    assert_eq!(told.len(), 11);
     assert_eq!(told[0], Locator::udp(Ipv4Addr::LOCALHOST.into(), 4711));
     assert_eq!(told[10], Locator::udp(Ipv4Addr::new(127, 0, 0, 2).into(), ports::meta_unicast(8, 9)));
 }

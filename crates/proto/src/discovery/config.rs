@@ -66,9 +66,12 @@ pub struct LocalLocators {
     pub user_multicast: Vec<Locator>,
     /// Every address of this host, so that peers on the same host are recognised. Loopback need not be listed.
     pub own_addresses: Vec<IpAddr>,
-    /// Where announcements go without being asked: multicast groups, well-known ports of this host,
-    /// configured peers. Unicast addresses here are trusted: their owner wants traffic sent there.
+    /// Where every announcement goes without being asked: multicast groups, configured peers. Unicast
+    /// addresses here are trusted: their owner wants traffic sent there.
     pub announce_to: Vec<Locator>,
+    /// Where participants of this host may listen whom multicast does not reach: asked at the start, after
+    /// changes, and then rarely.
+    pub scan: Vec<Locator>,
 }
 
 /// Bounds on what remote participants may make us remember.

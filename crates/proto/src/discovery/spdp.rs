@@ -1,6 +1,7 @@
 //! Simple Participant Discovery Protocol: announcing ourselves, hearing of others (RTPS 2.5 §8.5.3).
 
 use super::builtin::ParticipantData;
+use super::config::LocalLocators;
 use super::database::Remote;
 use super::participant::Participant;
 use crate::cdr::KeyHash;
@@ -21,6 +22,11 @@ const BURST: [Duration; 3] =
     [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(500)];
 /// No setting makes us announce more often than this.
 const PERIOD_MIN: Duration = Duration::from_millis(20);
+/// After the burst, one announcement in this many goes to where participants of this host may listen.
+const SCAN_EVERY: usize = 10;
+/// Participants of this host that should hear our group are told by unicast as well, in case that they do
+/// not, this often within the lease we announce.
+const REMINDERS_PER_LEASE: i64 = 3;
 /// Announcements vary by up to this part of their interval, lest participants march in step.
 const JITTER_DIVISOR: u64 = 10;
 /// Message header and DATA without payload: the least a received announcement had besides its payload.
@@ -62,6 +68,17 @@ impl Announcer {
         self.step = 0;
     }
 
+    /// Whether the announcement sent now also goes to where participants of this host may listen.
+    const fn scans(&self) -> bool {
+        self.step <= BURST.len() || self.step.is_multiple_of(SCAN_EVERY)
+    }
+
+    /// Whether it also goes to each participant of this host.
+    fn reminds(&self, period: Duration, lease_duration: Duration) -> bool {
+        let every = lease_duration.0 / REMINDERS_PER_LEASE / period.max(PERIOD_MIN).0;
+        self.step.is_multiple_of(usize::try_from(every).unwrap_or(1).max(1))
+    }
+
     pub(super) fn schedule(&mut self, now: Instant, period: Duration) {
         let interval = BURST.get(self.step).copied().unwrap_or_else(|| period.max(PERIOD_MIN));
         self.step = self.step.saturating_add(1);
@@ -96,10 +113,15 @@ impl Participant {
 
     /// Announces to everyone, and by unicast to those whom that does not reach.
     pub(super) fn announce(&mut self, now: Now, out: &mut Outbox) {
-        self.send_announcement(now, None, &self.config.locators.announce_to, out);
+        let LocalLocators { announce_to, scan, .. } = &self.config.locators;
+        self.send_announcement(now, None, announce_to, out);
+        if self.announcer.scans() {
+            self.send_announcement(now, None, scan, out);
+        }
+        let reminds = self.announcer.reminds(self.config.announce_period, self.config.lease_duration);
         for (prefix, remote) in self.database.iter() {
             if let Some(path) = remote.matched
-                && !self.hears_announcements(remote, &path.locator)
+                && (path.same_host && reminds || !self.hears_announcements(remote, &path.locator))
             {
                 self.send_announcement(now, Some(prefix), &[path.locator], out);
             }

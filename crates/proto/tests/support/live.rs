@@ -54,6 +54,7 @@ impl Live {
             user_unicast: vec![at(number)],
             own_addresses: vec![[127, 0, 0, 1].into()],
             announce_to: vec![at(1 - number)],
+            scan: Vec::new(),
             ..LocalLocators::default()
         };
         let qos = [

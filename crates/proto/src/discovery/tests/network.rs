@@ -63,6 +63,7 @@ pub(super) fn locators(ip: &str) -> LocalLocators {
         user_multicast: Vec::new(),
         own_addresses: vec![ip.parse().unwrap()],
         announce_to: vec![group()],
+        scan: Vec::new(),
     }
 }
 

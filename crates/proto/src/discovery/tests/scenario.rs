@@ -2,8 +2,11 @@
 
 use super::network::{HOP, Network, READER, SECOND, WRITER, config, endpoint, group, locators, prefix, udp};
 use crate::discovery::builtin::ParticipantData;
-use crate::discovery::{Command, DiscoveryError, LocalEndpoint, MismatchReason, ParticipantConfig};
+use crate::discovery::{
+    Command, DiscoveryError, LocalEndpoint, LocalLocators, MismatchReason, ParticipantConfig,
+};
 use crate::guid::{EntityId, GuidPrefix};
+use crate::locator::Locator;
 use crate::outbox::{Event, Outbox};
 use crate::payload::Payload;
 use crate::qos::{Durability, Liveliness, LivelinessKind, QosSet};
@@ -122,6 +125,35 @@ fn peers_on_another_subnet_stay_known_without_being_told_of_us() {
     network.run_for(Duration::from_secs(120));
     assert_eq!(network.matches(0).len(), 1);
     assert_eq!(network.count(0, is_unmatch) + network.count(1, is_unmatch), 0);
+}
+
+#[test]
+fn participants_of_a_host_without_multicast_meet_by_the_scan_and_stay_known() {
+    let mut network = Network::new();
+    for node in 0..2 {
+        let mut config = config(node);
+        let port = 7410 + 2 * node as u32;
+        config.locators = LocalLocators {
+            meta_unicast: vec![Locator { port, ..udp("127.0.0.1", 1) }],
+            scan: (7410..7420).map(|port| udp("127.0.0.1", port)).collect(),
+            ..locators("127.0.0.1")
+        };
+        network.add(config);
+        network.nodes[node].hears_multicast = false;
+    }
+    network.capture = Some(Vec::new());
+    network.add_writer(0, QosSet::writer());
+    network.add_reader(1, QosSet::reader());
+    network.start(0);
+    network.start(1);
+    network.run_for(Duration::from_millis(10));
+    assert!(network.first(0, is_match_reader).is_some(), "the first announcement scans");
+    network.run_for(Duration::from_secs(120));
+    assert_eq!(network.matches(0).len(), 1);
+    assert_eq!(network.count(0, is_unmatch) + network.count(1, is_unmatch), 0);
+    let captured = network.capture.take().unwrap();
+    let scans = captured.iter().filter(|(_, to, _)| *to == udp("127.0.0.1", 7419)).count();
+    assert!(scans <= 2 * 9, "a burst and then one in ten, not {scans} scans by two participants");
 }
 
 #[test]
