@@ -205,6 +205,7 @@ impl Node {
             user_multicast: Vec::new(),
             own_addresses: vec![self.options.host.address()],
             announce_to: vec![group],
+            scan: Vec::new(),
         }
     }
 
