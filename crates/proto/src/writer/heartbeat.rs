@@ -11,8 +11,12 @@ pub(super) struct HeartbeatTimer {
     count: i32,
     due: Option<Instant>,
     interval: Duration,
+    /// `due` was brought forward: samples do not put it off.
+    hurried: bool,
     /// When readers were last asked.
     asked: Option<Instant>,
+    /// When readers were last asked or told.
+    told: Option<Instant>,
     /// When readers were last told of fragments.
     fragments: Option<Instant>,
     /// Samples written since they were asked.
@@ -20,6 +24,16 @@ pub(super) struct HeartbeatTimer {
     shortest: Duration,
     longest: Duration,
     piggyback: Duration,
+    acknowledgement: Duration,
+}
+
+/// The heartbeat that a sample carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piggyback {
+    /// With the final flag: who misses something asks for it, others are silent.
+    Tells,
+    /// Without: everyone acknowledges.
+    Asks,
 }
 
 impl HeartbeatTimer {
@@ -28,12 +42,15 @@ impl HeartbeatTimer {
             count: 0,
             due: None,
             interval: limits.heartbeat_shortest,
+            hurried: false,
             asked: None,
+            told: None,
             fragments: None,
             written_since: 0,
             shortest: limits.heartbeat_shortest,
             longest: limits.heartbeat_longest,
             piggyback: limits.heartbeat_piggyback,
+            acknowledgement: limits.acknowledgement_period,
         }
     }
 
@@ -58,25 +75,42 @@ impl HeartbeatTimer {
     /// Nobody owes anything.
     pub(super) const fn disarm(&mut self) {
         self.due = None;
+        self.hurried = false;
     }
 
     /// A reader acknowledged something: it is there, so the back-off starts anew.
     pub(super) fn progressed(&mut self, now: Instant) {
         self.interval = self.shortest;
         self.due = now.after(self.interval);
+        self.hurried = false;
     }
 
     /// Asks again soon: something was left out that the readers must ask for.
     pub(super) fn hurry(&mut self, at: Instant) {
+        self.hurried = true;
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
-    /// Whether a sample sent now should carry a heartbeat; `urgent` when the window is half full.
-    pub(super) fn piggyback_due(&mut self, now: Instant, urgent: bool) -> bool {
+    /// What heartbeat a sample sent now should carry; `urgent` when the window is half full. While samples
+    /// flow they ask often enough, so the timer waits until they pause.
+    pub(super) fn piggyback(&mut self, now: Instant, urgent: bool) -> Option<Piggyback> {
         self.written_since += 1;
-        let since = self.asked.map_or(Duration::INFINITE, |asked| now.since(asked));
-        // When urgent, an eighth of the time, or every eighth sample, whichever comes first.
-        since >= self.piggyback || urgent && (since.0 >= self.piggyback.0 / 8 || self.written_since >= 8)
+        if self.due.is_some() && !self.hurried {
+            self.due = now.after(self.interval);
+        }
+        let since = |then: Option<Instant>| then.map_or(Duration::INFINITE, |then| now.since(then));
+        let asked = since(self.asked);
+        // When urgent, an eighth of a millisecond, or every eighth sample, whichever comes first.
+        if asked >= self.acknowledgement
+            || urgent && (asked.0 >= self.piggyback.0 / 8 || self.written_since >= 8)
+        {
+            return Some(Piggyback::Asks);
+        }
+        let tells = since(self.told) >= self.piggyback;
+        if tells {
+            self.told = Some(now);
+        }
+        tells.then_some(Piggyback::Tells)
     }
 
     /// Whether readers should be told of fragments of a sample that is still being sent.
@@ -91,7 +125,9 @@ impl HeartbeatTimer {
     /// Readers were asked by a heartbeat with the final flag clear.
     pub(super) fn asked(&mut self, now: Instant) {
         self.asked = Some(now);
+        self.told = Some(now);
         self.written_since = 0;
+        self.hurried = false;
         if self.due.is_some() {
             self.due = now.after(self.interval);
         }
@@ -104,5 +140,6 @@ impl HeartbeatTimer {
             self.interval = Duration(self.interval.0.saturating_mul(2)).min(self.longest);
         }
         self.due = now.after(self.interval);
+        self.hurried = false;
     }
 }

@@ -63,8 +63,10 @@ pub struct WriterLimits {
     pub heartbeat_shortest: Duration,
     /// Longest pause, when a reader stays silent.
     pub heartbeat_longest: Duration,
-    /// While samples flow, one in this time carries a heartbeat that wants an answer.
+    /// While samples flow, one in this time carries a heartbeat, which who misses something answers.
     pub heartbeat_piggyback: Duration,
+    /// While samples flow, one in this time carries a heartbeat that everyone answers.
+    pub acknowledgement_period: Duration,
     /// A sample asked for again in this time is not repeated: the requests crossed.
     pub repeat_pause: Duration,
     /// Octets of one burst to readers on the same host: what a default socket buffer (208 KiB) takes.
@@ -90,6 +92,7 @@ impl Default for WriterLimits {
             heartbeat_shortest: Duration::from_millis(4),
             heartbeat_longest: Duration::from_millis(200),
             heartbeat_piggyback: Duration::from_millis(1),
+            acknowledgement_period: Duration::from_millis(10),
             repeat_pause: Duration::from_millis(2),
             burst_bytes_local: 3 * 64_000,
             burst_bytes_remote: 64_000,

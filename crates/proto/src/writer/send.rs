@@ -9,7 +9,7 @@ use crate::wire::{Heartbeat, HeartbeatFrag};
 
 use super::fragment::Target;
 use super::gap::GapBuilder;
-use super::heartbeat::HeartbeatTimer;
+use super::heartbeat::{HeartbeatTimer, Piggyback};
 use super::history::{Change, History};
 use super::pace::{Pacer, Repeat, Repeated};
 use super::proxy::{Class, Proxies, ReaderProxy};
@@ -19,7 +19,8 @@ impl Writer {
     /// Sends a change just written: whole where it fits, the first burst of its fragments where not.
     pub(super) fn send_new(&mut self, now: Now, number: SequenceNumber, out: &mut Outbox) {
         let urgent = self.history.pending_bytes() >= self.config.limits.unacknowledged_bytes_max / 2;
-        let ask = self.proxies.acknowledged().is_some() && self.heartbeat.piggyback_due(now.mono, urgent);
+        let reliable = self.proxies.acknowledged().is_some();
+        let carried = if reliable { self.heartbeat.piggyback(now.mono, urgent) } else { None };
         let Some(change) = self.history.get(number) else { return };
         encode(&self.config, &self.proxies, change, &mut self.inline_qos);
         let (mut asked, mut queued) = (false, false);
@@ -39,13 +40,15 @@ impl Writer {
             let mut message = target.open(out);
             // It fits: the target said so.
             let _ = target.put_data(&mut message, number, change, &self.inline_qos);
-            if ask && route.reliable > 0 {
-                let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, false);
+            if let Some(carried) = carried.filter(|_| route.reliable > 0) {
+                let final_flag = carried == Piggyback::Tells;
+                let heartbeat =
+                    heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, final_flag);
                 if !message.heartbeat(&heartbeat) {
                     message.finish();
                     target.send_heartbeat(&heartbeat, out);
                 }
-                asked = true;
+                asked |= carried == Piggyback::Asks;
             }
         }
         if asked {

@@ -13,7 +13,7 @@ fn a_sample_goes_at_once_and_its_heartbeat_with_it() {
     let mut story = Story::new(QosSet::writer());
     let reader = reliable(7);
     story.matched(&reader);
-    story.pass(ms(5));
+    story.pass(ms(10));
     story.sent();
     story.write(1, b"data").unwrap();
     let datagrams = story.sent_by_datagram();
@@ -24,6 +24,29 @@ fn a_sample_goes_at_once_and_its_heartbeat_with_it() {
     assert_eq!((data.destination, data.reader), (reader.guid.prefix, reader.guid.entity));
     assert_eq!(data.timestamp, Some(story.now.wall));
     assert_eq!((heartbeat.first.0, heartbeat.last.0, heartbeat.final_flag), (1, 1, false));
+}
+
+#[test]
+fn while_samples_flow_most_heartbeats_tell_few_ask_and_the_timer_waits() {
+    let mut story = Story::new(QosSet::writer());
+    let reader = reliable(7);
+    story.matched(&reader);
+    story.pass(ms(10));
+    story.sent();
+    let (mut asks, mut tells) = (0, 0);
+    for _ in 0..300 {
+        story.write(1, b"data").unwrap();
+        for heartbeat in heartbeats(&story.sent()) {
+            *if heartbeat.final_flag { &mut tells } else { &mut asks } += 1;
+        }
+        story.pass(Duration::from_micros(100));
+        assert!(story.sent().is_empty(), "nothing but samples, no heartbeat of its own");
+    }
+    assert_eq!((asks, tells), (3, 27), "in 30 ms");
+    story.pass(ms(4));
+    let last = heartbeats(&story.sent());
+    assert_eq!(last.len(), 1, "the flow has ended: the timer asks");
+    assert!(!last[0].final_flag);
 }
 
 #[test]
