@@ -76,6 +76,9 @@ impl Reader {
         let missing = !wants.samples.is_empty() || !wants.fragments.is_empty();
         if wants.in_flight {
             proxy.answer.owe(now.after(FRAGMENTS_QUIET).unwrap_or(now), false);
+            if demanded {
+                proxy.answer.promised = Some(proxy.heard.last);
+            }
         }
         if missing
             && let Some((asked_at, base)) = proxy.answer.asked
@@ -117,6 +120,15 @@ impl Reader {
         }
         let due = proxy.next_timeout();
         self.wake_at(due);
+    }
+
+    /// A sample is complete: acknowledges it if a heartbeat that arrived before its end wanted that.
+    pub(super) fn keep_promise(&mut self, now: Instant, id: WriterId, out: &mut Outbox) {
+        let Some(proxy) = self.proxy_mut(id) else { return };
+        let expected = proxy.order.expected();
+        if proxy.answer.promised.take_if(|last| expected > *last).is_some() {
+            self.answer(now, id, true, out);
+        }
     }
 
     /// Answers a HEARTBEAT_FRAG: asks for what is missing of one sample.

@@ -76,6 +76,9 @@ pub(super) struct Answer {
     pub(super) due: Option<Instant>,
     /// The owed answer goes out even when nothing is missing.
     pub(super) demanded: bool,
+    /// A heartbeat up to this number came while the last fragments were on their way: it is answered when
+    /// they have arrived.
+    pub(super) promised: Option<SequenceNumber>,
     /// When something was last asked for, and from which number on.
     pub(super) asked: Option<(Instant, SequenceNumber)>,
     /// The next probe of a writer that was never heard.

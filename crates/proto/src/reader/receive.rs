@@ -350,10 +350,10 @@ impl Reader {
         *reassembly_bytes = *reassembly_bytes + proxy.fragments.bytes() - before;
         let complete = complete?;
         proxy.fragment_arrival = Some((now.mono, number));
-        match complete {
-            Some(change) => self.arrived(now, id, change, out),
-            None => Ok(()),
-        }
+        let Some(change) = complete else { return Ok(()) };
+        let arrived = self.arrived(now, id, change, out);
+        self.keep_promise(now.mono, id, out);
+        arrived
     }
 
     /// When a writer has too many incomplete samples, one more displaces what matters least: the oldest

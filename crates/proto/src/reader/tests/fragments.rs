@@ -109,6 +109,20 @@ fn fragments_on_their_way_are_not_asked_for() {
 }
 
 #[test]
+fn a_heartbeat_that_overtakes_the_last_fragment_is_answered_when_that_arrives() {
+    let mut bench = Bench::reliable();
+    let whole = sample(3_000);
+    bench.fragment(1, &one(&whole, 1, 1)).unwrap();
+    bench.fragment(1, &one(&whole, 1, 2)).unwrap();
+    bench.heartbeat(1, 1, 1, false).unwrap();
+    bench.acks();
+    bench.fragment(1, &one(&whole, 1, 3)).unwrap();
+    assert_eq!(bench.acks(), [Ack { base: 2, missing: Vec::new(), final_flag: true }]);
+    bench.pass(Duration::from_millis(10));
+    assert!(bench.acks().is_empty(), "once");
+}
+
+#[test]
 fn a_hole_is_asked_for_while_later_samples_stream_in() {
     let mut bench = Bench::reliable();
     let whole = sample(3_000);
