@@ -1,8 +1,8 @@
 //! Ping-pong: the round trip of one sample, or of one datagram.
 
 use std::net::UdpSocket;
-use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -16,7 +16,32 @@ const RAW_PONG: &str = "127.0.0.1:7399";
 /// Writes the next sample from the callback that takes the echo of the last.
 struct Echo {
     writer: DataWriter<Measured>,
-    returned: Option<Sender<Instant>>,
+    measuring: Option<Measuring>,
+}
+
+/// Notes round trips on the thread that sees them: another one would have to be woken for each.
+struct Measuring {
+    round_trips: Mutex<RoundTrips>,
+    /// Dropped when the measurement is over.
+    running: Mutex<Option<Sender<()>>>,
+}
+
+impl Echo {
+    fn has_begun(&self) -> bool {
+        let last = |it: &Measuring| it.round_trips.lock().ok().and_then(|it| it.last);
+        self.measuring.as_ref().and_then(last).is_some()
+    }
+
+    /// False when the measurement is over.
+    fn note(&self) -> bool {
+        let Some(measuring) = &self.measuring else { return true };
+        // Noted before the next write, so that the time of the write belongs to the next round trip.
+        let goes_on = measuring.round_trips.lock().is_ok_and(|mut it| it.note(Instant::now()));
+        if !goes_on && let Ok(mut running) = measuring.running.lock() {
+            *running = None;
+        }
+        goes_on
+    }
 }
 
 impl DataReaderListener for Echo {
@@ -24,9 +49,7 @@ impl DataReaderListener for Echo {
         let Some(reader) = reader.downcast::<Measured>() else { return };
         let Ok(samples) = reader.take(usize::MAX) else { return };
         for sample in samples.into_iter().filter_map(|sample| sample.data) {
-            // Told before the next write, so that the time of the write belongs to the next round trip.
-            let ended = self.returned.as_ref().is_some_and(|told| told.send(Instant::now()).is_err());
-            if ended || self.writer.write(&sample).is_err() {
+            if !self.note() || self.writer.write(&sample).is_err() {
                 return;
             }
         }
@@ -51,30 +74,35 @@ pub(super) fn ping(options: &Options, warm_up: Duration, duration: Duration) -> 
     let participant = DomainParticipant::new(options.domain)?;
     let (writer, reader) = endpoints(&participant, "Ping", "Pong")?;
     wait_for_match(&writer, &reader)?;
-    let (told, returned) = channel();
-    let echo = Echo { writer: writer.clone(), returned: Some(told) };
-    reader.set_listener(Some(Arc::new(echo)), StatusMask::NONE.with(StatusKind::DataAvailable));
-    let sample = Measured { payload: vec![0; options.size], ..Measured::default() };
-    let mut round_trips = RoundTrips::new(warm_up, duration);
-    writer.write(&sample)?;
-    loop {
-        let Ok(at) = returned.recv_timeout(Duration::from_secs(2)) else {
-            return Err(Error::PreconditionNotMet("an echo did not come back within 2 s".into()));
-        };
-        if !round_trips.note(at) {
-            break;
-        }
+    let (running, over) = channel();
+    let measuring = Measuring {
+        round_trips: Mutex::new(RoundTrips::new(warm_up, duration)),
+        running: Mutex::new(Some(running)),
+    };
+    let echo = Arc::new(Echo { writer: writer.clone(), measuring: Some(measuring) });
+    let listener = Arc::clone(&echo);
+    reader.set_listener(Some(listener), StatusMask::NONE.with(StatusKind::DataAvailable));
+    // The other side may not have matched our reader yet: its first echo then goes nowhere.
+    while !echo.has_begun() {
+        writer.write(&Measured { payload: vec![0; options.size], ..Measured::default() })?;
+        let _ = over.recv_timeout(Duration::from_millis(500));
     }
-    round_trips.print(options.size);
+    if over.recv_timeout(warm_up + duration + Duration::from_secs(2)) == Err(RecvTimeoutError::Timeout) {
+        return Err(Error::PreconditionNotMet("an echo did not come back within 2 s".into()));
+    }
+    if let Some(Ok(round_trips)) = echo.measuring.as_ref().map(|it| it.round_trips.lock()) {
+        round_trips.print(options.size);
+    }
     Ok(())
 }
 
 pub(super) fn pong(options: &Options) -> Result<()> {
     let participant = DomainParticipant::new(options.domain)?;
     let (writer, reader) = endpoints(&participant, "Pong", "Ping")?;
-    wait_for_match(&writer, &reader)?;
-    let echo = Echo { writer: writer.clone(), returned: None };
+    // Listens before it is found: the first sample may arrive with the match.
+    let echo = Echo { writer: writer.clone(), measuring: None };
     reader.set_listener(Some(Arc::new(echo)), StatusMask::NONE.with(StatusKind::DataAvailable));
+    wait_for_match(&writer, &reader)?;
     while !reader.matched_publications()?.is_empty() {
         std::thread::sleep(Duration::from_millis(50));
     }
