@@ -4,13 +4,16 @@
 //! their order; events are reported after all locks are gone.
 
 pub(crate) mod dispatch;
+mod inbox;
 pub(crate) mod notify;
 pub(crate) mod receive;
 pub(crate) mod registry;
 pub(crate) mod timer;
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use plainsong_proto::discovery::Participant;
 use plainsong_proto::guid::{EntityId, Guid};
@@ -18,10 +21,12 @@ use plainsong_proto::outbox::{Event, Outbox};
 use plainsong_proto::reader::Reader;
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::time::{Instant, Now};
+use plainsong_proto::wire::{AckNack, NackFrag};
 use plainsong_proto::writer::Writer;
 
 use crate::clock;
 use crate::transport::Transport;
+use inbox::Inbox;
 use notify::Notify;
 
 pub(crate) use registry::ParticipantSlot;
@@ -47,6 +52,10 @@ pub(crate) struct Shared {
 
 /// A sans-IO state machine, as the timer sees it.
 pub(crate) trait StateMachine: Send {
+    /// What may wait for whoever holds the lock.
+    type Call: Send;
+
+    fn call(&mut self, call: Self::Call, now: Now, out: &mut Outbox);
     fn timeout(&mut self, now: Now, out: &mut Outbox);
     fn next_timeout(&self) -> Option<Instant>;
 }
@@ -54,12 +63,53 @@ pub(crate) trait StateMachine: Send {
 /// A state machine and the deadline the timer knows of.
 pub(crate) struct Timed<M> {
     machine: M,
-    /// Nanoseconds of the instant; `u64::MAX` when the timer has no entry.
-    armed_at: u64,
+    deadline: Arc<Deadline>,
+}
+
+/// When a state machine is due, and what the timer knows of it: in nanoseconds, `u64::MAX` for never.
+struct Deadline {
+    next: AtomicU64,
+    /// The timer's entry.
+    armed_at: AtomicU64,
+}
+
+impl Deadline {
+    const NEVER: u64 = u64::MAX;
+
+    /// A later deadline waits for the entry to go off: that then finds out.
+    fn set(&self, shared: &Shared, guid: Guid, next: Option<Instant>) {
+        let next = next.map_or(Self::NEVER, |next| next.0);
+        // Here first `next`, then `armed_at`; in `went_off` the other way round: one of the two sees the other.
+        self.next.store(next, Ordering::SeqCst);
+        if next < self.armed_at.load(Ordering::SeqCst) {
+            self.arm(shared, guid, next);
+        }
+    }
+
+    fn arm(&self, shared: &Shared, guid: Guid, at: u64) {
+        self.armed_at.store(at, Ordering::SeqCst);
+        if at != Self::NEVER {
+            shared.timer.set(guid, Instant(at));
+        }
+    }
+
+    /// The timer's entry went off: whether something is due. If not, the timer knows again when.
+    fn went_off(&self, shared: &Shared, guid: Guid, now: Instant) -> bool {
+        let mut next = self.next.load(Ordering::SeqCst);
+        while next > now.0 {
+            self.arm(shared, guid, next);
+            let again = self.next.load(Ordering::SeqCst);
+            if again >= next {
+                return false;
+            }
+            next = again;
+        }
+        true
+    }
 }
 
 /// A local endpoint and its lock.
-pub(crate) struct EndpointSlot<M> {
+pub(crate) struct EndpointSlot<M: StateMachine> {
     /// Its entity id.
     pub(crate) id: EntityId,
     /// Its GUID.
@@ -67,6 +117,22 @@ pub(crate) struct EndpointSlot<M> {
     /// Wakes callers that wait for room or for acknowledgements.
     pub(crate) progress: Notify,
     state: Mutex<Timed<M>>,
+    deadline: Arc<Deadline>,
+    /// What came while the endpoint was busy.
+    inbox: Inbox<Deferred<M::Call>>,
+    /// Who holds the lock looks into the inbox afterwards.
+    serving: AtomicBool,
+}
+
+enum Deferred<C> {
+    Fire,
+    Call(C),
+}
+
+/// An answer of a reader to a local writer.
+pub(crate) enum Response {
+    AckNack(Guid, AckNack),
+    NackFrag(Guid, NackFrag),
 }
 
 /// Locks; a panic of another holder (a bug of one call) does not make the rest unusable.
@@ -119,8 +185,9 @@ impl Drop for Held {
 }
 
 impl<M: StateMachine> Timed<M> {
-    pub(crate) const fn new(machine: M) -> Self {
-        Self { machine, armed_at: u64::MAX }
+    pub(crate) fn new(machine: M) -> Self {
+        let never = || AtomicU64::new(Deadline::NEVER);
+        Self { machine, deadline: Arc::new(Deadline { next: never(), armed_at: never() }) }
     }
 
     pub(crate) const fn machine(&self) -> &M {
@@ -145,7 +212,7 @@ impl<M: StateMachine> Timed<M> {
 
     /// The timer's entry went off: does what is due.
     pub(crate) fn fire(&mut self, shared: &Shared, guid: Guid, now: Now, out: &mut Outbox) {
-        self.armed_at = u64::MAX;
+        self.deadline.armed_at.store(Deadline::NEVER, Ordering::SeqCst);
         self.run(shared, guid, now, out, |machine, now, out| {
             if machine.next_timeout().is_some_and(|due| due <= now.mono) {
                 machine.timeout(now, out);
@@ -153,29 +220,44 @@ impl<M: StateMachine> Timed<M> {
         });
     }
 
-    /// A later deadline waits for the entry to go off: it then finds out.
-    fn arm(&mut self, shared: &Shared, guid: Guid) {
-        if let Some(next) = self.machine.next_timeout()
-            && next.0 < self.armed_at
-        {
-            self.armed_at = next.0;
-            shared.timer.set(guid, next);
+    fn make(&mut self, shared: &Shared, guid: Guid, now: Now, out: &mut Outbox, call: Deferred<M::Call>) {
+        match call {
+            Deferred::Fire => self.fire(shared, guid, now, out),
+            Deferred::Call(call) => {
+                self.run(shared, guid, now, out, |machine, now, out| machine.call(call, now, out));
+            }
         }
+    }
+
+    fn arm(&self, shared: &Shared, guid: Guid) {
+        self.deadline.set(shared, guid, self.machine.next_timeout());
     }
 }
 
 impl<M: StateMachine> EndpointSlot<M> {
     fn build(guid: Guid, machine: M) -> Arc<Self> {
+        let state = Timed::new(machine);
         Arc::new(Self {
             id: guid.entity,
             guid,
             progress: Notify::default(),
-            state: Mutex::new(Timed::new(machine)),
+            deadline: Arc::clone(&state.deadline),
+            state: Mutex::new(state),
+            inbox: Inbox::default(),
+            serving: AtomicBool::new(false),
         })
     }
 
     fn lock(&self) -> (Held, MutexGuard<'_, Timed<M>>) {
         (Rank::Endpoint.hold(), lock(&self.state))
+    }
+
+    fn try_lock(&self) -> Option<(Held, MutexGuard<'_, Timed<M>>)> {
+        match self.state.try_lock() {
+            Ok(state) => Some((Rank::Endpoint.hold(), state)),
+            Err(TryLockError::Poisoned(state)) => Some((Rank::Endpoint.hold(), state.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Runs `f` under the endpoint lock and sends what it left under the same lock, so that datagrams of one
@@ -186,10 +268,7 @@ impl<M: StateMachine> EndpointSlot<M> {
         f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
     ) -> R {
         dispatch::with_outbox(|out| {
-            let result = {
-                let (_rank, mut state) = self.lock();
-                state.run(participant.shared(), self.guid, clock::now(), out, f)
-            };
+            let result = self.run(participant.shared(), clock::now(), out, f);
             participant.report(out);
             result
         })
@@ -203,8 +282,58 @@ impl<M: StateMachine> EndpointSlot<M> {
         out: &mut Outbox,
         f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
     ) -> R {
-        let (_rank, mut state) = self.lock();
-        state.run(shared, self.guid, now, out, f)
+        let result = self.serve(self.lock(), |state| state.run(shared, self.guid, now, out, f));
+        self.catch_up(shared, now, out);
+        result
+    }
+
+    /// Makes a call now or, when the endpoint is busy, leaves it to who holds the lock: the receive thread does
+    /// not wait for an application in the middle of a `write`, and that `write` need not wake it.
+    pub(crate) fn run_or_defer(&self, shared: &Shared, now: Now, out: &mut Outbox, call: M::Call) {
+        self.make_or_defer(shared, now, out, Deferred::Call(call));
+    }
+
+    fn make_or_defer(&self, shared: &Shared, now: Now, out: &mut Outbox, call: Deferred<M::Call>) {
+        match self.inbox.push(call) {
+            Ok(()) => {}
+            Err(call) => self.serve(self.lock(), |state| state.make(shared, self.guid, now, out, call)),
+        }
+        self.catch_up(shared, now, out);
+    }
+
+    /// Uses the lock in the knowledge that [`Self::catch_up`] follows.
+    fn serve<R>(
+        &self,
+        mut locked: (Held, MutexGuard<'_, Timed<M>>),
+        f: impl FnOnce(&mut Timed<M>) -> R,
+    ) -> R {
+        /// Ends also when a call panics.
+        struct Serving<'a>(&'a AtomicBool);
+        impl Drop for Serving<'_> {
+            fn drop(&mut self) {
+                self.0.store(false, Ordering::SeqCst);
+            }
+        }
+        self.serving.store(true, Ordering::SeqCst);
+        let _serving = Serving(&self.serving);
+        f(&mut locked.1)
+    }
+
+    /// Makes the calls that came while the lock was held. A call pushed before this looks is found by it, or by
+    /// who holds the lock meanwhile and looks after that.
+    fn catch_up(&self, shared: &Shared, now: Now, out: &mut Outbox) {
+        while !self.inbox.is_empty() {
+            let locked = match self.try_lock() {
+                Some(locked) => locked,
+                None if self.serving.load(Ordering::SeqCst) => return,
+                None => self.lock(),
+            };
+            self.serve(locked, |state| {
+                while let Some(call) = self.inbox.pop() {
+                    state.make(shared, self.guid, now, out, call);
+                }
+            });
+        }
     }
 
     /// Looks at the state machine: nothing may change, nothing is sent.
@@ -219,14 +348,16 @@ impl<M: StateMachine> EndpointSlot<M> {
     }
 
     fn fire(&self, shared: &Shared, now: Now, out: &mut Outbox) {
-        let (_rank, mut state) = self.lock();
-        state.fire(shared, self.guid, now, out);
+        // In a steady flow deadlines move on before they are reached: no reason to stop the flow.
+        if self.deadline.went_off(shared, self.guid, now.mono) {
+            self.make_or_defer(shared, now, out, Deferred::Fire);
+        }
     }
 
     /// The slot can be found by the timer from now on.
     fn announce_deadline(&self, shared: &Shared) {
-        let (_rank, mut state) = self.lock();
-        state.armed_at = u64::MAX;
+        let (_rank, state) = self.lock();
+        self.deadline.armed_at.store(Deadline::NEVER, Ordering::SeqCst);
         state.arm(shared, self.guid);
     }
 }
@@ -246,6 +377,16 @@ impl ReaderSlot {
 }
 
 impl StateMachine for Writer {
+    type Call = Response;
+
+    fn call(&mut self, call: Response, now: Now, out: &mut Outbox) {
+        // The writer counts its own drops.
+        let _ = match call {
+            Response::AckNack(reader, acknack) => self.on_acknack(now, reader, &acknack, out),
+            Response::NackFrag(reader, nack) => self.on_nack_frag(now, reader, &nack, out),
+        };
+    }
+
     fn timeout(&mut self, now: Now, out: &mut Outbox) {
         Self::timeout(self, now, out);
     }
@@ -256,6 +397,12 @@ impl StateMachine for Writer {
 }
 
 impl StateMachine for Reader {
+    type Call = Infallible;
+
+    fn call(&mut self, call: Infallible, _now: Now, _out: &mut Outbox) {
+        match call {}
+    }
+
     fn timeout(&mut self, now: Now, out: &mut Outbox) {
         Self::timeout(self, now, out);
     }
@@ -266,6 +413,12 @@ impl StateMachine for Reader {
 }
 
 impl StateMachine for Participant {
+    type Call = Infallible;
+
+    fn call(&mut self, call: Infallible, _now: Now, _out: &mut Outbox) {
+        match call {}
+    }
+
     fn timeout(&mut self, now: Now, out: &mut Outbox) {
         Self::timeout(self, now, out);
     }

@@ -12,7 +12,7 @@ use plainsong_proto::stats::{DropCounters, DropReason};
 use plainsong_proto::time::Now;
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
 
-use super::{ParticipantSlot, ReaderSlot, Shared, WriterSlot, dispatch, lock};
+use super::{ParticipantSlot, ReaderSlot, Response, Shared, WriterSlot, dispatch, lock};
 use crate::clock;
 use crate::transport::{Received, Transport};
 
@@ -168,15 +168,13 @@ impl Router<'_> {
         submessage: &EndpointSubmessage<'_>,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        slot.run(self.shared, now, out, |writer, now, out| match submessage {
-            EndpointSubmessage::AckNack(it) => {
-                writer.on_acknack(now, context.source.entity(it.reader), it, out)
-            }
-            EndpointSubmessage::NackFrag(it) => {
-                writer.on_nack_frag(now, context.source.entity(it.reader), it, out)
-            }
-            _ => Err(DropReason::UnknownEndpoint),
-        })
+        let response = match submessage {
+            EndpointSubmessage::AckNack(it) => Response::AckNack(context.source.entity(it.reader), *it),
+            EndpointSubmessage::NackFrag(it) => Response::NackFrag(context.source.entity(it.reader), *it),
+            _ => return Err(DropReason::UnknownEndpoint),
+        };
+        slot.run_or_defer(self.shared, now, out, response);
+        Ok(())
     }
 
     fn to_reader(
