@@ -65,6 +65,10 @@ pub(crate) fn run(_arguments: &[String]) -> Result<bool, String> {
         table(&format!("round trip of {size} octets, reliable, p50 and p99 in µs"), &LATENCY, size)?;
     }
     table("samples of 64 octets a second, reliable, keep all", &THROUGHPUT, 64)?;
+    println!("\nfrom the start of a publishing process to its first sample in a subscriber that waits");
+    let mut command = Command::new(shell::target().join("release/bench"));
+    command.arg("start");
+    shell::isolated(&command).status().map_err(|error| format!("bench: {error}"))?;
     println!("\nan idle participant with 10 endpoints, over 60 s");
     let mut command = Command::new(shell::target().join("release/bench"));
     command.args(["footprint", "--seconds", "60"]);

@@ -6,6 +6,7 @@
 
 mod footprint;
 mod latency;
+mod start;
 mod throughput;
 
 use std::process::ExitCode;
@@ -47,6 +48,10 @@ enum Role {
     Subscribe,
     /// Holds a participant with 10 endpoints and prints its memory, threads and idle time.
     Footprint,
+    /// Starts publishers and prints how long their first samples took.
+    Start,
+    /// What it starts.
+    StartPublish,
 }
 
 /// What travels: the shape of the Cyclone tool ddsperf's default topic.
@@ -71,6 +76,8 @@ fn main() -> ExitCode {
         Role::Publish => throughput::publish(&options, warm_up + duration),
         Role::Subscribe => throughput::subscribe(&options, warm_up, duration),
         Role::Footprint => footprint::measure(&options, duration),
+        Role::Start => start::measure(&options),
+        Role::StartPublish => start::publish(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
