@@ -34,6 +34,8 @@ pub(super) struct Remote {
     pub(super) meta: Option<Path>,
     /// The path its built-in endpoints are matched with; `None` while it is unproven.
     pub(super) matched: Option<Path>,
+    /// When an announcement arrived that was for everyone.
+    pub(super) heard_openly: Option<Instant>,
     /// Since when they are: nothing of it that we hold is older.
     pub(super) connected: Instant,
     /// The same participant as announced from an address that has proven nothing yet.
@@ -195,6 +197,7 @@ impl Remote {
             budget: Budget::new(),
             meta: None,
             matched: None,
+            heard_openly: None,
             connected: now,
             candidate: None,
             endpoints: 0,

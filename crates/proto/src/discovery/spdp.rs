@@ -24,8 +24,8 @@ const BURST: [Duration; 3] =
 const PERIOD_MIN: Duration = Duration::from_millis(20);
 /// After the burst, one announcement in this many goes to where participants of this host may listen.
 const SCAN_EVERY: usize = 10;
-/// Participants of this host that should hear our group are told by unicast as well, in case that they do
-/// not, this often within the lease we announce.
+/// Participants of this host that should hear our group are told by unicast as well, this often within the
+/// lease we announce, while there is no sign that the group works here.
 const REMINDERS_PER_LEASE: i64 = 3;
 /// Announcements vary by up to this part of their interval, lest participants march in step.
 const JITTER_DIVISOR: u64 = 10;
@@ -118,10 +118,16 @@ impl Participant {
         if self.announcer.scans() {
             self.send_announcement(now, None, scan, out);
         }
-        let reminds = self.announcer.reminds(self.config.announce_period, self.config.lease_duration);
+        let lease_duration = self.config.lease_duration;
+        let reminds = self.announcer.reminds(self.config.announce_period, lease_duration);
+        // What reaches us from a neighbour without being addressed to us came as ours reach it.
+        let group_works = |remote: &Remote| {
+            remote.heard_openly.is_some_and(|heard| now.mono.since(heard).0 < lease_duration.0 / 2)
+        };
         for (prefix, remote) in self.database.iter() {
             if let Some(path) = remote.matched
-                && (path.same_host && reminds || !self.hears_announcements(remote, &path.locator))
+                && (path.same_host && reminds && !group_works(remote)
+                    || !self.hears_announcements(remote, &path.locator))
             {
                 self.send_announcement(now, Some(prefix), &[path.locator], out);
             }
@@ -268,6 +274,11 @@ impl Participant {
         match self.database.get(context.source) {
             None => self.discover(now, context, announced, received)?,
             Some(_) => self.refresh(now, context, announced, received, out)?,
+        }
+        if context.destination == GuidPrefix::UNKNOWN
+            && let Some(remote) = self.database.get_mut(context.source)
+        {
+            remote.heard_openly = Some(now.mono);
         }
         self.note_proof(now, context, out);
         self.answer(now, context.source, out);

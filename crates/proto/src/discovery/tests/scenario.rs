@@ -157,6 +157,24 @@ fn participants_of_a_host_without_multicast_meet_by_the_scan_and_stay_known() {
 }
 
 #[test]
+fn participants_of_a_host_with_multicast_announce_themselves_to_the_group_alone() {
+    let mut network = Network::new();
+    for node in 0..2 {
+        let mut config = config(node);
+        config.locators.meta_unicast = vec![udp("127.0.0.1", 7410 + 2 * node as u16)];
+        network.add(config);
+    }
+    network.start(0);
+    network.start(1);
+    network.run_for(Duration::from_secs(5));
+    network.capture = Some(Vec::new());
+    network.run_for(Duration::from_secs(60));
+    let captured = network.capture.take().unwrap();
+    assert!(captured.len() > 30, "they announce themselves");
+    assert!(captured.iter().all(|(_, to, bytes)| *to == group() || sequence_number(bytes).is_none()));
+}
+
+#[test]
 fn fact_26_silence_ends_in_the_lease() {
     let mut network = Network::of(3);
     network.run_for(Duration::from_secs(10));
