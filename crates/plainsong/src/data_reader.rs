@@ -12,7 +12,7 @@ use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::outbox::Outbox;
-use plainsong_proto::qos::{EntityKind, QosSet, changed_immutable};
+use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, changed_immutable};
 use plainsong_proto::reader::{CachedSample, Reader, ReaderConfig};
 use plainsong_proto::sample_info::{InstanceSelector, SampleInfo, Selector};
 use plainsong_proto::status::{
@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::group::announced_qos;
 use crate::listener::DataReaderListener;
 use crate::participant::check_qos;
-use crate::runtime::ReaderSlot;
+use crate::runtime::{ParticipantSlot, ReaderSlot};
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{Topic, TopicInner};
 
@@ -40,7 +40,7 @@ pub struct DataReader<T> {
 
 /// A reader whose type is not known to the compiler: what listeners get.
 #[derive(Clone)]
-pub struct AnyDataReader(Arc<ReaderInner>);
+pub struct AnyDataReader(pub(crate) Arc<ReaderInner>);
 
 /// One sample, or a change of its instance's state (`data` is `None`).
 #[derive(Clone, Debug)]
@@ -60,6 +60,8 @@ pub(crate) struct ReaderInner {
     guid: Guid,
     sample_type: TypeId,
     undecodable: AtomicU64,
+    /// Ordered or coherent access of GROUP scope: samples are read within an access only.
+    in_group: bool,
 }
 
 thread_local! {
@@ -75,6 +77,9 @@ impl<T: DdsType> DataReader<T> {
         let id = EntityId::user_reader(participant.next_entity_key(), T::KEYED);
         let guid = participant.guid_prefix.entity(id);
         let qos = announced_qos(qos, &subscriber.qos(), &topic.qos());
+        let presentation = qos.presentation;
+        let in_group = presentation.access_scope == AccessScope::Group
+            && (presentation.coherent_access || presentation.ordered_access);
         let limits = participant.config().reader_limits();
         let reader = Reader::new(ReaderConfig { guid, keyed: T::KEYED, qos, limits, key: instance_of::<T> });
         let inner = Arc::new(ReaderInner {
@@ -85,6 +90,7 @@ impl<T: DdsType> DataReader<T> {
             guid,
             sample_type: TypeId::of::<T>(),
             undecodable: AtomicU64::new(0),
+            in_group,
             subscriber,
         });
         Ok(Self { inner, marker: PhantomData })
@@ -217,6 +223,7 @@ impl<T: DdsType> DataReader<T> {
         samples: &mut Vec<Sample<T>>,
         fill: impl FnOnce(&mut Reader, Now, &mut Vec<CachedSample>),
     ) -> Result<()> {
+        self.inner.check_access()?;
         self.inner.core.lower(StatusKind::DataAvailable);
         self.inner.subscriber.data_on_readers_consumed();
         // Taken out of its cell, so that a listener called meanwhile can take too.
@@ -364,7 +371,11 @@ impl ReaderInner {
         }
         participant.router.add_reader(self.guid.entity, Arc::downgrade(self));
         slot.insert_reader(&self.slot);
-        let endpoint = self.topic.endpoint(self.guid, self.slot.look(|reader| reader.qos().clone()));
+        let endpoint = self.topic.endpoint(
+            self.guid,
+            self.slot.look(|reader| reader.qos().clone()),
+            self.subscriber.announced_id(),
+        );
         slot.control(|control, now, out| control.add_endpoint(now, endpoint, out))
             .map_err(|error| Error::OutOfResources(error.to_string()))
     }
@@ -380,6 +391,37 @@ impl ReaderInner {
     fn status<R>(&self, kind: StatusKind, read: impl FnOnce(&mut Reader) -> R) -> Result<R> {
         self.core.lower(kind);
         self.with(|reader, _, _| read(reader))
+    }
+
+    /// Under GROUP scope, samples are read between `begin_access` and `end_access` (DCPS 1.4
+    /// §2.2.2.5.2.8).
+    fn check_access(&self) -> Result<()> {
+        if self.in_group && !self.subscriber.is_accessing() {
+            return Err(Error::PreconditionNotMet(format!(
+                "{} has GROUP access scope: read it between begin_access and end_access of its subscriber",
+                self.describe()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Runs `f` on the protocol's reader; the caller reports the events.
+    pub(crate) fn run<R>(
+        &self,
+        slot: &ParticipantSlot,
+        out: &mut Outbox,
+        f: impl FnOnce(&mut Reader, Now, &mut Outbox) -> R,
+    ) -> R {
+        self.slot.run(slot.shared(), clock::now(), out, f)
+    }
+
+    /// Looks at the protocol's reader.
+    pub(crate) fn look<R>(&self, f: impl FnOnce(&Reader) -> R) -> R {
+        self.slot.look(f)
+    }
+
+    pub(crate) fn subscriber(&self) -> &SubscriberInner {
+        &self.subscriber
     }
 
     pub(crate) fn core(&self) -> &EntityCore {

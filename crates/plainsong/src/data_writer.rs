@@ -3,13 +3,15 @@
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use plainsong_proto::cdr::{self, DdsType, Endianness, XcdrVersion};
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::{Payload, PayloadPool};
-use plainsong_proto::qos::{EntityKind, QosSet, changed_immutable};
+use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, changed_immutable};
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, MatchedStatus, StatusKind, StatusMask,
@@ -25,7 +27,7 @@ use crate::group::announced_qos;
 use crate::listener::DataWriterListener;
 use crate::participant::check_qos;
 use crate::publisher::{Publisher, PublisherInner};
-use crate::runtime::WriterSlot;
+use crate::runtime::{ParticipantSlot, WriterSlot};
 use crate::topic::{Topic, TopicInner};
 
 /// Writes samples of type `T`. Clones are the same writer; it leaves when the last is dropped.
@@ -49,6 +51,8 @@ pub(crate) struct WriterInner {
     guid: Guid,
     sample_type: TypeId,
     max_blocking_time: Duration,
+    /// PRESENTATION of GROUP scope: changes are numbered across the publisher.
+    in_group: bool,
 }
 
 impl<T: DdsType> DataWriter<T> {
@@ -61,6 +65,7 @@ impl<T: DdsType> DataWriter<T> {
         let qos = announced_qos(qos, &publisher.qos(), &topic.qos());
         let version = qos.data_representation.first().copied().unwrap_or(XcdrVersion::Xcdr1);
         let max_blocking_time = to_std(qos.reliability.max_blocking_time);
+        let in_group = qos.presentation.access_scope == AccessScope::Group;
         let limits = participant.config().writer_limits();
         let writer = Writer::new(WriterConfig { guid, keyed: T::KEYED, qos, limits });
         let inner = Arc::new(WriterInner {
@@ -73,6 +78,7 @@ impl<T: DdsType> DataWriter<T> {
             guid,
             sample_type: TypeId::of::<T>(),
             max_blocking_time,
+            in_group,
             publisher,
         });
         Ok(Self { inner, marker: PhantomData })
@@ -325,7 +331,11 @@ impl WriterInner {
         }
         participant.router.add_writer(self.guid.entity, Arc::downgrade(self));
         slot.insert_writer(&self.slot);
-        let endpoint = self.topic.endpoint(self.guid, self.slot.look(|writer| writer.qos().clone()));
+        let endpoint = self.topic.endpoint(
+            self.guid,
+            self.slot.look(|writer| writer.qos().clone()),
+            self.publisher.announced_id(),
+        );
         slot.control(|control, now, out| control.add_endpoint(now, endpoint, out))
             .map_err(|error| Error::OutOfResources(error.to_string()))
     }
@@ -333,12 +343,24 @@ impl WriterInner {
     /// Runs `f` on the protocol's writer and sends what it leaves.
     fn with<R>(
         &self,
-        f: impl FnOnce(&mut Writer, plainsong_proto::time::Now, &mut plainsong_proto::outbox::Outbox) -> R,
+        f: impl FnOnce(&mut Writer, plainsong_proto::time::Now, &mut Outbox) -> R,
     ) -> Result<R> {
         if !self.core.is_enabled() {
             return Err(Error::NotEnabled(self.describe()));
         }
         Ok(self.slot.with(self.publisher.participant.slot()?, f))
+    }
+
+    /// Changes the protocol's writer; nothing is sent.
+    pub(crate) fn edit(&self, f: impl FnOnce(&mut Writer)) {
+        self.slot.edit(f);
+    }
+
+    /// Ends its part of a coherent set; the caller reports the events.
+    pub(crate) fn end_coherent_changes(&self, slot: &ParticipantSlot, end: SequenceNumber, out: &mut Outbox) {
+        self.slot.run(slot.shared(), clock::now(), out, |writer, now, out| {
+            writer.end_coherent_changes(now, end, out);
+        });
     }
 
     fn status<R>(&self, kind: StatusKind, read: impl FnOnce(&mut Writer) -> R) -> Result<R> {
@@ -359,6 +381,10 @@ impl WriterInner {
             // Read before trying, so that progress made in between is not slept through.
             let epoch = self.slot.progress.epoch();
             let written = self.with(|writer, now, out| {
+                if self.in_group {
+                    let last = self.publisher.sequence.fetch_add(1, Ordering::SeqCst);
+                    writer.set_group_number(SequenceNumber(last).next());
+                }
                 writer.write(now, kind, handle, payload.clone(), timestamp.unwrap_or(now.wall), out)
             })?;
             let Err(error) = written else { return Ok(()) };

@@ -1,13 +1,19 @@
 //! What publishers and subscribers are: a group of endpoints that share QoS and a listener.
 
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use plainsong_proto::qos::{EntityKind, QosSet, changed_immutable};
+use plainsong_proto::guid::EntityId;
+use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, changed_immutable};
 
 use crate::condition::HasCore;
 use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::{Error, Result};
 use crate::participant::{ParticipantInner, check_qos};
+
+/// Entity kinds of publishers and subscribers (RTPS 2.5 Table 9.1).
+const PUBLISHER: u8 = 0x08;
+const SUBSCRIBER: u8 = 0x09;
 
 /// A group of endpoints `E` with a listener `L`.
 pub(crate) struct Group<E, L: ?Sized> {
@@ -17,11 +23,19 @@ pub(crate) struct Group<E, L: ?Sized> {
     kind: EntityKind,
     qos: Mutex<QosSet>,
     members: Mutex<Vec<Weak<E>>>,
+    /// How many `begin_coherent_changes` or `begin_access` have no end yet. No event may be reported
+    /// while this is locked: a listener may want to lock it too.
+    pub(crate) depth: Mutex<u32>,
+    /// GROUP scope: the number of the last change of any of its writers.
+    pub(crate) sequence: AtomicI64,
+    id: EntityId,
 }
 
 impl<E, L: ?Sized> Group<E, L> {
     pub(crate) fn new(participant: Arc<ParticipantInner>, kind: EntityKind, qos: QosSet) -> Result<Self> {
         check_qos(&qos, kind, name(kind))?;
+        let group_kind = if matches!(kind, EntityKind::Publisher) { PUBLISHER } else { SUBSCRIBER };
+        let id = EntityId::with_kind(participant.next_entity_key(), group_kind);
         Ok(Self {
             participant,
             core: EntityCore::new(),
@@ -29,6 +43,9 @@ impl<E, L: ?Sized> Group<E, L> {
             kind,
             qos: Mutex::new(qos),
             members: Mutex::new(Vec::new()),
+            depth: Mutex::new(0),
+            sequence: AtomicI64::new(0),
+            id,
         })
     }
 
@@ -40,6 +57,18 @@ impl<E, L: ?Sized> Group<E, L> {
         self.qos().entity_factory.autoenable_created_entities && self.participant.core.is_enabled()
     }
 
+    /// Its endpoints.
+    pub(crate) fn members(&self) -> Vec<Arc<E>> {
+        let members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        members.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// What its endpoints announce as their group: others must know it for GROUP scope only.
+    pub(crate) fn announced_id(&self) -> EntityId {
+        let is_group = self.qos().presentation.access_scope == AccessScope::Group;
+        if is_group { self.id } else { EntityId::UNKNOWN }
+    }
+
     pub(crate) fn qos(&self) -> QosSet {
         self.qos.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -47,10 +76,7 @@ impl<E, L: ?Sized> Group<E, L> {
     /// Takes over changeable policies and gives the endpoints that must announce them.
     pub(crate) fn set_qos(&self, qos: QosSet) -> Result<Vec<Arc<E>>> {
         check_qos(&qos, self.kind, name(self.kind))?;
-        let members: Vec<_> = {
-            let members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
-            members.iter().filter_map(Weak::upgrade).collect()
-        };
+        let members = self.members();
         let mut current = self.qos.lock().unwrap_or_else(PoisonError::into_inner);
         // Groups are enabled from the start, but as long as nobody has matched nothing depends on them.
         if !members.is_empty()

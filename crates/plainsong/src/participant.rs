@@ -358,6 +358,14 @@ impl Router {
         self.endpoints.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
+    fn group_part(&self, reader: EntityId) {
+        if let Some(Endpoint::Reader(reader)) = self.find(reader)
+            && let Some(reader) = reader.upgrade()
+        {
+            reader.subscriber().group_part();
+        }
+    }
+
     fn report(&self, id: EntityId, kind: Option<StatusKind>) {
         match (self.find(id), kind) {
             (Some(Endpoint::Writer(writer)), kind) => {
@@ -382,6 +390,7 @@ impl EventSink for Router {
                 Event::Status { endpoint, kind } => self.report(endpoint.entity, Some(kind)),
                 Event::DataAvailable { reader } => self.report(reader, Some(StatusKind::DataAvailable)),
                 Event::Progress { endpoint } => self.report(endpoint, None),
+                Event::GroupPart { reader } => self.group_part(reader),
                 Event::ParticipantChanged { participant, alive } => {
                     let callback = self.on_participant.read().unwrap_or_else(PoisonError::into_inner).clone();
                     if let Some(callback) = callback {

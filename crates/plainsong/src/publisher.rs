@@ -1,16 +1,20 @@
 //! Publishers: writers that share partition, presentation and a listener (DCPS 1.4 §2.2.2.4.1).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use plainsong_proto::cdr::DdsType;
+use plainsong_proto::outbox::Outbox;
 use plainsong_proto::qos::{EntityKind, QosSet};
+use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::status::StatusMask;
 
 use crate::data_writer::{DataWriter, WriterInner};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::listener::DataWriterListener;
 use crate::participant::{DomainParticipant, ParticipantInner};
+use crate::runtime::{ParticipantSlot, dispatch, lock};
 use crate::topic::Topic;
 
 pub(crate) type PublisherInner = Group<WriterInner, dyn DataWriterListener>;
@@ -41,6 +45,51 @@ impl Publisher {
     /// Hears of the statuses in `mask` of all its writers that have no closer listener for them.
     pub fn set_listener(&self, listener: Option<Arc<dyn DataWriterListener>>, mask: StatusMask) {
         self.inner.listener.set(listener, mask);
+    }
+
+    /// Begins a coherent set: subscribers with coherent access see all that the writers write until
+    /// [`Self::end_coherent_changes`], or nothing of it. Calls nest; only the outermost pair counts. Means
+    /// nothing unless `presentation.coherent_access` is set.
+    pub fn begin_coherent_changes(&self) {
+        // Dropped last: the end of a writer reports events.
+        let writers = self.inner.members();
+        let mut depth = lock(&self.inner.depth);
+        *depth += 1;
+        if *depth == 1 {
+            let first = SequenceNumber(self.inner.sequence.load(Ordering::SeqCst)).next();
+            for writer in &writers {
+                writer.edit(|writer| writer.begin_coherent_changes(first));
+            }
+        }
+    }
+
+    /// Ends what [`Self::begin_coherent_changes`] began.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] when nothing was begun.
+    pub fn end_coherent_changes(&self) -> Result<()> {
+        let slot = self.inner.participant.slot()?;
+        dispatch::with_outbox(|out| {
+            let ended = self.end_set(slot, out);
+            slot.report(out);
+            ended
+        })
+    }
+
+    fn end_set(&self, slot: &ParticipantSlot, out: &mut Outbox) -> Result<()> {
+        let writers = self.inner.members();
+        let mut depth = lock(&self.inner.depth);
+        let Some(left) = depth.checked_sub(1) else {
+            return Err(Error::PreconditionNotMet("no coherent set of the publisher was begun".into()));
+        };
+        *depth = left;
+        if left == 0 {
+            let end = SequenceNumber(self.inner.sequence.fetch_add(1, Ordering::SeqCst)).next();
+            for writer in &writers {
+                writer.end_coherent_changes(slot, end, out);
+            }
+        }
+        Ok(())
     }
 
     /// Its QoS.

@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use plainsong_proto::cdr::DdsType;
-use plainsong_proto::qos::{EntityKind, QosSet};
+use plainsong_proto::outbox::Outbox;
+use plainsong_proto::qos::{AccessScope, EntityKind, QosSet};
+use plainsong_proto::reader::next_verdict;
+use plainsong_proto::sample_info::Selector;
 use plainsong_proto::status::{StatusKind, StatusMask};
 
 use crate::condition::{Condition, HasCore};
-use crate::data_reader::{DataReader, ReaderInner};
-use crate::error::Result;
+use crate::data_reader::{AnyDataReader, DataReader, ReaderInner};
+use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::listener::DataReaderListener;
 use crate::participant::{DomainParticipant, ParticipantInner};
+use crate::runtime::{ParticipantSlot, dispatch, lock};
 use crate::topic::Topic;
 
 pub(crate) type SubscriberInner = Group<ReaderInner, dyn DataReaderListener>;
@@ -45,6 +49,47 @@ impl Subscriber {
         self.inner.listener.set(listener, mask);
     }
 
+    /// Begins to look at what there is now: until [`Self::end_access`] nothing new becomes readable in any
+    /// of its readers. Calls nest; only the outermost pair counts. With ordered or coherent access of GROUP
+    /// scope, samples can be read within such a pair only (DCPS 1.4 §2.2.2.5.2.8).
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`].
+    pub fn begin_access(&self) -> Result<()> {
+        let slot = self.inner.participant.slot()?;
+        dispatch::with_outbox(|out| {
+            self.inner.begin(slot, out);
+            slot.report(out);
+        });
+        Ok(())
+    }
+
+    /// Ends what [`Self::begin_access`] began.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] when nothing was begun, [`Error::NotEnabled`].
+    pub fn end_access(&self) -> Result<()> {
+        let slot = self.inner.participant.slot()?;
+        dispatch::with_outbox(|out| {
+            let ended = self.inner.end(slot, out);
+            slot.report(out);
+            ended
+        })
+    }
+
+    /// The readers that have what `selector` asks for. With ordered access of GROUP scope there is one
+    /// entry for each sample, in the order the publishers wrote them: take one sample from each.
+    #[must_use]
+    pub fn data_readers(&self, selector: &Selector) -> Vec<AnyDataReader> {
+        let readers = self.inner.members();
+        let presentation = self.qos().presentation;
+        if presentation.access_scope == AccessScope::Group && presentation.ordered_access {
+            let order = group_order(&readers, selector);
+            return order.filter_map(|at| readers.get(at).map(|it| AnyDataReader(Arc::clone(it)))).collect();
+        }
+        readers.into_iter().filter(|reader| reader.has_data(selector)).map(AnyDataReader).collect()
+    }
+
     /// Its QoS.
     #[must_use]
     pub fn qos(&self) -> QosSet {
@@ -72,9 +117,99 @@ impl Subscriber {
     }
 }
 
+/// Which of `readers` has the next sample, for all samples.
+fn group_order(readers: &[Arc<ReaderInner>], selector: &Selector) -> impl Iterator<Item = usize> {
+    let mut samples = Vec::new();
+    for (at, reader) in readers.iter().enumerate() {
+        reader.look(|reader| {
+            // What has no number of its own, such as the end of an instance, goes with what came before.
+            let mut last = None;
+            for (time, publisher, number) in reader.group_order(selector) {
+                last = number.or(last);
+                samples.push((publisher, last, time, at));
+            }
+        });
+    }
+    // The numbers rule within a publisher; the times say how publishers mix.
+    samples.sort_by_key(|(publisher, number, ..)| (*publisher, *number));
+    let mut before = None;
+    for (publisher, _, time, _) in &mut samples {
+        if let Some((same, latest)) = before
+            && same == *publisher
+        {
+            *time = (*time).max(latest);
+        }
+        before = Some((*publisher, *time));
+    }
+    samples.sort_by_key(|(publisher, number, time, _)| (*time, *publisher, *number));
+    samples.into_iter().map(|(.., at)| at)
+}
+
 impl SubscriberInner {
+    pub(crate) fn is_accessing(&self) -> bool {
+        *lock(&self.depth) > 0
+    }
+
+    fn begin(&self, slot: &ParticipantSlot, out: &mut Outbox) {
+        // Dropped last: the end of a reader reports events.
+        let readers = self.members();
+        let mut depth = lock(&self.depth);
+        *depth += 1;
+        if *depth == 1 {
+            settle_groups(&readers, slot, out);
+            for reader in &readers {
+                reader.run(slot, out, |reader, _, _| reader.begin_access());
+            }
+        }
+    }
+
+    fn end(&self, slot: &ParticipantSlot, out: &mut Outbox) -> Result<()> {
+        let readers = self.members();
+        let mut depth = lock(&self.depth);
+        let Some(left) = depth.checked_sub(1) else {
+            return Err(Error::PreconditionNotMet("no access of the subscriber was begun".into()));
+        };
+        *depth = left;
+        if left == 0 {
+            for reader in &readers {
+                reader.run(slot, out, |reader, now, out| reader.end_access(now, out));
+            }
+            settle_groups(&readers, slot, out);
+        }
+        Ok(())
+    }
+
+    /// One of its readers has its part of a coherent set of GROUP scope.
+    pub(crate) fn group_part(&self) {
+        let Ok(slot) = self.participant.slot() else { return };
+        dispatch::with_outbox(|out| {
+            let readers = self.members();
+            let depth = lock(&self.depth);
+            // An access is under way: its end will look.
+            if *depth == 0 {
+                settle_groups(&readers, slot, out);
+            }
+            drop(depth);
+            slot.report(out);
+        });
+    }
+
     /// Some reader was read: DATA_ON_READERS is lowered (DCPS 1.4 §2.2.4.2.2).
     pub(crate) fn data_on_readers_consumed(&self) {
         self.core.lower(StatusKind::DataOnReaders);
+    }
+}
+
+/// Shows or drops the coherent sets of GROUP scope whose parts have all ended.
+fn settle_groups(readers: &[Arc<ReaderInner>], slot: &ParticipantSlot, out: &mut Outbox) {
+    loop {
+        let mut members = Vec::new();
+        for reader in readers {
+            reader.look(|reader| reader.group_members(&mut members));
+        }
+        let Some(verdict) = next_verdict(&members) else { return };
+        for reader in readers {
+            reader.run(slot, out, |reader, now, out| reader.carry_out_verdict(now, verdict, out));
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use plainsong_proto::cdr::DdsType;
 use plainsong_proto::discovery::LocalEndpoint;
-use plainsong_proto::guid::Guid;
+use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::qos::QosSet;
 
 use crate::participant::{DomainParticipant, ParticipantInner};
@@ -30,9 +30,9 @@ impl TopicInner {
     }
 
     /// What discovery tells of an endpoint of this topic.
-    pub(crate) fn endpoint(&self, guid: Guid, qos: QosSet) -> LocalEndpoint {
+    pub(crate) fn endpoint(&self, guid: Guid, qos: QosSet, group: EntityId) -> LocalEndpoint {
         let (topic, type_name) = (self.name.clone(), self.type_name.to_owned());
-        LocalEndpoint { guid, topic, type_name, keyed: self.keyed, qos }
+        LocalEndpoint { guid, topic, type_name, keyed: self.keyed, qos, group }
     }
 
     pub(crate) fn qos(&self) -> QosSet {

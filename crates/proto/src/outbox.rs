@@ -60,6 +60,12 @@ pub enum Event {
         /// The local endpoint.
         endpoint: EntityId,
     },
+    /// A reader has its part of a coherent set of GROUP scope: the driver looks whether the readers of
+    /// its subscriber have all the parts (`reader::GroupMember`).
+    GroupPart {
+        /// The local reader.
+        reader: EntityId,
+    },
     /// A remote participant appeared, changed or left.
     ParticipantChanged {
         /// Its GUID.

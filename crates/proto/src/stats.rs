@@ -29,6 +29,8 @@ pub enum DropReason {
     ResourceLimit,
     /// The sample's lifespan has passed.
     Expired,
+    /// Part of its coherent set is lost, or the set is larger than the reader holds back.
+    IncompleteSet,
     /// A stronger writer owns the instance.
     NotOwner,
     /// A fragment disagrees with the first fragment of its sample.
@@ -57,7 +59,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Malformed,
         Self::UnknownVersion,
         Self::OwnDatagram,
@@ -69,6 +71,7 @@ impl DropReason {
         Self::BufferFull,
         Self::ResourceLimit,
         Self::Expired,
+        Self::IncompleteSet,
         Self::NotOwner,
         Self::FragmentGeometry,
         Self::SampleTooLarge,

@@ -40,7 +40,11 @@ impl Bench {
         let mut out = Outbox::new();
         let now = Now { mono: Instant(1), wall: Time(1) };
         let locators = vec![Locator::udp([127, 0, 0, 1].into(), 7_411)];
-        reader.match_writer(now, &MatchedWriter { guid: WRITER, locators, qos: offered }, &mut out);
+        reader.match_writer(
+            now,
+            &MatchedWriter { guid: WRITER, locators, publisher: EntityId::UNKNOWN, qos: offered },
+            &mut out,
+        );
         let context = MessageContext {
             source: WRITER.prefix,
             vendor: [0, 0],

@@ -93,7 +93,12 @@ impl Pair {
             same_host: false,
             qos,
         };
-        let writer = MatchedWriter { guid: WRITER, locators, qos: self.ends.writer.qos().clone() };
+        let writer = MatchedWriter {
+            guid: WRITER,
+            locators,
+            publisher: EntityId::UNKNOWN,
+            qos: self.ends.writer.qos().clone(),
+        };
         self.ends.writer.match_reader(self.now, &reader, &mut self.out);
         self.send();
         self.ends.reader.match_writer(self.now, &writer, &mut self.out);

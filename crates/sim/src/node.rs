@@ -331,6 +331,7 @@ impl Node {
             type_name: "Sample".to_owned(),
             keyed: endpoint.keyed,
             qos: mutated(endpoint.qos.clone(), call.mutation),
+            group: EntityId::UNKNOWN,
         };
         (endpoint.born)(call.ledger, guid);
         let added = self.members[member].participant.add_endpoint(now, local, call.out);
@@ -367,7 +368,7 @@ impl Node {
                 Event::ParticipantChanged { participant, alive } => {
                     Some(Told::Participant { guid: participant, alive })
                 }
-                Event::Status { .. } => None,
+                Event::Status { .. } | Event::GroupPart { .. } => None,
             };
             call.told.extend(told);
         }

@@ -59,8 +59,8 @@ struct Application<'a> {
 }
 
 enum Endpoints {
-    Writers(Vec<DataWriter<ShapeType>>),
-    Readers(Vec<DataReader<ShapeType>>),
+    Writers(Publisher, Vec<DataWriter<ShapeType>>),
+    Readers(Subscriber, Vec<DataReader<ShapeType>>),
 }
 
 impl<'a> Application<'a> {
@@ -97,21 +97,25 @@ impl<'a> Application<'a> {
             })
             .collect::<Result<Vec<_>>>()?;
         let endpoints = if options.publish {
-            Endpoints::Writers(create_writers(options, &participant, &topics)?)
+            let publisher = participant.create_publisher(options.group_qos())?;
+            let writers = create_writers(options, &publisher, &topics)?;
+            Endpoints::Writers(publisher, writers)
         } else {
-            Endpoints::Readers(create_readers(options, &participant, &topics)?)
+            let subscriber = participant.create_subscriber(options.group_qos())?;
+            let readers = create_readers(options, &subscriber, &topics)?;
+            Endpoints::Readers(subscriber, readers)
         };
         Ok(Self { options, stop, endpoints, _participant: participant })
     }
 
     fn run(&self) -> Result<()> {
         match &self.endpoints {
-            Endpoints::Writers(writers) => self.publish(writers),
-            Endpoints::Readers(readers) => self.subscribe(readers),
+            Endpoints::Writers(publisher, writers) => self.publish(publisher, writers),
+            Endpoints::Readers(subscriber, readers) => self.subscribe(subscriber, readers),
         }
     }
 
-    fn publish(&self, writers: &[DataWriter<ShapeType>]) -> Result<()> {
+    fn publish(&self, publisher: &Publisher, writers: &[DataWriter<ShapeType>]) -> Result<()> {
         let options = self.options;
         let colors = options.colors();
         let mut shape = ShapeType {
@@ -127,6 +131,11 @@ impl<'a> Application<'a> {
                 let modulo = if options.size_modulo > 0 { options.size_modulo } else { i32::MAX };
                 shape.shapesize = shape.shapesize % modulo + 1;
             }
+            let in_set = self.place_in_set(iterations);
+            if in_set == Some(0) {
+                say!("Started Coherent Set");
+                publisher.begin_coherent_changes();
+            }
             for writer in writers {
                 for color in &colors {
                     shape.color.clone_from(color);
@@ -134,6 +143,10 @@ impl<'a> Application<'a> {
                         print_shape(writer.topic_name(), &shape);
                     }
                 }
+            }
+            if in_set == Some(u64::from(options.coherent_sample_count) - 1) {
+                say!("Finished Coherent Set");
+                publisher.end_coherent_changes()?;
             }
             self.stop.sleep(options.write_period());
             iterations += 1;
@@ -154,6 +167,12 @@ impl<'a> Application<'a> {
                 done => return done.map(|()| true),
             }
         }
+    }
+
+    /// Which iteration of a coherent set this is, when sets are asked for.
+    fn place_in_set(&self, iteration: u64) -> Option<u64> {
+        let count = u64::from(self.options.coherent_sample_count);
+        (self.options.is_presented() && count > 0).then(|| iteration % count)
     }
 
     fn finish(
@@ -179,22 +198,35 @@ impl<'a> Application<'a> {
         Ok(())
     }
 
-    fn subscribe(&self, readers: &[DataReader<ShapeType>]) -> Result<()> {
+    fn subscribe(&self, subscriber: &Subscriber, readers: &[DataReader<ShapeType>]) -> Result<()> {
+        let options = self.options;
         let mut iterations = 0;
         while !self.stop.is_told() {
+            if options.coherent {
+                say!("Reading coherent sets, iteration {iterations}");
+            }
+            if options.ordered {
+                say!("Reading with ordered access, iteration {iterations}");
+            }
+            if options.is_presented() {
+                subscriber.begin_access()?;
+            }
             for reader in readers {
-                if self.options.take_read {
+                if options.take_read {
                     let samples = self.fetch(reader, Selector::default())?;
                     print_samples(reader, &samples);
                 } else {
                     self.read_instances(reader)?;
                 }
             }
+            if options.is_presented() {
+                subscriber.end_access()?;
+            }
             iterations += 1;
-            if self.options.num_iterations != 0 && iterations >= self.options.num_iterations {
+            if options.num_iterations != 0 && iterations >= options.num_iterations {
                 break;
             }
-            self.stop.sleep(self.options.read_period());
+            self.stop.sleep(options.read_period());
         }
         Ok(())
     }
@@ -216,10 +248,9 @@ impl<'a> Application<'a> {
 
 fn create_writers(
     options: &Options,
-    participant: &DomainParticipant,
+    publisher: &Publisher,
     topics: &[Topic<ShapeType>],
 ) -> Result<Vec<DataWriter<ShapeType>>> {
-    let publisher = participant.create_publisher(options.group_qos())?;
     let color = options.color.as_deref().unwrap_or("BLUE");
     topics
         .iter()
@@ -232,10 +263,9 @@ fn create_writers(
 
 fn create_readers(
     options: &Options,
-    participant: &DomainParticipant,
+    subscriber: &Subscriber,
     topics: &[Topic<ShapeType>],
 ) -> Result<Vec<DataReader<ShapeType>>> {
-    let subscriber = participant.create_subscriber(options.group_qos())?;
     topics
         .iter()
         .map(|topic| {

@@ -166,22 +166,30 @@ impl Options {
 
     /// What was asked for and cannot be honoured, if anything.
     pub(crate) fn refusal(&self) -> Option<&'static str> {
-        if self.coherent || self.ordered {
-            return Some("coherent and ordered access are not supported");
-        }
-        if self.access_scope.is_some_and(|scope| scope != Scope::I) {
-            return Some("a presentation access scope is not supported");
-        }
         if self.cft.is_some() || (self.subscribe && self.color.is_some()) {
             return Some("content filters are not supported");
         }
         None
     }
 
-    /// PARTITION, for publisher or subscriber.
+    /// Whether PRESENTATION asks for anything: then sets and accesses are marked.
+    pub(crate) const fn is_presented(&self) -> bool {
+        self.coherent || self.ordered
+    }
+
+    /// PARTITION and PRESENTATION, for publisher or subscriber.
     pub(crate) fn group_qos(&self) -> QosSet {
         let mut qos = QosSet::default();
         qos.partition.extend(self.partition.clone());
+        qos.presentation.coherent_access = self.coherent;
+        qos.presentation.ordered_access = self.ordered;
+        if self.is_presented() {
+            qos.presentation.access_scope = match self.access_scope {
+                None | Some(Scope::I) => AccessScope::Instance,
+                Some(Scope::T) => AccessScope::Topic,
+                Some(Scope::G) => AccessScope::Group,
+            };
+        }
         qos
     }
 

@@ -112,7 +112,12 @@ impl Pair {
             same_host: true,
             qos: qos.clone(),
         });
-        let to_writer = Box::new(MatchedWriter { guid: writer.guid, locators, qos: qos.clone() });
+        let to_writer = Box::new(MatchedWriter {
+            guid: writer.guid,
+            locators,
+            publisher: EntityId::UNKNOWN,
+            qos: qos.clone(),
+        });
         b.control(|_, _, out| {
             out.commands.push(Command::MatchWriter { reader: reader.id, writer: to_writer });
         });
@@ -350,7 +355,7 @@ fn strangers_meet(domain_id: u16, config: &Config) {
     let (writer, reader) = (writer(&a, &qos), reader(&b, &qos));
     for (slot, guid) in [(&a, writer.guid), (&b, reader.guid)] {
         let (topic, type_name, qos) = ("Square".to_owned(), "ShapeType".to_owned(), qos.clone());
-        let endpoint = LocalEndpoint { guid, topic, type_name, keyed: false, qos };
+        let endpoint = LocalEndpoint { guid, topic, type_name, keyed: false, qos, group: EntityId::UNKNOWN };
         slot.control(|control, now, out| control.add_endpoint(now, endpoint, out)).unwrap();
     }
     eventually("they match", || {

@@ -342,7 +342,7 @@ impl<M: StateMachine> EndpointSlot<M> {
         f(&state.machine)
     }
 
-    /// Changes a state machine that is not in use yet: nothing is sent.
+    /// Changes a state machine in a way that sends nothing and moves no deadline.
     pub(crate) fn edit<R>(&self, f: impl FnOnce(&mut M) -> R) -> R {
         f(&mut lock(&self.state).machine)
     }

@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use thiserror::Error;
 
-use crate::guid::{Guid, GuidPrefix};
+use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::qos::QosSet;
 use crate::time::Duration;
@@ -117,6 +117,8 @@ pub struct LocalEndpoint {
     pub keyed: bool,
     /// QoS of the endpoint, its publisher or subscriber (partition, presentation, group data) and its topic data.
     pub qos: QosSet,
+    /// Its publisher or subscriber, to be announced; UNKNOWN announces none.
+    pub group: EntityId,
 }
 
 /// Why a local endpoint was not taken over by discovery.

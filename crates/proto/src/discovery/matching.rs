@@ -52,6 +52,8 @@ pub(super) struct Endpoint {
     pub(super) locators: Vec<Locator>,
     pub(super) same_host: bool,
     pub(super) expects_inline_qos: bool,
+    /// Its publisher or subscriber; UNKNOWN unless told.
+    pub(super) group: EntityId,
 }
 
 /// All endpoints the participant knows, and the state of each pair with a local member.
@@ -347,7 +349,8 @@ impl Endpoint {
     }
 
     fn as_writer(&self, guid: Guid) -> MatchedWriter {
-        MatchedWriter { guid, locators: self.locators.clone(), qos: self.qos.clone() }
+        let (locators, qos) = (self.locators.clone(), self.qos.clone());
+        MatchedWriter { guid, locators, publisher: self.group, qos }
     }
 
     /// What remembering it costs, roughly, in octets.

@@ -43,6 +43,8 @@ pub struct MatchedWriter {
     pub guid: Guid,
     /// Where acknowledgements go.
     pub locators: Vec<Locator>,
+    /// Its publisher, when it said; UNKNOWN otherwise.
+    pub publisher: EntityId,
     /// QoS of the writer and its publisher.
     pub qos: QosSet,
 }

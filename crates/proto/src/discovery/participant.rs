@@ -150,7 +150,7 @@ impl Participant {
         endpoint: LocalEndpoint,
         out: &mut Outbox,
     ) -> Result<(), DiscoveryError> {
-        let LocalEndpoint { guid, topic, type_name, keyed, qos } = endpoint;
+        let LocalEndpoint { guid, topic, type_name, keyed, qos, group } = endpoint;
         let entity = guid.entity;
         let user = (entity.is_writer() || entity.is_reader()) && !entity.is_builtin();
         if guid.prefix != self.config.prefix || !user || entity.is_keyed() != keyed {
@@ -171,6 +171,7 @@ impl Participant {
             locators: self.local_path(),
             same_host: true,
             expects_inline_qos: false,
+            group,
         };
         self.publish(now, guid, &endpoint, out)?;
         self.matching.insert(guid, endpoint, out);

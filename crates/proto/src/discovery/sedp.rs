@@ -172,8 +172,12 @@ impl Builtin {
                 (prefix.entity(pair.channel.writer()), prefix.entity(pair.channel.reader()));
             // Readers first: their pre-emptive acknowledgements prove our address to the other side.
             if available & pair.writer_bit != 0 {
-                let matched =
-                    MatchedWriter { guid: writer, locators: vec![path.locator], qos: builtin_qos() };
+                let matched = MatchedWriter {
+                    guid: writer,
+                    locators: vec![path.locator],
+                    publisher: EntityId::UNKNOWN,
+                    qos: builtin_qos(),
+                };
                 quietly(out, |out| pair.reader.match_writer(now, &matched, out));
             } else if pair.reader.is_matched(writer) {
                 quietly(out, |out| pair.reader.unmatch_writer(now, writer, out));
@@ -360,6 +364,7 @@ impl Participant {
             locators,
             same_host,
             expects_inline_qos: announced.expects_inline_qos,
+            group: announced.group,
         };
         let before = self.matching.get(guid).map(Endpoint::bytes);
         self.database.admit_endpoint(announcer, before, endpoint.bytes())?;
@@ -407,8 +412,8 @@ impl Participant {
         out: &mut Outbox,
     ) -> Result<(), DiscoveryError> {
         let (topic_name, type_name) = (endpoint.topic.clone(), endpoint.type_name.clone());
-        let data =
-            EndpointData { qos: endpoint.qos.clone(), ..EndpointData::new(guid, topic_name, type_name) };
+        let (qos, group) = (endpoint.qos.clone(), endpoint.group);
+        let data = EndpointData { qos, group, ..EndpointData::new(guid, topic_name, type_name) };
         self.builtin
             .write(now, Channel::of(guid), ChangeKind::Alive, guid.into(), data.encode(), out)
             .map_err(|_| DiscoveryError::OutOfResources(guid))

@@ -1,14 +1,17 @@
 //! `read` and `take` (DCPS 1.4 §2.2.2.5.3): which samples, in which order, with which facts.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use super::CachedSample;
 use super::cache::Cache;
 use super::instances::{Instance, InstanceId, Sample};
+use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::payload::Payload;
 use crate::sample_info::{InstanceSelector, SampleInfo, SampleState, Selector, ViewState};
-use crate::time::Now;
+use crate::seq::SequenceNumber;
+use crate::time::{Now, Time};
 
 /// Whether the samples stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +34,10 @@ impl Cache {
         if samples.len() >= end {
             return;
         }
+        if self.is_interleaved() && selector.instance == InstanceSelector::All {
+            self.access_in_order(access, selector, end, samples);
+            return;
+        }
         let mut from = match selector.instance {
             InstanceSelector::Exactly(handle) => {
                 if let Some(id) = self.instances.find(handle) {
@@ -49,6 +56,66 @@ impl Cache {
             }
             from = Bound::Excluded(handle);
         }
+    }
+
+    /// Ordered access of TOPIC or GROUP scope: the samples of all instances as their writers wrote them.
+    fn access_in_order(
+        &mut self,
+        access: Access,
+        selector: &Selector,
+        end: usize,
+        samples: &mut Vec<CachedSample>,
+    ) {
+        let start = samples.len();
+        let wanted = self.order.iter().filter_map(|(place, id)| {
+            let instance = self.instances.get(*id).filter(|it| it.matches(selector))?;
+            let at = instance.position(place.1)?;
+            instance.samples.get(at).is_some_and(|sample| sample.matches(selector)).then_some((place.1, *id))
+        });
+        let wanted: Vec<_> = wanted.take(end - start).collect();
+        for (sample_id, id) in &wanted {
+            let Some(instance) = self.instances.get_mut(*id) else { continue };
+            let Some(at) = instance.position(*sample_id) else { continue };
+            let before = instance.shape();
+            match access {
+                Access::Read => read_at(instance, at, samples),
+                Access::Take => {
+                    let Some(sample) = instance.samples.remove(at) else { continue };
+                    instance.left(&sample);
+                    let (info, key_only) = (info(instance, &sample), sample.key_only);
+                    self.released(&sample);
+                    samples.push(CachedSample { info, payload: sample.payload, key_only });
+                }
+            }
+            self.instances.reshaped(*id, before);
+        }
+        let instances: BTreeSet<_> = wanted.into_iter().map(|(_, id)| id).collect();
+        let mut newest = BTreeMap::new();
+        for id in instances {
+            let Some(instance) = self.instances.get_mut(id) else { continue };
+            let before = instance.shape();
+            instance.view = ViewState::NotNew;
+            newest.insert(instance.handle, instance.generations());
+            self.instances.reshaped(id, before);
+            if access == Access::Take {
+                self.retire_if_idle(id);
+            }
+        }
+        rank_interleaved(samples.get_mut(start..).unwrap_or_default(), &newest);
+    }
+
+    /// Of the samples that `selector` asks for, in the order to return: when and by whom each was
+    /// written, and its number among the changes of the publisher.
+    pub(super) fn group_order<'a>(
+        &'a self,
+        selector: &'a Selector,
+    ) -> impl Iterator<Item = (Time, Guid, Option<SequenceNumber>)> + 'a {
+        self.order.iter().filter_map(|(place, id)| {
+            let instance = self.instances.get(*id).filter(|it| it.matches(selector))?;
+            let sample = instance.samples.get(instance.position(place.1)?)?;
+            let order = (sample.source_timestamp, sample.writer, sample.group_number);
+            sample.matches(selector).then_some(order)
+        })
     }
 
     /// Appends the matching samples of one instance, up to a total of `end`. Returns whether any.
@@ -137,19 +204,20 @@ fn read(instance: &mut Instance, selector: &Selector, end: usize, samples: &mut 
         if samples.len() >= end {
             return;
         }
-        let Some(sample) = instance.samples.get(at).filter(|sample| sample.matches(selector)) else {
-            continue;
-        };
-        let info = info(instance, sample);
-        samples.push(CachedSample {
-            info,
-            payload: Payload::clone(&sample.payload),
-            key_only: sample.key_only,
-        });
-        if let Some(sample) = instance.samples.get_mut(at).filter(|sample| !sample.read) {
-            sample.read = true;
-            instance.unread -= 1;
+        if instance.samples.get(at).is_some_and(|sample| sample.matches(selector)) {
+            read_at(instance, at, samples);
         }
+    }
+}
+
+/// Appends one sample and marks it read.
+fn read_at(instance: &mut Instance, at: usize, samples: &mut Vec<CachedSample>) {
+    let Some(sample) = instance.samples.get(at) else { return };
+    let info = info(instance, sample);
+    samples.push(CachedSample { info, payload: Payload::clone(&sample.payload), key_only: sample.key_only });
+    if let Some(sample) = instance.samples.get_mut(at).filter(|sample| !sample.read) {
+        sample.read = true;
+        instance.unread -= 1;
     }
 }
 
@@ -183,5 +251,23 @@ fn rank(samples: &mut [CachedSample], newest_in_reader: i32) {
         sample.info.sample_rank = i32::try_from(count - 1 - at).unwrap_or(i32::MAX);
         sample.info.generation_rank = newest_in_collection - generation;
         sample.info.absolute_generation_rank = newest_in_reader - generation;
+    }
+}
+
+/// As [`rank`], for samples of several instances in one order; `newest_in_reader` is by instance.
+fn rank_interleaved(samples: &mut [CachedSample], newest_in_reader: &BTreeMap<InstanceHandle, i32>) {
+    let mut newest = BTreeMap::new();
+    for CachedSample { info, .. } in &*samples {
+        let newest = newest.entry(info.instance_handle).or_insert(info.generation_rank);
+        *newest = info.generation_rank.max(*newest);
+    }
+    let mut follow = BTreeMap::new();
+    for CachedSample { info, .. } in samples.iter_mut().rev() {
+        let handle = info.instance_handle;
+        let (generation, count) = (info.generation_rank, follow.entry(handle).or_insert(0i32));
+        info.sample_rank = *count;
+        *count = count.saturating_add(1);
+        info.generation_rank = newest.get(&handle).map_or(0, |newest| newest - generation);
+        info.absolute_generation_rank = newest_in_reader.get(&handle).map_or(0, |it| it - generation);
     }
 }

@@ -8,7 +8,7 @@ use super::ownership::{Publications, WriterId};
 use super::{Change, KeyFunction, ReaderLimits};
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
-use crate::qos::{DestinationOrder, HistoryKind, Ownership, QosSet};
+use crate::qos::{AccessScope, DestinationOrder, HistoryKind, Ownership, QosSet};
 use crate::sample_info::InstanceState;
 use crate::stats::DropReason;
 use crate::status::RejectReason;
@@ -25,6 +25,18 @@ pub(super) enum Outcome {
     Dropped(DropReason),
     /// No room: the change is still the caller's.
     Refused(RejectReason, InstanceHandle),
+    /// The application is looking at a stable set of samples: the change is still the caller's.
+    Waits,
+}
+
+/// Whether the cache can take in several changes together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    Enough,
+    /// When the application has taken some.
+    Later(RejectReason, InstanceHandle),
+    /// Not even an empty cache could.
+    Never,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,11 +60,17 @@ struct Policy {
     samples_per_instance_max: usize,
     by_source: bool,
     exclusive: bool,
+    /// Samples are returned in one order across instances.
+    interleaved: bool,
     deadline: Duration,
     separation: Duration,
     purge_no_writers: Duration,
     purge_disposed: Duration,
 }
+
+/// Where a sample comes among those of all instances: by source timestamp where that is the order, then
+/// by arrival.
+pub(super) type Place = (Time, u64);
 
 /// The history of one reader.
 #[derive(Debug)]
@@ -67,6 +85,8 @@ pub(super) struct Cache {
     bytes: usize,
     key_bytes: usize,
     next_id: u64,
+    /// Ordered access of TOPIC or GROUP scope: the instance of every sample, in the order to return.
+    pub(super) order: BTreeMap<Place, InstanceId>,
     expiry: BTreeMap<(Instant, u64), InstanceId>,
     timers: BTreeSet<(Instant, InstanceId, Timer)>,
     /// Empty instances that are not alive, the first to forget in front.
@@ -87,11 +107,19 @@ impl Policy {
             samples_per_instance_max: bound(qos.resource_limits.max_samples_per_instance, limits.samples_max),
             by_source: qos.destination_order == DestinationOrder::BySourceTimestamp,
             exclusive: qos.ownership == Ownership::Exclusive,
+            interleaved: qos.presentation.ordered_access
+                && qos.presentation.access_scope >= AccessScope::Topic,
             deadline: qos.deadline.max(DEADLINE_MIN),
             separation: qos.time_based_filter,
             purge_no_writers: qos.reader_data_lifecycle.autopurge_nowriter_samples_delay,
             purge_disposed: qos.reader_data_lifecycle.autopurge_disposed_samples_delay,
         }
+    }
+}
+
+impl Policy {
+    fn place(&self, sample: &Sample) -> Place {
+        (if self.by_source { sample.source_timestamp } else { Time(0) }, sample.id)
     }
 }
 
@@ -108,6 +136,7 @@ impl Cache {
             bytes: 0,
             key_bytes: 0,
             next_id: 0,
+            order: BTreeMap::new(),
             expiry: BTreeMap::new(),
             timers: BTreeSet::new(),
             retired: VecDeque::new(),
@@ -116,6 +145,11 @@ impl Cache {
 
     pub(super) fn set_qos(&mut self, qos: &QosSet) {
         self.policy = Policy::new(qos, &self.limits);
+    }
+
+    /// Whether samples of different instances are returned as they were written.
+    pub(super) const fn is_interleaved(&self) -> bool {
+        self.policy.interleaved
     }
 
     /// Takes in one change of `writer`; its payload moves into the cache unless refused.
@@ -200,6 +234,7 @@ impl Cache {
             key_only: change.key_only,
             payload: std::mem::take(&mut change.payload),
             expires,
+            group_number: change.group_number,
         };
         self.next_id += 1;
         if filtered {
@@ -284,6 +319,49 @@ impl Cache {
         full.then_some(RejectReason::SamplesLimit)
     }
 
+    /// Whether all `changes` of one writer can enter together, counted so that the answer is never too
+    /// hopeful.
+    pub(super) fn room_for(&self, changes: &[Change]) -> Room {
+        let mut counts = BTreeMap::new();
+        let mut bytes = 0usize;
+        for change in changes {
+            let Ok(handle) = self.identify(change) else { continue };
+            let is_data = !change.status.disposed && !change.status.unregistered;
+            *counts.entry(handle).or_insert(0) += usize::from(is_data);
+            bytes = bytes.saturating_add(change.payload.len());
+        }
+        let policy = &self.policy;
+        let (mut alone, mut more, mut new) = (0usize, 0usize, 0usize);
+        let mut later = None;
+        for (handle, count) in &counts {
+            let instance = self.instances.find(*handle).and_then(|id| self.instances.get(id));
+            let held = instance.map_or(0, |instance| instance.valid);
+            let depth = policy.depth.unwrap_or(usize::MAX);
+            alone += (*count).min(depth);
+            more += held.saturating_add(*count).min(depth).saturating_sub(held);
+            new += usize::from(instance.is_none());
+            if policy.depth.is_none() && *count > policy.samples_per_instance_max {
+                return Room::Never;
+            }
+            if policy.depth.is_none() && held.saturating_add(*count) > policy.samples_per_instance_max {
+                later = Some((RejectReason::SamplesPerInstanceLimit, *handle));
+            }
+        }
+        if alone > policy.samples_max || counts.len() > policy.instances_max {
+            return Room::Never;
+        }
+        let first = counts.keys().next().copied().unwrap_or_default();
+        if self.valid_samples.saturating_add(more) > policy.samples_max
+            || (self.valid_samples > 0 && self.bytes.saturating_add(bytes) > self.limits.cache_bytes_max)
+        {
+            later = Some((RejectReason::SamplesLimit, first));
+        }
+        if (self.instances.len() + new).saturating_sub(self.retired.len()) > policy.instances_max {
+            later = Some((RejectReason::InstancesLimit, first));
+        }
+        later.map_or(Room::Enough, |(reason, instance)| Room::Later(reason, instance))
+    }
+
     /// A new instance, if there is room for one more.
     fn admit(&mut self, handle: InstanceHandle) -> Option<InstanceId> {
         while self.instances.len() >= self.policy.instances_max {
@@ -314,6 +392,9 @@ impl Cache {
         self.valid_samples += 1;
         let place =
             if policy.by_source { place_by_source(instance, &sample) } else { instance.samples.len() };
+        if policy.interleaved {
+            self.order.insert(policy.place(&sample), id);
+        }
         instance.samples.insert(place, sample);
         instance.valid += 1;
         instance.unread += 1;
@@ -343,6 +424,9 @@ impl Cache {
 
     /// Accounts for a sample that left the cache.
     pub(super) fn released(&mut self, sample: &Sample) {
+        if self.policy.interleaved {
+            self.order.remove(&self.policy.place(sample));
+        }
         if let Some(expires) = sample.expires {
             self.expiry.remove(&(expires, sample.id));
         }
@@ -437,8 +521,11 @@ impl Cache {
             && let Some(marker) = instance.samples.remove(at)
         {
             instance.left(&marker);
+            if self.policy.interleaved {
+                self.order.remove(&self.policy.place(&marker));
+            }
         }
-        instance.samples.push_back(Sample {
+        let marker = Sample {
             id: self.next_id,
             writer,
             source_timestamp,
@@ -450,7 +537,12 @@ impl Cache {
             key_only: instance.key.key_only,
             payload: instance.key.payload.clone(),
             expires: None,
-        });
+            group_number: None,
+        };
+        if self.policy.interleaved {
+            self.order.insert(self.policy.place(&marker), id);
+        }
+        instance.samples.push_back(marker);
         instance.has_marker = true;
         instance.unread += 1;
         instance.purge_at = now.mono.after(delay);

@@ -8,6 +8,7 @@ use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::payload::Payload;
 use crate::sample_info::{InstanceState, SampleState, Selector, ViewState};
+use crate::seq::SequenceNumber;
 use crate::time::{Instant, Time};
 
 /// Index of an instance in its reader.
@@ -39,6 +40,8 @@ pub(super) struct Sample {
     pub(super) payload: Payload,
     /// End of LIFESPAN.
     pub(super) expires: Option<Instant>,
+    /// Its number among the changes of all writers of its publisher.
+    pub(super) group_number: Option<SequenceNumber>,
 }
 
 /// One instance.
@@ -183,6 +186,15 @@ impl Instance {
 
     pub(super) const fn matches(&self, selector: &Selector) -> bool {
         selector.view_states & self.view as u8 != 0 && selector.instance_states & self.state as u8 != 0
+    }
+
+    /// Where the sample with this id is.
+    pub(super) fn position(&self, sample: u64) -> Option<usize> {
+        // Under BY_RECEPTION_TIMESTAMP they are in the order of their ids.
+        match self.samples.binary_search_by_key(&sample, |other| other.id) {
+            Ok(at) => Some(at),
+            Err(_) => self.samples.iter().position(|other| other.id == sample),
+        }
     }
 
     /// Accounts for a sample that left `samples`.

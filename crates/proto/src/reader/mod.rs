@@ -7,6 +7,7 @@
 mod access;
 mod answer;
 mod cache;
+mod coherent;
 mod fragment;
 mod instances;
 mod matching;
@@ -20,6 +21,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+pub use coherent::{GroupMember, GroupVerdict, next_verdict};
 pub use instances::InstanceKey;
 
 use crate::cdr::KeyHash;
@@ -40,6 +42,7 @@ use crate::time::{Duration, Instant, Now, Time};
 use crate::wire::param::StatusInfo;
 use access::Access;
 use cache::Cache;
+use coherent::Presenter;
 use ownership::WriterId;
 use proxy::Proxy;
 
@@ -83,6 +86,10 @@ pub struct ReaderLimits {
     pub retired_instances_max: usize,
     /// Octets kept only to tell the key of an instance.
     pub key_bytes_max: usize,
+    /// Samples held back until their coherent sets have ended; a set that needs more is dropped.
+    pub coherent_samples_max: usize,
+    /// Octets of such samples.
+    pub coherent_bytes_max: usize,
     /// Matched writers.
     pub writers_max: usize,
     /// How long the answer to a heartbeat may wait; zero answers at once.
@@ -103,6 +110,8 @@ impl Default for ReaderLimits {
             instances_max: 1 << 20,
             retired_instances_max: 1024,
             key_bytes_max: 64 << 20,
+            coherent_samples_max: 1 << 16,
+            coherent_bytes_max: 64 << 20,
             writers_max: 4096,
             heartbeat_response_delay: Duration::ZERO,
         }
@@ -129,6 +138,11 @@ struct Change {
     key_hash: Option<KeyHash>,
     lifespan: Option<Duration>,
     ownership_strength: Option<i32>,
+    /// First number of the coherent set it is in.
+    coherent_set: Option<SequenceNumber>,
+    /// First group number of the publisher's coherent set it is in, or ends.
+    group_set: Option<SequenceNumber>,
+    group_number: Option<SequenceNumber>,
     source_timestamp: Time,
     reception_timestamp: Time,
     key_only: bool,
@@ -162,6 +176,7 @@ pub struct Reader {
     qos: QosSet,
     limits: ReaderLimits,
     cache: Cache,
+    presenter: Presenter,
     proxies: Vec<Option<Proxy>>,
     by_guid: BTreeMap<Guid, WriterId>,
     /// Proxies that wait for room in the cache.
@@ -186,6 +201,7 @@ impl Reader {
         Self {
             guid,
             cache: Cache::new(&qos, &limits, keyed, key),
+            presenter: Presenter::new(&qos, &limits),
             qos,
             limits,
             proxies: Vec::new(),
@@ -230,9 +246,22 @@ impl Reader {
     pub fn take(&mut self, now: Now, selector: &Selector, samples: &mut Vec<CachedSample>) {
         self.statuses.changes = self.statuses.changes.without(StatusKind::DataAvailable);
         self.cache.access(now, Access::Take, selector, samples);
-        if self.blocked > 0 {
+        if self.blocked > 0 && !self.presenter.is_accessing() {
             self.unblock(now);
         }
+    }
+
+    /// Under ordered access of TOPIC or GROUP scope: when and by whom each sample that `selector` asks for
+    /// was written (the publisher, or the writer where that is all we know), and its number among the
+    /// changes of the publisher, in the order they are returned.
+    pub fn group_order<'a>(
+        &'a self,
+        selector: &'a Selector,
+    ) -> impl Iterator<Item = (Time, Guid, Option<SequenceNumber>)> + 'a {
+        self.cache.group_order(selector).map(|(time, writer, number)| {
+            let proxy = self.by_guid.get(&writer).and_then(|id| self.proxy(*id));
+            (time, proxy.and_then(|proxy| proxy.publisher).unwrap_or(writer), number)
+        })
     }
 
     /// Whether some sample has these states (masks as in [`Selector`]); never a scan.
@@ -275,6 +304,7 @@ impl Reader {
             *changes = changes.with(StatusKind::RequestedDeadlineMissed);
             out.status(guid, StatusKind::RequestedDeadlineMissed);
         });
+        self.tell_presented(out);
         let untold = std::mem::take(&mut self.untold);
         if shown || untold.contains(StatusKind::DataAvailable) {
             self.data_available(out);

@@ -1,9 +1,10 @@
 //! What a reader knows of one matched writer: order, fragments, lease, and what it still has to answer.
 
+use super::coherent::Sets;
 use super::fragment::Fragments;
 use super::reorder::Reorder;
 use crate::discovery::MatchedWriter;
-use crate::guid::Guid;
+use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
 use crate::qos::{Liveliness, LivelinessKind};
 use crate::seq::SequenceNumber;
@@ -34,6 +35,10 @@ pub(super) struct Proxy {
     /// Reliable: what is delivered, waiting, missing.
     pub(super) order: Reorder,
     pub(super) fragments: Fragments,
+    /// Coherent sets that are not readable yet.
+    pub(super) sets: Sets,
+    /// Its publisher, when it said.
+    pub(super) publisher: Option<Guid>,
     /// When the last fragment arrived, and of which sample: those behind it are likely on their way.
     pub(super) fragment_arrival: Option<(Instant, SequenceNumber)>,
     pub(super) heard: Heard,
@@ -99,6 +104,9 @@ impl Proxy {
             received: SequenceNumber(0),
             order: Reorder::new(),
             fragments: Fragments::default(),
+            sets: Sets::default(),
+            publisher: (writer.publisher != EntityId::UNKNOWN)
+                .then(|| writer.guid.prefix.entity(writer.publisher)),
             fragment_arrival: None,
             heard: Heard::default(),
             lease: Lease::new(writer.qos.liveliness),

@@ -200,10 +200,14 @@ impl Reader {
             let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut);
             return proxy.map_or(Err(DropReason::NotMatched), |proxy| proxy.order.insert(change, limits));
         }
-        let outcome = self.cache.store(now, id, &mut change);
+        let Self { proxies, cache, presenter, .. } = self;
+        let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
+        let outcome = presenter.accept(cache, &mut proxy.sets, now, id, &mut change);
         let stored = match outcome {
-            Outcome::Refused(reason, instance) => {
-                self.rejected(reason, instance, out);
+            Outcome::Refused(..) | Outcome::Waits => {
+                if let Outcome::Refused(reason, instance) = outcome {
+                    self.rejected(reason, instance, out);
+                }
                 let Self { proxies, limits, blocked, .. } = self;
                 let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut);
                 let proxy = proxy.ok_or(DropReason::NotMatched)?;
@@ -222,6 +226,7 @@ impl Reader {
         if self.drain(now, id, out) | stored {
             self.data_available(out);
         }
+        self.tell_presented(out);
         match outcome {
             Outcome::Dropped(reason) => Err(reason),
             _ => Ok(()),
@@ -243,13 +248,34 @@ impl Reader {
             let lost = change.sequence_number.0 - previous.0 - 1;
             self.samples_lost(u64::try_from(lost).unwrap_or(0), out);
         }
-        match self.cache.store(now, id, &mut change) {
+        let result = self.accept_best_effort(now, id, &mut change, out);
+        self.tell_presented(out);
+        result
+    }
+
+    /// A best-effort change goes into the cache, its set or nowhere.
+    pub(super) fn accept_best_effort(
+        &mut self,
+        now: Now,
+        id: WriterId,
+        change: &mut Change,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let Self { proxies, cache, presenter, limits, .. } = self;
+        let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
+        match presenter.accept(cache, &mut proxy.sets, now, id, change) {
             Outcome::Stored => self.data_available(out),
             Outcome::Consumed => {}
             Outcome::Dropped(reason) => return Err(reason),
             Outcome::Refused(reason, instance) => {
                 self.rejected(reason, instance, out);
                 return Err(DropReason::ResourceLimit);
+            }
+            Outcome::Waits => {
+                if !presenter.wait(id, change.take(), limits) {
+                    self.samples_lost(1, out);
+                    return Err(DropReason::BufferFull);
+                }
             }
         }
         Ok(())
@@ -266,6 +292,7 @@ impl Reader {
         if let Some((reason, instance)) = refused {
             self.rejected(reason, instance, out);
         }
+        self.tell_presented(out);
         if self.proxy_mut(id).is_some_and(Proxy::history_completed) {
             out.events.push(Event::Progress { endpoint: self.guid.entity });
         }
@@ -274,18 +301,23 @@ impl Reader {
 
     /// As [`Self::drain`], for callers that cannot report; also returns a refusal that is new.
     fn deliver(&mut self, now: Now, id: WriterId) -> (bool, Option<(RejectReason, InstanceHandle)>) {
-        let Self { proxies, cache, drops, blocked, .. } = self;
+        let Self { proxies, cache, presenter, drops, blocked, .. } = self;
         let Some(proxy) = proxies.get_mut(id as usize).and_then(Option::as_mut) else { return (false, None) };
         *blocked -= usize::from(std::mem::take(&mut proxy.blocked));
         let mut stored = false;
         while let Some(change) = proxy.order.next() {
-            match cache.store(now, id, change) {
+            match presenter.accept(cache, &mut proxy.sets, now, id, change) {
                 Outcome::Refused(reason, instance) => {
                     let known = std::mem::replace(&mut proxy.refused, change.sequence_number);
                     let refusal = (known != change.sequence_number).then_some((reason, instance));
                     proxy.blocked = true;
                     *blocked += 1;
                     return (stored, refusal);
+                }
+                Outcome::Waits => {
+                    proxy.blocked = true;
+                    *blocked += 1;
+                    return (stored, None);
                 }
                 Outcome::Stored => stored = true,
                 Outcome::Consumed => {}
@@ -556,6 +588,9 @@ fn describe(
         sequence_number,
         status: qos.status_info,
         key_hash: qos.key_hash,
+        coherent_set: qos.coherent_set.filter(|first| *first >= SequenceNumber::FIRST),
+        group_set: qos.group_coherent_set,
+        group_number: qos.group_sequence_number,
         lifespan: qos.lifespan,
         ownership_strength: qos.ownership_strength,
         source_timestamp: context.timestamp.filter(|time| *time != Time::INVALID).unwrap_or(now.wall),

@@ -5,7 +5,7 @@
 //! front go at once, the others when they outnumber the changes, so that every operation is
 //! O(log n) at worst and O(1) amortised, and memory follows the number of changes held.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::instance::InstanceHandle;
 use crate::payload::Payload;
@@ -13,6 +13,7 @@ use crate::seq::SequenceNumber;
 use crate::time::{Instant, Time};
 
 use super::ChangeKind;
+use super::coherent::Marks;
 use super::instances::{Instances, Slot};
 
 /// Holes tolerated beyond one per change before the queue is compacted.
@@ -30,6 +31,7 @@ pub(super) struct Change {
     pub(super) source_timestamp: Time,
     /// End of its lifespan.
     pub(super) expires: Option<Instant>,
+    pub(super) marks: Marks,
 }
 
 impl Change {
@@ -63,6 +65,21 @@ pub(super) struct History {
     pending_bytes: usize,
     /// Changes stay when released, for late joiners.
     durable: bool,
+    /// Coherent sets of which anything is held, by their first numbers.
+    sets: BTreeMap<SequenceNumber, HeldSet>,
+    /// Ends of sets among the changes.
+    ends: usize,
+    /// The last end of a set: it stays even when nothing else of its set does.
+    last_end: SequenceNumber,
+}
+
+/// What is held of a coherent set.
+#[derive(Debug, Default)]
+struct HeldSet {
+    /// Its changes with data.
+    changes: usize,
+    /// The change that ends it.
+    end: Option<SequenceNumber>,
 }
 
 impl History {
@@ -85,9 +102,9 @@ impl History {
         self.entries.front().map_or_else(|| self.last.next(), |entry| entry.sequence_number)
     }
 
-    /// Changes held.
+    /// Changes held, ends of coherent sets apart.
     pub(super) const fn len(&self) -> usize {
-        self.changes
+        self.changes - self.ends
     }
 
     /// Changes and holes.
@@ -119,6 +136,7 @@ impl History {
         self.changes += 1;
         self.pending += 1;
         self.pending_bytes += change.payload.len();
+        let superseded = self.join_set(sequence_number, &change.marks);
         let mut previous = None;
         if let Some(instance) = instances.get_mut(slot) {
             if instance.samples == 0 {
@@ -133,6 +151,9 @@ impl History {
             entry.next = Some(sequence_number);
         }
         self.entries.push_back(Entry { sequence_number, slot, previous, next: None, change: Some(change) });
+        if let Some(superseded) = superseded {
+            self.remove(superseded, instances);
+        }
         sequence_number
     }
 
@@ -192,7 +213,10 @@ impl History {
                 self.pending -= 1;
                 self.pending_bytes -= change.payload.len();
                 let (slot, unregisters) = (entry.slot, change.kind.unregisters());
+                let (is_end, number_released) = (change.marks.is_end, entry.sequence_number);
                 if !self.durable {
+                    self.empty(position, instances);
+                } else if is_end && self.is_useless_end(number_released) {
                     self.empty(position, instances);
                 } else if unregisters && entry.next.is_none() {
                     self.purge(slot, instances);
@@ -239,6 +263,50 @@ impl History {
             }
         }
         instances.forget_if_over(slot);
+        if let Some(end) = self.leave_set(&change.marks)
+            && let Ok(position) = self.position(end)
+        {
+            self.empty(position, instances);
+        }
+    }
+
+    /// Accounts for a new change of a coherent set. A new end makes the one before it needless when
+    /// that is all that is held of its set.
+    fn join_set(&mut self, number: SequenceNumber, marks: &Marks) -> Option<SequenceNumber> {
+        let set = self.sets.entry(marks.set?).or_default();
+        if !marks.is_end {
+            set.changes += 1;
+            return None;
+        }
+        set.end = Some(number);
+        self.ends += 1;
+        let before = std::mem::replace(&mut self.last_end, number);
+        (before <= self.released && self.is_useless_end(before)).then_some(before)
+    }
+
+    /// Accounts for a change that left. The end of its set follows the last of the others, once every
+    /// reader knows of it; it is returned.
+    fn leave_set(&mut self, marks: &Marks) -> Option<SequenceNumber> {
+        let first = marks.set?;
+        if marks.is_end {
+            self.ends -= 1;
+            self.sets.remove(&first);
+            return None;
+        }
+        let set = self.sets.get_mut(&first)?;
+        set.changes -= 1;
+        let end = set.end?;
+        (end <= self.released && self.is_useless_end(end)).then_some(end)
+    }
+
+    /// Whether this is the end of a set of which nothing else is held, and not the last of all ends.
+    fn is_useless_end(&self, number: SequenceNumber) -> bool {
+        if number == self.last_end {
+            return false;
+        }
+        let change = self.get(number).filter(|change| change.marks.is_end);
+        let set = change.and_then(|change| self.sets.get(&change.marks.set?));
+        set.is_some_and(|set| set.changes == 0)
     }
 
     fn drop_holes(&mut self) {

@@ -13,7 +13,7 @@ use crate::time::{Duration, Instant};
 pub(super) type Slot = u32;
 
 /// No slot.
-const NIL: Slot = Slot::MAX;
+pub(super) const NIL: Slot = Slot::MAX;
 
 /// One instance of the topic.
 #[derive(Debug, Default)]

@@ -4,6 +4,7 @@
 //! socket: effects go to the caller's [`Outbox`], and time comes in with each call.
 
 mod answer;
+mod coherent;
 mod fragment;
 mod gap;
 mod heartbeat;
@@ -30,6 +31,7 @@ use crate::status::{
 };
 use crate::time::{Duration, Instant, Now, Time};
 
+use coherent::OpenSet;
 use heartbeat::HeartbeatTimer;
 use history::{Change, History};
 use instances::{Instances, Slot};
@@ -186,6 +188,10 @@ pub struct Writer {
     proxies: Proxies,
     pacer: Pacer,
     heartbeat: HeartbeatTimer,
+    /// The coherent set being written.
+    open_set: Option<OpenSet>,
+    /// Group number of the next change.
+    group_number: Option<SequenceNumber>,
     /// Inline QoS of the change being sent; kept for its memory.
     inline_qos: Vec<u8>,
     /// Somebody was told the history is full.
@@ -211,6 +217,8 @@ impl Writer {
             proxies: Proxies::default(),
             pacer: Pacer::new(),
             heartbeat: HeartbeatTimer::new(&config.limits),
+            open_set: None,
+            group_number: None,
             inline_qos: Vec::new(),
             blocked: false,
             lease_end: None,
@@ -276,7 +284,8 @@ impl Writer {
         let slot = self.instances.register(instance);
         self.life_cycle(now, kind, slot, &payload);
         let expires = expiry(now, source_timestamp, self.config.qos.lifespan);
-        let change = Change { kind, instance, payload, source_timestamp, expires };
+        let marks = self.marks();
+        let change = Change { kind, instance, payload, source_timestamp, expires, marks };
         let number = self.history.push(slot, change, &mut self.instances);
         self.assert_lease(now);
         self.send_new(now, number, out);
@@ -307,7 +316,6 @@ impl Writer {
             .map(|instance| (instance.samples, instance.oldest));
         let limits = self.config.qos.resource_limits;
         let released = self.history.released();
-        let mut leaving = None;
         let depth = match self.config.qos.history.kind {
             HistoryKind::KeepLast => usize::try_from(self.config.qos.history.depth).unwrap_or(1).max(1),
             HistoryKind::KeepAll => {
@@ -324,13 +332,12 @@ impl Writer {
             if self.config.qos.history.kind == HistoryKind::KeepAll && oldest > released {
                 return Err(WriteError::Full);
             }
-            leaving = Some(oldest);
+            self.history.remove(oldest, &mut self.instances);
         }
-        if leaving.is_none() && self.history.len() >= bound(limits.max_samples) {
-            leaving = Some(self.oldest_to_leave()?);
-        }
-        if let Some(leaving) = leaving {
-            self.history.remove(leaving, &mut self.instances);
+        // The oldest may be the end of a coherent set, which counts towards no limit.
+        while self.history.len() >= bound(limits.max_samples) {
+            let oldest = self.oldest_to_leave()?;
+            self.history.remove(oldest, &mut self.instances);
         }
         Ok(())
     }

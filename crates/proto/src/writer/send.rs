@@ -425,16 +425,20 @@ pub(super) fn encode(
     change: &Change,
     bytes: &mut Vec<u8>,
 ) -> usize {
+    let marks = &change.marks;
     let mut qos = InlineQos {
+        coherent_set: marks.set.filter(|_| !marks.is_end),
+        group_coherent_set: marks.group_set,
+        group_sequence_number: marks.group_number,
         status_info: StatusInfo {
             disposed: change.kind.disposes(),
             unregistered: change.kind.unregisters(),
             filtered: false,
         },
-        key_hash: config.keyed.then(|| change.instance.key_hash()),
+        key_hash: (config.keyed && !marks.is_end).then(|| change.instance.key_hash()),
         ..InlineQos::default()
     };
-    if proxies.inline_qos() {
+    if proxies.inline_qos() && !marks.is_end {
         qos.lifespan = Some(config.qos.lifespan);
         qos.ownership_strength = Some(config.qos.ownership_strength);
     }

@@ -94,7 +94,14 @@ impl Live {
         for (index, qos) in qos.into_iter().enumerate() {
             for guid in [live.writers[index].guid(), live.readers[index].guid()] {
                 let (topic, type_name) = (TOPICS[index].to_owned(), "Octets".to_owned());
-                let endpoint = LocalEndpoint { guid, topic, type_name, keyed: true, qos: qos.clone() };
+                let endpoint = LocalEndpoint {
+                    guid,
+                    topic,
+                    type_name,
+                    keyed: true,
+                    qos: qos.clone(),
+                    group: EntityId::UNKNOWN,
+                };
                 live.participant.add_endpoint(now, endpoint, &mut out).unwrap();
             }
         }

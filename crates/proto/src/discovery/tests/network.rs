@@ -83,6 +83,7 @@ pub(super) fn endpoint(prefix: GuidPrefix, entity: EntityId, topic: &str, qos: Q
         type_name: "ShapeType".into(),
         keyed: entity.is_keyed(),
         qos,
+        group: EntityId::UNKNOWN,
     }
 }
 

@@ -85,7 +85,7 @@ impl Bench {
 
     pub(super) fn matched(&mut self, number: u8, qos: QosSet) {
         let locators = vec![Locator::udp([127, 0, 0, 1].into(), 7411)];
-        let writer = MatchedWriter { guid: writer(number), locators, qos };
+        let writer = MatchedWriter { guid: writer(number), locators, publisher: EntityId::UNKNOWN, qos };
         self.reader.match_writer(self.now, &writer, &mut self.out);
     }
 

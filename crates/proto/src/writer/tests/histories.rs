@@ -205,6 +205,7 @@ fn apply(step: &Step, history: &mut History, instances: &mut Instances, model: &
                 instances.unregister(slot);
             }
             let change = Change {
+                marks: Default::default(),
                 kind,
                 instance: handle(instance),
                 payload: Payload::from_vec(vec![0; bytes]),

@@ -1,0 +1,91 @@
+//! Coherent sets as a writer marks them (PRESENTATION, DCPS 1.4 §2.2.3.6; RTPS 2.5 §8.7.5, §8.7.6).
+//!
+//! Every change of a set carries the number of its first change. The end of a set is a change without
+//! data: it needs no instance, counts towards no limit, and stays in the history as long as anything of
+//! its set does, so that late joiners get sets whole.
+
+use crate::instance::InstanceHandle;
+use crate::outbox::Outbox;
+use crate::payload::Payload;
+use crate::qos::AccessScope;
+use crate::seq::SequenceNumber;
+use crate::time::Now;
+
+use super::history::Change;
+use super::{ChangeKind, Writer, expiry, instances};
+
+/// What a change says about coherence and order beyond its writer's own numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Marks {
+    /// First number of the coherent set it belongs to or ends.
+    pub(super) set: Option<SequenceNumber>,
+    /// First group number of the publisher's coherent set.
+    pub(super) group_set: Option<SequenceNumber>,
+    /// Its number among the changes of all writers of the publisher.
+    pub(super) group_number: Option<SequenceNumber>,
+    /// It has no data: it only ends the set.
+    pub(super) is_end: bool,
+}
+
+/// The coherent set being written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenSet {
+    first: SequenceNumber,
+    group: Option<SequenceNumber>,
+}
+
+impl Writer {
+    /// Begins a coherent set: what is written until [`Self::end_coherent_changes`] is shown by coherent
+    /// readers at once or never. `group` is the group number of the set's first change, for GROUP scope.
+    /// Without coherent access in the QoS, and inside a set, this means nothing.
+    pub fn begin_coherent_changes(&mut self, group: SequenceNumber) {
+        let presentation = self.config.qos.presentation;
+        if presentation.coherent_access && self.open_set.is_none() {
+            let group = (presentation.access_scope == AccessScope::Group).then_some(group);
+            self.open_set = Some(OpenSet { first: self.history.last().next(), group });
+        }
+    }
+
+    /// Ends the coherent set and tells the readers. `group` is the group number after those of the set:
+    /// under GROUP scope every writer of the publisher ends the set, also one that wrote nothing in it.
+    pub fn end_coherent_changes(&mut self, now: Now, group: SequenceNumber, out: &mut Outbox) {
+        let Some(open) = self.open_set.take() else { return };
+        if open.group.is_none() && self.history.last() < open.first {
+            return;
+        }
+        let marks = Marks {
+            set: Some(open.first),
+            group_set: open.group,
+            group_number: open.group.map(|_| group),
+            is_end: true,
+        };
+        let change = Change {
+            kind: ChangeKind::Alive,
+            instance: InstanceHandle::NIL,
+            payload: Payload::empty(),
+            source_timestamp: now.wall,
+            expires: expiry(now, now.wall, self.config.qos.lifespan),
+            marks,
+        };
+        let number = self.history.push(instances::NIL, change, &mut self.instances);
+        self.send_new(now, number, out);
+        self.settle(now);
+    }
+
+    /// The number the next change has among those of all writers of the publisher (GROUP scope).
+    pub fn set_group_number(&mut self, number: SequenceNumber) {
+        if self.config.qos.presentation.access_scope == AccessScope::Group {
+            self.group_number = Some(number);
+        }
+    }
+
+    /// The marks of a change with data that is written now.
+    pub(super) fn marks(&mut self) -> Marks {
+        Marks {
+            set: self.open_set.map(|open| open.first),
+            group_set: self.open_set.and_then(|open| open.group),
+            group_number: self.group_number.take(),
+            is_end: false,
+        }
+    }
+}
