@@ -144,7 +144,7 @@ impl<'a> Application<'a> {
                     }
                 }
             }
-            if in_set == Some(u64::from(options.coherent_sample_count) - 1) {
+            if in_set.is_some_and(|place| place + 1 == options.coherent_sample_count.into()) {
                 say!("Finished Coherent Set");
                 publisher.end_coherent_changes()?;
             }

@@ -73,7 +73,8 @@ pub(super) struct Reorder {
     first_available: i64,
     /// The highest number really delivered.
     delivered: i64,
-    pending: BTreeMap<i64, Change>,
+    /// With their octets: the cache takes the payload out before they leave.
+    pending: BTreeMap<i64, (Change, usize)>,
     pending_bytes: usize,
     irrelevant: Intervals,
 }
@@ -123,13 +124,13 @@ impl Reorder {
             }
         }
         self.pending_bytes += bytes;
-        self.pending.insert(number, change);
+        self.pending.insert(number, (change, bytes));
         Ok(())
     }
 
     fn remove(&mut self, number: i64) {
-        if let Some(change) = self.pending.remove(&number) {
-            self.pending_bytes -= change.payload.len();
+        if let Some((_, bytes)) = self.pending.remove(&number) {
+            self.pending_bytes -= bytes;
         }
     }
 
@@ -168,7 +169,7 @@ impl Reorder {
 
     /// The change to deliver now, if it is here. It stays until [`Self::delivered`].
     pub(super) fn next(&mut self) -> Option<&mut Change> {
-        self.pending.get_mut(&self.expected)
+        self.pending.get_mut(&self.expected).map(|(change, _)| change)
     }
 
     /// The change with the number `expected` is dealt with.

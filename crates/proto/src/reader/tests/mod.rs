@@ -1,6 +1,7 @@
 //! Stories of one reader in virtual time.
 
 mod cache;
+mod coherent;
 mod fragments;
 mod hostile;
 mod lifecycle;

@@ -1,5 +1,6 @@
 //! Stories about one writer, in virtual time, told through the datagrams it sends.
 
+mod coherent;
 mod fragments;
 mod histories;
 mod instances;
