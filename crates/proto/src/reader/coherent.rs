@@ -14,7 +14,6 @@ use super::ownership::WriterId;
 use super::{Change, Reader, ReaderLimits};
 use crate::guid::Guid;
 use crate::outbox::{Event, Outbox};
-use crate::payload::Payload;
 use crate::qos::{AccessScope, QosSet};
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
@@ -108,7 +107,7 @@ pub fn next_verdict(members: &[GroupMember]) -> Option<GroupVerdict> {
 impl Change {
     /// Moves the change out; only its payload is missing from what stays.
     pub(super) fn take(&mut self) -> Self {
-        Self { payload: std::mem::replace(&mut self.payload, Payload::empty()), ..*self }
+        Self { payload: std::mem::take(&mut self.payload), ..*self }
     }
 
     fn is_data_or_status(&self) -> bool {
@@ -160,10 +159,10 @@ impl Presenter {
             return cache.store(now, id, change);
         }
         let set = change.coherent_set;
-        if sets.open.as_ref().is_some_and(|open| Some(open.first) != set) {
-            if let Some(refused) = self.end(cache, sets, now, id, change.sequence_number) {
-                return refused;
-            }
+        if sets.open.as_ref().is_some_and(|open| Some(open.first) != set)
+            && let Some(refused) = self.end(cache, sets, now, id, change.sequence_number)
+        {
+            return refused;
         }
         if let Some(group) = change.group_set.filter(|_| self.group && set.is_none()) {
             // The end of a set, in which this writer may have written nothing.

@@ -214,9 +214,7 @@ impl History {
                 self.pending_bytes -= change.payload.len();
                 let (slot, unregisters) = (entry.slot, change.kind.unregisters());
                 let (is_end, number_released) = (change.marks.is_end, entry.sequence_number);
-                if !self.durable {
-                    self.empty(position, instances);
-                } else if is_end && self.is_useless_end(number_released) {
+                if !self.durable || is_end && self.is_useless_end(number_released) {
                     self.empty(position, instances);
                 } else if unregisters && entry.next.is_none() {
                     self.purge(slot, instances);
