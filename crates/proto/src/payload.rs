@@ -5,10 +5,10 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 /// A range of octets shared by everyone who needs the same sample.
-#[derive(Clone)]
 pub struct Payload {
     owner: Option<Arc<Buffer>>,
     start: usize,
@@ -27,6 +27,9 @@ type Free = Mutex<Vec<Arc<Buffer>>>;
 
 struct Buffer {
     bytes: Vec<u8>,
+    /// Payloads that use it. The one that takes this to zero returns the buffer: counts of [`Arc`] cannot
+    /// tell which of two that are dropped at the same time is the last.
+    users: AtomicUsize,
     /// Weak, lest a pool keep itself alive through the buffers it keeps.
     pool: Weak<Free>,
 }
@@ -49,10 +52,8 @@ impl PayloadPool {
     /// An empty buffer; its memory is reused when some is at hand.
     #[must_use]
     pub fn take(&self) -> PayloadBuffer {
-        let reused = self.0.lock().ok().and_then(|mut free| free.pop());
-        PayloadBuffer(
-            reused.unwrap_or_else(|| Arc::new(Buffer { bytes: Vec::new(), pool: Arc::downgrade(&self.0) })),
-        )
+        let reused = self.0.lock().ok().and_then(|mut free| free.pop()).and_then(exclusive);
+        PayloadBuffer(reused.unwrap_or_else(|| Arc::new(Buffer::new(Vec::new(), Arc::downgrade(&self.0)))))
     }
 
     /// A payload holding a copy of `bytes`.
@@ -63,11 +64,9 @@ impl PayloadPool {
         buffer.freeze()
     }
 
-    fn put_back(&self, mut buffer: Arc<Buffer>) {
-        let Some(inner) = Arc::get_mut(&mut buffer) else { return };
-        inner.bytes.clear();
-        let large = inner.bytes.capacity() > LARGE_BYTES;
-        if inner.bytes.capacity() > POOL_BUFFER_BYTES_MAX {
+    fn put_back(&self, buffer: Arc<Buffer>) {
+        let large = buffer.bytes.capacity() > LARGE_BYTES;
+        if buffer.bytes.capacity() > POOL_BUFFER_BYTES_MAX {
             return;
         }
         let Ok(mut free) = self.0.lock() else { return };
@@ -94,6 +93,7 @@ impl PayloadBuffer {
     #[must_use]
     pub fn freeze(self) -> Payload {
         let end = self.0.bytes.len();
+        self.0.users.store(1, Ordering::Relaxed);
         Payload { owner: Some(self.0), start: 0, end }
     }
 }
@@ -109,7 +109,9 @@ impl Payload {
     #[must_use]
     pub fn from_vec(bytes: Vec<u8>) -> Self {
         let end = bytes.len();
-        Self { owner: Some(Arc::new(Buffer { bytes, pool: Weak::new() })), start: 0, end }
+        let buffer = Buffer::new(bytes, Weak::new());
+        buffer.users.store(1, Ordering::Relaxed);
+        Self { owner: Some(Arc::new(buffer)), start: 0, end }
     }
 
     /// The octets.
@@ -123,7 +125,9 @@ impl Payload {
     pub fn slice(&self, range: Range<usize>) -> Self {
         let end = self.start.saturating_add(range.end).min(self.end);
         let start = self.start.saturating_add(range.start).min(end);
-        Self { owner: self.owner.clone(), start, end }
+        let mut part = self.clone();
+        (part.start, part.end) = (start, end);
+        part
     }
 
     /// Length in octets.
@@ -139,11 +143,40 @@ impl Payload {
     }
 }
 
+impl Buffer {
+    const fn new(bytes: Vec<u8>, pool: Weak<Free>) -> Self {
+        Self { bytes, users: AtomicUsize::new(0), pool }
+    }
+}
+
+/// The buffer, emptied, once whoever dropped it at the same time has let go of it: that is a matter of a few
+/// instructions on another thread, which may however have been interrupted between them.
+fn exclusive(mut buffer: Arc<Buffer>) -> Option<Arc<Buffer>> {
+    const ATTEMPTS: u32 = 1000;
+    for _ in 0..ATTEMPTS {
+        if let Some(inner) = Arc::get_mut(&mut buffer) {
+            inner.bytes.clear();
+            return Some(buffer);
+        }
+        std::hint::spin_loop();
+    }
+    None
+}
+
+impl Clone for Payload {
+    fn clone(&self) -> Self {
+        if let Some(owner) = &self.owner {
+            owner.users.fetch_add(1, Ordering::Relaxed);
+        }
+        Self { owner: self.owner.clone(), start: self.start, end: self.end }
+    }
+}
+
 impl Drop for Payload {
     fn drop(&mut self) {
-        let Some(mut owner) = self.owner.take() else { return };
-        if let Some(buffer) = Arc::get_mut(&mut owner)
-            && let Some(free) = buffer.pool.upgrade()
+        let Some(owner) = self.owner.take() else { return };
+        if owner.users.fetch_sub(1, Ordering::AcqRel) == 1
+            && let Some(free) = owner.pool.upgrade()
         {
             PayloadPool(free).put_back(owner);
         }
@@ -194,6 +227,20 @@ mod tests {
         drop(pool);
         assert_eq!(free.strong_count(), 0);
         assert_eq!(outliving.as_slice(), [2]);
+    }
+
+    #[test]
+    fn of_two_clones_dropped_at_once_one_returns_the_memory() {
+        let pool = PayloadPool::new();
+        for round in 0..2000u32 {
+            let payload = pool.copy(&round.to_le_bytes());
+            let other = payload.clone();
+            std::thread::scope(|scope| {
+                scope.spawn(move || drop(other));
+                drop(payload);
+            });
+            assert_eq!(pool.0.lock().unwrap().len(), 1, "round {round}");
+        }
     }
 
     #[test]
