@@ -2,6 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
+use syn::ext::IdentExt;
 use syn::{DataEnum, DeriveInput, Error, Fields};
 
 use crate::attribute::{MemberAttributes, TypeAttributes};
@@ -30,6 +31,7 @@ pub(crate) fn expand(
     let holder = format_ident!("i{}", attributes.bit_bound.next_power_of_two().max(8));
     let ident = &input.ident;
     let literals = data.variants.iter().map(|variant| &variant.ident).collect::<Vec<_>>();
+    let names = literals.iter().map(|literal| literal.unraw().to_string()).collect::<Vec<_>>();
     let values = literals.iter().map(|literal| {
         quote! {
             const {
@@ -71,6 +73,19 @@ pub(crate) fn expand(
 
             fn initial() -> Self {
                 Self::#initial
+            }
+
+            fn fields() -> dds_cdr::Fields {
+                dds_cdr::Fields::Value(dds_cdr::FieldKind::Enumeration(
+                    const { &[#((#names, Self::#literals as i64)),*] },
+                ))
+            }
+
+            fn field(&self, path: &[u16]) -> ::core::option::Option<dds_cdr::FieldValue<'_>> {
+                let value = match self {
+                    #(Self::#literals => Self::#literals as i64,)*
+                };
+                path.is_empty().then(|| dds_cdr::FieldValue::Integer(i128::from(value)))
             }
         }
     })

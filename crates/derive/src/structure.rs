@@ -44,6 +44,7 @@ pub(crate) fn expand(
     let initial = structure.literal(|member| member.initial());
     let ident = &input.ident;
     let name = &attributes.name;
+    let fields = structure.fields(name);
     let extensibility = attributes.extensibility.tokens();
     let keyed = members.iter().any(|member| member.key);
     Ok(quote! {
@@ -62,6 +63,7 @@ pub(crate) fn expand(
             fn initial() -> Self {
                 #initial
             }
+            #fields
         }
         #[automatically_derived]
         impl dds_cdr::DdsType for #ident {
@@ -248,6 +250,33 @@ struct Structure<'a> {
 }
 
 impl Structure<'_> {
+    /// The methods that give content filters access to the members.
+    fn fields(&self, type_name: &str) -> TokenStream {
+        let members = self.members.iter().map(|Member { name, ty, .. }| {
+            quote_spanned! {ty.span()=>
+                dds_cdr::FieldMember { name: #name, fields: <#ty as dds_cdr::Member>::member_fields }
+            }
+        });
+        let values = self.members.iter().zip(0_u16..).map(|(Member { ident, ty, .. }, place)| {
+            quote_spanned! {ty.span()=>
+                #place => dds_cdr::Member::member_field(&self.#ident, path),
+            }
+        });
+        quote! {
+            fn fields() -> dds_cdr::Fields {
+                dds_cdr::Fields::Structure(#type_name, const { &[#(#members),*] })
+            }
+            fn field(&self, path: &[u16]) -> ::core::option::Option<dds_cdr::FieldValue<'_>> {
+                let (place, path) = path.split_first()?;
+                let _ = path;
+                match *place {
+                    #(#values)*
+                    _ => ::core::option::Option::None,
+                }
+            }
+        }
+    }
+
     /// The members of the key holder: the key members, or all if there are none (XTypes 1.3 §7.6.8).
     fn key_holder(&self) -> Vec<&Member<'_>> {
         if self.keyed() {

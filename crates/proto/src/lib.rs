@@ -6,6 +6,7 @@
 
 pub mod cdr;
 pub mod discovery;
+pub mod filter;
 pub mod guid;
 pub mod instance;
 pub mod locator;

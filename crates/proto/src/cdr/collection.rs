@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::decode::{Decoder, OpenObject};
 use super::encode::{EncodeError, Encoder};
-use super::{Bounded, Cdr, ElementKind, Extent, Member, Plain, XcdrVersion};
+use super::{Bounded, Cdr, ElementKind, Extent, FieldValue, Fields, Member, Plain, XcdrVersion};
 use crate::malformed::Malformed;
 
 impl<T: Cdr> Cdr for Vec<T> {
@@ -196,6 +196,14 @@ impl<T: Cdr> Cdr for Box<T> {
     fn initial() -> Self {
         Self::new(T::initial())
     }
+
+    fn fields() -> Fields {
+        T::fields()
+    }
+
+    fn field(&self, path: &[u16]) -> Option<FieldValue<'_>> {
+        (**self).field(path)
+    }
 }
 
 impl<T: Cdr> Member for T {
@@ -236,6 +244,14 @@ impl<T: Cdr> Member for T {
 
     fn initial_member() -> Self {
         Self::initial()
+    }
+
+    fn member_fields() -> Fields {
+        <Self as Cdr>::fields()
+    }
+
+    fn member_field(&self, path: &[u16]) -> Option<FieldValue<'_>> {
+        self.field(path)
     }
 }
 
@@ -313,6 +329,14 @@ impl<T: Cdr> Member for Option<T> {
 
     fn initial_member() -> Self {
         None
+    }
+
+    fn member_fields() -> Fields {
+        T::fields()
+    }
+
+    fn member_field(&self, path: &[u16]) -> Option<FieldValue<'_>> {
+        self.as_ref()?.field(path)
     }
 }
 

@@ -11,6 +11,7 @@ mod collection;
 pub mod decode;
 pub mod encode;
 mod extent;
+pub mod field;
 mod key;
 mod mutable;
 mod plain;
@@ -19,6 +20,7 @@ mod text;
 pub use decode::Decoder;
 pub use encode::{EncodeError, Encoder};
 pub use extent::Extent;
+pub use field::{FieldKind, FieldMember, FieldPath, FieldValue, Fields};
 pub use key::{KeyHash, key_from_payload, key_hash, key_hash_of_payload, key_to_payload};
 pub use mutable::{MemberHeader, OpenMember};
 pub use plain::{Plain, PlainLayout};
@@ -250,6 +252,17 @@ pub trait Cdr: Sized {
     fn skip_array(count: usize, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
         Self::skip_elements(count, decoder)
     }
+
+    /// What content filters find in values of this type.
+    fn fields() -> Fields {
+        Fields::Opaque
+    }
+
+    /// The value `path` leads to, each step the place of a member; made by [`FieldPath::find`].
+    fn field(&self, path: &[u16]) -> Option<FieldValue<'_>> {
+        let _ = path;
+        None
+    }
 }
 
 /// A member of a structure or union: any [`Cdr`] value, or an `Option` of one, which is optional.
@@ -290,6 +303,12 @@ pub trait Member: Sized {
 
     /// The value of a member that is not there.
     fn initial_member() -> Self;
+
+    /// As [`Cdr::fields`].
+    fn member_fields() -> Fields;
+
+    /// As [`Cdr::field`].
+    fn member_field(&self, path: &[u16]) -> Option<FieldValue<'_>>;
 }
 
 /// A string or collection with a bound.

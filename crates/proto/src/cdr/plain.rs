@@ -6,7 +6,7 @@
 
 use super::decode::Decoder;
 use super::encode::{EncodeError, Encoder};
-use super::{Cdr, ElementKind, Endianness, Extent, XcdrVersion, collection};
+use super::{Cdr, ElementKind, Endianness, Extent, FieldKind, FieldValue, Fields, XcdrVersion, collection};
 use crate::malformed::Malformed;
 
 /// For each encoding version, the layout of a type whose memory in native byte order is its wire form.
@@ -105,9 +105,25 @@ const fn structure_layout(
     if wire.bytes == bytes && !members.is_empty() { Some(wire) } else { None }
 }
 
+/// A value that content filters compare.
+macro_rules! leaf {
+    ($kind:ident, $value:expr) => {
+        fn fields() -> Fields {
+            Fields::Value(FieldKind::$kind)
+        }
+
+        fn field(&self, path: &[u16]) -> Option<FieldValue<'_>> {
+            path.is_empty().then(|| FieldValue::$kind(($value)(self)))
+        }
+    };
+}
+pub(super) use leaf;
+
 macro_rules! number {
-    ($($number:ty),*) => { $(
+    ($kind:ident $holder:ty: $($number:ty),*) => { $(
         impl Cdr for $number {
+            leaf!($kind, |value: &Self| <$holder>::from(*value));
+
             const ELEMENT: ElementKind = ElementKind::Primitive;
             const FIXED_BYTES: Option<usize> = Some(size_of::<Self>());
             const BYTES_MIN: usize = size_of::<Self>();
@@ -183,7 +199,8 @@ macro_rules! number {
     )* };
 }
 
-number!(i8, u16, i16, u32, i32, u64, i64, f32, f64);
+number!(Integer i128: i8, u16, i16, u32, i32, u64, i64);
+number!(Float f64: f32, f64);
 
 /// Appends numbers through a block on the stack.
 fn put_blocks<T: Copy, const SIZE: usize>(
@@ -212,6 +229,8 @@ fn take_elements<'a, T>(count: usize, decoder: &mut Decoder<'a>) -> Result<&'a [
 }
 
 impl Cdr for u8 {
+    leaf!(Integer, |value: &Self| i128::from(*value));
+
     const ELEMENT: ElementKind = ElementKind::Primitive;
     const FIXED_BYTES: Option<usize> = Some(1);
     const BYTES_MIN: usize = 1;
@@ -257,6 +276,8 @@ impl Cdr for u8 {
 }
 
 impl Cdr for bool {
+    leaf!(Boolean, |value: &Self| *value);
+
     const ELEMENT: ElementKind = ElementKind::Primitive;
     const FIXED_BYTES: Option<usize> = Some(1);
     const BYTES_MIN: usize = 1;
@@ -291,6 +312,8 @@ impl Cdr for bool {
 
 /// The DDS type char: one octet, here U+0000 to U+00FF (ISO 8859-1, XTypes 1.3 §7.2.2.2.1.2).
 impl Cdr for char {
+    leaf!(Character, |value: &Self| *value);
+
     const ELEMENT: ElementKind = ElementKind::Primitive;
     const FIXED_BYTES: Option<usize> = Some(1);
     const BYTES_MIN: usize = 1;

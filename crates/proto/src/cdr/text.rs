@@ -2,10 +2,13 @@
 
 use super::decode::Decoder;
 use super::encode::{EncodeError, Encoder};
-use super::{Bounded, Cdr, ElementKind, Extent};
+use super::plain::leaf;
+use super::{Bounded, Cdr, ElementKind, Extent, FieldKind, FieldValue, Fields};
 use crate::malformed::Malformed;
 
 impl Cdr for String {
+    leaf!(Text, Self::as_str);
+
     const BYTES_MIN: usize = 4;
     const EXTENT: Extent = Extent::UNBOUNDED;
 
