@@ -1,28 +1,22 @@
 //! The world: virtual time, a queue of what happens next, every process, and the ledger.
 
+mod endpoints;
+mod verdict;
+
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
+use plainsong_proto::guid::{EntityId, GuidPrefix};
 use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
-use plainsong_proto::qos::QosSet;
-use plainsong_proto::sample_info::Selector;
-use plainsong_proto::status::{CountStatus, LivelinessChangedStatus, MatchedStatus};
 use plainsong_proto::time::{Duration, Instant};
-use plainsong_proto::writer::{ChangeKind as ProtoKind, WriteError};
 
-use crate::check::{self, Violation};
 use crate::dissect;
-use crate::ledger::{
-    Change, ChangeKind, Delivery, Ending, Endpoint, Ledger, ParticipantRecord, Quiet, ReaderRecord, Taking,
-    WriterRecord,
-};
+use crate::ledger::{Ending, Ledger, ParticipantRecord, Quiet, Taking};
 use crate::mutation::Mutation;
-use crate::network::{Host, Link, Network, is_multicast};
-use crate::node::{Call, NewEndpoint, Node, NodeOptions, State, Told};
+use crate::network::{Host, Network, is_multicast};
+use crate::node::{Call, Node, NodeOptions, State, Told};
 use crate::rng::Rng;
-use crate::sample::{self, Sample};
 use crate::trace::{self, Detail, Trace};
 
 /// A topic of the simulated system.
@@ -176,8 +170,6 @@ impl World {
         }
     }
 
-    // --- processes ---
-
     /// Starts a process; its number.
     pub fn start(&mut self, options: NodeOptions) -> usize {
         let index = self.nodes.len();
@@ -278,290 +270,6 @@ impl World {
         self.note(node, 6, || format!("wall clock jumps by {} ms", by.0 / 1_000_000));
         self.nodes[node].options.clock.jump(by);
     }
-
-    // --- endpoints ---
-
-    /// Creates a writer; its number in the ledger.
-    ///
-    /// # Panics
-    /// When discovery refuses it: scenarios only ask for what is legal.
-    pub fn add_writer(&mut self, node: usize, member: usize, topic: &Topic, qos: &QosSet) -> usize {
-        let record = self.ledger.writers.len();
-        let endpoint = self.endpoint(node, member, topic, qos);
-        let born = |ledger: &mut Ledger, guid: Guid| {
-            ledger.writers.push(WriterRecord {
-                endpoint: Endpoint { guid, ..endpoint.clone() },
-                changes: Vec::new(),
-                blocked_since: None,
-                unblocked: 0,
-                history_max: 0,
-            });
-        };
-        let new = NewEndpoint { topic: &topic.name, keyed: topic.keyed, qos, record, born: &born };
-        let added = self.call(node, |node, call| node.add_writer(member, new, call));
-        let guid = added.expect("a legal writer");
-        self.writers.push(Place { node, member, entity: guid.entity });
-        self.note(node, 7, || format!("writer {guid} of {}: {}", topic.name, describe(qos)));
-        record
-    }
-
-    /// Creates a reader; its number in the ledger.
-    ///
-    /// # Panics
-    /// When discovery refuses it: scenarios only ask for what is legal.
-    pub fn add_reader(
-        &mut self,
-        node: usize,
-        member: usize,
-        topic: &Topic,
-        qos: &QosSet,
-        taking: Taking,
-    ) -> usize {
-        let record = self.ledger.readers.len();
-        let endpoint = self.endpoint(node, member, topic, qos);
-        let born = |ledger: &mut Ledger, guid: Guid| {
-            ledger.readers.push(ReaderRecord {
-                endpoint: Endpoint { guid, ..endpoint.clone() },
-                deliveries: Vec::new(),
-                takes: Vec::new(),
-                taking,
-                untold: 0,
-                liveliness: LivelinessChangedStatus::default(),
-            });
-        };
-        let new = NewEndpoint { topic: &topic.name, keyed: topic.keyed, qos, record, born: &born };
-        let added = self.call(node, |node, call| node.add_reader(member, new, call));
-        let guid = added.expect("a legal reader");
-        self.readers.push(Place { node, member, entity: guid.entity });
-        self.note(node, 8, || format!("reader {guid} of {}: {}", topic.name, describe(qos)));
-        if let Taking::Every(period) = taking {
-            self.after(period, Happening::Take { reader: record });
-        }
-        record
-    }
-
-    fn endpoint(&self, node: usize, member: usize, topic: &Topic, qos: &QosSet) -> Endpoint {
-        Endpoint {
-            guid: Guid::UNKNOWN,
-            participant: self.nodes[node].members[member].record,
-            topic: topic.name.clone(),
-            keyed: topic.keyed,
-            qos: qos.clone(),
-            born_at: self.at,
-            ended: None,
-            matches: BTreeMap::new(),
-            matched_status: MatchedStatus::default(),
-            deadline_missed: CountStatus::default(),
-        }
-    }
-
-    /// Deletes a writer.
-    pub fn remove_writer(&mut self, writer: usize) {
-        if self.ledger.writers[writer].endpoint.is_alive() {
-            self.remove(self.writers[writer]);
-            self.blocked.remove(&writer);
-            self.ledger.writers[writer].endpoint.ended = Some((self.at, Ending::Deleted));
-        }
-    }
-
-    /// Deletes a reader.
-    pub fn remove_reader(&mut self, reader: usize) {
-        if self.ledger.readers[reader].endpoint.is_alive() {
-            self.remove(self.readers[reader]);
-            self.ledger.readers[reader].endpoint.ended = Some((self.at, Ending::Deleted));
-        }
-    }
-
-    fn remove(&mut self, place: Place) {
-        self.note(place.node, 9, || format!("deletes {:?}", place.entity));
-        self.call(place.node, |node, call| node.remove_endpoint(place.member, place.entity, call));
-    }
-
-    /// Whether the process of a writer runs and the writer waits for nothing.
-    #[must_use]
-    pub fn can_write(&self, writer: usize) -> bool {
-        self.ledger.writers[writer].endpoint.is_alive()
-            && !self.blocked.contains_key(&writer)
-            && self.nodes[self.writers[writer].node].state == State::Running
-    }
-
-    /// Whether a process runs.
-    #[must_use]
-    pub fn is_running(&self, node: usize) -> bool {
-        self.nodes[node].state == State::Running
-    }
-
-    /// Whether the process of a writer stands still.
-    #[must_use]
-    pub fn is_paused_with_writer(&self, writer: usize) -> bool {
-        self.nodes[self.writers[writer].node].state == State::Paused
-    }
-
-    /// Whether the process of a reader stands still.
-    #[must_use]
-    pub fn is_paused_with_reader(&self, reader: usize) -> bool {
-        self.nodes[self.readers[reader].node].state == State::Paused
-    }
-
-    /// Writes, or begins to wait for room. False when it has to wait.
-    pub fn write(&mut self, writer: usize, write: Write) -> bool {
-        let place = self.writers[writer];
-        let at = self.at;
-        let record = &self.ledger.writers[writer];
-        let (keyed, counter) = (record.endpoint.keyed, next_counter(record));
-        let autodispose = record.endpoint.qos.writer_data_lifecycle.autodispose_unregistered_instances;
-        let kind = match write.kind {
-            WriteKind::Data => ChangeKind::Data(counter),
-            WriteKind::Dispose => ChangeKind::Dispose,
-            WriteKind::Unregister if autodispose => ChangeKind::DisposeUnregister,
-            WriteKind::Unregister => ChangeKind::Unregister,
-        };
-        let (proto_kind, payload) = match kind {
-            ChangeKind::Data(counter) => {
-                let data = Sample { instance: write.instance, writer: writer as u32, counter };
-                (ProtoKind::Alive, data.encode(write.bytes))
-            }
-            ChangeKind::Dispose => (ProtoKind::Dispose, sample::encode_key(write.instance)),
-            ChangeKind::Unregister => (ProtoKind::Unregister, sample::encode_key(write.instance)),
-            ChangeKind::DisposeUnregister => {
-                (ProtoKind::DisposeUnregister, sample::encode_key(write.instance))
-            }
-        };
-        let bytes = payload.len();
-        let result = self.call(place.node, |node, call| {
-            let now = node.options.clock.now(at);
-            let Some(local) = node.members[place.member].writers.get_mut(&place.entity) else {
-                return Ok(());
-            };
-            let handle = if keyed { sample::handle(write.instance) } else { Default::default() };
-            if keyed && !local.writer.is_registered(handle) {
-                local.writer.register_instance(now, handle, sample::encode_key(write.instance))?;
-            }
-            let written = local.writer.write(now, proto_kind, handle, payload, now.wall, call.out);
-            node.settle(place.member, now, call);
-            written.map(drop)
-        });
-        self.written(writer, write, kind, result.map(|()| bytes))
-    }
-
-    fn written(
-        &mut self,
-        writer: usize,
-        write: Write,
-        kind: ChangeKind,
-        result: Result<usize, WriteError>,
-    ) -> bool {
-        let node = self.writers[writer].node;
-        let record = &mut self.ledger.writers[writer];
-        match result {
-            Ok(bytes) => {
-                if record.blocked_since.take().is_some() {
-                    record.unblocked += 1;
-                }
-                record.changes.push(Change { at: self.at, kind, instance: write.instance, bytes });
-                self.blocked.remove(&writer);
-                self.note(node, 10, || format!("writer {writer}: {kind:?} of {}", write.instance));
-                true
-            }
-            Err(WriteError::Full) => {
-                record.blocked_since.get_or_insert(self.at);
-                self.blocked.insert(writer, write);
-                self.note(node, 11, || format!("writer {writer} has no room"));
-                false
-            }
-            Err(error) => {
-                self.note(node, 12, || format!("writer {writer} refuses {kind:?}: {error:?}"));
-                self.blocked.remove(&writer);
-                self.ledger.writers[writer].blocked_since = None;
-                true
-            }
-        }
-    }
-
-    /// Counters of the data a reader took so far, in order.
-    #[must_use]
-    pub fn received(&self, reader: usize) -> Vec<u32> {
-        let deliveries = &self.ledger.readers[reader].deliveries;
-        deliveries.iter().filter_map(|delivery| Some(delivery.data?.ok()?.counter)).collect()
-    }
-
-    /// How many endpoints a writer and a reader are matched with.
-    #[must_use]
-    pub fn matches(&self, writer: usize, reader: usize) -> (usize, usize) {
-        let (writer, reader) = (&self.ledger.writers[writer], &self.ledger.readers[reader]);
-        (writer.endpoint.matched().count(), reader.endpoint.matched().count())
-    }
-
-    /// Takes everything a reader has.
-    pub fn take(&mut self, reader: usize) -> usize {
-        let place = self.readers[reader];
-        if self.nodes[place.node].state != State::Running {
-            return 0;
-        }
-        let mut samples = Vec::new();
-        let at = self.at;
-        self.call(place.node, |node, _| {
-            let now = node.options.clock.now(at);
-            if let Some(local) = node.members[place.member].readers.get_mut(&place.entity) {
-                local.reader.take(now, &Selector::default(), &mut samples);
-            }
-        });
-        let hide = self.mutation == Some(Mutation::HideStates);
-        let deliveries = samples.iter().filter(|sample| !hide || sample.info.valid_data).map(|sample| {
-            let bytes = sample.payload.as_slice();
-            Delivery {
-                at,
-                writer: Guid::from_bytes(sample.info.publication_handle.0),
-                instance: sample::instance(sample.info.instance_handle),
-                state: sample.info.instance_state,
-                data: sample.info.valid_data.then(|| self.decode(bytes)),
-                bytes: bytes.len(),
-            }
-        });
-        let mut deliveries: Vec<Delivery> = deliveries.collect();
-        self.mutate(reader, &mut deliveries);
-        let count = deliveries.len();
-        if count > 0 {
-            self.note(place.node, 13, || format!("reader {reader} takes {count}"));
-            let record = &mut self.ledger.readers[reader];
-            record.deliveries.append(&mut deliveries);
-            record.takes.push(record.deliveries.len());
-        }
-        count
-    }
-
-    fn decode(&self, bytes: &[u8]) -> Result<Sample, &'static str> {
-        if self.mutation == Some(Mutation::FlipOctet) {
-            let mut broken = bytes.to_vec();
-            if let Some(last) = broken.last_mut() {
-                *last ^= 1;
-            }
-            return Sample::decode(&broken);
-        }
-        Sample::decode(bytes)
-    }
-
-    fn mutate(&self, reader: usize, deliveries: &mut Vec<Delivery>) {
-        let before = self.ledger.readers[reader].deliveries.len();
-        let tenth = |index: usize| (before + index) % 10 == 9;
-        match self.mutation {
-            Some(Mutation::DeliverTwice) => {
-                let again: Vec<Delivery> = deliveries.iter().skip(1).copied().collect();
-                deliveries.extend(again);
-            }
-            Some(Mutation::SwapDeliveries) => deliveries.reverse(),
-            Some(Mutation::LoseDelivery) => {
-                let mut index = 0;
-                deliveries.retain(|_| {
-                    index += 1;
-                    !tenth(index - 1)
-                });
-            }
-            _ => {}
-        }
-    }
-
-    // --- time ---
 
     /// Puts something on the agenda; it comes up in `due`.
     pub(crate) fn agenda(&mut self, at: Instant, item: u64) {
@@ -723,8 +431,6 @@ impl World {
         }
     }
 
-    // --- traffic ---
-
     fn send(&mut self, index: usize, out: &Outbox) {
         for transmit in out.transmits() {
             let bytes: Rc<[u8]> = out.datagram(transmit).into();
@@ -788,73 +494,6 @@ impl World {
         self.push(self.at, Happening::Datagram { node, from, bytes: bytes.into() });
     }
 
-    // --- the end ---
-
-    /// Faults are over: the roads are quiet, stopped processes run, slow readers take.
-    pub fn heal(&mut self) {
-        self.network.link = Link::QUIET;
-        self.network.unblock_all();
-        self.faults_over = true;
-        self.ledger.calm_since = Some(self.ledger.calm_since.unwrap_or(self.at));
-        for node in 0..self.nodes.len() {
-            self.resume(node);
-        }
-        for reader in 0..self.readers.len() {
-            let record = &self.ledger.readers[reader];
-            if record.endpoint.is_alive() && record.taking != Taking::AtEnd {
-                self.take(reader);
-            }
-        }
-    }
-
-    /// Heals, waits `liveness` for all promises to come true, listens to the silence for `quiet`,
-    /// and judges.
-    pub fn finish(&mut self, liveness: Duration, quiet: Duration) -> Vec<Violation> {
-        self.heal();
-        self.run_for(liveness);
-        let participants = self.ledger.participants.iter().filter(|one| one.ended.is_none()).count() as u64;
-        self.quiet = Some(Quiet { lasting: quiet, participants, ..Quiet::default() });
-        self.run_for(quiet);
-        self.ledger.quiet = self.quiet.take();
-        self.take_stock();
-        let mut violations = check::all(&self.ledger);
-        if self.is_livelocked() {
-            let what =
-                format!("more than {STEPS_MAX} datagrams and timers: the system goes round in circles");
-            violations.push(Violation { invariant: "silence", what });
-        }
-        violations
-    }
-
-    /// Reads every status and takes what is left.
-    fn take_stock(&mut self) {
-        self.ledger.finished_at = self.at;
-        for reader in 0..self.readers.len() {
-            if self.ledger.readers[reader].endpoint.is_alive() {
-                let left = self.take(reader);
-                self.ledger.readers[reader].untold = left;
-            }
-        }
-        let ledger = &mut self.ledger;
-        for node in self.nodes.iter_mut().filter(|node| node.state != State::Gone) {
-            for member in &mut node.members {
-                let known = member.participant.remote_participants().map(|remote| remote.guid.prefix);
-                ledger.participants[member.record].knows = known.collect();
-                for local in member.writers.values_mut() {
-                    let endpoint = &mut ledger.writers[local.record].endpoint;
-                    endpoint.matched_status = local.writer.publication_matched_status();
-                    endpoint.deadline_missed = local.writer.offered_deadline_missed_status().count;
-                }
-                for local in member.readers.values_mut() {
-                    let record = &mut ledger.readers[local.record];
-                    record.endpoint.matched_status = local.reader.subscription_matched_status();
-                    record.endpoint.deadline_missed = local.reader.requested_deadline_missed_status().count;
-                    record.liveliness = local.reader.liveliness_changed_status();
-                }
-            }
-        }
-    }
-
     fn note(&mut self, node: usize, what: u64, line: impl FnOnce() -> String) {
         self.trace.record(self.at, &[node as u64, what], || format!("n{node} {}", line()));
     }
@@ -864,30 +503,4 @@ impl World {
 fn prefix(host: Host, node: usize, member: usize) -> GuidPrefix {
     let [node_high, node_low] = (node as u16).to_be_bytes();
     GuidPrefix([0x01, 0x99, host.0, 0, 0, node_high, node_low, 0, 0, 0, 0, member as u8 + 1])
-}
-
-fn next_counter(record: &WriterRecord) -> u32 {
-    record.changes.iter().filter(|change| matches!(change.kind, ChangeKind::Data(_))).count() as u32
-}
-
-/// The policies that matter here, in one line; the rarer ones only where they are set.
-fn describe(qos: &QosSet) -> String {
-    let QosSet { reliability, durability, history, partition, resource_limits: limits, .. } = qos;
-    let mut line = format!("{:?} {durability:?} {:?}({})", reliability.kind, history.kind, history.depth);
-    let usual = QosSet::default();
-    let mut add = |set: bool, text: String| {
-        if set {
-            line.push(' ');
-            line.push_str(&text);
-        }
-    };
-    let milliseconds = |duration: Duration| duration.0 / 1_000_000;
-    add(*limits != usual.resource_limits, format!("{limits:?}"));
-    add(*partition != usual.partition, format!("partition {partition:?}"));
-    add(qos.ownership != usual.ownership, format!("exclusive {}", qos.ownership_strength));
-    add(qos.deadline != usual.deadline, format!("deadline {} ms", milliseconds(qos.deadline)));
-    add(qos.lifespan != usual.lifespan, format!("lifespan {} ms", milliseconds(qos.lifespan)));
-    let lease = milliseconds(qos.liveliness.lease_duration);
-    add(qos.liveliness != usual.liveliness, format!("{:?} lease {lease} ms", qos.liveliness.kind));
-    line
 }

@@ -1,0 +1,76 @@
+//! The end of a run: faults stop, promises come true, the silence is measured, the ledger is judged.
+
+use plainsong_proto::time::Duration;
+
+use super::{STEPS_MAX, World};
+use crate::check::{self, Violation};
+use crate::ledger::{Quiet, Taking};
+use crate::network::Link;
+use crate::node::State;
+
+impl World {
+    /// Faults are over: the roads are quiet, stopped processes run, slow readers take.
+    pub fn heal(&mut self) {
+        self.network.link = Link::QUIET;
+        self.network.unblock_all();
+        self.faults_over = true;
+        self.ledger.calm_since = Some(self.ledger.calm_since.unwrap_or(self.at));
+        for node in 0..self.nodes.len() {
+            self.resume(node);
+        }
+        for reader in 0..self.readers.len() {
+            let record = &self.ledger.readers[reader];
+            if record.endpoint.is_alive() && record.taking != Taking::AtEnd {
+                self.take(reader);
+            }
+        }
+    }
+
+    /// Heals, waits `liveness` for all promises to come true, listens to the silence for `quiet`,
+    /// and judges.
+    pub fn finish(&mut self, liveness: Duration, quiet: Duration) -> Vec<Violation> {
+        self.heal();
+        self.run_for(liveness);
+        let participants = self.ledger.participants.iter().filter(|one| one.ended.is_none()).count() as u64;
+        self.quiet = Some(Quiet { lasting: quiet, participants, ..Quiet::default() });
+        self.run_for(quiet);
+        self.ledger.quiet = self.quiet.take();
+        self.take_stock();
+        let mut violations = check::all(&self.ledger);
+        if self.is_livelocked() {
+            let what =
+                format!("more than {STEPS_MAX} datagrams and timers: the system goes round in circles");
+            violations.push(Violation { invariant: "silence", what });
+        }
+        violations
+    }
+
+    /// Reads every status and takes what is left.
+    fn take_stock(&mut self) {
+        self.ledger.finished_at = self.at;
+        for reader in 0..self.readers.len() {
+            if self.ledger.readers[reader].endpoint.is_alive() {
+                let left = self.take(reader);
+                self.ledger.readers[reader].untold = left;
+            }
+        }
+        let ledger = &mut self.ledger;
+        for node in self.nodes.iter_mut().filter(|node| node.state != State::Gone) {
+            for member in &mut node.members {
+                let known = member.participant.remote_participants().map(|remote| remote.guid.prefix);
+                ledger.participants[member.record].knows = known.collect();
+                for local in member.writers.values_mut() {
+                    let endpoint = &mut ledger.writers[local.record].endpoint;
+                    endpoint.matched_status = local.writer.publication_matched_status();
+                    endpoint.deadline_missed = local.writer.offered_deadline_missed_status().count;
+                }
+                for local in member.readers.values_mut() {
+                    let record = &mut ledger.readers[local.record];
+                    record.endpoint.matched_status = local.reader.subscription_matched_status();
+                    record.endpoint.deadline_missed = local.reader.requested_deadline_missed_status().count;
+                    record.liveliness = local.reader.liveliness_changed_status();
+                }
+            }
+        }
+    }
+}
