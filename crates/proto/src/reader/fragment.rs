@@ -9,6 +9,7 @@ use super::Change;
 use crate::payload::{PayloadBuffer, PayloadPool};
 use crate::seq::{FragmentNumber, FragmentSet, SET_BITS_MAX, SequenceNumber};
 use crate::stats::DropReason;
+use crate::time::Instant;
 use crate::wire::DataFrag;
 
 /// Fragments of one sample: 64 MiB in pieces of 256 octets, a bitmap of 32 KiB.
@@ -41,6 +42,9 @@ struct Reassembly {
     prefix: u32,
     /// What this sample counts for in the budget.
     reserved_bytes: usize,
+    /// When its first and its latest fragment arrived.
+    started: Instant,
+    heard: Instant,
 }
 
 impl Fragments {
@@ -90,6 +94,7 @@ impl Fragments {
         growth: usize,
         pool: &PayloadPool,
         first: Option<Change>,
+        now: Instant,
     ) -> Result<Option<Change>, DropReason> {
         let number = fragment.sequence_number.0;
         let total = fragments_of(fragment)?;
@@ -104,10 +109,13 @@ impl Fragments {
                 received_bytes: 0,
                 prefix: 0,
                 reserved_bytes: 0,
+                started: now,
+                heard: now,
             };
             self.samples.insert(number, sample);
         }
         let Some(sample) = self.samples.get_mut(&number) else { return Ok(None) };
+        sample.heard = now;
         sample.reserved_bytes += growth;
         self.bytes += growth;
         sample.fill(fragment)?;
@@ -161,18 +169,14 @@ impl Fragments {
         self.samples.last_key_value().map(|(number, _)| SequenceNumber(*number))
     }
 
-    /// Forgets the oldest sample, if that is not `spared`; false when there is none.
-    pub(super) fn forget_first(&mut self, spared: Option<SequenceNumber>) -> bool {
-        let first = self.samples.first_key_value().map(|(number, _)| *number);
-        first
-            .filter(|first| Some(SequenceNumber(*first)) != spared)
-            .and_then(|first| self.take(first))
-            .is_some()
+    /// The oldest sample.
+    pub(super) fn first(&self) -> Option<SequenceNumber> {
+        self.samples.first_key_value().map(|(number, _)| SequenceNumber(*number))
     }
 
-    /// Forgets the sample furthest ahead, if that is not `spared`; false when there is none.
-    pub(super) fn forget_last(&mut self, spared: Option<SequenceNumber>) -> bool {
-        self.last().filter(|last| Some(*last) != spared).and_then(|last| self.take(last.0)).is_some()
+    /// Every incomplete sample: its number, and when its first and its latest fragment arrived.
+    pub(super) fn ages(&self) -> impl Iterator<Item = (SequenceNumber, Instant, Instant)> + '_ {
+        self.samples.iter().map(|(number, sample)| (SequenceNumber(*number), sample.started, sample.heard))
     }
 
     fn take(&mut self, number: i64) -> Option<Reassembly> {

@@ -21,6 +21,9 @@ const PROBE_PAUSE_SLOW: Duration = Duration::from_secs(10);
 const RETRY_PAUSE_FIRST: Duration = Duration::from_millis(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(2);
 
+/// An incomplete sample that got no fragment for so long no longer keeps others out.
+const FRAGMENTS_STALLED: Duration = Duration::from_secs(1);
+
 /// One matched writer.
 #[derive(Debug)]
 pub(super) struct Proxy {
@@ -113,6 +116,22 @@ impl Proxy {
             answer: Answer::default(),
             blocked: false,
             refused: SequenceNumber(0),
+        }
+    }
+
+    /// How much an incomplete sample, of which these fragments arrived first and last, matters for lack of
+    /// memory: the greatest rank goes first. What is next and moves on stays, in the order of coming.
+    pub(super) fn rank(
+        &self,
+        now: Instant,
+        (number, started, heard): (SequenceNumber, Instant, Instant),
+    ) -> (u8, u64) {
+        let ahead = number.0.saturating_sub(self.order.expected().0).max(0) as u64;
+        match (self.reliable, ahead) {
+            (true, 0) if now.since(heard) < FRAGMENTS_STALLED => (0, started.0),
+            (true, ahead) => (1, ahead),
+            // Of best effort the oldest: its rest will not come.
+            (false, _) => (2, u64::MAX - started.0),
         }
     }
 

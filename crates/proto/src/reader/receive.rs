@@ -14,7 +14,7 @@ use crate::qos::LivelinessKind;
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::status::{RejectReason, StatusKind};
-use crate::time::{Duration, Now, Time};
+use crate::time::{Duration, Instant, Now, Time};
 use crate::wire::param::InlineQos;
 use crate::wire::{Data, DataFrag, Gap, Heartbeat, HeartbeatFrag, MessageContext, ParameterListView};
 
@@ -368,7 +368,7 @@ impl Reader {
         let proxy = self.proxy(id).ok_or(DropReason::NotMatched)?;
         let growth = proxy.fragments.growth(fragment)?;
         let first = !proxy.fragments.contains(number);
-        self.afford(id, number, growth)?;
+        self.afford(now.mono, id, number, growth)?;
         let inline_qos = fragment.inline_qos.as_ref();
         let change = first.then(|| describe(now, context, number, inline_qos, fragment.key_only)).transpose();
         let change = match change {
@@ -378,7 +378,7 @@ impl Reader {
         let Self { proxies, large, reassembly_bytes, .. } = self;
         let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
         let before = proxy.fragments.bytes();
-        let complete = proxy.fragments.add(fragment, growth, large, change);
+        let complete = proxy.fragments.add(fragment, growth, large, change, now.mono);
         *reassembly_bytes = *reassembly_bytes + proxy.fragments.bytes() - before;
         let complete = complete?;
         proxy.fragment_arrival = Some((now.mono, number));
@@ -392,35 +392,38 @@ impl Reader {
     /// of a best-effort writer, whose rest will never come; the newest of a reliable one.
     fn make_room_for_sample(&mut self, id: WriterId, number: SequenceNumber) {
         self.with_fragments(id, |fragments, reliable| {
-            if !fragments.is_full() || fragments.contains(number) {
-                return;
-            }
-            if !reliable {
-                fragments.forget_first(None);
-            } else if fragments.last().is_some_and(|last| last > number) {
-                fragments.forget_last(None);
+            let victim = if reliable { fragments.last() } else { fragments.first() };
+            if fragments.is_full()
+                && !fragments.contains(number)
+                && let Some(victim) = victim.filter(|victim| !reliable || *victim > number)
+            {
+                fragments.forget(victim);
             }
         });
     }
 
-    /// Makes room for `growth` octets of incomplete samples, at the cost of the writer that has most.
-    fn afford(&mut self, id: WriterId, number: SequenceNumber, growth: usize) -> Result<(), DropReason> {
+    /// Makes room for `growth` octets more of the incomplete sample `number`, at the cost of those that
+    /// matter less. Each sample has its rank, so that two that do not fit together never displace each
+    /// other by turns: the first to come is completed first.
+    fn afford(
+        &mut self,
+        now: Instant,
+        id: WriterId,
+        number: SequenceNumber,
+        growth: usize,
+    ) -> Result<(), DropReason> {
         while self.reassembly_bytes.saturating_add(growth) > self.limits.reassembly_bytes_max {
-            let held = |proxy: &Proxy| proxy.fragments.bytes();
-            let own = self.proxy(id).map_or(0, held);
-            let most =
-                (0..).zip(&self.proxies).filter_map(|(other, proxy)| Some((held(proxy.as_ref()?), other)));
-            let victim = match most.max() {
-                Some((bytes, other)) if other != id && bytes > own.saturating_add(growth) => other,
-                _ => id,
-            };
-            let spared = (victim == id).then_some(number);
-            let freed = self.with_fragments(victim, |fragments, reliable| {
-                if reliable { fragments.forget_last(spared) } else { fragments.forget_first(spared) }
+            let incomplete = (0..).zip(&self.proxies).filter_map(|(other, proxy)| {
+                let proxy = proxy.as_ref()?;
+                Some(proxy.fragments.ages().map(move |age| (proxy.rank(now, age), other, age.0)))
             });
-            if freed != Some(true) {
+            let proxy = self.proxy(id).ok_or(DropReason::NotMatched)?;
+            let known = proxy.fragments.ages().find(|(of, ..)| *of == number);
+            let own = (proxy.rank(now, known.unwrap_or((number, now, now))), id, number);
+            let Some((_, other, of)) = incomplete.flatten().max().filter(|last| *last > own) else {
                 return Err(DropReason::BufferFull);
-            }
+            };
+            self.with_fragments(other, |fragments, _| fragments.forget(of));
         }
         Ok(())
     }
