@@ -141,7 +141,7 @@ impl Reader {
         out: &mut Outbox,
     ) {
         let reader = self.guid;
-        let Some(proxy) = self.proxy_mut(id) else { return };
+        let Some(proxy) = self.proxy_mut(id).filter(|proxy| !proxy.blocked) else { return };
         let Some(missing) = proxy.fragments.missing(sequence_number, last) else { return };
         let mut message = out.message(reader.prefix, &proxy.locators, ANSWER_BYTES_MAX);
         message.info_destination(proxy.guid.prefix);
@@ -191,6 +191,12 @@ impl Proxy {
     /// What is missing of all that the writer announced.
     fn wants(&self, now: Instant) -> Wants {
         let last = self.heard.last;
+        if self.blocked {
+            // Nothing goes on before the application takes. What came now would be thrown away once the
+            // buffers are full, asked for again, repeated, and so on for ever.
+            let samples = SequenceSet::empty(self.order.expected());
+            return Wants { samples, fragments: Vec::new(), in_flight: false };
+        }
         let samples = self.order.missing(last, |number| self.fragments.contains(number));
         // Only the sample that is arriving is given time: others would starve in a steady stream.
         let arriving = self

@@ -111,7 +111,8 @@ impl Reorder {
     }
 
     /// Keeps `change` until its turn. When full, what is furthest ahead gives way to what is nearer,
-    /// so that repairs always make progress; what gave way is asked for again.
+    /// so that repairs always make progress; what gave way is asked for again. What is next has a place
+    /// of its own: were it thrown away while the cache is full, it would be repeated for ever.
     pub(super) fn insert(&mut self, change: Change, limits: &super::ReaderLimits) -> Result<(), DropReason> {
         let number = change.sequence_number.0;
         let bytes = change.payload.len();
@@ -120,6 +121,7 @@ impl Reorder {
         {
             match self.pending.last_key_value() {
                 Some((last, _)) if *last > number => self.remove(*last),
+                _ if number == self.expected => break,
                 _ => return Err(DropReason::BufferFull),
             }
         }

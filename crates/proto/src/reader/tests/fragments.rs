@@ -254,6 +254,26 @@ fn r3_incomplete_samples_of_all_writers_fit_one_budget_and_the_greedy_pay() {
 }
 
 #[test]
+fn two_samples_that_do_not_fit_together_do_not_displace_each_other_for_ever() {
+    let limits = ReaderLimits { reassembly_bytes_max: 150_000, ..ReaderLimits::default() };
+    let mut bench = Bench::with(ReaderConfig { limits, ..config(QosSet::reader().reliable().keep_all()) });
+    bench.matched(1, QosSet::writer());
+    bench.matched(2, QosSet::writer());
+    let whole = sample(100_000);
+    // Both writers repeat everything, at the same pace, until the reader has it.
+    let mut taken = Vec::new();
+    for _ in 0..2 {
+        for fragment in 1..=100 {
+            let _ = bench.fragment(1, &one(&whole, 1, fragment));
+            let _ = bench.fragment(2, &one(&whole, 1, fragment));
+            bench.pass(Duration::from_micros(10));
+        }
+        taken.push(bench.take().len());
+    }
+    assert_eq!(taken, [1, 1]);
+}
+
+#[test]
 fn a_skipped_sample_takes_its_fragments_along() {
     let mut bench = Bench::reliable();
     let whole = sample(5_000);

@@ -189,6 +189,28 @@ fn what_is_missing_is_asked_for_until_it_arrives_even_if_the_writer_stays_silent
 }
 
 #[test]
+fn a_full_cache_asks_for_nothing_until_the_application_takes() {
+    let mut qos = QosSet::reader().reliable().keep_all();
+    qos.resource_limits.max_samples = 1;
+    let limits = ReaderLimits { reorder_bytes_max: 1, ..ReaderLimits::default() };
+    let mut bench = Bench::with(ReaderConfig { limits, ..config(qos) });
+    bench.matched(1, QosSet::writer());
+    bench.heartbeat(1, 1, 0, true).unwrap();
+    bench.out.clear();
+    bench.data(1, 1, 1, 1).unwrap();
+    assert_eq!(bench.data(1, 2, 1, 2), Ok(()), "what is next is kept, whatever else fills the memory");
+    bench.heartbeat(1, 1, 300, false).unwrap();
+    assert_eq!(bench.acks(), [Ack { base: 2, missing: vec![], final_flag: true }]);
+    bench.pass(Duration::from_secs(10));
+    assert!(bench.acks().is_empty());
+    assert_eq!(bench.values(), [1]);
+    bench.pass(Duration::from_millis(10));
+    let asked = bench.acks();
+    assert_eq!((asked[0].base, asked[0].missing.first()), (3, Some(&3)));
+    assert_eq!(bench.values(), [2]);
+}
+
+#[test]
 fn an_acknack_names_at_most_256_changes() {
     let mut bench = Bench::reliable();
     bench.heartbeat(1, 1, 5_000, true).unwrap();
