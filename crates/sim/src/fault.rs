@@ -47,6 +47,13 @@ pub enum Fault {
         /// Index of the node.
         node: usize,
     },
+    /// A process finds itself under another address.
+    Move {
+        /// Index of the node.
+        node: usize,
+        /// The host that has the new address.
+        to: u8,
+    },
 }
 
 /// Faults and their times, in order.
@@ -85,7 +92,7 @@ impl FaultPlan {
 
 fn fault(rng: &mut Rng, extent: Extent) -> Fault {
     let node = rng.below(extent.nodes as u64) as usize;
-    match rng.below(20) {
+    match rng.below(21) {
         0..4 => Fault::Link(link(rng)),
         4..9 => {
             let from = rng.below(extent.hosts.into()) as u8;
@@ -102,6 +109,7 @@ fn fault(rng: &mut Rng, extent: Extent) -> Fault {
             Fault::WallJump { node, by: Duration::from_millis(if rng.chance(50) { by } else { -by }) }
         }
         18 => Fault::Leave { node },
+        19 => Fault::Move { node, to: rng.below(extent.hosts.into()) as u8 },
         _ => Fault::Heal,
     }
 }

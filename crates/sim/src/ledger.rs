@@ -142,6 +142,8 @@ pub struct ReaderRecord {
     pub taking: Taking,
     /// How much the last take, after everything was quiet, found without having been told.
     pub untold: usize,
+    /// How often `take` did not return what `read` had returned just before.
+    pub misreads: usize,
     /// LIVELINESS_CHANGED when the run ended.
     pub liveliness: LivelinessChangedStatus,
 }
@@ -181,6 +183,8 @@ pub struct Quiet {
     pub lasting: Duration,
     /// Participants alive in it.
     pub participants: u64,
+    /// Most destinations that any of them announces itself to.
+    pub destinations: u64,
     /// Datagrams sent, once for each destination.
     pub datagrams: u64,
     /// Octets sent, once for each destination.

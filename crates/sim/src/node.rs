@@ -8,7 +8,7 @@ use plainsong_proto::discovery::{Command, LocalEndpoint, LocalLocators, Particip
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::locator::{Locator, ports};
 use plainsong_proto::outbox::{Event, Outbox};
-use plainsong_proto::qos::{Durability, QosSet};
+use plainsong_proto::qos::{Durability, LivelinessKind, QosSet};
 use plainsong_proto::reader::{Reader, ReaderConfig, ReaderLimits};
 use plainsong_proto::receiver::{self, Registry};
 use plainsong_proto::stats::{DropCounters, DropReason};
@@ -37,6 +37,10 @@ pub struct NodeOptions {
     pub announce_period: Duration,
     /// Its clock.
     pub clock: Clock,
+    /// Where it announces itself besides: unicast addresses of peers. Without any it uses multicast.
+    pub peers: Vec<Locator>,
+    /// Its endpoints have hardly any room beside what QoS asks for.
+    pub tight: bool,
 }
 
 impl NodeOptions {
@@ -50,6 +54,8 @@ impl NodeOptions {
             lease_duration: Duration::from_secs(3),
             announce_period: Duration::from_secs(1),
             clock: Clock::new(1_000_000_000, Duration::ZERO),
+            peers: Vec::new(),
+            tight: false,
         }
     }
 }
@@ -198,13 +204,14 @@ impl Node {
         let [meta, user] = self.sockets();
         let domain = self.options.domain;
         let group = Locator::udp(ports::MULTICAST_V4.into(), ports::meta_multicast(domain));
+        let by_multicast = self.options.peers.is_empty();
         LocalLocators {
             meta_unicast: vec![meta],
-            meta_multicast: vec![group],
+            meta_multicast: if by_multicast { vec![group] } else { Vec::new() },
             user_unicast: vec![user],
             user_multicast: Vec::new(),
             own_addresses: vec![self.options.host.address()],
-            announce_to: vec![group],
+            announce_to: if by_multicast { vec![group] } else { self.options.peers.clone() },
             scan: Vec::new(),
         }
     }
@@ -290,7 +297,7 @@ impl Node {
         let place = &mut self.members[member];
         let guid = place.next_guid(|key| EntityId::user_writer(key, endpoint.keyed));
         let qos = mutated(endpoint.qos.clone(), call.mutation);
-        let limits = WriterLimits::default();
+        let limits = if self.options.tight { tight_writer() } else { WriterLimits::default() };
         let writer = Writer::new(WriterConfig { guid, keyed: endpoint.keyed, qos, limits });
         place.writers.insert(guid.entity, LocalWriter { writer, record: endpoint.record });
         self.announce(member, guid, endpoint, call, now)
@@ -311,7 +318,7 @@ impl Node {
         let guid = place.next_guid(|key| EntityId::user_reader(key, endpoint.keyed));
         let key = if endpoint.keyed { sample::key } else { sample::no_key };
         let qos = mutated(endpoint.qos.clone(), call.mutation);
-        let limits = ReaderLimits::default();
+        let limits = if self.options.tight { tight_reader() } else { ReaderLimits::default() };
         let reader = Reader::new(ReaderConfig { guid, keyed: endpoint.keyed, qos, limits, key });
         place.readers.insert(guid.entity, LocalReader { reader, record: endpoint.record });
         self.announce(member, guid, endpoint, call, now)
@@ -337,6 +344,52 @@ impl Node {
         let added = self.members[member].participant.add_endpoint(now, local, call.out);
         self.settle(member, now, call);
         added.map(|()| guid).map_err(|error| error.to_string())
+    }
+
+    /// Changes the QoS of a writer or reader.
+    pub fn set_qos(&mut self, member: usize, entity: EntityId, qos: &QosSet, call: &mut Call<'_>) {
+        let now = self.options.clock.now(call.at);
+        let place = &mut self.members[member];
+        let qos = mutated(qos.clone(), call.mutation);
+        if let Some(local) = place.writers.get_mut(&entity) {
+            local.writer.set_qos(now, qos.clone());
+        }
+        if let Some(local) = place.readers.get_mut(&entity) {
+            local.reader.set_qos(qos.clone());
+        }
+        let updated = place.participant.update_endpoint(now, place.prefix.entity(entity), qos, call.out);
+        debug_assert!(updated.is_ok(), "an endpoint that exists can be updated: {updated:?}");
+        self.settle(member, now, call);
+    }
+
+    /// Asserts the liveliness of a writer, as its kind has it.
+    pub fn assert_liveliness(&mut self, member: usize, entity: EntityId, call: &mut Call<'_>) {
+        let now = self.options.clock.now(call.at);
+        let place = &mut self.members[member];
+        let Some(local) = place.writers.get_mut(&entity) else { return };
+        local.writer.assert_liveliness(now, call.out);
+        if local.writer.qos().liveliness.kind == LivelinessKind::ManualByParticipant {
+            place.participant.assert_liveliness(now, call.out);
+        }
+        self.settle(member, now, call);
+    }
+
+    /// The host has another address from now on.
+    pub fn move_to(&mut self, host: Host, index: u16, call: &mut Call<'_>) {
+        let now = self.options.clock.now(call.at);
+        self.options.host = host;
+        self.bind(index);
+        let locators = self.locators();
+        for index in 0..self.members.len() {
+            self.members[index].participant.set_locators(now, locators.clone(), call.out);
+            self.settle(index, now, call);
+        }
+    }
+
+    /// Takes the ports of a participant index.
+    pub fn bind(&mut self, index: u16) {
+        self.meta_port = ports::meta_unicast(self.options.domain, index);
+        self.user_port = ports::user_unicast(self.options.domain, index);
     }
 
     /// Withdraws and deletes a writer or reader.
@@ -387,6 +440,28 @@ pub struct NewEndpoint<'a> {
     pub record: usize,
     /// Enters it into the ledger, before anyone can match it.
     pub born: &'a dyn Fn(&mut Ledger, Guid),
+}
+
+/// Room for the largest sample and little more.
+fn tight_writer() -> WriterLimits {
+    WriterLimits {
+        unacknowledged_bytes_max: 20_000,
+        burst_bytes_local: 10_000,
+        burst_bytes_remote: 4_000,
+        repeats_max: 2,
+        ..WriterLimits::default()
+    }
+}
+
+/// Room for the largest sample and little more.
+fn tight_reader() -> ReaderLimits {
+    ReaderLimits {
+        reassembly_bytes_max: 250_000,
+        reorder_samples_max: 3,
+        reorder_bytes_max: 3_000,
+        heartbeat_response_delay: Duration::from_millis(10),
+        ..ReaderLimits::default()
+    }
 }
 
 fn mutated(mut qos: QosSet, mutation: Option<Mutation>) -> QosSet {

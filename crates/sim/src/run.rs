@@ -46,11 +46,29 @@ pub fn run(seed: u64, detail: Detail, mutation: Option<Mutation>) -> Verdict {
 /// Something the plan wants done at a time.
 #[derive(Clone, Debug)]
 enum Item {
-    Start { plan: usize },
-    Begin { node: usize, plan: usize, endpoint: usize },
-    Write { writer: usize, plan: usize, endpoint: usize, left: u32, shift: u32 },
+    Start {
+        plan: usize,
+    },
+    Begin {
+        node: usize,
+        plan: usize,
+        endpoint: usize,
+    },
+    Write {
+        writer: usize,
+        plan: usize,
+        endpoint: usize,
+        left: u32,
+        shift: u32,
+    },
     EndWriter(usize),
     EndReader(usize),
+    /// Writers, or readers, move to another partition.
+    Repartition {
+        endpoint: usize,
+        writes: bool,
+        partition: String,
+    },
     Fault(Fault),
 }
 
@@ -102,6 +120,12 @@ impl Director {
             Item::Begin { node, .. } if world.nodes[node].state == State::Paused => self.put_off(world, item),
             Item::EndWriter(writer) if world.is_paused_with_writer(writer) => self.put_off(world, item),
             Item::EndReader(reader) if world.is_paused_with_reader(reader) => self.put_off(world, item),
+            Item::Repartition { endpoint, writes: true, .. } if world.is_paused_with_writer(endpoint) => {
+                self.put_off(world, item);
+            }
+            Item::Repartition { endpoint, writes: false, .. } if world.is_paused_with_reader(endpoint) => {
+                self.put_off(world, item);
+            }
             Item::Start { plan } => {
                 let node = world.start(self.plan.nodes[plan].options.clone());
                 self.nodes[plan] = Some(node);
@@ -120,6 +144,12 @@ impl Director {
             }
             Item::EndWriter(writer) => world.remove_writer(writer),
             Item::EndReader(reader) => world.remove_reader(reader),
+            Item::Repartition { endpoint, writes: true, partition } => {
+                world.set_writer_partition(endpoint, &[partition]);
+            }
+            Item::Repartition { endpoint, partition, .. } => {
+                world.set_reader_partition(endpoint, &[partition]);
+            }
             Item::Fault(fault) => self.fault(world, fault),
         }
     }
@@ -129,7 +159,7 @@ impl Director {
     }
 
     fn begin_endpoint(&mut self, world: &mut World, node: usize, plan: usize, endpoint: usize) {
-        let EndpointPlan { member, topic, qos, lives, role, .. } =
+        let EndpointPlan { member, topic, qos, lives, moves, role, .. } =
             self.plan.nodes[plan].endpoints[endpoint].clone();
         let topic = self.plan.topics[topic].topic.clone();
         let end = match role {
@@ -143,6 +173,14 @@ impl Director {
                 Item::EndWriter(writer)
             }
         };
+        if let Some((delay, partition)) = moves {
+            let (endpoint, writes) = match end {
+                Item::EndWriter(writer) => (writer, true),
+                Item::EndReader(reader) => (reader, false),
+                _ => return,
+            };
+            self.after(world, delay, Item::Repartition { endpoint, writes, partition });
+        }
         if let Some(lives) = lives {
             self.after(world, lives, end);
         }
@@ -156,6 +194,9 @@ impl Director {
             return;
         }
         let mut left = left;
+        if self.rng.chance(10) {
+            world.assert_liveliness(writer);
+        }
         if world.can_write(writer) {
             let topic = &self.plan.topics[found.topic];
             let burst = if self.rng.chance(5) { 10 } else { 1 };
@@ -192,6 +233,11 @@ impl Director {
                 world.crash(node);
                 if let Some(delay) = restart_after {
                     self.after(world, delay, Item::Start { plan });
+                }
+            }
+            Fault::Move { node, to } => {
+                if let Some(node) = self.nodes[node] {
+                    world.move_to(node, Host(to));
                 }
             }
             Fault::WallJump { node, by } => {

@@ -1,5 +1,6 @@
 //! A random system and what its applications do: hosts, processes, topics, legal QoS, writes.
 
+use plainsong_proto::locator::{Locator, ports};
 use plainsong_proto::qos::{
     Durability, History, HistoryKind, LENGTH_UNLIMITED, Liveliness, LivelinessKind, Ownership, QosSet,
     ReliabilityKind, ResourceLimits,
@@ -66,6 +67,8 @@ pub struct EndpointPlan {
     pub starts_after: Duration,
     /// How long it lives, if not to the end.
     pub lives: Option<Duration>,
+    /// After how long it moves to another partition, if it does.
+    pub moves: Option<(Duration, String)>,
     /// What it does.
     pub role: Role,
 }
@@ -88,6 +91,9 @@ pub enum Role {
     Read(Taking),
 }
 
+/// Partitions endpoints are in; a final `*` is a pattern.
+const PARTITIONS: [&str; 5] = ["", "a", "b", "a*", "*"];
+
 /// Octets all writers together may write in one run: what a run costs.
 const OCTETS_MAX: u64 = 3_000_000;
 
@@ -99,8 +105,11 @@ impl Plan {
         let writing_until = Instant(safe_until.0 + 2_000_000_000);
         let hosts = rng.between(1, 4) as u8;
         let topics: Vec<TopicPlan> = (0..rng.between(1, 3)).map(|index| topic(rng, index)).collect();
-        let nodes: Vec<NodePlan> =
+        let mut nodes: Vec<NodePlan> =
             (0..rng.between(2, 5)).map(|_| node(rng, hosts, &topics, safe_until)).collect();
+        if rng.chance(15) {
+            nodes.iter_mut().for_each(|node| node.options.peers = peers(hosts, node.options.domain));
+        }
         let faults = FaultPlan::draw(rng, Extent { nodes: nodes.len(), hosts, until: safe_until });
         let mut plan = Self { topics, nodes, faults, safe_until, writing_until };
         plan.bound_traffic();
@@ -181,6 +190,12 @@ fn history(rng: &mut Rng) -> History {
     History { kind, depth: *rng.pick(&[1, 1, 2, 5, 20]) }
 }
 
+/// The first discovery ports of every host: how systems without multicast are configured.
+fn peers(hosts: u8, domain: u16) -> Vec<Locator> {
+    let of_host = |host: u8| (0..5).map(move |index| Host(host).locator(ports::meta_unicast(domain, index)));
+    (0..hosts).flat_map(of_host).collect()
+}
+
 fn node(rng: &mut Rng, hosts: u8, topics: &[TopicPlan], until: Instant) -> NodePlan {
     let participants = if rng.chance(15) { 2 } else { 1 };
     let announce_period = Duration::from_millis(rng.between(300, 1_000) as i64);
@@ -193,6 +208,8 @@ fn node(rng: &mut Rng, hosts: u8, topics: &[TopicPlan], until: Instant) -> NodeP
         lease_duration: Duration(lease),
         announce_period,
         clock: Clock::new(rng.between(1, 1 << 40), Duration(wall_error)),
+        peers: Vec::new(),
+        tight: rng.chance(20),
     };
     let endpoints = (0..rng.between(1, 4)).map(|_| endpoint(rng, participants, topics)).collect();
     let starts_at = if rng.chance(70) { 0 } else { rng.below(until.0) };
@@ -211,11 +228,15 @@ fn endpoint(rng: &mut Rng, participants: usize, topics: &[TopicPlan]) -> Endpoin
         vary_reader(rng, &mut qos)
     }
     if rng.chance(10) {
-        qos.partition = vec![(*rng.pick(&["", "a", "b", "a*", "*"])).to_owned()];
+        qos.partition = vec![(*rng.pick(&PARTITIONS)).to_owned()];
     }
     let role = if writes { write_role(rng) } else { Role::Read(taking(rng)) };
     let member = rng.below(participants as u64) as usize;
-    EndpointPlan { member, topic, qos, starts_after: Duration(starts_after), lives, role }
+    let moves = rng.chance(8).then(|| {
+        let delay = Duration::from_millis(rng.between(100, 6_000) as i64);
+        (delay, (*rng.pick(&PARTITIONS)).to_owned())
+    });
+    EndpointPlan { member, topic, qos, starts_after: Duration(starts_after), lives, moves, role }
 }
 
 /// Writers offer at least what their topic says, mostly.

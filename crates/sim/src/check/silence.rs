@@ -4,8 +4,8 @@
 use super::Findings;
 use crate::ledger::{Ledger, Quiet, ReaderRecord};
 
-/// Announcements: a participant may send so much to the group and to the ports it scans.
-const OCTETS_PER_SECOND_PER_PARTICIPANT: u64 = 4_000;
+/// Announcements: a participant may send so much to the group, or to each address of its peers.
+const OCTETS_PER_SECOND_PER_DESTINATION: u64 = 1_500;
 /// Liveliness and announcements by unicast: a participant may send so much to each other one.
 const OCTETS_PER_SECOND_PER_PAIR: u64 = 1_500;
 
@@ -13,7 +13,8 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
     let Some(quiet) = ledger.quiet else { return };
     let participants = quiet.participants;
     let pairs = participants * participants;
-    let rate = participants * OCTETS_PER_SECOND_PER_PARTICIPANT + pairs * OCTETS_PER_SECOND_PER_PAIR;
+    let announced = participants * quiet.destinations;
+    let rate = announced * OCTETS_PER_SECOND_PER_DESTINATION + pairs * OCTETS_PER_SECOND_PER_PAIR;
     let allowed = (i128::from(rate) * i128::from(quiet.lasting.0) / 1_000_000_000) as u64;
     if quiet.octets > allowed {
         findings.report(|| {

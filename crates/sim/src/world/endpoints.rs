@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use plainsong_proto::guid::Guid;
 use plainsong_proto::qos::QosSet;
+use plainsong_proto::reader::CachedSample;
 use plainsong_proto::sample_info::Selector;
 use plainsong_proto::status::{CountStatus, LivelinessChangedStatus, MatchedStatus};
 use plainsong_proto::time::Duration;
@@ -63,6 +64,7 @@ impl World {
                 takes: Vec::new(),
                 taking,
                 untold: 0,
+                misreads: 0,
                 liveliness: LivelinessChangedStatus::default(),
             });
         };
@@ -106,6 +108,40 @@ impl World {
         if self.ledger.readers[reader].endpoint.is_alive() {
             self.remove(self.readers[reader]);
             self.ledger.readers[reader].endpoint.ended = Some((self.at, Ending::Deleted));
+        }
+    }
+
+    /// Changes the partition of a writer.
+    pub fn set_writer_partition(&mut self, writer: usize, partition: &[String]) {
+        let endpoint = &mut self.ledger.writers[writer].endpoint;
+        if endpoint.is_alive() {
+            endpoint.qos.partition = partition.to_vec();
+            let qos = endpoint.qos.clone();
+            self.set_qos(self.writers[writer], &qos);
+        }
+    }
+
+    /// Changes the partition of a reader.
+    pub fn set_reader_partition(&mut self, reader: usize, partition: &[String]) {
+        let endpoint = &mut self.ledger.readers[reader].endpoint;
+        if endpoint.is_alive() {
+            endpoint.qos.partition = partition.to_vec();
+            let qos = endpoint.qos.clone();
+            self.set_qos(self.readers[reader], &qos);
+        }
+    }
+
+    fn set_qos(&mut self, place: Place, qos: &QosSet) {
+        self.note(place.node, 19, || format!("{:?} moves to partition {:?}", place.entity, qos.partition));
+        self.call(place.node, |node, call| node.set_qos(place.member, place.entity, qos, call));
+    }
+
+    /// Asserts the liveliness of a writer.
+    pub fn assert_liveliness(&mut self, writer: usize) {
+        let place = self.writers[writer];
+        if self.ledger.writers[writer].endpoint.is_alive() && self.is_running(place.node) {
+            self.note(place.node, 20, || format!("writer {writer} asserts its liveliness"));
+            self.call(place.node, |node, call| node.assert_liveliness(place.member, place.entity, call));
         }
     }
 
@@ -235,14 +271,24 @@ impl World {
         if self.nodes[place.node].state != State::Running {
             return 0;
         }
-        let mut samples = Vec::new();
+        let (mut seen, mut samples) = (Vec::new(), Vec::new());
         let at = self.at;
+        let reads_first = self.rng.chance(20);
         self.call(place.node, |node, _| {
             let now = node.options.clock.now(at);
             if let Some(local) = node.members[place.member].readers.get_mut(&place.entity) {
+                if reads_first {
+                    local.reader.read(now, &Selector::default(), &mut seen);
+                }
                 local.reader.take(now, &Selector::default(), &mut samples);
             }
         });
+        let same = |(one, other): (&CachedSample, &CachedSample)| {
+            one.payload == other.payload && one.info.instance_handle == other.info.instance_handle
+        };
+        if reads_first && !(seen.len() == samples.len() && seen.iter().zip(&samples).all(same)) {
+            self.ledger.readers[reader].misreads += 1;
+        }
         let hide = self.mutation == Some(Mutation::HideStates);
         let deliveries = samples.iter().filter(|sample| !hide || sample.info.valid_data).map(|sample| {
             let bytes = sample.payload.as_slice();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use plainsong_proto::guid::{EntityId, GuidPrefix};
-use plainsong_proto::locator::Locator;
+use plainsong_proto::locator::{Locator, ports};
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::time::{Duration, Instant};
 
@@ -173,14 +173,8 @@ impl World {
     /// Starts a process; its number.
     pub fn start(&mut self, options: NodeOptions) -> usize {
         let index = self.nodes.len();
-        let mut port_index = 0;
-        let node = loop {
-            let node = Node::new(options.clone(), port_index);
-            if node.sockets().iter().all(|socket| !self.sockets.contains_key(socket)) {
-                break node;
-            }
-            port_index += 1;
-        };
+        let mut node = Node::new(options.clone(), 0);
+        node.bind(self.free_index(options.host, options.domain));
         for socket in node.sockets() {
             self.sockets.insert(socket, index);
         }
@@ -263,6 +257,33 @@ impl World {
             self.call(node, |node, call| node.receive(from, &bytes, call));
         }
         self.call(node, |node, call| node.timeout(call));
+    }
+
+    /// The lowest participant index whose ports are free on a host.
+    fn free_index(&self, host: Host, domain: u16) -> u16 {
+        let free = |index: &u16| {
+            let ports = [ports::meta_unicast(domain, *index), ports::user_unicast(domain, *index)];
+            ports.iter().all(|port| !self.sockets.contains_key(&host.locator(*port)))
+        };
+        (0..ports::PARTICIPANT_INDEX_MAX).find(free).unwrap_or(ports::PARTICIPANT_INDEX_MAX)
+    }
+
+    /// A process finds itself under another address: its interface changed.
+    pub fn move_to(&mut self, node: usize, host: Host) {
+        if self.nodes[node].state != State::Running || self.nodes[node].options.host == host {
+            return;
+        }
+        self.note(node, 18, || format!("moves to {}", host.address()));
+        for socket in self.nodes[node].sockets() {
+            self.sockets.remove(&socket);
+        }
+        let index = self.free_index(host, self.nodes[node].options.domain);
+        // The new sockets are open before anybody hears of them.
+        let domain = self.nodes[node].options.domain;
+        for port in [ports::meta_unicast(domain, index), ports::user_unicast(domain, index)] {
+            self.sockets.insert(host.locator(port), node);
+        }
+        self.call(node, |node, call| node.move_to(host, index, call));
     }
 
     /// Somebody sets a wall clock.
@@ -469,6 +490,7 @@ impl World {
         let nodes = self.nodes.iter().enumerate();
         nodes
             .filter(|(_, node)| node.state != State::Gone && node.options.domain == domain)
+            .filter(|(_, node)| node.options.peers.is_empty())
             .map(|(index, _)| index)
             .collect()
     }

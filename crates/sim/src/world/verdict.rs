@@ -32,7 +32,9 @@ impl World {
         self.heal();
         self.run_for(liveness);
         let participants = self.ledger.participants.iter().filter(|one| one.ended.is_none()).count() as u64;
-        self.quiet = Some(Quiet { lasting: quiet, participants, ..Quiet::default() });
+        let peers = self.nodes.iter().map(|node| node.options.peers.len().max(1) as u64);
+        let destinations = peers.max().unwrap_or(1);
+        self.quiet = Some(Quiet { lasting: quiet, participants, destinations, ..Quiet::default() });
         self.run_for(quiet);
         self.ledger.quiet = self.quiet.take();
         self.take_stock();
