@@ -68,7 +68,10 @@ fn r7_samples_that_cannot_be_decoded_are_counted_and_stop_nothing() {
     let pair = reliable_pair::<Blob>();
     let stranger = participant(pair.participants[0].domain_id());
     let impostor = writer::<Impostor>(&stranger, "Pair", QosSet::writer().keep_all());
-    until("the impostor matches", || pair.reader.matched_publications().unwrap().len() == 2);
+    until("the impostor matches", || {
+        pair.reader.matched_publications().unwrap().len() == 2
+            && impostor.matched_subscriptions().unwrap().len() == 1
+    });
     for number in 0..3 {
         impostor.write(&Impostor { number, count_of_octets: u32::MAX - number }).unwrap();
     }

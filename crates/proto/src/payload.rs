@@ -52,8 +52,9 @@ impl PayloadPool {
     /// An empty buffer; its memory is reused when some is at hand.
     #[must_use]
     pub fn take(&self) -> PayloadBuffer {
-        let reused = self.0.lock().ok().and_then(|mut free| free.pop()).and_then(exclusive);
-        PayloadBuffer(reused.unwrap_or_else(|| Arc::new(Buffer::new(Vec::new(), Arc::downgrade(&self.0)))))
+        PayloadBuffer(
+            self.reuse().unwrap_or_else(|| Arc::new(Buffer::new(Vec::new(), Arc::downgrade(&self.0)))),
+        )
     }
 
     /// A payload holding a copy of `bytes`.
@@ -62,6 +63,20 @@ impl PayloadPool {
         let mut buffer = self.take();
         buffer.bytes_mut().extend_from_slice(bytes);
         buffer.freeze()
+    }
+
+    /// The buffer returned last, whose memory is warm, or an older one when that is not quite let go of.
+    fn reuse(&self) -> Option<Arc<Buffer>> {
+        const LOOKS: usize = 4;
+        let mut free = self.0.lock().ok()?;
+        for back in 1..=LOOKS.min(free.len()) {
+            let index = free.len() - back;
+            if let Some(buffer) = free.get_mut(index).and_then(Arc::get_mut) {
+                buffer.bytes.clear();
+                return Some(free.swap_remove(index));
+            }
+        }
+        None
     }
 
     fn put_back(&self, buffer: Arc<Buffer>) {
@@ -147,20 +162,6 @@ impl Buffer {
     const fn new(bytes: Vec<u8>, pool: Weak<Free>) -> Self {
         Self { bytes, users: AtomicUsize::new(0), pool }
     }
-}
-
-/// The buffer, emptied, once whoever dropped it at the same time has let go of it: that is a matter of a few
-/// instructions on another thread, which may however have been interrupted between them.
-fn exclusive(mut buffer: Arc<Buffer>) -> Option<Arc<Buffer>> {
-    const ATTEMPTS: u32 = 1000;
-    for _ in 0..ATTEMPTS {
-        if let Some(inner) = Arc::get_mut(&mut buffer) {
-            inner.bytes.clear();
-            return Some(buffer);
-        }
-        std::hint::spin_loop();
-    }
-    None
 }
 
 impl Clone for Payload {
