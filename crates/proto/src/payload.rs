@@ -19,7 +19,7 @@ pub struct Payload {
 pub struct PayloadBuffer(Arc<Buffer>);
 
 /// Lends buffers and takes them back, so that the steady state allocates nothing.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct PayloadPool(Arc<Free>);
 
 /// Buffers that nobody uses.
@@ -36,6 +36,8 @@ struct Buffer {
 
 /// Buffers a pool keeps at most; the rest is freed.
 const POOL_BUFFERS_MAX: usize = 1024;
+/// So many are noted without the list having to grow.
+const POOL_BUFFERS_USUAL: usize = 256;
 /// Larger buffers are not kept: a rare image must not pin its memory for ever.
 const POOL_BUFFER_BYTES_MAX: usize = 8 << 20;
 /// Kept buffers together hold at most this much beyond what is small.
@@ -46,7 +48,7 @@ impl PayloadPool {
     /// An empty pool.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self(Arc::new(Mutex::new(Vec::with_capacity(POOL_BUFFERS_USUAL))))
     }
 
     /// An empty buffer; its memory is reused when some is at hand.
@@ -89,6 +91,12 @@ impl PayloadPool {
         if free.len() < kept_max {
             free.push(buffer);
         }
+    }
+}
+
+impl Default for PayloadPool {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
