@@ -169,7 +169,7 @@ fn execute(command: &mut Command, limit: Duration) -> Result<(bool, Tally), Stri
 fn stop(child: &mut Child) {
     let group = format!("-{}", child.id());
     for signal in ["-TERM", "-KILL"] {
-        let _ = Command::new("kill").args([signal, "--", &group]).status();
+        let _ = Command::new("bash").args(["-c", "kill \"$@\"", "kill", signal, "--", &group]).status();
         for _ in 0..30 {
             if matches!(child.try_wait(), Ok(Some(_))) {
                 break;

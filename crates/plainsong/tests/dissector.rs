@@ -80,7 +80,8 @@ fn start_capture(file: &Path) -> Child {
 }
 
 fn end_capture(mut capture: Child) {
-    Command::new("kill").args(["-INT", &capture.id().to_string()]).status().unwrap();
+    // The shell's own kill: a bare machine has no program of that name.
+    Command::new("sh").args(["-c", &format!("kill -INT {}", capture.id())]).status().unwrap();
     capture.wait().unwrap();
 }
 

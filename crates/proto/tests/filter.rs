@@ -35,7 +35,7 @@ struct Robot {
     grade: char,
     load: Option<i16>,
     track: Vec<u8>,
-    next: Option<Box<Robot>>,
+    next: Option<Box<Self>>,
 }
 
 fn robot() -> Robot {
@@ -175,7 +175,7 @@ fn queries_sort() {
         pose: Pose { speed, ..Pose::default() },
         ..Robot::default()
     };
-    let mut robots = vec![with(2.0, "a"), with(1.0, "c"), with(1.0, "b")];
+    let mut robots = [with(2.0, "a"), with(1.0, "c"), with(1.0, "b")];
     robots.sort_by(|left, right| filter.compare(left, right));
     let names: Vec<_> = robots.iter().map(|robot| robot.name.as_str()).collect();
     assert_eq!(names, ["b", "c", "a"]);
@@ -238,9 +238,9 @@ enum Tree {
     Flipped(i64, &'static str, &'static str),
     Between(&'static str, bool, i64, i64),
     Name(String),
-    Not(Box<Tree>),
-    And(Box<Tree>, Box<Tree>),
-    Or(Box<Tree>, Box<Tree>),
+    Not(Box<Self>),
+    And(Box<Self>, Box<Self>),
+    Or(Box<Self>, Box<Self>),
 }
 
 impl Tree {

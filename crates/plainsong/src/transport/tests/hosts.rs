@@ -205,7 +205,7 @@ fn a_default_route_over_a_dead_interface_does_not_matter() {
 #[test]
 fn a_host_without_ipv6_works() {
     const NAME: &str = "transport::tests::hosts::a_host_without_ipv6_works";
-    if in_namespace(NAME, "sysctl -qw net.ipv6.conf.all.disable_ipv6=1; ip link set lo up") {
+    if in_namespace(NAME, "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; ip link set lo up") {
         loopback_multicast_works();
         let transport = Transport::open(7, &Config::default()).unwrap();
         assert!(transport.locators().meta_unicast.iter().all(|it| it.kind == Locator::KIND_UDP_V4));
