@@ -61,11 +61,12 @@ fn exchange() {
     assert!(!point_reader.take(9).unwrap().is_empty());
 }
 
-fn start_capture(file: &Path) -> Child {
+fn start_capture(file: &Path) -> Capture {
     let ports = format!("udp portrange {}-{}", 7400 + 250 * DOMAIN, 7400 + 250 * DOMAIN + 249);
     let mut capture = Command::new("tshark")
         .args(["-i", "lo", "-B", "32", "-f", &ports, "-w"])
         .arg(file)
+        .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -75,14 +76,25 @@ fn start_capture(file: &Path) -> Child {
     // Keeps the pipe open: tshark ends when it cannot write to it.
     std::thread::spawn(move || lines.count());
     // tshark says so before its packet socket is bound: the file appears after that.
+    let capture = Capture(capture);
     until("the capture file appears", || file.metadata().is_ok_and(|data| data.len() > 0));
     capture
 }
 
-fn end_capture(mut capture: Child) {
+/// A running tshark, which a failing test must not leave behind.
+struct Capture(Child);
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn end_capture(mut capture: Capture) {
     // The shell's own kill: a bare machine has no program of that name.
-    Command::new("sh").args(["-c", &format!("kill -INT {}", capture.id())]).status().unwrap();
-    capture.wait().unwrap();
+    Command::new("sh").args(["-c", &format!("kill -INT {}", capture.0.id())]).status().unwrap();
+    capture.0.wait().unwrap();
 }
 
 fn dissect(file: &Path, filter: &str) -> String {
