@@ -7,7 +7,7 @@ use super::amplification::Budget;
 use super::builtin::ParticipantData;
 use super::config::DiscoveryLimits;
 use super::path::{self, Acceptance, Host, Path};
-use crate::guid::GuidPrefix;
+use crate::guid::{Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::stats::{DropCounters, DropReason};
 use crate::time::{Duration, Instant};
@@ -36,8 +36,8 @@ pub(super) struct Remote {
     pub(super) matched: Option<Path>,
     /// When an announcement arrived that was for everyone.
     pub(super) heard_openly: Option<Instant>,
-    /// Since when they are: nothing of it that we hold is older.
-    pub(super) connected: Instant,
+    /// Endpoints that it has to announce again, or they are forgotten.
+    pub(super) unconfirmed: BTreeSet<Guid>,
     /// The same participant as announced from an address that has proven nothing yet.
     pub(super) candidate: Option<Box<Self>>,
     /// User endpoints, and what they cost in octets.
@@ -156,6 +156,13 @@ impl Database {
         Ok(())
     }
 
+    /// An endpoint was announced again, or withdrawn.
+    pub(super) fn confirm_endpoint(&mut self, guid: Guid) {
+        if let Some(remote) = self.remotes.get_mut(&guid.prefix) {
+            remote.unconfirmed.remove(&guid);
+        }
+    }
+
     /// Gives back what an endpoint of a participant cost.
     pub(super) fn release_endpoint(&mut self, prefix: GuidPrefix, bytes: usize) {
         if let Some(remote) = self.remotes.get_mut(&prefix) {
@@ -198,7 +205,7 @@ impl Remote {
             meta: None,
             matched: None,
             heard_openly: None,
-            connected: now,
+            unconfirmed: BTreeSet::new(),
             candidate: None,
             endpoints: 0,
             endpoint_bytes: 0,

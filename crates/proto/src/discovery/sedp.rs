@@ -18,14 +18,11 @@ use crate::time::{Instant, Now};
 use crate::wire::{AckNack, EndpointSubmessage, MessageContext};
 use crate::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
 
-/// What a submessage of a built-in endpoint led to.
-enum News {
-    /// Nothing that concerns others.
-    None,
-    /// The reader may have samples.
-    Samples(Channel),
-    /// The remote reader began anew: it lost us and found us again.
-    BeganAnew,
+/// What a submessage to a built-in reader led to.
+struct News {
+    channel: Channel,
+    /// A change that we cannot get any more was passed over.
+    missed: bool,
 }
 
 /// The topics of the built-in endpoints, in the order of [`Builtin::channels`].
@@ -104,6 +101,11 @@ fn builtin_qos() -> QosSet {
     QosSet::writer().keep_last(1).durability(Durability::TransientLocal)
 }
 
+fn matched_writer(guid: Guid, path: Path) -> MatchedWriter {
+    let publisher = EntityId::UNKNOWN;
+    MatchedWriter { guid, locators: vec![path.locator], publisher, qos: builtin_qos() }
+}
+
 /// Samples are taken as they come, so only what is under way is kept.
 fn reader_limits(limits: &DiscoveryLimits) -> ReaderLimits {
     ReaderLimits {
@@ -172,12 +174,7 @@ impl Builtin {
                 (prefix.entity(pair.channel.writer()), prefix.entity(pair.channel.reader()));
             // Readers first: their pre-emptive acknowledgements prove our address to the other side.
             if available & pair.writer_bit != 0 {
-                let matched = MatchedWriter {
-                    guid: writer,
-                    locators: vec![path.locator],
-                    publisher: EntityId::UNKNOWN,
-                    qos: builtin_qos(),
-                };
+                let matched = matched_writer(writer, path);
                 quietly(out, |out| pair.reader.match_writer(now, &matched, out));
             } else if pair.reader.is_matched(writer) {
                 quietly(out, |out| pair.reader.unmatch_writer(now, writer, out));
@@ -202,6 +199,23 @@ impl Builtin {
         self.pairs.iter_mut().find_map(|pair| pair.reader.question(prefix.entity(pair.channel.writer())))
     }
 
+    /// Has everything announced again on one channel.
+    fn ask_again(&mut self, now: Now, prefix: GuidPrefix, channel: Channel, path: Path, out: &mut Outbox) {
+        for pair in self.pairs.iter_mut().filter(|pair| pair.channel == channel) {
+            let matched = matched_writer(prefix.entity(channel.writer()), path);
+            quietly(out, |out| pair.reader.rematch_writer(now, &matched, out));
+            // That its instances lost their writer is no news here.
+            pair.reader.take(now, &Selector::default(), &mut self.samples);
+            self.samples.clear();
+        }
+    }
+
+    /// Whether a participant has told all that it had to tell on a channel.
+    fn has_all_of(&self, prefix: GuidPrefix, channel: Channel) -> bool {
+        let mut pairs = self.pairs.iter().filter(|pair| pair.channel == channel);
+        pairs.any(|pair| pair.reader.has_history_of(prefix.entity(channel.writer())))
+    }
+
     pub(super) fn disconnect(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         for pair in &mut self.pairs {
             let (writer, reader) =
@@ -221,7 +235,7 @@ impl Builtin {
         context: &MessageContext,
         submessage: &EndpointSubmessage<'_>,
         out: &mut Outbox,
-    ) -> Result<News, DropReason> {
+    ) -> Result<Option<News>, DropReason> {
         let (writer, to_reader) = match submessage {
             EndpointSubmessage::Data(data) => (data.writer, true),
             EndpointSubmessage::DataFrag(data) => (data.writer, true),
@@ -235,7 +249,8 @@ impl Builtin {
         let Some(Pair { channel, writer, reader, .. }) = pair else {
             return Err(DropReason::UnknownEndpoint);
         };
-        let mut began_anew = false;
+        let peer = context.source.entity(channel.writer());
+        let missed_before = reader.last_missed(peer);
         quietly(out, |out| match submessage {
             EndpointSubmessage::Data(data) => reader.on_data(now, context, data, out),
             EndpointSubmessage::DataFrag(data) => reader.on_data_frag(now, context, data, out),
@@ -245,21 +260,14 @@ impl Builtin {
             }
             EndpointSubmessage::Gap(gap) => reader.on_gap(now, context, gap, out),
             EndpointSubmessage::AckNack(acknack) => {
-                let reader = context.source.entity(acknack.reader);
-                let before = writer.beginnings(reader);
-                writer.on_acknack(now, reader, acknack, out)?;
-                began_anew = writer.beginnings(reader) != before;
-                Ok(())
+                writer.on_acknack(now, context.source.entity(acknack.reader), acknack, out)
             }
             EndpointSubmessage::NackFrag(nack) => {
                 writer.on_nack_frag(now, context.source.entity(nack.reader), nack, out)
             }
         })?;
-        Ok(match (began_anew, to_reader) {
-            (true, _) => News::BeganAnew,
-            (false, true) => News::Samples(*channel),
-            (false, false) => News::None,
-        })
+        let missed = *channel != Channel::Messages && reader.last_missed(peer) != missed_before;
+        Ok(to_reader.then_some(News { channel: *channel, missed }))
     }
 
     /// Everything a reader has, in order.
@@ -295,11 +303,15 @@ impl Participant {
         submessage: &EndpointSubmessage<'_>,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        match self.builtin.on_submessage(now, context, submessage, out)? {
-            News::None => {}
-            News::Samples(channel) => self.drain(now, channel, out),
-            News::BeganAnew => self.reconnect(now, context.source, out),
+        let Some(News { channel, missed }) = self.builtin.on_submessage(now, context, submessage, out)?
+        else {
+            return Ok(());
+        };
+        self.drain(now, channel, out);
+        if missed {
+            self.ask_again(now, context.source, channel, out);
         }
+        self.forget_unconfirmed(context.source, channel, out);
         Ok(())
     }
 
@@ -368,6 +380,7 @@ impl Participant {
         };
         let before = self.matching.get(guid).map(Endpoint::bytes);
         self.database.admit_endpoint(announcer, before, endpoint.bytes())?;
+        self.database.confirm_endpoint(guid);
         self.matching.insert(guid, endpoint, out);
         Ok(())
     }
@@ -376,6 +389,7 @@ impl Participant {
     fn forget_endpoint(&mut self, guid: Guid, out: &mut Outbox) {
         let Some(bytes) = self.matching.get(guid).map(Endpoint::bytes) else { return };
         self.database.release_endpoint(guid.prefix, bytes);
+        self.database.confirm_endpoint(guid);
         self.matching.remove(guid, out);
     }
 
@@ -432,31 +446,35 @@ impl Participant {
         let Some(remote) = self.database.get_mut(prefix) else { return };
         // While a new address proves itself, the old one stays in use.
         let Some(path) = remote.proven_meta(&self.host).or(remote.matched) else { return };
-        if remote.matched.replace(path).is_none() {
-            remote.connected = now.mono;
-        }
+        remote.matched = Some(path);
         let available = remote.data.builtin_endpoints;
         self.builtin.connect(now, prefix, available, path, out);
         self.resolve_endpoints(prefix, out);
     }
 
-    /// A participant lost us for a while and found us again, and we did not notice: what it withdrew
-    /// meanwhile nobody will tell us. So we learn anew what it has.
-    ///
-    /// Both sides may come to do so. It ends there: who connected so recently that the other cannot have
-    /// lost it since, for our lease would still run, has nothing older to forget.
-    fn reconnect(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+    /// We missed a change of a participant's endpoints: it lost us for a while and we did not notice, or
+    /// it changed them faster than it could tell. What it withdrew nobody will tell us any more, so it
+    /// has to tell again what it has.
+    fn ask_again(&mut self, now: Now, prefix: GuidPrefix, channel: Channel, out: &mut Outbox) {
         let Some(remote) = self.database.get_mut(prefix) else { return };
-        if remote.matched.is_none() || now.mono.since(remote.connected) < self.config.lease_duration {
+        let Some(path) = remote.matched else { return };
+        let announced = self.matching.of(prefix).map(|(guid, _)| guid);
+        remote.unconfirmed.extend(announced.filter(|guid| Channel::of(*guid) == channel));
+        self.builtin.ask_again(now, prefix, channel, path, out);
+    }
+
+    /// Once a participant has told again what it has, the rest is forgotten.
+    fn forget_unconfirmed(&mut self, prefix: GuidPrefix, channel: Channel, out: &mut Outbox) {
+        let Some(remote) = self.database.get_mut(prefix).filter(|remote| !remote.unconfirmed.is_empty())
+        else {
             return;
+        };
+        if self.builtin.has_all_of(prefix, channel) {
+            let gone: Vec<Guid> = remote.unconfirmed.iter().copied().collect();
+            for guid in gone.into_iter().filter(|guid| Channel::of(*guid) == channel) {
+                self.forget_endpoint(guid, out);
+            }
         }
-        remote.connected = now.mono;
-        self.builtin.disconnect(now, prefix, out);
-        let endpoints: Vec<Guid> = self.matching.of(prefix).map(|(guid, _)| guid).collect();
-        for guid in endpoints {
-            self.forget_endpoint(guid, out);
-        }
-        self.connect(now, prefix, out);
     }
 
     /// Forgets a participant and everything it had.

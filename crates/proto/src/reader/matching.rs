@@ -7,6 +7,7 @@ use crate::discovery::MatchedWriter;
 use crate::guid::Guid;
 use crate::outbox::Outbox;
 use crate::qos::{Durability, LivelinessKind};
+use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::status::StatusKind;
 use crate::time::Now;
@@ -14,7 +15,6 @@ use crate::time::Now;
 impl Reader {
     /// A compatible writer was found, or a known one has other locators or QoS.
     pub fn match_writer(&mut self, now: Now, writer: &MatchedWriter, out: &mut Outbox) {
-        let reliable = self.qos.is_reliable() && writer.qos.is_reliable();
         if let Some(id) = self.by_guid.get(&writer.guid).copied() {
             if let Some(proxy) = self.proxy_mut(id) {
                 proxy.locators.clone_from(&writer.locators);
@@ -28,17 +28,32 @@ impl Reader {
             self.cache.publications.set(id, writer.guid, writer.qos.ownership_strength, writer.qos.lifespan);
             return;
         }
+        // A writer that still remembers an earlier match ignores counts up to the last one it saw:
+        // time makes ours grow from match to match.
+        let count = now.mono.as_count();
+        self.admit_writer(now, writer, (count, count), out);
+    }
+
+    /// Begins anew with a matched writer: everything it has is asked for again.
+    pub fn rematch_writer(&mut self, now: Now, writer: &MatchedWriter, out: &mut Outbox) {
+        let known = self.by_guid.get(&writer.guid).and_then(|id| self.proxy(*id));
+        let Some(answer) = known.map(|proxy| &proxy.answer) else { return };
+        // The writer knows the counts so far: they go on.
+        let counts = (answer.acknack_count, answer.nack_frag_count);
+        self.unmatch_writer(now, writer.guid, out);
+        self.admit_writer(now, writer, counts, out);
+    }
+
+    fn admit_writer(&mut self, now: Now, writer: &MatchedWriter, counts: (i32, i32), out: &mut Outbox) {
         if self.by_guid.len() >= self.limits.writers_max {
             self.drops.count(DropReason::DiscoveryLimit);
             return;
         }
+        let reliable = self.qos.is_reliable() && writer.qos.is_reliable();
         let historical =
             reliable && self.qos.durability.min(writer.qos.durability) >= Durability::TransientLocal;
         let mut proxy = Proxy::new(writer, reliable, historical);
-        // A writer that still remembers an earlier match ignores counts up to the last one it saw:
-        // time makes ours grow from match to match.
-        proxy.answer.acknack_count = now.mono.as_count();
-        proxy.answer.nack_frag_count = now.mono.as_count();
+        (proxy.answer.acknack_count, proxy.answer.nack_frag_count) = counts;
         proxy.lease.renew(now.mono);
         let id = self.place(proxy);
         self.cache.publications.set(id, writer.guid, writer.qos.ownership_strength, writer.qos.lifespan);
@@ -110,6 +125,22 @@ impl Reader {
     #[must_use]
     pub fn is_matched(&self, writer: Guid) -> bool {
         self.by_guid.contains_key(&writer)
+    }
+
+    /// Whether everything that a matched writer had when it was first heard is here or known to be gone.
+    #[must_use]
+    pub fn has_history_of(&self, writer: Guid) -> bool {
+        let proxy = self.by_guid.get(&writer).and_then(|id| self.proxy(*id));
+        proxy.is_some_and(Proxy::is_history_complete)
+    }
+
+    /// The last change that a matched writer made after it was first heard and that this reader can no
+    /// longer get, if there is one.
+    #[must_use]
+    pub fn last_missed(&self, writer: Guid) -> Option<SequenceNumber> {
+        let proxy = self.by_guid.get(&writer).and_then(|id| self.proxy(*id))?;
+        let skipped = proxy.order.skipped();
+        (proxy.heard.count.is_some() && skipped > proxy.heard.history_last).then_some(skipped)
     }
 
     /// The matched writers.

@@ -73,6 +73,8 @@ pub(super) struct Reorder {
     first_available: i64,
     /// The highest number really delivered.
     delivered: i64,
+    /// The highest number that was passed over without.
+    skipped: i64,
     /// With their octets: the cache takes the payload out before they leave.
     pending: BTreeMap<i64, (Change, usize)>,
     pending_bytes: usize,
@@ -85,6 +87,7 @@ impl Reorder {
             expected: SequenceNumber::FIRST.0,
             first_available: SequenceNumber::FIRST.0,
             delivered: 0,
+            skipped: 0,
             pending: BTreeMap::new(),
             pending_bytes: 0,
             irrelevant: Intervals::default(),
@@ -94,6 +97,11 @@ impl Reorder {
     /// The lowest number that is neither delivered nor irrelevant: the base of an ACKNACK.
     pub(super) const fn expected(&self) -> SequenceNumber {
         SequenceNumber(self.expected)
+    }
+
+    /// The highest number that was neither delivered nor will be.
+    pub(super) const fn skipped(&self) -> SequenceNumber {
+        SequenceNumber(self.skipped)
     }
 
     pub(super) fn arrival(&self, number: SequenceNumber) -> Arrival {
@@ -197,6 +205,7 @@ impl Reorder {
             if next <= self.expected {
                 break;
             }
+            self.skipped = next - 1;
             self.expected = next;
         }
         self.irrelevant.forget_below(self.expected);

@@ -11,7 +11,7 @@ use crate::wire::{AckNack, NackFrag};
 use super::Writer;
 use super::gap::GapBuilder;
 use super::pace::{Repeat, Repeated};
-use super::proxy::{Count, ReaderProxy, Repeats};
+use super::proxy::{ReaderProxy, Repeats, is_news};
 use super::send::{encode, heartbeat_to, sent_fragments, sent_last};
 
 /// What became of the requests of one ACKNACK.
@@ -67,10 +67,8 @@ impl Writer {
         if base.0 < 0 || base > last.next() {
             return Err(DropReason::ImplausibleSequence);
         }
-        match Count::judge(&mut proxy.acknack_count, acknack.count) {
-            Count::Stale => return Err(DropReason::StaleCount),
-            Count::Next => {}
-            Count::Anew => proxy.beginnings = proxy.beginnings.wrapping_add(1),
+        if !is_news(&mut proxy.acknack_count, acknack.count) {
+            return Err(DropReason::StaleCount);
         }
         if self.proxies.acknowledge(reader, base.previous()) {
             self.heartbeat.progressed(now.mono);
@@ -213,7 +211,7 @@ impl Writer {
         if number.0 < 1 || number > self.history.last() {
             return Err(DropReason::ImplausibleSequence);
         }
-        if Count::judge(&mut proxy.nack_frag_count, nack.count) == Count::Stale {
+        if !is_news(&mut proxy.nack_frag_count, nack.count) {
             return Err(DropReason::StaleCount);
         }
         let target = proxy.target(self.config.guid, &self.config.limits);

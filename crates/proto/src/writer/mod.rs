@@ -500,13 +500,6 @@ impl Writer {
         self.history.last()
     }
 
-    /// Grows when a matched reader begins anew without having been unmatched: it lost this writer, found
-    /// it again and knows nothing of what it acknowledged before.
-    #[must_use]
-    pub fn beginnings(&self, reader: Guid) -> u32 {
-        self.proxies.get(reader).map_or(0, |proxy| proxy.beginnings)
-    }
-
     /// Matched readers, in the order of their GUIDs.
     pub fn matched_readers(&self) -> impl Iterator<Item = Guid> {
         self.proxies.iter().map(|reader| reader.guid)

@@ -40,8 +40,6 @@ pub(super) struct ReaderProxy {
     pub(super) acknowledged: SequenceNumber,
     pub(super) acknack_count: Option<i32>,
     pub(super) nack_frag_count: Option<i32>,
-    /// Grows when it begins anew while it stays matched.
-    pub(super) beginnings: u32,
     /// When a HEARTBEAT last answered one of its ACKNACKs.
     pub(super) answered: Option<Instant>,
     /// Changes repeated for it lately.
@@ -64,7 +62,6 @@ impl ReaderProxy {
             acknowledged: history,
             acknack_count: None,
             nack_frag_count: None,
-            beginnings: 0,
             answered: None,
             repeated: Repeats::new(SequenceNumber::FIRST),
             repeated_fragments: (SequenceNumber(0), Repeats::new(1)),
@@ -117,29 +114,16 @@ impl<N: Number> Repeats<N> {
     }
 }
 
-/// What the count of an ACKNACK or NACK_FRAG says (RTPS 2.5 §8.3.8.1, interoperable reading).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Count {
-    /// Handled before: the same as the last, or shortly before it.
-    Stale,
-    /// The next one, or one after some that were lost.
-    Next,
-    /// From far away: a reader that began anew. Counts of our readers begin with the time.
-    Anew,
-}
-
-impl Count {
-    /// Judges `count` after `last`, and notes it unless it is stale.
-    pub(super) fn judge(last: &mut Option<i32>, count: i32) -> Self {
-        const REORDERED_MAX: i32 = 16;
-        const LOST_MAX: i32 = 500;
-        let ahead = last.map_or(1, |last| count.wrapping_sub(last));
-        if ahead <= 0 && ahead > -REORDERED_MAX {
-            return Self::Stale;
-        }
-        *last = Some(count);
-        if (1..=LOST_MAX).contains(&ahead) { Self::Next } else { Self::Anew }
+/// Whether `count` is news after `last` (RTPS 2.5 §8.3.8.1, interoperable reading): the same count, or
+/// one shortly before it, was handled; a count from far away is a peer that began anew.
+pub(super) fn is_news(last: &mut Option<i32>, count: i32) -> bool {
+    const REORDERED_MAX: i32 = 16;
+    let behind = last.map(|last| last.wrapping_sub(count));
+    if behind.is_some_and(|behind| (0..REORDERED_MAX).contains(&behind)) {
+        return false;
     }
+    *last = Some(count);
+    true
 }
 
 /// All readers of one class, addressed at once.
@@ -294,7 +278,6 @@ impl Proxies {
         let number = number.max(reader.first_relevant.previous());
         let back = number < reader.acknowledged;
         if back {
-            reader.beginnings = reader.beginnings.wrapping_add(1);
             reader.acknowledged = number;
             self.update_acknowledged();
         }

@@ -183,12 +183,10 @@ fn a_reader_that_began_anew_owes_what_it_had_acknowledged() {
     story.write(1, b"data").unwrap();
     story.acknack_with(&reader, 2, &[], 1_000, true).unwrap();
     assert!(story.writer.is_acknowledged(SequenceNumber(1)));
-    assert_eq!(story.writer.beginnings(reader.guid), 0);
     story.sent();
     // The reader lost the writer, found it again and knows nothing: its request is answered, the
     // repetition is lost, and yet the writer goes on asking.
     story.acknack_with(&reader, 1, &[1], 9_000, true).unwrap();
-    assert_ne!(story.writer.beginnings(reader.guid), 0);
     assert!(!story.writer.is_acknowledged(SequenceNumber(1)));
     story.sent();
     story.pass(Duration::from_secs(1));
