@@ -6,7 +6,7 @@ use crate::step::Steps;
 use crate::{fuzz, interop, setup, shell, sim};
 
 const SIM_SEEDS: &str = "0..500";
-const FUZZ_SECONDS: u32 = 5;
+const FUZZ_SECONDS: u32 = 30;
 
 /// `cargo xtask test`.
 pub(crate) fn run(_arguments: &[String]) -> Result<bool, String> {
