@@ -9,7 +9,7 @@ use super::Change;
 use crate::payload::{PayloadBuffer, PayloadPool};
 use crate::seq::{FragmentNumber, FragmentSet, SET_BITS_MAX, SequenceNumber};
 use crate::stats::DropReason;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::wire::DataFrag;
 
 /// Fragments of one sample: 64 MiB in pieces of 256 octets, a bitmap of 32 KiB.
@@ -61,6 +61,18 @@ impl Fragments {
     /// The incomplete samples up to `last`, in order.
     pub(super) fn incomplete(&self, last: SequenceNumber) -> impl Iterator<Item = SequenceNumber> + '_ {
         self.samples.range(..=last.0).map(|(number, _)| SequenceNumber(*number))
+    }
+
+    /// Forgets the sample of `fragment` when that is cut otherwise and nothing came of it for `stalled`:
+    /// the way from its writer has changed, and with it the size of datagrams.
+    pub(super) fn forget_recut(&mut self, fragment: &DataFrag<'_>, now: Instant, stalled: Duration) {
+        let number = fragment.sequence_number.0;
+        if let Some(sample) = self.samples.get(&number)
+            && sample.fragment_bytes != fragment.fragment_bytes
+            && now.since(sample.heard) >= stalled
+        {
+            self.take(number);
+        }
     }
 
     /// Octets the store would grow by when `fragment` is added.

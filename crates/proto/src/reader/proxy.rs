@@ -22,7 +22,7 @@ const RETRY_PAUSE_FIRST: Duration = Duration::from_millis(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// An incomplete sample that got no fragment for so long no longer keeps others out.
-const FRAGMENTS_STALLED: Duration = Duration::from_secs(1);
+pub(super) const FRAGMENTS_STALLED: Duration = Duration::from_secs(1);
 
 /// One matched writer.
 #[derive(Debug)]

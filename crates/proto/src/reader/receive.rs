@@ -3,7 +3,7 @@
 use super::cache::Outcome;
 use super::fragment::Fragments;
 use super::ownership::WriterId;
-use super::proxy::Proxy;
+use super::proxy::{FRAGMENTS_STALLED, Proxy};
 use super::reorder::Arrival;
 use super::{Change, Reader};
 use crate::guid::Guid;
@@ -364,6 +364,7 @@ impl Reader {
         if fragment.sample_bytes as usize > self.limits.sample_bytes_max {
             return self.unusable(now, id, number, DropReason::SampleTooLarge, out);
         }
+        self.with_fragments(id, |fragments, _| fragments.forget_recut(fragment, now.mono, FRAGMENTS_STALLED));
         self.make_room_for_sample(id, number);
         let proxy = self.proxy(id).ok_or(DropReason::NotMatched)?;
         let growth = proxy.fragments.growth(fragment)?;

@@ -14,6 +14,9 @@ use super::pace::{Repeat, Repeated};
 use super::proxy::{ReaderProxy, Repeats, is_news};
 use super::send::{encode, heartbeat_to, sent_fragments, sent_last};
 
+/// No reader of ours was ever sent smaller fragments.
+const FRAGMENT_BYTES_LEAST: usize = 512;
+
 /// What became of the requests of one ACKNACK.
 #[derive(Clone, Copy, Debug, Default)]
 struct Answer {
@@ -214,6 +217,7 @@ impl Writer {
         if !is_news(&mut proxy.nack_frag_count, nack.count) {
             return Err(DropReason::StaleCount);
         }
+        let Some(proxy) = self.proxies.get(reader) else { return Ok(()) };
         let target = proxy.target(self.config.guid, &self.config.limits);
         let relevant = number >= proxy.first_relevant;
         let held = self.history.get(number).filter(|change| relevant && !change.is_expired(now.mono));
@@ -222,6 +226,15 @@ impl Writer {
             return Ok(());
         };
         let sent = sent_fragments(&self.pacer, &target, number, change);
+        let fragments = target.fragments(change.payload.len());
+        let inline_qos = encode(&self.config, &self.proxies, change, &mut self.inline_qos);
+        let whole = target.fits(change.payload.len(), inline_qos);
+        let plausible = nack.missing.base() as usize <= change.payload.len().div_ceil(FRAGMENT_BYTES_LEAST);
+        if sent == fragments && plausible && (whole || nack.missing.base() > fragments) {
+            self.repeat_recut(now, reader, number);
+            self.pump(now, out);
+            return Ok(());
+        }
         let (of, mut repeated) = proxy.repeated_fragments;
         if of != number {
             repeated = Repeats::new(1);
@@ -251,5 +264,19 @@ impl Writer {
         }
         self.pump(now, out);
         Ok(())
+    }
+
+    /// A reader lacks fragments of a change that is not cut like that any more: the way to it has changed
+    /// since it got the first. It is sent the whole change.
+    fn repeat_recut(&mut self, now: Now, reader: Guid, number: SequenceNumber) {
+        let pause = self.config.limits.repeat_pause;
+        let full = self.pacer.repeats.len() >= self.config.limits.repeats_max;
+        let Some(proxy) = self.proxies.get_mut(reader) else { return };
+        if full || proxy.repeated.note(number, now.mono, pause) {
+            self.heartbeat.hurry(now.mono.after(pause).unwrap_or(now.mono));
+        } else if !self.pacer.covers(reader, number, 1) {
+            let what = Repeated::Changes { next: number, last: number };
+            self.pacer.repeats.push_back(Repeat { reader, what });
+        }
     }
 }

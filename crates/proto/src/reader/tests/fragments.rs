@@ -214,6 +214,18 @@ fn r12_the_first_fragment_fixes_the_geometry() {
 }
 
 #[test]
+fn a_sample_that_is_cut_otherwise_begins_anew_once_the_old_pieces_stay_out() {
+    let mut bench = Bench::reliable();
+    let whole = sample(5_000);
+    bench.fragment(1, &pieces(&whole, 1, 1, 1, 1_000)).unwrap();
+    let recut = |piece| pieces(&whole, 1, piece, 1, 2_000);
+    assert_eq!(bench.fragment(1, &recut(1)), Err(DropReason::FragmentGeometry), "r12: not while it moves on");
+    bench.pass(Duration::from_secs(1));
+    (1..=3).for_each(|piece| bench.fragment(1, &recut(piece)).unwrap());
+    assert_eq!(bench.take()[0].payload.as_slice(), whole);
+}
+
+#[test]
 fn r3_memory_follows_the_octets_received_not_the_size_claimed() {
     let mut bench = Bench::reliable();
     let whole = vec![1; 60_000_000];

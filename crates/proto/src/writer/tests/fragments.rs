@@ -176,6 +176,24 @@ fn an_acknack_for_a_large_sample_repeats_all_of_it() {
 }
 
 #[test]
+fn a_change_that_is_cut_otherwise_since_the_reader_moved_is_repeated_whole() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    let far = remote(7);
+    story.matched(&far);
+    story.write(1, &sample(50_000)).unwrap();
+    story.pass(Duration::from_millis(10));
+    assert!(fragments(&story.sent()).len() > 30);
+    // The reader got some of the fragments, then its datagrams could be larger.
+    story.matched(&MatchedReader { same_host: true, ..far.clone() });
+    story.nack_frag(&far, 1, &[20, 21]).unwrap();
+    let repeated = story.sent();
+    assert!(fragments(&repeated).is_empty());
+    assert!(repeated.iter().any(|sent| matches!(sent, Sent::Data(data) if data.number == 1)));
+    story.nack_frag(&far, 1, &[20, 21]).unwrap();
+    assert!(story.sent().is_empty(), "requests that crossed are answered once");
+}
+
+#[test]
 fn r13_requests_for_absurd_fragments_are_harmless() {
     let mut story = Story::new(QosSet::writer().keep_all());
     let reader = remote(7);
