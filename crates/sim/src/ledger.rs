@@ -335,8 +335,7 @@ impl<'a> Pair<'a> {
             && reader.is_alive()
             && open(writer.epochs(reader.guid))
             && open(reader.epochs(writer.guid))
-            && writer.qos.is_reliable()
-            && reader.qos.is_reliable()
+            && self.is_reliable()
             && writer.qos.lifespan.is_infinite()
             && reader.qos.time_based_filter == Duration::ZERO
             && reader.qos.ownership == plainsong_proto::qos::Ownership::Shared
@@ -369,6 +368,12 @@ impl<'a> Pair<'a> {
     #[must_use]
     pub fn reader_epochs(&self) -> usize {
         self.reader.endpoint.epochs(self.writer.endpoint.guid).len()
+    }
+
+    /// Both sides are reliable.
+    #[must_use]
+    pub fn is_reliable(&self) -> bool {
+        self.writer.endpoint.qos.is_reliable() && self.reader.endpoint.qos.is_reliable()
     }
 
     /// Both sides are at least TRANSIENT_LOCAL.
