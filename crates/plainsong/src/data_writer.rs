@@ -385,7 +385,8 @@ impl WriterInner {
                     let last = self.publisher.sequence.fetch_add(1, Ordering::SeqCst);
                     writer.set_group_number(SequenceNumber(last).next());
                 }
-                writer.write(now, kind, handle, payload.clone(), timestamp.unwrap_or(now.wall), out)
+                let timestamp = timestamp.unwrap_or_else(|| writer.source_timestamp(now, handle));
+                writer.write(now, kind, handle, payload.clone(), timestamp, out)
             })?;
             let Err(error) = written else { return Ok(()) };
             let Some(patience) = patience.filter(|_| matches!(error, WriteError::Full)) else {
@@ -503,6 +504,7 @@ impl WriterInner {
                 what: format!("waiting for room in the history of {}", self.describe()),
                 timeout: patience.unwrap_or_default(),
             },
+            WriteError::TimestampBack => Error::BadParameter(format!("{}: {error}", self.describe())),
             other => Error::OutOfResources(format!("{}: {other}", self.describe())),
         }
     }

@@ -69,8 +69,8 @@ impl Cache {
         let start = samples.len();
         let wanted = self.order.iter().filter_map(|(place, id)| {
             let instance = self.instances.get(*id).filter(|it| it.matches(selector))?;
-            let at = instance.position(place.1)?;
-            instance.samples.get(at).is_some_and(|sample| sample.matches(selector)).then_some((place.1, *id))
+            let at = instance.position(place.2)?;
+            instance.samples.get(at).is_some_and(|sample| sample.matches(selector)).then_some((place.2, *id))
         });
         let wanted: Vec<_> = wanted.take(end - start).collect();
         for (sample_id, id) in &wanted {
@@ -112,7 +112,7 @@ impl Cache {
     ) -> impl Iterator<Item = (Time, Guid, Option<SequenceNumber>)> + 'a {
         self.order.iter().filter_map(|(place, id)| {
             let instance = self.instances.get(*id).filter(|it| it.matches(selector))?;
-            let sample = instance.samples.get(instance.position(place.1)?)?;
+            let sample = instance.samples.get(instance.position(place.2)?)?;
             let order = (sample.source_timestamp, sample.writer, sample.group_number);
             sample.matches(selector).then_some(order)
         })

@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::destination_order::{Order, Place};
 use super::instances::{Instance, InstanceId, InstanceKey, Instances, Sample};
 use super::ownership::{Publications, WriterId};
 use super::{Change, KeyFunction, ReaderLimits};
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
-use crate::qos::{AccessScope, DestinationOrder, HistoryKind, Ownership, QosSet};
+use crate::qos::{AccessScope, HistoryKind, Ownership, QosSet};
 use crate::sample_info::InstanceState;
 use crate::stats::DropReason;
 use crate::status::RejectReason;
@@ -58,7 +59,7 @@ struct Policy {
     samples_max: usize,
     instances_max: usize,
     samples_per_instance_max: usize,
-    by_source: bool,
+    order: Order,
     exclusive: bool,
     /// Samples are returned in one order across instances.
     interleaved: bool,
@@ -67,10 +68,6 @@ struct Policy {
     purge_no_writers: Duration,
     purge_disposed: Duration,
 }
-
-/// Where a sample comes among those of all instances: by source timestamp where that is the order, then
-/// by arrival.
-pub(super) type Place = (Time, u64);
 
 /// The history of one reader.
 #[derive(Debug)]
@@ -105,7 +102,7 @@ impl Policy {
             samples_max,
             instances_max: bound(qos.resource_limits.max_instances, limits.instances_max),
             samples_per_instance_max: bound(qos.resource_limits.max_samples_per_instance, limits.samples_max),
-            by_source: qos.destination_order == DestinationOrder::BySourceTimestamp,
+            order: Order::new(qos),
             exclusive: qos.ownership == Ownership::Exclusive,
             interleaved: qos.presentation.ordered_access
                 && qos.presentation.access_scope >= AccessScope::Topic,
@@ -114,12 +111,6 @@ impl Policy {
             purge_no_writers: qos.reader_data_lifecycle.autopurge_nowriter_samples_delay,
             purge_disposed: qos.reader_data_lifecycle.autopurge_disposed_samples_delay,
         }
-    }
-}
-
-impl Policy {
-    fn place(&self, sample: &Sample) -> Place {
-        (if self.by_source { sample.source_timestamp } else { Time(0) }, sample.id)
     }
 }
 
@@ -209,7 +200,9 @@ impl Cache {
             if self.policy.exclusive && !self.publications.may_write(writer, instance.owner) {
                 return Outcome::Dropped(DropReason::NotOwner);
             }
-            if self.policy.by_source && self.is_too_old(instance, order) {
+            if self.policy.order.is_too_old(instance, order, self.policy.depth) {
+                // Who may write owns the instance, also when the sample comes too late to be shown.
+                self.own(writer, id);
                 return Outcome::Dropped(DropReason::OutOfOrder);
             }
             filtered = instance.filtered_until.is_some_and(|until| now.mono < until);
@@ -241,14 +234,25 @@ impl Cache {
             self.hold(id, sample);
             return Outcome::Consumed;
         }
-        self.drop_held(id);
+        if !self.holds_newer(id, &sample) {
+            self.drop_held(id);
+        }
         self.insert(now, id, sample);
         Outcome::Stored
+    }
+
+    /// Whether what TIME_BASED_FILTER holds back comes after this sample.
+    fn holds_newer(&self, id: InstanceId, sample: &Sample) -> bool {
+        let held = self.instances.get(id).and_then(|instance| instance.held.as_deref());
+        held.is_some_and(|held| self.policy.order.is_before(sample, held))
     }
 
     /// Holds back a sample that follows its predecessor too closely (TIME_BASED_FILTER). Only the last
     /// one is kept, for the case that no other follows (DCPS 1.4 §2.2.3.12).
     fn hold(&mut self, id: InstanceId, sample: Sample) {
+        if self.holds_newer(id, &sample) {
+            return;
+        }
         let Some(instance) = self.instances.get_mut(id) else { return };
         self.bytes += sample.payload.len();
         match &mut instance.held {
@@ -280,18 +284,6 @@ impl Cache {
             self.insert(now, id, held);
         }
         shown
-    }
-
-    /// Under BY_SOURCE_TIMESTAMP: whether a sample comes after what left the cache already, or would be
-    /// the first to leave.
-    fn is_too_old(&self, instance: &Instance, order: (Time, Guid)) -> bool {
-        instance.ordered_after.is_some_and(|after| order < after)
-            || (self.policy.depth.is_some_and(|depth| instance.valid >= depth)
-                && instance
-                    .samples
-                    .iter()
-                    .find(|sample| sample.valid)
-                    .is_some_and(|oldest| order < oldest.source_order()))
     }
 
     /// When the sample's LIFESPAN ends, on the monotonic clock; an error when it has ended.
@@ -390,12 +382,11 @@ impl Cache {
         }
         self.bytes += sample.payload.len();
         self.valid_samples += 1;
-        let place =
-            if policy.by_source { place_by_source(instance, &sample) } else { instance.samples.len() };
+        let position = policy.order.position(instance, &sample);
         if policy.interleaved {
-            self.order.insert(policy.place(&sample), id);
+            self.order.insert(policy.order.place(&sample), id);
         }
-        instance.samples.insert(place, sample);
+        instance.samples.insert(position, sample);
         instance.valid += 1;
         instance.unread += 1;
         if !policy.separation.is_infinite() && policy.separation > Duration::ZERO {
@@ -425,7 +416,7 @@ impl Cache {
     /// Accounts for a sample that left the cache.
     pub(super) fn released(&mut self, sample: &Sample) {
         if self.policy.interleaved {
-            self.order.remove(&self.policy.place(sample));
+            self.order.remove(&self.policy.order.place(sample));
         }
         if let Some(expires) = sample.expires {
             self.expiry.remove(&(expires, sample.id));
@@ -479,8 +470,9 @@ impl Cache {
             return Outcome::Dropped(DropReason::NotOwner);
         }
         let order = (change.source_timestamp, publication.guid);
-        let newest = instance.samples.iter().rev().find(|sample| sample.valid).map(Sample::source_order);
-        if self.policy.by_source && newest.max(instance.ordered_after).is_some_and(|newest| order < newest) {
+        if self.policy.order.is_dispose_too_old(instance, order) {
+            self.register(writer, id);
+            self.own(writer, id);
             return Outcome::Dropped(DropReason::OutOfOrder);
         }
         self.register(writer, id);
@@ -522,7 +514,7 @@ impl Cache {
         {
             instance.left(&marker);
             if self.policy.interleaved {
-                self.order.remove(&self.policy.place(&marker));
+                self.order.remove(&self.policy.order.place(&marker));
             }
         }
         let marker = Sample {
@@ -540,7 +532,7 @@ impl Cache {
             group_number: None,
         };
         if self.policy.interleaved {
-            self.order.insert(self.policy.place(&marker), id);
+            self.order.insert(self.policy.order.place(&marker), id);
         }
         instance.samples.push_back(marker);
         instance.has_marker = true;
@@ -755,14 +747,4 @@ fn remember_key(
         *held = others + payload.len();
         instance.key = InstanceKey { payload: payload.clone(), key_only };
     }
-}
-
-/// Where a sample belongs by source timestamp: a marker is a border it does not cross.
-fn place_by_source(instance: &Instance, sample: &Sample) -> usize {
-    let later = instance
-        .samples
-        .iter()
-        .rev()
-        .take_while(|other| other.valid && other.source_order() > sample.source_order());
-    instance.samples.len() - later.count()
 }

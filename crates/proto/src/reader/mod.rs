@@ -8,6 +8,7 @@ mod access;
 mod answer;
 mod cache;
 mod coherent;
+mod destination_order;
 mod fragment;
 mod instances;
 mod matching;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::instance::InstanceHandle;
 use crate::payload::Payload;
 use crate::seq::SequenceNumber;
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, Time};
 
 /// Position of an instance in the table; stays valid until the instance is forgotten.
 pub(super) type Slot = u32;
@@ -28,6 +28,8 @@ pub(super) struct Instance {
     pub(super) newest: SequenceNumber,
     /// Changes in the history.
     pub(super) samples: usize,
+    /// Source timestamp of the last change.
+    pub(super) timestamp: Option<Time>,
     deadline: Option<Instant>,
     /// Neighbours in the list of running deadlines.
     earlier: Slot,

@@ -5,6 +5,7 @@
 
 mod answer;
 mod coherent;
+mod destination_order;
 mod fragment;
 mod gap;
 mod heartbeat;
@@ -174,6 +175,9 @@ pub enum WriteError {
     /// The topic has no key, so it has no instances to register, dispose or unregister.
     #[error("the topic has no key: there are no instances to register, dispose or unregister")]
     NotKeyed,
+    /// BY_SOURCE_TIMESTAMP: readers would drop a change older than the one before it of its instance.
+    #[error("the source timestamp is older than that of the last change of the instance")]
+    TimestampBack,
     /// A sample has at most 2³² − 1 octets.
     #[error("the sample is larger than 2^32 - 1 octets")]
     TooLarge,
@@ -277,11 +281,13 @@ impl Writer {
         if kind.unregisters() && !self.is_registered(instance) {
             return Err(WriteError::UnknownInstance);
         }
+        self.check_timestamp(known, source_timestamp)?;
         if let Err(error) = self.admit(known, payload.len()) {
             self.ask_when_full(now, error, out);
             return Err(error);
         }
         let slot = self.instances.register(instance);
+        self.note_timestamp(slot, source_timestamp);
         self.life_cycle(now, kind, slot, &payload);
         let expires = expiry(now, source_timestamp, self.config.qos.lifespan);
         let marks = self.marks();

@@ -2,6 +2,7 @@
 
 mod cache;
 mod coherent;
+mod destination_order;
 mod fragments;
 mod hostile;
 mod lifecycle;

@@ -1,6 +1,7 @@
 //! Stories about one writer, in virtual time, told through the datagrams it sends.
 
 mod coherent;
+mod destination_order;
 mod fragments;
 mod histories;
 mod instances;

@@ -1,0 +1,68 @@
+//! DESTINATION_ORDER (DCPS 1.4 §2.2.3.17): which of several samples of an instance comes first, and which
+//! comes too late.
+//!
+//! BY_RECEPTION_TIMESTAMP is the order of arrival. BY_SOURCE_TIMESTAMP is the order of source timestamps;
+//! of samples with the same timestamp, that of the writer with the lower GUID comes first, so that all
+//! readers end with the same value. A sample never enters before one that has left the cache (taken,
+//! replaced, expired) or before a dispose, and with KEEP_LAST an older one never replaces a newer.
+
+use super::instances::{Instance, Sample};
+use crate::guid::Guid;
+use crate::qos::{DestinationOrder, QosSet};
+use crate::time::Time;
+
+/// Where a sample comes among those of all instances. The last part is its id.
+pub(super) type Place = (Time, Guid, u64);
+
+/// The order of a reader.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Order {
+    by_source: bool,
+}
+
+impl Order {
+    pub(super) fn new(qos: &QosSet) -> Self {
+        Self { by_source: qos.destination_order == DestinationOrder::BySourceTimestamp }
+    }
+
+    /// Where a sample comes among those of all instances.
+    pub(super) const fn place(self, sample: &Sample) -> Place {
+        if self.by_source {
+            (sample.source_timestamp, sample.writer, sample.id)
+        } else {
+            (Time(0), Guid::UNKNOWN, sample.id)
+        }
+    }
+
+    /// Where a sample comes in its instance: a marker is a border it does not cross.
+    pub(super) fn position(self, instance: &Instance, sample: &Sample) -> usize {
+        let later = instance.samples.iter().rev();
+        let later = later.take_while(|other| other.valid && self.is_before(sample, other));
+        instance.samples.len() - later.count()
+    }
+
+    /// Whether `one`, which arrived later, comes before `other`.
+    pub(super) fn is_before(self, one: &Sample, other: &Sample) -> bool {
+        self.by_source && one.source_order() < other.source_order()
+    }
+
+    /// Whether data of this timestamp and writer comes after what left the cache already, or would be
+    /// the first to leave.
+    pub(super) fn is_too_old(self, instance: &Instance, order: (Time, Guid), depth: Option<usize>) -> bool {
+        if !self.by_source {
+            return false;
+        }
+        let mut valid = instance.samples.iter().filter(|sample| sample.valid);
+        instance.ordered_after.is_some_and(|after| order < after)
+            || (depth.is_some_and(|depth| instance.valid >= depth)
+                && valid.next().is_some_and(|oldest| order < oldest.source_order()))
+    }
+
+    /// Whether something newer than a dispose of this timestamp and writer is known: the instance then
+    /// lives on.
+    pub(super) fn is_dispose_too_old(self, instance: &Instance, order: (Time, Guid)) -> bool {
+        let newest = instance.samples.iter().rev().find(|sample| sample.valid).map(Sample::source_order);
+        let held = instance.held.as_deref().map(Sample::source_order);
+        self.by_source && newest.max(held).max(instance.ordered_after).is_some_and(|newest| order < newest)
+    }
+}

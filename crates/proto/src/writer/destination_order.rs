@@ -1,0 +1,42 @@
+//! DESTINATION_ORDER (DCPS 1.4 §2.2.3.17) on the writer's side: with BY_SOURCE_TIMESTAMP the source
+//! timestamps of an instance never go back, because readers drop what is older than what they know.
+
+use super::instances::Slot;
+use super::{WriteError, Writer};
+use crate::instance::InstanceHandle;
+use crate::qos::DestinationOrder;
+use crate::time::{Now, Time};
+
+impl Writer {
+    /// The source timestamp of a change written at `now` for which the application supplies none: the
+    /// time of day or, when that was set back, the timestamp of the last change of the instance.
+    #[must_use]
+    pub fn source_timestamp(&self, now: Now, instance: InstanceHandle) -> Time {
+        if !self.is_by_source() {
+            return now.wall;
+        }
+        let last = self.instances.find(instance).and_then(|slot| self.instances.get(slot));
+        last.and_then(|last| last.timestamp).map_or(now.wall, |last| last.max(now.wall))
+    }
+
+    pub(super) fn check_timestamp(&self, slot: Option<Slot>, timestamp: Time) -> Result<(), WriteError> {
+        if !self.is_by_source() {
+            return Ok(());
+        }
+        let last = slot.and_then(|slot| self.instances.get(slot));
+        if last.and_then(|last| last.timestamp).is_some_and(|last| timestamp < last) {
+            return Err(WriteError::TimestampBack);
+        }
+        Ok(())
+    }
+
+    pub(super) fn note_timestamp(&mut self, slot: Slot, timestamp: Time) {
+        if let Some(instance) = self.instances.get_mut(slot) {
+            instance.timestamp = Some(timestamp);
+        }
+    }
+
+    fn is_by_source(&self) -> bool {
+        self.config.qos.destination_order == DestinationOrder::BySourceTimestamp
+    }
+}
