@@ -11,6 +11,7 @@ use crate::clock;
 use crate::data_reader::ReaderInner;
 use crate::entity::{EntityCore, Waiters};
 use crate::error::{Error, Result};
+use crate::query::Query;
 use crate::runtime::notify::Notify;
 
 /// Something a [`WaitSet`] can wait for. Clones are the same condition.
@@ -22,6 +23,7 @@ enum Kind {
     Guard(GuardCondition),
     Status { entity: Arc<dyn HasCore>, mask: StatusMask },
     Read { reader: Arc<ReaderInner>, selector: Selector },
+    Query(Arc<Query>),
 }
 
 /// An entity with a status condition.
@@ -77,6 +79,10 @@ impl Condition {
         Self(Kind::Read { reader, selector })
     }
 
+    pub(crate) const fn query(query: Arc<Query>) -> Self {
+        Self(Kind::Query(query))
+    }
+
     /// Whether the condition is triggered now.
     #[must_use]
     pub fn trigger_value(&self) -> bool {
@@ -84,6 +90,7 @@ impl Condition {
             Kind::Guard(guard) => guard.0.triggered.load(Ordering::SeqCst),
             Kind::Status { entity, mask } => entity.core().changed().intersects(*mask),
             Kind::Read { reader, selector } => reader.has_data(selector),
+            Kind::Query(query) => query.reader.has_queried(&query.selector, &query.filter()),
         }
     }
 
@@ -92,6 +99,7 @@ impl Condition {
             Kind::Guard(guard) => &guard.0.waiters,
             Kind::Status { entity, .. } => entity.core().waiters(),
             Kind::Read { reader, .. } => reader.core().waiters(),
+            Kind::Query(query) => query.reader.core().waiters(),
         }
     }
 }
@@ -106,6 +114,7 @@ impl PartialEq for Condition {
             (Kind::Read { reader: a, selector: x }, Kind::Read { reader: b, selector: y }) => {
                 Arc::ptr_eq(a, b) && x == y
             }
+            (Kind::Query(a), Kind::Query(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }
     }

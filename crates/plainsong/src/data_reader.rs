@@ -3,17 +3,18 @@
 use std::any::TypeId;
 use std::cell::RefCell;
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use plainsong_proto::cdr::{self, DdsType};
+use plainsong_proto::discovery::{ContentFilter, DiscoveryError, LocalEndpoint};
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, changed_immutable};
-use plainsong_proto::reader::{CachedSample, Reader, ReaderConfig};
+use plainsong_proto::reader::{CachedSample, PayloadFilter, Reader, ReaderConfig};
 use plainsong_proto::sample_info::{InstanceSelector, SampleInfo, Selector};
 use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
@@ -23,11 +24,13 @@ use plainsong_proto::time::Now;
 
 use crate::clock;
 use crate::condition::{Condition, HasCore, WaitSet};
+use crate::content_filtered_topic::ReaderFilter;
 use crate::entity::{EntityCore, ListenerSlot, endpoint_operations};
 use crate::error::{Error, Result};
 use crate::group::announced_qos;
 use crate::listener::DataReaderListener;
 use crate::participant::check_qos;
+use crate::query::QueryCondition;
 use crate::runtime::{ParticipantSlot, ReaderSlot};
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{Topic, TopicInner};
@@ -62,6 +65,8 @@ pub(crate) struct ReaderInner {
     undecodable: AtomicU64,
     /// Ordered or coherent access of GROUP scope: samples are read within an access only.
     in_group: bool,
+    /// What is announced of the filter of a content-filtered topic, and its revision.
+    content_filter: Mutex<Option<(u64, ContentFilter)>>,
 }
 
 thread_local! {
@@ -91,6 +96,7 @@ impl<T: DdsType> DataReader<T> {
             sample_type: TypeId::of::<T>(),
             undecodable: AtomicU64::new(0),
             in_group,
+            content_filter: Mutex::new(None),
             subscriber,
         });
         Ok(Self { inner, marker: PhantomData })
@@ -168,6 +174,33 @@ impl<T: DdsType> DataReader<T> {
     /// [`Error::NotEnabled`].
     pub fn take_into(&self, selector: &Selector, samples: &mut Vec<Sample<T>>) -> Result<()> {
         self.collect(samples, |reader, now, cached| reader.take(now, selector, cached))
+    }
+
+    /// A condition that chooses samples by state, `selector`, and content: `expression` may have a condition,
+    /// ORDER BY, both or neither, with `%0`, `%1`, … standing for `parameters`.
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] for an expression that is wrong or does not suit the type: it says in which
+    /// column.
+    pub fn query_condition(
+        &self,
+        selector: Selector,
+        expression: &str,
+        parameters: Vec<String>,
+    ) -> Result<QueryCondition<T>> {
+        QueryCondition::new(self.clone(), selector, expression, parameters)
+    }
+
+    pub(crate) fn read_queried(&self, selector: &Selector, query: &PayloadFilter) -> Result<Vec<Sample<T>>> {
+        let mut samples = Vec::new();
+        self.collect(&mut samples, |reader, now, cached| reader.read_queried(now, selector, query, cached))?;
+        Ok(samples)
+    }
+
+    pub(crate) fn take_queried(&self, selector: &Selector, query: &PayloadFilter) -> Result<Vec<Sample<T>>> {
+        let mut samples = Vec::new();
+        self.collect(&mut samples, |reader, now, cached| reader.take_queried(now, selector, query, cached))?;
+        Ok(samples)
     }
 
     /// The key fields of an instance; other members have their defaults.
@@ -376,8 +409,11 @@ impl ReaderInner {
             self.slot.look(|reader| reader.qos().clone()),
             self.subscriber.announced_id(),
         );
-        slot.control(|control, now, out| control.add_endpoint(now, endpoint, out))
-            .map_err(|error| Error::OutOfResources(error.to_string()))
+        slot.control(|control, now, out| {
+            let content_filter = self.announced_filter();
+            control.add_endpoint(now, LocalEndpoint { content_filter, ..endpoint }, out)
+        })
+        .map_err(|error| Error::OutOfResources(error.to_string()))
     }
 
     /// Runs `f` on the protocol's reader and sends what it leaves.
@@ -432,6 +468,45 @@ impl ReaderInner {
     pub(crate) fn has_data(&self, selector: &Selector) -> bool {
         let Selector { sample_states, view_states, instance_states, .. } = *selector;
         self.slot.look(|reader| reader.has_data(sample_states, view_states, instance_states))
+    }
+
+    /// Whether a query for these states and this content would return something.
+    pub(crate) fn has_queried(&self, selector: &Selector, query: &PayloadFilter) -> bool {
+        self.slot.look(|reader| reader.has_queried(selector, query))
+    }
+
+    fn content_filter(&self) -> MutexGuard<'_, Option<(u64, ContentFilter)>> {
+        self.content_filter.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn announced_filter(&self) -> Option<ContentFilter> {
+        self.content_filter().as_ref().map(|(_, filter)| filter.clone())
+    }
+
+    /// Filters what arrives from now on, and tells writers.
+    pub(crate) fn set_filter(&self, filter: ReaderFilter) -> Result<()> {
+        let ReaderFilter { revision, payload, announced } = filter;
+        {
+            let mut current = self.content_filter();
+            if current.as_ref().is_some_and(|(newer, _)| *newer > revision) {
+                return Ok(());
+            }
+            self.slot.edit(|reader| reader.set_filter(Some(payload)));
+            *current = Some((revision, announced));
+        }
+        if !self.core.is_enabled() {
+            return Ok(());
+        }
+        let announced = self.subscriber.participant.slot()?.control(|control, now, out| {
+            // Under the participant's lock, so that what is announced last is the newest.
+            self.announced_filter()
+                .map_or(Ok(()), |filter| control.update_content_filter(now, self.guid, filter, out))
+        });
+        match announced {
+            // Being enabled right now: that announces the filter too.
+            Ok(()) | Err(DiscoveryError::Unknown(_)) => Ok(()),
+            Err(error) => Err(Error::OutOfResources(error.to_string())),
+        }
     }
 
     fn wait_for_historical_data(&self, timeout: Duration) -> Result<()> {

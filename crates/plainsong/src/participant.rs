@@ -17,6 +17,7 @@ use plainsong_proto::status::{StatusKind, StatusMask};
 use crate::clock;
 use crate::condition::{Condition, HasCore};
 use crate::config::Config;
+use crate::content_filtered_topic::ContentFilteredTopic;
 use crate::data_reader::ReaderInner;
 use crate::data_writer::WriterInner;
 use crate::domain::{Domain, EventSink, InterfaceReport};
@@ -174,6 +175,29 @@ impl DomainParticipant {
         let inner = Arc::new(TopicInner::new::<T>(Arc::clone(&self.inner), name.to_owned(), qos));
         topics.insert(name.to_owned(), Arc::downgrade(&inner));
         Ok(Topic::from_inner(inner))
+    }
+
+    /// What of `topic` the filter `expression` is true of, `%0`, `%1`, … standing for `parameters`: values as
+    /// they would be written in the expression, strings in quotes. Readers of it come from
+    /// [`Subscriber::create_reader_filtered`].
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] for an empty or overlong name, and for an expression that is wrong or does not
+    /// suit the type: it says in which column.
+    pub fn create_content_filtered_topic<T: DdsType>(
+        &self,
+        name: &str,
+        topic: &Topic<T>,
+        expression: &str,
+        parameters: Vec<String>,
+    ) -> Result<ContentFilteredTopic<T>> {
+        if !Arc::ptr_eq(&topic.inner.participant, &self.inner) {
+            return Err(Error::PreconditionNotMet(format!(
+                "topic '{}' belongs to another participant",
+                topic.name()
+            )));
+        }
+        ContentFilteredTopic::new(name, topic, expression, parameters)
     }
 
     /// A publisher. PRESENTATION, PARTITION, GROUP_DATA and ENTITY_FACTORY of `qos` apply.

@@ -10,6 +10,7 @@ use plainsong_proto::sample_info::Selector;
 use plainsong_proto::status::{StatusKind, StatusMask};
 
 use crate::condition::{Condition, HasCore};
+use crate::content_filtered_topic::ContentFilteredTopic;
 use crate::data_reader::{AnyDataReader, DataReader, ReaderInner};
 use crate::error::{Error, Result};
 use crate::group::Group;
@@ -37,6 +38,23 @@ impl Subscriber {
     /// [`crate::Error::InconsistentPolicy`] for contradictory QoS.
     pub fn create_reader<T: DdsType>(&self, topic: &Topic<T>, qos: QosSet) -> Result<DataReader<T>> {
         let reader = DataReader::create(Arc::clone(&self.inner), topic, qos)?;
+        if self.inner.add(reader.inner()) {
+            reader.enable()?;
+        }
+        Ok(reader)
+    }
+
+    /// A reader of a content-filtered topic. With ENTITY_FACTORY off it is created disabled.
+    ///
+    /// # Errors
+    /// As [`Self::create_reader`].
+    pub fn create_reader_filtered<T: DdsType>(
+        &self,
+        topic: &ContentFilteredTopic<T>,
+        qos: QosSet,
+    ) -> Result<DataReader<T>> {
+        let reader = DataReader::create(Arc::clone(&self.inner), topic.related_topic(), qos)?;
+        topic.attach(reader.inner())?;
         if self.inner.add(reader.inner()) {
             reader.enable()?;
         }

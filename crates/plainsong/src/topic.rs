@@ -32,7 +32,7 @@ impl TopicInner {
     /// What discovery tells of an endpoint of this topic.
     pub(crate) fn endpoint(&self, guid: Guid, qos: QosSet, group: EntityId) -> LocalEndpoint {
         let (topic, type_name) = (self.name.clone(), self.type_name.to_owned());
-        LocalEndpoint { guid, topic, type_name, keyed: self.keyed, qos, group }
+        LocalEndpoint { guid, topic, type_name, keyed: self.keyed, qos, group, content_filter: None }
     }
 
     pub(crate) fn qos(&self) -> QosSet {

@@ -55,11 +55,13 @@ pub enum DropReason {
     UnknownSubmessage,
     /// Content that the security plug-ins would have to open.
     SecurityRequired,
+    /// The reader's content filter does not want the sample.
+    ContentFilter,
 }
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Malformed,
         Self::UnknownVersion,
         Self::OwnDatagram,
@@ -84,6 +86,7 @@ impl DropReason {
         Self::SpoofSuspected,
         Self::UnknownSubmessage,
         Self::SecurityRequired,
+        Self::ContentFilter,
     ];
 }
 

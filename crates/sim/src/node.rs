@@ -339,6 +339,7 @@ impl Node {
             keyed: endpoint.keyed,
             qos: mutated(endpoint.qos.clone(), call.mutation),
             group: EntityId::UNKNOWN,
+            content_filter: None,
         };
         (endpoint.born)(call.ledger, guid);
         let added = self.members[member].participant.add_endpoint(now, local, call.out);

@@ -31,10 +31,6 @@ pub(crate) use say;
 
 /// Runs until the iterations are done or a signal comes.
 pub(crate) fn run(options: &Options) -> ExitCode {
-    if let Some(reason) = options.refusal() {
-        say!("{reason}");
-        return ExitCode::from(INITIALIZATION_FAILED);
-    }
     let application = match Application::new(options) {
         Ok(application) => application,
         Err(error) => {
@@ -102,7 +98,7 @@ impl<'a> Application<'a> {
             Endpoints::Writers(publisher, writers)
         } else {
             let subscriber = participant.create_subscriber(options.group_qos())?;
-            let readers = create_readers(options, &subscriber, &topics)?;
+            let readers = create_readers(options, &participant, &subscriber, &topics)?;
             Endpoints::Readers(subscriber, readers)
         };
         Ok(Self { options, stop, endpoints, _participant: participant })
@@ -263,14 +259,23 @@ fn create_writers(
 
 fn create_readers(
     options: &Options,
+    participant: &DomainParticipant,
     subscriber: &Subscriber,
     topics: &[Topic<ShapeType>],
 ) -> Result<Vec<DataReader<ShapeType>>> {
     topics
         .iter()
         .map(|topic| {
-            say!("Create reader for topic: {}", topic.name());
-            subscriber.create_reader(topic, options.reader_qos())
+            let Some((expression, parameters)) = options.filter() else {
+                say!("Create reader for topic: {}", topic.name());
+                return subscriber.create_reader(topic, options.reader_qos());
+            };
+            let name = format!("{}_filtered", topic.name());
+            let filtered = participant
+                .create_content_filtered_topic(&name, topic, &expression, parameters)
+                .inspect_err(|_| say!("failed to create content filtered topic"))?;
+            say!("Create reader for topic: {name}");
+            subscriber.create_reader_filtered(&filtered, options.reader_qos())
         })
         .collect()
 }

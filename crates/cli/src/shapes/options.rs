@@ -164,12 +164,16 @@ impl Options {
         (0..self.num_instances).map(|index| numbered(color, index)).collect()
     }
 
-    /// What was asked for and cannot be honoured, if anything.
-    pub(crate) fn refusal(&self) -> Option<&'static str> {
-        if self.cft.is_some() || (self.subscribe && self.color.is_some()) {
-            return Some("content filters are not supported");
+    /// The content filter of a subscriber and its parameters: an expression, or one colour.
+    pub(crate) fn filter(&self) -> Option<(String, Vec<String>)> {
+        match (&self.cft, &self.color) {
+            _ if !self.subscribe => None,
+            (Some(expression), _) => Some((expression.clone(), Vec::new())),
+            (None, Some(color)) => {
+                Some(("color = %0".to_owned(), vec![format!("'{}'", color.replace('\'', "''"))]))
+            }
+            (None, None) => None,
         }
-        None
     }
 
     /// Whether PRESENTATION asks for anything: then sets and accesses are marked.

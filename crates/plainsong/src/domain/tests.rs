@@ -355,7 +355,9 @@ fn strangers_meet(domain_id: u16, config: &Config) {
     let (writer, reader) = (writer(&a, &qos), reader(&b, &qos));
     for (slot, guid) in [(&a, writer.guid), (&b, reader.guid)] {
         let (topic, type_name, qos) = ("Square".to_owned(), "ShapeType".to_owned(), qos.clone());
-        let endpoint = LocalEndpoint { guid, topic, type_name, keyed: false, qos, group: EntityId::UNKNOWN };
+        let group = EntityId::UNKNOWN;
+        let endpoint =
+            LocalEndpoint { guid, topic, type_name, keyed: false, qos, group, content_filter: None };
         slot.control(|control, now, out| control.add_endpoint(now, endpoint, out)).unwrap();
     }
     eventually("they match", || {

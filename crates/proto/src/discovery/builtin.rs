@@ -1,6 +1,7 @@
 //! The data of the built-in topics: participants, publications, subscriptions and participant messages
 //! (RTPS 2.5 §8.4.13, §8.5, §9.6.3). Little endian out, both in.
 
+use super::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::instance::InstanceHandle;
 use crate::locator::Locator;
@@ -213,6 +214,8 @@ pub struct EndpointData {
     pub type_max_serialized_bytes: Option<u32>,
     /// Its publisher or subscriber; UNKNOWN unless told.
     pub group: EntityId,
+    /// The content filter of a reader; of one that is larger than any of ours nothing is kept.
+    pub content_filter: Option<ContentFilter>,
 }
 
 impl EndpointData {
@@ -230,6 +233,7 @@ impl EndpointData {
             expects_inline_qos: false,
             type_max_serialized_bytes: None,
             group: EntityId::UNKNOWN,
+            content_filter: None,
         }
     }
 
@@ -252,6 +256,9 @@ impl EndpointData {
         }
         if self.group != EntityId::UNKNOWN {
             list.parameter(pid::GROUP_ENTITY_ID, |value| value.entity(self.group));
+        }
+        if let Some(filter) = &self.content_filter {
+            list.parameter(pid::CONTENT_FILTER_PROPERTY, |value| filter.encode(value));
         }
         let kind = if self.guid.entity.is_writer() { EntityKind::Writer } else { EntityKind::Reader };
         table::encode_qos(&self.qos, kind, &mut list);
@@ -290,6 +297,7 @@ impl EndpointData {
                 pid::EXPECTS_INLINE_QOS => data.expects_inline_qos = value.boolean()?,
                 pid::TYPE_MAX_SIZE_SERIALIZED => data.type_max_serialized_bytes = Some(value.u32()?),
                 pid::GROUP_ENTITY_ID => data.group = value.entity()?,
+                pid::CONTENT_FILTER_PROPERTY => data.content_filter = ContentFilter::decode(&mut value).ok(),
                 _ => qos_or_unknown(&mut data.qos, &parameter, &list)?,
             }
         }

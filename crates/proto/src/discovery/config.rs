@@ -4,6 +4,7 @@ use core::net::IpAddr;
 
 use thiserror::Error;
 
+use super::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::qos::QosSet;
@@ -119,6 +120,8 @@ pub struct LocalEndpoint {
     pub qos: QosSet,
     /// Its publisher or subscriber, to be announced; UNKNOWN announces none.
     pub group: EntityId,
+    /// What a reader of a content-filtered topic tells writers about its filter.
+    pub content_filter: Option<ContentFilter>,
 }
 
 /// Why a local endpoint was not taken over by discovery.

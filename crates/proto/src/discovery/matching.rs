@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use super::participant::RemoteEndpoint;
-use super::{Command, MatchedReader, MatchedWriter};
+use super::{Command, ContentFilter, MatchedReader, MatchedWriter};
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::outbox::Outbox;
@@ -54,6 +54,7 @@ pub(super) struct Endpoint {
     pub(super) expects_inline_qos: bool,
     /// Its publisher or subscriber; UNKNOWN unless told.
     pub(super) group: EntityId,
+    pub(super) content_filter: Option<ContentFilter>,
 }
 
 /// All endpoints the participant knows, and the state of each pair with a local member.
@@ -335,7 +336,13 @@ impl Matching {
 
 impl Endpoint {
     pub(super) fn describe(&self, guid: Guid) -> RemoteEndpoint<'_> {
-        RemoteEndpoint { guid, topic: &self.topic, type_name: &self.type_name, qos: &self.qos }
+        RemoteEndpoint {
+            guid,
+            topic: &self.topic,
+            type_name: &self.type_name,
+            qos: &self.qos,
+            content_filter: self.content_filter.as_ref(),
+        }
     }
 
     fn as_reader(&self, guid: Guid) -> MatchedReader {
@@ -360,7 +367,8 @@ impl Endpoint {
         let partitions: usize = qos.partition.iter().map(|name| name.len() + size_of::<String>()).sum();
         let properties: usize =
             qos.properties.iter().map(|property| property.name.len() + property.value.len()).sum();
-        size_of::<Known>() + self.topic.len() + self.type_name.len() + data + partitions + properties
+        let filter = self.content_filter.as_ref().map_or(0, ContentFilter::bytes);
+        size_of::<Known>() + self.topic.len() + self.type_name.len() + data + partitions + properties + filter
     }
 }
 

@@ -3,6 +3,7 @@
 mod amplification;
 pub mod builtin;
 pub mod config;
+mod content_filter;
 mod database;
 mod liveliness;
 mod matching;
@@ -14,6 +15,7 @@ mod spdp;
 mod tests;
 
 pub use config::{DiscoveryError, DiscoveryLimits, LocalEndpoint, LocalLocators, ParticipantConfig};
+pub use content_filter::ContentFilter;
 pub use matching::{Mismatch, MismatchReason};
 pub use participant::{Participant, RemoteEndpoint, RemoteParticipant};
 

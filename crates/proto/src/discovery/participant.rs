@@ -2,6 +2,7 @@
 
 use core::net::IpAddr;
 
+use super::ContentFilter;
 use super::builtin::ParticipantData;
 use super::config::{DiscoveryError, LocalEndpoint, LocalLocators, ParticipantConfig};
 use super::database::Database;
@@ -77,6 +78,8 @@ pub struct RemoteEndpoint<'a> {
     pub type_name: &'a str,
     /// QoS of the endpoint and its publisher or subscriber.
     pub qos: &'a QosSet,
+    /// The content filter of a reader that told of one.
+    pub content_filter: Option<&'a ContentFilter>,
 }
 
 impl Participant {
@@ -150,7 +153,7 @@ impl Participant {
         endpoint: LocalEndpoint,
         out: &mut Outbox,
     ) -> Result<(), DiscoveryError> {
-        let LocalEndpoint { guid, topic, type_name, keyed, qos, group } = endpoint;
+        let LocalEndpoint { guid, topic, type_name, keyed, qos, group, content_filter } = endpoint;
         let entity = guid.entity;
         let user = (entity.is_writer() || entity.is_reader()) && !entity.is_builtin();
         if guid.prefix != self.config.prefix || !user || entity.is_keyed() != keyed {
@@ -172,6 +175,7 @@ impl Participant {
             same_host: true,
             expects_inline_qos: false,
             group,
+            content_filter,
         };
         self.publish(now, guid, &endpoint, out)?;
         self.matching.insert(guid, endpoint, out);
@@ -196,6 +200,34 @@ impl Participant {
             return Ok(());
         }
         let endpoint = Endpoint { qos, ..known.clone() };
+        self.renew(now, guid, endpoint, out)
+    }
+
+    /// Announces another content filter of a local reader.
+    ///
+    /// # Errors
+    /// [`DiscoveryError`]; nothing changed.
+    pub fn update_content_filter(
+        &mut self,
+        now: Now,
+        guid: Guid,
+        filter: ContentFilter,
+        out: &mut Outbox,
+    ) -> Result<(), DiscoveryError> {
+        let known = self.matching.get(guid).filter(|_| guid.prefix == self.config.prefix);
+        let known = known.ok_or(DiscoveryError::Unknown(guid))?;
+        let endpoint = Endpoint { content_filter: Some(filter), ..known.clone() };
+        self.renew(now, guid, endpoint, out)
+    }
+
+    /// Announces a local endpoint that changed and matches it anew.
+    fn renew(
+        &mut self,
+        now: Now,
+        guid: Guid,
+        endpoint: Endpoint,
+        out: &mut Outbox,
+    ) -> Result<(), DiscoveryError> {
         self.publish(now, guid, &endpoint, out)?;
         self.matching.insert(guid, endpoint, out);
         self.renew_leases(now);

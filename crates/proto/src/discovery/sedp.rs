@@ -377,6 +377,7 @@ impl Participant {
             same_host,
             expects_inline_qos: announced.expects_inline_qos,
             group: announced.group,
+            content_filter: announced.content_filter,
         };
         let before = self.matching.get(guid).map(Endpoint::bytes);
         self.database.admit_endpoint(announcer, before, endpoint.bytes())?;
@@ -426,8 +427,12 @@ impl Participant {
         out: &mut Outbox,
     ) -> Result<(), DiscoveryError> {
         let (topic_name, type_name) = (endpoint.topic.clone(), endpoint.type_name.clone());
-        let (qos, group) = (endpoint.qos.clone(), endpoint.group);
-        let data = EndpointData { qos, group, ..EndpointData::new(guid, topic_name, type_name) };
+        let data = EndpointData {
+            qos: endpoint.qos.clone(),
+            group: endpoint.group,
+            content_filter: endpoint.content_filter.clone(),
+            ..EndpointData::new(guid, topic_name, type_name)
+        };
         self.builtin
             .write(now, Channel::of(guid), ChangeKind::Alive, guid.into(), data.encode(), out)
             .map_err(|_| DiscoveryError::OutOfResources(guid))

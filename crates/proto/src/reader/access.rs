@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use super::CachedSample;
 use super::cache::Cache;
 use super::instances::{Instance, InstanceId, Sample};
+use super::{CachedSample, PayloadFilter};
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::payload::Payload;
@@ -20,37 +20,72 @@ pub(super) enum Access {
     Take,
 }
 
+/// Which samples: those of a selector, and of a query if there is one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choice<'a> {
+    pub(super) selector: &'a Selector,
+    /// Samples without data have nothing that it could look at.
+    pub(super) query: Option<&'a PayloadFilter>,
+}
+
+impl<'a> Choice<'a> {
+    pub(super) const fn of(selector: &'a Selector) -> Self {
+        Self { selector, query: None }
+    }
+
+    fn wants(&self, sample: &Sample) -> bool {
+        sample.matches(self.selector)
+            && self.query.is_none_or(|query| sample.valid && query.passes(sample.payload.as_slice()))
+    }
+}
+
 impl Cache {
-    /// Appends the samples that `selector` asks for, grouped by instance in the order of handles.
+    /// Whether there is a sample that `choice` asks for.
+    pub(super) fn has_any(&self, choice: &Choice<'_>) -> bool {
+        let mut from = Bound::Unbounded;
+        while let Some((handle, id)) = self.instances.following(from, choice.selector) {
+            let wanted = self.instances.get(id).is_some_and(|instance| {
+                instance.matches(choice.selector)
+                    && instance.samples.iter().any(|sample| choice.wants(sample))
+            });
+            if wanted {
+                return true;
+            }
+            from = Bound::Excluded(handle);
+        }
+        false
+    }
+
+    /// Appends the samples that `choice` asks for, grouped by instance in the order of handles.
     pub(super) fn access(
         &mut self,
         now: Now,
         access: Access,
-        selector: &Selector,
+        choice: &Choice<'_>,
         samples: &mut Vec<CachedSample>,
     ) {
         self.expire(now.mono);
-        let end = samples.len().saturating_add(selector.samples_max);
+        let end = samples.len().saturating_add(choice.selector.samples_max);
         if samples.len() >= end {
             return;
         }
-        if self.is_interleaved() && selector.instance == InstanceSelector::All {
-            self.access_in_order(access, selector, end, samples);
+        if self.is_interleaved() && choice.selector.instance == InstanceSelector::All {
+            self.access_in_order(access, choice, end, samples);
             return;
         }
-        let mut from = match selector.instance {
+        let mut from = match choice.selector.instance {
             InstanceSelector::Exactly(handle) => {
                 if let Some(id) = self.instances.find(handle) {
-                    self.gather(id, access, selector, end, samples);
+                    self.gather(id, access, choice, end, samples);
                 }
                 return;
             }
             InstanceSelector::NextAfter(handle) if handle != InstanceHandle::NIL => Bound::Excluded(handle),
             _ => Bound::Unbounded,
         };
-        let one_only = selector.instance != InstanceSelector::All;
-        while let Some((handle, id)) = self.instances.following(from, selector) {
-            let found = self.gather(id, access, selector, end, samples);
+        let one_only = choice.selector.instance != InstanceSelector::All;
+        while let Some((handle, id)) = self.instances.following(from, choice.selector) {
+            let found = self.gather(id, access, choice, end, samples);
             if samples.len() >= end || (found && one_only) {
                 return;
             }
@@ -62,15 +97,15 @@ impl Cache {
     fn access_in_order(
         &mut self,
         access: Access,
-        selector: &Selector,
+        choice: &Choice<'_>,
         end: usize,
         samples: &mut Vec<CachedSample>,
     ) {
         let start = samples.len();
         let wanted = self.order.iter().filter_map(|(place, id)| {
-            let instance = self.instances.get(*id).filter(|it| it.matches(selector))?;
+            let instance = self.instances.get(*id).filter(|it| it.matches(choice.selector))?;
             let at = instance.position(place.2)?;
-            instance.samples.get(at).is_some_and(|sample| sample.matches(selector)).then_some((place.2, *id))
+            instance.samples.get(at).is_some_and(|sample| choice.wants(sample)).then_some((place.2, *id))
         });
         let wanted: Vec<_> = wanted.take(end - start).collect();
         for (sample_id, id) in &wanted {
@@ -123,20 +158,20 @@ impl Cache {
         &mut self,
         id: InstanceId,
         access: Access,
-        selector: &Selector,
+        choice: &Choice<'_>,
         end: usize,
         samples: &mut Vec<CachedSample>,
     ) -> bool {
         let start = samples.len();
-        let Some(instance) = self.instances.get_mut(id).filter(|it| it.matches(selector)) else {
+        let Some(instance) = self.instances.get_mut(id).filter(|it| it.matches(choice.selector)) else {
             return false;
         };
         let before = instance.shape();
         match access {
-            Access::Read => read(instance, selector, end, samples),
+            Access::Read => read(instance, choice, end, samples),
             Access::Take => {
-                while samples.len() < end && self.take_front(id, selector, samples) {}
-                self.take_scattered(id, selector, end, samples);
+                while samples.len() < end && self.take_front(id, choice, samples) {}
+                self.take_scattered(id, choice, end, samples);
             }
         }
         if samples.len() == start {
@@ -154,9 +189,9 @@ impl Cache {
     }
 
     /// Takes the first sample if it matches.
-    fn take_front(&mut self, id: InstanceId, selector: &Selector, samples: &mut Vec<CachedSample>) -> bool {
+    fn take_front(&mut self, id: InstanceId, choice: &Choice<'_>, samples: &mut Vec<CachedSample>) -> bool {
         let Some(instance) = self.instances.get_mut(id) else { return false };
-        let Some(mut sample) = instance.samples.pop_front_if(|sample| sample.matches(selector)) else {
+        let Some(mut sample) = instance.samples.pop_front_if(|sample| choice.wants(sample)) else {
             return false;
         };
         instance.left(&sample);
@@ -172,19 +207,19 @@ impl Cache {
     fn take_scattered(
         &mut self,
         id: InstanceId,
-        selector: &Selector,
+        choice: &Choice<'_>,
         end: usize,
         samples: &mut Vec<CachedSample>,
     ) {
         let Some(instance) = self.instances.get_mut(id) else { return };
-        if samples.len() >= end || !instance.samples.iter().any(|sample| sample.matches(selector)) {
+        if samples.len() >= end || !instance.samples.iter().any(|sample| choice.wants(sample)) {
             return;
         }
         let mut held = std::mem::take(&mut instance.samples);
         for _ in 0..held.len() {
             let Some(sample) = held.pop_front() else { break };
             let Some(instance) = self.instances.get_mut(id) else { break };
-            if samples.len() >= end || !sample.matches(selector) {
+            if samples.len() >= end || !choice.wants(&sample) {
                 held.push_back(sample);
                 continue;
             }
@@ -199,12 +234,12 @@ impl Cache {
     }
 }
 
-fn read(instance: &mut Instance, selector: &Selector, end: usize, samples: &mut Vec<CachedSample>) {
+fn read(instance: &mut Instance, choice: &Choice<'_>, end: usize, samples: &mut Vec<CachedSample>) {
     for at in 0..instance.samples.len() {
         if samples.len() >= end {
             return;
         }
-        if instance.samples.get(at).is_some_and(|sample| sample.matches(selector)) {
+        if instance.samples.get(at).is_some_and(|sample| choice.wants(sample)) {
             read_at(instance, at, samples);
         }
     }

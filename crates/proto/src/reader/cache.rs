@@ -1,12 +1,14 @@
 //! The samples of one reader: instance states, HISTORY, RESOURCE_LIMITS, LIFESPAN, DEADLINE, ownership
 //! and TIME_BASED_FILTER (DCPS 1.4 §2.2.2.5, §2.2.3). `read` and `take` are in `access`.
 
+mod room;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::destination_order::{Order, Place};
 use super::instances::{Instance, InstanceId, InstanceKey, Instances, Sample};
 use super::ownership::{Publications, WriterId};
-use super::{Change, KeyFunction, ReaderLimits};
+use super::{Change, KeyFunction, PayloadFilter, ReaderLimits};
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::qos::{AccessScope, HistoryKind, Ownership, QosSet};
@@ -14,6 +16,7 @@ use crate::sample_info::InstanceState;
 use crate::stats::DropReason;
 use crate::status::RejectReason;
 use crate::time::{Duration, Instant, Now, Time};
+pub(super) use room::Room;
 
 /// What became of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,16 +31,6 @@ pub(super) enum Outcome {
     Refused(RejectReason, InstanceHandle),
     /// The application is looking at a stable set of samples: the change is still the caller's.
     Waits,
-}
-
-/// Whether the cache can take in several changes together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
-    Enough,
-    /// When the application has taken some.
-    Later(RejectReason, InstanceHandle),
-    /// Not even an empty cache could.
-    Never,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,6 +69,7 @@ pub(super) struct Cache {
     limits: ReaderLimits,
     keyed: bool,
     key: KeyFunction,
+    filter: Option<PayloadFilter>,
     pub(super) instances: Instances,
     pub(super) publications: Publications,
     valid_samples: usize,
@@ -121,6 +115,7 @@ impl Cache {
             limits: limits.clone(),
             keyed,
             key,
+            filter: None,
             instances: Instances::default(),
             publications: Publications::default(),
             valid_samples: 0,
@@ -136,6 +131,10 @@ impl Cache {
 
     pub(super) fn set_qos(&mut self, qos: &QosSet) {
         self.policy = Policy::new(qos, &self.limits);
+    }
+
+    pub(super) fn set_filter(&mut self, filter: Option<PayloadFilter>) {
+        self.filter = filter;
     }
 
     /// Whether samples of different instances are returned as they were written.
@@ -206,6 +205,13 @@ impl Cache {
                 return Outcome::Dropped(DropReason::OutOfOrder);
             }
             filtered = instance.filtered_until.is_some_and(|until| now.mono < until);
+        }
+        if !self.wants(change) {
+            if let Some(id) = known {
+                // What is not shown was written all the same: it keeps weaker writers out.
+                self.own(writer, id);
+            }
+            return Outcome::Dropped(DropReason::ContentFilter);
         }
         if let Some(reason) = self.no_room(known, change.payload.len()) {
             return Outcome::Refused(reason, handle);
@@ -286,6 +292,11 @@ impl Cache {
         shown
     }
 
+    /// Whether the content filter lets the data of `change` pass.
+    fn wants(&self, change: &Change) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.passes(change.payload.as_slice()))
+    }
+
     /// When the sample's LIFESPAN ends, on the monotonic clock; an error when it has ended.
     fn expires(&self, now: Now, writer: WriterId, change: &Change) -> Result<Option<Instant>, ()> {
         let announced = self.publications.get(writer).map_or(Duration::INFINITE, |writer| writer.lifespan);
@@ -295,63 +306,6 @@ impl Cache {
         }
         let rest = change.source_timestamp.plus(lifespan).since(now.wall);
         if rest <= Duration::ZERO { Err(()) } else { Ok(now.mono.after(rest)) }
-    }
-
-    fn no_room(&self, known: Option<InstanceId>, bytes: usize) -> Option<RejectReason> {
-        let held = known.and_then(|id| self.instances.get(id)).map_or(0, |instance| instance.valid);
-        if self.policy.depth.is_some_and(|depth| held >= depth) {
-            // Takes the place of an older one.
-            return None;
-        }
-        if held >= self.policy.samples_per_instance_max {
-            return Some(RejectReason::SamplesPerInstanceLimit);
-        }
-        let full = self.valid_samples >= self.policy.samples_max
-            || (self.valid_samples > 0 && self.bytes.saturating_add(bytes) > self.limits.cache_bytes_max);
-        full.then_some(RejectReason::SamplesLimit)
-    }
-
-    /// Whether all `changes` of one writer can enter together, counted so that the answer is never too
-    /// hopeful.
-    pub(super) fn room_for(&self, changes: &[Change]) -> Room {
-        let mut counts = BTreeMap::new();
-        let mut bytes = 0usize;
-        for change in changes {
-            let Ok(handle) = self.identify(change) else { continue };
-            let is_data = !change.status.disposed && !change.status.unregistered;
-            *counts.entry(handle).or_insert(0) += usize::from(is_data);
-            bytes = bytes.saturating_add(change.payload.len());
-        }
-        let policy = &self.policy;
-        let (mut alone, mut more, mut new) = (0usize, 0usize, 0usize);
-        let mut later = None;
-        for (handle, count) in &counts {
-            let instance = self.instances.find(*handle).and_then(|id| self.instances.get(id));
-            let held = instance.map_or(0, |instance| instance.valid);
-            let depth = policy.depth.unwrap_or(usize::MAX);
-            alone += (*count).min(depth);
-            more += held.saturating_add(*count).min(depth).saturating_sub(held);
-            new += usize::from(instance.is_none());
-            if policy.depth.is_none() && *count > policy.samples_per_instance_max {
-                return Room::Never;
-            }
-            if policy.depth.is_none() && held.saturating_add(*count) > policy.samples_per_instance_max {
-                later = Some((RejectReason::SamplesPerInstanceLimit, *handle));
-            }
-        }
-        if alone > policy.samples_max || counts.len() > policy.instances_max {
-            return Room::Never;
-        }
-        let first = counts.keys().next().copied().unwrap_or_default();
-        if self.valid_samples.saturating_add(more) > policy.samples_max
-            || (self.valid_samples > 0 && self.bytes.saturating_add(bytes) > self.limits.cache_bytes_max)
-        {
-            later = Some((RejectReason::SamplesLimit, first));
-        }
-        if (self.instances.len() + new).saturating_sub(self.retired.len()) > policy.instances_max {
-            later = Some((RejectReason::InstancesLimit, first));
-        }
-        later.map_or(Room::Enough, |(reason, instance)| Room::Later(reason, instance))
     }
 
     /// A new instance, if there is room for one more.
@@ -437,7 +391,8 @@ impl Cache {
         handle: InstanceHandle,
     ) -> Outcome {
         let known = self.instances.find(handle);
-        if known.is_none() && !change.status.disposed {
+        // Of instances whose samples were all filtered out the application never hears.
+        if known.is_none() && (!change.status.disposed || self.filter.is_some()) {
             return Outcome::Consumed;
         }
         let Some(id) = known.or_else(|| self.admit(handle)) else {

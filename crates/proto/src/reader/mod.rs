@@ -21,6 +21,7 @@ mod reorder;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub use coherent::{GroupMember, GroupVerdict, next_verdict};
 pub use instances::InstanceKey;
@@ -41,7 +42,7 @@ use crate::status::{
 };
 use crate::time::{Duration, Instant, Now, Time};
 use crate::wire::param::StatusInfo;
-use access::Access;
+use access::{Access, Choice};
 use cache::Cache;
 use coherent::Presenter;
 use ownership::WriterId;
@@ -50,6 +51,38 @@ use proxy::Proxy;
 /// Finds the instance in a serialized payload (with its encapsulation header), of data or of a key
 /// only; keyless types return [`InstanceHandle::NIL`]. A function pointer, so that no type comes here.
 pub type KeyFunction = fn(payload: &[u8], key_only: bool) -> Result<InstanceHandle, Malformed>;
+
+/// Says of serialized data, with its encapsulation header, whether the application wants it.
+#[derive(Clone)]
+pub struct PayloadFilter(Arc<Verdict>);
+
+type Verdict = dyn Fn(&[u8]) -> bool + Send + Sync;
+
+impl PayloadFilter {
+    /// A filter that lets pass what `passes` is true of.
+    #[must_use]
+    pub fn new(passes: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(passes))
+    }
+
+    /// Whether the application wants `payload`.
+    #[must_use]
+    pub fn passes(&self, payload: &[u8]) -> bool {
+        (self.0)(payload)
+    }
+
+    /// Whether both are clones of one.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl std::fmt::Debug for PayloadFilter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PayloadFilter")
+    }
+}
 
 /// What a reader is.
 #[derive(Clone, Debug)]
@@ -236,18 +269,56 @@ impl Reader {
         self.qos = qos;
     }
 
+    /// Drops data that `filter` does not want before it takes room in the cache (ContentFilteredTopic, DCPS 1.4
+    /// §2.2.2.3.3). It counts as received; of instances, only those with data that was wanted are known.
+    pub fn set_filter(&mut self, filter: Option<PayloadFilter>) {
+        self.cache.set_filter(filter);
+    }
+
     /// Appends the samples that `selector` asks for and marks them read.
     pub fn read(&mut self, now: Now, selector: &Selector, samples: &mut Vec<CachedSample>) {
-        self.statuses.changes = self.statuses.changes.without(StatusKind::DataAvailable);
-        self.cache.access(now, Access::Read, selector, samples);
+        self.access(now, Access::Read, &Choice::of(selector), samples);
+    }
+
+    /// As [`Self::read`], of the samples with data that `query` lets pass (`read_w_condition`).
+    pub fn read_queried(
+        &mut self,
+        now: Now,
+        selector: &Selector,
+        query: &PayloadFilter,
+        samples: &mut Vec<CachedSample>,
+    ) {
+        self.access(now, Access::Read, &Choice { selector, query: Some(query) }, samples);
+    }
+
+    /// As [`Self::take`], of the samples with data that `query` lets pass (`take_w_condition`).
+    pub fn take_queried(
+        &mut self,
+        now: Now,
+        selector: &Selector,
+        query: &PayloadFilter,
+        samples: &mut Vec<CachedSample>,
+    ) {
+        self.access(now, Access::Take, &Choice { selector, query: Some(query) }, samples);
+    }
+
+    /// Whether some sample with data has the states of `selector` and passes `query`; looks at each.
+    #[must_use]
+    pub fn has_queried(&self, selector: &Selector, query: &PayloadFilter) -> bool {
+        self.has_data(selector.sample_states, selector.view_states, selector.instance_states)
+            && self.cache.has_any(&Choice { selector, query: Some(query) })
     }
 
     /// Appends the samples that `selector` asks for and removes them. Room made lets refused samples in;
     /// their acknowledgement is then due at once: look at [`Self::next_timeout`].
     pub fn take(&mut self, now: Now, selector: &Selector, samples: &mut Vec<CachedSample>) {
+        self.access(now, Access::Take, &Choice::of(selector), samples);
+    }
+
+    fn access(&mut self, now: Now, access: Access, choice: &Choice<'_>, samples: &mut Vec<CachedSample>) {
         self.statuses.changes = self.statuses.changes.without(StatusKind::DataAvailable);
-        self.cache.access(now, Access::Take, selector, samples);
-        if self.blocked > 0 && !self.presenter.is_accessing() {
+        self.cache.access(now, access, choice, samples);
+        if access == Access::Take && self.blocked > 0 && !self.presenter.is_accessing() {
             self.unblock(now);
         }
     }

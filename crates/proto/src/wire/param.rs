@@ -50,6 +50,7 @@ pub mod pid {
     pub const METATRAFFIC_UNICAST_LOCATOR: u16 = 0x0032;
     pub const METATRAFFIC_MULTICAST_LOCATOR: u16 = 0x0033;
     pub const PARTICIPANT_MANUAL_LIVELINESS_COUNT: u16 = 0x0034;
+    pub const CONTENT_FILTER_PROPERTY: u16 = 0x0035;
     pub const HISTORY: u16 = 0x0040;
     pub const RESOURCE_LIMITS: u16 = 0x0041;
     pub const EXPECTS_INLINE_QOS: u16 = 0x0043;

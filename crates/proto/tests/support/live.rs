@@ -101,6 +101,7 @@ impl Live {
                     keyed: true,
                     qos: qos.clone(),
                     group: EntityId::UNKNOWN,
+                    content_filter: None,
                 };
                 live.participant.add_endpoint(now, endpoint, &mut out).unwrap();
             }

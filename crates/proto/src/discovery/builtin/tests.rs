@@ -276,3 +276,37 @@ fn fact_27_a_participant_message_is_keyed_by_participant_and_kind() {
     assert_eq!(ParticipantMessage::decode(&endless), Err(Malformed::LengthOutOfRange));
     assert_eq!(ParticipantMessage::decode(&[0, 3, 0, 0]), Err(Malformed::UnknownEncapsulation));
 }
+
+fn filtering_reader() -> EndpointData {
+    let guid = PREFIX.entity(EntityId::user_reader(2, true));
+    EndpointData {
+        content_filter: Some(ContentFilter {
+            topic_name: "Red".to_owned(),
+            related_topic_name: "Square".to_owned(),
+            class_name: ContentFilter::SQL.to_owned(),
+            expression: "color = %0".to_owned(),
+            parameters: vec!["'RED'".to_owned()],
+        }),
+        ..EndpointData::new(guid, "Square".to_owned(), "ShapeType".to_owned())
+    }
+}
+
+#[test]
+fn a_content_filter_is_announced() {
+    let data = filtering_reader();
+    assert_eq!(EndpointData::decode(&data.encode()).unwrap().content_filter, data.content_filter);
+}
+
+#[test]
+fn r15_a_content_filter_beyond_all_limits_is_ignored_and_its_reader_is_not() {
+    let told = |change: &dyn Fn(&mut ContentFilter)| {
+        let mut data = filtering_reader();
+        data.content_filter.iter_mut().for_each(change);
+        EndpointData::decode(&data.encode()).unwrap().content_filter
+    };
+    assert!(told(&|filter| filter.parameters = vec!["1".to_owned(); 100]).is_some());
+    assert!(told(&|filter| filter.parameters = vec!["1".to_owned(); 101]).is_none());
+    assert!(told(&|filter| filter.parameters = vec!["1".repeat(257)]).is_none());
+    assert!(told(&|filter| filter.expression = "x".repeat(4097)).is_none());
+    assert!(told(&|filter| filter.topic_name = "x".repeat(257)).is_none());
+}

@@ -84,6 +84,7 @@ pub(super) fn endpoint(prefix: GuidPrefix, entity: EntityId, topic: &str, qos: Q
         keyed: entity.is_keyed(),
         qos,
         group: EntityId::UNKNOWN,
+        content_filter: None,
     }
 }
 

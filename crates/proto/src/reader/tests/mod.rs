@@ -3,6 +3,7 @@
 mod cache;
 mod coherent;
 mod destination_order;
+mod filter;
 mod fragments;
 mod hostile;
 mod lifecycle;

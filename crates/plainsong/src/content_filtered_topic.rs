@@ -1,0 +1,151 @@
+//! Content-filtered topics (DCPS 1.4 §2.2.2.3.3): readers of them get the samples of a topic that an
+//! expression is true of. The others are dropped as they arrive, before they take room in the history.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use plainsong_proto::cdr::DdsType;
+use plainsong_proto::discovery::ContentFilter;
+use plainsong_proto::filter::{Filter, FilterError};
+use plainsong_proto::reader::PayloadFilter;
+
+use crate::data_reader::ReaderInner;
+use crate::error::{Error, Result};
+use crate::topic::Topic;
+
+/// A topic seen through a filter. Clones are the same content-filtered topic.
+pub struct ContentFilteredTopic<T> {
+    inner: Arc<Inner<T>>,
+}
+
+struct Inner<T> {
+    name: String,
+    topic: Topic<T>,
+    expression: String,
+    state: Mutex<State>,
+}
+
+struct State {
+    parameters: Vec<String>,
+    filter: PayloadFilter,
+    /// Counts changes of the parameters.
+    revision: u64,
+    readers: Vec<Weak<ReaderInner>>,
+}
+
+/// A filter, as a reader applies it and as it announces it.
+pub(crate) struct ReaderFilter {
+    /// The larger is the newer.
+    pub(crate) revision: u64,
+    pub(crate) payload: PayloadFilter,
+    pub(crate) announced: ContentFilter,
+}
+
+impl<T: DdsType> ContentFilteredTopic<T> {
+    pub(crate) fn new(
+        name: &str,
+        topic: &Topic<T>,
+        expression: &str,
+        parameters: Vec<String>,
+    ) -> Result<Self> {
+        const NAME_OCTETS_MAX: usize = 255;
+        if name.is_empty() || name.len() > NAME_OCTETS_MAX {
+            return Err(Error::BadParameter(format!(
+                "the name of a content-filtered topic has 1 to {NAME_OCTETS_MAX} octets, not {}",
+                name.len()
+            )));
+        }
+        let filter = compile::<T>(name, expression, &parameters)?;
+        let state = Mutex::new(State { parameters, filter, revision: 0, readers: Vec::new() });
+        let inner =
+            Inner { name: name.to_owned(), topic: topic.clone(), expression: expression.to_owned(), state };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Its name; writers write to the related topic.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// The topic it filters.
+    #[must_use]
+    pub fn related_topic(&self) -> &Topic<T> {
+        &self.inner.topic
+    }
+
+    /// The expression.
+    #[must_use]
+    pub fn filter_expression(&self) -> &str {
+        &self.inner.expression
+    }
+
+    /// The values of %0, %1, ….
+    #[must_use]
+    pub fn expression_parameters(&self) -> Vec<String> {
+        self.lock().parameters.clone()
+    }
+
+    /// Replaces the values of %0, %1, …: for the samples that its readers receive from now on.
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] when a value is missing or of the wrong kind; then nothing changed.
+    /// [`Error::OutOfResources`] when a reader cannot announce it.
+    pub fn set_expression_parameters(&self, parameters: Vec<String>) -> Result<()> {
+        let filter = compile::<T>(&self.inner.name, &self.inner.expression, &parameters)?;
+        let readers: Vec<_> = {
+            let mut state = self.lock();
+            state.parameters = parameters;
+            state.filter = filter;
+            state.revision += 1;
+            state.readers.iter().filter_map(Weak::upgrade).collect()
+        };
+        // Listeners may be called from here: no lock is held.
+        readers.iter().try_for_each(|reader| reader.set_filter(self.reader_filter()))
+    }
+
+    /// Gives a new reader its filter, and remembers it for when the parameters change.
+    pub(crate) fn attach(&self, reader: &Arc<ReaderInner>) -> Result<()> {
+        {
+            let mut state = self.lock();
+            state.readers.retain(|reader| reader.strong_count() > 0);
+            state.readers.push(Arc::downgrade(reader));
+        }
+        reader.set_filter(self.reader_filter())
+    }
+
+    fn reader_filter(&self) -> ReaderFilter {
+        let state = self.lock();
+        ReaderFilter {
+            revision: state.revision,
+            payload: state.filter.clone(),
+            announced: ContentFilter {
+                topic_name: self.inner.name.clone(),
+                related_topic_name: self.inner.topic.name().to_owned(),
+                class_name: ContentFilter::SQL.to_owned(),
+                expression: self.inner.expression.clone(),
+                parameters: state.parameters.clone(),
+            },
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Clone for ContentFilteredTopic<T> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+fn compile<T: DdsType>(name: &str, expression: &str, parameters: &[String]) -> Result<PayloadFilter> {
+    let filter = Filter::<T>::condition(expression, parameters)
+        .map_err(|error| refused(&format!("the content-filtered topic '{name}'"), expression, &error))?;
+    Ok(PayloadFilter::new(move |payload| filter.passes_payload(payload)))
+}
+
+/// The error of an expression that does not compile.
+pub(crate) fn refused(entity: &str, expression: &str, error: &FilterError) -> Error {
+    Error::BadParameter(format!("the expression \"{expression}\" of {entity} is refused {error}"))
+}

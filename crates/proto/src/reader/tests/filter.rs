@@ -1,0 +1,147 @@
+//! Content filters and queries.
+
+use super::*;
+use crate::qos::AccessScope;
+
+/// Wants the values from ten on.
+fn from_ten() -> PayloadFilter {
+    PayloadFilter::new(|payload| payload.get(5).is_some_and(|value| *value >= 10))
+}
+
+fn filtering(qos: QosSet) -> Bench {
+    let mut bench = Bench::new(qos);
+    bench.reader.set_filter(Some(from_ten()));
+    bench.matched(1, QosSet::writer());
+    bench.heartbeat(1, 1, 0, true).unwrap();
+    bench.out.clear();
+    bench
+}
+
+#[test]
+fn what_the_filter_does_not_want_takes_no_room_and_is_acknowledged() {
+    let mut bench = filtering(QosSet::reader().reliable().keep_last(2));
+    for (number, value) in (1..).zip([10, 1, 11, 2, 3]) {
+        let expected = if value < 10 { Err(DropReason::ContentFilter) } else { Ok(()) };
+        assert_eq!(bench.data(1, number, 1, value), expected);
+    }
+    bench.heartbeat(1, 1, 5, false).unwrap();
+    assert_eq!(bench.acks().last().map(|ack| (ack.base, ack.missing.len())), Some((6, 0)));
+    assert_eq!(bench.values(), [10, 11], "KEEP_LAST 2 keeps the two that were wanted");
+    assert_eq!(bench.reader.drops().get(DropReason::ContentFilter), 3);
+    assert_eq!(bench.reader.sample_lost_status().total_count, 0);
+}
+
+#[test]
+fn filtered_samples_out_of_order_do_not_hold_up_those_behind() {
+    let mut bench = filtering(QosSet::reader().reliable().keep_all());
+    bench.data(1, 3, 1, 12).unwrap();
+    bench.data(1, 2, 1, 1).unwrap();
+    assert!(bench.values().is_empty());
+    bench.data(1, 1, 1, 10).unwrap();
+    assert_eq!(bench.values(), [10, 12]);
+}
+
+#[test]
+fn instances_that_never_had_a_wanted_sample_stay_unknown() {
+    let mut bench = filtering(QosSet::reader().reliable().keep_all());
+    let _ = bench.data(1, 1, 1, 1);
+    bench.dispose(1, 2, 1).unwrap();
+    assert!(bench.take().is_empty());
+    assert!(!bench.reader.has_instance(handle(1)));
+
+    bench.data(1, 3, 2, 20).unwrap();
+    bench.dispose(1, 4, 2).unwrap();
+    let samples = bench.take();
+    assert_eq!(values(&samples), [20]);
+    assert_eq!(state_of(&samples), InstanceState::NotAliveDisposed, "a known instance ends");
+}
+
+#[test]
+fn a_stronger_writer_owns_an_instance_even_when_nobody_wants_its_samples() {
+    let mut exclusive = QosSet::reader().reliable().keep_all();
+    exclusive.ownership = crate::qos::Ownership::Exclusive;
+    let mut bench = Bench::new(exclusive);
+    bench.reader.set_filter(Some(from_ten()));
+    for (number, strength) in [(1, 1), (2, 2)] {
+        let mut qos = QosSet::writer();
+        qos.ownership = crate::qos::Ownership::Exclusive;
+        qos.ownership_strength = strength;
+        bench.matched(number, qos);
+        bench.heartbeat(number, 1, 0, true).unwrap();
+    }
+    bench.data(1, 1, 1, 10).unwrap();
+    assert_eq!(bench.data(2, 1, 1, 1), Err(DropReason::ContentFilter));
+    assert_eq!(bench.data(1, 2, 1, 11), Err(DropReason::NotOwner));
+    assert_eq!(bench.values(), [10]);
+}
+
+#[test]
+fn a_new_filter_holds_from_then_on() {
+    let mut bench = filtering(QosSet::reader().reliable().keep_all());
+    let _ = bench.data(1, 1, 1, 1);
+    bench.reader.set_filter(None);
+    bench.data(1, 2, 1, 2).unwrap();
+    assert_eq!(bench.values(), [2]);
+}
+
+#[test]
+fn a_query_chooses_among_what_is_there() {
+    let mut bench = Bench::reliable();
+    for (number, (key, value)) in (1..).zip([(1, 10), (1, 1), (2, 2), (3, 11)]) {
+        bench.data(1, number, key, value).unwrap();
+    }
+    bench.dispose(1, 5, 3).unwrap();
+    let query = from_ten();
+    let unread = Selector { sample_states: SampleState::NotRead as u8, ..Selector::default() };
+    let mut samples = Vec::new();
+    assert!(bench.reader.has_queried(&unread, &query));
+    bench.reader.read_queried(bench.now, &unread, &query, &mut samples);
+    assert_eq!(values(&samples), [10, 11]);
+    assert_eq!(samples.len(), 2, "a marker has no data to look at");
+    assert!(!bench.reader.has_queried(&unread, &query), "the others are unread, but not asked for");
+    assert!(bench.reader.has_queried(&Selector::default(), &query));
+
+    samples.clear();
+    let one = Selector { samples_max: 1, ..Selector::default() };
+    bench.reader.take_queried(bench.now, &one, &query, &mut samples);
+    assert_eq!(values(&samples), [10]);
+    samples.clear();
+    let next = only(InstanceSelector::NextAfter(handle(1)));
+    bench.reader.take_queried(bench.now, &next, &query, &mut samples);
+    assert_eq!(values(&samples), [11], "the next instance with matching samples");
+    assert!(!bench.reader.has_queried(&Selector::default(), &query));
+    assert_eq!(bench.values(), [1, 2], "what was not asked for stays");
+}
+
+#[test]
+fn a_coherent_set_takes_the_room_of_what_the_filter_wants_of_it() {
+    let mut qos = QosSet::reader().reliable().keep_all();
+    qos.presentation.coherent_access = true;
+    qos.presentation.access_scope = AccessScope::Topic;
+    qos.resource_limits.max_samples = 1;
+    let mut bench = filtering(qos);
+    let inline = InlineQos { coherent_set: Some(SequenceNumber(1)), ..InlineQos::default() };
+    for (number, value) in (1..).zip([1, 10, 2]) {
+        bench.data_with(1, number, &inline, &payload(7, value), false).unwrap();
+    }
+    assert!(bench.take().is_empty(), "the set has not ended");
+    let _ = bench.data(1, 4, 7, 3);
+    assert_eq!(bench.values(), [10], "three samples would not fit, one does");
+    assert_eq!(bench.reader.sample_lost_status().total_count, 0);
+}
+
+#[test]
+fn a_query_keeps_the_order_of_ordered_access() {
+    let mut qos = QosSet::reader().reliable().keep_all();
+    qos.presentation.ordered_access = true;
+    qos.presentation.access_scope = AccessScope::Topic;
+    let mut bench = Bench::new(qos);
+    bench.matched(1, QosSet::writer());
+    for (number, (key, value)) in (1..).zip([(2, 10), (1, 11), (2, 1), (2, 12)]) {
+        bench.data(1, number, key, value).unwrap();
+    }
+    let mut samples = Vec::new();
+    bench.reader.take_queried(bench.now, &Selector::default(), &from_ten(), &mut samples);
+    assert_eq!(values(&samples), [10, 11, 12]);
+    assert_eq!(bench.values(), [1]);
+}
