@@ -55,7 +55,7 @@ pub struct Sample<T> {
 }
 
 pub(crate) struct ReaderInner {
-    topic: Arc<TopicInner>,
+    pub(crate) topic: Arc<TopicInner>,
     subscriber: Arc<SubscriberInner>,
     slot: Arc<ReaderSlot>,
     core: EntityCore,

@@ -41,7 +41,7 @@ pub struct DataWriter<T> {
 pub struct AnyDataWriter(Arc<WriterInner>);
 
 pub(crate) struct WriterInner {
-    topic: Arc<TopicInner>,
+    pub(crate) topic: Arc<TopicInner>,
     publisher: Arc<PublisherInner>,
     slot: Arc<WriterSlot>,
     core: EntityCore,

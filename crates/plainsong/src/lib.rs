@@ -37,6 +37,7 @@ mod error;
 mod group;
 mod limits;
 pub mod listener;
+pub mod mismatch;
 pub mod participant;
 pub mod prelude;
 pub mod publisher;

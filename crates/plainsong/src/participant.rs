@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
-use plainsong_proto::cdr::DdsType;
+use plainsong_proto::cdr::{DdsType, Fields};
 use plainsong_proto::discovery::{self, Participant};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
@@ -24,6 +24,7 @@ use crate::domain::{Domain, EventSink, InterfaceReport};
 use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::{Error, Result};
 use crate::listener::{DataReaderListener, DataWriterListener, DomainParticipantListener};
+use crate::mismatch::OnMismatch;
 use crate::publisher::Publisher;
 use crate::runtime::ParticipantSlot;
 use crate::subscriber::Subscriber;
@@ -62,6 +63,7 @@ pub(crate) struct Router {
     pub(crate) writer_listener: ListenerSlot<dyn DataWriterListener>,
     pub(crate) reader_listener: ListenerSlot<dyn DataReaderListener>,
     on_participant: RwLock<Option<OnParticipant>>,
+    on_mismatch: RwLock<Option<OnMismatch>>,
 }
 
 /// Called with a remote participant and whether it is there.
@@ -359,6 +361,7 @@ impl Router {
             writer_listener: ListenerSlot::new(),
             reader_listener: ListenerSlot::new(),
             on_participant: RwLock::new(None),
+            on_mismatch: RwLock::new(None),
         }
     }
 
@@ -372,6 +375,10 @@ impl Router {
 
     pub(crate) fn remove(&self, id: EntityId) {
         self.edit(|endpoints| endpoints.remove(&id));
+    }
+
+    pub(crate) fn set_on_mismatch(&self, callback: OnMismatch) {
+        *self.on_mismatch.write().unwrap_or_else(PoisonError::into_inner) = Some(callback);
     }
 
     fn edit<R>(&self, change: impl FnOnce(&mut BTreeMap<EntityId, Endpoint>) -> R) {
@@ -421,7 +428,20 @@ impl EventSink for Router {
                         callback(participant, alive);
                     }
                 }
+                Event::MismatchChanged { writer, reader, mismatched } => {
+                    let callback = self.on_mismatch.read().unwrap_or_else(PoisonError::into_inner).clone();
+                    if let Some(callback) = callback {
+                        callback(writer, reader, mismatched);
+                    }
+                }
             }
+        }
+    }
+
+    fn type_of(&self, endpoint: EntityId) -> Option<Fields> {
+        match self.find(endpoint)? {
+            Endpoint::Writer(writer) => writer.upgrade().map(|writer| writer.topic.fields),
+            Endpoint::Reader(reader) => reader.upgrade().map(|reader| reader.topic.fields),
         }
     }
 }

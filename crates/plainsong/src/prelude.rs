@@ -19,6 +19,7 @@ pub use crate::content_filtered_topic::ContentFilteredTopic;
 pub use crate::data_reader::{AnyDataReader, DataReader, Sample};
 pub use crate::data_writer::{AnyDataWriter, DataWriter};
 pub use crate::listener::{DataReaderListener, DataWriterListener, DomainParticipantListener};
+pub use crate::mismatch::{Mismatch, MismatchEvent};
 pub use crate::participant::{DomainParticipant, DomainParticipantFactory};
 pub use crate::publisher::Publisher;
 pub use crate::query::QueryCondition;

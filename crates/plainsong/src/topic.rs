@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use plainsong_proto::cdr::DdsType;
+use plainsong_proto::cdr::{DdsType, Fields};
 use plainsong_proto::discovery::LocalEndpoint;
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::qos::QosSet;
@@ -21,12 +21,15 @@ pub(crate) struct TopicInner {
     pub(crate) name: String,
     pub(crate) type_name: &'static str,
     pub(crate) keyed: bool,
+    /// Its members, for people.
+    pub(crate) fields: Fields,
     qos: Mutex<QosSet>,
 }
 
 impl TopicInner {
     pub(crate) fn new<T: DdsType>(participant: Arc<ParticipantInner>, name: String, qos: QosSet) -> Self {
-        Self { participant, name, type_name: T::TYPE_NAME, keyed: T::KEYED, qos: Mutex::new(qos) }
+        let (type_name, keyed, fields) = (T::TYPE_NAME, T::KEYED, T::fields());
+        Self { participant, name, type_name, keyed, fields, qos: Mutex::new(qos) }
     }
 
     /// What discovery tells of an endpoint of this topic.

@@ -73,6 +73,16 @@ pub enum Event {
         /// False when it left or its lease expired.
         alive: bool,
     },
+    /// A writer and a reader of the same topic, at least one of them local, do not match or differ in
+    /// another way than before: `discovery::Participant::mismatch` explains. Or they no longer do.
+    MismatchChanged {
+        /// The writer.
+        writer: Guid,
+        /// The reader.
+        reader: Guid,
+        /// False when they match now or one of them is gone.
+        mismatched: bool,
+    },
 }
 
 impl Outbox {

@@ -1,5 +1,7 @@
 //! Time as integers: instants, wall-clock times and durations. Nothing here reads a clock.
 
+use std::fmt;
+
 use crate::malformed::Malformed;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
@@ -145,6 +147,31 @@ impl From<std::time::Duration> for Duration {
     }
 }
 
+/// For people: `infinite`, `1.5 s`, `100 ms`, `20 µs`, `7 ns`.
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0;
+        if self.is_infinite() {
+            return f.write_str("infinite");
+        }
+        let (unit, name) = match nanos.unsigned_abs() {
+            0 | 1_000_000_000.. => (NANOS_PER_SECOND, "s"),
+            1_000_000.. => (1_000_000, "ms"),
+            1_000.. => (1_000, "µs"),
+            _ => (1, "ns"),
+        };
+        let (whole, part) =
+            (nanos.unsigned_abs() / unit.unsigned_abs(), nanos.unsigned_abs() % unit.unsigned_abs());
+        let sign = if nanos < 0 { "-" } else { "" };
+        if part == 0 {
+            return write!(f, "{sign}{whole} {name}");
+        }
+        let digits = unit.ilog10() as usize;
+        let part = format!("{part:0digits$}");
+        write!(f, "{sign}{whole}.{} {name}", part.trim_end_matches('0'))
+    }
+}
+
 /// Nearest nanosecond; never a whole second, so that the seconds field stays as sent.
 const fn fraction_to_nanos(fraction: u32) -> i64 {
     let nanos = (fraction as u64 * NANOS_PER_SECOND as u64 + (1 << 31)) >> 32;
@@ -169,6 +196,24 @@ mod tests {
             let duration = Duration(5 * NANOS_PER_SECOND + nanos);
             let (seconds, fraction) = duration.to_wire();
             assert_eq!(Duration::from_wire(seconds, fraction), Ok(duration));
+        }
+    }
+
+    #[test]
+    fn durations_read_as_people_write_them() {
+        let cases = [
+            (Duration::ZERO, "0 s"),
+            (Duration::INFINITE, "infinite"),
+            (Duration::from_millis(1500), "1.5 s"),
+            (Duration::from_millis(100), "100 ms"),
+            (Duration(1_000_050_000), "1.00005 s"),
+            (Duration(20_500), "20.5 µs"),
+            (Duration(7), "7 ns"),
+            (Duration::from_secs(-3), "-3 s"),
+            (Duration(i64::MIN), "-9223372036.854775808 s"),
+        ];
+        for (duration, words) in cases {
+            assert_eq!(duration.to_string(), words);
         }
     }
 

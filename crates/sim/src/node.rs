@@ -422,7 +422,7 @@ impl Node {
                 Event::ParticipantChanged { participant, alive } => {
                     Some(Told::Participant { guid: participant, alive })
                 }
-                Event::Status { .. } | Event::GroupPart { .. } => None,
+                Event::Status { .. } | Event::GroupPart { .. } | Event::MismatchChanged { .. } => None,
             };
             call.told.extend(told);
         }

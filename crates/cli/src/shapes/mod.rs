@@ -83,6 +83,7 @@ impl<'a> Application<'a> {
             for interface in participant.interfaces() {
                 say!("interface {interface}");
             }
+            participant.on_mismatch(|event| report::mismatch(&event));
         }
         let topics = options
             .topics()

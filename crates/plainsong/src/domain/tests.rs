@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use plainsong_proto::cdr::Fields;
 use plainsong_proto::discovery::{Command, LocalEndpoint, MatchedReader, MatchedWriter, ParticipantConfig};
 use plainsong_proto::guid::{EntityId, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
@@ -42,6 +43,10 @@ struct Listener<F>(F);
 impl<F: Fn(Event) + Send + Sync> EventSink for Listener<F> {
     fn events(&self, events: &mut Vec<Event>) {
         events.drain(..).for_each(&self.0);
+    }
+
+    fn type_of(&self, _: EntityId) -> Option<Fields> {
+        None
     }
 }
 

@@ -149,3 +149,112 @@ impl FieldPath {
         sample.field(&self.0)
     }
 }
+
+/// Members compared at most: types may contain themselves.
+const COMPARED_MAX: usize = 10_000;
+
+/// Where the descriptions of two types part: a sentence about the first member that is not in both, or
+/// not of one kind, calling the types `one` and `other`. `None` when the descriptions agree, which does
+/// not go into collections, unions, bounds and widths.
+#[must_use]
+pub fn first_difference(one: (&str, Fields), other: (&str, Fields)) -> Option<String> {
+    let mut budget = COMPARED_MAX;
+    difference((one.0, one.1), (other.0, other.1), &mut Vec::new(), &mut budget)
+}
+
+fn difference(
+    one: (&str, Fields),
+    other: (&str, Fields),
+    path: &mut Vec<&'static str>,
+    budget: &mut usize,
+) -> Option<String> {
+    let (Fields::Structure(_, ours), Fields::Structure(_, theirs)) = (one.1, other.1) else {
+        let (ours, theirs) = (kind_name(one.1), kind_name(other.1));
+        let at = if path.is_empty() { "the type".to_owned() } else { format!("member '{}'", path.join(".")) };
+        return (ours != theirs).then(|| format!("{at} is {ours} in {} and {theirs} in {}", one.0, other.0));
+    };
+    for place in 0..ours.len().max(theirs.len()) {
+        if *budget == 0 || path.len() >= FIELD_DEPTH_MAX {
+            return None;
+        }
+        *budget -= 1;
+        let names = (ours.get(place), theirs.get(place));
+        let full = |name: &str| format!("'{}'", [path.as_slice(), &[name]].concat().join("."));
+        match names {
+            (Some(our), Some(their)) if our.name == their.name => {
+                path.push(our.name);
+                let found = difference((one.0, (our.fields)()), (other.0, (their.fields)()), path, budget);
+                path.pop();
+                if found.is_some() {
+                    return found;
+                }
+            }
+            (Some(our), Some(their)) => {
+                let (our, their) = (full(our.name), full(their.name));
+                let place = place + 1;
+                return Some(format!("member {place} is {our} in {} and {their} in {}", one.0, other.0));
+            }
+            (Some(more), None) => {
+                return Some(format!("{} has a member {} more than {}", one.0, full(more.name), other.0));
+            }
+            (None, Some(more)) => {
+                return Some(format!("{} has a member {} more than {}", other.0, full(more.name), one.0));
+            }
+            (None, None) => {}
+        }
+    }
+    None
+}
+
+const fn kind_name(fields: Fields) -> &'static str {
+    match fields {
+        Fields::Opaque => "a collection, union or wide text",
+        Fields::Value(kind) => kind.name(),
+        Fields::Structure(..) => "a structure",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn number() -> Fields {
+        Fields::Value(FieldKind::Integer)
+    }
+    const fn text() -> Fields {
+        Fields::Value(FieldKind::Text)
+    }
+    const fn list() -> Fields {
+        Fields::Structure("List", &[FieldMember { name: "next", fields: list }, NUMBER])
+    }
+    const NUMBER: FieldMember = FieldMember { name: "number", fields: number };
+    const TEXT: FieldMember = FieldMember { name: "text", fields: text };
+
+    fn compared(ours: &'static [FieldMember], theirs: &'static [FieldMember]) -> Option<String> {
+        first_difference(("A", Fields::Structure("A", ours)), ("B", Fields::Structure("B", theirs)))
+    }
+
+    #[test]
+    fn the_first_member_that_differs_is_named_with_its_path() {
+        const INNER: fn() -> Fields = || Fields::Structure("Inner", &[NUMBER, TEXT]);
+        const OTHER: fn() -> Fields =
+            || Fields::Structure("Inner", &[NUMBER, FieldMember { name: "text", fields: number }]);
+        assert_eq!(compared(&[NUMBER, TEXT], &[NUMBER, TEXT]), None);
+        assert_eq!(compared(&[NUMBER], &[TEXT]).unwrap(), "member 1 is 'number' in A and 'text' in B");
+        assert_eq!(compared(&[NUMBER, TEXT], &[NUMBER]).unwrap(), "A has a member 'text' more than B");
+        assert_eq!(compared(&[], &[NUMBER]).unwrap(), "B has a member 'number' more than A");
+        assert_eq!(
+            compared(
+                &[NUMBER, FieldMember { name: "inner", fields: INNER }],
+                &[NUMBER, FieldMember { name: "inner", fields: OTHER }]
+            )
+            .unwrap(),
+            "member 'inner.text' is a string in A and an integer in B"
+        );
+    }
+
+    #[test]
+    fn types_that_contain_themselves_are_compared_in_bounded_work() {
+        assert_eq!(first_difference(("A", list()), ("B", list())), None);
+    }
+}

@@ -20,7 +20,7 @@ mod text;
 pub use decode::Decoder;
 pub use encode::{EncodeError, Encoder};
 pub use extent::Extent;
-pub use field::{FieldKind, FieldMember, FieldPath, FieldValue, Fields};
+pub use field::{FieldKind, FieldMember, FieldPath, FieldValue, Fields, first_difference};
 pub use key::{KeyHash, key_from_payload, key_hash, key_hash_of_payload, key_to_payload};
 pub use mutable::{MemberHeader, OpenMember};
 pub use plain::{Plain, PlainLayout};

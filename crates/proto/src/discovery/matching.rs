@@ -8,7 +8,7 @@ use super::participant::RemoteEndpoint;
 use super::{Command, ContentFilter, MatchedReader, MatchedWriter};
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
-use crate::outbox::Outbox;
+use crate::outbox::{Event, Outbox};
 use crate::qos::{LivelinessKind, QosSet, rxo};
 use crate::time::Duration;
 
@@ -26,17 +26,6 @@ pub enum MismatchReason {
     Qos(Vec<u32>),
     /// No locator of the remote endpoint may be used.
     NoUsableLocator,
-}
-
-/// A pair of endpoints of the same topic that do not match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mismatch<'a> {
-    /// The writer.
-    pub writer: Guid,
-    /// The reader.
-    pub reader: Guid,
-    /// Why not.
-    pub reason: &'a MismatchReason,
 }
 
 /// A user endpoint, local or remote, as far as matching is concerned.
@@ -119,11 +108,20 @@ impl Matching {
         self.endpoints.iter().map(|(guid, known)| (*guid, &known.endpoint))
     }
 
-    pub(super) fn mismatches(&self) -> impl Iterator<Item = Mismatch<'_>> + '_ {
+    /// Writer, reader and reason of each pair that does not match.
+    pub(super) fn mismatches(&self) -> impl Iterator<Item = (Guid, Guid, &MismatchReason)> + '_ {
         self.pairs.iter().filter_map(|((writer, reader), pair)| match pair {
-            Pair::Mismatch(reason) => Some(Mismatch { writer: *writer, reader: *reader, reason }),
+            Pair::Mismatch(reason) => Some((*writer, *reader, reason)),
             Pair::Matched { .. } => None,
         })
+    }
+
+    /// Why a pair does not match, when it does not.
+    pub(super) fn reason(&self, writer: Guid, reader: Guid) -> Option<&MismatchReason> {
+        match self.pairs.get(&(writer, reader))? {
+            Pair::Mismatch(reason) => Some(reason),
+            Pair::Matched { .. } => None,
+        }
     }
 
     /// Adds an endpoint or replaces what is known of it, and judges its pairs anew.
@@ -172,7 +170,10 @@ impl Matching {
             let key = if guid.entity.is_writer() { (guid, other) } else { (other, guid) };
             match self.pairs.remove(&key) {
                 Some(Pair::Matched { .. }) => self.tell_unmatched(other, guid, out),
-                Some(Pair::Mismatch(_)) => self.mismatches -= 1,
+                Some(Pair::Mismatch(_)) => {
+                    self.mismatches -= 1;
+                    tell_mismatch(key.0, key.1, false, out);
+                }
                 None => {}
             }
         }
@@ -274,18 +275,24 @@ impl Matching {
                 }
             }
         }
-        self.remember(writer, reader, verdict);
+        self.remember(writer, reader, verdict, out);
     }
 
-    fn remember(&mut self, writer: Guid, reader: Guid, verdict: Pair) {
-        if let Some(Pair::Mismatch(_)) = self.pairs.remove(&(writer, reader)) {
+    fn remember(&mut self, writer: Guid, reader: Guid, verdict: Pair, out: &mut Outbox) {
+        let told = matches!(self.pairs.remove(&(writer, reader)), Some(Pair::Mismatch(_)));
+        if told {
             self.mismatches -= 1;
         }
-        if let Pair::Mismatch(_) = verdict {
+        let mismatched = matches!(verdict, Pair::Mismatch(_));
+        if mismatched {
+            // What cannot be remembered is not told either: it would be told over and over.
             if self.mismatches >= self.mismatches_max {
                 return;
             }
             self.mismatches += 1;
+        }
+        if told || mismatched {
+            tell_mismatch(writer, reader, mismatched, out);
         }
         self.pairs.insert((writer, reader), verdict);
     }
@@ -306,10 +313,13 @@ impl Matching {
         if !policies.is_empty() {
             return Some(MismatchReason::Qos(policies));
         }
-        let unreachable =
-            |guid: Guid, endpoint: &Endpoint| guid.prefix != self.own && endpoint.locators.is_empty();
-        (unreachable(writer, offering) || unreachable(reader, requesting))
+        (self.is_unreachable(writer, offering) || self.is_unreachable(reader, requesting))
             .then_some(MismatchReason::NoUsableLocator)
+    }
+
+    /// Whether an endpoint is of another participant and nothing may be sent to it.
+    pub(super) fn is_unreachable(&self, guid: Guid, endpoint: &Endpoint) -> bool {
+        guid.prefix != self.own && endpoint.locators.is_empty()
     }
 
     fn tell_unmatched(&self, local: Guid, other: Guid, out: &mut Outbox) {
@@ -332,6 +342,10 @@ impl Matching {
             out.commands.push(Command::IncompatibleWriter { reader: reader.entity, policies: policies() });
         }
     }
+}
+
+fn tell_mismatch(writer: Guid, reader: Guid, mismatched: bool, out: &mut Outbox) {
+    out.events.push(Event::MismatchChanged { writer, reader, mismatched });
 }
 
 impl Endpoint {

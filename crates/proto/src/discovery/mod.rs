@@ -5,6 +5,7 @@ pub mod builtin;
 pub mod config;
 mod content_filter;
 mod database;
+mod explain;
 mod liveliness;
 mod matching;
 pub mod participant;
@@ -16,7 +17,8 @@ mod tests;
 
 pub use config::{DiscoveryError, DiscoveryLimits, LocalEndpoint, LocalLocators, ParticipantConfig};
 pub use content_filter::ContentFilter;
-pub use matching::{Mismatch, MismatchReason};
+pub use explain::{Difference, Mismatch, Party};
+pub use matching::MismatchReason;
 pub use participant::{Participant, RemoteEndpoint, RemoteParticipant};
 
 use crate::guid::{EntityId, Guid};

@@ -7,7 +7,7 @@ use super::builtin::ParticipantData;
 use super::config::{DiscoveryError, LocalEndpoint, LocalLocators, ParticipantConfig};
 use super::database::Database;
 use super::liveliness::Liveliness;
-use super::matching::{Endpoint, Matching, Mismatch};
+use super::matching::{Endpoint, Matching};
 use super::path::Host;
 use super::sedp::{AVAILABLE_ENDPOINTS, Builtin};
 use super::spdp::Announcer;
@@ -351,11 +351,6 @@ impl Participant {
     #[must_use]
     pub fn endpoint(&self, guid: Guid) -> Option<RemoteEndpoint<'_>> {
         self.matching.get(guid).map(|endpoint| endpoint.describe(guid))
-    }
-
-    /// Local and remote endpoints of the same topic that do not match, and why.
-    pub fn mismatches(&self) -> impl Iterator<Item = Mismatch<'_>> + '_ {
-        self.matching.mismatches()
     }
 
     /// What discovery itself dropped, beyond what [`Self::on_submessage`] returned.

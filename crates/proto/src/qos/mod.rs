@@ -1,14 +1,19 @@
 //! Quality of service: the policies, one table about them, and the request/offered rules.
 
 pub mod check;
+pub mod explain;
 pub mod policy;
 pub mod rxo;
 pub mod table;
+mod words;
 
 pub use check::{Inconsistent, consistent};
+pub use explain::{Shortfall, shortfalls};
 pub use policy::*;
 pub use rxo::{incompatible, partitions_match};
 pub use table::{EntityKind, POLICIES, Policy, changed_immutable, policy_name};
+
+pub(crate) use words::partitions as partitions_in_words;
 
 #[cfg(test)]
 mod tests;

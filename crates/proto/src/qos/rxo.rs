@@ -12,7 +12,7 @@ use super::table::POLICIES;
 pub fn incompatible(offered: &QosSet, requested: &QosSet) -> Vec<u32> {
     POLICIES
         .iter()
-        .filter(|policy| policy.compatible.is_some_and(|compatible| !compatible(offered, requested)))
+        .filter(|policy| policy.rule.is_some_and(|rule| !(rule.compatible)(offered, requested)))
         .map(|policy| policy.id)
         .collect()
 }
@@ -81,7 +81,8 @@ fn partition_matches(one: &str, other: &str) -> bool {
     }
 }
 
-fn is_pattern(name: &str) -> bool {
+/// Whether a name in PARTITION is a pattern.
+pub(crate) fn is_pattern(name: &str) -> bool {
     name.contains(['*', '?', '['])
 }
 

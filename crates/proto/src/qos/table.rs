@@ -7,6 +7,7 @@ use crate::wire::octets::{Reader, Sink};
 use crate::wire::param::{Parameter, ParameterListBuilder, pid};
 
 use super::check::{OCTETS_MAX, PARTITION_BYTES_MAX, PARTITIONS_MAX, PROPERTIES_MAX, PROPERTY_BYTES_MAX};
+use super::explain::{self, Rule};
 use super::policy::{
     AccessScope, DestinationOrder, Durability, DurabilityService, History, HistoryKind, Liveliness,
     LivelinessKind, Ownership, Presentation, Property, QosSet, Reliability, ReliabilityKind, ResourceLimits,
@@ -61,8 +62,8 @@ pub struct Policy {
     /// Where it is defined.
     pub section: &'static str,
     pub(crate) form: Option<Form>,
-    /// Whether what a writer offers satisfies what a reader requests, when there is such a rule.
-    pub(crate) compatible: Option<fn(&QosSet, &QosSet) -> bool>,
+    /// When a writer's offer satisfies a reader's request, where that is asked at all.
+    pub(crate) rule: Option<&'static Rule>,
     pub(crate) equal: fn(&QosSet, &QosSet) -> bool,
 }
 
@@ -71,6 +72,12 @@ impl Policy {
     #[must_use]
     pub fn parameter_id(&self) -> Option<u16> {
         self.form.map(|form| form.pid)
+    }
+
+    /// Whether a reader's request must be satisfied by a writer's offer.
+    #[must_use]
+    pub const fn is_requested(&self) -> bool {
+        self.rule.is_some()
     }
 
     /// Whether entities of `kind` have it.
@@ -99,7 +106,7 @@ pub const POLICIES: &[Policy] = &[
             encode: |qos, sink| sink.octet_sequence(&qos.user_data),
             decode: |qos, value| octets(value).map(|octets| qos.user_data = octets),
         }),
-        compatible: None,
+        rule: None,
         equal: equal!(user_data),
     },
     Policy {
@@ -113,7 +120,7 @@ pub const POLICIES: &[Policy] = &[
             encode: |qos, sink| sink.u32(qos.durability as u32),
             decode: |qos, value| durability(value).map(|kind| qos.durability = kind),
         }),
-        compatible: Some(rxo::durability),
+        rule: Some(&explain::DURABILITY),
         equal: equal!(durability),
     },
     Policy {
@@ -127,7 +134,7 @@ pub const POLICIES: &[Policy] = &[
             encode: encode_presentation,
             decode: |qos, value| presentation(value).map(|policy| qos.presentation = policy),
         }),
-        compatible: Some(rxo::presentation),
+        rule: Some(&explain::PRESENTATION),
         equal: equal!(presentation),
     },
     Policy {
@@ -141,7 +148,7 @@ pub const POLICIES: &[Policy] = &[
             encode: |qos, sink| sink.duration(qos.deadline),
             decode: |qos, value| value.duration().map(|period| qos.deadline = period),
         }),
-        compatible: Some(rxo::deadline),
+        rule: Some(&explain::DEADLINE),
         equal: equal!(deadline),
     },
     Policy {
@@ -155,7 +162,7 @@ pub const POLICIES: &[Policy] = &[
             encode: |qos, sink| sink.duration(qos.latency_budget),
             decode: |qos, value| value.duration().map(|budget| qos.latency_budget = budget),
         }),
-        compatible: Some(rxo::latency_budget),
+        rule: Some(&explain::LATENCY_BUDGET),
         equal: equal!(latency_budget),
     },
     Policy {
@@ -169,7 +176,7 @@ pub const POLICIES: &[Policy] = &[
             encode: |qos, sink| sink.u32(qos.ownership as u32),
             decode: |qos, value| ownership(value).map(|kind| qos.ownership = kind),
         }),
-        compatible: Some(rxo::ownership),
+        rule: Some(&explain::OWNERSHIP),
         equal: equal!(ownership),
     },
     Policy {
@@ -183,7 +190,7 @@ pub const POLICIES: &[Policy] = &[
             encode: |qos, sink| sink.i32(qos.ownership_strength),
             decode: |qos, value| value.i32().map(|strength| qos.ownership_strength = strength),
         }),
-        compatible: None,
+        rule: None,
         equal: equal!(ownership_strength),
     },
     Policy {
@@ -197,7 +204,7 @@ pub const POLICIES: &[Policy] = &[
             encode: encode_liveliness,
             decode: |qos, value| liveliness(value).map(|policy| qos.liveliness = policy),
         }),
-        compatible: Some(rxo::liveliness),
+        rule: Some(&explain::LIVELINESS),
         equal: equal!(liveliness),
     },
     Policy {
@@ -211,7 +218,7 @@ pub const POLICIES: &[Policy] = &[
             encode: |qos, sink| sink.duration(qos.time_based_filter),
             decode: |qos, value| value.duration().map(|separation| qos.time_based_filter = separation),
         }),
-        compatible: None,
+        rule: None,
         equal: equal!(time_based_filter),
     },
     Policy {
@@ -225,7 +232,7 @@ pub const POLICIES: &[Policy] = &[
             encode: encode_partition,
             decode: |qos, value| partition(value).map(|names| qos.partition = names),
         }),
-        compatible: None,
+        rule: None,
         equal: equal!(partition),
     },
     Policy {
@@ -239,7 +246,7 @@ pub const POLICIES: &[Policy] = &[
             encode: encode_reliability,
             decode: |qos, value| reliability(value).map(|policy| qos.reliability = policy),
         }),
-        compatible: Some(rxo::reliability),
+        rule: Some(&explain::RELIABILITY),
         equal: equal!(reliability),
     },
     Policy {
@@ -253,7 +260,7 @@ pub const POLICIES: &[Policy] = &[
             encode: |qos, sink| sink.u32(qos.destination_order as u32),
             decode: |qos, value| destination_order(value).map(|kind| qos.destination_order = kind),
         }),
-        compatible: Some(rxo::destination_order),
+        rule: Some(&explain::DESTINATION_ORDER),
         equal: equal!(destination_order),
     },
     Policy {
@@ -267,7 +274,7 @@ pub const POLICIES: &[Policy] = &[
             encode: |qos, sink| encode_history(qos.history, sink),
             decode: |qos, value| history(value).map(|policy| qos.history = policy),
         }),
-        compatible: None,
+        rule: None,
         equal: equal!(history),
     },
     Policy {
@@ -281,7 +288,7 @@ pub const POLICIES: &[Policy] = &[
             encode: |qos, sink| encode_resource_limits(qos.resource_limits, sink),
             decode: |qos, value| resource_limits(value).map(|limits| qos.resource_limits = limits),
         }),
-        compatible: None,
+        rule: None,
         equal: equal!(resource_limits),
     },
     Policy {
@@ -291,7 +298,7 @@ pub const POLICIES: &[Policy] = &[
         changeable: true,
         section: "DCPS 1.4 §2.2.3.20",
         form: None,
-        compatible: None,
+        rule: None,
         equal: equal!(entity_factory),
     },
     Policy {
@@ -301,7 +308,7 @@ pub const POLICIES: &[Policy] = &[
         changeable: true,
         section: "DCPS 1.4 §2.2.3.21",
         form: None,
-        compatible: None,
+        rule: None,
         equal: equal!(writer_data_lifecycle),
     },
     Policy {
@@ -311,7 +318,7 @@ pub const POLICIES: &[Policy] = &[
         changeable: true,
         section: "DCPS 1.4 §2.2.3.22",
         form: None,
-        compatible: None,
+        rule: None,
         equal: equal!(reader_data_lifecycle),
     },
     Policy {
@@ -325,7 +332,7 @@ pub const POLICIES: &[Policy] = &[
             encode: |qos, sink| sink.octet_sequence(&qos.topic_data),
             decode: |qos, value| octets(value).map(|octets| qos.topic_data = octets),
         }),
-        compatible: None,
+        rule: None,
         equal: equal!(topic_data),
     },
     Policy {
@@ -339,7 +346,7 @@ pub const POLICIES: &[Policy] = &[
             encode: |qos, sink| sink.octet_sequence(&qos.group_data),
             decode: |qos, value| octets(value).map(|octets| qos.group_data = octets),
         }),
-        compatible: None,
+        rule: None,
         equal: equal!(group_data),
     },
     Policy {
@@ -353,7 +360,7 @@ pub const POLICIES: &[Policy] = &[
             encode: |qos, sink| sink.i32(qos.transport_priority),
             decode: |qos, value| value.i32().map(|priority| qos.transport_priority = priority),
         }),
-        compatible: None,
+        rule: None,
         equal: equal!(transport_priority),
     },
     Policy {
@@ -367,7 +374,7 @@ pub const POLICIES: &[Policy] = &[
             encode: |qos, sink| sink.duration(qos.lifespan),
             decode: |qos, value| value.duration().map(|lifespan| qos.lifespan = lifespan),
         }),
-        compatible: None,
+        rule: None,
         equal: equal!(lifespan),
     },
     Policy {
@@ -381,7 +388,7 @@ pub const POLICIES: &[Policy] = &[
             encode: encode_durability_service,
             decode: |qos, value| durability_service(value).map(|service| qos.durability_service = service),
         }),
-        compatible: None,
+        rule: None,
         equal: equal!(durability_service),
     },
     Policy {
@@ -395,7 +402,7 @@ pub const POLICIES: &[Policy] = &[
             encode: encode_data_representation,
             decode: |qos, value| data_representation(value).map(|list| qos.data_representation = list),
         }),
-        compatible: Some(rxo::data_representation),
+        rule: Some(&explain::DATA_REPRESENTATION),
         equal: |one, other| rxo::representations(one) == rxo::representations(other),
     },
     Policy {
@@ -409,7 +416,7 @@ pub const POLICIES: &[Policy] = &[
             encode: encode_type_consistency,
             decode: |qos, value| type_consistency(value).map(|policy| qos.type_consistency = policy),
         }),
-        compatible: None,
+        rule: None,
         equal: equal!(type_consistency),
     },
     Policy {
@@ -423,7 +430,7 @@ pub const POLICIES: &[Policy] = &[
             encode: encode_properties,
             decode: |qos, value| properties(value).map(|list| qos.properties = list),
         }),
-        compatible: None,
+        rule: None,
         equal: equal!(properties),
     },
 ];
@@ -455,7 +462,7 @@ pub(crate) fn encode_qos(qos: &QosSet, kind: EntityKind, list: &mut ParameterLis
     for policy in POLICIES {
         let Some(form) = policy.form else { continue };
         let applies = policy.entities & entities != 0 || (is_endpoint && policy.entities == TOPIC);
-        if applies && (policy.compatible.is_some() || !(policy.equal)(qos, &default)) {
+        if applies && (policy.rule.is_some() || !(policy.equal)(qos, &default)) {
             list.parameter(form.pid, |sink| (form.encode)(qos, sink));
         }
     }

@@ -118,7 +118,7 @@ fn r1_a_readers_own_locators_must_be_proven_too() {
     assert!(network.matches(0).contains(&(WRITER, honest.guid)));
     assert!(!network.matches(0).contains(&(WRITER, forged.guid)));
     let mismatch = network.nodes[0].participant.mismatches().next().unwrap();
-    assert_eq!((mismatch.reader, mismatch.reason), (forged.guid, &MismatchReason::NoUsableLocator));
+    assert_eq!((mismatch.reader.guid, mismatch.reason), (forged.guid, MismatchReason::NoUsableLocator));
 }
 
 #[test]

@@ -328,7 +328,7 @@ fn fact_21_a_keyed_endpoint_never_matches_a_keyless_one() {
     network.run_for(Duration::from_secs(1));
     assert!(network.matches(0).is_empty());
     let mismatch = network.nodes[0].participant.mismatches().next().unwrap();
-    assert_eq!(*mismatch.reason, MismatchReason::KeyKind);
+    assert_eq!(mismatch.reason, MismatchReason::KeyKind);
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn fact_28_other_types_of_the_same_topic_do_not_match() {
     network.start(1);
     network.run_for(Duration::from_secs(1));
     assert_eq!(network.matches(0).len(), 2, "only with itself");
-    let reasons: Vec<_> = network.nodes[0].participant.mismatches().map(|it| it.reason.clone()).collect();
+    let reasons: Vec<_> = network.nodes[0].participant.mismatches().map(|it| it.reason).collect();
     assert_eq!(reasons, [MismatchReason::TypeName]);
 }
 
@@ -363,7 +363,7 @@ fn incompatible_qos_is_told_once_on_both_sides() {
     assert_eq!(network.count(0, |it| *it == offered), 1);
     assert_eq!(network.count(1, |it| *it == requested), 1);
     let mismatch = network.nodes[1].participant.mismatches().next().unwrap();
-    assert_eq!(*mismatch.reason, MismatchReason::Qos(policies));
+    assert_eq!(mismatch.reason, MismatchReason::Qos(policies));
 }
 
 #[test]

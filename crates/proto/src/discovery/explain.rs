@@ -1,0 +1,222 @@
+//! Why two endpoints of a topic do not match, in words that say what would change it.
+
+use core::net::IpAddr;
+use std::fmt;
+
+use super::matching::{Endpoint, MismatchReason};
+use super::participant::Participant;
+use crate::guid::Guid;
+use crate::qos::rxo::{is_pattern, partitions_match};
+use crate::qos::{partitions_in_words, shortfalls};
+use crate::vendor;
+
+/// A writer and a reader of the same topic that do not match. `Display` tells it in sentences.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// Their topic.
+    pub topic: String,
+    /// The writer.
+    pub writer: Party,
+    /// The reader.
+    pub reader: Party,
+    /// The first reason, which keeps them apart whatever the others are.
+    pub reason: MismatchReason,
+    /// All that keeps them apart, the first reason first; of policies each one.
+    pub differences: Vec<Difference>,
+}
+
+/// One side of a mismatch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Party {
+    /// The endpoint.
+    pub guid: Guid,
+    /// It belongs to the participant that tells.
+    pub local: bool,
+    /// Name of its participant; empty when it told none.
+    pub participant: String,
+    /// The product its participant is made with, as its vendor id says.
+    pub product: Option<&'static str>,
+    /// Where its participant announces itself from; `None` for a local one.
+    pub address: Option<IpAddr>,
+    /// Registered type name.
+    pub type_name: String,
+}
+
+/// Something in which a writer and a reader differ though they must not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// In what: the name of a policy, `type name`, `key`, `locators`.
+    pub subject: &'static str,
+    /// What the writer has, in words.
+    pub writer: String,
+    /// What the reader has, in words.
+    pub reader: String,
+    /// What would end the difference.
+    pub cure: String,
+    /// What else is known about it; may be empty.
+    pub note: String,
+}
+
+impl Difference {
+    /// The subject of different type names.
+    pub const TYPE_NAME: &'static str = "type name";
+}
+
+impl Participant {
+    /// Local and remote endpoints of the same topic that do not match, and why.
+    pub fn mismatches(&self) -> impl Iterator<Item = Mismatch> + '_ {
+        self.matching.mismatches().filter_map(|(writer, reader, _)| self.mismatch(writer, reader))
+    }
+
+    /// Why a writer and a reader do not match; `None` when they do, or one of them or their pair is not
+    /// known here.
+    #[must_use]
+    pub fn mismatch(&self, writer: Guid, reader: Guid) -> Option<Mismatch> {
+        let reason = self.matching.reason(writer, reader)?.clone();
+        let (offering, requesting) = (self.matching.get(writer)?, self.matching.get(reader)?);
+        Some(Mismatch {
+            topic: offering.topic.clone(),
+            writer: self.party(writer, offering),
+            reader: self.party(reader, requesting),
+            differences: self.differences((writer, offering), (reader, requesting)),
+            reason,
+        })
+    }
+
+    fn party(&self, guid: Guid, endpoint: &Endpoint) -> Party {
+        let type_name = endpoint.type_name.clone();
+        let local = guid.prefix == self.config.prefix;
+        let remote = self.database.get(guid.prefix);
+        Party {
+            guid,
+            local,
+            participant: match remote {
+                _ if local => self.config.name.clone(),
+                Some(remote) => remote.data.name.clone(),
+                None => String::new(),
+            },
+            product: remote.and_then(|remote| vendor::name(remote.data.vendor)),
+            address: remote.and_then(|remote| remote.from.ip()),
+            type_name,
+        }
+    }
+
+    fn differences(
+        &self,
+        (writer, offering): (Guid, &Endpoint),
+        (reader, requesting): (Guid, &Endpoint),
+    ) -> Vec<Difference> {
+        let keys = (writer.entity.is_keyed(), reader.entity.is_keyed());
+        let mut all: Vec<_> = [type_names(offering, requesting), key(keys), partition(offering, requesting)]
+            .into_iter()
+            .flatten()
+            .collect();
+        all.extend(shortfalls(&offering.qos, &requesting.qos).into_iter().map(|shortfall| Difference {
+            subject: shortfall.policy.name,
+            writer: shortfall.offered,
+            reader: shortfall.requested,
+            cure: shortfall.cure,
+            note: String::new(),
+        }));
+        let sides = [(writer, offering), (reader, requesting)];
+        if sides.iter().any(|(guid, endpoint)| self.matching.is_unreachable(*guid, endpoint)) {
+            all.push(locators(sides.map(|(guid, endpoint)| {
+                if self.matching.is_unreachable(guid, endpoint) { "no usable address" } else { "reachable" }
+            })));
+        }
+        all
+    }
+}
+
+fn type_names(offering: &Endpoint, requesting: &Endpoint) -> Option<Difference> {
+    let (writer, reader) = (&offering.type_name, &requesting.type_name);
+    (writer != reader).then(|| Difference {
+        subject: Difference::TYPE_NAME,
+        writer: format!("{writer:?}"),
+        reader: format!("{reader:?}"),
+        cure: "register the type under one name on both sides, or use another topic for the other type"
+            .into(),
+        note: "types are told apart by name alone: no type information of other processes is read".into(),
+    })
+}
+
+fn key((writer, reader): (bool, bool)) -> Option<Difference> {
+    let words = |keyed| if keyed { "a keyed type" } else { "a type without key" }.to_owned();
+    (writer != reader).then(|| Difference {
+        subject: "key",
+        writer: words(writer),
+        reader: words(reader),
+        cure: "mark the same members of the type as key on both sides, or none on either".into(),
+        note: String::new(),
+    })
+}
+
+fn partition(offering: &Endpoint, requesting: &Endpoint) -> Option<Difference> {
+    let (writer, reader) = (&offering.qos.partition, &requesting.qos.partition);
+    if partitions_match(writer, reader) {
+        return None;
+    }
+    let plain = |names: &[String]| match names {
+        [] => Some(String::new()),
+        names => names.iter().find(|name| !is_pattern(name)).cloned(),
+    };
+    let cure = match (plain(writer), plain(reader)) {
+        (Some(ours), Some(theirs)) => {
+            format!("add {ours:?} to the subscriber's PARTITION or {theirs:?} to the publisher's")
+        }
+        (Some(ours), None) => format!("add {ours:?} to the subscriber's PARTITION"),
+        (None, Some(theirs)) => format!("add {theirs:?} to the publisher's PARTITION"),
+        (None, None) => "use a plain name on one side: a pattern never matches a pattern".into(),
+    };
+    Some(Difference {
+        subject: "PARTITION",
+        writer: partitions_in_words(writer),
+        reader: partitions_in_words(reader),
+        cure,
+        note: String::new(),
+    })
+}
+
+fn locators([writer, reader]: [&str; 2]) -> Difference {
+    Difference {
+        subject: "locators",
+        writer: writer.into(),
+        reader: reader.into(),
+        cure: "have the remote participant announce an address from which it answers this host".into(),
+        note: String::new(),
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { topic, writer, reader, differences, .. } = self;
+        write!(f, "topic {topic:?}: writer {writer} and reader {reader} do not match")?;
+        for difference in differences {
+            write!(f, "\n  {difference}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Party {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.guid)?;
+        if self.local {
+            return f.write_str(" of this participant");
+        }
+        write!(f, " of participant {:?}", self.participant)?;
+        match (self.product, self.address) {
+            (Some(product), Some(address)) => write!(f, " ({product}, {address})"),
+            (None, Some(address)) => write!(f, " ({address})"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { subject, writer, reader, cure, note } = self;
+        write!(f, "{subject}: the writer has {writer}, the reader wants {reader}; {cure}")?;
+        if note.is_empty() { Ok(()) } else { write!(f, " ({note})") }
+    }
+}
