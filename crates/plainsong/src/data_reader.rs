@@ -543,11 +543,11 @@ impl ReaderInner {
 
     fn apply_qos(&self, qos: QosSet) -> Result<()> {
         if !self.core.is_enabled() {
-            self.slot.edit(|reader| reader.set_qos(qos));
+            self.slot.edit(|reader| reader.set_qos(clock::now(), qos));
             return Ok(());
         }
         let announced = qos.clone();
-        self.with(|reader, _, _| reader.set_qos(qos))?;
+        self.with(|reader, now, _| reader.set_qos(now, qos))?;
         let slot = self.subscriber.participant.slot()?;
         slot.control(|control, now, out| control.update_endpoint(now, self.guid, announced, out))
             .map_err(|error| Error::OutOfResources(error.to_string()))

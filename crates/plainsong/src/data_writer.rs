@@ -337,7 +337,9 @@ impl WriterInner {
             self.publisher.announced_id(),
         );
         slot.control(|control, now, out| control.add_endpoint(now, endpoint, out))
-            .map_err(|error| Error::OutOfResources(error.to_string()))
+            .map_err(|error| Error::OutOfResources(error.to_string()))?;
+        participant.note_manual_writers();
+        Ok(())
     }
 
     /// Runs `f` on the protocol's writer and sends what it leaves.
@@ -388,7 +390,10 @@ impl WriterInner {
                 let timestamp = timestamp.unwrap_or_else(|| writer.source_timestamp(now, handle));
                 writer.write(now, kind, handle, payload.clone(), timestamp, out)
             })?;
-            let Err(error) = written else { return Ok(()) };
+            let Err(error) = written else {
+                self.publisher.participant.assert_manual_writers();
+                return Ok(());
+            };
             let Some(patience) = patience.filter(|_| matches!(error, WriteError::Full)) else {
                 return Err(self.write_error(error, patience));
             };
@@ -524,6 +529,7 @@ impl Drop for WriterInner {
             participant.router.remove(self.guid.entity);
             slot.control(|control, now, out| control.remove_endpoint(now, self.guid, out));
             slot.remove_writer(self.guid.entity);
+            participant.note_manual_writers();
         }
     }
 }

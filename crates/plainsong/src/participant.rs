@@ -1,7 +1,7 @@
 //! Domain participants and their factory (DCPS 1.4 §2.2.2.2).
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use plainsong_proto::cdr::{DdsType, Fields};
@@ -55,6 +55,8 @@ pub(crate) struct ParticipantInner {
     pub(crate) router: Arc<Router>,
     topics: Mutex<BTreeMap<String, Weak<TopicInner>>>,
     next_entity_key: AtomicU32,
+    /// Some writer is MANUAL_BY_PARTICIPANT: every write asserts the participant.
+    has_manual_writers: AtomicBool,
 }
 
 /// Finds the entity an event is about, and the listener that wants it.
@@ -122,6 +124,7 @@ impl DomainParticipantFactory {
             router: Arc::new(Router::new()),
             topics: Mutex::new(BTreeMap::new()),
             next_entity_key: AtomicU32::new(1),
+            has_manual_writers: AtomicBool::new(false),
         });
         let participant = DomainParticipant { inner };
         if self.qos.entity_factory.autoenable_created_entities {
@@ -310,6 +313,22 @@ impl ParticipantInner {
 
     pub(crate) fn next_entity_key(&self) -> u32 {
         self.next_entity_key.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The writers changed.
+    pub(crate) fn note_manual_writers(&self) {
+        if let Ok(slot) = self.slot() {
+            self.has_manual_writers.store(slot.look(Participant::has_manual_writers), Ordering::SeqCst);
+        }
+    }
+
+    /// A writer wrote: that asserts the participant (DCPS 1.4 §2.2.2.2.1.19).
+    pub(crate) fn assert_manual_writers(&self) {
+        if self.has_manual_writers.load(Ordering::Relaxed)
+            && let Ok(slot) = self.slot()
+        {
+            slot.control(|control, now, out| control.assert_liveliness(now, out));
+        }
     }
 
     pub(crate) fn forget_topic(&self, name: &str) {

@@ -356,7 +356,7 @@ impl Node {
             local.writer.set_qos(now, qos.clone());
         }
         if let Some(local) = place.readers.get_mut(&entity) {
-            local.reader.set_qos(qos.clone());
+            local.reader.set_qos(now, qos.clone());
         }
         let updated = place.participant.update_endpoint(now, place.prefix.entity(entity), qos, call.out);
         debug_assert!(updated.is_ok(), "an endpoint that exists can be updated: {updated:?}");
@@ -515,6 +515,11 @@ impl Member {
             Command::IncompatibleWriter { reader, policies } => {
                 if let Some(local) = self.readers.get_mut(&reader) {
                     local.reader.incompatible_writer(&policies, call.out);
+                }
+            }
+            Command::WriterAsserted { writer } => {
+                if let Some(local) = self.writers.get_mut(&writer) {
+                    local.writer.participant_asserted(now);
                 }
             }
             Command::WriterAlive { reader, writer } => {

@@ -227,6 +227,9 @@ impl ParticipantSlot {
             Command::IncompatibleWriter { reader: id, policies } => {
                 reader(id, out, &|reader, out| reader.incompatible_writer(&policies, out));
             }
+            Command::WriterAsserted { writer: id } => {
+                writer(id, out, &|writer, _| writer.participant_asserted(now));
+            }
             Command::WriterAlive { reader: id, writer } => {
                 reader(id, out, &|reader, out| reader.writer_liveliness(now, writer, out));
             }

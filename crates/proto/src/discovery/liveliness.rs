@@ -36,6 +36,10 @@ impl Liveliness {
         self.next_automatic.into_iter().chain(self.manual_due).min()
     }
 
+    pub(super) const fn has_manual_writers(&self) -> bool {
+        self.manual_interval.is_some()
+    }
+
     /// The local writers changed; these are the leases of those of each kind.
     fn set_leases(&mut self, now: Instant, automatic: Option<Duration>, manual: Option<Duration>) {
         let part = |lease: Duration, parts: i64| Duration(lease.0 / parts).max(INTERVAL_MIN);

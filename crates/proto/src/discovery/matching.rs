@@ -202,6 +202,9 @@ impl Matching {
             if endpoint.qos.liveliness.kind != kind {
                 continue;
             }
+            if prefix == self.own && kind == LivelinessKind::ManualByParticipant {
+                out.commands.push(Command::WriterAsserted { writer: writer.entity });
+            }
             for reader in topic.readers.range(all_of(self.own)) {
                 if let Some(Pair::Matched { .. }) = self.pairs.get(&(*writer, *reader)) {
                     out.commands.push(Command::WriterAlive { reader: reader.entity, writer: *writer });

@@ -98,6 +98,11 @@ pub enum Command {
         /// Ids of the offending policies.
         policies: Vec<u32>,
     },
+    /// `Writer::participant_asserted`: the participant was asserted, by a call or by writing.
+    WriterAsserted {
+        /// Local writer.
+        writer: EntityId,
+    },
     /// `Reader::writer_liveliness`: AUTOMATIC or MANUAL_BY_PARTICIPANT liveliness of a matched
     /// writer was asserted (a participant message, or any sign of life of its participant).
     WriterAlive {

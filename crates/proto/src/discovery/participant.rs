@@ -280,12 +280,19 @@ impl Participant {
         }
     }
 
-    /// Asserts the MANUAL_BY_PARTICIPANT writers of this participant. May be called for every sample:
+    /// Asserts the MANUAL_BY_PARTICIPANT writers of this participant, because the application did or because
+    /// one of its writers, of any kind, wrote (DCPS 1.4 §2.2.2.4.2.22). May be called for every sample:
     /// messages are sent at a bounded rate.
     pub fn assert_liveliness(&mut self, now: Now, out: &mut Outbox) {
         if self.presence == Presence::Present {
             self.assert_manual(now, out);
         }
+    }
+
+    /// Whether [`Self::assert_liveliness`] matters to any local writer.
+    #[must_use]
+    pub fn has_manual_writers(&self) -> bool {
+        self.liveliness.has_manual_writers()
     }
 
     /// Leaves: tells everyone, so that others forget it at once. Nothing is sent or heard afterwards.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::destination_order::{Order, Place};
 use super::instances::{Instance, InstanceId, InstanceKey, Instances, Sample};
+use super::lifecycle::Lifecycle;
 use super::ownership::{Publications, WriterId};
 use super::{Change, KeyFunction, PayloadFilter, ReaderLimits};
 use crate::guid::Guid;
@@ -34,7 +35,7 @@ pub(super) enum Outcome {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Timer {
+pub(super) enum Timer {
     Deadline,
     Purge,
     /// Shows the sample that TIME_BASED_FILTER holds back.
@@ -46,7 +47,7 @@ const DEADLINE_MIN: Duration = Duration::from_millis(1);
 
 /// The policies of the reader that act here, with the internal limits worked in.
 #[derive(Clone, Copy, Debug)]
-struct Policy {
+pub(super) struct Policy {
     /// KEEP_LAST depth.
     depth: Option<usize>,
     samples_max: usize,
@@ -58,14 +59,13 @@ struct Policy {
     interleaved: bool,
     deadline: Duration,
     separation: Duration,
-    purge_no_writers: Duration,
-    purge_disposed: Duration,
+    pub(super) lifecycle: Lifecycle,
 }
 
 /// The history of one reader.
 #[derive(Debug)]
 pub(super) struct Cache {
-    policy: Policy,
+    pub(super) policy: Policy,
     limits: ReaderLimits,
     keyed: bool,
     key: KeyFunction,
@@ -79,7 +79,7 @@ pub(super) struct Cache {
     /// Ordered access of TOPIC or GROUP scope: the instance of every sample, in the order to return.
     pub(super) order: BTreeMap<Place, InstanceId>,
     expiry: BTreeMap<(Instant, u64), InstanceId>,
-    timers: BTreeSet<(Instant, InstanceId, Timer)>,
+    pub(super) timers: BTreeSet<(Instant, InstanceId, Timer)>,
     /// Empty instances that are not alive, the first to forget in front.
     retired: VecDeque<(InstanceId, u64)>,
 }
@@ -102,8 +102,7 @@ impl Policy {
                 && qos.presentation.access_scope >= AccessScope::Topic,
             deadline: qos.deadline.max(DEADLINE_MIN),
             separation: qos.time_based_filter,
-            purge_no_writers: qos.reader_data_lifecycle.autopurge_nowriter_samples_delay,
-            purge_disposed: qos.reader_data_lifecycle.autopurge_disposed_samples_delay,
+            lifecycle: Lifecycle::new(qos),
         }
     }
 }
@@ -129,8 +128,15 @@ impl Cache {
         }
     }
 
-    pub(super) fn set_qos(&mut self, qos: &QosSet) {
-        self.policy = Policy::new(qos, &self.limits);
+    pub(super) fn set_qos(&mut self, now: Instant, qos: &QosSet) {
+        let before = std::mem::replace(&mut self.policy, Policy::new(qos, &self.limits));
+        let ids = 0..self.instances.slots();
+        if self.policy.lifecycle != before.lifecycle {
+            ids.clone().for_each(|id| self.plan_purge(id));
+        }
+        if self.policy.deadline != before.deadline {
+            ids.for_each(|id| self.restart_deadline(now, id));
+        }
     }
 
     pub(super) fn set_filter(&mut self, filter: Option<PayloadFilter>) {
@@ -346,13 +352,6 @@ impl Cache {
         if !policy.separation.is_infinite() && policy.separation > Duration::ZERO {
             instance.filtered_until = now.mono.after(policy.separation);
         }
-        if let Some(deadline) = now.mono.after(policy.deadline) {
-            instance.deadline = Some(deadline);
-            if instance.deadline_armed.is_none() {
-                instance.deadline_armed = Some(deadline);
-                self.timers.insert((deadline, id, Timer::Deadline));
-            }
-        }
         let replaced = match policy.depth {
             Some(depth) if instance.valid > depth => instance.samples.iter().position(|sample| sample.valid),
             _ => None,
@@ -365,6 +364,30 @@ impl Cache {
         if let Some(replaced) = replaced {
             self.released(&replaced);
         }
+        self.arm_deadline(now.mono, id);
+    }
+
+    /// The instance was updated: its next deadline begins.
+    fn arm_deadline(&mut self, now: Instant, id: InstanceId) {
+        let deadline = now.after(self.policy.deadline);
+        let (Some(instance), Some(deadline)) = (self.instances.get_mut(id), deadline) else { return };
+        instance.deadline = Some(deadline);
+        if instance.deadline_armed.is_none() {
+            instance.deadline_armed = Some(deadline);
+            self.timers.insert((deadline, id, Timer::Deadline));
+        }
+    }
+
+    /// DEADLINE was changed: running deadlines begin anew with the new period.
+    fn restart_deadline(&mut self, now: Instant, id: InstanceId) {
+        let Some(instance) = self.instances.get_mut(id).filter(|instance| instance.is_alive()) else {
+            return;
+        };
+        instance.deadline = None;
+        if let Some(at) = instance.deadline_armed.take() {
+            self.timers.remove(&(at, id, Timer::Deadline));
+        }
+        self.arm_deadline(now, id);
     }
 
     /// Accounts for a sample that left the cache.
@@ -453,10 +476,6 @@ impl Cache {
         writer: Guid,
         (source_timestamp, reception_timestamp): (Time, Time),
     ) -> bool {
-        let delay = match state {
-            InstanceState::NotAliveDisposed => self.policy.purge_disposed,
-            _ => self.policy.purge_no_writers,
-        };
         let Some(instance) = self.instances.get_mut(id).filter(|instance| instance.state != state) else {
             return false;
         };
@@ -492,12 +511,10 @@ impl Cache {
         instance.samples.push_back(marker);
         instance.has_marker = true;
         instance.unread += 1;
-        instance.purge_at = now.mono.after(delay);
-        if let Some(at) = instance.purge_at {
-            self.timers.insert((at, id, Timer::Purge));
-        }
+        instance.ended_at = Some(now.mono);
         self.next_id += 1;
         self.instances.reshaped(id, before);
+        self.plan_purge(id);
         true
     }
 
@@ -573,7 +590,7 @@ impl Cache {
         }
     }
 
-    fn forget(&mut self, id: InstanceId) {
+    pub(super) fn forget(&mut self, id: InstanceId) {
         let Some(instance) = self.instances.remove(id) else { return };
         self.key_bytes -= instance.key.payload.len();
         self.bytes -= instance.held.as_ref().map_or(0, |held| held.payload.len());
@@ -621,7 +638,7 @@ impl Cache {
             self.timers.pop_first();
             let Some(instance) = self.instances.get(id) else { continue };
             match timer {
-                Timer::Purge if instance.purge_at == Some(at) && !instance.is_alive() => self.forget(id),
+                Timer::Purge if instance.purge_at == Some(at) => self.purge(id),
                 Timer::Deadline if instance.deadline_armed == Some(at) => {
                     self.check_deadline(now.mono, id, &mut missed)
                 }

@@ -71,6 +71,8 @@ pub(super) struct Instance {
     pub(super) filtered_until: Option<Instant>,
     /// The last sample filtered out: shown after all when the writer falls silent.
     pub(super) held: Option<Box<Sample>>,
+    /// When it ceased to be alive; `None` while it is.
+    pub(super) ended_at: Option<Instant>,
     pub(super) purge_at: Option<Instant>,
     /// Names this instance's place in the queue of forgettable ones.
     pub(super) retired: u64,
@@ -150,6 +152,7 @@ impl Instance {
             deadline_armed: None,
             filtered_until: None,
             held: None,
+            ended_at: None,
             purge_at: None,
             retired: 0,
             key: InstanceKey::default(),
@@ -177,6 +180,7 @@ impl Instance {
         }
         self.state = InstanceState::Alive;
         self.view = ViewState::New;
+        self.ended_at = None;
         self.purge_at = None;
     }
 
@@ -213,6 +217,11 @@ impl Instance {
 impl Instances {
     pub(super) fn len(&self) -> usize {
         self.index.len()
+    }
+
+    /// Every id is below this.
+    pub(super) fn slots(&self) -> InstanceId {
+        self.slots.len() as InstanceId
     }
 
     pub(super) fn find(&self, handle: InstanceHandle) -> Option<InstanceId> {

@@ -1,4 +1,4 @@
-//! Writers come, change and go; their liveliness (DCPS 1.4 §2.2.3.11).
+//! Writers come, change and go.
 
 use super::Reader;
 use super::ownership::WriterId;
@@ -6,7 +6,7 @@ use super::proxy::Proxy;
 use crate::discovery::MatchedWriter;
 use crate::guid::Guid;
 use crate::outbox::Outbox;
-use crate::qos::{Durability, LivelinessKind};
+use crate::qos::Durability;
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::status::StatusKind;
@@ -18,11 +18,6 @@ impl Reader {
         if let Some(id) = self.by_guid.get(&writer.guid).copied() {
             if let Some(proxy) = self.proxy_mut(id) {
                 proxy.locators.clone_from(&writer.locators);
-                proxy.lease.kind = writer.qos.liveliness.kind;
-                proxy.lease.duration = writer.qos.liveliness.lease_duration;
-                if proxy.lease.alive {
-                    proxy.lease.renew(now.mono);
-                }
             }
             self.wake_at(self.proxy(id).and_then(Proxy::next_timeout));
             self.cache.publications.set(id, writer.guid, writer.qos.ownership_strength, writer.qos.lifespan);
@@ -113,14 +108,6 @@ impl Reader {
         self.changed(StatusKind::RequestedIncompatibleQos, out);
     }
 
-    /// The AUTOMATIC or MANUAL_BY_PARTICIPANT liveliness of a writer was asserted.
-    pub fn writer_liveliness(&mut self, now: Now, writer: Guid, out: &mut Outbox) {
-        let Some(id) = self.by_guid.get(&writer).copied() else { return };
-        if self.proxy(id).is_some_and(|proxy| proxy.lease.kind != LivelinessKind::ManualByTopic) {
-            self.writer_alive(now, id, out);
-        }
-    }
-
     /// Whether this writer is matched.
     #[must_use]
     pub fn is_matched(&self, writer: Guid) -> bool {
@@ -146,37 +133,5 @@ impl Reader {
     /// The matched writers.
     pub fn matched_writers(&self) -> impl Iterator<Item = Guid> + '_ {
         self.by_guid.keys().copied()
-    }
-
-    /// A sign of life that counts for the liveliness kind of the writer.
-    pub(super) fn writer_alive(&mut self, now: Now, id: WriterId, out: &mut Outbox) {
-        let Some(proxy) = self.proxy_mut(id) else { return };
-        let guid = proxy.guid;
-        let returned = proxy.lease.renew(now.mono);
-        // A lease that only moves later is noticed when its old end comes up.
-        if returned {
-            let due = proxy.lease.expires;
-            self.wake_at(due);
-            self.liveliness_changed(guid, 1, -1, out);
-        }
-    }
-
-    /// The lease of the writer ran out.
-    pub(super) fn writer_dead(&mut self, now: Now, id: WriterId, out: &mut Outbox) {
-        let Some(guid) = self.proxy(id).map(|proxy| proxy.guid) else { return };
-        if self.cache.writer_lost(now, id) {
-            self.data_available(out);
-        }
-        self.liveliness_changed(guid, -1, 1, out);
-    }
-
-    fn liveliness_changed(&mut self, writer: Guid, alive: i32, not_alive: i32, out: &mut Outbox) {
-        let status = &mut self.statuses.liveliness_changed;
-        status.alive_count += alive;
-        status.alive_count_change += alive;
-        status.not_alive_count += not_alive;
-        status.not_alive_count_change += not_alive;
-        status.last_publication = writer;
-        self.changed(StatusKind::LivelinessChanged, out);
     }
 }

@@ -11,6 +11,8 @@ mod coherent;
 mod destination_order;
 mod fragment;
 mod instances;
+mod lifecycle;
+mod liveliness;
 mod matching;
 mod ownership;
 mod proxy;
@@ -264,8 +266,8 @@ impl Reader {
     }
 
     /// Replaces the QoS; the caller has checked that only changeable policies differ.
-    pub fn set_qos(&mut self, qos: QosSet) {
-        self.cache.set_qos(&qos);
+    pub fn set_qos(&mut self, now: Now, qos: QosSet) {
+        self.cache.set_qos(now.mono, &qos);
         self.qos = qos;
     }
 

@@ -2,11 +2,11 @@
 
 use super::coherent::Sets;
 use super::fragment::Fragments;
+use super::liveliness::Lease;
 use super::reorder::Reorder;
 use crate::discovery::MatchedWriter;
 use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
-use crate::qos::{Liveliness, LivelinessKind};
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
 
@@ -64,15 +64,6 @@ pub(super) struct Heard {
     pub(super) last: SequenceNumber,
     /// Highest number when it was heard first: the end of its history.
     pub(super) history_last: SequenceNumber,
-}
-
-/// The liveliness lease of the writer (DCPS 1.4 §2.2.3.11).
-#[derive(Debug)]
-pub(super) struct Lease {
-    pub(super) kind: LivelinessKind,
-    pub(super) duration: Duration,
-    pub(super) expires: Option<Instant>,
-    pub(super) alive: bool,
 }
 
 /// Counters and timers of what goes back to the writer.
@@ -153,28 +144,6 @@ impl Proxy {
             self.historical = false;
         }
         completed
-    }
-}
-
-impl Lease {
-    fn new(liveliness: Liveliness) -> Self {
-        Self { kind: liveliness.kind, duration: liveliness.lease_duration, expires: None, alive: true }
-    }
-
-    /// The writer gave a sign of life. Returns whether it was taken for dead.
-    pub(super) fn renew(&mut self, now: Instant) -> bool {
-        self.expires = now.after(self.duration);
-        !std::mem::replace(&mut self.alive, true)
-    }
-
-    /// Whether the lease ran out just now.
-    pub(super) fn expire(&mut self, now: Instant) -> bool {
-        let due = self.alive && self.expires.is_some_and(|expires| expires <= now);
-        if due {
-            self.alive = false;
-            self.expires = None;
-        }
-        due
     }
 }
 

@@ -10,7 +10,6 @@ use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::outbox::{Event, Outbox};
 use crate::payload::Payload;
-use crate::qos::LivelinessKind;
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::status::{RejectReason, StatusKind};
@@ -112,7 +111,7 @@ impl Reader {
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let id = self.writer_of(context.source.entity(data.writer))?;
-        self.writer_alive(now, id, out);
+        self.heard_change(now, id, data.sequence_number, out);
         self.check_arrival(id, data.sequence_number)?;
         if data.payload.len() > self.limits.sample_bytes_max {
             return self.unusable(now, id, data.sequence_number, DropReason::SampleTooLarge, out);
@@ -358,8 +357,8 @@ impl Reader {
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let id = self.writer_of(context.source.entity(fragment.writer))?;
-        self.writer_alive(now, id, out);
         let number = fragment.sequence_number;
+        self.heard_change(now, id, number, out);
         self.check_arrival(id, number)?;
         if fragment.sample_bytes as usize > self.limits.sample_bytes_max {
             return self.unusable(now, id, number, DropReason::SampleTooLarge, out);
@@ -452,11 +451,8 @@ impl Reader {
     ) -> Result<(), DropReason> {
         let id = self.writer_of(context.source.entity(heartbeat.writer))?;
         let proxy = self.proxy_mut(id).ok_or(DropReason::NotMatched)?;
-        let automatic = proxy.lease.kind == LivelinessKind::Automatic;
         if !proxy.reliable {
-            if heartbeat.liveliness || automatic {
-                self.writer_alive(now, id, out);
-            }
+            self.heard_heartbeat(now, id, heartbeat, out);
             return Ok(());
         }
         // Counts may start again after a restart or by another path: only an equal one is a duplicate.
@@ -484,9 +480,7 @@ impl Reader {
         // What was gone before this reader came is not lost to it.
         let lost = proxy.order.first_available(first);
         let expected = proxy.order.expected();
-        if heartbeat.liveliness || automatic {
-            self.writer_alive(now, id, out);
-        }
+        self.heard_heartbeat(now, id, heartbeat, out);
         self.with_fragments(id, |fragments, _| fragments.forget_below(expected));
         self.samples_lost(if unheard { 0 } else { lost }, out);
         if self.drain(now, id, out) {

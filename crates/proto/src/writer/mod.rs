@@ -11,6 +11,7 @@ mod gap;
 mod heartbeat;
 mod history;
 mod instances;
+mod liveliness;
 mod pace;
 mod proxy;
 mod send;
@@ -24,7 +25,7 @@ use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::outbox::{Event, Outbox};
 use crate::payload::Payload;
-use crate::qos::{Durability, HistoryKind, LivelinessKind, QosSet};
+use crate::qos::{Durability, HistoryKind, QosSet};
 use crate::seq::SequenceNumber;
 use crate::stats::{DropCounters, DropReason};
 use crate::status::{
@@ -475,15 +476,6 @@ impl Writer {
         self.changed(StatusKind::OfferedIncompatibleQos, out);
     }
 
-    /// Asserts liveliness (DCPS 1.4 §2.2.2.4.2.22). MANUAL_BY_TOPIC readers are told at once; the other
-    /// kinds are told by the participant.
-    pub fn assert_liveliness(&mut self, now: Now, out: &mut Outbox) {
-        self.assert_lease(now);
-        if self.config.qos.liveliness.kind == LivelinessKind::ManualByTopic {
-            self.send_liveliness(out);
-        }
-    }
-
     /// Asks every reliable reader that owes an acknowledgement for it now; for `wait_for_acknowledgments`.
     pub fn request_acknowledgments(&mut self, now: Now, out: &mut Outbox) {
         self.ask(now, out);
@@ -521,11 +513,7 @@ impl Writer {
             self.deadline_missed.last_instance = instance;
             self.changed(StatusKind::OfferedDeadlineMissed, out);
         }
-        if self.lease_end.is_some_and(|end| end <= now.mono) {
-            self.lease_end = None;
-            self.liveliness_lost.count();
-            self.changed(StatusKind::LivelinessLost, out);
-        }
+        self.check_lease(now, out);
         if self.pacer.due().is_some_and(|due| due <= now.mono) {
             self.pump(now, out);
         }
@@ -618,20 +606,6 @@ impl Writer {
         if error == WriteError::Full && !self.blocked {
             self.blocked = true;
             self.ask(now, out);
-        }
-    }
-
-    /// The lease of the manual kinds begins when there is somebody to care.
-    fn start_lease(&mut self, now: Now) {
-        if self.lease_end.is_none() && self.matched.total.total_count == 1 {
-            self.assert_lease(now);
-        }
-    }
-
-    fn assert_lease(&mut self, now: Now) {
-        let liveliness = self.config.qos.liveliness;
-        if liveliness.kind != LivelinessKind::Automatic {
-            self.lease_end = now.mono.after(liveliness.lease_duration);
         }
     }
 }

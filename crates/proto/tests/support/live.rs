@@ -215,6 +215,9 @@ impl Live {
             Command::IncompatibleWriter { reader, policies } => {
                 self.reader(reader, |it| it.incompatible_writer(&policies, out));
             }
+            Command::WriterAsserted { writer } => {
+                self.writer(writer, |it| it.participant_asserted(now));
+            }
             Command::WriterAlive { reader, writer } => {
                 self.reader(reader, |it| it.writer_liveliness(now, writer, out));
             }

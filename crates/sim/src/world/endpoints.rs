@@ -145,6 +145,20 @@ impl World {
         }
     }
 
+    /// LIVELINESS_CHANGED of a reader, as its application would read it now.
+    pub fn liveliness(&mut self, reader: usize) -> LivelinessChangedStatus {
+        let Place { node, member, entity } = self.readers[reader];
+        let local = self.nodes[node].members[member].readers.get_mut(&entity);
+        local.map(|local| local.reader.liveliness_changed_status()).unwrap_or_default()
+    }
+
+    /// How often a writer lost its liveliness since this was asked last.
+    pub fn liveliness_lost(&mut self, writer: usize) -> i32 {
+        let Place { node, member, entity } = self.writers[writer];
+        let local = self.nodes[node].members[member].writers.get_mut(&entity);
+        local.map_or(0, |local| local.writer.liveliness_lost_status().total_count_change)
+    }
+
     fn remove(&mut self, place: Place) {
         self.note(place.node, 9, || format!("deletes {:?}", place.entity));
         self.call(place.node, |node, call| node.remove_endpoint(place.member, place.entity, call));
@@ -211,6 +225,9 @@ impl World {
                 local.writer.register_instance(now, handle, sample::encode_key(write.instance))?;
             }
             let written = local.writer.write(now, proto_kind, handle, payload, now.wall, call.out);
+            if written.is_ok() && node.members[place.member].participant.has_manual_writers() {
+                node.members[place.member].participant.assert_liveliness(now, call.out);
+            }
             node.settle(place.member, now, call);
             written.map(drop)
         });

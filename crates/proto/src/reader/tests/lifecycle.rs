@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::cdr::KeyHash;
+use crate::qos::{Liveliness, LivelinessKind};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 fn states(sample: &CachedSample) -> (SampleState, ViewState, InstanceState) {
     (sample.info.sample_state, sample.info.view_state, sample.info.instance_state)
@@ -215,29 +218,100 @@ fn instances_that_are_gone_and_seen_are_forgotten_after_a_while() {
     assert_eq!(bench.reader.cache.publications.get(0).unwrap().instances.len(), 4);
 }
 
+fn purging(disposed: Duration, no_writers: Duration) -> QosSet {
+    let mut qos = QosSet::reader().reliable().keep_all();
+    qos.reader_data_lifecycle.autopurge_disposed_samples_delay = disposed;
+    qos.reader_data_lifecycle.autopurge_nowriter_samples_delay = no_writers;
+    qos
+}
+
+fn known<const N: usize>(bench: &Bench, keys: [u8; N]) -> [bool; N] {
+    keys.map(|key| bench.reader.has_instance(handle(key)))
+}
+
 #[test]
 fn autopurge_forgets_after_its_delay() {
-    let mut qos = QosSet::reader().reliable().keep_all();
-    qos.reader_data_lifecycle.autopurge_disposed_samples_delay = Duration::from_secs(5);
-    qos.reader_data_lifecycle.autopurge_nowriter_samples_delay = Duration::from_secs(10);
-    let mut bench = Bench::new(qos);
+    let mut bench = Bench::new(purging(Duration::from_secs(5), Duration::from_secs(10)));
     bench.matched(1, QosSet::writer());
     for key in 1..=3 {
         bench.data(1, i64::from(key), key, key).unwrap();
     }
     bench.heartbeat(1, 1, 3, true).unwrap();
-    bench.dispose(1, 4, 1).unwrap();
+    bench.status(1, 4, 1, true, true).unwrap();
     bench.unregister(1, 5, 2).unwrap();
     bench.dispose(1, 6, 3).unwrap();
     bench.data(1, 7, 3, 33).unwrap();
-    let known = |bench: &Bench| [1, 2, 3].map(|key| bench.reader.has_instance(handle(key)));
     bench.pass(Duration::from_secs(4));
-    assert_eq!(known(&bench), [true, true, true]);
+    assert_eq!(known(&bench, [1, 2, 3]), [true, true, true]);
     bench.pass(Duration::from_secs(2));
-    assert_eq!(known(&bench), [false, true, true], "3 came back to life");
+    assert_eq!(known(&bench, [1, 2, 3]), [false, true, true], "3 came back to life");
     bench.pass(Duration::from_secs(5));
-    assert_eq!(known(&bench), [false, false, true]);
+    assert_eq!(known(&bench, [1, 2, 3]), [false, false, true]);
     assert_eq!(bench.values(), [3, 33]);
+    assert_eq!(bench.reader.cache.held(), (0, 0), "nothing is left of what was purged");
+}
+
+#[test]
+fn without_autopurge_what_was_not_taken_stays() {
+    let mut bench = Bench::new(purging(Duration::INFINITE, Duration::INFINITE));
+    bench.matched(1, QosSet::writer());
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.data(1, 2, 2, 2).unwrap();
+    bench.status(1, 3, 1, true, true).unwrap();
+    bench.unregister(1, 4, 2).unwrap();
+    bench.pass(Duration::from_secs(1_000_000));
+    assert_eq!(bench.values(), [1, 2]);
+}
+
+#[test]
+fn a_disposed_instance_that_a_writer_keeps_loses_its_samples_and_remembers_its_generations() {
+    let mut bench = Bench::new(purging(SECOND, Duration::INFINITE));
+    bench.matched(1, QosSet::writer());
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.dispose(1, 2, 1).unwrap();
+    bench.pass(Duration::from_secs(2));
+    assert!(bench.take().is_empty());
+    assert!(!bench.reader.has_data(0xff, 0xff, 0xff));
+    bench.data(1, 3, 1, 3).unwrap();
+    let sample = bench.take().pop().unwrap();
+    assert_eq!(sample.info.disposed_generation_count, 1);
+    assert_eq!(states(&sample), (SampleState::NotRead, ViewState::New, InstanceState::Alive));
+}
+
+#[test]
+fn an_instance_without_writers_is_forgotten_also_when_its_writer_died_or_left() {
+    let mut bench = Bench::new(purging(Duration::INFINITE, SECOND));
+    let liveliness = Liveliness { kind: LivelinessKind::Automatic, lease_duration: SECOND };
+    bench.matched(1, QosSet { liveliness, ..QosSet::writer() });
+    bench.matched(2, QosSet::writer());
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.data(2, 1, 2, 2).unwrap();
+    bench.reader.unmatch_writer(bench.now, writer(2), &mut bench.out);
+    bench.pass(Duration::from_millis(1_500));
+    assert_eq!(known(&bench, [1, 2]), [true, false], "1 is without writers for half a second");
+    bench.pass(SECOND);
+    assert_eq!(known(&bench, [1, 2]), [false, false]);
+}
+
+#[test]
+fn a_delay_of_zero_purges_at_the_next_moment_and_a_new_delay_counts_from_the_end() {
+    let mut bench = Bench::new(purging(Duration::INFINITE, Duration::INFINITE));
+    bench.matched(1, QosSet::writer());
+    for key in 1..=2 {
+        bench.data(1, i64::from(key), key, key).unwrap();
+    }
+    bench.unregister(1, 3, 1).unwrap();
+    bench.pass(Duration::from_secs(4));
+    bench.unregister(1, 4, 2).unwrap();
+    bench.reader.set_qos(bench.now, purging(Duration::INFINITE, Duration::from_secs(3)));
+    bench.pass(Duration::ZERO);
+    assert_eq!(known(&bench, [1, 2]), [false, true], "1 is without writers for four seconds");
+    bench.reader.set_qos(bench.now, purging(Duration::INFINITE, Duration::INFINITE));
+    bench.pass(Duration::from_secs(100));
+    assert_eq!(known(&bench, [1, 2]), [false, true]);
+    bench.reader.set_qos(bench.now, purging(Duration::INFINITE, Duration::ZERO));
+    bench.pass(Duration::ZERO);
+    assert_eq!(known(&bench, [1, 2]), [false, false]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod filter;
 mod fragments;
 mod hostile;
 mod lifecycle;
+mod liveliness;
 mod order;
 mod policies;
 

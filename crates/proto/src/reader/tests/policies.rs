@@ -1,8 +1,8 @@
-//! HISTORY, RESOURCE_LIMITS, OWNERSHIP, LIFESPAN, DEADLINE, LIVELINESS, DESTINATION_ORDER,
+//! HISTORY, RESOURCE_LIMITS, OWNERSHIP, LIFESPAN, DEADLINE, DESTINATION_ORDER,
 //! TIME_BASED_FILTER, and the statuses they raise.
 
 use super::*;
-use crate::qos::{DestinationOrder, Liveliness, LivelinessKind, Ownership, ResourceLimits};
+use crate::qos::{DestinationOrder, Ownership, ResourceLimits};
 use crate::status::RejectReason;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -116,7 +116,8 @@ fn fact_31_ownership_passes_on_when_the_owner_unregisters_leaves_or_misses_its_d
     ];
     for lose in lose {
         let mut bench = exclusive();
-        bench.reader.set_qos(QosSet { deadline: Duration::from_secs(2), ..bench.reader.qos().clone() });
+        let qos = QosSet { deadline: Duration::from_secs(2), ..bench.reader.qos().clone() };
+        bench.reader.set_qos(bench.now, qos);
         bench.matched(1, strong(1));
         bench.matched(2, strong(2));
         bench.data(2, 1, 1, 20).unwrap();
@@ -179,62 +180,19 @@ fn fact_33_a_missed_deadline_is_told_per_instance_and_again_each_period() {
 }
 
 #[test]
-fn a_writer_whose_lease_ends_is_not_alive_until_it_is_heard_again() {
-    let liveliness = Liveliness { kind: LivelinessKind::Automatic, lease_duration: SECOND };
+fn a_deadline_set_later_watches_instances_that_fell_silent_before() {
     let mut bench = Bench::reliable();
-    bench.matched(2, QosSet { liveliness, ..QosSet::writer() });
-    bench.heartbeat(2, 1, 0, true).unwrap();
-    let status = bench.reader.liveliness_changed_status();
-    assert_eq!((status.alive_count, status.alive_count_change, status.not_alive_count), (2, 2, 0));
-    bench.data(2, 1, 1, 1).unwrap();
-    for _ in 0..3 {
-        bench.pass(ms(700));
-        bench.reader.writer_liveliness(bench.now, writer(2), &mut bench.out);
-    }
-    assert_eq!(bench.reader.liveliness_changed_status().alive_count_change, 0);
-    bench.take();
-    bench.pass(ms(1_100));
-    let status = bench.reader.liveliness_changed_status();
-    assert_eq!((status.alive_count, status.not_alive_count, status.last_publication), (1, 1, writer(2)));
-    assert_eq!(state_of(&bench.take()), InstanceState::NotAliveNoWriters);
-    bench.data(2, 2, 1, 2).unwrap();
-    let status = bench.reader.liveliness_changed_status();
-    assert_eq!((status.alive_count, status.not_alive_count, status.not_alive_count_change), (2, 0, -1));
-    let sample = bench.take().pop().unwrap();
-    assert_eq!((sample.info.no_writers_generation_count, sample.info.view_state), (1, ViewState::New));
-    bench.pass(ms(1_100));
-    bench.reader.unmatch_writer(bench.now, writer(2), &mut bench.out);
-    let status = bench.reader.liveliness_changed_status();
-    assert_eq!((status.alive_count, status.not_alive_count), (1, 0));
-}
-
-#[test]
-fn fact_27_manual_by_topic_is_asserted_by_data_and_flagged_heartbeats_only() {
-    let liveliness = Liveliness { kind: LivelinessKind::ManualByTopic, lease_duration: SECOND };
-    let alive = |bench: &mut Bench| bench.reader.liveliness_changed_status().alive_count;
-    let mut bench = Bench::new(QosSet::reader().reliable().keep_all());
-    bench.matched(1, QosSet { liveliness, ..QosSet::writer() });
-    bench.pass(ms(600));
-    bench.heartbeat(1, 1, 0, true).unwrap();
-    bench.reader.writer_liveliness(bench.now, writer(1), &mut bench.out);
-    bench.pass(ms(600));
-    assert_eq!(alive(&mut bench), 0);
-    let heartbeat = Heartbeat {
-        reader: EntityId::UNKNOWN,
-        writer: writer(1).entity,
-        first: SequenceNumber(1),
-        last: SequenceNumber(0),
-        count: 77,
-        final_flag: true,
-        liveliness: true,
-    };
-    let context = bench.context(1);
-    bench.reader.on_heartbeat(bench.now, &context, &heartbeat, &mut bench.out).unwrap();
-    assert_eq!(alive(&mut bench), 1);
-    bench.pass(ms(600));
     bench.data(1, 1, 1, 1).unwrap();
-    bench.pass(ms(600));
-    assert_eq!(alive(&mut bench), 1);
+    bench.pass(Duration::from_secs(10));
+    bench.reader.set_qos(bench.now, QosSet { deadline: SECOND, ..bench.reader.qos().clone() });
+    bench.pass(ms(900));
+    assert_eq!(bench.reader.requested_deadline_missed_status().count.total_count, 0, "it begins anew");
+    bench.pass(ms(200));
+    assert_eq!(bench.reader.requested_deadline_missed_status().count.total_count, 1);
+    bench.reader.set_qos(bench.now, QosSet { deadline: Duration::INFINITE, ..bench.reader.qos().clone() });
+    bench.pass(Duration::from_secs(10));
+    assert_eq!(bench.reader.requested_deadline_missed_status().count.total_count, 1);
+    assert_eq!(bench.reader.next_timeout(), None);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cdr::KeyHash;
-use crate::qos::{Liveliness, ResourceLimits, WriterDataLifecycle};
+use crate::qos::{Liveliness, LivelinessKind, ResourceLimits, WriterDataLifecycle};
 use crate::wire::param::StatusInfo;
 
 fn markers(sent: &[Sent]) -> Vec<DataSent> {
@@ -197,4 +197,17 @@ fn fact_27_manual_by_topic_is_asserted_by_a_heartbeat_with_its_flag() {
     story.sent();
     story.writer.assert_liveliness(story.now, &mut story.out);
     assert!(story.sent().is_empty(), "the participant tells");
+}
+
+#[test]
+fn an_assertion_of_the_participant_renews_manual_by_participant_and_no_other() {
+    for (kind, lost) in [(LivelinessKind::ManualByParticipant, 0), (LivelinessKind::ManualByTopic, 1)] {
+        let mut story = Story::new(manual(kind));
+        story.matched(&reliable(7));
+        for _ in 0..5 {
+            story.pass(Duration::from_millis(900));
+            story.writer.participant_asserted(story.now);
+        }
+        assert_eq!(story.writer.liveliness_lost_status().total_count, lost, "{kind:?}");
+    }
 }

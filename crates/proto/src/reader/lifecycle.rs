@@ -1,0 +1,66 @@
+//! READER_DATA_LIFECYCLE (DCPS 1.4 §2.2.3.22): when what was not taken of an instance that is not alive is
+//! forgotten.
+//!
+//! Without writers the instance goes with all that is known of it. A disposed instance loses its samples; the
+//! rest goes too unless some writer still keeps it registered, whose next sample must find the generation
+//! counts. Empty instances are bounded in number anyway.
+
+use super::cache::{Cache, Timer};
+use super::instances::InstanceId;
+use crate::qos::QosSet;
+use crate::sample_info::InstanceState;
+use crate::time::Duration;
+
+/// The delays of a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lifecycle {
+    no_writers: Duration,
+    disposed: Duration,
+}
+
+impl Lifecycle {
+    pub(super) const fn new(qos: &QosSet) -> Self {
+        Self {
+            no_writers: qos.reader_data_lifecycle.autopurge_nowriter_samples_delay,
+            disposed: qos.reader_data_lifecycle.autopurge_disposed_samples_delay,
+        }
+    }
+}
+
+impl Cache {
+    /// The instance ceased to be alive, or the delays changed: plans the purge anew.
+    pub(super) fn plan_purge(&mut self, id: InstanceId) {
+        let Some(instance) = self.instances.get_mut(id) else { return };
+        if let Some(at) = instance.purge_at.take() {
+            self.timers.remove(&(at, id, Timer::Purge));
+        }
+        let delay = match instance.state {
+            InstanceState::Alive => return,
+            InstanceState::NotAliveDisposed => self.policy.lifecycle.disposed,
+            InstanceState::NotAliveNoWriters => self.policy.lifecycle.no_writers,
+        };
+        instance.purge_at = instance.ended_at.and_then(|ended| ended.after(delay));
+        if let Some(at) = instance.purge_at {
+            self.timers.insert((at, id, Timer::Purge));
+        }
+    }
+
+    /// The purge of the instance is due.
+    pub(super) fn purge(&mut self, id: InstanceId) {
+        let Some(instance) = self.instances.get_mut(id) else { return };
+        if instance.writers == 0 {
+            return self.forget(id);
+        }
+        instance.purge_at = None;
+        let before = instance.shape();
+        let samples = std::mem::take(&mut instance.samples);
+        for sample in &samples {
+            instance.left(sample);
+        }
+        self.instances.reshaped(id, before);
+        for sample in &samples {
+            self.released(sample);
+        }
+        self.retire_if_idle(id);
+    }
+}
