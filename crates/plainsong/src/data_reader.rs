@@ -13,7 +13,7 @@ use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::outbox::Outbox;
-use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, changed_immutable};
+use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, Unhonoured, changed_immutable, unhonoured};
 use plainsong_proto::reader::{CachedSample, PayloadFilter, Reader, ReaderConfig};
 use plainsong_proto::sample_info::{InstanceSelector, SampleInfo, Selector};
 use plainsong_proto::status::{
@@ -278,6 +278,8 @@ impl<T: DdsType> DataReader<T> {
         filled
     }
 }
+
+const ENTITY_KIND: EntityKind = EntityKind::Reader;
 
 /// What a reader can do whether or not its type is known.
 macro_rules! untyped_operations {

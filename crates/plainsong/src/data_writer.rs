@@ -11,7 +11,7 @@ use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::{Payload, PayloadPool};
-use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, changed_immutable};
+use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, Unhonoured, changed_immutable, unhonoured};
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, MatchedStatus, StatusKind, StatusMask,
@@ -221,6 +221,8 @@ impl<T: DdsType> DataWriter<T> {
         Ok(buffer.freeze())
     }
 }
+
+const ENTITY_KIND: EntityKind = EntityKind::Writer;
 
 /// What a writer can do whether or not its type is known.
 macro_rules! untyped_operations {

@@ -102,6 +102,12 @@ macro_rules! endpoint_operations {
             self.inner().slot.look(|endpoint| endpoint.qos().clone())
         }
 
+        /// What of its QoS has less effect than the standard promises, and what to do about it.
+        #[must_use]
+        pub fn unhonoured(&self) -> Vec<Unhonoured> {
+            unhonoured(&self.qos(), ENTITY_KIND)
+        }
+
         /// Changes the changeable policies.
         ///
         /// # Errors

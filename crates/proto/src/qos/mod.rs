@@ -5,6 +5,7 @@ pub mod explain;
 pub mod policy;
 pub mod rxo;
 pub mod table;
+pub mod unhonoured;
 mod words;
 
 pub use check::{Inconsistent, consistent};
@@ -12,6 +13,7 @@ pub use explain::{Shortfall, shortfalls};
 pub use policy::*;
 pub use rxo::{incompatible, partitions_match};
 pub use table::{EntityKind, POLICIES, Policy, changed_immutable, policy_name};
+pub use unhonoured::{Unhonoured, unhonoured};
 
 pub(crate) use words::partitions as partitions_in_words;
 

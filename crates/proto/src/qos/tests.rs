@@ -485,3 +485,16 @@ fn r2_enumerations_out_of_range_are_refused() {
     let deadline = Parameter { id: pid::DEADLINE, value: &negative };
     assert_eq!(decode_parameter(&mut QosSet::default(), &deadline, true), Err(Malformed::InvalidDuration));
 }
+
+#[test]
+fn what_outlives_its_writer_is_told_to_be_unhonoured() {
+    let of = |durability, kind| {
+        let list = unhonoured(&QosSet::default().durability(durability), kind);
+        list.first().map(|it| (it.policy, it.what.contains("disk")))
+    };
+    assert_eq!(of(Durability::TransientLocal, EntityKind::Writer), None);
+    assert_eq!(of(Durability::Transient, EntityKind::Writer), Some(("DURABILITY", false)));
+    assert_eq!(of(Durability::Persistent, EntityKind::Writer), Some(("DURABILITY", true)));
+    assert_eq!(of(Durability::Transient, EntityKind::Reader), Some(("DURABILITY", false)));
+    assert_eq!(of(Durability::Volatile, EntityKind::Reader), None);
+}

@@ -9,11 +9,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::instance::InstanceHandle;
 use crate::payload::Payload;
+use crate::qos::{Durability, QosSet};
 use crate::seq::SequenceNumber;
 use crate::time::{Instant, Time};
 
 use super::ChangeKind;
 use super::coherent::Marks;
+use super::durability::Service;
 use super::instances::{Instances, Slot};
 
 /// Holes tolerated beyond one per change before the queue is compacted.
@@ -65,6 +67,8 @@ pub(super) struct History {
     pending_bytes: usize,
     /// Changes stay when released, for late joiners.
     durable: bool,
+    /// What becomes of them then, when a durability service does it.
+    pub(super) service: Option<Service>,
     /// Coherent sets of which anything is held, by their first numbers.
     sets: BTreeMap<SequenceNumber, HeldSet>,
     /// Ends of sets among the changes.
@@ -83,8 +87,10 @@ struct HeldSet {
 }
 
 impl History {
-    pub(super) fn new(durable: bool) -> Self {
-        Self { durable, ..Self::default() }
+    /// The history of a writer with this QoS.
+    pub(super) fn of(qos: &QosSet) -> Self {
+        let durable = qos.durability >= Durability::TransientLocal;
+        Self { durable, service: Service::new(qos), ..Self::default() }
     }
 
     /// Number of the last change written, 0 before the first.
@@ -147,6 +153,7 @@ impl History {
             instance.newest = sequence_number;
             instance.samples += 1;
         }
+        self.reopen(previous);
         if let Some(entry) = previous.and_then(|previous| self.entry_mut(previous)) {
             entry.next = Some(sequence_number);
         }
@@ -183,6 +190,13 @@ impl History {
         }
     }
 
+    /// Drops one change and leaves its hole, so that positions stay.
+    pub(super) fn remove_in_place(&mut self, number: SequenceNumber, instances: &mut Instances) {
+        if let Ok(position) = self.position(number) {
+            self.empty(position, instances);
+        }
+    }
+
     /// Drops the changes whose lifespan has ended; whether there were any.
     pub(super) fn expire(&mut self, now: Instant, instances: &mut Instances) -> bool {
         let before = self.changes;
@@ -202,7 +216,12 @@ impl History {
 
     /// Nobody but late joiners needs changes up to `number` any more; never goes back. Volatile
     /// changes are dropped, and so is all that is held of instances unregistered by then.
-    pub(super) fn release(&mut self, number: SequenceNumber, instances: &mut Instances) -> bool {
+    pub(super) fn release(
+        &mut self,
+        now: Instant,
+        number: SequenceNumber,
+        instances: &mut Instances,
+    ) -> bool {
         if number <= self.released {
             return false;
         }
@@ -216,6 +235,8 @@ impl History {
                 let (is_end, number_released) = (change.marks.is_end, entry.sequence_number);
                 if !self.durable || is_end && self.is_useless_end(number_released) {
                     self.empty(position, instances);
+                } else if self.service.is_some() {
+                    self.hand_over(now, number_released, slot, instances);
                 } else if unregisters && entry.next.is_none() {
                     self.purge(slot, instances);
                 }
@@ -224,11 +245,12 @@ impl History {
         }
         self.released = number;
         self.drop_holes();
+        self.keep_service_limits(instances);
         true
     }
 
     /// Drops every change of an instance.
-    fn purge(&mut self, slot: Slot, instances: &mut Instances) {
+    pub(super) fn purge(&mut self, slot: Slot, instances: &mut Instances) {
         while let Some(instance) = instances.get(slot).filter(|instance| instance.samples > 0) {
             let Ok(position) = self.position(instance.oldest) else { return };
             self.empty(position, instances);
@@ -239,6 +261,9 @@ impl History {
     fn empty(&mut self, position: usize, instances: &mut Instances) {
         let Some(entry) = self.entries.get_mut(position) else { return };
         let Some(change) = entry.change.take() else { return };
+        if let Some(service) = &mut self.service {
+            service.closed(entry.sequence_number);
+        }
         let (number, slot, previous, next) = (entry.sequence_number, entry.slot, entry.previous, entry.next);
         self.changes -= 1;
         if number > self.released {
@@ -307,7 +332,19 @@ impl History {
         set.is_some_and(|set| set.changes == 0)
     }
 
-    fn drop_holes(&mut self) {
+    /// The change of that number, and the one before it of its instance; and whether it is the last of it.
+    pub(super) fn with_previous(&self, number: SequenceNumber) -> Option<(&Change, Option<&Change>, bool)> {
+        let entry = self.entries.get(self.position(number).ok()?)?;
+        let previous = entry.previous.and_then(|previous| self.get(previous));
+        Some((entry.change.as_ref()?, previous, entry.next.is_none()))
+    }
+
+    /// The change before that number of the same instance.
+    pub(super) fn previous(&self, number: SequenceNumber) -> Option<SequenceNumber> {
+        self.entries.get(self.position(number).ok()?)?.previous
+    }
+
+    pub(super) fn drop_holes(&mut self) {
         while self.entries.front().is_some_and(|entry| entry.change.is_none()) {
             self.entries.pop_front();
         }

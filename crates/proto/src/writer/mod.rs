@@ -6,6 +6,7 @@
 mod answer;
 mod coherent;
 mod destination_order;
+mod durability;
 mod fragment;
 mod gap;
 mod heartbeat;
@@ -217,7 +218,7 @@ impl Writer {
     #[must_use]
     pub fn new(config: WriterConfig) -> Self {
         Self {
-            history: History::new(config.qos.durability >= Durability::TransientLocal),
+            history: History::of(&config.qos),
             instances: Instances::new(config.qos.deadline),
             proxies: Proxies::default(),
             pacer: Pacer::new(),
@@ -283,7 +284,7 @@ impl Writer {
             return Err(WriteError::UnknownInstance);
         }
         self.check_timestamp(known, source_timestamp)?;
-        if let Err(error) = self.admit(known, payload.len()) {
+        if let Err(error) = self.admit(known, kind, payload.len()) {
             self.ask_when_full(now, error, out);
             return Err(error);
         }
@@ -313,14 +314,10 @@ impl Writer {
     }
 
     /// Makes room for one more change of the instance, or says why there is none.
-    fn admit(&mut self, slot: Option<Slot>, bytes: usize) -> Result<(), WriteError> {
+    fn admit(&mut self, slot: Option<Slot>, kind: ChangeKind, bytes: usize) -> Result<(), WriteError> {
         if slot.is_none() {
             self.admit_instance()?;
         }
-        let oldest = slot
-            .and_then(|slot| self.instances.get(slot))
-            .filter(|instance| instance.samples > 0)
-            .map(|instance| (instance.samples, instance.oldest));
         let limits = self.config.qos.resource_limits;
         let released = self.history.released();
         let depth = match self.config.qos.history.kind {
@@ -333,6 +330,13 @@ impl Writer {
                 bound(limits.max_samples_per_instance)
             }
         };
+        if let Some(service_depth) = self.service_depth() {
+            return self.admit_beside_service(slot, kind, depth, service_depth);
+        }
+        let oldest = slot
+            .and_then(|slot| self.instances.get(slot))
+            .filter(|instance| instance.samples > 0)
+            .map(|instance| (instance.samples, instance.oldest));
         if let Some((samples, oldest)) = oldest
             && samples >= depth
         {
@@ -360,14 +364,6 @@ impl Writer {
             HistoryKind::KeepLast => Err(WriteError::OutOfResources(Limit::Samples)),
             HistoryKind::KeepAll => Ok(first),
         }
-    }
-
-    fn admit_instance(&self) -> Result<(), WriteError> {
-        let most = bound(self.config.qos.resource_limits.max_instances).min(self.config.limits.instances_max);
-        if self.instances.len() >= most {
-            return Err(WriteError::OutOfResources(Limit::Instances));
-        }
-        Ok(())
     }
 
     /// What a change does to its instance here.
@@ -508,6 +504,7 @@ impl Writer {
         if self.history.expire(now.mono, &mut self.instances) {
             self.progress(out);
         }
+        self.history.clean_up(now.mono, &mut self.instances);
         while let Some(instance) = self.instances.missed_deadline(now.mono) {
             self.deadline_missed.count.count();
             self.deadline_missed.last_instance = instance;
@@ -528,6 +525,7 @@ impl Writer {
     pub fn next_timeout(&self) -> Option<Instant> {
         [
             self.history.next_expiry(),
+            self.history.next_cleanup(),
             self.instances.next_deadline(),
             self.lease_end,
             self.pacer.due(),
@@ -593,7 +591,7 @@ impl Writer {
         let last = self.history.last();
         let acknowledged = self.proxies.acknowledged().unwrap_or(last);
         let sent = self.pacer.unsent().map_or(last, SequenceNumber::previous);
-        self.history.release(acknowledged.min(sent), &mut self.instances);
+        self.history.release(now.mono, acknowledged.min(sent), &mut self.instances);
         if acknowledged < last {
             self.heartbeat.arm(now.mono);
         } else {

@@ -186,7 +186,8 @@ proptest! {
 
     #[test]
     fn a_history_is_what_its_model_is(durable: bool, steps in prop::collection::vec(step(), 1..400)) {
-        let mut history = History::new(durable);
+        let durability = if durable { Durability::TransientLocal } else { Durability::Volatile };
+        let mut history = History::of(&QosSet::writer().durability(durability));
         let mut instances = Instances::new(Duration::INFINITE);
         let mut model = Model { durable, ..Model::default() };
         for step in steps {
@@ -234,7 +235,7 @@ fn apply(step: &Step, history: &mut History, instances: &mut Instances, model: &
             model.changes.retain(|change| change.0 != model.last - back);
         }
         Step::Release(back) => {
-            history.release(SequenceNumber(model.last - back), instances);
+            history.release(Instant(0), SequenceNumber(model.last - back), instances);
             model.release(model.last - back);
         }
     }

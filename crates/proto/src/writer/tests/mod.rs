@@ -2,6 +2,7 @@
 
 mod coherent;
 mod destination_order;
+mod durability;
 mod fragments;
 mod histories;
 mod instances;
