@@ -59,6 +59,9 @@ pub struct Config {
     pub sample_bytes_max: usize,
     /// Unacknowledged octets a reliable writer may have under way before it waits.
     pub unacknowledged_bytes_max: usize,
+    /// Octets of small samples that leave together while an application writes without a pause; 0: each leaves
+    /// alone.
+    pub batch_bytes: usize,
 }
 
 /// One setting: what it is called, means and may be.
@@ -187,6 +190,13 @@ pub const KEYS: &[Key] = &[
             number(value, 65_536, 0x7fff_ffff).map(|bytes| config.unacknowledged_bytes_max = bytes)
         },
     },
+    Key {
+        name: "batch_bytes",
+        default: "16384",
+        allowed: "a number of octets from 0 to 60000",
+        doc: "octets of small samples that leave together while an application writes without a pause",
+        set: |config, value| number(value, 0, 60_000).map(|bytes| config.batch_bytes = bytes),
+    },
 ];
 
 impl Key {
@@ -212,6 +222,7 @@ impl Default for Config {
             datagram_bytes_max_local: 0,
             sample_bytes_max: 0,
             unacknowledged_bytes_max: 0,
+            batch_bytes: 0,
         };
         for key in KEYS {
             let set = (key.set)(&mut config, key.default);

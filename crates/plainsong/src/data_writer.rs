@@ -237,6 +237,15 @@ macro_rules! untyped_operations {
             self.inner().wait_for_acknowledgments(timeout)
         }
 
+        /// Sends samples that wait for others to share a datagram with: in a flow of writes, or because
+        /// LATENCY_BUDGET allows it.
+        ///
+        /// # Errors
+        /// [`Error::NotEnabled`].
+        pub fn flush(&self) -> Result<()> {
+            self.inner().with(|writer, now, out| writer.flush(now, out))
+        }
+
         /// GUIDs of the matched readers.
         ///
         /// # Errors
@@ -358,6 +367,16 @@ impl WriterInner {
     /// Changes the protocol's writer; nothing is sent.
     pub(crate) fn edit(&self, f: impl FnOnce(&mut Writer)) {
         self.slot.edit(f);
+    }
+
+    /// Keeps samples together, as far as a batch reaches.
+    pub(crate) fn suspend(&self) {
+        self.slot.edit(Writer::suspend);
+    }
+
+    /// Sends what was kept together.
+    pub(crate) fn resume(&self, slot: &ParticipantSlot) {
+        self.slot.with(slot, |writer, now, out| writer.resume(now, out));
     }
 
     /// Ends its part of a coherent set; the caller reports the events.
@@ -528,6 +547,7 @@ impl Drop for WriterInner {
         let participant = &self.publisher.participant;
         let Ok(slot) = participant.slot() else { return };
         if self.core.is_enabled() {
+            self.slot.with(slot, |writer, now, out| writer.flush(now, out));
             participant.router.remove(self.guid.entity);
             slot.control(|control, now, out| control.remove_endpoint(now, self.guid, out));
             slot.remove_writer(self.guid.entity);

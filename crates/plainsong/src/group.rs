@@ -26,6 +26,8 @@ pub(crate) struct Group<E, L: ?Sized> {
     /// How many `begin_coherent_changes` or `begin_access` have no end yet. No event may be reported
     /// while this is locked: a listener may want to lock it too.
     pub(crate) depth: Mutex<u32>,
+    /// Publishers: writers keep samples together.
+    pub(crate) suspended: Mutex<bool>,
     /// GROUP scope: the number of the last change of any of its writers.
     pub(crate) sequence: AtomicI64,
     id: EntityId,
@@ -44,6 +46,7 @@ impl<E, L: ?Sized> Group<E, L> {
             qos: Mutex::new(qos),
             members: Mutex::new(Vec::new()),
             depth: Mutex::new(0),
+            suspended: Mutex::new(false),
             sequence: AtomicI64::new(0),
             id,
         })

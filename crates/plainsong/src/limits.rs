@@ -14,6 +14,7 @@ impl Config {
             datagram_bytes_max_local: self.datagram_bytes_max_local,
             datagram_bytes_max_remote: self.datagram_bytes_max,
             unacknowledged_bytes_max: self.unacknowledged_bytes_max,
+            batch_bytes: self.batch_bytes,
             ..WriterLimits::default()
         }
     }

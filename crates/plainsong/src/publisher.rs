@@ -36,6 +36,9 @@ impl Publisher {
     /// [`crate::Error::InconsistentPolicy`] for contradictory QoS.
     pub fn create_writer<T: DdsType>(&self, topic: &Topic<T>, qos: QosSet) -> Result<DataWriter<T>> {
         let writer = DataWriter::create(Arc::clone(&self.inner), topic, qos)?;
+        if *lock(&self.inner.suspended) {
+            writer.inner().suspend();
+        }
         if self.inner.add(writer.inner()) {
             writer.enable()?;
         }
@@ -45,6 +48,27 @@ impl Publisher {
     /// Hears of the statuses in `mask` of all its writers that have no closer listener for them.
     pub fn set_listener(&self, listener: Option<Arc<dyn DataWriterListener>>, mask: StatusMask) {
         self.inner.listener.set(listener, mask);
+    }
+
+    /// Tells that many small changes are coming (DCPS 1.4 §2.2.2.4.1.8): the writers keep samples together,
+    /// until [`Self::resume_publications`] or a batch is full. A hint: it changes no promise of the QoS.
+    pub fn suspend_publications(&self) {
+        let writers = self.inner.members();
+        *lock(&self.inner.suspended) = true;
+        writers.iter().for_each(|writer| writer.suspend());
+    }
+
+    /// Sends what was kept together since [`Self::suspend_publications`].
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] when publications were not suspended.
+    pub fn resume_publications(&self) -> Result<()> {
+        let slot = self.inner.participant.slot()?;
+        if !std::mem::take(&mut *lock(&self.inner.suspended)) {
+            return Err(Error::PreconditionNotMet("publications of the publisher were not suspended".into()));
+        }
+        self.inner.members().iter().for_each(|writer| writer.resume(slot));
+        Ok(())
     }
 
     /// Begins a coherent set: subscribers with coherent access see all that the writers write until

@@ -1,4 +1,5 @@
-//! What a steady `write` costs: no allocation, and one system call.
+//! What a steady `write` costs: no allocation, and one system call; less than one in a flow of writes, where
+//! samples share datagrams.
 //!
 //! A child process writes between two marks; its parent counts the system calls of the writing thread
 //! with ptrace, and the child itself counts allocations.
@@ -10,6 +11,7 @@ mod counting;
 
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use common::{Pair, Point};
 use plainsong::prelude::*;
@@ -27,7 +29,7 @@ fn a_steady_write_allocates_nothing_and_makes_one_system_call() {
         return write_between_marks();
     }
     for reliable in [true, false] {
-        let bursts = count_system_calls(reliable);
+        let bursts = count_system_calls(if reliable { "reliable" } else { "best-effort" });
         assert_eq!(bursts.len(), BURSTS);
         for calls in &bursts {
             let sent = calls.get(&libc::SYS_sendmsg).copied().unwrap_or(0);
@@ -50,22 +52,44 @@ fn a_steady_write_allocates_nothing_and_makes_one_system_call() {
     }
 }
 
+#[test]
+fn a_batch_of_writes_allocates_nothing_and_makes_one_system_call() {
+    let bursts = count_system_calls("batched");
+    assert_eq!(bursts.len(), BURSTS);
+    // Now and then an answer to a reader goes out meanwhile.
+    let single = bursts.iter().filter(|calls| calls.values().sum::<u64>() == 1).count();
+    assert!(single > BURSTS / 2, "{WRITES} samples in one datagram; by number: {bursts:?}");
+}
+
 /// The child: writes to a matched reader of this process.
 fn write_between_marks() {
-    let reliable = std::env::var(CHILD).unwrap() == "reliable";
+    let kind = std::env::var(CHILD).unwrap();
+    let (reliable, batched) = (kind != "best-effort", kind == "batched");
     let (writer_qos, reader_qos) = (QosSet::writer().keep_last(8), QosSet::reader().keep_last(8));
+    let budget = plainsong::proto::time::Duration::from_secs(if batched { 3_600 } else { 0 });
+    let (writer_qos, reader_qos) =
+        (QosSet { latency_budget: budget, ..writer_qos }, QosSet { latency_budget: budget, ..reader_qos });
     let pair = if reliable {
         Pair::<Point>::new(writer_qos, reader_qos.reliable())
     } else {
         Pair::<Point>::new(writer_qos.best_effort(), reader_qos)
     };
-    let write = |x: u32| pair.writer.write(&Point { id: x % 4, x: f64::from(x), y: 0.0 }).unwrap();
+    // A pause between writes, so that they are no flow.
+    let write = |x: u32| {
+        let pause = std::time::Instant::now();
+        while !batched && pause.elapsed() < std::time::Duration::from_micros(20) {}
+        pair.writer.write(&Point { id: x % 4, x: f64::from(x), y: 0.0 }).unwrap();
+    };
     // Pools, queues and maps reach the size they keep.
     (0..10_000).for_each(write);
+    pair.writer.flush().unwrap();
     let before = counting::allocations();
     for _ in 0..BURSTS {
         mark(MARK_BEGIN);
         (0..WRITES).for_each(write);
+        if batched {
+            pair.writer.flush().unwrap();
+        }
         mark(MARK_END);
     }
     assert_eq!(counting::allocations() - before, 0, "allocations in {BURSTS} times {WRITES} writes");
@@ -77,7 +101,10 @@ fn mark(which: i64) {
 }
 
 /// Runs the child under ptrace and counts, for each pair of its marks, the calls of the thread that made them.
-fn count_system_calls(reliable: bool) -> Vec<BTreeMap<i64, u64>> {
+fn count_system_calls(kind: &str) -> Vec<BTreeMap<i64, u64>> {
+    // Who traces waits for all children of the process, so only one may.
+    static TRACING: Mutex<()> = Mutex::new(());
+    let _alone = TRACING.lock().unwrap_or_else(PoisonError::into_inner);
     use std::os::unix::process::CommandExt;
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([
@@ -85,7 +112,7 @@ fn count_system_calls(reliable: bool) -> Vec<BTreeMap<i64, u64>> {
         "a_steady_write_allocates_nothing_and_makes_one_system_call",
         "--test-threads=1",
     ]);
-    command.env(CHILD, if reliable { "reliable" } else { "best-effort" });
+    command.env(CHILD, kind);
     // SAFETY: between fork and exec only one system call is made.
     unsafe {
         command.pre_exec(|| {

@@ -22,8 +22,14 @@ pub struct PayloadBuffer(Arc<Buffer>);
 #[derive(Clone)]
 pub struct PayloadPool(Arc<Free>);
 
-/// Buffers that nobody uses.
-type Free = Mutex<Vec<Arc<Buffer>>>;
+type Free = Mutex<FreeBuffers>;
+
+/// Buffers that nobody uses, and the octets they hold.
+#[derive(Default)]
+struct FreeBuffers {
+    buffers: Vec<Arc<Buffer>>,
+    bytes: usize,
+}
 
 struct Buffer {
     bytes: Vec<u8>,
@@ -34,8 +40,9 @@ struct Buffer {
     pool: Weak<Free>,
 }
 
-/// Buffers a pool keeps at most; the rest is freed.
-const POOL_BUFFERS_MAX: usize = 1024;
+/// Buffers a pool keeps at most, and what those that are not large hold together; the rest is freed.
+const POOL_BUFFERS_MAX: usize = 1 << 14;
+const POOL_BYTES_MAX: usize = 8 << 20;
 /// So many are noted without the list having to grow.
 const POOL_BUFFERS_USUAL: usize = 256;
 /// Larger buffers are not kept: a rare image must not pin its memory for ever.
@@ -48,7 +55,8 @@ impl PayloadPool {
     /// An empty pool.
     #[must_use]
     pub fn new() -> Self {
-        Self(Arc::new(Mutex::new(Vec::with_capacity(POOL_BUFFERS_USUAL))))
+        let buffers = Vec::with_capacity(POOL_BUFFERS_USUAL);
+        Self(Arc::new(Mutex::new(FreeBuffers { buffers, bytes: 0 })))
     }
 
     /// An empty buffer; its memory is reused when some is at hand.
@@ -71,25 +79,32 @@ impl PayloadPool {
     fn reuse(&self) -> Option<Arc<Buffer>> {
         const LOOKS: usize = 4;
         let mut free = self.0.lock().ok()?;
-        for back in 1..=LOOKS.min(free.len()) {
-            let index = free.len() - back;
-            if let Some(buffer) = free.get_mut(index).and_then(Arc::get_mut) {
+        let FreeBuffers { buffers, bytes } = &mut *free;
+        for back in 1..=LOOKS.min(buffers.len()) {
+            let index = buffers.len() - back;
+            if let Some(buffer) = buffers.get_mut(index).and_then(Arc::get_mut) {
                 buffer.bytes.clear();
-                return Some(free.swap_remove(index));
+                *bytes -= buffer.bytes.capacity();
+                return Some(buffers.swap_remove(index));
             }
         }
         None
     }
 
     fn put_back(&self, buffer: Arc<Buffer>) {
-        let large = buffer.bytes.capacity() > LARGE_BYTES;
-        if buffer.bytes.capacity() > POOL_BUFFER_BYTES_MAX {
+        let bytes = buffer.bytes.capacity();
+        if bytes > POOL_BUFFER_BYTES_MAX {
             return;
         }
         let Ok(mut free) = self.0.lock() else { return };
-        let kept_max = if large { POOL_LARGE_BUFFERS_MAX } else { POOL_BUFFERS_MAX };
-        if free.len() < kept_max {
-            free.push(buffer);
+        let kept = if bytes > LARGE_BYTES {
+            free.buffers.len() < POOL_LARGE_BUFFERS_MAX
+        } else {
+            free.buffers.len() < POOL_BUFFERS_MAX && free.bytes + bytes <= POOL_BYTES_MAX
+        };
+        if kept {
+            free.bytes += bytes;
+            free.buffers.push(buffer);
         }
     }
 }
@@ -248,7 +263,7 @@ mod tests {
                 scope.spawn(move || drop(other));
                 drop(payload);
             });
-            assert_eq!(pool.0.lock().unwrap().len(), 1, "round {round}");
+            assert_eq!(pool.0.lock().unwrap().buffers.len(), 1, "round {round}");
         }
     }
 

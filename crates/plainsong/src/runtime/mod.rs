@@ -62,6 +62,8 @@ pub(crate) trait StateMachine: Send {
     fn call(&mut self, call: Self::Call, now: Now, out: &mut Outbox);
     fn timeout(&mut self, now: Now, out: &mut Outbox);
     fn next_timeout(&self) -> Option<Instant>;
+    /// What the last call left was sent; `clock` tells when.
+    fn sent(&mut self, _clock: fn() -> Instant) {}
 }
 
 /// A state machine and the deadline the timer knows of.
@@ -120,6 +122,8 @@ pub(crate) struct EndpointSlot<M: StateMachine> {
     pub(crate) guid: Guid,
     /// Wakes callers that wait for room or for acknowledgements.
     pub(crate) progress: Notify,
+    /// Events of so many samples may be told together.
+    pub(crate) untold_max: usize,
     state: Mutex<Timed<M>>,
     deadline: Arc<Deadline>,
     /// What came while the endpoint was busy.
@@ -208,8 +212,11 @@ impl<M: StateMachine> Timed<M> {
         f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
     ) -> R {
         let result = f(&mut self.machine, now, out);
-        shared.transport.send(out);
-        out.clear_transmits();
+        if !out.transmits().is_empty() {
+            shared.transport.send(out);
+            out.clear_transmits();
+            self.machine.sent(clock::mono);
+        }
         self.arm(shared, guid);
         result
     }
@@ -239,12 +246,13 @@ impl<M: StateMachine> Timed<M> {
 }
 
 impl<M: StateMachine> EndpointSlot<M> {
-    fn build(guid: Guid, machine: M) -> Arc<Self> {
+    fn build(guid: Guid, machine: M, untold_max: usize) -> Arc<Self> {
         let state = Timed::new(machine);
         Arc::new(Self {
             id: guid.entity,
             guid,
             progress: Notify::default(),
+            untold_max,
             deadline: Arc::clone(&state.deadline),
             state: Mutex::new(state),
             inbox: Inbox::default(),
@@ -369,14 +377,15 @@ impl<M: StateMachine> EndpointSlot<M> {
 impl WriterSlot {
     /// A slot for `writer`.
     pub(crate) fn new(writer: Writer) -> Arc<Self> {
-        Self::build(writer.guid(), writer)
+        Self::build(writer.guid(), writer, 1)
     }
 }
 
 impl ReaderSlot {
     /// A slot for `reader`.
     pub(crate) fn new(reader: Reader) -> Arc<Self> {
-        Self::build(reader.guid(), reader)
+        let untold_max = reader.stored_before_any_leaves();
+        Self::build(reader.guid(), reader, untold_max)
     }
 }
 
@@ -397,6 +406,10 @@ impl StateMachine for Writer {
 
     fn next_timeout(&self) -> Option<Instant> {
         Self::next_timeout(self)
+    }
+
+    fn sent(&mut self, clock: fn() -> Instant) {
+        Self::sent(self, clock());
     }
 }
 

@@ -80,9 +80,10 @@ fn datagram(shared: &Shared, received: &Received<'_>) {
     survive(|| {
         dispatch::with_outbox(|out| {
             let mut counters = DropCounters::default();
-            let mut router = Router { shared, drops: DropCounters::default() };
+            let mut router = Router { shared, drops: DropCounters::default(), untold: None };
             let from = locator(received.from);
             receiver::datagram(clock::now(), from, received.bytes, &mut router, &mut counters, out);
+            router.tell(out);
             counters.merge(&router.drops);
             if counters.iter().next().is_some() {
                 lock(&shared.drops).merge(&counters);
@@ -95,10 +96,12 @@ fn locator(address: SocketAddr) -> Locator {
     Locator::udp(address.ip(), address.port())
 }
 
-/// Finds whom a submessage concerns. Each endpoint is locked, fed, emptied and reported before the next.
+/// Finds whom a submessage concerns. Each endpoint is locked, fed and emptied before the next.
 struct Router<'a> {
     shared: &'a Shared,
     drops: DropCounters,
+    /// Whose events wait, and how many samples they are of.
+    untold: Option<(Arc<ParticipantSlot>, usize)>,
 }
 
 impl receiver::Registry for Router<'_> {
@@ -126,12 +129,16 @@ impl receiver::Registry for Router<'_> {
 impl Router<'_> {
     fn deliver_to(
         &mut self,
-        participant: &ParticipantSlot,
+        participant: &Arc<ParticipantSlot>,
         now: Now,
         context: &MessageContext,
         submessage: &EndpointSubmessage<'_>,
         out: &mut Outbox,
     ) {
+        if self.untold.as_ref().is_some_and(|(other, _)| other.prefix != participant.prefix) {
+            self.tell(out);
+        }
+        let mut untold_max = 0;
         let delivered = match submessage.target(context.source) {
             // Our own announcement, heard again by multicast. User data to oneself is welcome.
             Target::Builtin if context.source == participant.prefix => Err(DropReason::OwnDatagram),
@@ -142,11 +149,16 @@ impl Router<'_> {
                 None => Err(DropReason::UnknownEndpoint),
             },
             Target::Reader(id) => match participant.reader(id) {
-                Some(reader) => self.to_reader(&reader, now, context, submessage, out),
+                Some(reader) => {
+                    untold_max = reader.untold_max;
+                    self.to_reader(&reader, now, context, submessage, out)
+                }
                 None => Err(DropReason::UnknownEndpoint),
             },
             Target::ReadersOf(writer) => {
                 let readers = participant.matched_readers(writer);
+                let all = readers.iter().flat_map(|readers| readers.iter());
+                untold_max = all.map(|reader| reader.untold_max).min().unwrap_or(0);
                 for reader in readers.iter().flat_map(|readers| readers.iter()) {
                     // The reader counts its own drops.
                     let _ = self.to_reader(reader, now, context, submessage, out);
@@ -157,7 +169,25 @@ impl Router<'_> {
         if let Err(reason) = delivered {
             self.drops.count(reason);
         }
-        participant.report(out);
+        self.tell_later(participant, untold_max, out);
+    }
+
+    /// Samples of one datagram are told together, as many as none of the readers has to forget any for.
+    fn tell_later(&mut self, participant: &Arc<ParticipantSlot>, untold_max: usize, out: &mut Outbox) {
+        if out.events.is_empty() {
+            return;
+        }
+        let (_, samples) = self.untold.get_or_insert_with(|| (Arc::clone(participant), 0));
+        *samples += 1;
+        if *samples >= untold_max {
+            self.tell(out);
+        }
+    }
+
+    fn tell(&mut self, out: &mut Outbox) {
+        if let Some((participant, _)) = self.untold.take() {
+            participant.report(out);
+        }
     }
 
     fn to_writer(

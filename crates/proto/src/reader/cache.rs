@@ -107,7 +107,18 @@ impl Policy {
     }
 }
 
+impl Policy {
+    /// Samples of one instance beyond which one leaves or is refused.
+    fn room(&self) -> usize {
+        self.depth.unwrap_or(usize::MAX).min(self.samples_max).min(self.samples_per_instance_max)
+    }
+}
+
 impl Cache {
+    pub(super) fn room(&self) -> usize {
+        self.policy.room()
+    }
+
     pub(super) fn new(qos: &QosSet, limits: &ReaderLimits, keyed: bool, key: KeyFunction) -> Self {
         Self {
             policy: Policy::new(qos, limits),

@@ -265,6 +265,12 @@ impl Reader {
         &self.qos
     }
 
+    /// So many samples can be stored one after the other before the first of them has to make room.
+    #[must_use]
+    pub fn stored_before_any_leaves(&self) -> usize {
+        self.cache.room()
+    }
+
     /// Replaces the QoS; the caller has checked that only changeable policies differ.
     pub fn set_qos(&mut self, now: Now, qos: QosSet) {
         self.cache.set_qos(now.mono, &qos);

@@ -23,6 +23,9 @@ const HOLES_MAX: usize = 64;
 /// Entries looked at in one search for the next change: work per submessage stays bounded.
 const HOLES_SCANNED_MAX: usize = 256;
 
+/// What a small sample takes beside its payload, here and on its way.
+pub(super) const CHANGE_OVERHEAD_BYTES: usize = 128;
+
 /// One change of one instance.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
@@ -37,6 +40,11 @@ pub(super) struct Change {
 }
 
 impl Change {
+    /// What it counts for in the window of a writer.
+    fn window_bytes(&self) -> usize {
+        self.payload.len() + CHANGE_OVERHEAD_BYTES
+    }
+
     pub(super) fn is_expired(&self, now: Instant) -> bool {
         self.expires.is_some_and(|end| end <= now)
     }
@@ -124,7 +132,7 @@ impl History {
         self.pending
     }
 
-    /// Octets of the changes not released yet.
+    /// Octets that the changes not released yet take up.
     pub(super) const fn pending_bytes(&self) -> usize {
         self.pending_bytes
     }
@@ -141,7 +149,7 @@ impl History {
         self.last = sequence_number;
         self.changes += 1;
         self.pending += 1;
-        self.pending_bytes += change.payload.len();
+        self.pending_bytes += change.window_bytes();
         let superseded = self.join_set(sequence_number, &change.marks);
         let mut previous = None;
         if let Some(instance) = instances.get_mut(slot) {
@@ -230,7 +238,7 @@ impl History {
             self.released = entry.sequence_number;
             if let Some(change) = &entry.change {
                 self.pending -= 1;
-                self.pending_bytes -= change.payload.len();
+                self.pending_bytes -= change.window_bytes();
                 let (slot, unregisters) = (entry.slot, change.kind.unregisters());
                 let (is_end, number_released) = (change.marks.is_end, entry.sequence_number);
                 if !self.durable || is_end && self.is_useless_end(number_released) {
@@ -268,7 +276,7 @@ impl History {
         self.changes -= 1;
         if number > self.released {
             self.pending -= 1;
-            self.pending_bytes -= change.payload.len();
+            self.pending_bytes -= change.window_bytes();
         }
         if let Some(entry) = previous.and_then(|previous| self.entry_mut(previous)) {
             entry.next = next;

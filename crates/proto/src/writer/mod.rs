@@ -4,6 +4,7 @@
 //! socket: effects go to the caller's [`Outbox`], and time comes in with each call.
 
 mod answer;
+mod batch;
 mod coherent;
 mod destination_order;
 mod durability;
@@ -34,9 +35,10 @@ use crate::status::{
 };
 use crate::time::{Duration, Instant, Now, Time};
 
+use batch::Batch;
 use coherent::OpenSet;
 use heartbeat::HeartbeatTimer;
-use history::{Change, History};
+use history::{CHANGE_OVERHEAD_BYTES, Change, History};
 use instances::{Instances, Slot};
 use pace::{Pacer, Repeat, Repeated};
 use proxy::{Class, Proxies};
@@ -61,8 +63,8 @@ pub struct WriterLimits {
     pub datagram_bytes_max_local: usize,
     /// Largest UDP payload to other readers, in octets: one Ethernet frame, so that IP never fragments.
     pub datagram_bytes_max_remote: usize,
-    /// KEEP_ALL: unacknowledged payload octets at which `write` reports [`WriteError::Full`]; one
-    /// sample is always admitted.
+    /// KEEP_ALL: octets of unacknowledged samples, each with some overhead, at which `write` reports
+    /// [`WriteError::Full`]; one sample is always admitted.
     pub unacknowledged_bytes_max: usize,
     /// First pause before unacknowledged readers are asked.
     pub heartbeat_shortest: Duration,
@@ -80,6 +82,15 @@ pub struct WriterLimits {
     pub burst_bytes_remote: usize,
     /// Pause between the beginnings of bursts.
     pub burst_interval: Duration,
+    /// Octets of a batch of samples that share datagrams, headers included; samples larger than half of it
+    /// leave alone. 0: all do.
+    pub batch_bytes: usize,
+    /// An application that pauses for less between writes writes in a flow: its samples may share datagrams.
+    pub flow_pause: Duration,
+    /// How long a sample of a flow waits for others at most.
+    pub flow_wait: Duration,
+    /// How long a sample waits at most, whatever LATENCY_BUDGET allows.
+    pub batch_wait_max: Duration,
     /// Matched readers.
     pub readers_max: usize,
     /// Instances, beside RESOURCE_LIMITS.
@@ -102,6 +113,10 @@ impl Default for WriterLimits {
             burst_bytes_local: 3 * 64_000,
             burst_bytes_remote: 64_000,
             burst_interval: Duration::from_micros(500),
+            batch_bytes: 16 << 10,
+            flow_pause: Duration::from_micros(5),
+            flow_wait: Duration::from_micros(200),
+            batch_wait_max: Duration::from_millis(100),
             readers_max: 1_024,
             instances_max: 1 << 20,
             repeats_max: 128,
@@ -193,6 +208,7 @@ pub struct Writer {
     instances: Instances,
     proxies: Proxies,
     pacer: Pacer,
+    batch: Batch,
     heartbeat: HeartbeatTimer,
     /// The coherent set being written.
     open_set: Option<OpenSet>,
@@ -222,6 +238,7 @@ impl Writer {
             instances: Instances::new(config.qos.deadline),
             proxies: Proxies::default(),
             pacer: Pacer::new(),
+            batch: Batch::default(),
             heartbeat: HeartbeatTimer::new(&config.limits),
             open_set: None,
             group_number: None,
@@ -285,8 +302,7 @@ impl Writer {
         }
         self.check_timestamp(known, source_timestamp)?;
         if let Err(error) = self.admit(known, kind, payload.len()) {
-            self.ask_when_full(now, error, out);
-            return Err(error);
+            self.make_room(now, error, kind, instance, payload.len(), out)?;
         }
         let slot = self.instances.register(instance);
         self.note_timestamp(slot, source_timestamp);
@@ -299,6 +315,25 @@ impl Writer {
         self.send_new(now, number, out);
         self.settle(now);
         Ok(number)
+    }
+
+    /// There was no room for a change: makes some, or hastens who could.
+    fn make_room(
+        &mut self,
+        now: Now,
+        error: WriteError,
+        kind: ChangeKind,
+        instance: InstanceHandle,
+        bytes: usize,
+        out: &mut Outbox,
+    ) -> Result<(), WriteError> {
+        // What waits for others may be all that takes the room.
+        self.flush(now, out);
+        if error == WriteError::Full && self.admit(self.instances.find(instance), kind, bytes).is_ok() {
+            return Ok(());
+        }
+        self.ask_when_full(now, error, out);
+        Err(error)
     }
 
     /// The kind as it travels.
@@ -324,7 +359,9 @@ impl Writer {
             HistoryKind::KeepLast => usize::try_from(self.config.qos.history.depth).unwrap_or(1).max(1),
             HistoryKind::KeepAll => {
                 let most = self.config.limits.unacknowledged_bytes_max;
-                if self.history.pending() > 0 && self.history.pending_bytes().saturating_add(bytes) > most {
+                if self.history.pending() > 0
+                    && self.history.pending_bytes() + CHANGE_OVERHEAD_BYTES + bytes > most
+                {
                     return Err(WriteError::Full);
                 }
                 bound(limits.max_samples_per_instance)
@@ -474,6 +511,7 @@ impl Writer {
 
     /// Asks every reliable reader that owes an acknowledgement for it now; for `wait_for_acknowledgments`.
     pub fn request_acknowledgments(&mut self, now: Now, out: &mut Outbox) {
+        self.flush(now, out);
         self.ask(now, out);
     }
 
@@ -511,6 +549,9 @@ impl Writer {
             self.changed(StatusKind::OfferedDeadlineMissed, out);
         }
         self.check_lease(now, out);
+        if self.batch.due().is_some_and(|due| due <= now.mono) {
+            self.flush(now, out);
+        }
         if self.pacer.due().is_some_and(|due| due <= now.mono) {
             self.pump(now, out);
         }
@@ -528,6 +569,7 @@ impl Writer {
             self.history.next_cleanup(),
             self.instances.next_deadline(),
             self.lease_end,
+            self.batch.due(),
             self.pacer.due(),
             self.heartbeat.due(),
         ]
@@ -605,6 +647,7 @@ impl Writer {
             self.blocked = true;
             self.ask(now, out);
         }
+        self.batch.blocked();
     }
 }
 

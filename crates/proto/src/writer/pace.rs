@@ -65,6 +65,8 @@ pub(super) struct Pacer {
     /// New changes, one queue per class.
     live: [VecDeque<Live>; 2],
     pub(super) repeats: VecDeque<Repeat>,
+    /// Entries of `live` that wait for others, not for a window. All do, or none.
+    held: usize,
     left: [usize; 2],
     window_end: Instant,
 }
@@ -74,6 +76,7 @@ impl Pacer {
         Self {
             live: [VecDeque::new(), VecDeque::new()],
             repeats: VecDeque::new(),
+            held: 0,
             left: [0; 2],
             window_end: Instant(0),
         }
@@ -104,9 +107,10 @@ impl Pacer {
         self.window_end
     }
 
-    /// When the next window opens, if something waits for it.
+    /// When the next window opens, if something waits for it; what waits for others does not.
     pub(super) fn due(&self) -> Option<Instant> {
-        (self.unsent().is_some() || !self.repeats.is_empty()).then_some(self.window_end)
+        let waits = self.held == 0 && self.unsent().is_some();
+        (waits || !self.repeats.is_empty()).then_some(self.window_end)
     }
 
     /// Queues a new change for the readers of one class.
@@ -116,8 +120,26 @@ impl Pacer {
         }
     }
 
-    /// The new change to send next to the readers of one class.
+    /// Queues a new change that waits for others.
+    pub(super) fn push_held(&mut self, number: SequenceNumber, class: Class, change: Change) {
+        if let Some(queue) = self.live.get_mut(class as usize) {
+            self.held += 1;
+            queue.push_back(Live { number, fragments_sent: 0, begun: Some(change) });
+        }
+    }
+
+    /// The next change that waits for others.
+    pub(super) fn pop_held(&mut self, class: Class) -> Option<(SequenceNumber, Change)> {
+        let live = self.live.get_mut(class as usize)?.pop_front()?;
+        self.held -= 1;
+        Some((live.number, live.begun?))
+    }
+
+    /// The new change to send next to the readers of one class, unless changes wait for others.
     pub(super) fn first_live(&mut self, class: Class) -> Option<&mut Live> {
+        if self.held > 0 {
+            return None;
+        }
         self.live.get_mut(class as usize)?.front_mut()
     }
 

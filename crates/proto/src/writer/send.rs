@@ -18,9 +18,10 @@ use super::{Writer, WriterConfig};
 impl Writer {
     /// Sends a change just written: whole where it fits, the first burst of its fragments where not.
     pub(super) fn send_new(&mut self, now: Now, number: SequenceNumber, out: &mut Outbox) {
-        let urgent = self.history.pending_bytes() >= self.config.limits.unacknowledged_bytes_max / 2;
-        let reliable = self.proxies.acknowledged().is_some();
-        let carried = if reliable { self.heartbeat.piggyback(now.mono, urgent) } else { None };
+        if self.batched(now, number, out) {
+            return;
+        }
+        let carried = self.carried_heartbeat(now);
         let Some(change) = self.history.get(number) else { return };
         encode(&self.config, &self.proxies, change, &mut self.inline_qos);
         let (mut asked, mut queued) = (false, false);
@@ -57,6 +58,13 @@ impl Writer {
         if queued {
             self.pump(now, out);
         }
+    }
+
+    /// The heartbeat that samples sent now carry.
+    pub(super) fn carried_heartbeat(&mut self, now: Now) -> Option<Piggyback> {
+        let urgent = self.history.pending_bytes() >= self.config.limits.unacknowledged_bytes_max / 2;
+        let reliable = self.proxies.acknowledged().is_some();
+        if reliable { self.heartbeat.piggyback(now.mono, urgent) } else { None }
     }
 
     /// Sends what waits, as far as the current burst allows: new changes and repetitions by turns.

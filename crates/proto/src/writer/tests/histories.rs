@@ -254,7 +254,10 @@ fn compare(history: &History, instances: &Instances, model: &Model) {
     }
     let pending = model.changes.iter().filter(|change| change.0 > model.released);
     assert_eq!(history.pending(), pending.clone().count());
-    assert_eq!(history.pending_bytes(), pending.map(|change| change.3).sum::<usize>());
+    assert_eq!(
+        history.pending_bytes(),
+        pending.map(|change| change.3 + CHANGE_OVERHEAD_BYTES).sum::<usize>()
+    );
     for instance in 0..8 {
         let mut samples = model.changes.iter().filter(|change| change.1 == instance);
         let found = instances.find(handle(instance)).and_then(|slot| instances.get(slot));

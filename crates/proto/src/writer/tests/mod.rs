@@ -1,5 +1,6 @@
 //! Stories about one writer, in virtual time, told through the datagrams it sends.
 
+mod batch;
 mod coherent;
 mod destination_order;
 mod durability;
@@ -99,8 +100,9 @@ struct Story {
 }
 
 impl Story {
+    /// Every sample leaves at once: stories about batches are told in `batch.rs`.
     fn new(qos: QosSet) -> Self {
-        Self::with_limits(qos, WriterLimits::default())
+        Self::with_limits(qos, WriterLimits { batch_bytes: 0, ..WriterLimits::default() })
     }
 
     fn with_limits(qos: QosSet, limits: WriterLimits) -> Self {

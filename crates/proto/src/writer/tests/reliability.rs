@@ -265,7 +265,8 @@ fn fact_65_keep_last_with_many_instances_merges_holes_into_bitmaps() {
 
 #[test]
 fn fact_65_keep_all_is_full_until_readers_acknowledge() {
-    let limits = WriterLimits { unacknowledged_bytes_max: 1_000, ..WriterLimits::default() };
+    let unacknowledged_bytes_max = 10 * (100 + CHANGE_OVERHEAD_BYTES);
+    let limits = WriterLimits { unacknowledged_bytes_max, batch_bytes: 0, ..WriterLimits::default() };
     let mut story = Story::with_limits(QosSet::writer().keep_all(), limits);
     let reader = reliable(7);
     story.matched(&reader);

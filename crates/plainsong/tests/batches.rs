@@ -1,0 +1,101 @@
+//! Samples that share datagrams, through the API and real sockets.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use common::{PATIENCE, Pair, Point, until};
+use plainsong::prelude::*;
+
+const HOUR: plainsong::proto::time::Duration = plainsong::proto::time::Duration::from_secs(3_600);
+
+fn point(x: u32) -> Point {
+    Point { id: 1, x: f64::from(x), y: 0.0 }
+}
+
+fn values(samples: Vec<Sample<Point>>) -> Vec<u32> {
+    samples.into_iter().filter_map(|sample| sample.data).map(|point| point.x as u32).collect()
+}
+
+/// Takes until `count` samples came.
+fn take(pair: &Pair<Point>, count: usize) -> Vec<u32> {
+    let mut taken = Vec::new();
+    until("all samples arrive", || {
+        taken.extend(values(pair.reader.take(usize::MAX).unwrap()));
+        taken.len() >= count
+    });
+    taken
+}
+
+#[test]
+fn a_flow_arrives_whole_and_in_order_and_its_end_is_not_left_behind() {
+    let pair = Pair::<Point>::new(QosSet::writer().keep_all(), QosSet::reader().reliable().keep_all());
+    for x in 0..20_000 {
+        pair.writer.write(&point(x)).unwrap();
+    }
+    // Nothing tells the writer that this was the last.
+    assert_eq!(take(&pair, 20_000), (0..20_000).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_listener_of_a_reader_that_keeps_one_sample_sees_all_of_a_batch() {
+    struct Counter(AtomicU32);
+    impl DataReaderListener for Counter {
+        fn on_data_available(&self, reader: &AnyDataReader) {
+            let reader = reader.downcast::<Point>().unwrap();
+            for x in values(reader.take(usize::MAX).unwrap()) {
+                assert_eq!(self.0.swap(x + 1, Ordering::Relaxed), x, "in order, none left out");
+            }
+        }
+    }
+    let budget = |qos: QosSet| QosSet { latency_budget: HOUR, ..qos };
+    let pair = Pair::<Point>::new(
+        budget(QosSet::writer().keep_all()),
+        budget(QosSet::reader().reliable().keep_last(1)),
+    );
+    let counter = Arc::new(Counter(AtomicU32::new(0)));
+    let listener = Arc::clone(&counter);
+    pair.reader.set_listener(Some(listener), StatusMask::NONE.with(StatusKind::DataAvailable));
+    (0..50).for_each(|x| pair.writer.write(&point(x)).unwrap());
+    pair.writer.flush().unwrap();
+    until("the listener hears of all", || counter.0.load(Ordering::Relaxed) == 50);
+}
+
+#[test]
+fn waiting_for_acknowledgments_sends_what_waits() {
+    let budget = |qos: QosSet| QosSet { latency_budget: HOUR, ..qos };
+    let pair = Pair::<Point>::new(budget(QosSet::writer()), budget(QosSet::reader().reliable()));
+    pair.writer.write(&point(7)).unwrap();
+    pair.writer.wait_for_acknowledgments(PATIENCE).unwrap();
+    assert_eq!(take(&pair, 1), [7]);
+}
+
+#[test]
+fn suspended_publications_leave_when_resumed() {
+    let pair = Pair::<Point>::new(QosSet::writer().keep_all(), QosSet::reader().reliable().keep_all());
+    let publisher = pair.writer.publisher();
+    assert!(matches!(publisher.resume_publications(), Err(plainsong::Error::PreconditionNotMet(_))));
+    publisher.suspend_publications();
+    (0..3).for_each(|x| pair.writer.write(&point(x)).unwrap());
+    publisher.resume_publications().unwrap();
+    assert_eq!(take(&pair, 3), [0, 1, 2]);
+}
+
+#[test]
+fn a_writer_that_is_deleted_sends_what_waits() {
+    let budget = |qos: QosSet| QosSet { latency_budget: HOUR, ..qos };
+    let Pair { writer, reader, participants } =
+        Pair::<Point>::new(budget(QosSet::writer()), budget(QosSet::reader().reliable()));
+    writer.write(&point(9)).unwrap();
+    drop(writer);
+    let end = Instant::now() + PATIENCE;
+    let mut taken = Vec::new();
+    while taken.is_empty() && Instant::now() < end {
+        taken = values(reader.wait_take(Duration::from_secs(1)).unwrap_or_default());
+    }
+    assert_eq!(taken, [9]);
+    drop(participants);
+}

@@ -1,0 +1,171 @@
+//! Samples that share datagrams. A lone sample leaves at once. While an application writes without a
+//! pause, and while LATENCY_BUDGET (DCPS 1.4 §2.2.3.8) or `suspend_publications` allow it, small samples
+//! wait for each other: until a batch is full, for a fraction of a millisecond, or until told to leave.
+
+use crate::outbox::Outbox;
+use crate::seq::SequenceNumber;
+use crate::time::{Duration, Instant, Now};
+
+use super::heartbeat::Piggyback;
+use super::proxy::Class;
+use super::send::{encode, heartbeat};
+use super::{Writer, WriterLimits};
+
+/// So many writes without a pause are a flow.
+const FLOW_WRITES: u32 = 8;
+/// What a sample adds to a batch beside its payload: about its headers and inline QoS.
+const SAMPLE_OVERHEAD_BYTES: usize = 72;
+
+/// How the application writes, and what waits.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// Writes in a row without a pause.
+    streak: u32,
+    /// When the last write was over.
+    over: Option<Instant>,
+    /// The next write follows one that waited for room: its pause says nothing.
+    blocked: bool,
+    /// Publications are suspended.
+    suspended: bool,
+    /// Octets that wait; 0 when nothing does.
+    bytes: usize,
+    /// When they leave at the latest.
+    due: Option<Instant>,
+}
+
+impl Batch {
+    /// When what waits leaves at the latest.
+    pub(super) const fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// A write found no room.
+    pub(super) const fn blocked(&mut self) {
+        self.blocked = true;
+    }
+
+    /// A write begins. How long its sample may wait for others; `None`: not at all.
+    fn patience(&mut self, now: Instant, budget: Duration, limits: &WriterLimits) -> Option<Duration> {
+        let pause = self.over.map_or(Duration::INFINITE, |over| now.since(over));
+        if pause < limits.flow_pause || std::mem::take(&mut self.blocked) {
+            self.streak = self.streak.saturating_add(1);
+        } else {
+            self.streak = 0;
+        }
+        self.over = Some(now);
+        if self.suspended {
+            return Some(Duration::INFINITE);
+        }
+        if budget > Duration::ZERO {
+            return Some(budget.min(limits.batch_wait_max));
+        }
+        (self.streak >= FLOW_WRITES).then_some(limits.flow_wait)
+    }
+}
+
+impl Writer {
+    /// The datagrams of the last call were handed over at `now`: how long that took is no pause of the
+    /// application's.
+    pub fn sent(&mut self, now: Instant) {
+        self.batch.over = Some(now);
+    }
+
+    /// Keeps samples together until [`Self::resume`], as far as a batch reaches
+    /// (`suspend_publications`, DCPS 1.4 §2.2.2.4.1.8).
+    pub const fn suspend(&mut self) {
+        self.batch.suspended = true;
+    }
+
+    /// Sends what was kept, and goes on as usual.
+    pub fn resume(&mut self, now: Now, out: &mut Outbox) {
+        self.batch.suspended = false;
+        self.flush(now, out);
+    }
+
+    /// Whether the change just written waits for others. What waited before it and cannot wait with it
+    /// was sent.
+    pub(super) fn batched(&mut self, now: Now, number: SequenceNumber, out: &mut Outbox) -> bool {
+        let limits = &self.config.limits;
+        let patience = self.batch.patience(now.mono, self.config.qos.latency_budget, limits);
+        let waits = self.batch.bytes > 0;
+        let Some(change) = self.history.get(number) else { return false };
+        let bytes = change.payload.len() + SAMPLE_OVERHEAD_BYTES;
+        let small = bytes <= limits.batch_bytes / 2 && !change.marks.is_end;
+        let (true, Some(patience)) = (small && (waits || self.pacer.unsent().is_none()), patience) else {
+            self.flush(now, out);
+            return false;
+        };
+        let inline_qos = encode(&self.config, &self.proxies, change, &mut self.inline_qos);
+        let routes = Class::ALL.map(|class| (class, self.proxies.route(class)));
+        let mut heard = routes.iter().filter(|(_, route)| !route.destinations.is_empty()).peekable();
+        let fits = heard.peek().is_some()
+            && heard.all(|(class, route)| {
+                let target = route.target(*class, self.config.guid, limits);
+                target.fits(change.payload.len(), inline_qos)
+            });
+        if !fits {
+            self.flush(now, out);
+            return false;
+        }
+        for (class, route) in routes {
+            if !route.destinations.is_empty() {
+                self.pacer.push_held(number, class, change.clone());
+            }
+        }
+        self.batch.bytes += bytes;
+        if self.batch.due.is_none() {
+            self.batch.due = now.mono.after(patience);
+        }
+        if self.batch.bytes >= limits.batch_bytes {
+            self.flush(now, out);
+        }
+        true
+    }
+
+    /// Sends what waits for others, as many samples in a datagram as it takes.
+    pub fn flush(&mut self, now: Now, out: &mut Outbox) {
+        if std::mem::take(&mut self.batch.bytes) == 0 {
+            return;
+        }
+        self.batch.due = None;
+        let carried = self.carried_heartbeat(now);
+        let mut asked = false;
+        for class in Class::ALL {
+            let route = self.proxies.route(class);
+            let target = route.target(class, self.config.guid, &self.config.limits);
+            let mut message = target.open(out);
+            while let Some((number, change)) = self.pacer.pop_held(class) {
+                if route.destinations.is_empty() {
+                    continue;
+                }
+                encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
+                if !target.put_data(&mut message, number, &change, &self.inline_qos) {
+                    message.finish();
+                    message = target.open(out);
+                    // It fits an empty datagram: it was asked when it came.
+                    let _ = target.put_data(&mut message, number, &change, &self.inline_qos);
+                }
+            }
+            let Some(carried) = carried.filter(|_| route.reliable > 0) else { continue };
+            let heartbeat = heartbeat(
+                &mut self.heartbeat,
+                &self.history,
+                &self.pacer,
+                &target,
+                carried == Piggyback::Tells,
+            );
+            if !message.heartbeat(&heartbeat) {
+                message.finish();
+                target.send_heartbeat(&heartbeat, out);
+            }
+            asked |= carried == Piggyback::Asks;
+        }
+        if asked {
+            self.heartbeat.asked(now.mono);
+        }
+        self.settle(now);
+        if self.blocked {
+            self.progress(out);
+        }
+    }
+}
