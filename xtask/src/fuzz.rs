@@ -59,11 +59,12 @@ impl Options {
     }
 }
 
-/// The tests named `fuzz_*` of the protocol core, in release, each for `seconds`.
+/// The tests named `fuzz_*`, in release, each for `seconds`.
 fn seeded(target: &str, seconds: u32) -> Command {
     // By name, for all other tests would be built in release too.
-    let mut command =
-        shell::cargo(&["test", "--release", "--package", "plainsong-proto", "--test", "fuzz_*"]);
+    let packages = ["--package", "plainsong-proto", "--package", "plainsong"];
+    let mut command = shell::cargo(&["test", "--release"]);
+    command.args(packages).args(["--test", "fuzz_*"]);
     command.arg(format!("fuzz_{target}"));
     command.env(SECONDS_VARIABLE, seconds.to_string());
     command

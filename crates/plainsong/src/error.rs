@@ -5,6 +5,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::config::ConfigError;
+use crate::qos_provider::QosProviderError;
 
 /// What went wrong, in which entity, and what to do about it.
 #[derive(Debug, Error)]
@@ -21,6 +22,9 @@ pub enum Error {
     /// A configuration value is unusable.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// QoS profiles cannot be used.
+    #[error(transparent)]
+    QosProfile(#[from] QosProviderError),
     /// An argument is outside of what the operation accepts.
     #[error("{0}")]
     BadParameter(String),

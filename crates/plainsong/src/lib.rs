@@ -41,6 +41,7 @@ pub mod mismatch;
 pub mod participant;
 pub mod prelude;
 pub mod publisher;
+pub mod qos_provider;
 pub mod query;
 mod runtime;
 pub mod subscriber;

@@ -22,6 +22,7 @@ pub use crate::listener::{DataReaderListener, DataWriterListener, DomainParticip
 pub use crate::mismatch::{Mismatch, MismatchEvent};
 pub use crate::participant::{DomainParticipant, DomainParticipantFactory};
 pub use crate::publisher::Publisher;
+pub use crate::qos_provider::QosProvider;
 pub use crate::query::QueryCondition;
 pub use crate::subscriber::Subscriber;
 pub use crate::topic::Topic;
