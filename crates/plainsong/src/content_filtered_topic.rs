@@ -1,12 +1,14 @@
 //! Content-filtered topics (DCPS 1.4 §2.2.2.3.3): readers of them get the samples of a topic that an
-//! expression is true of. The others are dropped as they arrive, before they take room in the history.
+//! expression is true of. The others are not sent by writers that filter (RTPS 2.5 §8.7.3), and are dropped as
+//! they arrive from those that do not, before they take room in the history.
+//!
+//! Only data is filtered. That an instance was disposed or has no writers any more comes with its key alone, so
+//! there is nothing to evaluate: readers hear of it for the instances of which they got data.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use plainsong_proto::cdr::DdsType;
-use plainsong_proto::discovery::ContentFilter;
-use plainsong_proto::filter::{Filter, FilterError};
-use plainsong_proto::reader::PayloadFilter;
+use plainsong_proto::filter::{ContentFilter, Filter, FilterError, PayloadFilter};
 
 use crate::data_reader::ReaderInner;
 use crate::error::{Error, Result};
@@ -85,7 +87,8 @@ impl<T: DdsType> ContentFilteredTopic<T> {
         self.lock().parameters.clone()
     }
 
-    /// Replaces the values of %0, %1, …: for the samples that its readers receive from now on.
+    /// Replaces the values of %0, %1, …: for the samples that its readers receive from now on. Writers that
+    /// filter hear of it a little later; what they hold back until then does not come.
     ///
     /// # Errors
     /// [`Error::BadParameter`] when a value is missing or of the wrong kind; then nothing changed.
@@ -137,6 +140,12 @@ impl<T> Clone for ContentFilteredTopic<T> {
     fn clone(&self) -> Self {
         Self { inner: Arc::clone(&self.inner) }
     }
+}
+
+/// A filter as another reader announced it; `None` when it means nothing for `T`.
+pub(crate) fn payload_filter<T: DdsType>(announced: &ContentFilter) -> Option<PayloadFilter> {
+    let filter = Filter::<T>::condition(&announced.expression, &announced.parameters).ok()?;
+    Some(PayloadFilter::new(move |payload| filter.passes_payload(payload)))
 }
 
 fn compile<T: DdsType>(name: &str, expression: &str, parameters: &[String]) -> Result<PayloadFilter> {

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use plainsong_proto::cdr::{self, DdsType};
-use plainsong_proto::discovery::{ContentFilter, DiscoveryError, LocalEndpoint};
+use plainsong_proto::discovery::{DiscoveryError, LocalEndpoint};
+use plainsong_proto::filter::{ContentFilter, PayloadFilter, SignedFilter};
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, Unhonoured, changed_immutable, unhonoured};
-use plainsong_proto::reader::{CachedSample, PayloadFilter, Reader, ReaderConfig};
+use plainsong_proto::reader::{CachedSample, Reader, ReaderConfig};
 use plainsong_proto::sample_info::{InstanceSelector, SampleInfo, Selector};
 use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
@@ -493,7 +494,9 @@ impl ReaderInner {
             if current.as_ref().is_some_and(|(newer, _)| *newer > revision) {
                 return Ok(());
             }
-            self.slot.edit(|reader| reader.set_filter(Some(payload)));
+            let signature = announced.signature();
+            let filter = SignedFilter { filter: payload, signature };
+            self.slot.edit(|reader| reader.set_filter(Some(filter)));
             *current = Some((revision, announced));
         }
         if !self.core.is_enabled() {

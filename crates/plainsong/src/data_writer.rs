@@ -17,10 +17,11 @@ use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, MatchedStatus, StatusKind, StatusMask,
 };
 use plainsong_proto::time::Time;
-use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig};
+use plainsong_proto::writer::{ChangeKind, FilterFunction, WriteError, Writer, WriterConfig};
 
 use crate::clock;
 use crate::condition::{Condition, HasCore};
+use crate::content_filtered_topic::payload_filter;
 use crate::entity::{EntityCore, ListenerSlot, endpoint_operations};
 use crate::error::{Error, Result};
 use crate::group::announced_qos;
@@ -67,7 +68,8 @@ impl<T: DdsType> DataWriter<T> {
         let max_blocking_time = to_std(qos.reliability.max_blocking_time);
         let in_group = qos.presentation.access_scope == AccessScope::Group;
         let limits = participant.config().writer_limits();
-        let writer = Writer::new(WriterConfig { guid, keyed: T::KEYED, qos, limits });
+        let content_filter = Some(payload_filter::<T> as FilterFunction);
+        let writer = Writer::new(WriterConfig { guid, keyed: T::KEYED, qos, limits, content_filter });
         let inner = Arc::new(WriterInner {
             topic,
             slot: WriterSlot::new(writer),

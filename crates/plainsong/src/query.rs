@@ -3,8 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use plainsong_proto::cdr::DdsType;
-use plainsong_proto::filter::Filter;
-use plainsong_proto::reader::PayloadFilter;
+use plainsong_proto::filter::{Filter, PayloadFilter};
 use plainsong_proto::sample_info::Selector;
 
 use crate::condition::Condition;

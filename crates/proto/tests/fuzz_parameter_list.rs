@@ -7,9 +7,14 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use plainsong_proto::discovery::builtin::{EndpointData, ParticipantData, ParticipantMessage};
+use plainsong_proto::filter::ContentFilter;
 use plainsong_proto::guid::{EntityId, GuidPrefix};
 use plainsong_proto::locator::Locator;
+use plainsong_proto::outbox::Outbox;
+use plainsong_proto::payload::Payload;
 use plainsong_proto::qos::{Property, QosSet};
+use plainsong_proto::seq::{SequenceNumber, SequenceSet};
+use plainsong_proto::wire::{DataHeader, Gap};
 
 mod counting;
 mod wire_fuzzing;
@@ -74,11 +79,25 @@ fn payloads() -> Vec<Vec<u8>> {
         unicast: vec![locator],
         ..EndpointData::new(prefix.entity(entity), "Square".to_owned(), "ShapeType".to_owned())
     };
+    let content_filter = ContentFilter {
+        topic_name: "Filtered".to_owned(),
+        related_topic_name: "Square".to_owned(),
+        class_name: ContentFilter::SQL.to_owned(),
+        expression: "color = %0 AND x < %1".to_owned(),
+        parameters: vec!["'RED'".to_owned(), "3".to_owned()],
+    };
+    let filtering =
+        EndpointData { content_filter: Some(content_filter), ..endpoint(EntityId::user_reader(1, false)) };
+    // What two filters said about a sample.
+    let verdicts =
+        [&[0x55, 0, 44, 0, 1, 0, 0, 0, 0, 0, 0, 0x40, 2, 0, 0, 0][..], &[0x62; 32], &[1, 0, 0, 0]].concat();
     let message = ParticipantMessage { prefix, kind: ParticipantMessage::AUTOMATIC, data: vec![1; 9] };
     vec![
         participant.encode(),
         endpoint(EntityId::user_writer(1, true)).encode(),
         endpoint(EntityId::user_reader(1, true)).encode(),
+        filtering.encode(),
+        verdicts,
         message.encode(),
     ]
 }
@@ -95,7 +114,29 @@ fn datagrams() -> Vec<Vec<u8>> {
         let pairs = digits.as_bytes().chunks(2).filter_map(|pair| str::from_utf8(pair).ok());
         pairs.filter_map(|pair| u8::from_str_radix(pair, 16).ok()).collect()
     };
-    files.iter().map(octets).collect()
+    files.iter().map(octets).chain([filtered()]).collect()
+}
+
+/// A GAP with a count of filtered changes, and a sample with the verdicts of filters.
+fn filtered() -> Vec<u8> {
+    let prefix = GuidPrefix([1; 12]);
+    let (reader, writer) = (EntityId::user_reader(1, true), EntityId::user_writer(1, true));
+    let (start, list) = (SequenceNumber(3), SequenceSet::empty(SequenceNumber(5)));
+    let verdicts =
+        [&[0x55, 0, 28, 0, 1, 0, 0, 0, 0, 0, 0, 0x80, 1, 0, 0, 0][..], &[0x62; 16], &[1, 0, 0, 0]].concat();
+    let data = DataHeader {
+        reader,
+        writer,
+        sequence_number: SequenceNumber(5),
+        inline_qos: &verdicts,
+        key_only: false,
+    };
+    let mut out = Outbox::new();
+    let mut message = out.message(prefix, &[Locator::default()], 1_456);
+    assert!(message.gap(&Gap { reader, writer, start, list, filtered: 2 }));
+    assert!(message.data(&data, &Payload::from_vec(vec![0, 1, 0, 0, 7])));
+    message.finish();
+    out.datagram(&out.transmits()[0])
 }
 
 /// xorshift64*.

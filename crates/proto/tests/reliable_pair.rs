@@ -2,6 +2,7 @@
 //! arrives, once, in order, and then there is silence.
 
 use plainsong_proto::discovery::{MatchedReader, MatchedWriter};
+use plainsong_proto::filter::{ContentFilter, PayloadFilter, SignedFilter};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::locator::Locator;
@@ -57,6 +58,15 @@ impl Registry for Ends {
     }
 }
 
+/// The expressions here are numbers: what the number of the sample is divisible by.
+fn compile(filter: &ContentFilter) -> Option<PayloadFilter> {
+    let divisor: u32 = filter.expression.parse().ok()?;
+    Some(PayloadFilter::new(move |payload| {
+        let number = payload.get(4..8).and_then(|octets| octets.try_into().ok()).map(u32::from_le_bytes);
+        number.is_some_and(|number| number.is_multiple_of(divisor))
+    }))
+}
+
 struct Pair {
     ends: Ends,
     now: Now,
@@ -67,20 +77,22 @@ struct Pair {
     random: u64,
     sent: u64,
     taken: Vec<Vec<u8>>,
+    filter: Option<ContentFilter>,
 }
 
 impl Pair {
     fn new(offered: QosSet, requested: QosSet, loss_percent: u64, seed: u64) -> Self {
         let mut limits = WriterLimits::default();
         limits.heartbeat_shortest = limits.heartbeat_shortest.min(Duration::from_millis(5));
-        let writer = WriterConfig { guid: WRITER, keyed: true, qos: offered, limits };
+        let writer =
+            WriterConfig { guid: WRITER, keyed: true, qos: offered, limits, content_filter: Some(compile) };
         let limits = ReaderLimits::default();
         let reader = ReaderConfig { guid: READER, keyed: true, qos: requested, limits, key: one_instance };
         let now = Now { mono: Instant(1_000_000_000), wall: Time(1_700_000_000_000_000_000) };
         let ends = Ends { writer: Writer::new(writer), reader: Reader::new(reader) };
         let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let (out, network, taken) = (Outbox::new(), Vec::new(), Vec::new());
-        Self { ends, now, out, network, loss_percent, random, sent: 0, taken }
+        Self { ends, now, out, network, loss_percent, random, sent: 0, taken, filter: None }
     }
 
     fn match_both(&mut self) {
@@ -92,6 +104,7 @@ impl Pair {
             expects_inline_qos: false,
             same_host: false,
             qos,
+            content_filter: self.filter.clone(),
         };
         let writer = MatchedWriter {
             guid: WRITER,
@@ -103,6 +116,18 @@ impl Pair {
         self.send();
         self.ends.reader.match_writer(self.now, &writer, &mut self.out);
         self.send();
+    }
+
+    /// The reader wants every so manieth sample from now on; its writer hears of it when they match.
+    fn want_every(&mut self, divisor: u32) {
+        let announced = ContentFilter {
+            class_name: ContentFilter::SQL.to_owned(),
+            expression: divisor.to_string(),
+            ..ContentFilter::default()
+        };
+        let filter = compile(&announced).expect("a number");
+        self.ends.reader.set_filter(Some(SignedFilter { filter, signature: announced.signature() }));
+        self.filter = Some(announced);
     }
 
     fn draw(&mut self) -> u64 {
@@ -353,4 +378,85 @@ fn fact_65_a_full_reader_holds_the_writer_back_and_nothing_is_lost() {
         assert!(pair.taken == written, "{} samples", pair.taken.len());
         assert!(pair.ends.reader.sample_rejected_status().count.total_count > 0);
     }
+}
+
+/// Writes samples for a reader that wants every so manieth, and checks what arrives.
+fn the_wanted_arrive(
+    divisor: u32,
+    bytes: usize,
+    loss_percent: u64,
+    durability: Durability,
+    seed: u64,
+) -> u64 {
+    let (offered, requested) = reliable(durability);
+    let mut pair = Pair::new(offered, requested, loss_percent, seed);
+    pair.want_every(divisor);
+    let written: Vec<Vec<u8>> = (0..200).map(|number| sample(number, bytes)).collect();
+    let joins_at = if durability == Durability::Volatile { 0 } else { 150 };
+    for (number, sample) in written.iter().enumerate() {
+        if number == joins_at {
+            pair.match_both();
+        }
+        pair.write(sample.clone());
+        pair.pass(Duration::from_micros(100));
+    }
+    pair.settle();
+    let wanted: Vec<_> = written.into_iter().step_by(divisor as usize).collect();
+    assert!(pair.taken == wanted, "seed {seed}: {} of {} samples", pair.taken.len(), wanted.len());
+    assert_eq!(pair.ends.reader.sample_lost_status().total_count, 0);
+    let sent = pair.sent;
+    pair.pass(Duration::from_secs(10));
+    assert!(pair.sent - sent <= 4, "seed {seed}: {} datagrams with nothing to say", pair.sent - sent);
+    sent
+}
+
+#[test]
+fn fact_62_a_filtering_reader_gets_what_it_wants_through_a_network_that_loses_a_fifth() {
+    for seed in 1..=10 {
+        the_wanted_arrive(3, 40, 20, Durability::Volatile, seed);
+        the_wanted_arrive(3, 40, 20, Durability::TransientLocal, seed);
+        the_wanted_arrive(4, 20_000, 10, Durability::Volatile, seed);
+        the_wanted_arrive(4, 20_000, 10, Durability::TransientLocal, seed);
+    }
+}
+
+#[test]
+fn fact_62_what_is_not_wanted_does_not_travel() {
+    let all = the_wanted_arrive(1, 1_000, 0, Durability::Volatile, 1);
+    let few = the_wanted_arrive(20, 1_000, 0, Durability::Volatile, 1);
+    assert!(few < all / 5, "{few} datagrams instead of {all}");
+}
+
+#[test]
+fn a_filter_changes_while_samples_flow() {
+    for seed in 1..=10 {
+        let (offered, requested) = reliable(Durability::Volatile);
+        let mut pair = Pair::new(offered, requested, 20, seed);
+        pair.want_every(3);
+        pair.match_both();
+        for number in 0..200 {
+            if number == 90 {
+                pair.settle();
+                pair.want_every(2);
+                pair.match_both();
+            }
+            pair.write(sample(number, 40));
+            pair.pass(Duration::from_micros(100));
+        }
+        pair.settle();
+        let wanted = (0..200).filter(|number| number % if *number < 90 { 3 } else { 2 } == 0);
+        assert!(pair.taken == wanted.map(|number| sample(number, 40)).collect::<Vec<_>>(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_writer_that_does_not_filter_makes_no_difference_to_its_reader() {
+    let (offered, requested) = reliable(Durability::Volatile);
+    let mut pair = Pair::new(offered, requested, 20, 1);
+    pair.want_every(3);
+    pair.filter = None;
+    pair.match_both();
+    (0..100).for_each(|number| pair.write(sample(number, 40)));
+    pair.settle();
+    assert!(pair.taken == (0..100).step_by(3).map(|number| sample(number, 40)).collect::<Vec<_>>());
 }

@@ -2,6 +2,7 @@
 
 mod counting;
 use plainsong_proto::discovery::MatchedReader;
+use plainsong_proto::filter::{ContentFilter, PayloadFilter};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::locator::Locator;
@@ -22,14 +23,24 @@ fn reader(number: u8, qos: QosSet) -> MatchedReader {
         expects_inline_qos: false,
         same_host: !number.is_multiple_of(2),
         qos,
+        content_filter: None,
     }
+}
+
+fn small(_: &ContentFilter) -> Option<PayloadFilter> {
+    Some(PayloadFilter::new(|payload| payload.len() < 100))
 }
 
 /// Writes `rounds` samples of 64 octets to eight instances, each acknowledged by every reader two
 /// samples later; allocations of the second half.
 fn allocations(qos: QosSet, readers: &[MatchedReader], payload_bytes: usize, rounds: i64) -> usize {
-    let mut writer =
-        Writer::new(WriterConfig { guid: WRITER, keyed: true, qos, limits: WriterLimits::default() });
+    let mut writer = Writer::new(WriterConfig {
+        guid: WRITER,
+        keyed: true,
+        qos,
+        limits: WriterLimits::default(),
+        content_filter: Some(small),
+    });
     let (mut out, pool) = (Outbox::new(), PayloadPool::new());
     let mut now = Now { mono: Instant(1), wall: Time(1) };
     for reader in readers {
@@ -101,4 +112,21 @@ fn a_write_with_lifespan_and_deadline_allocates_nothing() {
         ..QosSet::writer().keep_all()
     };
     assert_eq!(allocations(qos, &readers, 64, 10_000), 0);
+}
+
+#[test]
+fn a_write_for_readers_with_filters_allocates_nothing() {
+    for payload_bytes in [64, 200] {
+        let filter = |text: &str| ContentFilter {
+            class_name: ContentFilter::SQL.to_owned(),
+            expression: text.to_owned(),
+            ..ContentFilter::default()
+        };
+        let filtered = |number, text| MatchedReader {
+            content_filter: Some(filter(text)),
+            ..reader(number, QosSet::reader().reliable())
+        };
+        let readers = [filtered(2, "a"), filtered(3, "b"), filtered(5, "a"), reader(7, QosSet::reader())];
+        assert_eq!(allocations(QosSet::writer().keep_all(), &readers, payload_bytes, 10_000), 0);
+    }
 }

@@ -298,7 +298,8 @@ impl Node {
         let guid = place.next_guid(|key| EntityId::user_writer(key, endpoint.keyed));
         let qos = mutated(endpoint.qos.clone(), call.mutation);
         let limits = if self.options.tight { tight_writer() } else { WriterLimits::default() };
-        let writer = Writer::new(WriterConfig { guid, keyed: endpoint.keyed, qos, limits });
+        let writer =
+            Writer::new(WriterConfig { guid, keyed: endpoint.keyed, qos, limits, content_filter: None });
         place.writers.insert(guid.entity, LocalWriter { writer, record: endpoint.record });
         self.announce(member, guid, endpoint, call, now)
     }

@@ -68,6 +68,7 @@ fn writer(participant: &ParticipantSlot, qos: &QosSet) -> Arc<WriterSlot> {
         keyed: false,
         qos: qos.clone(),
         limits: WriterLimits::default(),
+        content_filter: None,
     }));
     participant.insert_writer(&slot);
     slot
@@ -116,6 +117,7 @@ impl Pair {
             expects_inline_qos: false,
             same_host: true,
             qos: qos.clone(),
+            content_filter: None,
         });
         let to_writer = Box::new(MatchedWriter {
             guid: writer.guid,

@@ -1,7 +1,7 @@
 //! The data of the built-in topics: participants, publications, subscriptions and participant messages
 //! (RTPS 2.5 §8.4.13, §8.5, §9.6.3). Little endian out, both in.
 
-use super::ContentFilter;
+use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::instance::InstanceHandle;
 use crate::locator::Locator;

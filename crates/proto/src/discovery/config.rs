@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use thiserror::Error;
 
-use super::ContentFilter;
+use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::qos::QosSet;

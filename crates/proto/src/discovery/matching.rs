@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use super::participant::RemoteEndpoint;
-use super::{Command, ContentFilter, MatchedReader, MatchedWriter};
+use super::{Command, MatchedReader, MatchedWriter};
+use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::outbox::{Event, Outbox};
@@ -369,6 +370,7 @@ impl Endpoint {
             expects_inline_qos: self.expects_inline_qos,
             same_host: self.same_host,
             qos: self.qos.clone(),
+            content_filter: self.content_filter.clone(),
         }
     }
 

@@ -3,7 +3,6 @@
 mod amplification;
 pub mod builtin;
 pub mod config;
-mod content_filter;
 mod database;
 mod explain;
 mod liveliness;
@@ -16,11 +15,11 @@ mod spdp;
 mod tests;
 
 pub use config::{DiscoveryError, DiscoveryLimits, LocalEndpoint, LocalLocators, ParticipantConfig};
-pub use content_filter::ContentFilter;
 pub use explain::{Difference, Mismatch, Party};
 pub use matching::MismatchReason;
 pub use participant::{Participant, RemoteEndpoint, RemoteParticipant};
 
+use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
 use crate::qos::QosSet;
@@ -38,6 +37,8 @@ pub struct MatchedReader {
     pub same_host: bool,
     /// QoS of the reader and its subscriber.
     pub qos: QosSet,
+    /// The content filter of a reader that told of one.
+    pub content_filter: Option<ContentFilter>,
 }
 
 /// What a local reader must know of a matched writer.

@@ -2,7 +2,6 @@
 
 use core::net::IpAddr;
 
-use super::ContentFilter;
 use super::builtin::ParticipantData;
 use super::config::{DiscoveryError, LocalEndpoint, LocalLocators, ParticipantConfig};
 use super::database::Database;
@@ -11,6 +10,7 @@ use super::matching::{Endpoint, Matching};
 use super::path::Host;
 use super::sedp::{AVAILABLE_ENDPOINTS, Builtin};
 use super::spdp::Announcer;
+use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::outbox::Outbox;

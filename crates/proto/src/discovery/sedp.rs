@@ -127,6 +127,7 @@ impl Builtin {
                 keyed: true,
                 qos: builtin_qos(),
                 limits: WriterLimits { readers_max: limits.participants_max, ..WriterLimits::default() },
+                content_filter: None,
             };
             let reader = ReaderConfig {
                 guid: prefix.entity(channel.reader()),
@@ -186,6 +187,7 @@ impl Builtin {
                     expects_inline_qos: false,
                     same_host: path.same_host,
                     qos: builtin_qos(),
+                    content_filter: None,
                 };
                 quietly(out, |out| pair.writer.match_reader(now, &matched, out));
             } else {

@@ -10,6 +10,8 @@
 
 mod lexer;
 mod pattern;
+mod payload;
+mod property;
 mod sql;
 
 use std::cmp::Ordering;
@@ -18,6 +20,9 @@ use std::marker::PhantomData;
 use thiserror::Error;
 
 use crate::cdr::{self, Cdr, DdsType, FieldKind, FieldPath, FieldValue};
+pub use payload::{PayloadFilter, SignedFilter};
+pub use property::ContentFilter;
+
 use lexer::{Lexer, Literal, Relation};
 use pattern::Pattern;
 use sql::{Expression, Located, Operand, Predicate, Step};

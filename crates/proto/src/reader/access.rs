@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
+use super::CachedSample;
 use super::cache::Cache;
 use super::instances::{Instance, InstanceId, Sample};
-use super::{CachedSample, PayloadFilter};
+use crate::filter::PayloadFilter;
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::payload::Payload;

@@ -9,7 +9,8 @@ use super::destination_order::{Order, Place};
 use super::instances::{Instance, InstanceId, InstanceKey, Instances, Sample};
 use super::lifecycle::Lifecycle;
 use super::ownership::{Publications, WriterId};
-use super::{Change, KeyFunction, PayloadFilter, ReaderLimits};
+use super::{Change, KeyFunction, ReaderLimits};
+use crate::filter::PayloadFilter;
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::qos::{AccessScope, HistoryKind, Ownership, QosSet};
@@ -209,9 +210,13 @@ impl Cache {
         };
         let order = (change.source_timestamp, guid);
         let known = self.instances.find(handle);
+        let wanted = self.wants(change);
         let mut filtered = false;
         if let Some(id) = known {
-            self.register(writer, id);
+            if wanted || self.policy.exclusive {
+                // Of what is not wanted the writer need not tell, unless others would own the instance.
+                self.register(writer, id);
+            }
             let Some(instance) = self.instances.get(id) else { return Outcome::Consumed };
             if self.policy.exclusive && !self.publications.may_write(writer, instance.owner) {
                 return Outcome::Dropped(DropReason::NotOwner);
@@ -223,7 +228,7 @@ impl Cache {
             }
             filtered = instance.filtered_until.is_some_and(|until| now.mono < until);
         }
-        if !self.wants(change) {
+        if !wanted {
             if let Some(id) = known {
                 // What is not shown was written all the same: it keeps weaker writers out.
                 self.own(writer, id);
@@ -311,7 +316,7 @@ impl Cache {
 
     /// Whether the content filter lets the data of `change` pass.
     fn wants(&self, change: &Change) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.passes(change.payload.as_slice()))
+        !change.unwanted && self.filter.as_ref().is_none_or(|filter| filter.passes(change.payload.as_slice()))
     }
 
     /// When the sample's LIFESPAN ends, on the monotonic clock; an error when it has ended.

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use super::cache::{Cache, Outcome, Room};
 use super::ownership::WriterId;
+use super::reorder::Intervals;
 use super::{Change, Reader, ReaderLimits};
 use crate::guid::Guid;
 use crate::outbox::{Event, Outbox};
@@ -28,6 +29,8 @@ pub(super) struct Sets {
     ended: VecDeque<Ended>,
     /// Nothing of group sets up to this one is still to come from this writer.
     passed: SequenceNumber,
+    /// What the writer left out because of a filter: sets are whole without it (RTPS 2.5 §8.7.6).
+    filtered: Intervals,
 }
 
 #[derive(Debug)]
@@ -104,6 +107,13 @@ pub fn next_verdict(members: &[GroupMember]) -> Option<GroupVerdict> {
     })
 }
 
+impl OpenSet {
+    /// Whether nothing is missing between the last change of the set and `number`.
+    fn continues_with(&self, number: SequenceNumber, filtered: &Intervals) -> bool {
+        self.next == number || filtered.end_covering(self.next.0) >= Some(number.0 - 1)
+    }
+}
+
 impl Change {
     /// Moves the change out; only its payload is missing from what stays.
     pub(super) fn take(&mut self) -> Self {
@@ -134,6 +144,14 @@ impl Presenter {
         }
     }
 
+    /// Notes changes that the writer left out because of a filter.
+    pub(super) fn note_filtered(&self, sets: &mut Sets, start: SequenceNumber, end: SequenceNumber) {
+        if self.coherent {
+            // Without room for one more range, a set may look incomplete: that is the safe side.
+            sets.filtered.insert(start.0, end.0);
+        }
+    }
+
     pub(super) const fn is_accessing(&self) -> bool {
         self.accessing
     }
@@ -155,7 +173,7 @@ impl Presenter {
         if self.accessing {
             return Outcome::Waits;
         }
-        if !self.coherent || change.status.filtered {
+        if !self.coherent {
             return cache.store(now, id, change);
         }
         let set = change.coherent_set;
@@ -200,7 +218,8 @@ impl Presenter {
             broken: false,
             changes: Vec::new(),
         });
-        let whole = !open.broken && open.next == number && self.afford(change);
+        let whole = !open.broken && open.continues_with(number, &sets.filtered) && self.afford(change);
+        sets.filtered.forget_below(number.0);
         open.next = number.next();
         if whole {
             open.changes.push(change.take());
@@ -245,7 +264,7 @@ impl Presenter {
         number: SequenceNumber,
     ) -> Option<Outcome> {
         let open = sets.open.as_ref()?;
-        let whole = !open.broken && open.next == number;
+        let whole = !open.broken && open.continues_with(number, &sets.filtered);
         let waits_for_group = self.group && open.group.is_some();
         if whole
             && !waits_for_group

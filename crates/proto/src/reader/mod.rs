@@ -23,12 +23,12 @@ mod reorder;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 pub use coherent::{GroupMember, GroupVerdict, next_verdict};
 pub use instances::InstanceKey;
 
 use crate::cdr::KeyHash;
+use crate::filter::{PayloadFilter, SignedFilter};
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::malformed::Malformed;
@@ -43,6 +43,7 @@ use crate::status::{
     RejectReason, SampleRejectedStatus, StatusKind, StatusMask,
 };
 use crate::time::{Duration, Instant, Now, Time};
+use crate::wire::FilterSignature;
 use crate::wire::param::StatusInfo;
 use access::{Access, Choice};
 use cache::Cache;
@@ -53,38 +54,6 @@ use proxy::Proxy;
 /// Finds the instance in a serialized payload (with its encapsulation header), of data or of a key
 /// only; keyless types return [`InstanceHandle::NIL`]. A function pointer, so that no type comes here.
 pub type KeyFunction = fn(payload: &[u8], key_only: bool) -> Result<InstanceHandle, Malformed>;
-
-/// Says of serialized data, with its encapsulation header, whether the application wants it.
-#[derive(Clone)]
-pub struct PayloadFilter(Arc<Verdict>);
-
-type Verdict = dyn Fn(&[u8]) -> bool + Send + Sync;
-
-impl PayloadFilter {
-    /// A filter that lets pass what `passes` is true of.
-    #[must_use]
-    pub fn new(passes: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(passes))
-    }
-
-    /// Whether the application wants `payload`.
-    #[must_use]
-    pub fn passes(&self, payload: &[u8]) -> bool {
-        (self.0)(payload)
-    }
-
-    /// Whether both are clones of one.
-    #[must_use]
-    pub fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl std::fmt::Debug for PayloadFilter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("PayloadFilter")
-    }
-}
 
 /// What a reader is.
 #[derive(Clone, Debug)]
@@ -182,6 +151,8 @@ struct Change {
     source_timestamp: Time,
     reception_timestamp: Time,
     key_only: bool,
+    /// Its writer says that our content filter does not want it.
+    unwanted: bool,
     payload: Payload,
 }
 
@@ -212,6 +183,7 @@ pub struct Reader {
     qos: QosSet,
     limits: ReaderLimits,
     cache: Cache,
+    filter_signature: Option<FilterSignature>,
     presenter: Presenter,
     proxies: Vec<Option<Proxy>>,
     by_guid: BTreeMap<Guid, WriterId>,
@@ -237,6 +209,7 @@ impl Reader {
         Self {
             guid,
             cache: Cache::new(&qos, &limits, keyed, key),
+            filter_signature: None,
             presenter: Presenter::new(&qos, &limits),
             qos,
             limits,
@@ -279,8 +252,9 @@ impl Reader {
 
     /// Drops data that `filter` does not want before it takes room in the cache (ContentFilteredTopic, DCPS 1.4
     /// §2.2.2.3.3). It counts as received; of instances, only those with data that was wanted are known.
-    pub fn set_filter(&mut self, filter: Option<PayloadFilter>) {
-        self.cache.set_filter(filter);
+    pub fn set_filter(&mut self, filter: Option<SignedFilter>) {
+        self.filter_signature = filter.as_ref().map(|filter| filter.signature);
+        self.cache.set_filter(filter.map(|filter| filter.filter));
     }
 
     /// Appends the samples that `selector` asks for and marks them read.

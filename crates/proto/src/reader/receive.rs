@@ -15,7 +15,9 @@ use crate::stats::DropReason;
 use crate::status::{RejectReason, StatusKind};
 use crate::time::{Duration, Instant, Now, Time};
 use crate::wire::param::InlineQos;
-use crate::wire::{Data, DataFrag, Gap, Heartbeat, HeartbeatFrag, MessageContext, ParameterListView};
+use crate::wire::{
+    ContentFilterInfo, Data, DataFrag, Gap, Heartbeat, HeartbeatFrag, MessageContext, ParameterListView,
+};
 
 /// Beyond this number nothing is believed: it leaves room for arithmetic.
 const NUMBER_MAX: i64 = 1 << 62;
@@ -117,7 +119,7 @@ impl Reader {
             return self.unusable(now, id, data.sequence_number, DropReason::SampleTooLarge, out);
         }
         let number = data.sequence_number;
-        match describe(now, context, number, data.inline_qos.as_ref(), data.key_only) {
+        match self.describe(now, context, number, data.inline_qos.as_ref(), data.key_only) {
             Ok(mut change) => {
                 if !data.payload.is_empty() {
                     change.payload = self.small.copy(data.payload);
@@ -170,6 +172,39 @@ impl Reader {
             }
         }
         Err(reason)
+    }
+
+    /// What a DATA or the first DATA_FRAG says about its change, payload apart.
+    fn describe(
+        &self,
+        now: Now,
+        context: &MessageContext,
+        sequence_number: SequenceNumber,
+        inline_qos: Option<&ParameterListView<'_>>,
+        key_only: bool,
+    ) -> Result<Change, DropReason> {
+        let qos = inline_qos.map(InlineQos::parse).transpose()?.unwrap_or_default();
+        // A writer may withhold what our filter does not want; whether it wants something we see ourselves.
+        let verdict = self
+            .filter_signature
+            .as_ref()
+            .zip(inline_qos)
+            .and_then(|(signature, list)| ContentFilterInfo::find(list)?.result(signature));
+        Ok(Change {
+            sequence_number,
+            status: qos.status_info,
+            key_hash: qos.key_hash,
+            coherent_set: qos.coherent_set.filter(|first| *first >= SequenceNumber::FIRST),
+            group_set: qos.group_coherent_set,
+            group_number: qos.group_sequence_number,
+            lifespan: qos.lifespan,
+            ownership_strength: qos.ownership_strength,
+            source_timestamp: context.timestamp.filter(|time| *time != Time::INVALID).unwrap_or(now.wall),
+            reception_timestamp: now.wall,
+            key_only,
+            unwanted: qos.status_info.filtered || verdict == Some(false),
+            payload: Payload::empty(),
+        })
     }
 
     fn arrived(
@@ -370,7 +405,8 @@ impl Reader {
         let first = !proxy.fragments.contains(number);
         self.afford(now.mono, id, number, growth)?;
         let inline_qos = fragment.inline_qos.as_ref();
-        let change = first.then(|| describe(now, context, number, inline_qos, fragment.key_only)).transpose();
+        let change =
+            first.then(|| self.describe(now, context, number, inline_qos, fragment.key_only)).transpose();
         let change = match change {
             Ok(change) => change,
             Err(reason) => return self.unusable(now, id, number, reason, out),
@@ -546,12 +582,22 @@ impl Reader {
             }
             return Ok(());
         }
+        let numbers = base.0.abs_diff(gap.start.0) + gap.list.iter().count() as u64;
+        let filtered = gap.filtered >= numbers;
+        let Self { proxies, presenter, .. } = self;
+        let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
+        if filtered {
+            presenter.note_filtered(&mut proxy.sets, gap.start, base.previous());
+        }
         proxy.order.skip(gap.start, base.previous())?;
         let mut members = gap.list.iter().peekable();
         while let Some(start) = members.next() {
             let mut end = start;
             while let Some(next) = members.next_if(|next| *next == end.next()) {
                 end = next;
+            }
+            if filtered {
+                presenter.note_filtered(&mut proxy.sets, start, end);
             }
             proxy.order.skip(start, end)?;
         }
@@ -571,29 +617,4 @@ impl Proxy {
         let heard = self.heard.count.is_some() || self.received.0 > 0;
         number.0 > NUMBER_MAX || (heard && number > known.plus(PLAUSIBLE_JUMP))
     }
-}
-
-/// What a DATA or the first DATA_FRAG says about its change, payload apart.
-fn describe(
-    now: Now,
-    context: &MessageContext,
-    sequence_number: SequenceNumber,
-    inline_qos: Option<&ParameterListView<'_>>,
-    key_only: bool,
-) -> Result<Change, DropReason> {
-    let qos = inline_qos.map(InlineQos::parse).transpose()?.unwrap_or_default();
-    Ok(Change {
-        sequence_number,
-        status: qos.status_info,
-        key_hash: qos.key_hash,
-        coherent_set: qos.coherent_set.filter(|first| *first >= SequenceNumber::FIRST),
-        group_set: qos.group_coherent_set,
-        group_number: qos.group_sequence_number,
-        lifespan: qos.lifespan,
-        ownership_strength: qos.ownership_strength,
-        source_timestamp: context.timestamp.filter(|time| *time != Time::INVALID).unwrap_or(now.wall),
-        reception_timestamp: now.wall,
-        key_only,
-        payload: Payload::empty(),
-    })
 }

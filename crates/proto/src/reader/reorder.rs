@@ -42,7 +42,7 @@ impl Intervals {
     }
 
     /// Forgets every range that ends below `number`.
-    fn forget_below(&mut self, number: i64) {
+    pub(super) fn forget_below(&mut self, number: i64) {
         let done = self.0.partition_point(|(_, end)| *end < number);
         if done > 0 {
             self.0.drain(..done);

@@ -235,7 +235,7 @@ fn every_kind_of_endpoint_submessage_is_delivered() {
     let (reader, writer, sequence_number) = (EntityId::UNKNOWN, WRITER, SequenceNumber(1));
     let mut letter = Letter::from(PEER).heartbeat(1);
     let bytes = &mut letter.0;
-    Gap { reader, writer, start: sequence_number, list: SequenceSet::empty(sequence_number) }
+    Gap { reader, writer, start: sequence_number, list: SequenceSet::empty(sequence_number), filtered: 0 }
         .emit(bytes, true);
     let missing = SequenceSet::empty(sequence_number);
     AckNack { reader, writer, missing, count: 1, final_flag: true }.emit(bytes, false);

@@ -153,11 +153,12 @@ impl Gap {
     /// [`Malformed::Truncated`], [`Malformed::LengthOutOfRange`], [`Malformed::InvalidSequenceNumber`].
     pub fn parse(body: &[u8], flags: u8) -> Result<Self, Malformed> {
         let mut fields = Reader::new(body, little_endian(flags));
-        let gap = Self {
+        let mut gap = Self {
             reader: fields.entity()?,
             writer: fields.entity()?,
             start: fields.change_number()?,
             list: fields.sequence_set()?,
+            filtered: 0,
         };
         if gap.list.base() < gap.start {
             return Err(Malformed::InvalidSequenceNumber);
@@ -167,19 +168,22 @@ impl Gap {
             fields.octets(2 * 8)?;
         }
         if flags & flag::GAP_FILTERED != 0 {
-            // How many of them were filtered, not lost: present, unused.
-            fields.octets(8)?;
+            gap.filtered = u64::try_from(fields.sequence()?.0).unwrap_or(0);
         }
         Ok(gap)
     }
 
     /// Appends the submessage.
     pub fn emit(&self, out: &mut Vec<u8>, little_endian: bool) {
-        Sink::new(out, little_endian).submessage(id::GAP, 0, |sink| {
+        let flags = if self.filtered > 0 { flag::GAP_FILTERED } else { 0 };
+        Sink::new(out, little_endian).submessage(id::GAP, flags, |sink| {
             sink.entity(self.reader);
             sink.entity(self.writer);
             sink.sequence(self.start);
             sink.sequence_set(&self.list);
+            if self.filtered > 0 {
+                sink.sequence(SequenceNumber(i64::try_from(self.filtered).unwrap_or(i64::MAX)));
+            }
         });
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod ack;
 pub mod compose;
+pub mod content_filter;
 pub mod data;
 pub mod header;
 pub mod info;
@@ -12,6 +13,7 @@ pub mod secure;
 pub use compose::{
     DATAGRAM_OVERHEAD, DataFragHeader, DataHeader, MessageBuilder, data_frag_overhead, data_overhead,
 };
+pub use content_filter::{ContentFilterInfo, FilterSignature};
 pub use param::{InlineQos, OriginalWriter, Parameter, StatusInfo, encode_inline_qos};
 
 use crate::guid::{EntityId, Guid, GuidPrefix};
@@ -145,6 +147,8 @@ pub struct Gap {
     pub start: SequenceNumber,
     /// Base: first number after the contiguous range.
     pub list: SequenceSet,
+    /// How many of these changes exist, and are only filtered out for the reader; 0 when nothing is said.
+    pub filtered: u64,
 }
 
 /// What the interpreter subset of RTPS knows while it walks one message (§8.3.4).

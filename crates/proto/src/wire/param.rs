@@ -58,6 +58,7 @@ pub mod pid {
     pub const TRANSPORT_PRIORITY: u16 = 0x0049;
     pub const PARTICIPANT_GUID: u16 = 0x0050;
     pub const GROUP_ENTITY_ID: u16 = 0x0053;
+    pub const CONTENT_FILTER_INFO: u16 = 0x0055;
     pub const COHERENT_SET: u16 = 0x0056;
     pub const BUILTIN_ENDPOINT_SET: u16 = 0x0058;
     pub const PROPERTY_LIST: u16 = 0x0059;
@@ -262,6 +263,8 @@ impl InlineQos {
                 }
                 pid::LIFESPAN => qos.lifespan = Some(value.duration()?),
                 pid::OWNERSHIP_STRENGTH => qos.ownership_strength = Some(value.i32()?),
+                // Who filters looks at it: `ContentFilterInfo`.
+                pid::CONTENT_FILTER_INFO => {}
                 _ if parameter.must_understand() => return Err(Malformed::NotUnderstood),
                 _ => {}
             }

@@ -73,11 +73,17 @@ impl Writer {
         if !is_news(&mut proxy.acknack_count, acknack.count) {
             return Err(DropReason::StaleCount);
         }
-        if self.proxies.acknowledge(reader, base.previous()) {
+        if base.0 > 0
+            && let Some(proxy) = self.proxies.get_mut(reader)
+        {
+            proxy.confirmed = base.max(proxy.first_relevant).previous();
+        }
+        let has = self.proxies.get(reader).map(|proxy| self.acknowledged_by(proxy, base)).unwrap_or_default();
+        if self.proxies.acknowledge(reader, has) {
             self.heartbeat.progressed(now.mono);
             self.settle(now);
             self.progress(out);
-        } else if base.0 > 0 && self.proxies.rewind(reader, base.previous()) {
+        } else if base.0 > 0 && self.proxies.rewind(reader, has) {
             // It owes an acknowledgement again: without the timer, one lost repetition would be the last.
             // A base of 0 acknowledges nothing and takes nothing back: it only asks for a heartbeat.
             self.settle(now);
@@ -120,6 +126,8 @@ impl Writer {
             {
                 target.send_gap(&full, out);
             }
+            let filtered = rest.is_none_or(|(start, _)| start == number) && self.is_filtered(proxy, number);
+            gap = gap.map(|gap| gap.filtering(filtered.into()));
         }
         if let Some(gap) = &gap {
             target.send_gap(gap, out);
@@ -130,7 +138,15 @@ impl Writer {
     /// Whether a change can be sent to the reader: it is for it, held, and of use.
     fn is_held_for(&self, now: Now, proxy: &ReaderProxy, number: SequenceNumber) -> bool {
         number >= proxy.first_relevant
-            && self.history.get(number).is_some_and(|change| !change.is_expired(now.mono))
+            && self.history.get(number).is_some_and(|change| {
+                !change.is_expired(now.mono) && self.proxies.wants(proxy, number, change)
+            })
+    }
+
+    /// Whether a change is held, but does not pass the reader's content filter.
+    fn is_filtered(&self, proxy: &ReaderProxy, number: SequenceNumber) -> bool {
+        let change = self.history.get(number).filter(|_| number >= proxy.first_relevant);
+        change.is_some_and(|change| !self.proxies.wants(proxy, number, change))
     }
 
     /// Repeats the changes the reader misses, as far as the burst allows.
@@ -220,7 +236,9 @@ impl Writer {
         let Some(proxy) = self.proxies.get(reader) else { return Ok(()) };
         let target = proxy.target(self.config.guid, &self.config.limits);
         let relevant = number >= proxy.first_relevant;
-        let held = self.history.get(number).filter(|change| relevant && !change.is_expired(now.mono));
+        let held = self.history.get(number).filter(|change| {
+            relevant && !change.is_expired(now.mono) && self.proxies.wants(proxy, number, change)
+        });
         let Some(change) = held else {
             target.send_gap(&GapBuilder::range(number, number.next()), out);
             return Ok(());

@@ -11,6 +11,7 @@ use crate::qos::AccessScope;
 use crate::seq::SequenceNumber;
 use crate::time::Now;
 
+use super::content::Verdict;
 use super::history::Change;
 use super::{ChangeKind, Writer, expiry, instances};
 
@@ -66,6 +67,7 @@ impl Writer {
             source_timestamp: now.wall,
             expires: expiry(now, now.wall, self.config.qos.lifespan),
             marks,
+            verdict: Verdict::ALL,
         };
         let number = self.history.push(instances::NIL, change, &mut self.instances);
         self.send_new(now, number, out);

@@ -9,12 +9,19 @@ use crate::wire::Gap;
 pub(super) struct GapBuilder {
     start: SequenceNumber,
     list: SequenceSet,
+    filtered: u64,
 }
 
 impl GapBuilder {
     /// All numbers from `start` up to but without `end`.
     pub(super) const fn range(start: SequenceNumber, end: SequenceNumber) -> Self {
-        Self { start, list: SequenceSet::empty(end) }
+        Self { start, list: SequenceSet::empty(end), filtered: 0 }
+    }
+
+    /// So many of the changes are there, but not for the reader.
+    pub(super) const fn filtering(mut self, count: u64) -> Self {
+        self.filtered += count;
+        self
     }
 
     /// Adds the numbers from `start` up to but without `end`; what does not fit is returned.
@@ -37,7 +44,7 @@ impl GapBuilder {
     }
 
     pub(super) const fn gap(&self, reader: EntityId, writer: EntityId) -> Gap {
-        Gap { reader, writer, start: self.start, list: self.list }
+        Gap { reader, writer, start: self.start, list: self.list, filtered: self.filtered }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::time::{Instant, Time};
 
 use super::ChangeKind;
 use super::coherent::Marks;
+use super::content::Verdict;
 use super::durability::Service;
 use super::instances::{Instances, Slot};
 
@@ -37,6 +38,8 @@ pub(super) struct Change {
     /// End of its lifespan.
     pub(super) expires: Option<Instant>,
     pub(super) marks: Marks,
+    /// What the content filters of readers say.
+    pub(super) verdict: Verdict,
 }
 
 impl Change {

@@ -6,6 +6,7 @@
 mod answer;
 mod batch;
 mod coherent;
+mod content;
 mod destination_order;
 mod durability;
 mod fragment;
@@ -35,6 +36,8 @@ use crate::status::{
 };
 use crate::time::{Duration, Instant, Now, Time};
 
+pub use content::FilterFunction;
+
 use batch::Batch;
 use coherent::OpenSet;
 use heartbeat::HeartbeatTimer;
@@ -54,6 +57,8 @@ pub struct WriterConfig {
     pub qos: QosSet,
     /// Bounds and timing that are no QoS.
     pub limits: WriterLimits,
+    /// Makes the filters of readers usable here; without, they are left to the readers.
+    pub content_filter: Option<FilterFunction>,
 }
 
 /// Bounds and timing of one writer.
@@ -309,7 +314,8 @@ impl Writer {
         self.life_cycle(now, kind, slot, &payload);
         let expires = expiry(now, source_timestamp, self.config.qos.lifespan);
         let marks = self.marks();
-        let change = Change { kind, instance, payload, source_timestamp, expires, marks };
+        let verdict = self.proxies.judge(kind, &marks, &payload);
+        let change = Change { kind, instance, payload, source_timestamp, expires, marks, verdict };
         let number = self.history.push(slot, change, &mut self.instances);
         self.assert_lease(now);
         self.send_new(now, number, out);
@@ -467,7 +473,9 @@ impl Writer {
         let durable = self.config.qos.durability >= Durability::TransientLocal
             && reader.qos.durability >= Durability::TransientLocal;
         let last = self.history.last();
-        if !self.proxies.insert(reader, reliable, durable, last) {
+        let new = self.proxies.insert(reader, reliable, durable, last);
+        self.adopt_filter(reader);
+        if !new {
             return;
         }
         self.matched.matched(reader.guid);
@@ -634,6 +642,7 @@ impl Writer {
         let acknowledged = self.proxies.acknowledged().unwrap_or(last);
         let sent = self.pacer.unsent().map_or(last, SequenceNumber::previous);
         self.history.release(now.mono, acknowledged.min(sent), &mut self.instances);
+        self.heartbeat.announce_from(self.proxies.unconfirmed());
         if acknowledged < last {
             self.heartbeat.arm(now.mono);
         } else {

@@ -8,6 +8,7 @@ use crate::seq::{FragmentNumber, Number, NumberSet, SequenceNumber};
 use crate::time::{Duration, Instant};
 
 use super::WriterLimits;
+use super::content::Filters;
 use super::fragment::Target;
 
 /// Readers that take datagrams of the same size.
@@ -38,10 +39,16 @@ pub(super) struct ReaderProxy {
     pub(super) first_relevant: SequenceNumber,
     /// It has, or does not need, every change up to here.
     pub(super) acknowledged: SequenceNumber,
+    /// It said so itself of every change up to here; of what its filter refused it may not know yet.
+    pub(super) confirmed: SequenceNumber,
     pub(super) acknack_count: Option<i32>,
     pub(super) nack_frag_count: Option<i32>,
     /// When a HEARTBEAT last answered one of its ACKNACKs.
     pub(super) answered: Option<Instant>,
+    /// Its content filter among those of all readers, when it is applied here.
+    pub(super) filter: Option<usize>,
+    /// From this change on it was sent nothing, because nothing passed its filter, and it was not told so.
+    pub(super) passed_over: Option<SequenceNumber>,
     /// Changes repeated for it lately.
     pub(super) repeated: Repeats<SequenceNumber>,
     /// Fragments repeated for it lately, of which change.
@@ -60,9 +67,12 @@ impl ReaderProxy {
             joined_at: last,
             first_relevant: history.next(),
             acknowledged: history,
+            confirmed: history,
             acknack_count: None,
             nack_frag_count: None,
             answered: None,
+            filter: None,
+            passed_over: None,
             repeated: Repeats::new(SequenceNumber::FIRST),
             repeated_fragments: (SequenceNumber(0), Repeats::new(1)),
         };
@@ -151,15 +161,20 @@ impl Route {
         }
     }
 
-    fn rebuild(&mut self, readers: &[ReaderProxy], class: Class) {
-        let mut members = readers.iter().filter(|reader| reader.class == class);
+    /// The only reader.
+    pub(super) fn only(&self) -> Option<Guid> {
+        (self.reader != EntityId::UNKNOWN).then(|| self.prefix.entity(self.reader))
+    }
+
+    pub(super) fn rebuild<'r>(&mut self, mut members: impl Iterator<Item = &'r ReaderProxy> + Clone) {
         let first = members.clone().next().map_or(Guid::UNKNOWN, |reader| reader.guid);
         self.reader = if members.clone().count() == 1 { first.entity } else { EntityId::UNKNOWN };
+        let all = members.clone();
         let together = members.all(|reader| reader.guid.prefix == first.prefix);
         self.prefix = if together { first.prefix } else { GuidPrefix::UNKNOWN };
         self.reliable = 0;
         self.destinations.clear();
-        for reader in readers.iter().filter(|reader| reader.class == class) {
+        for reader in all {
             self.reliable += usize::from(reader.reliable);
             self.destinations.extend_from_slice(&reader.locators);
         }
@@ -172,7 +187,8 @@ impl Route {
 #[derive(Debug, Default)]
 pub(super) struct Proxies {
     /// In the order of their GUIDs.
-    readers: Vec<ReaderProxy>,
+    pub(super) readers: Vec<ReaderProxy>,
+    pub(super) filters: Filters,
     routes: [Route; 2],
     /// Lowest `acknowledged` of the reliable readers; `None` without such readers.
     acknowledged: Option<SequenceNumber>,
@@ -242,7 +258,8 @@ impl Proxies {
     /// Whether the reader was there.
     pub(super) fn remove(&mut self, guid: Guid) -> bool {
         let Ok(position) = self.position(guid) else { return false };
-        self.readers.remove(position);
+        let filter = self.readers.remove(position).filter;
+        self.release_filter(filter);
         self.rebuild();
         true
     }
@@ -250,9 +267,10 @@ impl Proxies {
     fn rebuild(&mut self) {
         for class in Class::ALL {
             if let Some(route) = self.routes.get_mut(class as usize) {
-                route.rebuild(&self.readers, class);
+                route.rebuild(self.readers.iter().filter(|reader| reader.class == class));
             }
         }
+        self.forget_aims();
         self.inline_qos = self.readers.iter().any(|reader| reader.expects_inline_qos);
         self.update_acknowledged();
     }
@@ -284,7 +302,7 @@ impl Proxies {
         back
     }
 
-    fn update_acknowledged(&mut self) {
+    pub(super) fn update_acknowledged(&mut self) {
         self.acknowledged =
             self.readers.iter().filter(|reader| reader.reliable).map(|reader| reader.acknowledged).min();
     }

@@ -18,6 +18,10 @@ use super::{Writer, WriterConfig};
 impl Writer {
     /// Sends a change just written: whole where it fits, the first burst of its fragments where not.
     pub(super) fn send_new(&mut self, now: Now, number: SequenceNumber, out: &mut Outbox) {
+        if self.proxies.is_filtering() {
+            self.send_filtered(now, number, out);
+            return;
+        }
         if self.batched(now, number, out) {
             return;
         }
@@ -94,10 +98,16 @@ impl Writer {
         }
         let Some(live) = self.pacer.first_live(class) else { return false };
         let number = live.number;
-        let route = self.proxies.route(class);
         if live.begun.is_none() {
             live.begun = self.history.get(number).cloned();
         }
+        if let Some(change) = live.begun.as_ref() {
+            self.proxies.aim(class, number, change);
+            if live.fragments_sent == 0 {
+                self.proxies.begin((class, number, change), None, &self.config, out);
+            }
+        }
+        let route = self.proxies.aimed(class);
         let Some(change) = live.begun.as_ref().filter(|_| !route.destinations.is_empty()) else {
             self.pacer.pop_live(class);
             return true;
@@ -207,9 +217,11 @@ impl Writer {
         let mut message = target.open(out);
         let mut large = None;
         while next <= last {
-            let held = self.history.next_held(next).min(last.next());
+            let (held, filtered) = self.next_wanted(proxy, next, last);
             if held > next {
-                let gap = GapBuilder::range(next, held).gap(target.reader, target.source.entity);
+                let gap = GapBuilder::range(next, held)
+                    .filtering(filtered)
+                    .gap(target.reader, target.source.entity);
                 if proxy.reliable && !message.gap(&gap) {
                     break;
                 }
@@ -309,6 +321,7 @@ impl Writer {
     /// Asks every reliable reader that owes an acknowledgement of what was sent: alone when it is
     /// the only one, all of a route otherwise. Whether there was any.
     pub(super) fn ask(&mut self, now: Now, out: &mut Outbox) -> bool {
+        self.tell_passed_over(out);
         let mut owing = self.proxies.iter().filter(|proxy| {
             proxy.reliable && proxy.acknowledged < sent_last(&self.history, &self.pacer, proxy.class)
         });
@@ -402,7 +415,7 @@ pub(super) fn heartbeat(
     Heartbeat {
         reader: target.reader,
         writer: target.source.entity,
-        first: history.first().min(last.next()),
+        first: history.first().min(last.next()).min(timer.first_max()),
         last,
         count: timer.next_count(),
         final_flag,

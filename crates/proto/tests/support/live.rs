@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, missing_docs, clippy::unwrap_used, reason = "test support")]
 
 use plainsong_proto::discovery::{Command, LocalEndpoint, LocalLocators, Participant, ParticipantConfig};
+use plainsong_proto::filter::{ContentFilter, PayloadFilter};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::locator::Locator;
@@ -42,6 +43,22 @@ pub struct Effect {
     pub samples: usize,
 }
 
+/// The filter of one of the readers.
+fn filter(expression: &str) -> ContentFilter {
+    ContentFilter {
+        topic_name: "Filtered".to_owned(),
+        related_topic_name: TOPICS[1].to_owned(),
+        class_name: ContentFilter::SQL.to_owned(),
+        expression: expression.to_owned(),
+        parameters: Vec::new(),
+    }
+}
+
+/// Lets samples of an even length pass, whatever the expression.
+fn even(_: &ContentFilter) -> Option<PayloadFilter> {
+    Some(PayloadFilter::new(|payload| payload.len().is_multiple_of(2)))
+}
+
 impl Live {
     /// Number 0 or 1 of a pair; the other's locator is announced to.
     pub fn new(number: u8) -> Self {
@@ -74,6 +91,7 @@ impl Live {
                 keyed: true,
                 qos,
                 limits: WriterLimits::default(),
+                content_filter: Some(even),
             })
         });
         let readers = (1..).zip(qos.clone()).map(|(key, qos)| {
@@ -101,7 +119,7 @@ impl Live {
                     keyed: true,
                     qos: qos.clone(),
                     group: EntityId::UNKNOWN,
-                    content_filter: None,
+                    content_filter: (guid.entity.is_reader() && index == 1).then(|| filter("even")),
                 };
                 live.participant.add_endpoint(now, endpoint, &mut out).unwrap();
             }

@@ -11,7 +11,8 @@ use plainsong_proto::receiver::{self, Registry};
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::time::{Instant, Now, Time};
 use plainsong_proto::wire::{
-    EndpointSubmessage, InlineQos, MessageContext, ParameterListView, encode_inline_qos,
+    ContentFilterInfo, EndpointSubmessage, FilterSignature, InlineQos, MessageContext, ParameterListView,
+    encode_inline_qos,
 };
 
 /// Octets as a parameter list, as inline QoS and as the payload of each built-in topic.
@@ -41,6 +42,7 @@ pub(crate) fn parameter_list(octets: &[u8]) {
 }
 
 fn inline_qos(list: &ParameterListView<'_>) {
+    let _ = ContentFilterInfo::find(list).and_then(|info| info.result(&FilterSignature([0x62; 16])));
     let Ok(qos) = InlineQos::parse(list) else { return };
     let mut again = Vec::new();
     encode_inline_qos(&qos, &mut again);

@@ -310,3 +310,17 @@ fn r15_a_content_filter_beyond_all_limits_is_ignored_and_its_reader_is_not() {
     assert!(told(&|filter| filter.expression = "x".repeat(4097)).is_none());
     assert!(told(&|filter| filter.topic_name = "x".repeat(257)).is_none());
 }
+
+#[test]
+fn fact_62_the_octets_of_a_content_filter_and_its_signature() {
+    let value = "100000005371756172655f66696c7465726564000700000053717561726500000700000044445353514c0000\
+                 0b000000636f6c6f72203d202530000001000000060000002752454427000000";
+    let expected: String = "35004c00".chars().chain(value.chars().filter(|it| *it != ' ')).collect();
+    let mut data = filtering_reader();
+    let filter = data.content_filter.as_mut().unwrap();
+    filter.topic_name = "Square_filtered".to_owned();
+    let md5: String = filter.signature().0.iter().map(|octet| format!("{octet:02x}")).collect();
+    assert_eq!(md5, "5619828333943ebb3744337f9707c029");
+    let octets: String = data.encode().as_slice().iter().map(|octet| format!("{octet:02x}")).collect();
+    assert!(octets.contains(&expected), "{octets}");
+}

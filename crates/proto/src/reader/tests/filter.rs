@@ -1,16 +1,25 @@
 //! Content filters and queries.
 
 use super::*;
+use crate::filter::SignedFilter;
 use crate::qos::AccessScope;
+use crate::wire::FilterSignature;
+use crate::wire::content_filter::append_content_filter_info;
 
 /// Wants the values from ten on.
 fn from_ten() -> PayloadFilter {
     PayloadFilter::new(|payload| payload.get(5).is_some_and(|value| *value >= 10))
 }
 
+const SIGNATURE: FilterSignature = FilterSignature([0x62; 16]);
+
+fn signed() -> SignedFilter {
+    SignedFilter { filter: from_ten(), signature: SIGNATURE }
+}
+
 fn filtering(qos: QosSet) -> Bench {
     let mut bench = Bench::new(qos);
-    bench.reader.set_filter(Some(from_ten()));
+    bench.reader.set_filter(Some(signed()));
     bench.matched(1, QosSet::writer());
     bench.heartbeat(1, 1, 0, true).unwrap();
     bench.out.clear();
@@ -61,7 +70,7 @@ fn a_stronger_writer_owns_an_instance_even_when_nobody_wants_its_samples() {
     let mut exclusive = QosSet::reader().reliable().keep_all();
     exclusive.ownership = crate::qos::Ownership::Exclusive;
     let mut bench = Bench::new(exclusive);
-    bench.reader.set_filter(Some(from_ten()));
+    bench.reader.set_filter(Some(signed()));
     for (number, strength) in [(1, 1), (2, 2)] {
         let mut qos = QosSet::writer();
         qos.ownership = crate::qos::Ownership::Exclusive;
@@ -144,4 +153,78 @@ fn a_query_keeps_the_order_of_ordered_access() {
     bench.reader.take_queried(bench.now, &Selector::default(), &from_ten(), &mut samples);
     assert_eq!(values(&samples), [10, 11, 12]);
     assert_eq!(bench.values(), [1]);
+}
+
+impl Bench {
+    /// A GAP of a writer that filters.
+    fn filtered(&mut self, start: i64, base: i64, filtered: u64) {
+        let list = SequenceSet::empty(SequenceNumber(base));
+        let (reader, writer) = (EntityId::UNKNOWN, writer(1).entity);
+        let gap = Gap { reader, writer, start: SequenceNumber(start), list, filtered };
+        self.reader.on_gap(self.now, &self.context(1), &gap, &mut self.out).unwrap();
+    }
+
+    /// Data with what its writer's filters said.
+    fn judged(
+        &mut self,
+        number: i64,
+        value: u8,
+        verdicts: &[(FilterSignature, bool)],
+    ) -> Result<(), DropReason> {
+        let mut list = Vec::new();
+        append_content_filter_info(&mut list, verdicts.iter().copied());
+        let inline_qos = Some(ParameterListView { bytes: &list, little_endian: true });
+        let payload = payload(7, value);
+        let data = Data { inline_qos, ..plain(number, &payload) };
+        self.reader.on_data(self.now, &self.context(1), &data, &mut self.out)
+    }
+}
+
+#[test]
+fn fact_62_a_set_is_whole_without_what_its_writer_filtered_out() {
+    let mut qos = QosSet::reader().reliable().keep_all();
+    qos.presentation.coherent_access = true;
+    qos.presentation.access_scope = AccessScope::Topic;
+    let mut bench = filtering(qos);
+    let in_set = |bench: &mut Bench, number, first| {
+        let inline = InlineQos { coherent_set: Some(SequenceNumber(first)), ..InlineQos::default() };
+        bench.data_with(1, number, &inline, &payload(7, 10 + number as u8), false).unwrap();
+    };
+    bench.filtered(1, 2, 1);
+    in_set(&mut bench, 2, 1);
+    bench.filtered(3, 5, 2);
+    in_set(&mut bench, 5, 1);
+    bench.filtered(6, 7, 1);
+    in_set(&mut bench, 7, 7);
+    assert_eq!(bench.values(), [12, 15], "first, middle and last members were filtered out");
+    bench.filtered(8, 10, 1);
+    bench.data(1, 10, 7, 30).unwrap();
+    assert_eq!(bench.values(), [30], "one of two is missing for another reason");
+    assert_eq!(bench.reader.drops().get(DropReason::IncompleteSet), 1);
+}
+
+#[test]
+fn fact_62_a_writer_may_withhold_by_its_verdict_but_not_push_in() {
+    let mut bench = filtering(QosSet::reader().reliable().keep_all());
+    let other = FilterSignature([1; 16]);
+    assert_eq!(bench.judged(1, 10, &[(other, true), (SIGNATURE, false)]), Err(DropReason::ContentFilter));
+    assert_eq!(bench.judged(2, 1, &[(SIGNATURE, true)]), Err(DropReason::ContentFilter));
+    bench.judged(3, 11, &[(other, false), (SIGNATURE, true)]).unwrap();
+    bench.judged(4, 12, &[(other, false)]).unwrap();
+    assert_eq!(bench.values(), [11, 12], "filters of others mean nothing");
+}
+
+#[test]
+fn a_writer_of_which_nothing_is_wanted_does_not_keep_an_instance_alive() {
+    let mut bench = filtering(QosSet::reader().reliable().keep_all());
+    bench.matched(2, QosSet::writer());
+    bench.heartbeat(2, 1, 0, true).unwrap();
+    bench.data(1, 1, 7, 10).unwrap();
+    let _ = bench.data(2, 1, 7, 1);
+    bench.unregister(1, 2, 7).unwrap();
+    assert_eq!(
+        state_of(&bench.take()),
+        InstanceState::NotAliveNoWriters,
+        "as if the second writer had not sent what it could have filtered itself"
+    );
 }

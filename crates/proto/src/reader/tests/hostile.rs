@@ -136,7 +136,7 @@ fn carry_out(bench: &mut Bench, step: Step) {
             let words = [word];
             let words = words.get(..bits.div_ceil(32) as usize).unwrap();
             let list = SequenceSet::from_wire(SequenceNumber(base), bits, words).unwrap();
-            let gap = Gap { reader, writer: entity, start: SequenceNumber(start), list };
+            let gap = Gap { reader, writer: entity, start: SequenceNumber(start), list, filtered: 0 };
             let context = bench.context(from);
             let _ = bench.reader.on_gap(bench.now, &context, &gap, &mut bench.out);
         }

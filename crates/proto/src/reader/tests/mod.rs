@@ -219,6 +219,7 @@ impl Bench {
             writer: writer(from).entity,
             start: SequenceNumber(start),
             list,
+            filtered: 0,
         };
         self.reader.on_gap(self.now, &self.context(from), &gap, &mut self.out)
     }

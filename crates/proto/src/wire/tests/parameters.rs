@@ -5,8 +5,12 @@ use crate::guid::Guid;
 use crate::malformed::Malformed;
 use crate::seq::SequenceNumber;
 use crate::time::Duration;
+use crate::wire::content_filter::append_content_filter_info;
 use crate::wire::param::{PARAMETERS_MAX, pid};
-use crate::wire::{InlineQos, OriginalWriter, ParameterListView, StatusInfo, encode_inline_qos};
+use crate::wire::{
+    ContentFilterInfo, FilterSignature, InlineQos, OriginalWriter, ParameterListView, StatusInfo,
+    encode_inline_qos,
+};
 
 fn qos(list: &[u8]) -> Result<InlineQos, Malformed> {
     let (view, _) = ParameterListView::parse(list, true)?;
@@ -120,4 +124,63 @@ fn fact_38_the_marks_of_coherent_sets_survive() {
     encode_inline_qos(&end_of_set, &mut list);
     assert_eq!(list, [0x56, 0, 8, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 1, 0, 0, 0]);
     assert_eq!(qos(&list), Ok(end_of_set));
+}
+
+#[test]
+fn fact_62_the_octets_of_filter_verdicts() {
+    let verdicts = [(FilterSignature([0xa1; 16]), false), (FilterSignature([0xb2; 16]), true)];
+    let mut list = Vec::new();
+    append_content_filter_info(&mut list, verdicts.into_iter());
+    let octets: Vec<u8> = [
+        &[0x55, 0, 44, 0, 1, 0, 0, 0][..],
+        // The second of two: bit 1 from the top.
+        &[0, 0, 0, 0x40, 2, 0, 0, 0],
+        &[0xa1; 16],
+        &[0xb2; 16],
+        &[1, 0, 0, 0],
+    ]
+    .concat();
+    assert_eq!(list, octets);
+    let (view, _) = ParameterListView::parse(&list, true).unwrap();
+    let info = ContentFilterInfo::find(&view).unwrap();
+    assert_eq!(verdicts.map(|(signature, _)| info.result(&signature)), [Some(false), Some(true)]);
+    assert_eq!(info.result(&FilterSignature([0; 16])), None);
+    assert_eq!(InlineQos::parse(&view), Ok(InlineQos::default()), "others skip it");
+
+    let qos = InlineQos { lifespan: Some(Duration::from_secs(1)), ..InlineQos::default() };
+    let mut list = Vec::new();
+    encode_inline_qos(&qos, &mut list);
+    append_content_filter_info(&mut list, verdicts.into_iter());
+    let (view, rest) = ParameterListView::parse(&list, true).unwrap();
+    assert_eq!((InlineQos::parse(&view), rest.len()), (Ok(qos), 0));
+    assert!(ContentFilterInfo::find(&view).is_some());
+}
+
+#[test]
+fn verdicts_of_many_filters_are_found_in_either_octet_order() {
+    let signature = |number: u8| FilterSignature([number; 16]);
+    for little_endian in [false, true] {
+        let word = |value: u32| if little_endian { value.to_le_bytes() } else { value.to_be_bytes() };
+        let mut value = [word(2), word(0), word(0x8000_0000 >> 1), word(34)].concat();
+        (0..34).for_each(|number| value.extend(signature(number).0));
+        let info = ContentFilterInfo::parse(&value, little_endian).unwrap();
+        assert_eq!(info.result(&signature(33)), Some(true));
+        assert_eq!(info.result(&signature(32)), Some(false));
+        assert_eq!(info.result(&signature(0)), Some(false));
+    }
+}
+
+#[test]
+fn r3_impossible_verdicts_are_refused() {
+    let parse = |words: &[u32]| {
+        let value: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        ContentFilterInfo::parse(&value, true).map(|_| ())
+    };
+    assert_eq!(parse(&[0, 0]), Ok(()));
+    assert_eq!(parse(&[1, 0, 0]), Err(Malformed::LengthOutOfRange), "a bitmap for no filter");
+    assert_eq!(parse(&[0, 1, 0, 0, 0, 0]), Err(Malformed::LengthOutOfRange), "a filter without its bit");
+    assert_eq!(parse(&[u32::MAX]), Err(Malformed::LengthOutOfRange));
+    assert_eq!(parse(&[1, 0, u32::MAX]), Err(Malformed::LengthOutOfRange));
+    let too_many = [&[9][..], &[0; 9], &[257], &[0; 4 * 257]].concat();
+    assert_eq!(parse(&too_many), Err(Malformed::LengthOutOfRange));
 }

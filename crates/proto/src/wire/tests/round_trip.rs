@@ -90,9 +90,9 @@ proptest! {
     }
 
     #[test]
-    fn gaps(reader in entity(), writer in entity(), back in 0..i64::MAX, list in sequence_set(), little: bool) {
+    fn gaps(reader in entity(), writer in entity(), back in 0..i64::MAX, list in sequence_set(), filtered in 0..300_u64, little: bool) {
         let start = SequenceNumber(list.base().0.saturating_sub(back).max(1));
-        let it = Gap { reader, writer, start, list };
+        let it = Gap { reader, writer, start, list, filtered };
         prop_assert_eq!(through(id::GAP, little, |out| it.emit(out, little), Gap::parse), it);
     }
 

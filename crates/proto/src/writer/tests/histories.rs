@@ -207,6 +207,7 @@ fn apply(step: &Step, history: &mut History, instances: &mut Instances, model: &
             }
             let change = Change {
                 marks: Default::default(),
+                verdict: super::super::content::Verdict::ALL,
                 kind,
                 instance: handle(instance),
                 payload: Payload::from_vec(vec![0; bytes]),

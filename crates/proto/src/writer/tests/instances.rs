@@ -78,8 +78,13 @@ fn an_instance_lives_from_registration_to_unregistration() {
 
 #[test]
 fn a_topic_without_key_has_no_instances() {
-    let config =
-        WriterConfig { guid: WRITER, keyed: false, qos: QosSet::writer(), limits: WriterLimits::default() };
+    let config = WriterConfig {
+        guid: WRITER,
+        keyed: false,
+        qos: QosSet::writer(),
+        limits: WriterLimits::default(),
+        content_filter: None,
+    };
     let mut story = Story { writer: Writer::new(config), ..Story::new(QosSet::writer()) };
     story.matched(&reliable(7));
     story.sent();

@@ -2,6 +2,7 @@
 
 mod batch;
 mod coherent;
+mod content;
 mod destination_order;
 mod durability;
 mod fragments;
@@ -107,7 +108,13 @@ impl Story {
 
     fn with_limits(qos: QosSet, limits: WriterLimits) -> Self {
         Self {
-            writer: Writer::new(WriterConfig { guid: WRITER, keyed: true, qos, limits }),
+            writer: Writer::new(WriterConfig {
+                guid: WRITER,
+                keyed: true,
+                qos,
+                limits,
+                content_filter: Some(content::compile),
+            }),
             now: Now { mono: Instant(1_000_000_000), wall: Time(1_700_000_000_000_000_000) },
             out: Outbox::new(),
             acknack_count: 0,
@@ -223,7 +230,14 @@ fn handle(number: u8) -> InstanceHandle {
 fn reader(number: u8, qos: QosSet) -> MatchedReader {
     let guid = GuidPrefix([number; 12]).entity(EntityId::user_reader(number.into(), true));
     let locator = Locator::udp([127, 0, 0, 1].into(), 7_400 + u16::from(number));
-    MatchedReader { guid, locators: vec![locator], expects_inline_qos: false, same_host: true, qos }
+    MatchedReader {
+        guid,
+        locators: vec![locator],
+        expects_inline_qos: false,
+        same_host: true,
+        qos,
+        content_filter: None,
+    }
 }
 
 fn reliable(number: u8) -> MatchedReader {

@@ -1,10 +1,14 @@
 //! What a filtering reader tells writers about its filter (`ContentFilterProperty_t`, RTPS 2.5 §9.6.3.2).
 
-use crate::filter::{EXPRESSION_BYTES_MAX, PARAMETER_BYTES_MAX, PARAMETERS_MAX};
+use md5::{Digest, Md5};
+
+use super::{EXPRESSION_BYTES_MAX, PARAMETER_BYTES_MAX, PARAMETERS_MAX};
 use crate::malformed::Malformed;
+use crate::wire::FilterSignature;
 use crate::wire::octets::{Reader, Sink};
 
-use super::builtin::NAME_BYTES_MAX;
+/// Octets of a name at most.
+const NAME_BYTES_MAX: usize = 256;
 
 /// The content filter of a reader, as announced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +29,7 @@ impl ContentFilter {
     /// The language of DCPS 1.4 Annex B.
     pub const SQL: &str = "DDSSQL";
 
-    pub(super) fn encode(&self, value: &mut Sink<'_>) {
+    pub(crate) fn encode(&self, value: &mut Sink<'_>) {
         value.string(&self.topic_name);
         value.string(&self.related_topic_name);
         value.string(&self.class_name);
@@ -37,7 +41,7 @@ impl ContentFilter {
 
     /// Other products' limits are higher: what exceeds ours is an error, and then the reader counts as one
     /// that filters for itself.
-    pub(super) fn decode(value: &mut Reader<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn decode(value: &mut Reader<'_>) -> Result<Self, Malformed> {
         let mut text = |octets_max| value.string(octets_max).map(str::to_owned);
         let topic_name = text(NAME_BYTES_MAX)?;
         let related_topic_name = text(NAME_BYTES_MAX)?;
@@ -49,8 +53,21 @@ impl ContentFilter {
         Ok(Self { topic_name, related_topic_name, class_name, expression, parameters })
     }
 
+    /// What tells this filter from all others: the MD5 of its strings, each with a zero octet at its end
+    /// (§9.6.4.1).
+    #[must_use]
+    pub fn signature(&self) -> FilterSignature {
+        let names = [&self.topic_name, &self.related_topic_name, &self.class_name, &self.expression];
+        let mut hash = Md5::new();
+        for text in names.into_iter().chain(&self.parameters) {
+            hash.update(text);
+            hash.update([0]);
+        }
+        FilterSignature(hash.finalize().into())
+    }
+
     /// What remembering it costs, roughly, in octets.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let parameters: usize = self.parameters.iter().map(|text| text.len() + size_of::<String>()).sum();
         self.topic_name.len()
             + self.related_topic_name.len()

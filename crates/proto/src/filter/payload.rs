@@ -1,0 +1,47 @@
+//! A filter without its type, for those that hold samples as octets: readers and writers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::wire::FilterSignature;
+
+/// Says of serialized data, with its encapsulation header, whether the application wants it.
+#[derive(Clone)]
+pub struct PayloadFilter(Arc<Verdict>);
+
+type Verdict = dyn Fn(&[u8]) -> bool + Send + Sync;
+
+impl PayloadFilter {
+    /// A filter that lets pass what `passes` is true of.
+    #[must_use]
+    pub fn new(passes: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(passes))
+    }
+
+    /// Whether the application wants `payload`.
+    #[must_use]
+    pub fn passes(&self, payload: &[u8]) -> bool {
+        (self.0)(payload)
+    }
+
+    /// Whether both are clones of one.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for PayloadFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PayloadFilter")
+    }
+}
+
+/// A filter, and what its announcement is known by.
+#[derive(Clone, Debug)]
+pub struct SignedFilter {
+    /// The filter.
+    pub filter: PayloadFilter,
+    /// [`super::ContentFilter::signature`] of what is announced of it.
+    pub signature: FilterSignature,
+}

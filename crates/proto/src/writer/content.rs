@@ -1,0 +1,477 @@
+//! Filtering for readers (RTPS 2.5 §8.7.3): what a reader's content filter does not let pass is not sent to it.
+//! It counts as acknowledged, and a GAP tells of it before the next sample that the reader does want, or when
+//! the reader is asked what it has.
+//!
+//! Only data is withheld, and only where nothing else would be lost with it: the ends of instances, members of
+//! coherent sets, and samples that decide about ownership or assert the writer go to everyone. Readers filter
+//! for themselves in any case.
+
+use crate::discovery::MatchedReader;
+use crate::filter::{ContentFilter, PayloadFilter};
+use crate::guid::Guid;
+use crate::outbox::Outbox;
+use crate::payload::Payload;
+use crate::qos::{LivelinessKind, Ownership};
+use crate::seq::SequenceNumber;
+use crate::time::Now;
+use crate::wire::FilterSignature;
+use crate::wire::content_filter::append_content_filter_info;
+
+use super::coherent::Marks;
+use super::gap::GapBuilder;
+use super::heartbeat::Piggyback;
+use super::history::Change;
+use super::proxy::{Class, Proxies, ReaderProxy, Route};
+use super::send::{encode, heartbeat, heartbeat_to, sent_last};
+use super::{ChangeKind, Writer, WriterConfig};
+
+/// Makes a filter of what a reader announced; `None` when it means nothing for the type of the topic. A function
+/// pointer, so that no type comes here.
+pub type FilterFunction = fn(filter: &ContentFilter) -> Option<PayloadFilter>;
+
+/// Different filters of one writer: one bit of a [`Verdict`] for each. Readers beyond that are sent everything.
+const FILTERS_MAX: usize = 32;
+/// Changes looked at in one search for one that a reader wants: work per datagram stays bounded.
+const UNWANTED_SCANNED_MAX: usize = 256;
+/// A GAP of one range with its INFO_DST, and an INFO_DST back.
+const GAP_BYTES_MAX: usize = 4 + 36 + 2 * 16;
+
+/// Which filters let a change pass, a bit for each, as far as they were there when it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Verdict(u32);
+
+impl Verdict {
+    /// The change is for everyone.
+    pub(super) const ALL: Self = Self(u32::MAX);
+}
+
+/// A filter that readers announced.
+#[derive(Debug)]
+struct Entry {
+    signature: FilterSignature,
+    filter: PayloadFilter,
+    readers: usize,
+    /// Changes up to this one were written before the filter was here.
+    since: SequenceNumber,
+}
+
+/// The filters of all readers, each once, and whom the change being sent is for.
+#[derive(Debug, Default)]
+pub(super) struct Filters {
+    entries: Vec<Option<Entry>>,
+    /// Readers with a filter.
+    readers: usize,
+    aims: [Aim; 2],
+}
+
+/// The readers of one class that want one change.
+#[derive(Debug, Default)]
+struct Aim {
+    number: Option<SequenceNumber>,
+    route: Route,
+}
+
+impl Filters {
+    fn acquire(
+        &mut self,
+        signature: FilterSignature,
+        since: SequenceNumber,
+        compile: impl FnOnce() -> Option<PayloadFilter>,
+    ) -> Option<usize> {
+        let known = |entry: &&mut Option<Entry>| entry.as_ref().is_some_and(|it| it.signature == signature);
+        let slot = match self.entries.iter_mut().enumerate().find(|(_, entry)| known(entry)) {
+            Some((slot, Some(entry))) => {
+                entry.readers += 1;
+                slot
+            }
+            _ => {
+                let free = self.entries.iter().position(Option::is_none).unwrap_or(self.entries.len());
+                let entry =
+                    Entry { signature, filter: (free < FILTERS_MAX).then(compile)??, readers: 1, since };
+                match self.entries.get_mut(free) {
+                    Some(place) => *place = Some(entry),
+                    None => self.entries.push(Some(entry)),
+                }
+                free
+            }
+        };
+        self.readers += 1;
+        Some(slot)
+    }
+
+    /// Different filters, for tests.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.entries.iter().flatten().count()
+    }
+
+    fn release(&mut self, slot: usize) {
+        let Some(place) = self.entries.get_mut(slot) else { return };
+        let Some(entry) = place else { return };
+        entry.readers -= 1;
+        self.readers -= 1;
+        if entry.readers == 0 {
+            *place = None;
+        }
+    }
+
+    fn signature(&self, slot: usize) -> Option<FilterSignature> {
+        self.entries.get(slot)?.as_ref().map(|entry| entry.signature)
+    }
+
+    /// Asks every filter once.
+    fn judge(&self, payload: &Payload) -> Verdict {
+        let refusing = self.entries.iter().enumerate().filter(|(_, entry)| {
+            entry.as_ref().is_some_and(|entry| !entry.filter.passes(payload.as_slice()))
+        });
+        Verdict(refusing.fold(u32::MAX, |bits, (slot, _)| bits & !(1 << slot)))
+    }
+
+    fn wants(&self, slot: Option<usize>, number: SequenceNumber, change: &Change) -> bool {
+        let Some(Some(entry)) = slot.and_then(|slot| self.entries.get(slot)) else { return true };
+        if !is_judged(change.kind, &change.marks) {
+            return true;
+        }
+        if number > entry.since {
+            return slot.is_none_or(|slot| change.verdict.0 >> slot & 1 == 1);
+        }
+        entry.filter.passes(change.payload.as_slice())
+    }
+
+    /// Octets that [`Self::append_verdicts`] adds at most.
+    fn verdict_bytes(&self) -> usize {
+        20 + size_of::<FilterSignature>() * self.entries.iter().flatten().count()
+    }
+
+    /// Appends what the filters said to the inline QoS of a change.
+    fn append_verdicts(&self, change: &Change, inline_qos: &mut Vec<u8>) {
+        let mut verdicts = [(FilterSignature([0; 16]), false); FILTERS_MAX];
+        let mut count = 0;
+        for (slot, entry) in self.entries.iter().enumerate() {
+            if let (Some(entry), Some(place)) = (entry, verdicts.get_mut(count)) {
+                *place = (entry.signature, change.verdict.0 >> slot & 1 == 1);
+                count += 1;
+            }
+        }
+        append_content_filter_info(inline_qos, verdicts.iter().take(count).copied());
+    }
+}
+
+/// Whether filters are asked about such a change.
+const fn is_judged(kind: ChangeKind, marks: &Marks) -> bool {
+    matches!(kind, ChangeKind::Alive) && marks.set.is_none() && !marks.is_end
+}
+
+impl ReaderProxy {
+    /// Tells the reader that what it was passed over with is filtered out, up to but without `end`.
+    fn close_gap(&mut self, end: SequenceNumber) -> Option<GapBuilder> {
+        let start = self.passed_over.take()?;
+        let count = u64::try_from(end.0 - start.0).unwrap_or(0);
+        Some(GapBuilder::range(start, end).filtering(count))
+    }
+}
+
+impl Proxies {
+    /// Whether any reader has a filter that is applied here.
+    pub(super) const fn is_filtering(&self) -> bool {
+        self.filters.readers > 0
+    }
+
+    /// What the filters of all readers say about a change to be written.
+    pub(super) fn judge(&self, kind: ChangeKind, marks: &Marks, payload: &Payload) -> Verdict {
+        if self.is_filtering() && is_judged(kind, marks) { self.filters.judge(payload) } else { Verdict::ALL }
+    }
+
+    /// Whether a change is for this reader.
+    pub(super) fn wants(&self, proxy: &ReaderProxy, number: SequenceNumber, change: &Change) -> bool {
+        self.filters.wants(proxy.filter, number, change)
+    }
+
+    /// The filter of a reader that leaves is not its any more.
+    pub(super) fn release_filter(&mut self, slot: Option<usize>) {
+        if let Some(slot) = slot {
+            self.filters.release(slot);
+        }
+    }
+
+    /// Works out for whom of a class a change is.
+    pub(super) fn aim(&mut self, class: Class, number: SequenceNumber, change: &Change) {
+        if !self.is_filtering() {
+            return;
+        }
+        let Self { filters, readers, .. } = self;
+        let Some(mut aim) = filters.aims.get_mut(class as usize).map(std::mem::take) else { return };
+        if aim.number != Some(number) {
+            aim.number = Some(number);
+            aim.route.rebuild(
+                readers.iter().filter(|it| it.class == class && filters.wants(it.filter, number, change)),
+            );
+        }
+        if let Some(place) = filters.aims.get_mut(class as usize) {
+            *place = aim;
+        }
+    }
+
+    /// Readers came, went or changed.
+    pub(super) fn forget_aims(&mut self) {
+        self.filters.aims.iter_mut().for_each(|aim| aim.number = None);
+    }
+
+    /// The readers of a class that want the change that was aimed last.
+    pub(super) const fn aimed(&self, class: Class) -> &Route {
+        if !self.is_filtering() {
+            return self.route(class);
+        }
+        match class {
+            Class::SameHost => &self.filters.aims[0].route,
+            Class::Remote => &self.filters.aims[1].route,
+        }
+    }
+
+    /// The first change that some reader was passed over with and has not said to know of.
+    pub(super) fn unconfirmed(&self) -> SequenceNumber {
+        const ALL_KNOW: SequenceNumber = SequenceNumber(i64::MAX);
+        if !self.is_filtering() {
+            return ALL_KNOW;
+        }
+        let ignorant = |reader: &&ReaderProxy| reader.reliable && reader.confirmed < reader.acknowledged;
+        self.readers.iter().filter(ignorant).map(|reader| reader.confirmed.next()).min().unwrap_or(ALL_KNOW)
+    }
+
+    /// A change goes to those of a class that want it: passes over the others, which thereby have all they
+    /// need of it.
+    pub(super) fn pass_over(&mut self, class: Class, number: SequenceNumber, change: &Change) {
+        if !self.is_filtering() {
+            return;
+        }
+        let Self { filters, readers, .. } = self;
+        let mut news = false;
+        for reader in readers.iter_mut().filter(|reader| reader.class == class) {
+            if filters.wants(reader.filter, number, change) {
+                continue;
+            }
+            reader.passed_over.get_or_insert(number);
+            if reader.acknowledged.next() == number {
+                reader.acknowledged = number;
+                news = true;
+            }
+        }
+        if news {
+            self.update_acknowledged();
+        }
+    }
+}
+
+impl Proxies {
+    /// Takes over what a reader announced of its filter.
+    fn set_filter(
+        &mut self,
+        guid: Guid,
+        told: Option<(&ContentFilter, FilterFunction)>,
+        last: SequenceNumber,
+    ) {
+        let Some(known) = self.get(guid).map(|reader| reader.filter) else { return };
+        let signature = told.map(|(filter, _)| filter.signature());
+        if known.and_then(|slot| self.filters.signature(slot)) == signature {
+            return;
+        }
+        self.release_filter(known);
+        let filters = &mut self.filters;
+        let acquired = told
+            .zip(signature)
+            .and_then(|((filter, compile), signature)| filters.acquire(signature, last, || compile(filter)));
+        if let Some(reader) = self.get_mut(guid) {
+            reader.filter = acquired;
+        }
+        self.forget_aims();
+    }
+
+    /// A change is about to go to those of a class that want it. The others are passed over; who was passed
+    /// over before is told of that first, unless it is `told` with the change.
+    pub(super) fn begin(
+        &mut self,
+        (class, number, change): (Class, SequenceNumber, &Change),
+        told: Option<Guid>,
+        config: &WriterConfig,
+        out: &mut Outbox,
+    ) {
+        self.pass_over(class, number, change);
+        let Self { filters, readers, .. } = self;
+        let passed_over = |reader: &&mut ReaderProxy| {
+            reader.class == class && reader.passed_over.is_some() && Some(reader.guid) != told
+        };
+        for reader in readers.iter_mut().filter(passed_over) {
+            if filters.wants(reader.filter, number, change)
+                && let Some(gap) = reader.close_gap(number)
+            {
+                reader.target(config.guid, &config.limits).send_gap(&gap, out);
+            }
+        }
+    }
+
+    /// Readers that were passed over and owe an acknowledgement of what came before.
+    fn owing(&mut self) -> impl Iterator<Item = &mut ReaderProxy> {
+        let owes = |reader: &&mut ReaderProxy| {
+            reader.reliable && reader.passed_over.is_some_and(|from| reader.acknowledged.next() < from)
+        };
+        self.readers.iter_mut().filter(owes)
+    }
+}
+
+impl Writer {
+    /// Takes over the filter of a reader that was matched, or has changed.
+    pub(super) fn adopt_filter(&mut self, reader: &MatchedReader) {
+        let qos = &self.config.qos;
+        let only_data =
+            qos.ownership == Ownership::Shared && qos.liveliness.kind != LivelinessKind::ManualByTopic;
+        let told = reader.content_filter.as_ref().filter(|it| it.class_name == ContentFilter::SQL);
+        let told = told.zip(self.config.content_filter).filter(|_| only_data);
+        self.proxies.set_filter(reader.guid, told, self.history.last());
+    }
+
+    /// Sends a change just written to the readers whose filters let it pass. It does not wait for others: what
+    /// a datagram holds depends on whom it is for.
+    pub(super) fn send_filtered(&mut self, now: Now, number: SequenceNumber, out: &mut Outbox) {
+        self.flush(now, out);
+        let carried = self.carried_heartbeat(now);
+        let (mut asked, mut queued) = (false, false);
+        for class in Class::ALL {
+            let Some(change) = self.history.get(number) else { return };
+            if self.proxies.route(class).destinations.is_empty() {
+                continue;
+            }
+            self.proxies.aim(class, number, change);
+            let inline_qos = encode(&self.config, &self.proxies, change, &mut self.inline_qos);
+            let route = self.proxies.aimed(class);
+            let target = route.target(class, self.config.guid, &self.config.limits);
+            let unfit = !route.destinations.is_empty() && !target.fits(change.payload.len(), inline_qos);
+            if unfit || self.pacer.unsent_to(class).is_some() {
+                self.pacer.push_live(number, class);
+                queued = true;
+                continue;
+            }
+            let only = route.only();
+            self.proxies.begin((class, number, change), only, &self.config, out);
+            asked |= self.send_aimed(class, number, carried, out);
+        }
+        if carried == Some(Piggyback::Asks) {
+            asked |= self.ask_passed_over(out);
+        }
+        if asked {
+            self.heartbeat.asked(now.mono);
+        }
+        if queued {
+            self.pump(now, out);
+        }
+    }
+
+    /// Sends a change, whose inline QoS is encoded, to the readers of a class that it is for; whether they were
+    /// asked to acknowledge.
+    fn send_aimed(
+        &mut self,
+        class: Class,
+        number: SequenceNumber,
+        carried: Option<Piggyback>,
+        out: &mut Outbox,
+    ) -> bool {
+        let only = self.proxies.aimed(class).only();
+        let gap = only.and_then(|only| self.proxies.get_mut(only)?.close_gap(number));
+        let Some(change) = self.history.get(number) else { return false };
+        let route = self.proxies.aimed(class);
+        if route.destinations.is_empty() {
+            return false;
+        }
+        let target = route.target(class, self.config.guid, &self.config.limits);
+        let mut gap_bytes = 0;
+        if let Some(gap) = gap {
+            if target.fits(change.payload.len() + GAP_BYTES_MAX, self.inline_qos.len()) {
+                gap_bytes = GAP_BYTES_MAX;
+            } else {
+                target.send_gap(&gap, out);
+            }
+        }
+        let filters = &self.proxies.filters;
+        let verdicts_fit =
+            target.fits(change.payload.len() + gap_bytes, self.inline_qos.len() + filters.verdict_bytes());
+        if verdicts_fit && is_judged(change.kind, &change.marks) {
+            filters.append_verdicts(change, &mut self.inline_qos);
+        }
+        let mut message = target.open(out);
+        if let Some(gap) = gap.filter(|_| gap_bytes > 0) {
+            let _ = message.gap(&gap.gap(target.reader, target.source.entity));
+        }
+        // It fits: the target said so.
+        let _ = target.put_data(&mut message, number, change, &self.inline_qos);
+        let Some(carried) = carried.filter(|_| route.reliable > 0) else { return false };
+        let final_flag = carried == Piggyback::Tells;
+        let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, final_flag);
+        if !message.heartbeat(&heartbeat) {
+            message.finish();
+            target.send_heartbeat(&heartbeat, out);
+        }
+        carried == Piggyback::Asks
+    }
+
+    /// Asks the readers that were passed over, each for itself; whether there were any that owe something.
+    fn ask_passed_over(&mut self, out: &mut Outbox) -> bool {
+        let mut asked = false;
+        for reader in self.proxies.owing() {
+            let end = sent_last(&self.history, &self.pacer, reader.class).next();
+            let Some(gap) = reader.close_gap(end) else { continue };
+            let target = reader.target(self.config.guid, &self.config.limits);
+            let mut message = target.open(out);
+            let _ = message.gap(&gap.gap(target.reader, target.source.entity));
+            let heartbeat =
+                heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, reader, &target, false);
+            // Both fit the smallest datagram.
+            let _ = message.heartbeat(&heartbeat);
+            asked = true;
+        }
+        asked
+    }
+
+    /// All readers are about to be asked: tells those that were passed over of it, so that they do not ask for
+    /// what is not for them.
+    pub(super) fn tell_passed_over(&mut self, out: &mut Outbox) {
+        if !self.proxies.is_filtering() {
+            return;
+        }
+        for reader in self.proxies.owing() {
+            let end = sent_last(&self.history, &self.pacer, reader.class).next();
+            if let Some(gap) = reader.close_gap(end) {
+                reader.target(self.config.guid, &self.config.limits).send_gap(&gap, out);
+            }
+        }
+    }
+
+    /// What a reader has that acknowledges everything below `base`: also what it was passed over with after
+    /// that and was not told of yet.
+    pub(super) fn acknowledged_by(&self, proxy: &ReaderProxy, base: SequenceNumber) -> SequenceNumber {
+        match proxy.passed_over {
+            Some(from) if base >= from => {
+                sent_last(&self.history, &self.pacer, proxy.class).max(base.previous())
+            }
+            _ => base.previous(),
+        }
+    }
+
+    /// The first change from `next` to `last` that is held and wanted by the reader, or a number below which
+    /// there is none; and how many of those before it are held, but filtered out.
+    pub(super) fn next_wanted(
+        &self,
+        proxy: &ReaderProxy,
+        next: SequenceNumber,
+        last: SequenceNumber,
+    ) -> (SequenceNumber, u64) {
+        let mut number = next;
+        for filtered in 0..UNWANTED_SCANNED_MAX as u64 {
+            number = self.history.next_held(number).min(last.next());
+            let change = self.history.get(number).filter(|_| number <= last);
+            if change.is_none_or(|change| self.proxies.wants(proxy, number, change)) {
+                return (number, filtered);
+            }
+            number = number.next();
+        }
+        (number, UNWANTED_SCANNED_MAX as u64)
+    }
+}
