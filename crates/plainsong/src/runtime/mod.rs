@@ -62,6 +62,10 @@ pub(crate) trait StateMachine: Send {
     fn call(&mut self, call: Self::Call, now: Now, out: &mut Outbox);
     fn timeout(&mut self, now: Now, out: &mut Outbox);
     fn next_timeout(&self) -> Option<Instant>;
+    /// The octet of the IP header that marks its datagrams.
+    fn traffic_class(&self) -> u8 {
+        0
+    }
     /// What the last call left was sent; `clock` tells when.
     fn sent(&mut self, _clock: fn() -> Instant) {}
 }
@@ -213,7 +217,7 @@ impl<M: StateMachine> Timed<M> {
     ) -> R {
         let result = f(&mut self.machine, now, out);
         if !out.transmits().is_empty() {
-            shared.transport.send(out);
+            shared.transport.send(out, self.machine.traffic_class());
             out.clear_transmits();
             self.machine.sent(clock::mono);
         }
@@ -406,6 +410,10 @@ impl StateMachine for Writer {
 
     fn next_timeout(&self) -> Option<Instant> {
         Self::next_timeout(self)
+    }
+
+    fn traffic_class(&self) -> u8 {
+        Self::traffic_class(self)
     }
 
     fn sent(&mut self, clock: fn() -> Instant) {

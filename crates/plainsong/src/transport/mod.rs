@@ -173,14 +173,14 @@ impl Transport {
         Ok(transport)
     }
 
-    /// Sends all datagrams of `out`, in order, from the calling thread.
-    pub(crate) fn send(&self, out: &Outbox) {
+    /// Sends all datagrams of `out`, in order, from the calling thread, marked with a traffic class.
+    pub(crate) fn send(&self, out: &Outbox, traffic_class: u8) {
         if out.transmits().is_empty() {
             return;
         }
         let interfaces = self.interfaces.load();
         let refused = |interface, error: &io::Error| self.counters(&interfaces, interface).refused(error);
-        let mut sender = Sender::new(&refused);
+        let mut sender = Sender::new(traffic_class, &refused);
         for transmit in out.transmits() {
             sender.datagram(out.slices(transmit));
             for destination in out.destinations(transmit) {

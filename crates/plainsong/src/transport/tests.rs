@@ -64,7 +64,7 @@ macro_rules! conformance {
                     let (from, to) = (local(ipv4), local(ipv4));
                     let sizes = [1, 2, 3, 63, 512, 1_455, 1_456, 1_457, 4_096, 16_385, 64_999, 65_000];
                     let datagrams: Vec<_> = sizes.into_iter().map(pattern).collect();
-                    let mut sender = Sender::new(&refuse_nothing);
+                    let mut sender = Sender::new(0, &refuse_nothing);
                     for datagram in &datagrams {
                         sender.datagram(datagram.chunks(datagram.len().div_ceil(3)));
                         sender.to(&from, address_of(&to), None);
@@ -81,7 +81,7 @@ macro_rules! conformance {
             fn one_datagram_reaches_many_destinations() {
                 let (from, to): (_, Vec<_>) = (local(true), (0..150).map(|_| local(true)).collect());
                 let datagram = pattern(700);
-                let mut sender = Sender::new(&refuse_nothing);
+                let mut sender = Sender::new(0, &refuse_nothing);
                 sender.datagram(datagram.chunks(100));
                 for to in &to {
                     sender.to(&from, address_of(to), None);
@@ -101,7 +101,7 @@ macro_rules! conformance {
                 let note = |interface, error: &io::Error| {
                     refused.borrow_mut().push((interface, error.raw_os_error().unwrap()));
                 };
-                let mut sender = Sender::new(&note);
+                let mut sender = Sender::new(0, &note);
                 for _ in 0..40 {
                     sender.datagram(small.chunks(4));
                     sender.to(&from, nowhere, None);

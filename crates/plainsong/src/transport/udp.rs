@@ -36,8 +36,9 @@ pub(crate) struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    /// `refused` is told of each datagram that the host does not take.
-    pub(crate) fn new(refused: &'a Refused<'a>) -> Self {
+    /// `refused` is told of each datagram that the host does not take. Portable sockets know no traffic class of
+    /// one datagram: TRANSPORT_PRIORITY, a hint, marks nothing here.
+    pub(crate) fn new(_traffic_class: u8, refused: &'a Refused<'a>) -> Self {
         Self { slices: Vec::new(), refused }
     }
 

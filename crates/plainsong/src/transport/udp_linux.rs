@@ -24,7 +24,7 @@ const RECEIVE_SLOTS: usize = 32;
 /// Any UDP datagram fits.
 const SLOT_BYTES: usize = 1 << 16;
 
-/// Room for one IP_PKTINFO or IPV6_PKTINFO control message.
+/// Room for one IP_PKTINFO or IPV6_PKTINFO control message, and one of the traffic class.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct Control([u8; CONTROL_BYTES]);
@@ -61,6 +61,7 @@ pub(crate) struct Sender<'a> {
     memory: Box<SendMemory>,
     socket: Option<&'a Socket>,
     current: Range<usize>,
+    traffic_class: u8,
     refused: &'a Refused<'a>,
     /// The slices that `memory.slices` points to.
     borrowed: PhantomData<&'a [u8]>,
@@ -85,10 +86,11 @@ thread_local! {
 }
 
 impl<'a> Sender<'a> {
-    /// `refused` is told of each datagram that the host does not take.
-    pub(crate) fn new(refused: &'a Refused<'a>) -> Self {
+    /// `refused` is told of each datagram that the host does not take. The traffic class is the octet of the
+    /// IP header that holds the DSCP.
+    pub(crate) fn new(traffic_class: u8, refused: &'a Refused<'a>) -> Self {
         let memory = SEND_MEMORY.take().unwrap_or_default();
-        Self { memory, socket: None, current: 0..0, refused, borrowed: PhantomData }
+        Self { memory, socket: None, current: 0..0, traffic_class, refused, borrowed: PhantomData }
     }
 
     /// The datagram that the following calls of [`Sender::to`] are about.
@@ -129,7 +131,8 @@ impl<'a> Sender<'a> {
         let Some(socket) = self.socket.take() else { return };
         let SendMemory { slices, messages, headers } = &mut *self.memory;
         headers.clear();
-        headers.extend(messages.iter_mut().map(|message| message.header(slices)));
+        let traffic_class = self.traffic_class;
+        headers.extend(messages.iter_mut().map(|message| message.header(slices, traffic_class)));
         let mut sent = 0;
         while sent < headers.len() {
             match send(socket.raw.as_raw_fd(), &mut headers[sent..]) {
@@ -148,7 +151,7 @@ impl<'a> Sender<'a> {
 }
 
 impl Message {
-    fn header(&mut self, slices: &mut [libc::iovec]) -> libc::mmsghdr {
+    fn header(&mut self, slices: &mut [libc::iovec], traffic_class: u8) -> libc::mmsghdr {
         let slices = &mut slices[self.slices.clone()];
         // SAFETY: all-zero is a valid msghdr: no name, no slices, no control.
         let mut header: libc::mmsghdr = unsafe { zeroed() };
@@ -157,28 +160,47 @@ impl Message {
         fields.msg_namelen = self.to.len();
         fields.msg_iov = slices.as_mut_ptr();
         fields.msg_iovlen = slices.len() as _;
-        if let Some(via) = self.via
-            && self.to.is_ipv4()
-        {
-            let info = libc::in_pktinfo {
-                ipi_ifindex: via.interface.cast_signed(),
-                ipi_spec_dst: libc::in_addr { s_addr: u32::from_ne_bytes(via.source.octets()) },
-                ipi_addr: libc::in_addr { s_addr: 0 },
-            };
-            let info_bytes = size_of::<libc::in_pktinfo>() as libc::c_uint;
+        let ipv4 = self.to.is_ipv4();
+        let via = self.via.filter(|_| ipv4).map(|via| libc::in_pktinfo {
+            ipi_ifindex: via.interface.cast_signed(),
+            ipi_spec_dst: libc::in_addr { s_addr: u32::from_ne_bytes(via.source.octets()) },
+            ipi_addr: libc::in_addr { s_addr: 0 },
+        });
+        let mut used = 0;
+        if let Some(info) = via {
+            used += self.control.put(used, libc::IPPROTO_IP, libc::IP_PKTINFO, info);
+        }
+        if traffic_class != 0 {
+            let (level, kind) =
+                if ipv4 { (libc::IPPROTO_IP, libc::IP_TOS) } else { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) };
+            used += self.control.put(used, level, kind, libc::c_int::from(traffic_class));
+        }
+        if used > 0 {
             fields.msg_control = self.control.0.as_mut_ptr().cast();
-            // SAFETY: `control` is aligned for cmsghdr and larger than CMSG_SPACE of one in_pktinfo, so the first
-            // header and its data lie inside it.
-            unsafe {
-                fields.msg_controllen = libc::CMSG_SPACE(info_bytes) as _;
-                let control = libc::CMSG_FIRSTHDR(fields);
-                (*control).cmsg_level = libc::IPPROTO_IP;
-                (*control).cmsg_type = libc::IP_PKTINFO;
-                (*control).cmsg_len = libc::CMSG_LEN(info_bytes) as _;
-                ptr::write_unaligned(libc::CMSG_DATA(control).cast(), info);
-            }
+            fields.msg_controllen = used as _;
         }
         header
+    }
+}
+
+impl Control {
+    /// Writes a control message behind `used` octets; the octets it takes.
+    fn put<T: Copy>(&mut self, used: usize, level: libc::c_int, kind: libc::c_int, value: T) -> usize {
+        let bytes = size_of::<T>() as libc::c_uint;
+        // SAFETY: only computes.
+        let (space, len) = unsafe { (libc::CMSG_SPACE(bytes) as usize, libc::CMSG_LEN(bytes)) };
+        let place = &mut self.0[used..used + space];
+        let header = place.as_mut_ptr().cast::<libc::cmsghdr>();
+        // SAFETY: `place` has room for the header and the value, as CMSG_SPACE says; it is written unaligned.
+        unsafe {
+            let mut control: libc::cmsghdr = zeroed();
+            control.cmsg_level = level;
+            control.cmsg_type = kind;
+            control.cmsg_len = len as _;
+            ptr::write_unaligned(header, control);
+            ptr::write_unaligned(libc::CMSG_DATA(header).cast(), value);
+        }
+        space
     }
 }
 

@@ -419,6 +419,8 @@ impl Reader {
         let complete = complete?;
         proxy.fragment_arrival = Some((now.mono, number));
         let Some(change) = complete else { return Ok(()) };
+        // A sample is received when it is whole.
+        let change = Change { reception_timestamp: now.wall, ..change };
         let arrived = self.arrived(now, id, change, out);
         self.keep_promise(now.mono, id, out);
         arrived

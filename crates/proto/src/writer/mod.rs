@@ -272,6 +272,13 @@ impl Writer {
         &self.config.qos
     }
 
+    /// How IP marks its datagrams: TRANSPORT_PRIORITY (DCPS 1.4 §2.2.3.14) is the DSCP (RFC 2474), from 0 to
+    /// 63; what is beyond counts as the nearest. The DSCP has the upper six bits of the octet.
+    #[must_use]
+    pub fn traffic_class(&self) -> u8 {
+        u8::try_from(self.config.qos.transport_priority.clamp(0, 63)).unwrap_or(0) << 2
+    }
+
     /// Takes over new QoS, of which only changeable policies (DCPS 1.4 §2.2.3) may differ; the caller
     /// has checked that.
     pub fn set_qos(&mut self, now: Now, qos: QosSet) {

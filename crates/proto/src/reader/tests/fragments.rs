@@ -66,6 +66,16 @@ fn fact_10_fragments_become_a_sample_whatever_their_order_and_the_last_may_be_sh
 }
 
 #[test]
+fn a_sample_is_received_when_its_last_fragment_is() {
+    let whole = sample(2_000);
+    let mut bench = Bench::reliable();
+    bench.fragment(1, &one(&whole, 1, 1)).unwrap();
+    bench.pass(Duration::from_millis(5));
+    bench.fragment(1, &one(&whole, 1, 2)).unwrap();
+    assert_eq!(bench.take()[0].info.reception_timestamp, bench.now.wall);
+}
+
+#[test]
 fn five_megabytes_in_fragments_of_any_size() {
     let whole = sample(5_000_000);
     for piece in [1_400_usize, 65_000] {

@@ -363,3 +363,11 @@ fn fact_58_a_fast_writer_asks_once_in_a_while() {
     let asked = heartbeats(&story.sent()).len();
     assert!((5..=20).contains(&asked), "10 ms of samples carried {asked} heartbeats");
 }
+
+#[test]
+fn transport_priority_is_a_code_point_within_its_bounds() {
+    for (priority, traffic_class) in [(0, 0), (46, 46 << 2), (63, 252), (64, 252), (-1, 0), (i32::MAX, 252)] {
+        let story = Story::new(QosSet { transport_priority: priority, ..QosSet::writer() });
+        assert_eq!(story.writer.traffic_class(), traffic_class);
+    }
+}
