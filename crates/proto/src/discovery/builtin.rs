@@ -285,6 +285,8 @@ impl EndpointData {
         }
         let list = parameter_list(payload)?;
         let mut data = Self::new(guid, String::new(), String::new());
+        // What a reader does not say here is not the default (XTypes 1.3 §7.6.3.4.1).
+        data.qos.type_consistency.allow_type_coercion = !guid.entity.is_reader();
         for parameter in list.parameters() {
             let mut value = Reader::new(parameter.value, list.little_endian);
             match parameter.known_id() {

@@ -107,10 +107,13 @@ impl Participant {
         (reader, requesting): (Guid, &Endpoint),
     ) -> Vec<Difference> {
         let keys = (writer.entity.is_keyed(), reader.entity.is_keyed());
-        let mut all: Vec<_> = [type_names(offering, requesting), key(keys), partition(offering, requesting)]
-            .into_iter()
-            .flatten()
-            .collect();
+        let kinds = [
+            type_names(offering, requesting),
+            type_information(requesting),
+            key(keys),
+            partition(offering, requesting),
+        ];
+        let mut all: Vec<_> = kinds.into_iter().flatten().collect();
         all.extend(shortfalls(&offering.qos, &requesting.qos).into_iter().map(|shortfall| Difference {
             subject: shortfall.policy.name,
             writer: shortfall.offered,
@@ -137,6 +140,17 @@ fn type_names(offering: &Endpoint, requesting: &Endpoint) -> Option<Difference> 
         cure: "register the type under one name on both sides, or use another topic for the other type"
             .into(),
         note: "types are told apart by name alone: no type information of other processes is read".into(),
+    })
+}
+
+fn type_information(requesting: &Endpoint) -> Option<Difference> {
+    requesting.qos.type_consistency.force_type_validation.then(|| Difference {
+        subject: "TYPE_CONSISTENCY_ENFORCEMENT",
+        writer: "no type information to check".into(),
+        reader: "force_type_validation".into(),
+        cure: "set the reader's force_type_validation to false: Plainsong exchanges no type information"
+            .into(),
+        note: String::new(),
     })
 }
 

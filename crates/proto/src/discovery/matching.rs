@@ -19,6 +19,8 @@ use crate::time::Duration;
 pub enum MismatchReason {
     /// The registered type names differ.
     TypeName,
+    /// The reader matches only with type information (XTypes 1.3 §7.6.3.4.2), and there is none.
+    TypeInformation,
     /// One has a key, the other has not.
     KeyKind,
     /// No partition in common.
@@ -305,6 +307,9 @@ impl Matching {
         let (offering, requesting) = (self.get(writer)?, self.get(reader)?);
         if offering.type_name != requesting.type_name {
             return Some(MismatchReason::TypeName);
+        }
+        if requesting.qos.type_consistency.force_type_validation {
+            return Some(MismatchReason::TypeInformation);
         }
         if writer.entity.is_keyed() != reader.entity.is_keyed() {
             return Some(MismatchReason::KeyKind);

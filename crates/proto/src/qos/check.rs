@@ -17,6 +17,8 @@ pub const PARTITION_BYTES_MAX: usize = 256;
 pub const PROPERTIES_MAX: usize = 64;
 /// Octets of the name or value of one property.
 pub const PROPERTY_BYTES_MAX: usize = 1024;
+/// Octets of the names and values of all properties of one entity: they travel in one parameter.
+pub const PROPERTIES_BYTES_MAX: usize = 32 << 10;
 
 /// Why a QoS cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -69,6 +71,8 @@ fn sizes(qos: &QosSet) -> Result<(), Inconsistent> {
         let fits = text.len() <= PROPERTY_BYTES_MAX && !text.contains('\0');
         require(fits, "PROPERTY", "a name or value has at most 1024 octets and no NUL")?;
     }
+    let all: usize = qos.properties.iter().map(|property| property.name.len() + property.value.len()).sum();
+    require(all <= PROPERTIES_BYTES_MAX, "PROPERTY", "at most 32768 octets of names and values are carried")?;
     Ok(())
 }
 

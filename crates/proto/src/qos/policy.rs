@@ -174,7 +174,7 @@ pub struct EntityFactory {
     pub autoenable_created_entities: bool,
 }
 
-/// TYPE_CONSISTENCY_ENFORCEMENT (XTypes 1.3 §7.6.3.7).
+/// TYPE_CONSISTENCY_ENFORCEMENT (XTypes 1.3 §7.6.3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TypeConsistency {
     /// Assignable types match, not only equal ones.

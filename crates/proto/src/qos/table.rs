@@ -410,7 +410,7 @@ pub const POLICIES: &[Policy] = &[
         id: 24,
         entities: READER,
         changeable: false,
-        section: "XTypes 1.3 §7.6.3.7",
+        section: "XTypes 1.3 §7.6.3.4",
         form: Some(Form {
             pid: pid::TYPE_CONSISTENCY_ENFORCEMENT,
             encode: encode_type_consistency,
@@ -450,7 +450,8 @@ pub fn changed_immutable(old: &QosSet, new: &QosSet, kind: EntityKind) -> Option
 
 /// Appends the policies that others must know about: of a writer or reader also those of its publisher
 /// or subscriber and topic. Policies with a request/offered rule always travel, so that nobody has to
-/// guess a default; the others only when they differ from it.
+/// guess a default; the others only when they differ from it. So does TYPE_CONSISTENCY_ENFORCEMENT, whose
+/// absence means DISALLOW_TYPE_COERCION to others, not the default (XTypes 1.3 §7.6.3.4.1).
 pub(crate) fn encode_qos(qos: &QosSet, kind: EntityKind, list: &mut ParameterListBuilder<'_>) {
     let entities = match kind {
         EntityKind::Writer => WRITER | EntityKind::Publisher as u8,
@@ -462,7 +463,8 @@ pub(crate) fn encode_qos(qos: &QosSet, kind: EntityKind, list: &mut ParameterLis
     for policy in POLICIES {
         let Some(form) = policy.form else { continue };
         let applies = policy.entities & entities != 0 || (is_endpoint && policy.entities == TOPIC);
-        if applies && (policy.rule.is_some() || !(policy.equal)(qos, &default)) {
+        let always = policy.rule.is_some() || form.pid == pid::TYPE_CONSISTENCY_ENFORCEMENT;
+        if applies && (always || !(policy.equal)(qos, &default)) {
             list.parameter(form.pid, |sink| (form.encode)(qos, sink));
         }
     }

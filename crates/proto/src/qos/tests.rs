@@ -1,6 +1,6 @@
 //! The table of policies, the request/offered rules, partitions and contradictions.
 
-use super::check::{OCTETS_MAX, PARTITION_BYTES_MAX, PARTITIONS_MAX, PROPERTIES_MAX};
+use super::check::{OCTETS_MAX, PARTITION_BYTES_MAX, PARTITIONS_MAX, PROPERTIES_MAX, PROPERTY_BYTES_MAX};
 use super::rxo::pattern_matches;
 use super::table::{decode_parameter, encode_qos};
 use super::*;
@@ -156,8 +156,13 @@ fn fact_17_what_the_rules_compare_is_said_even_when_it_is_the_default() {
         pid::RELIABILITY,
         pid::DESTINATION_ORDER,
         pid::DATA_REPRESENTATION,
+        pid::TYPE_CONSISTENCY_ENFORCEMENT,
     ];
     assert_eq!(ids, always);
+    let list = encoded(&QosSet::writer(), EntityKind::Writer);
+    let (view, _) = ParameterListView::parse(&list, true).unwrap();
+    let ids: Vec<u16> = view.parameters().map(|parameter| parameter.id).collect();
+    assert_eq!(ids, always[..always.len() - 1], "a writer has no type consistency to enforce");
 }
 
 #[test]
@@ -404,6 +409,10 @@ fn r3_sizes_are_limited_on_both_sides() {
     assert_eq!(refused(Writer, |qos| qos.partition = names(&[&long])), Some("PARTITION"));
     let property = Property { name: "n".to_owned(), ..Property::default() };
     assert_eq!(refused(Writer, |qos| qos.properties = vec![property; PROPERTIES_MAX + 1]), Some("PROPERTY"));
+
+    let large = Property { value: "v".repeat(PROPERTY_BYTES_MAX), ..Property::default() };
+    assert_eq!(refused(Writer, |qos| qos.properties = vec![large.clone(); 32]), None);
+    assert_eq!(refused(Writer, |qos| qos.properties = vec![large.clone(); 33]), Some("PROPERTY"));
 
     let decode =
         |id: u16, value: &[u8]| decode_parameter(&mut QosSet::default(), &Parameter { id, value }, true);

@@ -1,7 +1,7 @@
 //! Discovery data as it travels.
 
 use super::*;
-use crate::qos::{Durability, Reliability, ReliabilityKind};
+use crate::qos::{Durability, Reliability, ReliabilityKind, TypeConsistency};
 
 const PREFIX: GuidPrefix = GuidPrefix([1, 0x10, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
 
@@ -196,7 +196,12 @@ fn fact_17_absent_policies_have_the_defaults_of_that_kind_of_endpoint() {
     assert_eq!(writer.qos, QosSet::writer());
     assert_eq!(writer.qos.reliability.kind, ReliabilityKind::Reliable);
     let reader = EndpointData::decode(&bare(PREFIX.entity(EntityId::user_reader(1, false)))).unwrap();
-    assert_eq!(reader.qos, QosSet::reader());
+    // The one exception: readers from before XTypes take the very type they know (XTypes 1.3 §7.6.3.4.1).
+    assert!(!reader.qos.type_consistency.allow_type_coercion);
+    assert_eq!(
+        QosSet { type_consistency: TypeConsistency::default(), ..reader.qos.clone() },
+        QosSet::reader()
+    );
     assert_eq!(reader.qos.reliability, Reliability::default());
     assert_eq!(reader.qos.durability, Durability::Volatile);
     assert_eq!(reader.participant, PREFIX.participant());

@@ -239,6 +239,34 @@ fn type_names_and_keys_are_told_together_with_what_else_is_wrong() {
 }
 
 #[test]
+fn a_reader_that_forces_type_validation_matches_nobody_for_nobody_tells_a_type() {
+    let strict = with(|it| it.type_consistency.force_type_validation = true);
+    let mut network = pair(&QosSet::writer(), &strict);
+    for node in [0, 1] {
+        let mismatch = the_mismatch(&network, node);
+        assert_eq!(mismatch.reason, MismatchReason::TypeInformation);
+        assert_eq!(
+            mismatch.differences[0].to_string(),
+            "TYPE_CONSISTENCY_ENFORCEMENT: the writer has no type information to check, the reader wants \
+             force_type_validation; set the reader's force_type_validation to false: Plainsong exchanges no \
+             type information"
+        );
+    }
+    let reader = prefix(1).entity(READER);
+    let lenient = with(|it| {
+        it.type_consistency.ignore_member_names = true;
+        it.type_consistency.prevent_type_widening = true;
+    });
+    network
+        .call(1, |participant, now, out| participant.update_endpoint(now, reader, lenient.clone(), out))
+        .unwrap();
+    network.run_for(Duration(10 * HOP as i64));
+    assert_eq!(network.matches(0).len(), 1);
+    let announced = network.nodes[0].participant.endpoint(reader).unwrap();
+    assert_eq!(announced.qos.type_consistency, lenient.type_consistency, "the other flags are kept as told");
+}
+
+#[test]
 fn endpoints_of_one_participant_are_explained_too() {
     let mut network = Network::new();
     network.add(config(0));
