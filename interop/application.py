@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import threading
@@ -151,7 +152,7 @@ class Scene:
         return self._subscriber.can("subscriber", tag)
 
     def _start(self, role, product, flags, options):
-        words = options.split()
+        words = shlex.split(options)
         if "-x" not in words:
             words += self._variant
         count = sum(a.label.startswith(role) for a in self._applications)

@@ -308,6 +308,45 @@ def late_joiner_volatile(scene):
     numbered_from(sizes[0], sizes[-1], sizes, "late joiner")
 
 
+# Content filters
+
+
+@case(REPRESENTATIONS, seconds=6, tags=("expression",))
+def content_filter(scene):
+    subscriber = scene.subscriber("-k 0 -D l --read-period 20 --cft 'shapesize <= 20'")
+    publisher = scene.publisher("-k 0 -D l -z 0 --write-period 20")
+    publisher.wait_matched(1)
+    publisher.wait_samples(100)
+    subscriber.wait_samples(20)
+    time.sleep(1)
+    numbered_from(1, 20, subscriber.sizes(), "subscriber")
+
+
+@case(REPRESENTATIONS, seconds=6, tags=("expression",))
+def content_filter_of_a_late_joiner(scene):
+    publisher = scene.publisher("-k 0 -D l -z 0 --write-period 20")
+    publisher.wait_samples(50)
+    subscriber = scene.subscriber(
+        "-k 0 -D l --read-period 20 --cft 'shapesize BETWEEN 11 AND 20 OR shapesize >= 101'"
+    )
+    subscriber.wait_samples(60)
+    sizes = subscriber.sizes()[:60]
+    numbered_from(11, 20, sizes[:10], "of the history")
+    numbered_from(101, 150, sizes[10:], "of what was written since")
+
+
+@case(REPRESENTATIONS, seconds=7, tags=("expression", "final", "filtered_end"))
+def content_filter_on_the_key(scene):
+    subscriber = scene.subscriber("-k 0 --read-period 20 --cft \"color = 'BLUE1' OR color = 'BLUE2'\"")
+    publisher = scene.publisher(
+        "-k 0 -z 0 --num-instances 4 --num-iterations 8 --write-period 400 --final-instance-state d"
+    )
+    wanted = dict.fromkeys(("BLUE1", "BLUE2"), "DISPOSED")
+    subscriber.wait_until(f"{wanted}", lambda s: s.ends() == wanted)
+    publisher.wait_end()
+    expect({color for _, color, _, _ in subscriber.samples()} == set(wanted), "other colours came")
+
+
 # Quality of service
 
 

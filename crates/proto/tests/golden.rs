@@ -15,8 +15,8 @@ use plainsong_proto::stats::{DropCounters, DropReason};
 use plainsong_proto::time::{Duration, Instant, Now, Time};
 use plainsong_proto::wire::header::{Header, Submessage};
 use plainsong_proto::wire::{
-    AckNack, Data, DataFrag, EndpointSubmessage, Gap, Heartbeat, HeartbeatFrag, InlineQos, MessageContext,
-    NackFrag, StatusInfo,
+    AckNack, ContentFilterInfo, Data, DataFrag, EndpointSubmessage, Gap, Heartbeat, HeartbeatFrag, InlineQos,
+    MessageContext, NackFrag, StatusInfo,
 };
 
 /// The octets of one file: lines of hexadecimal digits, and comments.
@@ -347,4 +347,22 @@ fn fast_dds_writes_a_sample_and_acknowledges() {
     assert!(matches!(heard[..], [Heard::AckNack(_)]) && context.destination != GuidPrefix::UNKNOWN);
     let (heard, _) = hear(&golden("fastdds_2_9_1_heartbeat"));
     assert!(matches!(heard[..], [Heard::Heartbeat(_)]));
+}
+
+#[test]
+fn fact_62_fast_dds_knows_a_filter_by_the_same_signature() {
+    let (payload, _, _) = data_of("fastdds_2_9_1_filtering_reader", EntityId::SEDP_SUBSCRIPTIONS_WRITER);
+    let reader = EndpointData::decode(&payload).expect("subscription data");
+    let filter = reader.content_filter.expect("a filter");
+    assert_eq!((filter.class_name.as_str(), filter.expression.as_str()), ("DDSSQL", "shapesize <= 20"));
+    assert_eq!((filter.topic_name.as_str(), filter.parameters.len()), ("Square_filtered", 0));
+
+    let bytes = golden("fastdds_2_9_1_filtered_sample");
+    let (_, submessages) = Header::parse(&bytes).expect("a header");
+    let verdicts = submessages.filter_map(|submessage| {
+        let Submessage { id, flags, body } = submessage.expect("a submessage");
+        let data = (id == 0x15).then(|| Data::parse(body, flags).expect("DATA"))?;
+        ContentFilterInfo::find(&data.inline_qos.expect("inline QoS"))?.result(&filter.signature())
+    });
+    assert_eq!(verdicts.collect::<Vec<_>>(), [true]);
 }

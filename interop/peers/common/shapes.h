@@ -36,6 +36,7 @@ typedef struct shapes_options {
   int instances;
   char final_state;             /* 0, u or d */
   int additional_payload_size;
+  const char *filter;           /* NULL: none */
 } shapes_options;
 
 typedef struct shapes_motion {
@@ -179,7 +180,7 @@ static shapes_options shapes_parse(int argc, char **argv)
     { "num-instances", required_argument, NULL, 1005 },
     { "final-instance-state", required_argument, NULL, 1006 },
     { "additional-payload-size", required_argument, NULL, 1007 },
-    { "cft", required_argument, NULL, 1100 },
+    { "cft", required_argument, NULL, 1008 },
     { "time-filter", required_argument, NULL, 1100 },
     { "num-topics", required_argument, NULL, 1100 },
     { "access-scope", required_argument, NULL, 1100 },
@@ -224,6 +225,7 @@ static shapes_options shapes_parse(int argc, char **argv)
       case 1005: options.instances = shapes_number(name, optarg, 1); break;
       case 1006: options.final_state = shapes_letter(name, optarg, "ud"); break;
       case 1007: options.additional_payload_size = shapes_number(name, optarg, 0); break;
+      case 1008: options.filter = optarg; break;
       case 1100: shapes_say("--%s is not supported", name); exit(EXIT_SETUP);
       default: exit(EXIT_ARGUMENTS);
     }

@@ -282,6 +282,10 @@ static int subscribe(const shapes_options *options, dds_entity_t participant, dd
 int main(int argc, char **argv)
 {
   const shapes_options options = shapes_parse(argc, argv);
+  if (options.filter) {
+    shapes_say("--cft is not supported");
+    return EXIT_SETUP;
+  }
   shapes_install_interrupt();
   topic_name = options.topic;
   const dds_entity_t participant = make_participant(&options);

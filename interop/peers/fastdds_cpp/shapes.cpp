@@ -15,10 +15,14 @@
 #include <fastdds/dds/subscriber/DataReader.hpp>
 #include <fastdds/dds/subscriber/SampleInfo.hpp>
 #include <fastdds/dds/subscriber/Subscriber.hpp>
+#include <fastdds/dds/topic/ContentFilteredTopic.hpp>
 #include <fastdds/dds/topic/Topic.hpp>
 #include <fastdds/dds/topic/TopicDataType.hpp>
 #include <fastdds/dds/topic/TypeSupport.hpp>
 #include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
+#include <fastrtps/types/DynamicTypeBuilder.h>
+#include <fastrtps/types/DynamicTypeBuilderFactory.h>
+#include <fastrtps/types/TypeObjectFactory.h>
 #include <fastrtps/utils/md5.h>
 
 using namespace eprosima::fastdds::dds;
@@ -114,6 +118,31 @@ public:
     return true;
   }
 };
+
+// Filters find members by the description of the type.
+void describe_type()
+{
+  using namespace eprosima::fastrtps::types;
+  DynamicTypeBuilderFactory *factory = DynamicTypeBuilderFactory::get_instance();
+  DynamicTypeBuilder *builder = factory->create_struct_builder();
+  builder->set_name("ShapeType");
+  builder->add_member(0, "color", factory->create_string_type(128));
+  builder->add_member(1, "x", factory->create_int32_type());
+  builder->add_member(2, "y", factory->create_int32_type());
+  builder->add_member(3, "shapesize", factory->create_int32_type());
+  builder->add_member(4, "additional_payload_size",
+                      factory->create_sequence_builder(factory->create_byte_type(), LENGTH_UNLIMITED)->build());
+  const DynamicType_ptr type = builder->build();
+  static TypeObject complete, minimal;
+  static TypeIdentifier complete_identifier, minimal_identifier;
+  factory->build_type_object(type, complete, true, true);
+  factory->build_type_object(type, minimal, false, true);
+  factory->build_type_identifier(type, complete_identifier, true);
+  factory->build_type_identifier(type, minimal_identifier, false);
+  TypeObjectFactory *objects = TypeObjectFactory::get_instance();
+  objects->add_type_object("ShapeType", &complete_identifier, &complete);
+  objects->add_type_object("ShapeType", &minimal_identifier, &minimal);
+}
 
 std::string names(const char *topic) { return std::string("topic: '") + topic + "'  type: 'ShapeType'"; }
 
@@ -323,8 +352,12 @@ int subscribe(const shapes_options &options, DomainParticipant *participant, Top
   DataReaderQos qos;
   fill(options, qos);
   Subscriber *subscriber = made("subscriber", participant->create_subscriber(group));
-  DataReader *reader = made("reader", subscriber->create_datareader(topic, qos, &reporter, statuses()));
-  shapes_say("Create reader for topic: %s", options.topic);
+  const std::string filtered = std::string(options.topic) + "_filtered";
+  TopicDescription *source = topic;
+  if (options.filter)
+    source = made("filter", participant->create_contentfilteredtopic(filtered, topic, options.filter, {}));
+  DataReader *reader = made("reader", subscriber->create_datareader(source, qos, &reporter, statuses()));
+  shapes_say("Create reader for topic: %s", options.filter ? filtered.c_str() : options.topic);
   std::map<InstanceHandle_t, std::string> colors;
   for (int n = 0; !shapes_stopped && (options.iterations == 0 || n < options.iterations); n++) {
     take_all(options, reader, colors);
@@ -347,6 +380,7 @@ int main(int argc, char **argv)
   DomainParticipant *participant = make_participant(options);
   TypeSupport type(new ShapeSupport);
   type.register_type(participant);
+  describe_type();
   Topic *topic = made("topic", participant->create_topic(options.topic, "ShapeType", TOPIC_QOS_DEFAULT));
   shapes_say("Create topic: %s", options.topic);
   const int status =
