@@ -1,6 +1,6 @@
 //! The instances of a reader: states, samples, and the sets that make every look-up short.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
 
 use super::ownership::WriterId;
@@ -92,7 +92,7 @@ pub(super) struct Shape {
 pub(super) struct Instances {
     slots: Vec<Option<Instance>>,
     free: Vec<InstanceId>,
-    index: BTreeMap<InstanceHandle, InstanceId>,
+    index: HashMap<InstanceHandle, InstanceId>,
     tally: Tally,
 }
 

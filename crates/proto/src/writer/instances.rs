@@ -1,8 +1,9 @@
 //! What a writer knows of its instances: who is registered, which samples of each are in the history,
 //! and when each offered deadline runs out (DCPS 1.4 §2.2.2.4.2, §2.2.3.7). Every operation of the
-//! data path is O(1) or O(log n) in the number of instances.
+//! data path is O(1) in the number of instances. The random keys of the hash map guard against chosen keys; its
+//! order is never seen.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use crate::instance::InstanceHandle;
 use crate::payload::Payload;
@@ -39,7 +40,7 @@ pub(super) struct Instance {
 /// All instances of one writer.
 #[derive(Debug)]
 pub(super) struct Instances {
-    index: BTreeMap<InstanceHandle, Slot>,
+    index: HashMap<InstanceHandle, Slot>,
     slots: Vec<Instance>,
     free: Vec<Slot>,
     /// The instance used last: writing one instance again and again needs no look-up.
@@ -52,9 +53,9 @@ pub(super) struct Instances {
 }
 
 impl Instances {
-    pub(super) const fn new(deadline_period: Duration) -> Self {
+    pub(super) fn new(deadline_period: Duration) -> Self {
         Self {
-            index: BTreeMap::new(),
+            index: HashMap::new(),
             slots: Vec::new(),
             free: Vec::new(),
             recent: None,
