@@ -73,6 +73,12 @@ pub enum Event {
         /// False when it left or its lease expired.
         alive: bool,
     },
+    /// An endpoint of a remote participant appeared, changed or left: `discovery::Participant::endpoint`
+    /// tells what is known of it now.
+    EndpointChanged {
+        /// Its GUID.
+        endpoint: Guid,
+    },
     /// A writer and a reader of the same topic, at least one of them local, do not match or differ in
     /// another way than before: `discovery::Participant::mismatch` explains. Or they no longer do.
     MismatchChanged {

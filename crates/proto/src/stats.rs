@@ -57,11 +57,13 @@ pub enum DropReason {
     SecurityRequired,
     /// The reader's content filter does not want the sample.
     ContentFilter,
+    /// The application ignores the participant, endpoint or topic.
+    Ignored,
 }
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Malformed,
         Self::UnknownVersion,
         Self::OwnDatagram,
@@ -87,6 +89,7 @@ impl DropReason {
         Self::UnknownSubmessage,
         Self::SecurityRequired,
         Self::ContentFilter,
+        Self::Ignored,
     ];
 }
 

@@ -423,7 +423,10 @@ impl Node {
                 Event::ParticipantChanged { participant, alive } => {
                     Some(Told::Participant { guid: participant, alive })
                 }
-                Event::Status { .. } | Event::GroupPart { .. } | Event::MismatchChanged { .. } => None,
+                Event::Status { .. }
+                | Event::GroupPart { .. }
+                | Event::EndpointChanged { .. }
+                | Event::MismatchChanged { .. } => None,
             };
             call.told.extend(told);
         }

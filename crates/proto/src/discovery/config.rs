@@ -141,6 +141,9 @@ pub enum DiscoveryError {
     /// A name is longer than discovery data may carry.
     #[error("the topic or type name of {0} is longer than 255 octets; choose a shorter one")]
     NameTooLong(Guid),
+    /// More is ignored than can be remembered.
+    #[error("no more than {0} participants, topics and endpoints each can be ignored")]
+    TooManyIgnored(usize),
     /// The built-in writer refused the announcement.
     #[error("{0} cannot be announced: the built-in writer's history is full")]
     OutOfResources(Guid),

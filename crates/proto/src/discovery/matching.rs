@@ -4,6 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
+use super::ignore::Ignored;
 use super::participant::RemoteEndpoint;
 use super::{Command, MatchedReader, MatchedWriter};
 use crate::filter::ContentFilter;
@@ -62,6 +63,8 @@ pub(super) struct Matching {
     /// Writers whose liveliness is asserted by participant messages.
     leased: BTreeSet<Guid>,
     revision: u64,
+    /// What the application ignores.
+    pub(super) ignored: Ignored,
 }
 
 #[derive(Debug)]
@@ -94,6 +97,7 @@ impl Matching {
             pairs: BTreeMap::new(),
             leased: BTreeSet::new(),
             revision: 0,
+            ignored: Ignored::new(),
         }
     }
 
@@ -237,6 +241,30 @@ impl Matching {
         }
     }
 
+    /// Ends the local matches of what is ignored from now on.
+    pub(super) fn part_ignored(&mut self, out: &mut Outbox) {
+        let ignored: Vec<(Guid, Guid)> =
+            self.pairs.keys().filter(|(writer, reader)| self.is_ignored(*writer, *reader)).copied().collect();
+        for (writer, reader) in ignored {
+            match self.pairs.remove(&(writer, reader)) {
+                Some(Pair::Matched { .. }) => {
+                    self.tell_unmatched(writer, reader, out);
+                    self.tell_unmatched(reader, writer, out);
+                }
+                Some(Pair::Mismatch(_)) => {
+                    self.mismatches -= 1;
+                    tell_mismatch(writer, reader, false, out);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Whether neither of two local endpoints may match the other. Remote ones that are ignored are not here.
+    fn is_ignored(&self, writer: Guid, reader: Guid) -> bool {
+        writer.prefix == reader.prefix && (self.ignored.has(writer) || self.ignored.has(reader))
+    }
+
     /// Compares the verdict on a pair with the last one, and tells the local members what changed.
     fn judge(&mut self, one: Guid, other: Guid, out: &mut Outbox) {
         let (writer, reader) = if one.entity.is_writer() { (one, other) } else { (other, one) };
@@ -244,6 +272,9 @@ impl Matching {
         else {
             return;
         };
+        if self.is_ignored(writer, reader) {
+            return;
+        }
         let verdict = match self.mismatch(writer, reader) {
             Some(reason) => Pair::Mismatch(reason),
             None => {
@@ -358,6 +389,11 @@ fn tell_mismatch(writer: Guid, reader: Guid, mismatched: bool, out: &mut Outbox)
 }
 
 impl Endpoint {
+    /// Whether applications are told anything else of this endpoint.
+    pub(super) fn differs(&self, other: &Self) -> bool {
+        (&self.topic, &self.type_name, &self.qos) != (&other.topic, &other.type_name, &other.qos)
+    }
+
     pub(super) fn describe(&self, guid: Guid) -> RemoteEndpoint<'_> {
         RemoteEndpoint {
             guid,

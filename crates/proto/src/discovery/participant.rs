@@ -14,7 +14,7 @@ use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::outbox::Outbox;
-use crate::qos::{EntityKind, QosSet, Unhonoured, unhonoured};
+use crate::qos::{EntityKind, Property, QosSet, Unhonoured, unhonoured};
 use crate::stats::{DropCounters, DropReason};
 use crate::time::{Duration, Instant, Now};
 use crate::wire::{EndpointSubmessage, MessageContext};
@@ -65,6 +65,10 @@ pub struct RemoteParticipant<'a> {
     pub lease_duration: Duration,
     /// When it was last heard of.
     pub last_heard: Instant,
+    /// Its USER_DATA.
+    pub user_data: &'a [u8],
+    /// Properties it announced.
+    pub properties: &'a [Property],
 }
 
 /// An endpoint of another participant, or one of our own seen with others' eyes.
@@ -345,6 +349,8 @@ impl Participant {
             same_host: self.host.sent(&remote.from),
             lease_duration: remote.data.lease_duration,
             last_heard: remote.last_heard,
+            user_data: &remote.data.user_data,
+            properties: &remote.data.properties,
         })
     }
 

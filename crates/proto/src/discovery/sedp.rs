@@ -362,6 +362,10 @@ impl Participant {
         {
             return Err(DropReason::Malformed);
         }
+        let ignored = &self.matching.ignored;
+        if ignored.has(guid) || ignored.has_topic(&announced.topic_name) {
+            return Err(DropReason::Ignored);
+        }
         let (locators, same_host) = remote.endpoint_path(
             &announced.unicast,
             &announced.multicast,
@@ -384,16 +388,20 @@ impl Participant {
         let before = self.matching.get(guid).map(Endpoint::bytes);
         self.database.admit_endpoint(announcer, before, endpoint.bytes())?;
         self.database.confirm_endpoint(guid);
+        if self.matching.get(guid).is_none_or(|known| known.differs(&endpoint)) {
+            out.events.push(Event::EndpointChanged { endpoint: guid });
+        }
         self.matching.insert(guid, endpoint, out);
         Ok(())
     }
 
     /// Forgets a remote endpoint.
-    fn forget_endpoint(&mut self, guid: Guid, out: &mut Outbox) {
+    pub(super) fn forget_endpoint(&mut self, guid: Guid, out: &mut Outbox) {
         let Some(bytes) = self.matching.get(guid).map(Endpoint::bytes) else { return };
         self.database.release_endpoint(guid.prefix, bytes);
         self.database.confirm_endpoint(guid);
         self.matching.remove(guid, out);
+        out.events.push(Event::EndpointChanged { endpoint: guid });
     }
 
     /// The endpoints of a participant are reached at its new path, where one is proven.
@@ -489,6 +497,8 @@ impl Participant {
         let Some(remote) = self.database.remove(prefix) else { return };
         if remote.matched.is_some() {
             self.builtin.disconnect(now, prefix, out);
+            let gone = self.matching.of(prefix).map(|(guid, _)| Event::EndpointChanged { endpoint: guid });
+            out.events.extend(gone);
             self.matching.remove_all(prefix, out);
             out.events.push(Event::ParticipantChanged { participant: prefix.participant(), alive: false });
         }

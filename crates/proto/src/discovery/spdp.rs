@@ -270,6 +270,9 @@ impl Participant {
         {
             return Err(DropReason::OtherDomain);
         }
+        if self.matching.ignored.has_participant(context.source) {
+            return Err(DropReason::Ignored);
+        }
         let received = RECEIVED_OVERHEAD_BYTES + data.payload.len();
         match self.database.get(context.source) {
             None => self.discover(now, context, announced, received)?,

@@ -3,6 +3,7 @@
 
 use crate::cdr::XcdrVersion;
 use crate::malformed::Malformed;
+use crate::wire::ParameterListView;
 use crate::wire::octets::{Reader, Sink};
 use crate::wire::param::{Parameter, ParameterListBuilder, pid};
 
@@ -446,6 +447,28 @@ pub fn policy_name(id: u32) -> Option<&'static str> {
 #[must_use]
 pub fn changed_immutable(old: &QosSet, new: &QosSet, kind: EntityKind) -> Option<&'static Policy> {
     POLICIES.iter().find(|policy| policy.applies_to(kind) && !policy.changeable && !(policy.equal)(old, new))
+}
+
+/// The policies of a writer or reader, its publisher or subscriber and topic, as an opaque form of octets.
+#[must_use]
+pub fn to_octets(qos: &QosSet, kind: EntityKind) -> Vec<u8> {
+    let mut octets = Vec::new();
+    let mut list = ParameterListBuilder::new(&mut octets, true);
+    encode_qos(qos, kind, &mut list);
+    list.sentinel();
+    octets
+}
+
+/// What [`to_octets`] made into octets.
+///
+/// # Errors
+/// [`Malformed`] for anything else.
+pub fn from_octets(octets: &[u8]) -> Result<QosSet, Malformed> {
+    let mut qos = QosSet::default();
+    for parameter in ParameterListView::parse(octets, true)?.0.parameters() {
+        decode_parameter(&mut qos, &parameter, true)?;
+    }
+    Ok(qos)
 }
 
 /// Appends the policies that others must know about: of a writer or reader also those of its publisher

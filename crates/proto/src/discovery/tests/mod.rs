@@ -3,5 +3,6 @@
 mod announced;
 mod explain;
 mod hostile;
+mod ignore;
 mod network;
 mod scenario;
