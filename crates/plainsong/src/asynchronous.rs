@@ -41,7 +41,7 @@ impl<T: DdsType> Future for NextSample<'_, T> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // Registered before looking: a sample that arrives in between wakes the task again.
         self.reader.inner().core().waiters().register_task(context.waker());
-        match self.reader.take_next_sample() {
+        match self.reader.take(1).map(|mut samples| samples.pop()) {
             Ok(Some(sample)) => Poll::Ready(Ok(sample)),
             Ok(None) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),

@@ -22,7 +22,7 @@ pub struct Condition(Kind);
 enum Kind {
     Guard(GuardCondition),
     Status { entity: Arc<dyn HasCore>, mask: StatusMask },
-    Read { reader: Arc<ReaderInner>, selector: Selector },
+    Read { reader: Arc<ReaderInner>, selector: Selector, generation: u64 },
     Query(Arc<Query>),
 }
 
@@ -63,6 +63,12 @@ impl GuardCondition {
         }
     }
 
+    /// Whether it is triggered.
+    #[must_use]
+    pub fn trigger_value(&self) -> bool {
+        self.0.triggered.load(Ordering::SeqCst)
+    }
+
     /// As a condition for a wait set.
     #[must_use]
     pub fn condition(&self) -> Condition {
@@ -76,7 +82,8 @@ impl Condition {
     }
 
     pub(crate) fn read(reader: Arc<ReaderInner>, selector: Selector) -> Self {
-        Self(Kind::Read { reader, selector })
+        let generation = reader.condition_generation();
+        Self(Kind::Read { reader, selector, generation })
     }
 
     pub(crate) const fn query(query: Arc<Query>) -> Self {
@@ -89,8 +96,12 @@ impl Condition {
         match &self.0 {
             Kind::Guard(guard) => guard.0.triggered.load(Ordering::SeqCst),
             Kind::Status { entity, mask } => entity.core().changed().intersects(*mask),
-            Kind::Read { reader, selector } => reader.has_data(selector),
-            Kind::Query(query) => query.reader.has_queried(&query.selector, &query.filter()),
+            Kind::Read { reader, selector, generation } => {
+                reader.condition_generation() == *generation && reader.has_data(selector)
+            }
+            Kind::Query(query) => {
+                query.is_current() && query.reader.has_queried(&query.selector, &query.filter())
+            }
         }
     }
 
@@ -111,9 +122,10 @@ impl PartialEq for Condition {
             (Kind::Status { entity: a, mask: x }, Kind::Status { entity: b, mask: y }) => {
                 std::ptr::addr_eq(Arc::as_ptr(a), Arc::as_ptr(b)) && x == y
             }
-            (Kind::Read { reader: a, selector: x }, Kind::Read { reader: b, selector: y }) => {
-                Arc::ptr_eq(a, b) && x == y
-            }
+            (
+                Kind::Read { reader: a, selector: x, generation: g },
+                Kind::Read { reader: b, selector: y, generation: h },
+            ) => Arc::ptr_eq(a, b) && x == y && g == h,
             (Kind::Query(a), Kind::Query(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }
@@ -172,6 +184,12 @@ impl WaitSet {
                 });
             }
         }
+    }
+
+    /// The conditions attached.
+    #[must_use]
+    pub fn conditions(&self) -> Vec<Condition> {
+        self.lock().clone()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Condition>> {

@@ -28,7 +28,7 @@ use crate::condition::{Condition, HasCore, WaitSet};
 use crate::content_filtered_topic::ReaderFilter;
 use crate::entity::{EntityCore, ListenerSlot, endpoint_operations};
 use crate::error::{Error, Result};
-use crate::group::announced_qos;
+use crate::group::{Member, announced_qos};
 use crate::listener::DataReaderListener;
 use crate::participant::check_qos;
 use crate::query::QueryCondition;
@@ -64,6 +64,8 @@ pub(crate) struct ReaderInner {
     guid: Guid,
     sample_type: TypeId,
     undecodable: AtomicU64,
+    /// Counts the deletions of all its conditions.
+    conditions: AtomicU64,
     /// Ordered or coherent access of GROUP scope: samples are read within an access only.
     in_group: bool,
     /// What is announced of the filter of a content-filtered topic, and its revision.
@@ -78,6 +80,8 @@ thread_local! {
 impl<T: DdsType> DataReader<T> {
     pub(crate) fn create(subscriber: Arc<SubscriberInner>, topic: &Topic<T>, qos: QosSet) -> Result<Self> {
         let topic = Arc::clone(&topic.inner);
+        subscriber.check_exists()?;
+        topic.check_usable(&subscriber.participant)?;
         check_qos(&qos, EntityKind::Reader, &format!("the reader of topic '{}'", topic.name))?;
         let participant = &subscriber.participant;
         let id = EntityId::user_reader(participant.next_entity_key(), T::KEYED);
@@ -96,6 +100,7 @@ impl<T: DdsType> DataReader<T> {
             guid,
             sample_type: TypeId::of::<T>(),
             undecodable: AtomicU64::new(0),
+            conditions: AtomicU64::new(0),
             in_group,
             content_filter: Mutex::new(None),
             subscriber,
@@ -129,14 +134,6 @@ impl<T: DdsType> DataReader<T> {
     /// [`Error::NotEnabled`].
     pub fn read(&self, samples_max: usize) -> Result<Vec<Sample<T>>> {
         self.read_selected(&Selector { samples_max, ..Selector::default() })
-    }
-
-    /// Removes and returns one sample.
-    ///
-    /// # Errors
-    /// [`Error::NotEnabled`].
-    pub fn take_next_sample(&self) -> Result<Option<Sample<T>>> {
-        Ok(self.take(1)?.pop())
     }
 
     /// Removes and returns samples of the instance that follows `previous`
@@ -226,6 +223,10 @@ impl<T: DdsType> DataReader<T> {
             Error::Serialization { topic: self.inner.topic.name.clone(), reason: error.to_string() }
         })?;
         Ok(self.inner.with(|reader, _, _| reader.has_instance(handle))?.then_some(handle))
+    }
+
+    pub(crate) fn knows_instance(&self, instance: InstanceHandle) -> Result<bool> {
+        self.inner.with(|reader, _, _| reader.has_instance(instance))
     }
 
     /// Blocks until there is something to take, and takes it.
@@ -399,7 +400,9 @@ impl<T> Clone for DataReader<T> {
 }
 
 impl ReaderInner {
-    fn enable(self: &Arc<Self>) -> Result<()> {
+    fn announce(self: &Arc<Self>) -> Result<()> {
+        self.core.check_exists(|| self.describe())?;
+        self.subscriber.check_enabled_factory(&self.describe())?;
         let participant = &self.subscriber.participant;
         let slot = participant.slot()?;
         if !self.core.enable() {
@@ -419,11 +422,48 @@ impl ReaderInner {
         .map_err(|error| Error::OutOfResources(error.to_string()))
     }
 
+    /// Enables a reader that discovery does not know of.
+    pub(crate) fn enable_unannounced(self: &Arc<Self>) -> Result<()> {
+        let slot = self.subscriber.participant.slot()?;
+        if self.core.enable() {
+            self.subscriber.participant.router.add_reader(self.guid.entity, Arc::downgrade(self));
+            slot.insert_reader(&self.slot);
+        }
+        Ok(())
+    }
+
+    /// Conditions made before are never triggered again.
+    pub(crate) fn delete_conditions(&self) -> Result<()> {
+        self.core.check_exists(|| self.describe())?;
+        self.conditions.fetch_add(1, Ordering::SeqCst);
+        self.core.wake_waiters();
+        Ok(())
+    }
+
+    /// Names the conditions made from now on.
+    pub(crate) fn condition_generation(&self) -> u64 {
+        self.conditions.load(Ordering::SeqCst)
+    }
+
+    /// Tells the reader's own listener of data that was not read.
+    pub(crate) fn notify(self: &Arc<Self>) {
+        let kind = StatusKind::DataAvailable;
+        if self.core.changed().contains(kind)
+            && let Some(listener) = self.data_listener()
+        {
+            self.core.lower(kind);
+            self.tell(&*listener, kind);
+        }
+    }
+
+    /// Whoever hears of data: the reader's listener, that of its subscriber, that of its participant.
+    fn data_listener(&self) -> Option<Arc<dyn DataReaderListener>> {
+        self.listener_of(StatusKind::DataAvailable)
+    }
+
     /// Runs `f` on the protocol's reader and sends what it leaves.
     fn with<R>(&self, f: impl FnOnce(&mut Reader, Now, &mut Outbox) -> R) -> Result<R> {
-        if !self.core.is_enabled() {
-            return Err(Error::NotEnabled(self.describe()));
-        }
+        self.core.check_enabled(|| self.describe())?;
         Ok(self.slot.with(self.subscriber.participant.slot()?, f))
     }
 
@@ -470,12 +510,13 @@ impl ReaderInner {
     /// Whether `read` would return something for `selector`.
     pub(crate) fn has_data(&self, selector: &Selector) -> bool {
         let Selector { sample_states, view_states, instance_states, .. } = *selector;
-        self.slot.look(|reader| reader.has_data(sample_states, view_states, instance_states))
+        self.core.is_active()
+            && self.slot.look(|reader| reader.has_data(sample_states, view_states, instance_states))
     }
 
     /// Whether a query for these states and this content would return something.
     pub(crate) fn has_queried(&self, selector: &Selector, query: &PayloadFilter) -> bool {
-        self.slot.look(|reader| reader.has_queried(selector, query))
+        self.core.is_active() && self.slot.look(|reader| reader.has_queried(selector, query))
     }
 
     fn content_filter(&self) -> MutexGuard<'_, Option<(u64, ContentFilter)>> {
@@ -529,6 +570,7 @@ impl ReaderInner {
     }
 
     fn set_qos(&self, qos: QosSet) -> Result<()> {
+        self.core.check_exists(|| self.describe())?;
         check_qos(&qos, EntityKind::Reader, &self.describe())?;
         let qos = announced_qos(qos, &self.subscriber.qos(), &self.topic.qos());
         let old = self.slot.look(|reader| reader.qos().clone());
@@ -563,15 +605,27 @@ impl ReaderInner {
         if kind == StatusKind::DataAvailable && self.tell_data_on_readers() {
             return;
         }
-        let listener = self
-            .listener
-            .wants(kind)
-            .or_else(|| self.subscriber.listener.wants(kind))
-            .or_else(|| self.subscriber.participant.router.reader_listener.wants(kind));
+        let listener = self.listener_of(kind);
         self.core.raise(kind);
         if let Some(listener) = listener {
             self.tell(&*listener, kind);
         }
+    }
+
+    /// Who hears of a status: the closest that wants it (DCPS 1.4 §2.2.4.2.3).
+    fn listener_of(&self, kind: StatusKind) -> Option<Arc<dyn DataReaderListener>> {
+        self.listener
+            .wants(kind)
+            .or_else(|| self.subscriber.listener.wants(kind))
+            .or_else(|| self.participant_listener(kind))
+    }
+
+    /// The built-in subscriber keeps everything from its participant (DCPS 1.4 §2.2.5).
+    fn participant_listener(&self, kind: StatusKind) -> Option<Arc<dyn DataReaderListener>> {
+        if self.subscriber.is_builtin {
+            return None;
+        }
+        self.subscriber.participant.router.reader_listener.wants(kind)
     }
 
     /// DATA_ON_READERS has precedence over DATA_AVAILABLE (DCPS 1.4 §2.2.4.2.2): true when somebody
@@ -579,11 +633,7 @@ impl ReaderInner {
     fn tell_data_on_readers(&self) -> bool {
         let kind = StatusKind::DataOnReaders;
         self.subscriber.core.raise(kind);
-        let listener = self
-            .subscriber
-            .listener
-            .wants(kind)
-            .or_else(|| self.subscriber.participant.router.reader_listener.wants(kind));
+        let listener = self.subscriber.listener.wants(kind).or_else(|| self.participant_listener(kind));
         let Some(listener) = listener else { return false };
         self.core.raise(StatusKind::DataAvailable);
         listener.on_data_on_readers(&Subscriber { inner: Arc::clone(&self.subscriber) });
@@ -620,6 +670,17 @@ impl ReaderInner {
         };
     }
 
+    /// Ends it: nobody hears of it or from it any more.
+    fn withdraw(&self) {
+        let participant = &self.subscriber.participant;
+        let Ok(slot) = participant.slot() else { return };
+        if self.core.is_enabled() {
+            participant.router.remove(self.guid.entity);
+            slot.control(|control, now, out| control.remove_endpoint(now, self.guid, out));
+            slot.remove_reader(self.guid.entity);
+        }
+    }
+
     fn describe(&self) -> String {
         format!("the reader of topic '{}'", self.topic.name)
     }
@@ -631,14 +692,33 @@ impl HasCore for ReaderInner {
     }
 }
 
+impl Member for ReaderInner {
+    fn guid(&self) -> Guid {
+        self.guid
+    }
+
+    fn topic(&self) -> &Arc<TopicInner> {
+        &self.topic
+    }
+
+    fn enable(self: &Arc<Self>) -> Result<()> {
+        self.announce()
+    }
+
+    fn delete(&self) -> Result<()> {
+        if !self.core.delete() {
+            return Err(Error::AlreadyDeleted(self.describe()));
+        }
+        self.withdraw();
+        self.slot.progress.wake_all();
+        Ok(())
+    }
+}
+
 impl Drop for ReaderInner {
     fn drop(&mut self) {
-        let participant = &self.subscriber.participant;
-        let Ok(slot) = participant.slot() else { return };
-        if self.core.is_enabled() {
-            participant.router.remove(self.guid.entity);
-            slot.control(|control, now, out| control.remove_endpoint(now, self.guid, out));
-            slot.remove_reader(self.guid.entity);
+        if !self.core.is_deleted() {
+            self.withdraw();
         }
     }
 }

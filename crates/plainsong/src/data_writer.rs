@@ -24,7 +24,7 @@ use crate::condition::{Condition, HasCore};
 use crate::content_filtered_topic::payload_filter;
 use crate::entity::{EntityCore, ListenerSlot, endpoint_operations};
 use crate::error::{Error, Result};
-use crate::group::announced_qos;
+use crate::group::{Member, announced_qos};
 use crate::listener::DataWriterListener;
 use crate::participant::check_qos;
 use crate::publisher::{Publisher, PublisherInner};
@@ -59,6 +59,8 @@ pub(crate) struct WriterInner {
 impl<T: DdsType> DataWriter<T> {
     pub(crate) fn create(publisher: Arc<PublisherInner>, topic: &Topic<T>, qos: QosSet) -> Result<Self> {
         let topic = Arc::clone(&topic.inner);
+        publisher.check_exists()?;
+        topic.check_usable(&publisher.participant)?;
         check_qos(&qos, EntityKind::Writer, &format!("the writer of topic '{}'", topic.name))?;
         let participant = &publisher.participant;
         let id = EntityId::user_writer(participant.next_entity_key(), T::KEYED);
@@ -107,10 +109,11 @@ impl<T: DdsType> DataWriter<T> {
         self.change(sample, ChangeKind::Alive, None, Some(self.inner.max_blocking_time))
     }
 
-    /// Writes with a source timestamp of the application's.
+    /// Writes with a source timestamp of the application's. Under DESTINATION_ORDER BY_SOURCE_TIMESTAMP it must
+    /// not be older than that of the last change of the instance.
     ///
     /// # Errors
-    /// As [`Self::write`].
+    /// As [`Self::write`], [`Error::BadParameter`] for a timestamp that goes back.
     pub fn write_with_timestamp(&self, sample: &T, timestamp: Time) -> Result<()> {
         self.change(sample, ChangeKind::Alive, Some(timestamp), Some(self.inner.max_blocking_time))
     }
@@ -128,7 +131,23 @@ impl<T: DdsType> DataWriter<T> {
     /// # Errors
     /// As [`Self::write`]; [`Error::PreconditionNotMet`] when the type has no key.
     pub fn dispose(&self, sample: &T) -> Result<()> {
-        self.lifecycle(sample, ChangeKind::Dispose)
+        self.lifecycle(sample, ChangeKind::Dispose, None)
+    }
+
+    /// Disposes with a source timestamp of the application's.
+    ///
+    /// # Errors
+    /// As [`Self::dispose`] and [`Self::write_with_timestamp`].
+    pub fn dispose_with_timestamp(&self, sample: &T, timestamp: Time) -> Result<()> {
+        self.lifecycle(sample, ChangeKind::Dispose, Some(timestamp))
+    }
+
+    /// Unregisters with a source timestamp of the application's.
+    ///
+    /// # Errors
+    /// As [`Self::dispose_with_timestamp`].
+    pub fn unregister_instance_with_timestamp(&self, sample: &T, timestamp: Time) -> Result<()> {
+        self.lifecycle(sample, ChangeKind::Unregister, Some(timestamp))
     }
 
     /// Tells readers that this writer will not write the instance any more. With
@@ -137,7 +156,7 @@ impl<T: DdsType> DataWriter<T> {
     /// # Errors
     /// As [`Self::dispose`].
     pub fn unregister_instance(&self, sample: &T) -> Result<()> {
-        self.lifecycle(sample, ChangeKind::Unregister)
+        self.lifecycle(sample, ChangeKind::Unregister, None)
     }
 
     /// Prepares to write an instance, and gives its handle; NIL for a type without key.
@@ -181,7 +200,7 @@ impl<T: DdsType> DataWriter<T> {
         AnyDataWriter(Arc::clone(&self.inner))
     }
 
-    fn lifecycle(&self, sample: &T, kind: ChangeKind) -> Result<()> {
+    fn lifecycle(&self, sample: &T, kind: ChangeKind, timestamp: Option<Time>) -> Result<()> {
         if !T::KEYED {
             return Err(Error::PreconditionNotMet(format!(
                 "type '{}' of topic '{}' has no key, so it has no instances to end",
@@ -189,7 +208,7 @@ impl<T: DdsType> DataWriter<T> {
                 self.inner.topic.name
             )));
         }
-        self.change(sample, kind, None, Some(self.inner.max_blocking_time))
+        self.change(sample, kind, timestamp, Some(self.inner.max_blocking_time))
     }
 
     fn change(
@@ -317,7 +336,11 @@ impl<T: DdsType> DataWriter<T> {
 impl AnyDataWriter {
     untyped_operations!();
 
-    const fn inner(&self) -> &Arc<WriterInner> {
+    pub(crate) const fn new(inner: Arc<WriterInner>) -> Self {
+        Self(inner)
+    }
+
+    pub(crate) const fn inner(&self) -> &Arc<WriterInner> {
         &self.0
     }
 
@@ -336,7 +359,9 @@ impl<T> Clone for DataWriter<T> {
 }
 
 impl WriterInner {
-    fn enable(self: &Arc<Self>) -> Result<()> {
+    fn announce(self: &Arc<Self>) -> Result<()> {
+        self.core.check_exists(|| self.describe())?;
+        self.publisher.check_enabled_factory(&self.describe())?;
         let participant = &self.publisher.participant;
         let slot = participant.slot()?;
         if !self.core.enable() {
@@ -360,9 +385,7 @@ impl WriterInner {
         &self,
         f: impl FnOnce(&mut Writer, plainsong_proto::time::Now, &mut Outbox) -> R,
     ) -> Result<R> {
-        if !self.core.is_enabled() {
-            return Err(Error::NotEnabled(self.describe()));
-        }
+        self.core.check_enabled(|| self.describe())?;
         Ok(self.slot.with(self.publisher.participant.slot()?, f))
     }
 
@@ -450,6 +473,7 @@ impl WriterInner {
     }
 
     fn set_qos(&self, qos: QosSet) -> Result<()> {
+        self.core.check_exists(|| self.describe())?;
         check_qos(&qos, EntityKind::Writer, &self.describe())?;
         let qos = announced_qos(qos, &self.publisher.qos(), &self.topic.qos());
         let old = self.slot.look(|writer| writer.qos().clone());
@@ -518,6 +542,19 @@ impl WriterInner {
         };
     }
 
+    /// Ends it: nobody hears of it or from it any more.
+    fn withdraw(&self) {
+        let participant = &self.publisher.participant;
+        let Ok(slot) = participant.slot() else { return };
+        if self.core.is_enabled() {
+            self.slot.with(slot, |writer, now, out| writer.flush(now, out));
+            participant.router.remove(self.guid.entity);
+            slot.control(|control, now, out| control.remove_endpoint(now, self.guid, out));
+            slot.remove_writer(self.guid.entity);
+            participant.note_manual_writers();
+        }
+    }
+
     fn describe(&self) -> String {
         format!("the writer of topic '{}'", self.topic.name)
     }
@@ -544,16 +581,33 @@ impl HasCore for WriterInner {
     }
 }
 
+impl Member for WriterInner {
+    fn guid(&self) -> Guid {
+        self.guid
+    }
+
+    fn topic(&self) -> &Arc<TopicInner> {
+        &self.topic
+    }
+
+    fn enable(self: &Arc<Self>) -> Result<()> {
+        self.announce()
+    }
+
+    fn delete(&self) -> Result<()> {
+        if !self.core.delete() {
+            return Err(Error::AlreadyDeleted(self.describe()));
+        }
+        self.withdraw();
+        self.slot.progress.wake_all();
+        Ok(())
+    }
+}
+
 impl Drop for WriterInner {
     fn drop(&mut self) {
-        let participant = &self.publisher.participant;
-        let Ok(slot) = participant.slot() else { return };
-        if self.core.is_enabled() {
-            self.slot.with(slot, |writer, now, out| writer.flush(now, out));
-            participant.router.remove(self.guid.entity);
-            slot.control(|control, now, out| control.remove_endpoint(now, self.guid, out));
-            slot.remove_writer(self.guid.entity);
-            participant.note_manual_writers();
+        if !self.core.is_deleted() {
+            self.withdraw();
         }
     }
 }

@@ -6,22 +6,59 @@ use std::task::Waker;
 
 use plainsong_proto::status::{StatusKind, StatusMask};
 
+use crate::error::{Error, Result};
 use crate::runtime::notify::Notify;
 
 /// State behind every entity's status condition.
 pub(crate) struct EntityCore {
     enabled: AtomicBool,
+    deleted: AtomicBool,
     changed: AtomicU32,
     waiters: Waiters,
 }
 
 impl EntityCore {
     pub(crate) fn new() -> Self {
-        Self { enabled: AtomicBool::new(false), changed: AtomicU32::new(0), waiters: Waiters::default() }
+        Self {
+            enabled: AtomicBool::new(false),
+            deleted: AtomicBool::new(false),
+            changed: AtomicU32::new(0),
+            waiters: Waiters::default(),
+        }
     }
 
     pub(crate) fn is_enabled(&self) -> bool {
         self.enabled.load(Ordering::Acquire)
+    }
+
+    /// Whether its conditions may be triggered.
+    pub(crate) fn is_active(&self) -> bool {
+        self.is_enabled() && !self.is_deleted()
+    }
+
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.deleted.load(Ordering::Acquire)
+    }
+
+    /// Marks the entity deleted and wakes who waits on it; true when it was not before.
+    pub(crate) fn delete(&self) -> bool {
+        let first = !self.deleted.swap(true, Ordering::AcqRel);
+        self.changed.store(0, Ordering::SeqCst);
+        self.waiters.wake_now();
+        first
+    }
+
+    /// Refuses what needs an entity that is there.
+    pub(crate) fn check_exists(&self, describe: impl FnOnce() -> String) -> Result<()> {
+        if self.is_deleted() { Err(Error::AlreadyDeleted(describe())) } else { Ok(()) }
+    }
+
+    /// Refuses what needs an entity that is there and enabled.
+    pub(crate) fn check_enabled(&self, describe: impl FnOnce() -> String) -> Result<()> {
+        if self.is_deleted() {
+            return Err(Error::AlreadyDeleted(describe()));
+        }
+        if self.is_enabled() { Ok(()) } else { Err(Error::NotEnabled(describe())) }
     }
 
     /// Marks the entity enabled; true when it was not before.
@@ -31,7 +68,9 @@ impl EntityCore {
 
     /// Raises a status and wakes whoever waits on the entity.
     pub(crate) fn raise(&self, kind: StatusKind) {
-        self.changed.fetch_or(kind as u32, Ordering::SeqCst);
+        if !self.is_deleted() {
+            self.changed.fetch_or(kind as u32, Ordering::SeqCst);
+        }
         self.waiters.wake_now();
     }
 
@@ -67,6 +106,18 @@ macro_rules! endpoint_operations {
             self.inner().guid
         }
 
+        /// Its instance handle, as others see it in built-in topics and in `SampleInfo`.
+        #[must_use]
+        pub fn instance_handle(&self) -> InstanceHandle {
+            self.guid().into()
+        }
+
+        /// Whether it was enabled, by its factory or by `enable`.
+        #[must_use]
+        pub fn is_enabled(&self) -> bool {
+            self.inner().core.is_enabled()
+        }
+
         /// Name of its topic.
         #[must_use]
         pub fn topic_name(&self) -> &str {
@@ -82,6 +133,12 @@ macro_rules! endpoint_operations {
         /// Hears of the statuses in `mask`; `None` removes the listener.
         pub fn set_listener(&self, listener: Option<Arc<dyn $listener>>, mask: StatusMask) {
             self.inner().listener.set(listener, mask);
+        }
+
+        /// The listener, if one is set.
+        #[must_use]
+        pub fn listener(&self) -> Option<Arc<dyn $listener>> {
+            self.inner().listener.get()
         }
 
         /// A condition on the statuses in `mask`.
@@ -199,6 +256,11 @@ impl<L: ?Sized> ListenerSlot<L> {
         let mut slot = self.listener.write().unwrap_or_else(PoisonError::into_inner);
         self.mask.store(if listener.is_some() { mask.0 } else { 0 }, Ordering::SeqCst);
         *slot = listener;
+    }
+
+    /// The listener, whatever it wants.
+    pub(crate) fn get(&self) -> Option<Arc<L>> {
+        self.listener.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The listener, when it wants to hear of `kind`.

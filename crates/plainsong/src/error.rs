@@ -37,6 +37,9 @@ pub enum Error {
     /// The entity was created disabled: call `enable` first.
     #[error("{0} is not enabled: call enable() first")]
     NotEnabled(String),
+    /// The entity was deleted, by itself or with what contained it.
+    #[error("{0} was deleted")]
+    AlreadyDeleted(String),
     /// The policy cannot change once the entity is enabled.
     #[error("the policy {policy} of {entity} cannot change once it is enabled")]
     ImmutablePolicy {

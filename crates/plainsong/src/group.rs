@@ -3,17 +3,27 @@
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use plainsong_proto::guid::EntityId;
+use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, changed_immutable};
 
 use crate::condition::HasCore;
 use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::{Error, Result};
 use crate::participant::{ParticipantInner, check_qos};
+use crate::topic::TopicInner;
 
 /// Entity kinds of publishers and subscribers (RTPS 2.5 Table 9.1).
 const PUBLISHER: u8 = 0x08;
 const SUBSCRIBER: u8 = 0x09;
+
+/// What a group does with its endpoints, whatever they are.
+pub(crate) trait Member: HasCore + 'static {
+    fn guid(&self) -> Guid;
+    fn topic(&self) -> &Arc<TopicInner>;
+    fn enable(self: &Arc<Self>) -> Result<()>;
+    /// Withdraws it for good. Deleting it again is an error.
+    fn delete(&self) -> Result<()>;
+}
 
 /// A group of endpoints `E` with a listener `L`.
 pub(crate) struct Group<E, L: ?Sized> {
@@ -22,6 +32,8 @@ pub(crate) struct Group<E, L: ?Sized> {
     pub(crate) listener: ListenerSlot<L>,
     kind: EntityKind,
     qos: Mutex<QosSet>,
+    /// What its endpoints have by default.
+    default_qos: Mutex<QosSet>,
     members: Mutex<Vec<Weak<E>>>,
     /// How many `begin_coherent_changes` or `begin_access` have no end yet. No event may be reported
     /// while this is locked: a listener may want to lock it too.
@@ -31,10 +43,13 @@ pub(crate) struct Group<E, L: ?Sized> {
     /// GROUP scope: the number of the last change of any of its writers.
     pub(crate) sequence: AtomicI64,
     id: EntityId,
+    /// What it hears goes to nobody further up: the subscriber of the built-in topics.
+    pub(crate) is_builtin: bool,
 }
 
-impl<E, L: ?Sized> Group<E, L> {
+impl<E: Member, L: ?Sized> Group<E, L> {
     pub(crate) fn new(participant: Arc<ParticipantInner>, kind: EntityKind, qos: QosSet) -> Result<Self> {
+        participant.check_exists()?;
         check_qos(&qos, kind, name(kind))?;
         let group_kind = if matches!(kind, EntityKind::Publisher) { PUBLISHER } else { SUBSCRIBER };
         let id = EntityId::with_kind(participant.next_entity_key(), group_kind);
@@ -44,11 +59,13 @@ impl<E, L: ?Sized> Group<E, L> {
             listener: ListenerSlot::new(),
             kind,
             qos: Mutex::new(qos),
+            default_qos: Mutex::new(default_of_members(kind)),
             members: Mutex::new(Vec::new()),
             depth: Mutex::new(0),
             suspended: Mutex::new(false),
             sequence: AtomicI64::new(0),
             id,
+            is_builtin: false,
         })
     }
 
@@ -57,13 +74,97 @@ impl<E, L: ?Sized> Group<E, L> {
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         members.retain(|member| member.strong_count() > 0);
         members.push(Arc::downgrade(member));
-        self.qos().entity_factory.autoenable_created_entities && self.participant.core.is_enabled()
+        self.qos().entity_factory.autoenable_created_entities && self.core.is_enabled()
+    }
+
+    /// Enables the group and, when ENTITY_FACTORY says so, what it contains (DCPS 1.4 §2.2.2.1.1.7).
+    pub(crate) fn enable(&self) -> Result<()> {
+        self.check_exists()?;
+        if !self.participant.core.is_enabled() {
+            return Err(not_enabled(name(self.kind), "the participant"));
+        }
+        if self.core.enable() && self.qos().entity_factory.autoenable_created_entities {
+            return self.members().iter().try_for_each(Member::enable);
+        }
+        Ok(())
+    }
+
+    /// Refuses what needs a group that is there.
+    pub(crate) fn check_exists(&self) -> Result<()> {
+        self.core.check_exists(|| name(self.kind).to_owned())
+    }
+
+    /// Refuses to enable a member before the group.
+    pub(crate) fn check_enabled_factory(&self, member: &str) -> Result<()> {
+        if self.core.is_enabled() { Ok(()) } else { Err(not_enabled(member, name(self.kind))) }
+    }
+
+    /// Deletes one of its endpoints.
+    pub(crate) fn delete_member(&self, member: &Arc<E>) -> Result<()> {
+        self.check_exists()?;
+        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = members.iter().position(|it| std::ptr::addr_eq(it.as_ptr(), Arc::as_ptr(member)));
+        if let Some(at) = found {
+            members.swap_remove(at);
+        }
+        drop(members);
+        if found.is_none() && !member.core().is_deleted() {
+            let what = format!("{} did not create that endpoint", name(self.kind));
+            return Err(Error::PreconditionNotMet(what));
+        }
+        member.delete()
+    }
+
+    /// Deletes all its endpoints.
+    pub(crate) fn delete_members(&self) -> Result<()> {
+        self.check_exists()?;
+        let taken = std::mem::take(&mut *self.members.lock().unwrap_or_else(PoisonError::into_inner));
+        for member in taken.iter().filter_map(Weak::upgrade) {
+            // One that was deleted meanwhile is what it should be.
+            let _ = member.delete();
+        }
+        Ok(())
+    }
+
+    /// Deletes the group, which must have no endpoints.
+    pub(crate) fn delete(&self) -> Result<()> {
+        self.check_exists()?;
+        if !self.members().is_empty() {
+            let what = format!("{} has endpoints: delete them first", name(self.kind));
+            return Err(Error::PreconditionNotMet(what));
+        }
+        if self.core.delete() { Ok(()) } else { self.check_exists() }
+    }
+
+    /// The endpoint of that topic, if there is one; of several, any.
+    pub(crate) fn lookup(&self, topic: &str) -> Option<Arc<E>> {
+        self.members().into_iter().find(|member| member.topic().name == topic)
+    }
+
+    pub(crate) fn guid(&self) -> Guid {
+        self.participant.guid_prefix.entity(self.id)
+    }
+
+    pub(crate) fn default_qos(&self) -> QosSet {
+        self.default_qos.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_default_qos(&self, qos: QosSet) -> Result<()> {
+        self.check_exists()?;
+        let (kind, what) = match self.kind {
+            EntityKind::Publisher => (EntityKind::Writer, "writers by default"),
+            _ => (EntityKind::Reader, "readers by default"),
+        };
+        check_qos(&qos, kind, what)?;
+        *self.default_qos.lock().unwrap_or_else(PoisonError::into_inner) = qos;
+        Ok(())
     }
 
     /// Its endpoints.
     pub(crate) fn members(&self) -> Vec<Arc<E>> {
         let members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
-        members.iter().filter_map(Weak::upgrade).collect()
+        let members = members.iter().filter_map(Weak::upgrade);
+        members.filter(|member| !member.core().is_deleted()).collect()
     }
 
     /// What its endpoints announce as their group: others must know it for GROUP scope only.
@@ -78,11 +179,13 @@ impl<E, L: ?Sized> Group<E, L> {
 
     /// Takes over changeable policies and gives the endpoints that must announce them.
     pub(crate) fn set_qos(&self, qos: QosSet) -> Result<Vec<Arc<E>>> {
+        self.check_exists()?;
         check_qos(&qos, self.kind, name(self.kind))?;
         let members = self.members();
         let mut current = self.qos.lock().unwrap_or_else(PoisonError::into_inner);
-        // Groups are enabled from the start, but as long as nobody has matched nothing depends on them.
-        if !members.is_empty()
+        // As long as the group has no endpoints, nothing depends on it.
+        if self.core.is_enabled()
+            && !members.is_empty()
             && let Some(policy) = changed_immutable(&current, &qos, self.kind)
         {
             return Err(Error::ImmutablePolicy { policy: policy.name, entity: name(self.kind).into() });
@@ -96,6 +199,14 @@ impl<E: Send + Sync, L: ?Sized + Send + Sync> HasCore for Group<E, L> {
     fn core(&self) -> &EntityCore {
         &self.core
     }
+}
+
+fn not_enabled(entity: &str, factory: &str) -> Error {
+    Error::PreconditionNotMet(format!("{entity} cannot be enabled before {factory}"))
+}
+
+fn default_of_members(kind: EntityKind) -> QosSet {
+    if matches!(kind, EntityKind::Publisher) { QosSet::writer() } else { QosSet::reader() }
 }
 
 const fn name(kind: EntityKind) -> &'static str {

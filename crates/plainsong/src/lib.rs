@@ -21,20 +21,28 @@
 //! ```
 #![deny(unsafe_code)]
 
+// What is derived here names this crate as applications do.
+extern crate self as plainsong;
+
 /// The protocol core: QoS, time, statuses and the serialization that derived types use.
 pub use plainsong_proto as proto;
 
 mod asynchronous;
+pub mod builtin_topics;
 mod clock;
 pub mod condition;
 pub mod config;
 pub mod content_filtered_topic;
 pub mod data_reader;
 pub mod data_writer;
+mod default_qos;
+mod delete;
+mod discovered;
 mod domain;
 mod entity;
 mod error;
 mod group;
+mod ignore;
 mod limits;
 pub mod listener;
 pub mod mismatch;
@@ -43,6 +51,7 @@ pub mod prelude;
 pub mod publisher;
 pub mod qos_provider;
 pub mod query;
+mod reader_access;
 mod runtime;
 pub mod subscriber;
 pub mod topic;

@@ -12,6 +12,7 @@ use plainsong_proto::status::{
 use crate::data_reader::AnyDataReader;
 use crate::data_writer::AnyDataWriter;
 use crate::subscriber::Subscriber;
+use crate::topic::AnyTopic;
 
 /// Hears the statuses of writers: set on a writer, a publisher or a participant.
 #[expect(unused_variables, reason = "callbacks do nothing by default")]
@@ -47,5 +48,12 @@ pub trait DataReaderListener: Send + Sync {
     fn on_sample_rejected(&self, reader: &AnyDataReader, status: &SampleRejectedStatus) {}
 }
 
+/// Hears the status of topics: set on a topic or a participant.
+#[expect(unused_variables, reason = "callbacks do nothing by default")]
+pub trait TopicListener: Send + Sync {
+    /// Another participant has a topic of the same name with another type.
+    fn on_inconsistent_topic(&self, topic: &AnyTopic, status: &CountStatus) {}
+}
+
 /// Hears of everything in a participant that no closer listener asked for.
-pub trait DomainParticipantListener: DataWriterListener + DataReaderListener {}
+pub trait DomainParticipantListener: DataWriterListener + DataReaderListener + TopicListener {}

@@ -13,7 +13,9 @@ use plainsong_proto::outbox::Event;
 use plainsong_proto::qos::{EntityKind, QosSet};
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::status::{StatusKind, StatusMask};
+use plainsong_proto::time::Time;
 
+use crate::builtin_topics::Builtin;
 use crate::clock;
 use crate::condition::{Condition, HasCore};
 use crate::config::Config;
@@ -23,17 +25,18 @@ use crate::data_writer::WriterInner;
 use crate::domain::{Domain, EventSink, InterfaceReport};
 use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::{Error, Result};
-use crate::listener::{DataReaderListener, DataWriterListener, DomainParticipantListener};
+use crate::listener::{DataReaderListener, DataWriterListener, DomainParticipantListener, TopicListener};
 use crate::mismatch::OnMismatch;
-use crate::publisher::Publisher;
-use crate::runtime::ParticipantSlot;
-use crate::subscriber::Subscriber;
+use crate::publisher::{Publisher, PublisherInner};
+use crate::runtime::{ParticipantSlot, lock};
+use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{Topic, TopicInner};
 
 /// Creates participants, with a configuration and default QoS of its own.
 pub struct DomainParticipantFactory {
     config: Config,
     qos: QosSet,
+    default_qos: QosSet,
 }
 
 /// Membership of an application in a domain. Clones are the same participant; it leaves the domain
@@ -41,6 +44,8 @@ pub struct DomainParticipantFactory {
 #[derive(Clone)]
 pub struct DomainParticipant {
     pub(crate) inner: Arc<ParticipantInner>,
+    /// Lives as long as some handle of the participant does.
+    pub(crate) builtin: Arc<Builtin>,
 }
 
 pub(crate) struct ParticipantInner {
@@ -54,9 +59,27 @@ pub(crate) struct ParticipantInner {
     pub(crate) core: EntityCore,
     pub(crate) router: Arc<Router>,
     topics: Mutex<BTreeMap<String, Weak<TopicInner>>>,
+    pub(crate) groups: Mutex<Groups>,
+    pub(crate) defaults: Mutex<DefaultQos>,
+    builtin: Mutex<Weak<Builtin>>,
     next_entity_key: AtomicU32,
     /// Some writer is MANUAL_BY_PARTICIPANT: every write asserts the participant.
     has_manual_writers: AtomicBool,
+}
+
+/// The publishers and subscribers of a participant.
+#[derive(Default)]
+pub(crate) struct Groups {
+    pub(crate) publishers: Vec<Weak<PublisherInner>>,
+    pub(crate) subscribers: Vec<Weak<SubscriberInner>>,
+}
+
+/// What topics, publishers and subscribers have by default.
+#[derive(Default)]
+pub(crate) struct DefaultQos {
+    pub(crate) topic: QosSet,
+    pub(crate) publisher: QosSet,
+    pub(crate) subscriber: QosSet,
 }
 
 /// Finds the entity an event is about, and the listener that wants it.
@@ -64,6 +87,8 @@ pub(crate) struct Router {
     endpoints: RwLock<BTreeMap<EntityId, Endpoint>>,
     pub(crate) writer_listener: ListenerSlot<dyn DataWriterListener>,
     pub(crate) reader_listener: ListenerSlot<dyn DataReaderListener>,
+    pub(crate) topic_listener: ListenerSlot<dyn TopicListener>,
+    participant: OnceLock<Weak<ParticipantInner>>,
     on_participant: RwLock<Option<OnParticipant>>,
     on_mismatch: RwLock<Option<OnMismatch>>,
 }
@@ -89,12 +114,45 @@ impl DomainParticipantFactory {
     /// A factory with an explicit configuration.
     #[must_use]
     pub fn with_config(config: Config) -> Self {
-        Self { config, qos: QosSet::default() }
+        Self { config, qos: QosSet::default(), default_qos: QosSet::default() }
     }
 
     /// Sets the factory's own QoS: with ENTITY_FACTORY off, participants are created disabled.
     pub fn set_qos(&mut self, qos: QosSet) {
         self.qos = qos;
+    }
+
+    /// Its own QoS.
+    #[must_use]
+    pub const fn qos(&self) -> &QosSet {
+        &self.qos
+    }
+
+    /// Sets the QoS that [`Self::default_participant_qos`] gives.
+    ///
+    /// # Errors
+    /// [`Error::InconsistentPolicy`]; nothing changed.
+    pub fn set_default_participant_qos(&mut self, qos: QosSet) -> Result<()> {
+        check_qos(&qos, EntityKind::Participant, "participants by default")?;
+        self.default_qos = qos;
+        Ok(())
+    }
+
+    /// The QoS for participants for which nothing else is said.
+    #[must_use]
+    pub fn default_participant_qos(&self) -> QosSet {
+        self.default_qos.clone()
+    }
+
+    /// A participant of this process in `domain_id`, if there is one; of several, any.
+    #[must_use]
+    pub fn lookup_participant(&self, domain_id: u16) -> Option<DomainParticipant> {
+        let mut participants = lock(&PARTICIPANTS);
+        participants.retain(|participant| participant.strong_count() > 0);
+        let all: Vec<_> = participants.iter().filter_map(Weak::upgrade).collect();
+        drop(participants);
+        let mut found = all.into_iter().filter(|it| it.domain_id == domain_id && !it.core.is_deleted());
+        found.next().map(DomainParticipant::from_inner)
     }
 
     /// Joins domain `domain_id` (0 to 232).
@@ -123,12 +181,18 @@ impl DomainParticipantFactory {
             core: EntityCore::new(),
             router: Arc::new(Router::new()),
             topics: Mutex::new(BTreeMap::new()),
+            groups: Mutex::default(),
+            defaults: Mutex::default(),
+            builtin: Mutex::default(),
             next_entity_key: AtomicU32::new(1),
             has_manual_writers: AtomicBool::new(false),
         });
-        let participant = DomainParticipant { inner };
+        // The router is new, so its cell is empty.
+        let _ = inner.router.participant.set(Arc::downgrade(&inner));
+        lock(&PARTICIPANTS).push(Arc::downgrade(&inner));
+        let participant = DomainParticipant::from_inner(inner);
         if self.qos.entity_factory.autoenable_created_entities {
-            participant.enable();
+            participant.enable()?;
         }
         Ok(participant)
     }
@@ -143,13 +207,25 @@ impl DomainParticipant {
         DomainParticipantFactory::new()?.create_participant(domain_id, "", QosSet::default())
     }
 
-    pub(crate) const fn from_inner(inner: Arc<ParticipantInner>) -> Self {
-        Self { inner }
+    pub(crate) fn from_inner(inner: Arc<ParticipantInner>) -> Self {
+        let builtin = {
+            let mut known = lock(&inner.builtin);
+            known.upgrade().unwrap_or_else(|| {
+                let builtin = Arc::new(Builtin::default());
+                *known = Arc::downgrade(&builtin);
+                builtin
+            })
+        };
+        Self { inner, builtin }
     }
 
-    /// Announces a participant that was created disabled; entities made before stay disabled.
-    pub fn enable(&self) {
-        self.inner.enable();
+    /// Announces a participant that was created disabled, and enables what it contains when its
+    /// ENTITY_FACTORY says so.
+    ///
+    /// # Errors
+    /// [`Error::OutOfResources`] when an endpoint cannot be announced, [`Error::AlreadyDeleted`].
+    pub fn enable(&self) -> Result<()> {
+        self.inner.enable()
     }
 
     /// A topic of type `T`. The same name gives the same topic.
@@ -165,9 +241,11 @@ impl DomainParticipant {
                 name.len()
             )));
         }
+        self.inner.check_exists()?;
         check_qos(&qos, EntityKind::Topic, &format!("topic '{name}'"))?;
         let mut topics = self.inner.topics();
-        if let Some(known) = topics.get(name).and_then(Weak::upgrade) {
+        let known = topics.get(name).and_then(Weak::upgrade);
+        if let Some(known) = known.filter(|known| !known.core.is_deleted()) {
             if known.type_name != T::TYPE_NAME {
                 return Err(Error::PreconditionNotMet(format!(
                     "topic '{name}' exists with type '{}', not '{}'",
@@ -179,6 +257,8 @@ impl DomainParticipant {
         }
         let inner = Arc::new(TopicInner::new::<T>(Arc::clone(&self.inner), name.to_owned(), qos));
         topics.insert(name.to_owned(), Arc::downgrade(&inner));
+        drop(topics);
+        self.inner.compare_topic(&inner);
         Ok(Topic::from_inner(inner))
     }
 
@@ -210,7 +290,15 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::InconsistentPolicy`].
     pub fn create_publisher(&self, qos: QosSet) -> Result<Publisher> {
-        Publisher::new(Arc::clone(&self.inner), qos)
+        let publisher = Publisher::new(Arc::clone(&self.inner), qos)?;
+        let mut groups = lock(&self.inner.groups);
+        groups.publishers.retain(|publisher| publisher.strong_count() > 0);
+        groups.publishers.push(Arc::downgrade(&publisher.inner));
+        drop(groups);
+        if self.inner.autoenables() {
+            publisher.enable()?;
+        }
+        Ok(publisher)
     }
 
     /// A subscriber. PRESENTATION, PARTITION, GROUP_DATA and ENTITY_FACTORY of `qos` apply.
@@ -218,7 +306,15 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::InconsistentPolicy`].
     pub fn create_subscriber(&self, qos: QosSet) -> Result<Subscriber> {
-        Subscriber::new(Arc::clone(&self.inner), qos)
+        let subscriber = Subscriber::new(Arc::clone(&self.inner), qos)?;
+        let mut groups = lock(&self.inner.groups);
+        groups.subscribers.retain(|subscriber| subscriber.strong_count() > 0);
+        groups.subscribers.push(Arc::downgrade(&subscriber.inner));
+        drop(groups);
+        if self.inner.autoenables() {
+            subscriber.enable()?;
+        }
+        Ok(subscriber)
     }
 
     /// Hears of the statuses in `mask` that no closer listener asked for; `None` removes the listener.
@@ -228,7 +324,8 @@ impl DomainParticipant {
     {
         let router = &self.inner.router;
         router.writer_listener.set(listener.clone().map(|l| l as Arc<dyn DataWriterListener>), mask);
-        router.reader_listener.set(listener.map(|l| l as Arc<dyn DataReaderListener>), mask);
+        router.reader_listener.set(listener.clone().map(|l| l as Arc<dyn DataReaderListener>), mask);
+        router.topic_listener.set(listener.map(|l| l as Arc<dyn TopicListener>), mask);
     }
 
     /// Calls `callback` with each remote participant that appears (`true`) or leaves (`false`).
@@ -284,6 +381,32 @@ impl DomainParticipant {
         self.inner.qos()
     }
 
+    /// Changes USER_DATA, PROPERTY and ENTITY_FACTORY.
+    ///
+    /// # Errors
+    /// [`Error::InconsistentPolicy`], [`Error::AlreadyDeleted`].
+    pub fn set_qos(&self, qos: QosSet) -> Result<()> {
+        self.inner.check_exists()?;
+        check_qos(&qos, EntityKind::Participant, "participant")?;
+        lock(&self.inner.qos).clone_from(&qos);
+        if let Ok(slot) = self.inner.slot() {
+            slot.control(|control, now, out| control.set_qos(now, qos, out));
+        }
+        Ok(())
+    }
+
+    /// The time that stamps what is written and received.
+    #[must_use]
+    pub fn current_time(&self) -> Time {
+        clock::now().wall
+    }
+
+    /// Statuses that changed since they were last read: a participant has none of its own.
+    #[must_use]
+    pub fn status_changes(&self) -> StatusMask {
+        self.inner.core.changed()
+    }
+
     /// The interfaces of this machine: used, or why not.
     #[must_use]
     pub fn interfaces(&self) -> Vec<InterfaceReport> {
@@ -298,8 +421,77 @@ impl DomainParticipant {
 }
 
 impl ParticipantInner {
+    /// Refuses what needs a participant that is there.
+    pub(crate) fn check_exists(&self) -> Result<()> {
+        self.core.check_exists(|| "the participant".into())
+    }
+
+    /// Whether publishers and subscribers are enabled as they are made.
+    fn autoenables(&self) -> bool {
+        self.core.is_enabled() && self.qos().entity_factory.autoenable_created_entities
+    }
+
+    /// Its publishers and subscribers.
+    pub(crate) fn groups(&self) -> (Vec<Arc<PublisherInner>>, Vec<Arc<SubscriberInner>>) {
+        let groups = lock(&self.groups);
+        let publishers = groups.publishers.iter().filter_map(Weak::upgrade);
+        let subscribers = groups.subscribers.iter().filter_map(Weak::upgrade);
+        let publishers = publishers.filter(|publisher| !publisher.core.is_deleted()).collect();
+        (publishers, subscribers.filter(|subscriber| !subscriber.core.is_deleted()).collect())
+    }
+
+    /// Its writers and readers.
+    pub(crate) fn endpoints(&self) -> (Vec<Arc<WriterInner>>, Vec<Arc<ReaderInner>>) {
+        let (publishers, subscribers) = self.groups();
+        let writers = publishers.iter().flat_map(|publisher| publisher.members()).collect();
+        (writers, subscribers.iter().flat_map(|subscriber| subscriber.members()).collect())
+    }
+
+    /// The topic of that name, if there is one.
+    pub(crate) fn topic(&self, name: &str) -> Option<Arc<TopicInner>> {
+        let topic = self.topics().get(name).and_then(Weak::upgrade);
+        topic.filter(|topic| !topic.core.is_deleted())
+    }
+
+    /// Its topics.
+    pub(crate) fn all_topics(&self) -> Vec<Arc<TopicInner>> {
+        let topics: Vec<_> = self.topics().values().filter_map(Weak::upgrade).collect();
+        topics.into_iter().filter(|topic| !topic.core.is_deleted()).collect()
+    }
+
+    /// Looks whether others have a topic of the same name with another type.
+    fn compare_topic(&self, topic: &Arc<TopicInner>) {
+        let Ok(slot) = self.slot() else { return };
+        let types: Vec<String> = slot.look(|control| {
+            let others = control.remote_endpoints().filter(|other| other.topic == topic.name);
+            others.map(|other| other.type_name.to_owned()).collect()
+        });
+        types.iter().for_each(|type_name| topic.met(type_name));
+    }
+
+    /// An endpoint of another participant came, changed or left.
+    fn endpoint_changed(&self, endpoint: Guid) {
+        let Ok(slot) = self.slot() else { return };
+        let named = slot.look(|control| {
+            control.endpoint(endpoint).map(|it| (it.topic.to_owned(), it.type_name.to_owned()))
+        });
+        if let Some((topic, type_name)) = named
+            && let Some(topic) = self.topic(&topic)
+        {
+            topic.met(&type_name);
+        }
+        if let Some(builtin) = self.builtin() {
+            builtin.endpoint_changed(slot, endpoint);
+        }
+    }
+
+    fn builtin(&self) -> Option<Arc<Builtin>> {
+        lock(&self.builtin).upgrade()
+    }
+
     /// The running half of the participant.
     pub(crate) fn slot(&self) -> Result<&Arc<ParticipantSlot>> {
+        self.check_exists()?;
         self.slot.get().ok_or_else(|| Error::NotEnabled("the participant".into()))
     }
 
@@ -342,9 +534,10 @@ impl ParticipantInner {
         self.topics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enable(&self) {
+    fn enable(&self) -> Result<()> {
+        self.check_exists()?;
         if !self.core.enable() {
-            return;
+            return Ok(());
         }
         let mut config = discovery::ParticipantConfig::new(self.guid_prefix, self.domain_id);
         config.locators = self.domain.local_locators();
@@ -356,6 +549,24 @@ impl ParticipantInner {
         let slot = self.domain.add_participant(control, Arc::clone(&self.router) as Arc<dyn EventSink>);
         // `enable` above lets one caller through, so the cell is still empty.
         let _ = self.slot.set(slot);
+        if self.qos().entity_factory.autoenable_created_entities {
+            let (publishers, subscribers) = self.groups();
+            publishers.iter().try_for_each(|publisher| publisher.enable())?;
+            subscribers.iter().try_for_each(|subscriber| subscriber.enable())?;
+        }
+        self.all_topics().iter().for_each(|topic| self.compare_topic(topic));
+        Ok(())
+    }
+
+    /// Leaves the domain for good.
+    pub(crate) fn delete(&self) -> Result<()> {
+        if !self.core.delete() {
+            return self.check_exists();
+        }
+        if let Some(slot) = self.slot.get() {
+            self.domain.remove_participant(slot);
+        }
+        Ok(())
     }
 }
 
@@ -367,7 +578,7 @@ impl HasCore for ParticipantInner {
 
 impl Drop for ParticipantInner {
     fn drop(&mut self) {
-        if let Some(slot) = self.slot.get() {
+        if let Some(slot) = self.slot.get().filter(|_| !self.core.is_deleted()) {
             self.domain.remove_participant(slot);
         }
     }
@@ -379,6 +590,8 @@ impl Router {
             endpoints: RwLock::new(BTreeMap::new()),
             writer_listener: ListenerSlot::new(),
             reader_listener: ListenerSlot::new(),
+            topic_listener: ListenerSlot::new(),
+            participant: OnceLock::new(),
             on_participant: RwLock::new(None),
             on_mismatch: RwLock::new(None),
         }
@@ -442,9 +655,19 @@ impl EventSink for Router {
                 Event::Progress { endpoint } => self.report(endpoint, None),
                 Event::GroupPart { reader } => self.group_part(reader),
                 Event::ParticipantChanged { participant, alive } => {
+                    if let Some(local) = self.participant.get().and_then(Weak::upgrade)
+                        && let (Some(builtin), Ok(slot)) = (local.builtin(), local.slot())
+                    {
+                        builtin.participant_changed(slot, participant);
+                    }
                     let callback = self.on_participant.read().unwrap_or_else(PoisonError::into_inner).clone();
                     if let Some(callback) = callback {
                         callback(participant, alive);
+                    }
+                }
+                Event::EndpointChanged { endpoint } => {
+                    if let Some(participant) = self.participant.get().and_then(Weak::upgrade) {
+                        participant.endpoint_changed(endpoint);
                     }
                 }
                 Event::MismatchChanged { writer, reader, mismatched } => {
@@ -464,6 +687,9 @@ impl EventSink for Router {
         }
     }
 }
+
+/// All participants of the process.
+static PARTICIPANTS: Mutex<Vec<Weak<ParticipantInner>>> = Mutex::new(Vec::new());
 
 /// Refuses contradictory policies, naming the entity.
 pub(crate) fn check_qos(qos: &QosSet, kind: EntityKind, entity: &str) -> Result<()> {

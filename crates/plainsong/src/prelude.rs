@@ -13,16 +13,20 @@ pub use plainsong_proto::sample_info::{
 };
 pub use plainsong_proto::status::{StatusKind, StatusMask};
 
+pub use crate::builtin_topics::{
+    ParticipantBuiltinTopicData, PublicationBuiltinTopicData, SubscriptionBuiltinTopicData,
+    TopicBuiltinTopicData,
+};
 pub use crate::condition::{Condition, GuardCondition, WaitSet};
 pub use crate::config::Config;
 pub use crate::content_filtered_topic::ContentFilteredTopic;
 pub use crate::data_reader::{AnyDataReader, DataReader, Sample};
 pub use crate::data_writer::{AnyDataWriter, DataWriter};
-pub use crate::listener::{DataReaderListener, DataWriterListener, DomainParticipantListener};
+pub use crate::listener::{DataReaderListener, DataWriterListener, DomainParticipantListener, TopicListener};
 pub use crate::mismatch::{Mismatch, MismatchEvent};
 pub use crate::participant::{DomainParticipant, DomainParticipantFactory};
 pub use crate::publisher::Publisher;
 pub use crate::qos_provider::QosProvider;
 pub use crate::query::QueryCondition;
 pub use crate::subscriber::Subscriber;
-pub use crate::topic::Topic;
+pub use crate::topic::{AnyTopic, Topic};

@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use plainsong_proto::cdr::DdsType;
+use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::qos::{EntityKind, QosSet};
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::status::StatusMask;
 
-use crate::data_writer::{DataWriter, WriterInner};
+use crate::clock;
+use crate::condition::{Condition, HasCore};
+use crate::data_writer::{AnyDataWriter, DataWriter, WriterInner};
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::listener::DataWriterListener;
@@ -28,6 +32,51 @@ pub struct Publisher {
 impl Publisher {
     pub(crate) fn new(participant: Arc<ParticipantInner>, qos: QosSet) -> Result<Self> {
         Ok(Self { inner: Arc::new(Group::new(participant, EntityKind::Publisher, qos)?) })
+    }
+
+    /// Enables a publisher that was created disabled and, when its ENTITY_FACTORY says so, its writers.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] when its participant is not enabled, [`Error::AlreadyDeleted`].
+    pub fn enable(&self) -> Result<()> {
+        self.inner.enable()
+    }
+
+    /// Waits until all that its writers wrote so far is acknowledged.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`], [`Error::AlreadyDeleted`].
+    pub fn wait_for_acknowledgments(&self, timeout: Duration) -> Result<()> {
+        self.inner.check_exists()?;
+        let end = clock::deadline(timeout);
+        self.inner.members().into_iter().filter(|writer| writer.core().is_enabled()).try_for_each(|writer| {
+            let left = end.map_or(timeout, clock::until);
+            AnyDataWriter::new(writer).wait_for_acknowledgments(left)
+        })
+    }
+
+    /// Its instance handle.
+    #[must_use]
+    pub fn instance_handle(&self) -> InstanceHandle {
+        self.inner.guid().into()
+    }
+
+    /// The listener, if one is set.
+    #[must_use]
+    pub fn listener(&self) -> Option<Arc<dyn DataWriterListener>> {
+        self.inner.listener.get()
+    }
+
+    /// Statuses that changed since they were last read: a publisher has none of its own.
+    #[must_use]
+    pub fn status_changes(&self) -> StatusMask {
+        self.inner.core.changed()
+    }
+
+    /// A condition on the statuses in `mask`.
+    #[must_use]
+    pub fn status_condition(&self, mask: StatusMask) -> Condition {
+        Condition::status(Arc::clone(&self.inner) as Arc<dyn HasCore>, mask)
     }
 
     /// A writer of `topic`. With ENTITY_FACTORY off it is created disabled.

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use plainsong_proto::cdr::DdsType;
 use plainsong_proto::filter::{Filter, PayloadFilter};
-use plainsong_proto::sample_info::Selector;
+use plainsong_proto::sample_info::{InstanceSelector, Selector};
 
 use crate::condition::Condition;
 use crate::content_filtered_topic::refused;
@@ -33,9 +33,15 @@ pub(crate) struct Query {
     pub(crate) reader: Arc<ReaderInner>,
     pub(crate) selector: Selector,
     filter: RwLock<PayloadFilter>,
+    generation: u64,
 }
 
 impl Query {
+    /// Whether its reader did not delete it.
+    pub(crate) fn is_current(&self) -> bool {
+        self.reader.condition_generation() == self.generation
+    }
+
     pub(crate) fn filter(&self) -> PayloadFilter {
         self.filter.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -52,6 +58,7 @@ impl<T: DdsType> QueryCondition<T> {
         let query = Query {
             reader: Arc::clone(reader.inner()),
             selector,
+            generation: reader.inner().condition_generation(),
             filter: RwLock::new(payload_filter(&compiled)),
         };
         let inner = Inner {
@@ -126,6 +133,26 @@ impl<T: DdsType> QueryCondition<T> {
     pub fn take(&self, samples_max: usize) -> Result<Vec<Sample<T>>> {
         let (selector, filter) = self.choice(samples_max);
         self.sorted(self.inner.reader.take_queried(&selector, &filter)?)
+    }
+
+    /// As [`Self::read`], of the instances that `instance` chooses.
+    pub(crate) fn read_instance(
+        &self,
+        instance: InstanceSelector,
+        samples_max: usize,
+    ) -> Result<Vec<Sample<T>>> {
+        let (selector, filter) = self.choice(samples_max);
+        self.sorted(self.inner.reader.read_queried(&Selector { instance, ..selector }, &filter)?)
+    }
+
+    /// As [`Self::take`], of the instances that `instance` chooses.
+    pub(crate) fn take_instance(
+        &self,
+        instance: InstanceSelector,
+        samples_max: usize,
+    ) -> Result<Vec<Sample<T>>> {
+        let (selector, filter) = self.choice(samples_max);
+        self.sorted(self.inner.reader.take_queried(&Selector { instance, ..selector }, &filter)?)
     }
 
     fn choice(&self, samples_max: usize) -> (Selector, PayloadFilter) {

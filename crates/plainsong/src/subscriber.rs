@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plainsong_proto::cdr::DdsType;
+use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet};
 use plainsong_proto::reader::next_verdict;
@@ -30,6 +31,52 @@ pub struct Subscriber {
 impl Subscriber {
     pub(crate) fn new(participant: Arc<ParticipantInner>, qos: QosSet) -> Result<Self> {
         Ok(Self { inner: Arc::new(Group::new(participant, EntityKind::Subscriber, qos)?) })
+    }
+
+    /// The subscriber of the built-in topics.
+    pub(crate) fn builtin(participant: Arc<ParticipantInner>, qos: QosSet) -> Result<Self> {
+        let mut group = Group::new(participant, EntityKind::Subscriber, qos)?;
+        group.is_builtin = true;
+        let subscriber = Self { inner: Arc::new(group) };
+        subscriber.enable()?;
+        Ok(subscriber)
+    }
+
+    /// Enables a subscriber that was created disabled and, when its ENTITY_FACTORY says so, its readers.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] when its participant is not enabled, [`Error::AlreadyDeleted`].
+    pub fn enable(&self) -> Result<()> {
+        self.inner.enable()
+    }
+
+    /// Calls `on_data_available` of the listeners of all its readers that have data to read: what a listener
+    /// of DATA_ON_READERS does when it leaves the reading to them.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn notify_datareaders(&self) -> Result<()> {
+        self.inner.check_exists()?;
+        self.inner.members().iter().for_each(|reader| reader.notify());
+        Ok(())
+    }
+
+    /// Its instance handle.
+    #[must_use]
+    pub fn instance_handle(&self) -> InstanceHandle {
+        self.inner.guid().into()
+    }
+
+    /// The listener, if one is set.
+    #[must_use]
+    pub fn listener(&self) -> Option<Arc<dyn DataReaderListener>> {
+        self.inner.listener.get()
+    }
+
+    /// Statuses that changed since they were last read.
+    #[must_use]
+    pub fn status_changes(&self) -> StatusMask {
+        self.inner.core.changed()
     }
 
     /// A reader of `topic`. With ENTITY_FACTORY off it is created disabled.

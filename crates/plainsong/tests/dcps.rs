@@ -202,6 +202,7 @@ impl DataReaderListener for Heard {
     }
 }
 
+impl TopicListener for Heard {}
 impl DomainParticipantListener for Heard {}
 
 #[test]

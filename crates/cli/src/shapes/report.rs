@@ -78,6 +78,7 @@ impl DataReaderListener for Report {
     }
 }
 
+impl TopicListener for Report {}
 impl DomainParticipantListener for Report {}
 
 /// Says why endpoints of the same topic do not match, or that this has ended.

@@ -13,6 +13,7 @@ mod fragment;
 mod instances;
 mod lifecycle;
 mod liveliness;
+mod local;
 mod matching;
 mod ownership;
 mod proxy;

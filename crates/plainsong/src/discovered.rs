@@ -1,0 +1,178 @@
+//! What was discovered of others (DCPS 1.4 §2.2.2.2.1.27 to .30, §2.2.2.4.2.23, §2.2.2.5.3.33).
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use plainsong_proto::cdr::DdsType;
+use plainsong_proto::guid::Guid;
+use plainsong_proto::instance::InstanceHandle;
+
+use crate::builtin_topics::{
+    ParticipantBuiltinTopicData, PublicationBuiltinTopicData, SubscriptionBuiltinTopicData,
+    TopicBuiltinTopicData, topic_handle,
+};
+use crate::clock;
+use crate::data_reader::{AnyDataReader, DataReader};
+use crate::data_writer::{AnyDataWriter, DataWriter};
+use crate::error::{Error, Result};
+use crate::participant::{DomainParticipant, ParticipantInner};
+use crate::topic::{AnyTopic, Topic};
+
+/// How often discovery is looked at while waiting for a topic.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+impl DomainParticipant {
+    /// Handles of the other participants that are known and not ignored.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`].
+    pub fn discovered_participants(&self) -> Result<Vec<InstanceHandle>> {
+        self.inspect(|control| control.remote_participants().map(|it| it.guid.into()).collect())
+    }
+
+    /// What one of them told.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] when the handle is none of [`Self::discovered_participants`],
+    /// [`Error::NotEnabled`].
+    pub fn discovered_participant_data(&self, handle: InstanceHandle) -> Result<ParticipantBuiltinTopicData> {
+        let guid = Guid::from_bytes(handle.0);
+        let found = self.inspect(|control| ParticipantBuiltinTopicData::of(control, guid))?;
+        found.ok_or_else(|| Error::PreconditionNotMet("no such participant is discovered".into()))
+    }
+
+    /// Handles of the topics of which others have writers or readers that are not ignored.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`].
+    pub fn discovered_topics(&self) -> Result<Vec<InstanceHandle>> {
+        let handles: BTreeSet<_> = self.inspect(|control| {
+            control.remote_endpoints().map(|it| topic_handle(it.topic, it.type_name)).collect()
+        })?;
+        Ok(handles.into_iter().collect())
+    }
+
+    /// What is known of one of them.
+    ///
+    /// # Errors
+    /// [`Error::PreconditionNotMet`] when the handle is none of [`Self::discovered_topics`],
+    /// [`Error::NotEnabled`].
+    pub fn discovered_topic_data(&self, handle: InstanceHandle) -> Result<TopicBuiltinTopicData> {
+        let found = self.inspect(|control| {
+            let mut endpoints = control.remote_endpoints();
+            let found = endpoints.find(|it| topic_handle(it.topic, it.type_name) == handle);
+            found.map(|endpoint| TopicBuiltinTopicData::of(&endpoint))
+        })?;
+        found.ok_or_else(|| Error::PreconditionNotMet("no such topic is discovered".into()))
+    }
+
+    /// The topic of this name: one made here or, as soon as somebody else has it, made here now with the QoS
+    /// that is known of it. Waits for at most `timeout`.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] when nobody has it, [`Error::PreconditionNotMet`] when it has another type here.
+    pub fn find_topic<T: DdsType>(&self, name: &str, timeout: Duration) -> Result<Topic<T>> {
+        let deadline = clock::deadline(timeout);
+        loop {
+            if let Some(known) = self.lookup_topicdescription(name) {
+                return known.downcast().ok_or_else(|| {
+                    Error::PreconditionNotMet(format!("topic '{name}' has type '{}'", known.type_name()))
+                });
+            }
+            let found = self.inspect(|control| {
+                let mut others = control.remote_endpoints();
+                others.find(|it| it.topic == name && it.type_name == T::TYPE_NAME).map(|it| it.qos.clone())
+            })?;
+            if let Some(qos) = found {
+                return self.create_topic(name, qos);
+            }
+            let left = deadline.map_or(LOOK_AGAIN, |deadline| clock::until(deadline).min(LOOK_AGAIN));
+            if left.is_zero() {
+                let what = format!("finding topic '{name}' of type '{}'", T::TYPE_NAME);
+                return Err(Error::Timeout { what, timeout });
+            }
+            std::thread::sleep(left);
+        }
+    }
+
+    /// The topic of this name that was made by this participant.
+    #[must_use]
+    pub fn lookup_topicdescription(&self, name: &str) -> Option<AnyTopic> {
+        self.inner.topic(name).map(AnyTopic)
+    }
+}
+
+/// The publication of a writer matched with one of `matched`.
+fn publication(
+    participant: &ParticipantInner,
+    matched: &[Guid],
+    handle: InstanceHandle,
+) -> Result<PublicationBuiltinTopicData> {
+    let guid = Guid::from_bytes(handle.0);
+    let slot = participant.slot()?;
+    let found = slot.look(|control| control.endpoint(guid).map(|it| PublicationBuiltinTopicData::of(&it)));
+    found
+        .filter(|_| matched.contains(&guid))
+        .ok_or_else(|| Error::BadParameter("no such writer is matched with this reader".into()))
+}
+
+fn subscription(
+    participant: &ParticipantInner,
+    matched: &[Guid],
+    handle: InstanceHandle,
+) -> Result<SubscriptionBuiltinTopicData> {
+    let guid = Guid::from_bytes(handle.0);
+    let slot = participant.slot()?;
+    let found = slot.look(|control| control.endpoint(guid).map(|it| SubscriptionBuiltinTopicData::of(&it)));
+    found
+        .filter(|_| matched.contains(&guid))
+        .ok_or_else(|| Error::BadParameter("no such reader is matched with this writer".into()))
+}
+
+macro_rules! matched_publication_data {
+    () => {
+        /// What a matched writer told; its handle is one of
+        /// [`Self::matched_publications`], made of its GUID.
+        ///
+        /// # Errors
+        /// [`Error::BadParameter`] when no such writer is matched, [`Error::NotEnabled`].
+        pub fn matched_publication_data(
+            &self,
+            handle: InstanceHandle,
+        ) -> Result<PublicationBuiltinTopicData> {
+            publication(&self.subscriber().inner.participant, &self.matched_publications()?, handle)
+        }
+    };
+}
+
+macro_rules! matched_subscription_data {
+    () => {
+        /// What a matched reader told; its handle is one of
+        /// [`Self::matched_subscriptions`], made of its GUID.
+        ///
+        /// # Errors
+        /// [`Error::BadParameter`] when no such reader is matched, [`Error::NotEnabled`].
+        pub fn matched_subscription_data(
+            &self,
+            handle: InstanceHandle,
+        ) -> Result<SubscriptionBuiltinTopicData> {
+            subscription(&self.publisher().inner.participant, &self.matched_subscriptions()?, handle)
+        }
+    };
+}
+
+impl<T: DdsType> DataReader<T> {
+    matched_publication_data!();
+}
+
+impl AnyDataReader {
+    matched_publication_data!();
+}
+
+impl<T: DdsType> DataWriter<T> {
+    matched_subscription_data!();
+}
+
+impl AnyDataWriter {
+    matched_subscription_data!();
+}

@@ -1,0 +1,341 @@
+//! The life of entities (DCPS 1.4 §2.2.2.1.1): created, enabled, changed, deleted; defaults and handles.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::{PATIENCE, Pair, Point, fresh_domain, loopback, participant, reader, until, writer};
+use plainsong::Error;
+use plainsong::prelude::*;
+use plainsong::proto::qos::{EntityFactory, Reliability};
+use plainsong::proto::time;
+
+fn disabled_contents() -> QosSet {
+    QosSet { entity_factory: EntityFactory { autoenable_created_entities: false }, ..QosSet::default() }
+}
+
+fn is_deleted<T>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::AlreadyDeleted(_)))
+}
+
+fn is_precondition<T>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::PreconditionNotMet(_)))
+}
+
+#[test]
+fn a_deleted_writer_is_gone_for_everyone_who_holds_it() {
+    let pair = Pair::<Point>::new(QosSet::writer(), QosSet::reader().reliable());
+    let publisher = pair.writer.publisher();
+    let other = pair.participants[0].create_publisher(QosSet::default()).unwrap();
+    assert!(is_precondition(other.delete_datawriter(&pair.writer.as_any())));
+    assert!(is_precondition(pair.participants[0].delete_publisher(&publisher)), "it has a writer");
+    pair.writer.write(&Point::default()).unwrap();
+    let condition = pair.writer.status_condition(StatusMask::ALL);
+    let clone = pair.writer.clone();
+    publisher.delete_datawriter(&pair.writer.as_any()).unwrap();
+    until("the reader sees it leave", || pair.reader.matched_publications().unwrap().is_empty());
+    assert!(is_deleted(clone.write(&Point::default())));
+    assert!(is_deleted(clone.set_qos(QosSet::writer())));
+    assert!(is_deleted(clone.matched_subscriptions()));
+    assert!(is_deleted(clone.enable()));
+    assert!(is_deleted(publisher.delete_datawriter(&clone.as_any())));
+    assert!(!condition.trigger_value());
+    pair.participants[0].delete_publisher(&publisher).unwrap();
+    assert!(is_deleted(pair.participants[0].delete_publisher(&publisher)));
+    let topic = pair.participants[0].lookup_topicdescription("Pair").unwrap().downcast::<Point>().unwrap();
+    assert!(is_deleted(publisher.create_writer(&topic, QosSet::writer())));
+}
+
+#[test]
+fn deleting_ends_what_waits_on_the_entity() {
+    let qos = QosSet {
+        reliability: Reliability {
+            max_blocking_time: time::Duration::INFINITE,
+            ..QosSet::writer().reliability
+        },
+        ..QosSet::writer().keep_all()
+    };
+    let mut limited = qos;
+    limited.resource_limits.max_samples = 1;
+    let pair = Pair::<Point>::new(limited, QosSet::reader().reliable().keep_all());
+    // Nobody acknowledges any more, so the second write waits.
+    pair.participants[1].ignore_publication(pair.writer.instance_handle()).unwrap();
+    pair.writer.write(&Point::default()).unwrap();
+    let blocked = pair.writer.clone();
+    let waiting = std::thread::spawn(move || blocked.write(&Point::default()));
+    std::thread::sleep(Duration::from_millis(20));
+    pair.writer.publisher().delete_contained_entities().unwrap();
+    assert!(is_deleted(waiting.join().unwrap()));
+}
+
+#[test]
+fn deleting_what_a_participant_contains_leaves_it_empty_and_usable() {
+    let pair = Pair::<Point>::new(QosSet::writer(), QosSet::reader().reliable());
+    let [first, second] = &pair.participants;
+    let (publisher, subscriber) = (pair.writer.publisher(), pair.reader.subscriber());
+    let topic = second.lookup_topicdescription("Pair").unwrap();
+    let factory = DomainParticipantFactory::with_config(loopback());
+    assert!(is_precondition(factory.delete_participant(second)));
+    assert!(is_precondition(second.delete_topic(&topic)), "it has a reader");
+    assert!(second.contains_entity(pair.reader.instance_handle()));
+    assert!(second.contains_entity(subscriber.instance_handle()));
+    assert!(second.contains_entity(topic.instance_handle()));
+    assert!(!second.contains_entity(pair.writer.instance_handle()));
+    second.delete_contained_entities().unwrap();
+    until("the writer sees the reader leave", || pair.writer.matched_subscriptions().unwrap().is_empty());
+    assert!(is_deleted(pair.reader.take(1)));
+    assert!(is_deleted(pair.reader.wait_take(PATIENCE)), "nobody waits for a deleted reader");
+    assert!(is_deleted(subscriber.set_qos(QosSet::default())));
+    assert!(is_deleted(topic.set_qos(QosSet::default())));
+    assert!(!second.contains_entity(pair.reader.instance_handle()));
+    assert!(second.lookup_topicdescription("Pair").is_none());
+    let again = reader::<Point>(second, "Pair", QosSet::reader().reliable());
+    until("a new reader matches", || !again.matched_publications().unwrap().is_empty());
+    drop(again);
+    second.delete_contained_entities().unwrap();
+    factory.delete_participant(second).unwrap();
+    until("the participant has left", || first.discovered_participants().unwrap().is_empty());
+    assert!(is_deleted(second.create_publisher(QosSet::default())));
+    assert!(is_deleted(second.builtin_subscriber().map(drop)));
+    assert!(is_deleted(factory.delete_participant(second)));
+    first.delete_contained_entities().unwrap();
+    assert!(is_deleted(publisher.delete_contained_entities()));
+}
+
+#[test]
+fn entities_are_found_by_topic_and_handle() {
+    let one = participant(fresh_domain());
+    let writer = writer::<Point>(&one, "Here", QosSet::writer());
+    let reader = reader::<Point>(&one, "Here", QosSet::reader());
+    let found = writer.publisher().lookup_datawriter("Here").unwrap();
+    assert_eq!(found.guid(), writer.guid());
+    assert!(writer.publisher().lookup_datawriter("There").is_none());
+    assert_eq!(reader.subscriber().lookup_datareader("Here").unwrap().guid(), reader.guid());
+    let topic = one.lookup_topicdescription("Here").unwrap();
+    assert!(topic.downcast::<Point>().is_some() && topic.downcast::<common::Blob>().is_none());
+    let factory = DomainParticipantFactory::with_config(loopback());
+    let found = factory.lookup_participant(one.domain_id()).unwrap();
+    assert_eq!(found.guid(), one.guid());
+    assert!(one.contains_entity(writer.publisher().instance_handle()));
+    let before = one.current_time();
+    assert!(one.current_time() >= before);
+}
+
+#[test]
+fn what_is_created_disabled_waits_to_be_enabled_from_the_top() {
+    let mut factory = DomainParticipantFactory::with_config(loopback());
+    factory.set_qos(disabled_contents());
+    let one = factory.create_participant(fresh_domain(), "disabled", QosSet::default()).unwrap();
+    let topic = one.create_topic::<Point>("Pair", QosSet::default()).unwrap();
+    let publisher = one.create_publisher(QosSet::default()).unwrap();
+    let subscriber = one.create_subscriber(disabled_contents()).unwrap();
+    let writer = publisher.create_writer(&topic, QosSet::writer()).unwrap();
+    let reader = subscriber.create_reader(&topic, QosSet::reader()).unwrap();
+    assert!(matches!(writer.write(&Point::default()), Err(Error::NotEnabled(_))));
+    assert!(is_precondition(publisher.enable()), "the participant is not enabled");
+    assert!(is_precondition(writer.enable()), "the publisher is not enabled");
+    let condition = reader.read_condition(Selector::default());
+    assert!(!condition.trigger_value());
+    // Before it is enabled an entity can change any policy.
+    writer.set_qos(QosSet::writer().keep_last(7)).unwrap();
+    assert_eq!(writer.qos().history.depth, 7);
+
+    one.enable().unwrap();
+    one.enable().unwrap();
+    assert!(writer.is_enabled(), "with its participant and publisher");
+    assert!(!reader.is_enabled(), "its subscriber does not enable what it contains");
+    assert!(is_precondition(reader.subscriber().participant().delete_topic(&topic.as_any())));
+    reader.enable().unwrap();
+    until("they match", || !writer.matched_subscriptions().unwrap().is_empty());
+    let late = subscriber.create_reader(&topic, QosSet::reader()).unwrap();
+    assert!(!late.is_enabled());
+    // ENTITY_FACTORY can change; it is about what is created from now on.
+    subscriber.set_qos(QosSet::default()).unwrap();
+    assert!(subscriber.create_reader(&topic, QosSet::reader()).unwrap().is_enabled());
+    assert!(!late.is_enabled());
+}
+
+#[test]
+fn changeable_policies_change_at_run_time_and_others_are_refused_by_name() {
+    let pair = Pair::<Point>::new(QosSet::writer(), QosSet::reader());
+    let mut qos = pair.reader.qos();
+    qos.latency_budget = time::Duration::from_millis(5);
+    qos.time_based_filter = time::Duration::from_millis(1);
+    qos.reader_data_lifecycle.autopurge_disposed_samples_delay = time::Duration::from_secs(1);
+    pair.reader.set_qos(qos).unwrap();
+    until("the writer's participant hears of it", || {
+        let data = pair.writer.matched_subscription_data(pair.reader.instance_handle()).unwrap();
+        data.qos().latency_budget == time::Duration::from_millis(5)
+    });
+    let mut qos = pair.writer.qos();
+    qos.user_data = b"data".to_vec();
+    qos.ownership_strength = 5;
+    qos.lifespan = time::Duration::from_secs(9);
+    qos.transport_priority = 3;
+    qos.latency_budget = time::Duration::from_millis(2);
+    qos.writer_data_lifecycle.autodispose_unregistered_instances = false;
+    pair.writer.set_qos(qos.clone()).unwrap();
+    assert_eq!(pair.writer.qos(), qos);
+    until("the reader's participant hears of it", || {
+        let data = pair.reader.matched_publication_data(pair.writer.instance_handle()).unwrap();
+        data.qos().user_data == b"data" && data.qos().lifespan == qos.lifespan
+    });
+    for (name, change) in immutable() {
+        let mut qos = pair.writer.qos();
+        change(&mut qos);
+        match pair.writer.set_qos(qos) {
+            Err(Error::ImmutablePolicy { policy, .. }) => assert_eq!(policy, name),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    // A deadline that is too long for the reader parts them, and a shorter one brings them together again.
+    let mut reader_qos = pair.reader.qos();
+    reader_qos.deadline = time::Duration::from_secs(1);
+    pair.reader.set_qos(reader_qos).unwrap();
+    until("they part", || pair.writer.matched_subscriptions().unwrap().is_empty());
+    let mut writer_qos = pair.writer.qos();
+    writer_qos.deadline = time::Duration::from_secs(1);
+    pair.writer.set_qos(writer_qos).unwrap();
+    until("they meet", || !pair.writer.matched_subscriptions().unwrap().is_empty());
+}
+
+type Change = fn(&mut QosSet);
+
+fn immutable() -> [(&'static str, Change); 8] {
+    [
+        ("DURABILITY", |qos| qos.durability = Durability::TransientLocal),
+        ("DURABILITY_SERVICE", |qos| qos.durability_service.history.depth = 2),
+        ("OWNERSHIP", |qos| qos.ownership = Ownership::Exclusive),
+        ("LIVELINESS", |qos| qos.liveliness.kind = LivelinessKind::ManualByTopic),
+        ("RELIABILITY", |qos| qos.reliability.kind = ReliabilityKind::BestEffort),
+        ("DESTINATION_ORDER", |qos| qos.destination_order = DestinationOrder::BySourceTimestamp),
+        ("HISTORY", |qos| qos.history.depth = 9),
+        ("RESOURCE_LIMITS", |qos| qos.resource_limits.max_samples = 9),
+    ]
+}
+
+#[test]
+fn topic_and_group_data_reach_the_other_side() {
+    let pair = Pair::<Point>::new(QosSet::writer(), QosSet::reader());
+    let topic = pair.participants[0].lookup_topicdescription("Pair").unwrap();
+    topic.set_qos(QosSet { topic_data: b"topic".to_vec(), ..topic.qos() }).unwrap();
+    let publisher = pair.writer.publisher();
+    publisher.set_qos(QosSet { group_data: b"group".to_vec(), ..publisher.qos() }).unwrap();
+    until("the reader's participant hears of it", || {
+        let data = pair.reader.matched_publication_data(pair.writer.instance_handle()).unwrap();
+        (&data.qos().topic_data[..], &data.qos().group_data[..]) == (b"topic", b"group")
+    });
+    let error = topic.set_qos(topic.qos().reliable()).unwrap_err();
+    assert!(matches!(error, Error::ImmutablePolicy { policy: "RELIABILITY", .. }), "{error}");
+}
+
+#[test]
+fn defaults_are_kept_by_each_factory() {
+    let mut factory = DomainParticipantFactory::with_config(loopback());
+    factory.set_default_participant_qos(QosSet { user_data: vec![7], ..QosSet::default() }).unwrap();
+    let one = factory.create_participant(fresh_domain(), "one", factory.default_participant_qos()).unwrap();
+    assert_eq!(one.qos().user_data, [7]);
+    assert_eq!(one.default_topic_qos(), QosSet::default());
+    one.set_default_topic_qos(QosSet::default().reliable()).unwrap();
+    one.set_default_publisher_qos(QosSet { partition: vec!["p".into()], ..QosSet::default() }).unwrap();
+    one.set_default_subscriber_qos(QosSet { partition: vec!["s".into()], ..QosSet::default() }).unwrap();
+    let topic = one.create_topic::<Point>("T", one.default_topic_qos()).unwrap();
+    let publisher = one.create_publisher(one.default_publisher_qos()).unwrap();
+    let subscriber = one.create_subscriber(one.default_subscriber_qos()).unwrap();
+    assert_eq!((publisher.qos().partition, subscriber.qos().partition), (vec!["p".into()], vec!["s".into()]));
+    assert_eq!(publisher.default_datawriter_qos(), QosSet::writer());
+    assert_eq!(subscriber.default_datareader_qos(), QosSet::reader());
+    publisher.set_default_datawriter_qos(QosSet::writer().keep_last(3)).unwrap();
+    subscriber.set_default_datareader_qos(QosSet::reader().keep_last(4)).unwrap();
+    assert_eq!(publisher.default_datawriter_qos().history.depth, 3);
+    let mut qos = subscriber.default_datareader_qos();
+    Subscriber::copy_from_topic_qos(&mut qos, &topic.qos());
+    assert_eq!((qos.history.depth, qos.is_reliable()), (1, true));
+    let mut qos = publisher.default_datawriter_qos();
+    Publisher::copy_from_topic_qos(&mut qos, &QosSet { transport_priority: 4, ..topic.qos() });
+    assert_eq!((qos.history.depth, qos.transport_priority), (1, 4));
+    let inconsistent = QosSet { deadline: time::Duration::ZERO, ..QosSet::writer() };
+    let error = publisher.set_default_datawriter_qos(inconsistent).unwrap_err();
+    assert!(matches!(error, Error::InconsistentPolicy { .. }), "{error}");
+    assert_eq!(publisher.default_datawriter_qos().history.depth, 3);
+}
+
+#[test]
+fn what_is_not_honoured_is_told() {
+    let one = participant(fresh_domain());
+    let persistent = writer::<Point>(&one, "P", QosSet::writer().durability(Durability::Persistent));
+    let local = writer::<Point>(&one, "P", QosSet::writer().durability(Durability::TransientLocal));
+    assert_eq!(persistent.unhonoured().first().map(|it| it.policy), Some("DURABILITY"));
+    assert!(local.unhonoured().is_empty());
+    let all = one.inspect(|control| control.unhonoured().map(|(guid, _)| guid).collect::<Vec<_>>()).unwrap();
+    assert_eq!(all, [persistent.guid()]);
+    persistent.write(&Point { id: 1, x: 2.0, y: 3.0 }).unwrap();
+    let late = reader::<Point>(
+        &participant(one.domain_id()),
+        "P",
+        QosSet::reader().reliable().durability(Durability::Persistent),
+    );
+    let sample = late.wait_take(PATIENCE).unwrap().pop().unwrap();
+    assert_eq!(sample.data.unwrap().x, 2.0);
+}
+
+#[test]
+fn a_publisher_waits_for_all_its_writers_and_counts_suspensions() {
+    let pair = Pair::<Point>::new(QosSet::writer().keep_all(), QosSet::reader().reliable().keep_all());
+    let publisher = pair.writer.publisher();
+    publisher.suspend_publications();
+    pair.writer.write(&Point::default()).unwrap();
+    publisher.resume_publications().unwrap();
+    assert!(is_precondition(publisher.resume_publications()));
+    publisher.wait_for_acknowledgments(PATIENCE).unwrap();
+    assert_eq!(pair.reader.take(9).unwrap().len(), 1);
+}
+
+/// Notes who hears of what.
+struct Ear(&'static str, Arc<Mutex<Vec<&'static str>>>);
+
+impl DataReaderListener for Ear {
+    fn on_data_available(&self, _: &AnyDataReader) {
+        self.1.lock().unwrap().push(self.0);
+    }
+    fn on_data_on_readers(&self, subscriber: &Subscriber) {
+        self.1.lock().unwrap().push("readers");
+        subscriber.notify_datareaders().unwrap();
+    }
+}
+impl DataWriterListener for Ear {}
+impl TopicListener for Ear {}
+impl DomainParticipantListener for Ear {}
+
+#[test]
+fn the_closest_listener_that_wants_a_status_hears_of_it_and_no_other() {
+    let pair = Pair::<Point>::new(QosSet::writer(), QosSet::reader().reliable().keep_all());
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let ear = |name| Arc::new(Ear(name, Arc::clone(&heard)));
+    let data = StatusMask::NONE.with(StatusKind::DataAvailable);
+    let subscriber = pair.reader.subscriber();
+    let listen = |expected: &[&str]| {
+        heard.lock().unwrap().clear();
+        pair.writer.write(&Point::default()).unwrap();
+        until("the listeners hear", || heard.lock().unwrap().len() >= expected.len());
+        assert_eq!(*heard.lock().unwrap(), expected);
+    };
+    pair.participants[1].set_listener(Some(ear("participant")), data);
+    listen(&["participant"]);
+    subscriber.set_listener(Some(ear("subscriber")), data);
+    listen(&["subscriber"]);
+    pair.reader.set_listener(Some(ear("reader")), data);
+    listen(&["reader"]);
+    assert!(pair.reader.listener().is_some());
+    pair.reader.set_listener(Some(ear("reader")), StatusMask::NONE);
+    listen(&["subscriber"]);
+    // DATA_ON_READERS comes before DATA_AVAILABLE, and passes it on when asked to.
+    pair.reader.set_listener(Some(ear("reader")), data);
+    subscriber.set_listener(Some(ear("subscriber")), data.with(StatusKind::DataOnReaders));
+    listen(&["readers", "reader"]);
+    pair.reader.set_listener(None, StatusMask::NONE);
+    subscriber.set_listener(None, StatusMask::NONE);
+    listen(&["participant"]);
+}
