@@ -4,6 +4,7 @@
 
 mod bench;
 mod ci;
+mod docs;
 mod fuzz;
 mod interop;
 mod setup;
@@ -20,6 +21,7 @@ usage: cargo xtask <task> [options]
 
   test                          everything: unit tests, simulation, fuzz smoke, interop
   ci                            formatting, lints, documentation, tidy, then `test`
+  docs                          write docs/qos.md from the table of policies
   tidy                          the rules no compiler checks (sizes, module direction, ...)
   setup                         install what the tests need and build the interop peers
   sim  [--seed N] [--seeds A..B] [...]
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         "test" => test::run(&rest),
         "bench" => bench::run(&rest),
         "ci" => ci::run(&rest),
+        "docs" => docs::run(&rest),
         "tidy" => tidy::run(&rest),
         "setup" => setup::run(&rest),
         "sim" => sim::run(&rest),

@@ -496,6 +496,22 @@ fn r2_enumerations_out_of_range_are_refused() {
 }
 
 #[test]
+fn flags_about_members_of_types_are_told_to_be_unhonoured() {
+    let told = |kind, change: fn(&mut TypeConsistency)| {
+        let mut qos = QosSet::default();
+        change(&mut qos.type_consistency);
+        unhonoured(&qos, kind).iter().map(|it| it.policy).collect::<Vec<_>>()
+    };
+    let strict: fn(&mut TypeConsistency) = |it| it.allow_type_coercion = false;
+    assert_eq!(told(EntityKind::Reader, strict), ["TYPE_CONSISTENCY_ENFORCEMENT"]);
+    assert!(told(EntityKind::Writer, strict).is_empty(), "a writer does not have the policy");
+    assert!(
+        told(EntityKind::Reader, |it| it.force_type_validation = true).is_empty(),
+        "this one is enforced"
+    );
+}
+
+#[test]
 fn what_outlives_its_writer_is_told_to_be_unhonoured() {
     let of = |durability, kind| {
         let list = unhonoured(&QosSet::default().durability(durability), kind);

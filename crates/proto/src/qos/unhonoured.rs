@@ -1,6 +1,6 @@
 //! What of an entity's QoS has less effect than the standard promises.
 
-use super::policy::{Durability, QosSet};
+use super::policy::{Durability, QosSet, TypeConsistency};
 use super::table::EntityKind;
 
 /// A policy that is accepted and announced, but not carried out in full.
@@ -15,6 +15,10 @@ pub struct Unhonoured {
 /// What of `qos` has less effect in an entity of `kind` than DCPS 1.4 §2.2.3 promises.
 #[must_use]
 pub fn unhonoured(qos: &QosSet, kind: EntityKind) -> Vec<Unhonoured> {
+    durability(qos, kind).into_iter().chain(type_consistency(qos, kind)).collect()
+}
+
+fn durability(qos: &QosSet, kind: EntityKind) -> Option<Unhonoured> {
     let what = match (kind, qos.durability) {
         (EntityKind::Writer, Durability::Transient) => {
             "the writer itself keeps history as its DURABILITY_SERVICE says, and ends with it: there is no \
@@ -27,7 +31,17 @@ pub fn unhonoured(qos: &QosSet, kind: EntityKind) -> Vec<Unhonoured> {
         (EntityKind::Reader, Durability::Transient | Durability::Persistent) => {
             "history comes from writers that live: what writers wrote that have left is not provided"
         }
-        _ => return Vec::new(),
+        _ => return None,
     };
-    vec![Unhonoured { policy: "DURABILITY", what }]
+    Some(Unhonoured { policy: "DURABILITY", what })
+}
+
+fn type_consistency(qos: &QosSet, kind: EntityKind) -> Option<Unhonoured> {
+    let TypeConsistency { force_type_validation, .. } = qos.type_consistency;
+    let usual = TypeConsistency { force_type_validation, ..TypeConsistency::default() };
+    (kind == EntityKind::Reader && qos.type_consistency != usual).then_some(Unhonoured {
+        policy: "TYPE_CONSISTENCY_ENFORCEMENT",
+        what: "types are told apart by name alone, for no type information is exchanged: give types that must \
+               not meet different names",
+    })
 }

@@ -1,0 +1,499 @@
+//! `docs/qos.md` is printed from the table of policies and from what is listed here: which file carries a policy
+//! out, and which test proves it. `cargo xtask docs` writes the page; the test refuses one that is out of date,
+//! and names of files and tests that do not exist.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use plainsong_proto::qos::{EntityKind, POLICIES, Policy, QosSet};
+
+/// Set by `cargo xtask docs`: the page is written instead of compared.
+const WRITE_VARIABLE: &str = "PLAINSONG_WRITE_PAGES";
+
+/// What the table does not say about a policy.
+struct Row {
+    policy: &'static str,
+    /// The value, for the column of defaults.
+    value: fn(&QosSet) -> String,
+    /// When an offer satisfies a request; empty where that is not asked.
+    rule: &'static str,
+    /// Files that carry it out; none where nothing does.
+    files: &'static [&'static str],
+    /// File and name of each test.
+    tests: &'static [(&'static str, &'static str)],
+    /// What it does here, and what it does not.
+    effect: &'static str,
+}
+
+const ANNOUNCED: &str = "crates/proto/src/discovery/tests/announced.rs";
+const COHERENT: &str = "crates/proto/src/reader/tests/coherent.rs";
+const DCPS: &str = "crates/plainsong/tests/dcps.rs";
+const HISTORIES: &str = "crates/proto/src/writer/tests/histories.rs";
+const POLICIES_OF_READERS: &str = "crates/proto/src/reader/tests/policies.rs";
+const QOS: &str = "crates/proto/src/qos/tests.rs";
+const SCENARIO: &str = "crates/proto/src/discovery/tests/scenario.rs";
+const EXPLAIN: &str = "crates/proto/src/discovery/tests/explain.rs";
+
+const SEDP: &str = "crates/proto/src/discovery/sedp.rs";
+
+const ROWS: &[Row] = &[
+    Row {
+        policy: "USER_DATA",
+        value: |qos| octets(&qos.user_data),
+        rule: "",
+        files: &[SEDP, "crates/proto/src/discovery/spdp.rs"],
+        tests: &[(ANNOUNCED, "data_of_users_topics_and_groups_reach_others_and_so_do_their_changes")],
+        effect: "Announced, at most 32 KiB. A participant whose announcement would not fit into a datagram is \
+                 announced without.",
+    },
+    Row {
+        policy: "DURABILITY",
+        value: |qos| qos.durability.to_string(),
+        rule: "offered kind ≥ requested: VOLATILE < TRANSIENT_LOCAL < TRANSIENT < PERSISTENT",
+        files: &["crates/proto/src/writer/durability.rs"],
+        tests: &[
+            (
+                "crates/proto/src/writer/tests/matching.rs",
+                "fact_63_a_late_durable_reader_is_sent_the_history_in_order_and_once",
+            ),
+            (DCPS, "a_late_joiner_gets_the_history_of_a_transient_local_writer"),
+            (QOS, "what_outlives_its_writer_is_told_to_be_unhonoured"),
+        ],
+        effect: "TRANSIENT and PERSISTENT are accepted and end with the writer: there is no durability service and \
+                 nothing is stored on disk. `unhonoured()` of an entity says so.",
+    },
+    Row {
+        policy: "PRESENTATION",
+        value: |qos| {
+            let policy = qos.presentation;
+            let (coherent, ordered) = (policy.coherent_access, policy.ordered_access);
+            format!("{}, coherent {coherent}, ordered {ordered}", policy.access_scope)
+        },
+        rule: "offered scope ≥ requested: INSTANCE < TOPIC < GROUP; what is requested of coherent and ordered access \
+               is offered",
+        files: &[
+            "crates/proto/src/writer/coherent.rs",
+            "crates/proto/src/reader/coherent.rs",
+            "crates/plainsong/src/subscriber.rs",
+        ],
+        tests: &[
+            (COHERENT, "fact_38_a_set_is_shown_when_it_has_ended_and_not_before"),
+            (COHERENT, "fact_38_a_group_set_is_shown_when_all_its_writers_have_ended_it"),
+            (COHERENT, "fact_39_topic_order_is_as_written_and_instance_order_is_by_instance"),
+            ("crates/plainsong/tests/presentation.rs", "group_order_tells_which_reader_to_take_from"),
+        ],
+        effect: "Sets and order of all scopes.",
+    },
+    Row {
+        policy: "DEADLINE",
+        value: |qos| qos.deadline.to_string(),
+        rule: "offered period ≤ requested",
+        files: &["crates/proto/src/writer/instances.rs", "crates/proto/src/reader/cache.rs"],
+        tests: &[
+            (
+                "crates/proto/src/writer/tests/instances.rs",
+                "fact_33_each_instance_has_a_deadline_that_re_arms",
+            ),
+            (POLICIES_OF_READERS, "fact_33_a_missed_deadline_is_told_per_instance_and_again_each_period"),
+        ],
+        effect: "Watched for each instance on both sides.",
+    },
+    Row {
+        policy: "LATENCY_BUDGET",
+        value: |qos| qos.latency_budget.to_string(),
+        rule: "offered duration ≤ requested",
+        files: &["crates/proto/src/writer/batch.rs"],
+        tests: &[(
+            "crates/proto/src/writer/tests/batch.rs",
+            "latency_budget_holds_a_sample_for_so_long_and_no_longer",
+        )],
+        effect: "A writer may keep small samples so long, to send several in one datagram.",
+    },
+    Row {
+        policy: "OWNERSHIP",
+        value: |qos| qos.ownership.to_string(),
+        rule: "offered kind = requested",
+        files: &["crates/proto/src/reader/ownership.rs"],
+        tests: &[(
+            POLICIES_OF_READERS,
+            "fact_31_the_strongest_writer_owns_the_instance_and_ties_go_to_the_lower_guid",
+        )],
+        effect: "EXCLUSIVE: each reader shows an instance's samples from its owner only.",
+    },
+    Row {
+        policy: "OWNERSHIP_STRENGTH",
+        value: |qos| qos.ownership_strength.to_string(),
+        rule: "",
+        files: &["crates/proto/src/reader/ownership.rs"],
+        tests: &[(
+            POLICIES_OF_READERS,
+            "fact_31_ownership_passes_on_when_the_owner_unregisters_leaves_or_misses_its_deadline",
+        )],
+        effect: "Changes take effect with the writer's announcement.",
+    },
+    Row {
+        policy: "LIVELINESS",
+        value: |qos| format!("{}, lease {}", qos.liveliness.kind, qos.liveliness.lease_duration),
+        rule: "offered kind ≥ requested: AUTOMATIC < MANUAL_BY_PARTICIPANT < MANUAL_BY_TOPIC; offered lease ≤ \
+               requested",
+        files: &[
+            "crates/proto/src/discovery/liveliness.rs",
+            "crates/proto/src/writer/liveliness.rs",
+            "crates/proto/src/reader/liveliness.rs",
+        ],
+        tests: &[
+            (
+                "crates/proto/src/reader/tests/liveliness.rs",
+                "a_writer_whose_lease_ends_is_not_alive_until_it_is_heard_again",
+            ),
+            (
+                "crates/proto/src/writer/tests/instances.rs",
+                "fact_27_a_manual_writer_that_asserts_nothing_loses_its_liveliness_once",
+            ),
+            (SCENARIO, "fact_27_automatic_and_manual_liveliness_travel_as_participant_messages"),
+        ],
+        effect: "All kinds, told to both sides.",
+    },
+    Row {
+        policy: "TIME_BASED_FILTER",
+        value: |qos| qos.time_based_filter.to_string(),
+        rule: "",
+        files: &["crates/proto/src/reader/cache.rs"],
+        tests: &[(
+            POLICIES_OF_READERS,
+            "fact_32_filtered_samples_are_acknowledged_and_the_last_is_shown_when_the_writer_stops",
+        )],
+        effect: "The reader thins out what arrives; writers send all the same.",
+    },
+    Row {
+        policy: "PARTITION",
+        value: |qos| {
+            if qos.partition.is_empty() { "the partition \"\"".into() } else { qos.partition.join(", ") }
+        },
+        rule: "",
+        files: &["crates/proto/src/qos/rxo.rs", "crates/proto/src/discovery/matching.rs"],
+        tests: &[
+            (QOS, "fact_29_partitions_meet_by_name_or_pattern"),
+            (DCPS, "partitions_can_change_while_running"),
+        ],
+        effect: "Names and `fnmatch` patterns; a pattern never matches a pattern.",
+    },
+    Row {
+        policy: "RELIABILITY",
+        value: |qos| format!("{}, blocking {}", qos.reliability.kind, qos.reliability.max_blocking_time),
+        rule: "offered kind ≥ requested: BEST_EFFORT < RELIABLE",
+        files: &[
+            "crates/proto/src/writer/answer.rs",
+            "crates/proto/src/reader/answer.rs",
+            "crates/plainsong/src/data_writer.rs",
+        ],
+        tests: &[
+            (
+                "crates/proto/src/writer/tests/reliability.rs",
+                "a_missing_sample_is_repeated_to_the_reader_that_misses_it",
+            ),
+            (DCPS, "a_full_history_blocks_and_then_times_out"),
+        ],
+        effect: "Repeats until acknowledged; `max_blocking_time` bounds `write`.",
+    },
+    Row {
+        policy: "DESTINATION_ORDER",
+        value: |qos| qos.destination_order.to_string(),
+        rule: "offered kind ≥ requested: BY_RECEPTION_TIMESTAMP < BY_SOURCE_TIMESTAMP",
+        files: &[
+            "crates/proto/src/reader/destination_order.rs",
+            "crates/proto/src/writer/destination_order.rs",
+        ],
+        tests: &[
+            (
+                "crates/proto/src/reader/tests/destination_order.rs",
+                "an_older_sample_never_replaces_a_newer_and_never_follows_a_taken_one",
+            ),
+            (
+                "crates/proto/src/writer/tests/destination_order.rs",
+                "by_source_timestamps_of_an_instance_never_go_back",
+            ),
+        ],
+        effect: "BY_SOURCE_TIMESTAMP: all readers end with the same value.",
+    },
+    Row {
+        policy: "HISTORY",
+        value: |qos| format!("{} {}", qos.history.kind, qos.history.depth),
+        rule: "",
+        files: &["crates/proto/src/writer/history.rs", "crates/proto/src/reader/cache.rs"],
+        tests: &[
+            (HISTORIES, "a_history_is_what_its_model_is"),
+            (POLICIES_OF_READERS, "keep_last_keeps_the_last_of_each_instance"),
+        ],
+        effect: "KEEP_ALL of a reliable writer also ends at 1 MiB not acknowledged.",
+    },
+    Row {
+        policy: "RESOURCE_LIMITS",
+        value: |qos| {
+            let limits = qos.resource_limits;
+            let all = [limits.max_samples, limits.max_instances, limits.max_samples_per_instance];
+            if all == [-1; 3] { "unlimited".into() } else { format!("{all:?}") }
+        },
+        rule: "",
+        files: &["crates/proto/src/writer/mod.rs", "crates/proto/src/reader/cache.rs"],
+        tests: &[
+            (HISTORIES, "keep_all_stops_at_max_samples_until_acknowledged"),
+            (POLICIES_OF_READERS, "each_limit_rejects_by_its_name"),
+        ],
+        effect: "Unlimited stays bounded by octets: what a peer can make a reader keep has a limit.",
+    },
+    Row {
+        policy: "ENTITY_FACTORY",
+        value: |qos| format!("autoenable {}", qos.entity_factory.autoenable_created_entities),
+        rule: "",
+        files: &["crates/plainsong/src/participant.rs", "crates/plainsong/src/group.rs"],
+        tests: &[(DCPS, "entities_of_a_factory_that_does_not_enable_stay_silent_until_enabled")],
+        effect: "Of factories, participants, publishers and subscribers.",
+    },
+    Row {
+        policy: "WRITER_DATA_LIFECYCLE",
+        value: |qos| format!("autodispose {}", qos.writer_data_lifecycle.autodispose_unregistered_instances),
+        rule: "",
+        files: &["crates/proto/src/writer/mod.rs"],
+        tests: &[(
+            "crates/proto/src/writer/tests/instances.rs",
+            "fact_41_unregistering_disposes_unless_told_otherwise",
+        )],
+        effect: "Unregistering also disposes, unless told otherwise.",
+    },
+    Row {
+        policy: "READER_DATA_LIFECYCLE",
+        value: |qos| {
+            let delays = qos.reader_data_lifecycle;
+            let (nowriter, disposed) =
+                (delays.autopurge_nowriter_samples_delay, delays.autopurge_disposed_samples_delay);
+            format!("no writer {nowriter}, disposed {disposed}")
+        },
+        rule: "",
+        files: &["crates/proto/src/reader/lifecycle.rs"],
+        tests: &[("crates/proto/src/reader/tests/lifecycle.rs", "autopurge_forgets_after_its_delay")],
+        effect: "Both delays.",
+    },
+    Row {
+        policy: "TOPIC_DATA",
+        value: |qos| octets(&qos.topic_data),
+        rule: "",
+        files: &[SEDP, "crates/plainsong/src/group.rs"],
+        tests: &[(ANNOUNCED, "data_of_users_topics_and_groups_reach_others_and_so_do_their_changes")],
+        effect: "Announced with each endpoint of the topic, at most 32 KiB.",
+    },
+    Row {
+        policy: "GROUP_DATA",
+        value: |qos| octets(&qos.group_data),
+        rule: "",
+        files: &[SEDP, "crates/plainsong/src/group.rs"],
+        tests: &[(ANNOUNCED, "data_of_users_topics_and_groups_reach_others_and_so_do_their_changes")],
+        effect: "Announced with each endpoint of the publisher or subscriber, at most 32 KiB.",
+    },
+    Row {
+        policy: "TRANSPORT_PRIORITY",
+        value: |qos| qos.transport_priority.to_string(),
+        rule: "",
+        files: &["crates/proto/src/writer/mod.rs", "crates/plainsong/src/transport/udp_linux.rs"],
+        tests: &[
+            (
+                "crates/plainsong/tests/transport_priority.rs",
+                "the_priority_is_the_dscp_of_the_datagrams_and_can_be_changed",
+            ),
+            (
+                "crates/proto/src/writer/tests/reliability.rs",
+                "transport_priority_is_a_code_point_within_its_bounds",
+            ),
+        ],
+        effect: "0 to 63, the DSCP of the writer's datagrams.",
+    },
+    Row {
+        policy: "LIFESPAN",
+        value: |qos| qos.lifespan.to_string(),
+        rule: "",
+        files: &["crates/proto/src/writer/history.rs", "crates/proto/src/reader/cache.rs"],
+        tests: &[
+            (HISTORIES, "fact_34_a_sample_expires_by_its_source_timestamp"),
+            (POLICIES_OF_READERS, "fact_34_lifespan_runs_from_the_source_timestamp"),
+        ],
+        effect: "Counted from the source timestamp, in writer and reader.",
+    },
+    Row {
+        policy: "DURABILITY_SERVICE",
+        value: |qos| {
+            let service = qos.durability_service;
+            let (delay, history) = (service.service_cleanup_delay, service.history);
+            format!("cleanup {delay}, {} {}, unlimited", history.kind, history.depth)
+        },
+        rule: "",
+        files: &["crates/proto/src/writer/durability.rs"],
+        tests: &[(
+            "crates/proto/src/writer/tests/durability.rs",
+            "a_service_with_a_shorter_history_keeps_less_than_the_writer",
+        )],
+        effect: "What a TRANSIENT or PERSISTENT writer keeps once all have it, as long as it lives.",
+    },
+    Row {
+        policy: "DATA_REPRESENTATION",
+        value: |qos| if qos.data_representation.is_empty() { "XCDR1".into() } else { "other".into() },
+        rule: "the first offered is among the requested",
+        files: &["crates/proto/src/qos/rxo.rs", "crates/plainsong/src/data_writer.rs"],
+        tests: &[(QOS, "fact_53_a_writer_offers_its_first_representation_and_none_means_xcdr1")],
+        effect: "XCDR1 and XCDR2; not XML.",
+    },
+    Row {
+        policy: "TYPE_CONSISTENCY_ENFORCEMENT",
+        value: |qos| {
+            let policy = qos.type_consistency;
+            let coercion =
+                if policy.allow_type_coercion { "ALLOW_TYPE_COERCION" } else { "DISALLOW_TYPE_COERCION" };
+            let flags = [
+                (policy.ignore_sequence_bounds, "ignore_sequence_bounds"),
+                (policy.ignore_string_bounds, "ignore_string_bounds"),
+                (policy.ignore_member_names, "ignore_member_names"),
+                (policy.prevent_type_widening, "prevent_type_widening"),
+                (policy.force_type_validation, "force_type_validation"),
+            ];
+            let set: Vec<_> = flags.into_iter().filter_map(|(set, name)| set.then_some(name)).collect();
+            format!("{coercion}, {}", set.join(", "))
+        },
+        rule: "",
+        files: &["crates/proto/src/discovery/matching.rs"],
+        tests: &[
+            (EXPLAIN, "a_reader_that_forces_type_validation_matches_nobody_for_nobody_tells_a_type"),
+            (QOS, "flags_about_members_of_types_are_told_to_be_unhonoured"),
+        ],
+        effect: "Only `force_type_validation` has an effect: such a reader matches nobody. No type information is \
+                 exchanged, so types match by name, and the other flags are announced and nothing more; \
+                 `unhonoured()` says so.",
+    },
+    Row {
+        policy: "PROPERTY",
+        value: |qos| if qos.properties.is_empty() { "none".into() } else { "some".into() },
+        rule: "",
+        files: &[SEDP, "crates/proto/src/discovery/spdp.rs"],
+        tests: &[(ANNOUNCED, "a_property_travels_only_when_it_is_to_and_a_secret_is_in_no_datagram")],
+        effect: "Announced where `propagate` is set; at most 64, 32 KiB together. No property changes what \
+                 Plainsong does.",
+    },
+];
+
+fn octets(octets: &[u8]) -> String {
+    if octets.is_empty() { "empty".into() } else { format!("{} octets", octets.len()) }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+const INTRODUCTION: &str = "\
+# QoS policies
+
+This page is written by `cargo xtask docs` from the table of policies
+(`crates/proto/src/qos/table.rs`) and the list in `crates/proto/tests/qos_page.rs`; a test fails when it is out of
+date or names a file or test that does not exist. All policies of DCPS 1.4 are here, and those of other standards
+that Plainsong knows. Letters say which entities have a policy: **P**articipant, **T**opic, pu**B**lisher,
+**S**ubscriber, **W**riter, **R**eader.
+
+A policy with a rule in *offered and requested* keeps a writer and a reader apart that do not satisfy it. Each such
+pair is explained, with both values and a cure: `DomainParticipant::on_mismatch` and `mismatches`.
+
+";
+
+/// The page as it should be.
+fn page() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    page.push_str("| policy | defined in | of | default | changeable | offered and requested |\n");
+    page.push_str("|---|---|---|---|---|---|\n");
+    for (policy, row) in rows() {
+        let rule = if row.rule.is_empty() { "–" } else { row.rule };
+        let changeable = if policy.changeable { "yes" } else { "no" };
+        let (of, default) = (entities(policy), default(policy, row));
+        writeln!(page, "| {} | {} | {of} | {default} | {changeable} | {rule} |", policy.name, policy.section)
+            .expect("text grows");
+    }
+    page.push_str("\n## What each does, where, and what proves it\n\n");
+    page.push_str("| policy | what it does here | carried out in | proved by |\n|---|---|---|---|\n");
+    for (policy, row) in rows() {
+        let files = match row.files {
+            [] => "nothing carries it out".to_owned(),
+            files => files.iter().map(|file| format!("`{file}`")).collect::<Vec<_>>().join("<br>"),
+        };
+        let tests: Vec<_> =
+            row.tests.iter().map(|(file, test)| format!("`{test}` ({})", short(file))).collect();
+        writeln!(page, "| {} | {} | {files} | {} |", policy.name, row.effect, tests.join("<br>"))
+            .expect("text grows");
+    }
+    page
+}
+
+/// All policies, each with its row.
+fn rows() -> impl Iterator<Item = (&'static Policy, &'static Row)> {
+    POLICIES.iter().map(|policy| {
+        let row = ROWS.iter().find(|row| row.policy == policy.name);
+        (policy, row.unwrap_or_else(|| panic!("{} has no row in tests/qos_page.rs", policy.name)))
+    })
+}
+
+fn entities(policy: &Policy) -> String {
+    let letters = [
+        (EntityKind::Participant, 'P'),
+        (EntityKind::Topic, 'T'),
+        (EntityKind::Publisher, 'B'),
+        (EntityKind::Subscriber, 'S'),
+        (EntityKind::Writer, 'W'),
+        (EntityKind::Reader, 'R'),
+    ];
+    letters.iter().filter(|(kind, _)| policy.applies_to(*kind)).map(|(_, letter)| *letter).collect()
+}
+
+fn default(policy: &Policy, row: &Row) -> String {
+    let (writer, other) = ((row.value)(&QosSet::writer()), (row.value)(&QosSet::default()));
+    if writer == other || !policy.applies_to(EntityKind::Writer) {
+        return other;
+    }
+    format!("writer {writer}; else {other}")
+}
+
+/// A path without what all paths have in common.
+fn short(path: &str) -> &str {
+    path.strip_prefix("crates/").unwrap_or(path)
+}
+
+#[test]
+fn the_page_says_what_the_table_says() {
+    let path = root().join("docs/qos.md");
+    let page = page();
+    if env::var_os(WRITE_VARIABLE).is_some() {
+        fs::write(&path, page).expect("docs/qos.md can be written");
+        return;
+    }
+    let there = fs::read_to_string(&path).expect("docs/qos.md can be read");
+    assert!(there == page, "docs/qos.md is out of date: run `cargo xtask docs`");
+}
+
+#[test]
+fn every_policy_has_one_row_and_a_rule_where_the_table_has_one() {
+    assert_eq!(ROWS.len(), POLICIES.len());
+    for (policy, row) in rows() {
+        assert_eq!(policy.is_requested(), !row.rule.is_empty(), "{}", policy.name);
+        assert!(!row.tests.is_empty(), "{} is proved by nothing", policy.name);
+        assert!(!row.effect.is_empty(), "{}", policy.name);
+    }
+}
+
+#[test]
+fn every_file_and_test_that_is_named_exists() {
+    for row in ROWS {
+        for file in row.files {
+            assert!(root().join(file).is_file(), "{}: there is no {file}", row.policy);
+        }
+        for (file, test) in row.tests {
+            let text =
+                fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+            let is_there = text.contains(&format!("fn {test}("));
+            assert!(is_there, "{}: {file} has no test {test}", row.policy);
+        }
+    }
+}
