@@ -8,7 +8,7 @@ use plainsong_proto::sample_info::Selector;
 use plainsong_proto::status::StatusMask;
 
 use crate::clock;
-use crate::data_reader::ReaderInner;
+use crate::data_reader::{AnyDataReader, ReaderInner};
 use crate::entity::{EntityCore, Waiters};
 use crate::error::{Error, Result};
 use crate::query::Query;
@@ -102,6 +102,35 @@ impl Condition {
             Kind::Query(query) => {
                 query.is_current() && query.reader.has_queried(&query.selector, &query.filter())
             }
+        }
+    }
+
+    /// The states that a read or query condition chooses; `None` for other conditions.
+    #[must_use]
+    pub fn selector(&self) -> Option<Selector> {
+        match &self.0 {
+            Kind::Read { selector, .. } => Some(*selector),
+            Kind::Query(query) => Some(query.selector),
+            Kind::Guard(_) | Kind::Status { .. } => None,
+        }
+    }
+
+    /// The statuses that a status condition looks at; `None` for other conditions.
+    #[must_use]
+    pub const fn enabled_statuses(&self) -> Option<StatusMask> {
+        match &self.0 {
+            Kind::Status { mask, .. } => Some(*mask),
+            _ => None,
+        }
+    }
+
+    /// The reader of a read or query condition; `None` for other conditions.
+    #[must_use]
+    pub fn data_reader(&self) -> Option<AnyDataReader> {
+        match &self.0 {
+            Kind::Read { reader, .. } => Some(AnyDataReader(Arc::clone(reader))),
+            Kind::Query(query) => Some(AnyDataReader(Arc::clone(&query.reader))),
+            Kind::Guard(_) | Kind::Status { .. } => None,
         }
     }
 

@@ -34,7 +34,7 @@ use crate::participant::check_qos;
 use crate::query::QueryCondition;
 use crate::runtime::{ParticipantSlot, ReaderSlot};
 use crate::subscriber::{Subscriber, SubscriberInner};
-use crate::topic::{Topic, TopicInner};
+use crate::topic::{AnyTopic, Topic, TopicInner};
 
 /// Reads samples of type `T`. Clones are the same reader; it leaves when the last is dropped.
 pub struct DataReader<T> {

@@ -29,7 +29,7 @@ use crate::listener::DataWriterListener;
 use crate::participant::check_qos;
 use crate::publisher::{Publisher, PublisherInner};
 use crate::runtime::{ParticipantSlot, WriterSlot};
-use crate::topic::{Topic, TopicInner};
+use crate::topic::{AnyTopic, Topic, TopicInner};
 
 /// Writes samples of type `T`. Clones are the same writer; it leaves when the last is dropped.
 pub struct DataWriter<T> {

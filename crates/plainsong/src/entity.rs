@@ -124,6 +124,12 @@ macro_rules! endpoint_operations {
             &self.inner().topic.name
         }
 
+        /// Its topic.
+        #[must_use]
+        pub fn topic(&self) -> AnyTopic {
+            AnyTopic(Arc::clone(&self.inner().topic))
+        }
+
         /// Registered name of its type.
         #[must_use]
         pub fn type_name(&self) -> &'static str {

@@ -105,6 +105,28 @@ fn deleting_what_a_participant_contains_leaves_it_empty_and_usable() {
 }
 
 #[test]
+fn single_entities_are_deleted_by_their_factories() {
+    let pair = Pair::<Point>::new(QosSet::writer(), QosSet::reader());
+    let [first, second] = &pair.participants;
+    let subscriber = pair.reader.subscriber();
+    let topic = pair.reader.topic();
+    assert_eq!(topic.participant().guid(), second.guid());
+    assert_eq!(pair.writer.topic().participant().guid(), pair.writer.publisher().participant().guid());
+    assert!(is_precondition(second.delete_subscriber(&subscriber)), "it has a reader");
+    assert!(is_precondition(first.delete_topic(&topic)), "it belongs to the other participant");
+    subscriber.delete_datareader(&pair.reader.as_any()).unwrap();
+    assert!(is_deleted(subscriber.delete_datareader(&pair.reader.as_any())));
+    subscriber.delete_contained_entities().unwrap();
+    second.delete_subscriber(&subscriber).unwrap();
+    assert!(is_deleted(subscriber.delete_contained_entities()));
+    second.delete_topic(&topic).unwrap();
+    assert!(is_deleted(second.delete_topic(&topic)));
+    let factory = DomainParticipantFactory::with_config(loopback());
+    assert!(factory.qos().entity_factory.autoenable_created_entities);
+    factory.delete_participant(second).unwrap();
+}
+
+#[test]
 fn entities_are_found_by_topic_and_handle() {
     let one = participant(fresh_domain());
     let writer = writer::<Point>(&one, "Here", QosSet::writer());

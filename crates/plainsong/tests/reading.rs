@@ -122,6 +122,11 @@ fn deleted_conditions_are_never_triggered_again() {
     let content = pair.reader.query_condition(Selector::default(), "x > 0", Vec::new()).unwrap();
     write(&pair, &[(1, 1.0)]);
     assert!(states.trigger_value() && content.condition().trigger_value());
+    assert_eq!(states.selector(), Some(Selector::default()));
+    assert_eq!(states.data_reader().unwrap().guid(), pair.reader.guid());
+    let matched = StatusMask::NONE.with(StatusKind::SubscriptionMatched);
+    assert_eq!(pair.reader.status_condition(matched).enabled_statuses(), Some(matched));
+    assert_eq!(pair.reader.topic().name(), "Pair");
     pair.reader.delete_contained_entities().unwrap();
     assert!(!states.trigger_value() && !content.condition().trigger_value());
     assert!(pair.reader.read_condition(Selector::default()).trigger_value(), "new ones are");
