@@ -73,7 +73,26 @@ pub(crate) fn run(_arguments: &[String]) -> Result<bool, String> {
     let mut command = Command::new(shell::target().join("release/bench"));
     command.args(["footprint", "--seconds", "60"]);
     shell::isolated(&command).status().map_err(|error| format!("bench: {error}"))?;
+    scale()?;
     Ok(true)
+}
+
+/// Many instances, endpoints, participants.
+fn scale() -> Result<(), String> {
+    println!("\nmany instances, endpoints and participants");
+    let runs = [
+        ("instances", 1),
+        ("instances", 70_000),
+        ("instances", 1_000_000),
+        ("endpoints", 500),
+        ("participants", 200),
+    ];
+    for (role, count) in runs {
+        let mut command = Command::new(shell::target().join("release/bench"));
+        command.args([role, "--count", &count.to_string()]);
+        shell::isolated(&command).status().map_err(|error| format!("bench: {error}"))?;
+    }
+    Ok(())
 }
 
 fn table(title: &str, contenders: &[Contender], size: u32) -> Result<(), String> {

@@ -22,21 +22,32 @@ pub(super) fn measure(options: &Options, duration: Duration) -> Result<()> {
     let before = processor_ticks()?;
     std::thread::sleep(duration);
     let ticks = processor_ticks()? - before;
-    let status = read("/proc/self/status")?;
-    let field = |name: &str| {
-        let line = status.lines().find(|line| line.starts_with(name)).unwrap_or_default();
-        line.split_whitespace().nth(1).unwrap_or("?").to_owned()
-    };
     // The kernel reports processor time in ticks of 10 ms on every architecture of Linux.
     let percent = ticks as f64 * 10.0 / duration.as_millis() as f64 * 100.0;
     println!(
         "endpoints {} rss_kb {} threads {} idle_cpu_percent {percent:.3} over_s {}",
         writers.len() + readers.len(),
-        field("VmRSS:"),
-        field("Threads:"),
+        resident_kb()?,
+        threads()?,
         duration.as_secs()
     );
     Ok(())
+}
+
+/// Resident memory of this process in KiB.
+pub(super) fn resident_kb() -> Result<u64> {
+    status("VmRSS:")
+}
+
+/// Threads of this process.
+pub(super) fn threads() -> Result<u64> {
+    status("Threads:")
+}
+
+fn status(field: &str) -> Result<u64> {
+    let status = read("/proc/self/status")?;
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap_or_default();
+    Ok(line.split_whitespace().nth(1).and_then(|value| value.parse().ok()).unwrap_or(0))
 }
 
 /// User and system time of this process, in clock ticks.

@@ -6,6 +6,7 @@
 
 mod footprint;
 mod latency;
+mod scale;
 mod start;
 mod throughput;
 
@@ -27,6 +28,9 @@ struct Options {
     /// Measured seconds; the first one before is not counted
     #[arg(long, default_value_t = 5)]
     seconds: u64,
+    /// Instances, endpoints of one kind, or participants
+    #[arg(long, default_value_t = 1_000)]
+    count: u32,
     /// Domain id
     #[arg(long, default_value_t = 0)]
     domain: u16,
@@ -48,6 +52,12 @@ enum Role {
     Subscribe,
     /// Holds a participant with 10 endpoints and prints its memory, threads and idle time.
     Footprint,
+    /// Writes, takes and looks up samples of many instances.
+    Instances,
+    /// Matches many endpoints of two participants.
+    Endpoints,
+    /// Lets many participants of one process find each other.
+    Participants,
     /// Starts publishers and prints how long their first samples took.
     Start,
     /// What it starts.
@@ -76,6 +86,9 @@ fn main() -> ExitCode {
         Role::Publish => throughput::publish(&options, warm_up + duration),
         Role::Subscribe => throughput::subscribe(&options, warm_up, duration),
         Role::Footprint => footprint::measure(&options, duration),
+        Role::Instances => scale::instances(&options),
+        Role::Endpoints => scale::endpoints(&options),
+        Role::Participants => scale::participants(&options),
         Role::Start => start::measure(&options),
         Role::StartPublish => start::publish(&options),
     };

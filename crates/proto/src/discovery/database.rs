@@ -117,7 +117,8 @@ impl Database {
     }
 
     /// Which participant must leave so that one from `from` can come (R3): `Ok(None)` when there is room.
-    pub(super) fn victim(&self, from: &Locator) -> Result<Option<GuidPrefix>, DropReason> {
+    /// Any number may start at once on this host, whose addresses nobody else can use.
+    pub(super) fn victim(&self, from: &Locator, this_host: bool) -> Result<Option<GuidPrefix>, DropReason> {
         let unproven = || self.iter().filter(|(_, remote)| remote.matched.is_none());
         let oldest = |of_address: bool| {
             unproven()
@@ -125,8 +126,8 @@ impl Database {
                 .min_by_key(|(prefix, remote)| (remote.discovered, *prefix))
                 .map(|(prefix, _)| prefix)
         };
-        let from_there = unproven().filter(|(_, remote)| remote.from.ip() == from.ip()).count();
-        if from_there >= UNPROVEN_PER_ADDRESS_MAX {
+        let from_there = || unproven().filter(|(_, remote)| remote.from.ip() == from.ip()).count();
+        if !this_host && from_there() >= UNPROVEN_PER_ADDRESS_MAX {
             return Ok(oldest(true));
         }
         if self.remotes.len() < self.limits.participants_max {

@@ -296,7 +296,7 @@ impl Participant {
         announced: ParticipantData,
         received: usize,
     ) -> Result<(), DropReason> {
-        if let Some(evicted) = self.database.victim(&context.from)? {
+        if let Some(evicted) = self.database.victim(&context.from, self.host.sent(&context.from))? {
             // Unproven, so nothing is matched with it and nobody was told of it.
             self.database.remove(evicted);
             self.drops.count(DropReason::DiscoveryLimit);
