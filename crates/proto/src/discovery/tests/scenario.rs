@@ -66,6 +66,24 @@ fn fact_24_sixty_participants_find_each_other() {
 }
 
 #[test]
+fn a_hundred_participants_of_one_host_that_start_at_once_find_each_other() {
+    let mut network = Network::new();
+    for index in 0..100 {
+        let mut config = config(index);
+        let locator = udp("10.0.0.1", 7_410 + 2 * index as u16);
+        config.locators.meta_unicast = vec![locator];
+        config.locators.own_addresses = vec![[10, 0, 0, 1].into()];
+        network.add(config);
+    }
+    (0..100).for_each(|index| network.start(index));
+    network.run_for(Duration::from_secs(1));
+    for node in &network.nodes {
+        assert_eq!(node.participant.remote_participants().filter(|remote| remote.proven).count(), 99);
+        assert_eq!(node.participant.drops().get(DropReason::DiscoveryLimit), 0);
+    }
+}
+
+#[test]
 fn fact_24_heavy_loss_delays_but_never_prevents() {
     let mut network = Network::of(8);
     network.loss = 40;
