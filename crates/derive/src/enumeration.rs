@@ -45,6 +45,7 @@ pub(crate) fn expand(
         }
     });
     let values = values.collect::<Vec<_>>();
+    let fields = fields(&literals, &names);
     Ok(quote! {
         #[automatically_derived]
         impl dds_cdr::Cdr for #ident {
@@ -75,18 +76,34 @@ pub(crate) fn expand(
                 Self::#initial
             }
 
-            fn fields() -> dds_cdr::Fields {
-                dds_cdr::Fields::Value(dds_cdr::FieldKind::Enumeration(
-                    const { &[#((#names, Self::#literals as i64)),*] },
-                ))
-            }
-
-            fn field(&self, path: &[u16]) -> ::core::option::Option<dds_cdr::FieldValue<'_>> {
-                let value = match self {
-                    #(Self::#literals => Self::#literals as i64,)*
-                };
-                path.is_empty().then(|| dds_cdr::FieldValue::Integer(i128::from(value)))
-            }
+            #fields
         }
     })
+}
+
+/// The methods that give content filters and multi-topics access to the value.
+fn fields(literals: &[&syn::Ident], names: &[String]) -> TokenStream {
+    quote! {
+        fn fields() -> dds_cdr::Fields {
+            dds_cdr::Fields::Value(dds_cdr::FieldKind::Enumeration(
+                const { &[#((#names, Self::#literals as i64)),*] },
+            ))
+        }
+
+        fn field(&self, path: &[u16]) -> ::core::option::Option<dds_cdr::FieldValue<'_>> {
+            let value = match self {
+                #(Self::#literals => Self::#literals as i64,)*
+            };
+            path.is_empty().then(|| dds_cdr::FieldValue::Integer(i128::from(value)))
+        }
+
+        fn set_field(&mut self, path: &[u16], value: dds_cdr::FieldValue<'_>) -> bool {
+            let dds_cdr::FieldValue::Integer(value) = value else { return false };
+            #(if path.is_empty() && value == i128::from(Self::#literals as i64) {
+                *self = Self::#literals;
+                return true;
+            })*
+            false
+        }
+    }
 }

@@ -252,9 +252,14 @@ struct Structure<'a> {
 impl Structure<'_> {
     /// The methods that give content filters access to the members.
     fn fields(&self, type_name: &str) -> TokenStream {
-        let members = self.members.iter().map(|Member { name, ty, .. }| {
+        let members = self.members.iter().map(|Member { name, ty, key, .. }| {
             quote_spanned! {ty.span()=>
-                dds_cdr::FieldMember { name: #name, fields: <#ty as dds_cdr::Member>::member_fields }
+                dds_cdr::FieldMember { name: #name, fields: <#ty as dds_cdr::Member>::member_fields, key: #key }
+            }
+        });
+        let places = self.members.iter().zip(0_u16..).map(|(Member { ident, ty, .. }, place)| {
+            quote_spanned! {ty.span()=>
+                #place => dds_cdr::Member::set_member_field(&mut self.#ident, path, value),
             }
         });
         let values = self.members.iter().zip(0_u16..).map(|(Member { ident, ty, .. }, place)| {
@@ -272,6 +277,14 @@ impl Structure<'_> {
                 match *place {
                     #(#values)*
                     _ => ::core::option::Option::None,
+                }
+            }
+            fn set_field(&mut self, path: &[u16], value: dds_cdr::FieldValue<'_>) -> bool {
+                let ::core::option::Option::Some((place, path)) = path.split_first() else { return false };
+                let _ = (path, value);
+                match *place {
+                    #(#places)*
+                    _ => false,
                 }
             }
         }

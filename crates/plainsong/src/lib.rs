@@ -46,6 +46,7 @@ mod ignore;
 mod limits;
 pub mod listener;
 pub mod mismatch;
+pub mod multi_topic;
 pub mod participant;
 pub mod prelude;
 pub mod publisher;

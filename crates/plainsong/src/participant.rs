@@ -27,6 +27,7 @@ use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::{Error, Result};
 use crate::listener::{DataReaderListener, DataWriterListener, DomainParticipantListener, TopicListener};
 use crate::mismatch::OnMismatch;
+use crate::multi_topic::{Constituent, MultiTopic};
 use crate::publisher::{Publisher, PublisherInner};
 use crate::runtime::{ParticipantSlot, lock};
 use crate::subscriber::{Subscriber, SubscriberInner};
@@ -283,6 +284,22 @@ impl DomainParticipant {
             )));
         }
         ContentFilteredTopic::new(name, topic, expression, parameters)
+    }
+
+    /// A view of several topics, joined on their keys, with samples of type `T`; see [`crate::multi_topic`] for
+    /// what `expression` can say. `topics` are those after FROM, for example `&[(&location).into(), …]`.
+    /// Readers of it come from [`Subscriber::create_multi_topic_reader`].
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] for an expression that is wrong or does not suit the types.
+    pub fn create_multi_topic<T: DdsType>(
+        &self,
+        name: &str,
+        expression: &str,
+        parameters: Vec<String>,
+        topics: &[Constituent],
+    ) -> Result<MultiTopic<T>> {
+        MultiTopic::new(&self.inner, name, expression, parameters, topics)
     }
 
     /// A publisher. PRESENTATION, PARTITION, GROUP_DATA and ENTITY_FACTORY of `qos` apply.

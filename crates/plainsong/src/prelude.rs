@@ -24,6 +24,7 @@ pub use crate::data_reader::{AnyDataReader, DataReader, Sample};
 pub use crate::data_writer::{AnyDataWriter, DataWriter};
 pub use crate::listener::{DataReaderListener, DataWriterListener, DomainParticipantListener, TopicListener};
 pub use crate::mismatch::{Mismatch, MismatchEvent};
+pub use crate::multi_topic::{MultiTopic, MultiTopicReader};
 pub use crate::participant::{DomainParticipant, DomainParticipantFactory};
 pub use crate::publisher::Publisher;
 pub use crate::qos_provider::QosProvider;

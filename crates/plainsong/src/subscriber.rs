@@ -16,6 +16,7 @@ use crate::data_reader::{AnyDataReader, DataReader, ReaderInner};
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::listener::DataReaderListener;
+use crate::multi_topic::{MultiTopic, MultiTopicReader};
 use crate::participant::{DomainParticipant, ParticipantInner};
 use crate::runtime::{ParticipantSlot, dispatch, lock};
 use crate::topic::Topic;
@@ -106,6 +107,19 @@ impl Subscriber {
             reader.enable()?;
         }
         Ok(reader)
+    }
+
+    /// A reader of a multi-topic. `qos` is that of its readers of the topics; HISTORY also applies to the
+    /// result, for each combination of instances.
+    ///
+    /// # Errors
+    /// As [`Self::create_reader`].
+    pub fn create_multi_topic_reader<T: DdsType>(
+        &self,
+        topic: &MultiTopic<T>,
+        qos: QosSet,
+    ) -> Result<MultiTopicReader<T>> {
+        topic.create_reader(self, qos)
     }
 
     /// Hears of the statuses in `mask` of all its readers that have no closer listener for them.

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use plainsong_derive::DdsType;
-use plainsong_proto::cdr::{Endianness, XcdrVersion, to_payload};
+use plainsong_proto::cdr::{Endianness, FieldPath, FieldValue, XcdrVersion, to_payload};
 use plainsong_proto::filter::{DEPTH_MAX, EXPRESSION_BYTES_MAX, Filter, PARAMETERS_MAX, TERMS_MAX};
 use proptest::prelude::*;
 
@@ -339,4 +339,27 @@ proptest! {
         let (pattern, text): (Vec<_>, Vec<_>) = (pattern.chars().collect(), name.chars().collect());
         prop_assert_eq!(filter.passes(&robot), naive_like(&pattern, &text));
     }
+}
+
+#[test]
+fn members_are_set_by_name_when_the_value_suits() {
+    let mut sample = Robot::default();
+    let mut set = |name: &str, value: FieldValue<'_>| {
+        let (path, _) = FieldPath::find::<Robot>(name).unwrap();
+        path.set(&mut sample, value)
+    };
+    assert!(set("name", FieldValue::Text("R2")));
+    assert!(set("x", FieldValue::Integer(-3)));
+    assert!(set("y", FieldValue::Integer(u64::MAX.into())));
+    assert!(set("pose.speed", FieldValue::Float(2.5)));
+    assert!(set("pose.mode", FieldValue::Integer(5)));
+    assert!(set("armed", FieldValue::Boolean(true)));
+    assert!(set("grade", FieldValue::Character('B')));
+    assert!(set("load", FieldValue::Integer(7)));
+    assert!(set("next.x", FieldValue::Integer(1)));
+    assert!(!set("x", FieldValue::Integer(1 << 31)), "beyond its range");
+    assert!(!set("pose.mode", FieldValue::Integer(1)), "no such literal");
+    assert!(!set("name", FieldValue::Integer(1)), "another kind");
+    let next = Some(Box::new(Robot { x: 1, grade: '\0', ..Robot::default() }));
+    assert_eq!(sample, Robot { load: Some(7), next, ..robot() });
 }

@@ -204,6 +204,10 @@ impl<T: Cdr> Cdr for Box<T> {
     fn field(&self, path: &[u16]) -> Option<FieldValue<'_>> {
         (**self).field(path)
     }
+
+    fn set_field(&mut self, path: &[u16], value: FieldValue<'_>) -> bool {
+        (**self).set_field(path, value)
+    }
 }
 
 impl<T: Cdr> Member for T {
@@ -252,6 +256,10 @@ impl<T: Cdr> Member for T {
 
     fn member_field(&self, path: &[u16]) -> Option<FieldValue<'_>> {
         self.field(path)
+    }
+
+    fn set_member_field(&mut self, path: &[u16], value: FieldValue<'_>) -> bool {
+        self.set_field(path, value)
     }
 }
 
@@ -337,6 +345,13 @@ impl<T: Cdr> Member for Option<T> {
 
     fn member_field(&self, path: &[u16]) -> Option<FieldValue<'_>> {
         self.as_ref()?.field(path)
+    }
+
+    fn set_member_field(&mut self, path: &[u16], value: FieldValue<'_>) -> bool {
+        let mut member = self.take().unwrap_or_else(T::initial);
+        let set = member.set_field(path, value);
+        *self = Some(member);
+        set
     }
 }
 

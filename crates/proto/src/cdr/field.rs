@@ -22,6 +22,8 @@ pub struct FieldMember {
     pub name: &'static str,
     /// What its type offers; a function, because types may contain themselves.
     pub fields: fn() -> Fields,
+    /// It is a part of the key.
+    pub key: bool,
 }
 
 /// The kind of a value that can be compared.
@@ -114,8 +116,16 @@ impl FieldPath {
     /// # Errors
     /// A sentence that says which step leads nowhere and where one could go instead.
     pub fn find<T: Cdr>(name: &str) -> Result<(Self, FieldKind), String> {
+        Self::find_in(T::fields(), name)
+    }
+
+    /// As [`Self::find`], of a type that is known by its members only.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub fn find_in(fields: Fields, name: &str) -> Result<(Self, FieldKind), String> {
         let mut steps = Vec::new();
-        let mut at = T::fields();
+        let mut at = fields;
         for step in name.split('.') {
             if steps.len() >= FIELD_DEPTH_MAX {
                 return Err(format!("'{name}' has more than {FIELD_DEPTH_MAX} steps"));
@@ -147,6 +157,12 @@ impl FieldPath {
     /// The value in `sample`; `None` when an optional member on the way is absent.
     pub fn value<'a, T: Cdr>(&self, sample: &'a T) -> Option<FieldValue<'a>> {
         sample.field(&self.0)
+    }
+
+    /// Gives the member a value; optional members on the way come into being. False when the value is of
+    /// another kind or out of the member's range: then the member keeps its value.
+    pub fn set<T: Cdr>(&self, sample: &mut T, value: FieldValue<'_>) -> bool {
+        sample.set_field(&self.0, value)
     }
 }
 
@@ -225,10 +241,10 @@ mod tests {
         Fields::Value(FieldKind::Text)
     }
     const fn list() -> Fields {
-        Fields::Structure("List", &[FieldMember { name: "next", fields: list }, NUMBER])
+        Fields::Structure("List", &[FieldMember { name: "next", fields: list, key: false }, NUMBER])
     }
-    const NUMBER: FieldMember = FieldMember { name: "number", fields: number };
-    const TEXT: FieldMember = FieldMember { name: "text", fields: text };
+    const NUMBER: FieldMember = FieldMember { name: "number", fields: number, key: false };
+    const TEXT: FieldMember = FieldMember { name: "text", fields: text, key: false };
 
     fn compared(ours: &'static [FieldMember], theirs: &'static [FieldMember]) -> Option<String> {
         first_difference(("A", Fields::Structure("A", ours)), ("B", Fields::Structure("B", theirs)))
@@ -237,16 +253,17 @@ mod tests {
     #[test]
     fn the_first_member_that_differs_is_named_with_its_path() {
         const INNER: fn() -> Fields = || Fields::Structure("Inner", &[NUMBER, TEXT]);
-        const OTHER: fn() -> Fields =
-            || Fields::Structure("Inner", &[NUMBER, FieldMember { name: "text", fields: number }]);
+        const OTHER: fn() -> Fields = || {
+            Fields::Structure("Inner", &[NUMBER, FieldMember { name: "text", fields: number, key: false }])
+        };
         assert_eq!(compared(&[NUMBER, TEXT], &[NUMBER, TEXT]), None);
         assert_eq!(compared(&[NUMBER], &[TEXT]).unwrap(), "member 1 is 'number' in A and 'text' in B");
         assert_eq!(compared(&[NUMBER, TEXT], &[NUMBER]).unwrap(), "A has a member 'text' more than B");
         assert_eq!(compared(&[], &[NUMBER]).unwrap(), "B has a member 'number' more than A");
         assert_eq!(
             compared(
-                &[NUMBER, FieldMember { name: "inner", fields: INNER }],
-                &[NUMBER, FieldMember { name: "inner", fields: OTHER }]
+                &[NUMBER, FieldMember { name: "inner", fields: INNER, key: false }],
+                &[NUMBER, FieldMember { name: "inner", fields: OTHER, key: false }]
             )
             .unwrap(),
             "member 'inner.text' is a string in A and an integer in B"

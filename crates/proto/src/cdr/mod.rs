@@ -263,6 +263,13 @@ pub trait Cdr: Sized {
         let _ = path;
         None
     }
+
+    /// Gives what `path` leads to a value; false when it is of another kind or out of range. See
+    /// [`FieldPath::set`].
+    fn set_field(&mut self, path: &[u16], value: FieldValue<'_>) -> bool {
+        let _ = (path, value);
+        false
+    }
 }
 
 /// A member of a structure or union: any [`Cdr`] value, or an `Option` of one, which is optional.
@@ -309,6 +316,9 @@ pub trait Member: Sized {
 
     /// As [`Cdr::field`].
     fn member_field(&self, path: &[u16]) -> Option<FieldValue<'_>>;
+
+    /// As [`Cdr::set_field`].
+    fn set_member_field(&mut self, path: &[u16], value: FieldValue<'_>) -> bool;
 }
 
 /// A string or collection with a bound.

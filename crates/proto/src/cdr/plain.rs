@@ -107,7 +107,7 @@ const fn structure_layout(
 
 /// A value that content filters compare.
 macro_rules! leaf {
-    ($kind:ident, $value:expr) => {
+    ($kind:ident, $value:expr, $from:expr) => {
         fn fields() -> Fields {
             Fields::Value(FieldKind::$kind)
         }
@@ -115,14 +115,21 @@ macro_rules! leaf {
         fn field(&self, path: &[u16]) -> Option<FieldValue<'_>> {
             path.is_empty().then(|| FieldValue::$kind(($value)(self)))
         }
+
+        fn set_field(&mut self, path: &[u16], value: FieldValue<'_>) -> bool {
+            let FieldValue::$kind(value) = value else { return false };
+            let Some(value) = ($from)(value).filter(|_| path.is_empty()) else { return false };
+            *self = value;
+            true
+        }
     };
 }
 pub(super) use leaf;
 
 macro_rules! number {
-    ($kind:ident $holder:ty: $($number:ty),*) => { $(
+    ($kind:ident $holder:ty, $from:expr; $($number:ty),*) => { $(
         impl Cdr for $number {
-            leaf!($kind, |value: &Self| <$holder>::from(*value));
+            leaf!($kind, |value: &Self| <$holder>::from(*value), $from);
 
             const ELEMENT: ElementKind = ElementKind::Primitive;
             const FIXED_BYTES: Option<usize> = Some(size_of::<Self>());
@@ -199,8 +206,8 @@ macro_rules! number {
     )* };
 }
 
-number!(Integer i128: i8, u16, i16, u32, i32, u64, i64);
-number!(Float f64: f32, f64);
+number!(Integer i128, |value: i128| Self::try_from(value).ok(); i8, u16, i16, u32, i32, u64, i64);
+number!(Float f64, |value: f64| Some(value as Self); f32, f64);
 
 /// Appends numbers through a block on the stack.
 fn put_blocks<T: Copy, const SIZE: usize>(
@@ -229,7 +236,7 @@ fn take_elements<'a, T>(count: usize, decoder: &mut Decoder<'a>) -> Result<&'a [
 }
 
 impl Cdr for u8 {
-    leaf!(Integer, |value: &Self| i128::from(*value));
+    leaf!(Integer, |value: &Self| i128::from(*value), |value: i128| Self::try_from(value).ok());
 
     const ELEMENT: ElementKind = ElementKind::Primitive;
     const FIXED_BYTES: Option<usize> = Some(1);
@@ -276,7 +283,7 @@ impl Cdr for u8 {
 }
 
 impl Cdr for bool {
-    leaf!(Boolean, |value: &Self| *value);
+    leaf!(Boolean, |value: &Self| *value, Some);
 
     const ELEMENT: ElementKind = ElementKind::Primitive;
     const FIXED_BYTES: Option<usize> = Some(1);
@@ -312,7 +319,7 @@ impl Cdr for bool {
 
 /// The DDS type char: one octet, here U+0000 to U+00FF (ISO 8859-1, XTypes 1.3 §7.2.2.2.1.2).
 impl Cdr for char {
-    leaf!(Character, |value: &Self| *value);
+    leaf!(Character, |value: &Self| *value, Some);
 
     const ELEMENT: ElementKind = ElementKind::Primitive;
     const FIXED_BYTES: Option<usize> = Some(1);

@@ -7,7 +7,7 @@ use super::{Bounded, Cdr, ElementKind, Extent, FieldKind, FieldValue, Fields};
 use crate::malformed::Malformed;
 
 impl Cdr for String {
-    leaf!(Text, Self::as_str);
+    leaf!(Text, Self::as_str, |value: &str| Some(value.to_owned()));
 
     const BYTES_MIN: usize = 4;
     const EXTENT: Extent = Extent::UNBOUNDED;

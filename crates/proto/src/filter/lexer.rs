@@ -21,6 +21,7 @@ pub(super) enum TokenKind<'t> {
     Open,
     Close,
     Comma,
+    Star,
     End,
 }
 
@@ -94,6 +95,7 @@ impl<'t> Lexer<'t> {
             '(' => self.take(1, TokenKind::Open),
             ')' => self.take(1, TokenKind::Close),
             ',' => self.take(1, TokenKind::Comma),
+            '*' => self.take(1, TokenKind::Star),
             '\'' | '`' => TokenKind::Literal(Literal::Text(self.quoted(first)?)),
             '%' => self.parameter()?,
             '=' | '<' | '>' | '!' => self.relation()?,
@@ -254,6 +256,7 @@ impl TokenKind<'_> {
             Self::Open => "'('".to_owned(),
             Self::Close => "')'".to_owned(),
             Self::Comma => "','".to_owned(),
+            Self::Star => "'*'".to_owned(),
             Self::End => "the end".to_owned(),
         }
     }

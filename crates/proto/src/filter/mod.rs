@@ -12,6 +12,7 @@ mod lexer;
 mod pattern;
 mod payload;
 mod property;
+mod selection;
 mod sql;
 
 use std::cmp::Ordering;
@@ -22,6 +23,7 @@ use thiserror::Error;
 use crate::cdr::{self, Cdr, DdsType, FieldKind, FieldPath, FieldValue};
 pub use payload::{PayloadFilter, SignedFilter};
 pub use property::ContentFilter;
+pub use selection::{Column, TOPICS_MAX, TopicExpression};
 
 use lexer::{Lexer, Literal, Relation};
 use pattern::Pattern;
