@@ -1,7 +1,7 @@
 //! Conditions and wait sets (DCPS 1.4 §2.2.2.1.6–2.2.2.1.8): block until something is worth looking at.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plainsong_proto::sample_info::Selector;
@@ -11,6 +11,7 @@ use crate::clock;
 use crate::data_reader::{AnyDataReader, ReaderInner};
 use crate::entity::{EntityCore, Waiters};
 use crate::error::{Error, Result};
+use crate::locks::lock;
 use crate::query::Query;
 use crate::runtime::notify::Notify;
 
@@ -222,7 +223,7 @@ impl WaitSet {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Condition>> {
-        self.conditions.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.conditions)
     }
 }
 

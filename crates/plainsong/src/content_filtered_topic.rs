@@ -5,13 +5,14 @@
 //! Only data is filtered. That an instance was disposed or has no writers any more comes with its key alone, so
 //! there is nothing to evaluate: readers hear of it for the instances of which they got data.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use plainsong_proto::cdr::DdsType;
 use plainsong_proto::filter::{ContentFilter, Filter, FilterError, PayloadFilter};
 
 use crate::data_reader::ReaderInner;
 use crate::error::{Error, Result};
+use crate::locks::lock;
 use crate::topic::Topic;
 
 /// A topic seen through a filter. Clones are the same content-filtered topic.
@@ -132,7 +133,7 @@ impl<T: DdsType> ContentFilteredTopic<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner.state)
     }
 }
 

@@ -4,7 +4,7 @@ use std::any::TypeId;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use plainsong_proto::cdr::{self, DdsType};
@@ -30,6 +30,7 @@ use crate::entity::{EntityCore, ListenerSlot, endpoint_operations};
 use crate::error::{Error, Result};
 use crate::group::{Member, announced_qos};
 use crate::listener::DataReaderListener;
+use crate::locks::lock;
 use crate::participant::check_qos;
 use crate::query::QueryCondition;
 use crate::runtime::{ParticipantSlot, ReaderSlot};
@@ -520,7 +521,7 @@ impl ReaderInner {
     }
 
     fn content_filter(&self) -> MutexGuard<'_, Option<(u64, ContentFilter)>> {
-        self.content_filter.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.content_filter)
     }
 
     fn announced_filter(&self) -> Option<ContentFilter> {

@@ -1,12 +1,13 @@
 //! What all entities share: whether they are enabled, which statuses changed, and who waits for that.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, RwLock, Weak};
 use std::task::Waker;
 
 use plainsong_proto::status::{StatusKind, StatusMask};
 
 use crate::error::{Error, Result};
+use crate::locks::{lock, read, write};
 use crate::runtime::notify::Notify;
 
 /// State behind every entity's status condition.
@@ -241,7 +242,7 @@ impl Waiters {
     }
 
     fn edit(&self, change: impl FnOnce(&mut Vec<Waiter>)) {
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = lock(&self.list);
         change(&mut list);
         self.count.store(list.len(), Ordering::SeqCst);
     }
@@ -259,14 +260,14 @@ impl<L: ?Sized> ListenerSlot<L> {
     }
 
     pub(crate) fn set(&self, listener: Option<Arc<L>>, mask: StatusMask) {
-        let mut slot = self.listener.write().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = write(&self.listener);
         self.mask.store(if listener.is_some() { mask.0 } else { 0 }, Ordering::SeqCst);
         *slot = listener;
     }
 
     /// The listener, whatever it wants.
     pub(crate) fn get(&self) -> Option<Arc<L>> {
-        self.listener.read().unwrap_or_else(PoisonError::into_inner).clone()
+        read(&self.listener).clone()
     }
 
     /// The listener, when it wants to hear of `kind`.
@@ -274,6 +275,6 @@ impl<L: ?Sized> ListenerSlot<L> {
         if self.mask.load(Ordering::Acquire) & kind as u32 == 0 {
             return None;
         }
-        self.listener.read().unwrap_or_else(PoisonError::into_inner).clone()
+        read(&self.listener).clone()
     }
 }

@@ -1,7 +1,7 @@
 //! What publishers and subscribers are: a group of endpoints that share QoS and a listener.
 
 use std::sync::atomic::AtomicI64;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, changed_immutable};
@@ -9,6 +9,7 @@ use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, changed_immutable};
 use crate::condition::HasCore;
 use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::{Error, Result};
+use crate::locks::lock;
 use crate::participant::{ParticipantInner, check_qos};
 use crate::topic::TopicInner;
 
@@ -71,7 +72,7 @@ impl<E: Member, L: ?Sized> Group<E, L> {
 
     /// Remembers a new endpoint; true when it is to be enabled at once.
     pub(crate) fn add(&self, member: &Arc<E>) -> bool {
-        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut members = lock(&self.members);
         members.retain(|member| member.strong_count() > 0);
         members.push(Arc::downgrade(member));
         self.qos().entity_factory.autoenable_created_entities && self.core.is_enabled()
@@ -102,7 +103,7 @@ impl<E: Member, L: ?Sized> Group<E, L> {
     /// Deletes one of its endpoints.
     pub(crate) fn delete_member(&self, member: &Arc<E>) -> Result<()> {
         self.check_exists()?;
-        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut members = lock(&self.members);
         let found = members.iter().position(|it| std::ptr::addr_eq(it.as_ptr(), Arc::as_ptr(member)));
         if let Some(at) = found {
             members.swap_remove(at);
@@ -118,7 +119,7 @@ impl<E: Member, L: ?Sized> Group<E, L> {
     /// Deletes all its endpoints.
     pub(crate) fn delete_members(&self) -> Result<()> {
         self.check_exists()?;
-        let taken = std::mem::take(&mut *self.members.lock().unwrap_or_else(PoisonError::into_inner));
+        let taken = std::mem::take(&mut *lock(&self.members));
         for member in taken.iter().filter_map(Weak::upgrade) {
             // One that was deleted meanwhile is what it should be.
             let _ = member.delete();
@@ -146,7 +147,7 @@ impl<E: Member, L: ?Sized> Group<E, L> {
     }
 
     pub(crate) fn default_qos(&self) -> QosSet {
-        self.default_qos.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.default_qos).clone()
     }
 
     pub(crate) fn set_default_qos(&self, qos: QosSet) -> Result<()> {
@@ -156,13 +157,13 @@ impl<E: Member, L: ?Sized> Group<E, L> {
             _ => (EntityKind::Reader, "readers by default"),
         };
         check_qos(&qos, kind, what)?;
-        *self.default_qos.lock().unwrap_or_else(PoisonError::into_inner) = qos;
+        *lock(&self.default_qos) = qos;
         Ok(())
     }
 
     /// Its endpoints.
     pub(crate) fn members(&self) -> Vec<Arc<E>> {
-        let members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        let members = lock(&self.members);
         let members = members.iter().filter_map(Weak::upgrade);
         members.filter(|member| !member.core().is_deleted()).collect()
     }
@@ -174,7 +175,7 @@ impl<E: Member, L: ?Sized> Group<E, L> {
     }
 
     pub(crate) fn qos(&self) -> QosSet {
-        self.qos.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.qos).clone()
     }
 
     /// Takes over changeable policies and gives the endpoints that must announce them.
@@ -182,7 +183,7 @@ impl<E: Member, L: ?Sized> Group<E, L> {
         self.check_exists()?;
         check_qos(&qos, self.kind, name(self.kind))?;
         let members = self.members();
-        let mut current = self.qos.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = lock(&self.qos);
         // As long as the group has no endpoints, nothing depends on it.
         if self.core.is_enabled()
             && !members.is_empty()

@@ -25,6 +25,9 @@
 extern crate self as plainsong;
 
 /// The protocol core: QoS, time, statuses and the serialization that derived types use.
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub use locks::locks_taken;
 pub use plainsong_proto as proto;
 
 mod asynchronous;
@@ -45,6 +48,7 @@ mod group;
 mod ignore;
 mod limits;
 pub mod listener;
+mod locks;
 pub mod mismatch;
 pub mod multi_topic;
 pub mod participant;

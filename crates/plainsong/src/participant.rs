@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, Weak};
 
 use plainsong_proto::cdr::{DdsType, Fields};
 use plainsong_proto::discovery::{self, Participant};
@@ -26,6 +26,7 @@ use crate::domain::{Domain, EventSink, InterfaceReport};
 use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::{Error, Result};
 use crate::listener::{DataReaderListener, DataWriterListener, DomainParticipantListener, TopicListener};
+use crate::locks::{read, write};
 use crate::mismatch::OnMismatch;
 use crate::multi_topic::{Constituent, MultiTopic};
 use crate::publisher::{Publisher, PublisherInner};
@@ -347,7 +348,7 @@ impl DomainParticipant {
 
     /// Calls `callback` with each remote participant that appears (`true`) or leaves (`false`).
     pub fn on_participant(&self, callback: impl Fn(Guid, bool) + Send + Sync + 'static) {
-        let mut slot = self.inner.router.on_participant.write().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = write(&self.inner.router.on_participant);
         *slot = Some(Arc::new(callback));
     }
 
@@ -513,7 +514,7 @@ impl ParticipantInner {
     }
 
     pub(crate) fn qos(&self) -> QosSet {
-        self.qos.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.qos).clone()
     }
 
     pub(crate) fn config(&self) -> &Config {
@@ -548,7 +549,7 @@ impl ParticipantInner {
     }
 
     fn topics(&self) -> MutexGuard<'_, BTreeMap<String, Weak<TopicInner>>> {
-        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.topics)
     }
 
     fn enable(&self) -> Result<()> {
@@ -627,15 +628,15 @@ impl Router {
     }
 
     pub(crate) fn set_on_mismatch(&self, callback: OnMismatch) {
-        *self.on_mismatch.write().unwrap_or_else(PoisonError::into_inner) = Some(callback);
+        *write(&self.on_mismatch) = Some(callback);
     }
 
     fn edit<R>(&self, change: impl FnOnce(&mut BTreeMap<EntityId, Endpoint>) -> R) {
-        change(&mut self.endpoints.write().unwrap_or_else(PoisonError::into_inner));
+        change(&mut write(&self.endpoints));
     }
 
     fn find(&self, id: EntityId) -> Option<Endpoint> {
-        self.endpoints.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+        read(&self.endpoints).get(&id).cloned()
     }
 
     fn group_part(&self, reader: EntityId) {
@@ -677,7 +678,7 @@ impl EventSink for Router {
                     {
                         builtin.participant_changed(slot, participant);
                     }
-                    let callback = self.on_participant.read().unwrap_or_else(PoisonError::into_inner).clone();
+                    let callback = read(&self.on_participant).clone();
                     if let Some(callback) = callback {
                         callback(participant, alive);
                     }
@@ -688,7 +689,7 @@ impl EventSink for Router {
                     }
                 }
                 Event::MismatchChanged { writer, reader, mismatched } => {
-                    let callback = self.on_mismatch.read().unwrap_or_else(PoisonError::into_inner).clone();
+                    let callback = read(&self.on_mismatch).clone();
                     if let Some(callback) = callback {
                         callback(writer, reader, mismatched);
                     }

@@ -1,6 +1,6 @@
 //! Query conditions (DCPS 1.4 §2.2.2.5.9): read conditions with an expression about the data.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use plainsong_proto::cdr::DdsType;
 use plainsong_proto::filter::{Filter, PayloadFilter};
@@ -10,6 +10,7 @@ use crate::condition::Condition;
 use crate::content_filtered_topic::refused;
 use crate::data_reader::{DataReader, ReaderInner, Sample};
 use crate::error::Result;
+use crate::locks::{read, write};
 
 /// Chooses among the samples of one reader by state and by content. Clones are the same condition.
 pub struct QueryCondition<T> {
@@ -43,7 +44,7 @@ impl Query {
     }
 
     pub(crate) fn filter(&self) -> PayloadFilter {
-        self.filter.read().unwrap_or_else(PoisonError::into_inner).clone()
+        read(&self.filter).clone()
     }
 }
 
@@ -107,8 +108,8 @@ impl<T: DdsType> QueryCondition<T> {
     /// [`crate::Error::BadParameter`] when a value is missing or of the wrong kind; then nothing changed.
     pub fn set_query_parameters(&self, parameters: Vec<String>) -> Result<()> {
         let compiled = compile(&self.inner.reader, &self.inner.expression, parameters)?;
-        let mut current = self.inner.compiled.write().unwrap_or_else(PoisonError::into_inner);
-        *self.inner.query.filter.write().unwrap_or_else(PoisonError::into_inner) = payload_filter(&compiled);
+        let mut current = write(&self.inner.compiled);
+        *write(&self.inner.query.filter) = payload_filter(&compiled);
         *current = compiled;
         drop(current);
         // What waits for the condition has to look again.
@@ -173,7 +174,7 @@ impl<T: DdsType> QueryCondition<T> {
     }
 
     fn compiled<R>(&self, look: impl FnOnce(&Compiled<T>) -> R) -> R {
-        look(&self.inner.compiled.read().unwrap_or_else(PoisonError::into_inner))
+        look(&read(&self.inner.compiled))
     }
 }
 

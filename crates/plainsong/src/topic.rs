@@ -3,7 +3,7 @@
 use std::any::TypeId;
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use plainsong_proto::cdr::{DdsType, Fields};
 use plainsong_proto::discovery::LocalEndpoint;
@@ -77,7 +77,7 @@ impl TopicInner {
     }
 
     pub(crate) fn qos(&self) -> QosSet {
-        self.qos.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.qos).clone()
     }
 
     pub(crate) fn describe(&self) -> String {

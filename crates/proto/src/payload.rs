@@ -18,6 +18,25 @@ pub struct Payload {
 /// A buffer being filled, before it becomes a [`Payload`].
 pub struct PayloadBuffer(Arc<Buffer>);
 
+#[cfg(debug_assertions)]
+thread_local! {
+    static LOCKS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Locks of pools that this thread has taken: debug builds count them for a test.
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+#[must_use]
+pub fn locks_taken() -> u64 {
+    LOCKS.get()
+}
+
+fn count_lock() {
+    #[cfg(debug_assertions)]
+    // A thread that is ending has no counter any more, and nobody asks for it.
+    let _ = LOCKS.try_with(|locks| locks.set(locks.get() + 1));
+}
+
 /// Lends buffers and takes them back, so that the steady state allocates nothing.
 #[derive(Clone)]
 pub struct PayloadPool(Arc<Free>);
@@ -78,6 +97,7 @@ impl PayloadPool {
     /// The buffer returned last, whose memory is warm, or an older one when that is not quite let go of.
     fn reuse(&self) -> Option<Arc<Buffer>> {
         const LOOKS: usize = 4;
+        count_lock();
         let mut free = self.0.lock().ok()?;
         let FreeBuffers { buffers, bytes } = &mut *free;
         for back in 1..=LOOKS.min(buffers.len()) {
@@ -96,6 +116,7 @@ impl PayloadPool {
         if bytes > POOL_BUFFER_BYTES_MAX {
             return;
         }
+        count_lock();
         let Ok(mut free) = self.0.lock() else { return };
         let kept = if bytes > LARGE_BYTES {
             free.buffers.len() < POOL_LARGE_BUFFERS_MAX

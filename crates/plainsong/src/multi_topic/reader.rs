@@ -1,6 +1,6 @@
 //! Readers of multi-topics: one reader of each topic, and the join of what they get.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use plainsong_proto::cdr::DdsType;
@@ -16,6 +16,7 @@ use crate::data_reader::{AnyDataReader, DataReader, Sample};
 use crate::entity::EntityCore;
 use crate::error::Result;
 use crate::listener::DataReaderListener;
+use crate::locks::lock;
 
 /// Reads the samples of a multi-topic. Clones are the same reader; it leaves when the last is dropped.
 pub struct MultiTopicReader<T> {
@@ -150,7 +151,7 @@ impl<T> Clone for MultiTopicReader<T> {
 
 impl<T: DdsType> Inner<T> {
     fn lock(&self) -> MutexGuard<'_, Join<T>> {
-        self.join.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.join)
     }
 
     /// Joins what has arrived.

@@ -13,7 +13,7 @@ pub(crate) mod timer;
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use plainsong_proto::cdr::Fields;
 use plainsong_proto::discovery::Participant;
@@ -26,6 +26,7 @@ use plainsong_proto::wire::{AckNack, NackFrag};
 use plainsong_proto::writer::Writer;
 
 use crate::clock;
+pub(crate) use crate::locks::lock;
 use crate::transport::Transport;
 use inbox::Inbox;
 use notify::Notify;
@@ -147,11 +148,6 @@ pub(crate) enum Response {
     NackFrag(Guid, NackFrag),
 }
 
-/// Locks; a panic of another holder (a bug of one call) does not make the rest unusable.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Which lock a thread takes. A thread takes locks in this order only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
@@ -269,6 +265,7 @@ impl<M: StateMachine> EndpointSlot<M> {
     }
 
     fn try_lock(&self) -> Option<(Held, MutexGuard<'_, Timed<M>>)> {
+        crate::locks::count();
         match self.state.try_lock() {
             Ok(state) => Some((Rank::Endpoint.hold(), state)),
             Err(TryLockError::Poisoned(state)) => Some((Rank::Endpoint.hold(), state.into_inner())),

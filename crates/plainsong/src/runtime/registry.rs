@@ -1,7 +1,7 @@
 //! Which participants and endpoints live here: snapshots that the receive threads read without a lock.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use arc_swap::ArcSwap;
 use plainsong_proto::discovery::{Command, Participant};
@@ -11,6 +11,7 @@ use plainsong_proto::time::Now;
 
 use super::{EventSink, Held, Rank, ReaderSlot, Shared, Timed, WriterSlot, dispatch, lock};
 use crate::clock;
+use crate::locks::{read, write};
 
 /// The participants of a domain in this process, sorted by prefix.
 #[derive(Default)]
@@ -123,7 +124,7 @@ impl ParticipantSlot {
     pub(crate) fn remove_reader(&self, id: EntityId) {
         remove(&self.readers, |slot| slot.id, id);
         self.shared.timer.remove(self.prefix.entity(id));
-        let mut matched = self.matched.write().unwrap_or_else(PoisonError::into_inner);
+        let mut matched = write(&self.matched);
         for readers in matched.values_mut().filter(|readers| readers.iter().any(|slot| slot.id == id)) {
             *readers = readers.iter().filter(|slot| slot.id != id).cloned().collect();
         }
@@ -132,7 +133,7 @@ impl ParticipantSlot {
 
     /// Local readers matched with `writer`.
     pub(crate) fn matched_readers(&self, writer: Guid) -> Option<Arc<[Arc<ReaderSlot>]>> {
-        self.matched.read().unwrap_or_else(PoisonError::into_inner).get(&writer).cloned()
+        read(&self.matched).get(&writer).cloned()
     }
 
     fn lock(&self) -> (Held, MutexGuard<'_, Timed<Participant>>) {
@@ -238,7 +239,7 @@ impl ParticipantSlot {
 
     /// Notes that the reader `id` is matched with `writer` (`slot` given) or not any more.
     fn index(&self, writer: Guid, id: EntityId, slot: Option<Arc<ReaderSlot>>) {
-        let mut matched = self.matched.write().unwrap_or_else(PoisonError::into_inner);
+        let mut matched = write(&self.matched);
         let before = matched.get(&writer).map_or(&[][..], |readers| readers);
         let readers: Arc<[_]> = before.iter().filter(|slot| slot.id != id).cloned().chain(slot).collect();
         if readers.is_empty() {

@@ -1,0 +1,125 @@
+//! Holds the table of `docs/life-of-a-sample.md` against what happens: allocations, locks and system calls of
+//! each step. A child process counts the first two, its parent the third.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
+// Only debug builds count locks.
+#![cfg(debug_assertions)]
+
+mod common;
+#[path = "../../proto/tests/counting/mod.rs"]
+mod counting;
+mod tracing;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use common::{Pair, Point, until};
+use plainsong::prelude::*;
+
+const CHILD: &str = "PLAINSONG_TEST_LIFE_CHILD";
+const ROUNDS: u32 = 200;
+/// The steps, as the document names them, and as kinds of laps.
+const WRITE: (u8, &str) = (0, "`write`");
+const RECEIVE: (u8, &str) = (1, "arrival, listener, `take`");
+
+/// What a step costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Cost {
+    allocations: u64,
+    locks: u64,
+}
+
+thread_local! {
+    static LAST: Cell<Option<Cost>> = const { Cell::new(None) };
+}
+
+/// What this thread has spent so far.
+fn spent() -> Cost {
+    Cost { allocations: counting::allocations() as u64, locks: plainsong::locks_taken() }
+}
+
+impl Cost {
+    fn since(self, before: Self) -> Self {
+        Self { allocations: self.allocations - before.allocations, locks: self.locks - before.locks }
+    }
+}
+
+/// The row of a step: allocations, locks, system calls.
+fn documented(step: &str) -> [u64; 3] {
+    let document = include_str!("../../../docs/life-of-a-sample.md");
+    let row = document.lines().find_map(|line| line.strip_prefix(&format!("| {step} |")));
+    let row = row.unwrap_or_else(|| panic!("no row of {step} in docs/life-of-a-sample.md"));
+    let cells: Vec<u64> = row.split('|').take(3).map(|cell| cell.trim().parse().unwrap()).collect();
+    cells.try_into().unwrap()
+}
+
+/// What occurs most often: now and then a heartbeat or an acknowledgement comes in between.
+fn usual<T: Ord + Copy>(all: impl IntoIterator<Item = T>) -> T {
+    let mut counts = BTreeMap::new();
+    all.into_iter().for_each(|one| *counts.entry(one).or_insert(0) += 1);
+    counts.into_iter().max_by_key(|(_, count)| *count).unwrap().0
+}
+
+#[test]
+fn the_document_tells_what_each_step_costs() {
+    if std::env::var_os(CHILD).is_some() {
+        return live();
+    }
+    let laps = tracing::count_system_calls("the_document_tells_what_each_step_costs", CHILD, "1");
+    // Every other lap of the writer is between writes.
+    let writes = laps.of(WRITE.0).iter().step_by(2).map(|calls| calls.values().sum::<u64>());
+    assert_eq!(usual(writes), documented(WRITE.1)[2], "system calls of {}", WRITE.1);
+    let arrivals = laps.of(RECEIVE.0).iter().map(|calls| calls.values().sum::<u64>());
+    assert_eq!(usual(arrivals), documented(RECEIVE.1)[2], "system calls of {}", RECEIVE.1);
+}
+
+/// Takes each sample and notes what happened in its thread since the one before.
+struct Taker {
+    taken: AtomicU32,
+    costs: Mutex<Vec<Cost>>,
+}
+
+impl DataReaderListener for Taker {
+    fn on_data_available(&self, reader: &AnyDataReader) {
+        let reader = reader.downcast::<Point>().unwrap();
+        let count = reader.take(usize::MAX).unwrap().len() as u32;
+        let now = spent();
+        if let Some(before) = LAST.replace(Some(now)) {
+            self.costs.lock().unwrap().push(now.since(before));
+        }
+        tracing::lap(RECEIVE.0);
+        // What noting the cost has cost is not the sample's.
+        LAST.set(Some(spent()));
+        self.taken.fetch_add(count, Ordering::Release);
+    }
+}
+
+/// The child: one sample after the other, each taken before the next is written.
+fn live() {
+    let pair = Pair::<Point>::new(QosSet::writer().keep_last(8), QosSet::reader().reliable().keep_last(8));
+    let taker = Arc::new(Taker {
+        taken: AtomicU32::new(0),
+        costs: Mutex::new(Vec::with_capacity(2 * ROUNDS as usize)),
+    });
+    let listener = Arc::clone(&taker);
+    pair.reader.set_listener(Some(listener), StatusMask::NONE.with(StatusKind::DataAvailable));
+    let mut writes = Vec::new();
+    for round in 0..ROUNDS {
+        let sample = Point { id: round % 4, x: 1.0, y: 2.0 };
+        let before = spent();
+        tracing::lap(WRITE.0);
+        pair.writer.write(&sample).unwrap();
+        tracing::lap(WRITE.0);
+        writes.push(spent().since(before));
+        until("the sample is taken", || taker.taken.load(Ordering::Acquire) > round);
+        let pause = Instant::now();
+        while pause.elapsed() < Duration::from_micros(50) {}
+    }
+    let costs = taker.costs.lock().unwrap().clone();
+    for (name, costs) in [(WRITE.1, writes), (RECEIVE.1, costs)] {
+        let [allocations, locks, _] = documented(name);
+        assert_eq!(usual(costs), Cost { allocations, locks }, "{name}");
+    }
+}
