@@ -46,6 +46,9 @@ pub(super) enum Timer {
 /// Shorter deadlines are watched this often: a period of zero must not keep the timer busy for ever.
 const DEADLINE_MIN: Duration = Duration::from_millis(1);
 
+/// A sample held back for which the cache has no room is tried again after this time.
+const HELD_RETRY: Duration = Duration::from_millis(100);
+
 /// The policies of the reader that act here, with the internal limits worked in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policy {
@@ -83,6 +86,8 @@ pub(super) struct Cache {
     pub(super) timers: BTreeSet<(Instant, InstanceId, Timer)>,
     /// Empty instances that are not alive, the first to forget in front.
     retired: VecDeque<(InstanceId, u64)>,
+    /// Samples held back that found no room when their instance lost its writers, not reported yet.
+    pub(super) crowded_out: u64,
 }
 
 impl Policy {
@@ -137,6 +142,7 @@ impl Cache {
             expiry: BTreeMap::new(),
             timers: BTreeSet::new(),
             retired: VecDeque::new(),
+            crowded_out: 0,
         }
     }
 
@@ -304,14 +310,17 @@ impl Cache {
         Some(*held)
     }
 
-    /// Shows the sample held back, because nothing followed it. Returns whether there is one.
+    /// Shows the sample held back, because nothing followed it. Returns whether there is one, and room.
     fn release_held(&mut self, now: Now, id: InstanceId) -> bool {
         let held = self.drop_held(id).filter(|held| held.expires.is_none_or(|expires| expires > now.mono));
-        let shown = held.is_some();
-        if let Some(held) = held {
+        let Some(held) = held else { return false };
+        let has_room = self.no_room(Some(id), held.payload.len()).is_none();
+        if has_room {
             self.insert(now, id, held);
+        } else {
+            self.crowded_out += 1;
         }
-        shown
+        has_room
     }
 
     /// Whether the content filter lets the data of `change` pass.
@@ -565,12 +574,17 @@ impl Cache {
         let Some(instance) = self.instances.get_mut(id) else { return false };
         instance.writers -= 1;
         instance.recent_writer = instance.recent_writer.filter(|recent| *recent != writer);
-        instance.owner = instance.owner.filter(|owner| *owner != writer);
-        if instance.writers > 0 || !instance.is_alive() {
+        if instance.owner == Some(writer) {
+            instance.owner = self.publications.strongest_of(id);
+        }
+        if instance.writers > 0 {
             return false;
         }
-        self.release_held(now, id);
-        self.end(now, id, InstanceState::NotAliveNoWriters, guid, (now.wall, now.wall))
+        // What is held back may have brought a disposed instance back to life.
+        let shown = self.release_held(now, id);
+        let is_alive = self.instances.get(id).is_some_and(Instance::is_alive);
+        let stamps = (now.wall, now.wall);
+        (is_alive && self.end(now, id, InstanceState::NotAliveNoWriters, guid, stamps)) || shown
     }
 
     /// `writer` is unmatched or not alive: it leaves all its instances. Returns whether any changed.
@@ -690,12 +704,19 @@ impl Cache {
         let Some(instance) = self.instances.get(id).filter(|instance| instance.held.is_some()) else {
             return false;
         };
-        match instance.filtered_until.and_then(|until| until.after(self.policy.separation)) {
-            Some(release) if release > now.mono => {
-                self.timers.insert((release, id, Timer::Held));
+        let bytes = instance.held.as_ref().map_or(0, |held| held.payload.len());
+        let release = instance.filtered_until.and_then(|until| until.after(self.policy.separation));
+        let later = match release.filter(|release| *release > now.mono) {
+            // It may take the application a while to make room.
+            None if self.no_room(Some(id), bytes).is_some() => now.mono.after(HELD_RETRY),
+            later => later,
+        };
+        match later {
+            Some(later) => {
+                self.timers.insert((later, id, Timer::Held));
                 false
             }
-            _ => self.release_held(now, id),
+            None => self.release_held(now, id),
         }
     }
 

@@ -399,7 +399,11 @@ impl Reader {
         for _ in 0..lost {
             self.drops.count(DropReason::IncompleteSet);
         }
-        self.samples_lost(lost, out);
+        let crowded_out = std::mem::take(&mut self.cache.crowded_out);
+        for _ in 0..crowded_out {
+            self.drops.count(DropReason::BufferFull);
+        }
+        self.samples_lost(lost + crowded_out, out);
         if std::mem::take(&mut self.presenter.part_ended) {
             out.events.push(Event::GroupPart { reader: self.guid.entity });
         }

@@ -46,14 +46,19 @@ impl Order {
         self.by_source && one.source_order() < other.source_order()
     }
 
-    /// Whether data of this timestamp and writer comes after what left the cache already, or would be
-    /// the first to leave.
+    /// Whether data of this timestamp and writer comes after what left the cache already or is told to be
+    /// over, or would be the first to leave.
     pub(super) fn is_too_old(self, instance: &Instance, order: (Time, Guid), depth: Option<usize>) -> bool {
         if !self.by_source {
             return false;
         }
         let mut valid = instance.samples.iter().filter(|sample| sample.valid);
-        instance.ordered_after.is_some_and(|after| order < after)
+        // What comes before a marker: it tells of an instance without writers, and nothing crosses it.
+        let before_marker = || instance.samples.iter().rev().skip_while(|sample| sample.valid);
+        let newest =
+            instance.has_marker.then(before_marker).and_then(|mut before| before.find(|it| it.valid));
+        newest.is_some_and(|newest| order < newest.source_order())
+            || instance.ordered_after.is_some_and(|after| order < after)
             || (depth.is_some_and(|depth| instance.valid >= depth)
                 && valid.next().is_some_and(|oldest| order < oldest.source_order()))
     }

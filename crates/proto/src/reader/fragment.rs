@@ -98,33 +98,22 @@ impl Fragments {
         Ok(needed.saturating_sub(sample.map_or(0, |sample| sample.reserved_bytes)))
     }
 
-    /// Adds `fragment`, whose [`Self::growth`] was found affordable; the first of a sample brings what
-    /// is known of its change. Returns the sample when complete.
+    /// Adds `fragment`, whose [`Self::growth`] was found affordable; the first to arrive and the one with
+    /// inline QoS bring what is known of the change. Returns the sample when complete.
     pub(super) fn add(
         &mut self,
         fragment: &DataFrag<'_>,
         growth: usize,
         pool: &PayloadPool,
-        first: Option<Change>,
+        told: Option<Change>,
         now: Instant,
     ) -> Result<Option<Change>, DropReason> {
         let number = fragment.sequence_number.0;
         let total = fragments_of(fragment)?;
-        if let Some(change) = first {
-            let sample = Reassembly {
-                fragment_bytes: fragment.fragment_bytes,
-                sample_bytes: fragment.sample_bytes,
-                change,
-                buffer: pool.take(),
-                received: Vec::new(),
-                received_fragments: 0,
-                received_bytes: 0,
-                prefix: 0,
-                reserved_bytes: 0,
-                started: now,
-                heard: now,
-            };
-            self.samples.insert(number, sample);
+        match (told, self.samples.get_mut(&number)) {
+            (Some(change), Some(sample)) => sample.change = change,
+            (Some(change), None) => self.begin(fragment, change, pool, now),
+            (None, _) => {}
         }
         let Some(sample) = self.samples.get_mut(&number) else { return Ok(None) };
         sample.heard = now;
@@ -138,6 +127,23 @@ impl Fragments {
         let mut change = sample.change;
         change.payload = sample.buffer.freeze();
         Ok(Some(change))
+    }
+
+    fn begin(&mut self, fragment: &DataFrag<'_>, change: Change, pool: &PayloadPool, now: Instant) {
+        let sample = Reassembly {
+            fragment_bytes: fragment.fragment_bytes,
+            sample_bytes: fragment.sample_bytes,
+            change,
+            buffer: pool.take(),
+            received: Vec::new(),
+            received_fragments: 0,
+            received_bytes: 0,
+            prefix: 0,
+            reserved_bytes: 0,
+            started: now,
+            heard: now,
+        };
+        self.samples.insert(fragment.sequence_number.0, sample);
     }
 
     /// The missing fragments of `number` up to `last`, at most 256; of a sample of which nothing is

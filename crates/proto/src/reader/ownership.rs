@@ -62,4 +62,14 @@ impl Publications {
         self.get(challenger)
             .is_some_and(|challenger| (challenger.strength, owner.guid) > (owner.strength, challenger.guid))
     }
+
+    /// Whom an instance passes to when its owner leaves it: the strongest of those that still write it.
+    pub(super) fn strongest_of(&self, instance: InstanceId) -> Option<WriterId> {
+        let writers = (0..).zip(&self.0).filter_map(|(id, slot)| Some((id, slot.as_ref()?)));
+        let writers = writers.filter(|(_, publication)| publication.instances.contains(&instance));
+        let strength = |(_, publication): &(WriterId, &Publication)| {
+            (publication.strength, std::cmp::Reverse(publication.guid))
+        };
+        writers.max_by_key(strength).map(|(id, _)| id)
+    }
 }

@@ -405,8 +405,10 @@ impl Reader {
         let first = !proxy.fragments.contains(number);
         self.afford(now.mono, id, number, growth)?;
         let inline_qos = fragment.inline_qos.as_ref();
+        // Inline QoS goes with one fragment, which need not be the first to arrive.
+        let telling = first || inline_qos.is_some();
         let change =
-            first.then(|| self.describe(now, context, number, inline_qos, fragment.key_only)).transpose();
+            telling.then(|| self.describe(now, context, number, inline_qos, fragment.key_only)).transpose();
         let change = match change {
             Ok(change) => change,
             Err(reason) => return self.unusable(now, id, number, reason, out),

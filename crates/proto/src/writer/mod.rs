@@ -547,6 +547,12 @@ impl Writer {
         self.history.last()
     }
 
+    /// Changes with data or status in the history, which RESOURCE_LIMITS max_samples bounds.
+    #[must_use]
+    pub const fn history_len(&self) -> usize {
+        self.history.len()
+    }
+
     /// Matched readers, in the order of their GUIDs.
     pub fn matched_readers(&self) -> impl Iterator<Item = Guid> {
         self.proxies.iter().map(|reader| reader.guid)

@@ -129,6 +129,16 @@ fn a_sample_held_back_is_not_lost_to_an_older_one_that_is_shown() {
     assert_eq!(bench.values(), [30]);
 }
 
+#[test]
+fn nothing_goes_back_behind_the_news_that_an_instance_has_no_writers() {
+    let mut bench = by_source(QosSet::reader().reliable().keep_all());
+    bench.data_at(1, 1, 1, 30, at(30)).unwrap();
+    bench.unregister(1, 2, 1).unwrap();
+    assert_eq!(bench.data_at(2, 1, 1, 20, at(20)), Err(DropReason::OutOfOrder));
+    bench.data_at(2, 2, 1, 40, at(40)).unwrap();
+    assert_eq!(bench.values(), [30, 40]);
+}
+
 proptest! {
     /// What DESTINATION_ORDER promises: whatever the order of arrival, all readers end with one value.
     #[test]

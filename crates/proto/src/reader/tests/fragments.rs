@@ -76,6 +76,26 @@ fn a_sample_is_received_when_its_last_fragment_is() {
 }
 
 #[test]
+fn inline_qos_counts_whichever_fragment_arrives_first() {
+    let whole = sample(3_500);
+    let inline = InlineQos { lifespan: Some(Duration::from_secs(1)), ..InlineQos::default() };
+    let mut list = Vec::new();
+    encode_inline_qos(&inline, &mut list);
+    let inline_qos = Some(ParameterListView { bytes: &list, little_endian: true });
+    for order in [[1, 2, 3, 4], [4, 3, 2, 1], [2, 4, 1, 3]] {
+        let mut bench = Bench::reliable();
+        for fragment in order {
+            let inline_qos = inline_qos.filter(|_| fragment == 1);
+            bench.fragment(1, &DataFrag { inline_qos, ..one(&whole, 1, fragment) }).unwrap();
+        }
+        bench.pass(Duration::from_millis(900));
+        assert_eq!(bench.read_with(&Selector::default()).len(), 1);
+        bench.pass(Duration::from_millis(200));
+        assert!(bench.take().is_empty(), "its lifespan came with the first fragment: {order:?}");
+    }
+}
+
+#[test]
 fn five_megabytes_in_fragments_of_any_size() {
     let whole = sample(5_000_000);
     for piece in [1_400_usize, 65_000] {

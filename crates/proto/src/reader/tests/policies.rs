@@ -108,6 +108,22 @@ fn fact_31_the_strongest_writer_owns_the_instance_and_ties_go_to_the_lower_guid(
 }
 
 #[test]
+fn ownership_passes_to_the_strongest_of_those_that_still_write_the_instance() {
+    let mut bench = exclusive();
+    (1..=3).for_each(|number| bench.matched(number, strong(i32::from(number))));
+    bench.data(1, 1, 1, 11).unwrap();
+    bench.data(2, 1, 1, 21).unwrap();
+    bench.data(3, 1, 1, 31).unwrap();
+    bench.unregister(3, 2, 1).unwrap();
+    assert_eq!(bench.data(1, 2, 1, 12), Err(DropReason::NotOwner), "the second is there, and stronger");
+    bench.data(2, 2, 1, 22).unwrap();
+    assert_eq!(bench.values(), [11, 21, 31, 22]);
+    bench.reader.unmatch_writer(bench.now, writer(2), &mut bench.out);
+    bench.data(1, 3, 1, 13).unwrap();
+    assert_eq!(bench.values(), [13]);
+}
+
+#[test]
 fn fact_31_ownership_passes_on_when_the_owner_unregisters_leaves_or_misses_its_deadline() {
     let lose: [fn(&mut Bench); 3] = [
         |bench| bench.unregister(2, 2, 1).unwrap(),
@@ -251,6 +267,48 @@ fn fact_32_filtered_samples_are_acknowledged_and_the_last_is_shown_when_the_writ
     let samples = bench.take();
     assert_eq!(values(&samples), [36, 37]);
     assert_eq!(state_of(&samples), InstanceState::NotAliveNoWriters);
+}
+
+#[test]
+fn a_sample_held_back_after_a_disposal_is_shown_before_its_writer_is_gone() {
+    let mut bench =
+        Bench::new(QosSet { time_based_filter: SECOND, ..QosSet::reader().reliable().keep_all() });
+    bench.matched(1, QosSet::writer());
+    bench.heartbeat(1, 1, 0, true).unwrap();
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.dispose(1, 2, 1).unwrap();
+    bench.data(1, 3, 1, 3).unwrap();
+    assert_eq!(state_of(&bench.take()), InstanceState::NotAliveDisposed);
+    bench.reader.unmatch_writer(bench.now, writer(1), &mut bench.out);
+    let samples = bench.take();
+    assert_eq!(values(&samples), [3]);
+    assert_eq!(state_of(&samples), InstanceState::NotAliveNoWriters);
+    bench.pass(Duration::from_secs(5));
+    assert!(bench.take().is_empty(), "nothing brings an instance without writers back to life");
+}
+
+#[test]
+fn a_sample_held_back_waits_until_resource_limits_let_it_in() {
+    let mut qos = QosSet { time_based_filter: SECOND, ..QosSet::reader().reliable().keep_all() };
+    qos.resource_limits.max_samples = 1;
+    let mut bench = Bench::new(qos);
+    bench.matched(1, QosSet::writer());
+    bench.heartbeat(1, 1, 0, true).unwrap();
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.data(1, 2, 1, 2).unwrap();
+    bench.pass(Duration::from_secs(3));
+    assert_eq!(bench.read_with(&Selector::default()).len(), 1, "max_samples is 1");
+    assert_eq!(bench.values(), [1]);
+    bench.pass(SECOND);
+    assert_eq!(bench.values(), [2]);
+    bench.data(1, 3, 1, 3).unwrap();
+    assert_eq!(bench.values(), [3]);
+    bench.data(1, 4, 1, 4).unwrap();
+    bench.data(1, 5, 2, 5).unwrap();
+    bench.unregister(1, 6, 1).unwrap();
+    assert_eq!(bench.values(), [5], "the last sample of an instance whose writer leaves finds no room");
+    bench.pass(SECOND);
+    assert_eq!(bench.reader.sample_lost_status().total_count, 1);
 }
 
 #[test]
