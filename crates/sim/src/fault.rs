@@ -47,6 +47,13 @@ pub enum Fault {
         /// Index of the node.
         node: usize,
     },
+    /// A process is told of a participant at an address where none lives.
+    Forge {
+        /// Index of the node.
+        node: usize,
+        /// How often.
+        times: u64,
+    },
     /// A process finds itself under another address.
     Move {
         /// Index of the node.
@@ -92,7 +99,7 @@ impl FaultPlan {
 
 fn fault(rng: &mut Rng, extent: Extent) -> Fault {
     let node = rng.below(extent.nodes as u64) as usize;
-    match rng.below(21) {
+    match rng.below(23) {
         0..4 => Fault::Link(link(rng)),
         4..9 => {
             let from = rng.below(extent.hosts.into()) as u8;
@@ -109,7 +116,8 @@ fn fault(rng: &mut Rng, extent: Extent) -> Fault {
             Fault::WallJump { node, by: Duration::from_millis(if rng.chance(50) { by } else { -by }) }
         }
         18 => Fault::Leave { node },
-        19 => Fault::Move { node, to: rng.below(extent.hosts.into()) as u8 },
+        19..21 => Fault::Forge { node, times: rng.between(1, 40) },
+        21 => Fault::Move { node, to: rng.below(extent.hosts.into()) as u8 },
         _ => Fault::Heal,
     }
 }

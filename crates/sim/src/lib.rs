@@ -10,6 +10,7 @@ pub mod ledger;
 pub mod mutation;
 pub mod network;
 pub mod node;
+pub mod qos;
 pub mod rng;
 pub mod run;
 pub mod sample;

@@ -2,11 +2,13 @@
 
 #![forbid(unsafe_code)]
 
+use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use plainsong_sim::check::Violation;
+use plainsong_sim::mutation::{self, Mutation};
 use plainsong_sim::run::{self, Verdict};
 use plainsong_sim::trace::Detail;
 
@@ -17,6 +19,7 @@ sim: simulates Plainsong systems from seeds and checks what must hold
   sim --seed N --trace     one run: the whole trace
   sim --seeds A..B         the runs A to B-1: failures, and a summary
   sim                      the same as --seeds 0..100
+  sim --mutations          makes each deliberate mistake until the checker it is meant for notices it
   --without NAME           with any of these: does not judge that invariant
 ";
 
@@ -26,6 +29,7 @@ const TAIL_LINES: usize = 60;
 enum Task {
     One { seed: u64, detail: Detail },
     Many { first: u64, end: u64 },
+    Mutations,
     Help,
 }
 
@@ -38,6 +42,7 @@ fn main() -> ExitCode {
     let passed = match parse(&arguments, &mut unjudged) {
         Ok(Task::One { seed, detail }) => one(seed, detail, &unjudged),
         Ok(Task::Many { first, end }) => many(first, end, &unjudged),
+        Ok(Task::Mutations) => mutations(),
         Ok(Task::Help) => {
             print!("{HELP}");
             true
@@ -65,6 +70,7 @@ fn parse(arguments: &[String], unjudged: &mut Unjudged) -> Result<Task, String> 
                 let (first, end) = range.split_once("..").ok_or("a range is written A..B")?;
                 task = Task::Many { first: number(Some(first))?, end: number(Some(end))? };
             }
+            "--mutations" => task = Task::Mutations,
             "--trace" => whole = true,
             "--without" => unjudged.push(rest.next().ok_or("--without needs a name")?.clone()),
             "--help" | "-h" => return Ok(Task::Help),
@@ -98,32 +104,53 @@ fn one(seed: u64, detail: Detail, unjudged: &Unjudged) -> bool {
     violations.is_empty()
 }
 
-/// Threads are allowed here and only here: each run is a world of its own.
 fn many(first: u64, end: u64, unjudged: &Unjudged) -> bool {
-    let next = AtomicU64::new(first);
-    let failures = Mutex::new(Vec::new());
+    let failed = on_all_cores(first..end, |seed| failure(seed, unjudged).inspect(|line| println!("{line}")));
+    println!("{} passed, {} failed", end.saturating_sub(first) - failed.len() as u64, failed.len());
+    failed.is_empty()
+}
+
+/// A checker that cannot fail proves nothing.
+fn mutations() -> bool {
+    let unnoticed = on_all_cores(0..Mutation::ALL.len() as u64, |index| {
+        let (mutation, invariant, _) = Mutation::ALL.get(index as usize)?;
+        match mutation::first_noticed(*mutation, invariant) {
+            Some(seed) => {
+                println!("{mutation:?} is noticed by {invariant} with seed {seed}");
+                None
+            }
+            None => Some(format!("FAILED {mutation:?} goes unnoticed by {invariant}")),
+        }
+    });
+    unnoticed.iter().for_each(|line| println!("{line}"));
+    println!("{} mistakes noticed, {} not", Mutation::ALL.len() - unnoticed.len(), unnoticed.len());
+    unnoticed.is_empty()
+}
+
+/// What `work` says about each number. Threads are allowed here and only here: each run is a world of its
+/// own.
+fn on_all_cores(numbers: Range<u64>, work: impl Fn(u64) -> Option<String> + Sync) -> Vec<String> {
+    let next = AtomicU64::new(numbers.start);
+    let lines = Mutex::new(Vec::new());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= end {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= numbers.end {
                         break;
                     }
-                    if let Some(line) = failure(seed, unjudged)
-                        && let Ok(mut failures) = failures.lock()
+                    if let Some(line) = work(number)
+                        && let Ok(mut lines) = lines.lock()
                     {
-                        println!("{line}");
-                        failures.push(seed);
+                        lines.push(line);
                     }
                 }
             });
         }
     });
-    let failed = failures.into_inner().map_or(0, |failures| failures.len() as u64);
-    println!("{} passed, {failed} failed", end.saturating_sub(first) - failed);
-    failed == 0
+    lines.into_inner().unwrap_or_default()
 }
 
 fn judge(violations: &mut Vec<Violation>, unjudged: &Unjudged) {

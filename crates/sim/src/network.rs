@@ -37,6 +37,9 @@ pub struct Network {
     rng: Rng,
 }
 
+/// A machine that is none of ours: forged announcements name its address.
+pub const STRANGER: Host = Host(200);
+
 /// Within one host nothing is lost but what the receiver cannot hold.
 const LOCAL: Link = Link {
     loss_percent: 0,

@@ -5,22 +5,26 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use plainsong_proto::discovery::{Command, LocalEndpoint, LocalLocators, Participant, ParticipantConfig};
+use plainsong_proto::filter::SignedFilter;
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::locator::{Locator, ports};
 use plainsong_proto::outbox::{Event, Outbox};
-use plainsong_proto::qos::{Durability, LivelinessKind, QosSet};
-use plainsong_proto::reader::{Reader, ReaderConfig, ReaderLimits};
+use plainsong_proto::qos::{
+    AccessScope, DestinationOrder, Durability, LENGTH_UNLIMITED, LivelinessKind, QosSet, ReaderDataLifecycle,
+    ResourceLimits,
+};
+use plainsong_proto::reader::{Reader, ReaderConfig, ReaderLimits, next_verdict};
 use plainsong_proto::receiver::{self, Registry};
 use plainsong_proto::stats::{DropCounters, DropReason};
 use plainsong_proto::time::{Duration, Instant, Now};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
-use plainsong_proto::writer::{Writer, WriterConfig, WriterLimits};
+use plainsong_proto::writer::{FilterFunction, Writer, WriterConfig, WriterLimits};
 
 use crate::clock::Clock;
 use crate::ledger::Ledger;
 use crate::mutation::Mutation;
-use crate::network::Host;
-use crate::sample;
+use crate::network::{Host, STRANGER};
+use crate::sample::{self, Filter};
 
 /// How a process is set up.
 #[derive(Clone, Debug)]
@@ -126,6 +130,8 @@ pub enum Told {
     DataAvailable(usize),
     /// The writer with this place in the ledger has room.
     Progress(usize),
+    /// The reader with this place in the ledger has its part of a coherent set of its publisher.
+    GroupPart(usize),
     /// An endpoint is matched with another, or is no longer.
     Match {
         /// The local endpoint.
@@ -194,6 +200,11 @@ impl Node {
         config.locators = self.locators();
         config.seed = seed;
         let mut participant = Participant::new(config);
+        if call.mutation == Some(Mutation::TrustStrangers) {
+            let mut locators = self.locators();
+            locators.announce_to.push(STRANGER.locator(self.meta_port));
+            participant.set_locators(now, locators, call.out);
+        }
         participant.start(now, call.out);
         let (writers, readers) = (BTreeMap::new(), BTreeMap::new());
         self.members.push(Member { participant, record, writers, readers, prefix, next_key: 1 });
@@ -296,10 +307,10 @@ impl Node {
         let now = self.options.clock.now(call.at);
         let place = &mut self.members[member];
         let guid = place.next_guid(|key| EntityId::user_writer(key, endpoint.keyed));
-        let qos = mutated(endpoint.qos.clone(), call.mutation);
+        let qos = obeyed(endpoint.qos.clone(), call.mutation);
         let limits = if self.options.tight { tight_writer() } else { WriterLimits::default() };
-        let writer =
-            Writer::new(WriterConfig { guid, keyed: endpoint.keyed, qos, limits, content_filter: None });
+        let content_filter = Some(sample::content_filter as FilterFunction);
+        let writer = Writer::new(WriterConfig { guid, keyed: endpoint.keyed, qos, limits, content_filter });
         place.writers.insert(guid.entity, LocalWriter { writer, record: endpoint.record });
         self.announce(member, guid, endpoint, call, now)
     }
@@ -318,9 +329,13 @@ impl Node {
         let place = &mut self.members[member];
         let guid = place.next_guid(|key| EntityId::user_reader(key, endpoint.keyed));
         let key = if endpoint.keyed { sample::key } else { sample::no_key };
-        let qos = mutated(endpoint.qos.clone(), call.mutation);
+        let qos = obeyed(endpoint.qos.clone(), call.mutation);
         let limits = if self.options.tight { tight_reader() } else { ReaderLimits::default() };
-        let reader = Reader::new(ReaderConfig { guid, keyed: endpoint.keyed, qos, limits, key });
+        let mut reader = Reader::new(ReaderConfig { guid, keyed: endpoint.keyed, qos, limits, key });
+        if let Some(filter) = endpoint.filter.and_then(|filter| obeyed_filter(filter, call.mutation)) {
+            let signature = filter.announced(endpoint.topic).signature();
+            reader.set_filter(Some(SignedFilter { filter: filter.obeyed(), signature }));
+        }
         place.readers.insert(guid.entity, LocalReader { reader, record: endpoint.record });
         self.announce(member, guid, endpoint, call, now)
     }
@@ -338,9 +353,12 @@ impl Node {
             topic: endpoint.topic.to_owned(),
             type_name: "Sample".to_owned(),
             keyed: endpoint.keyed,
-            qos: mutated(endpoint.qos.clone(), call.mutation),
-            group: EntityId::UNKNOWN,
-            content_filter: None,
+            qos: announced(endpoint.qos.clone(), call.mutation),
+            group: endpoint.group,
+            content_filter: endpoint
+                .filter
+                .and_then(|filter| obeyed_filter(filter, call.mutation))
+                .map(|filter| filter.announced(endpoint.topic)),
         };
         (endpoint.born)(call.ledger, guid);
         let added = self.members[member].participant.add_endpoint(now, local, call.out);
@@ -352,13 +370,17 @@ impl Node {
     pub fn set_qos(&mut self, member: usize, entity: EntityId, qos: &QosSet, call: &mut Call<'_>) {
         let now = self.options.clock.now(call.at);
         let place = &mut self.members[member];
-        let qos = mutated(qos.clone(), call.mutation);
+        let obeyed = obeyed(qos.clone(), call.mutation);
         if let Some(local) = place.writers.get_mut(&entity) {
-            local.writer.set_qos(now, qos.clone());
+            local.writer.set_qos(now, obeyed.clone());
         }
         if let Some(local) = place.readers.get_mut(&entity) {
-            local.reader.set_qos(now, qos.clone());
+            local.reader.set_qos(now, obeyed);
         }
+        if call.mutation == Some(Mutation::HideChanges) {
+            return;
+        }
+        let qos = announced(qos.clone(), call.mutation);
         let updated = place.participant.update_endpoint(now, place.prefix.entity(entity), qos, call.out);
         debug_assert!(updated.is_ok(), "an endpoint that exists can be updated: {updated:?}");
         self.settle(member, now, call);
@@ -374,6 +396,24 @@ impl Node {
             place.participant.assert_liveliness(now, call.out);
         }
         self.settle(member, now, call);
+    }
+
+    /// Shows or drops the coherent sets of GROUP scope that all readers of a subscriber have their parts of.
+    pub fn settle_groups(&mut self, member: usize, readers: &[EntityId], call: &mut Call<'_>) {
+        let now = self.options.clock.now(call.at);
+        loop {
+            let place = &mut self.members[member];
+            let mut members = Vec::new();
+            let each = || readers.iter().filter_map(|reader| place.readers.get(reader));
+            each().for_each(|local| local.reader.group_members(&mut members));
+            let Some(verdict) = next_verdict(&members) else { return };
+            for reader in readers {
+                if let Some(local) = place.readers.get_mut(reader) {
+                    local.reader.carry_out_verdict(now, verdict, call.out);
+                }
+            }
+            self.settle(member, now, call);
+        }
     }
 
     /// The host has another address from now on.
@@ -423,10 +463,10 @@ impl Node {
                 Event::ParticipantChanged { participant, alive } => {
                     Some(Told::Participant { guid: participant, alive })
                 }
-                Event::Status { .. }
-                | Event::GroupPart { .. }
-                | Event::EndpointChanged { .. }
-                | Event::MismatchChanged { .. } => None,
+                Event::GroupPart { reader } => {
+                    member.readers.get(&reader).map(|local| Told::GroupPart(local.record))
+                }
+                Event::Status { .. } | Event::EndpointChanged { .. } | Event::MismatchChanged { .. } => None,
             };
             call.told.extend(told);
         }
@@ -439,8 +479,12 @@ pub struct NewEndpoint<'a> {
     pub topic: &'a str,
     /// The topic has a key.
     pub keyed: bool,
-    /// QoS, with partitions.
+    /// QoS, with that of its publisher or subscriber and its topic.
     pub qos: &'a QosSet,
+    /// Its publisher or subscriber, for GROUP scope; else UNKNOWN.
+    pub group: EntityId,
+    /// The content filter of a reader.
+    pub filter: Option<Filter>,
     /// Its place in the ledger.
     pub record: usize,
     /// Enters it into the ledger, before anyone can match it.
@@ -469,14 +513,53 @@ fn tight_reader() -> ReaderLimits {
     }
 }
 
-fn mutated(mut qos: QosSet, mutation: Option<Mutation>) -> QosSet {
+/// The content filter that a reader obeys and announces.
+const fn obeyed_filter(filter: Filter, mutation: Option<Mutation>) -> Option<Filter> {
     match mutation {
-        Some(Mutation::ReplayHistory) => {
-            qos.durability = qos.durability.max(Durability::TransientLocal);
+        Some(Mutation::PassEverything) => None,
+        Some(Mutation::PassTooLittle) => {
+            Some(Filter { one_in: 2 * filter.one_in, remainder: filter.remainder })
         }
-        Some(Mutation::ExceedDepth) => {
+        _ => Some(filter),
+    }
+}
+
+/// The QoS that a state machine obeys.
+fn obeyed(mut qos: QosSet, mutation: Option<Mutation>) -> QosSet {
+    let Some(mutation) = mutation else { return qos };
+    match mutation {
+        Mutation::ReplayHistory => qos.durability = qos.durability.max(Durability::TransientLocal),
+        Mutation::ExceedDepth => {
             qos.history.depth += 1;
-            qos.resource_limits = plainsong_proto::qos::ResourceLimits::default();
+            qos.resource_limits = ResourceLimits::default();
+        }
+        Mutation::OverfillWriter => qos.resource_limits.max_samples = LENGTH_UNLIMITED,
+        Mutation::HastenDeadlines if !qos.deadline.is_infinite() => qos.deadline.0 /= 3,
+        Mutation::ForgiveSilence => qos.liveliness.lease_duration = Duration::INFINITE,
+        Mutation::ShowPartsOfSets => qos.presentation.coherent_access = false,
+        Mutation::ShowGroupsApart => {
+            qos.presentation.access_scope = qos.presentation.access_scope.min(AccessScope::Topic);
+        }
+        Mutation::SortByInstance => qos.presentation.ordered_access = false,
+        Mutation::IgnoreSeparation => qos.time_based_filter = Duration::ZERO,
+        Mutation::HoldForEver if qos.time_based_filter > Duration::ZERO => {
+            qos.time_based_filter = Duration::from_secs(3_600);
+        }
+        Mutation::OrderByReception => qos.destination_order = DestinationOrder::ByReceptionTimestamp,
+        Mutation::NeverPurge => qos.reader_data_lifecycle = ReaderDataLifecycle::default(),
+        _ => {}
+    }
+    qos
+}
+
+/// The QoS that others are told of.
+fn announced(mut qos: QosSet, mutation: Option<Mutation>) -> QosSet {
+    let Some(mutation) = mutation else { return qos };
+    match mutation {
+        Mutation::ReplayHistory => qos.durability = qos.durability.max(Durability::TransientLocal),
+        Mutation::MixPartitions => qos.partition.clear(),
+        Mutation::PretendToFit => {
+            qos = QosSet { partition: qos.partition, ..QosSet::default() };
         }
         _ => {}
     }
@@ -509,7 +592,8 @@ impl Member {
                 local.writer.unmatch_reader(now, reader, call.out);
             }
             Command::IncompatibleReader { writer, policies } => {
-                if let Some(local) = self.writers.get_mut(&writer) {
+                let hidden = call.mutation == Some(Mutation::HideMismatch);
+                if let Some(local) = self.writers.get_mut(&writer).filter(|_| !hidden) {
                     local.writer.incompatible_reader(&policies, call.out);
                 }
             }
@@ -517,7 +601,8 @@ impl Member {
                 self.carry_out_for_reader(now, command, call);
             }
             Command::IncompatibleWriter { reader, policies } => {
-                if let Some(local) = self.readers.get_mut(&reader) {
+                let hidden = call.mutation == Some(Mutation::HideMismatch);
+                if let Some(local) = self.readers.get_mut(&reader).filter(|_| !hidden) {
                     local.reader.incompatible_writer(&policies, call.out);
                 }
             }
@@ -537,13 +622,18 @@ impl Member {
 
     fn carry_out_for_reader(&mut self, now: Now, command: Command, call: &mut Call<'_>) {
         match command {
-            Command::MatchWriter { reader, writer } => {
+            Command::MatchWriter { reader, mut writer } => {
                 let Some(local) = self.readers.get_mut(&reader) else { return };
                 if call.mutation == Some(Mutation::ForgetMatches) {
                     return;
                 }
                 if call.ledger.readers[local.record].endpoint.begin_match(writer.guid, call.at) {
                     call.told.push(Told::Match { local: reader, peer: writer.guid, begins: true });
+                }
+                match call.mutation {
+                    Some(Mutation::ForgetLifespan) => writer.qos.lifespan = Duration::INFINITE,
+                    Some(Mutation::ForgetStrength) => writer.qos.ownership_strength = 0,
+                    _ => {}
                 }
                 local.reader.match_writer(now, &writer, call.out);
             }

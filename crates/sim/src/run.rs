@@ -1,5 +1,8 @@
 //! One run: a plan drawn from a seed, carried out in a world, judged by every checker.
 
+use std::collections::BTreeMap;
+
+use plainsong_proto::qos::{AccessScope, EntityKind, QosSet};
 use plainsong_proto::time::{Duration, Instant};
 
 use crate::check::Violation;
@@ -7,9 +10,10 @@ use crate::fault::Fault;
 use crate::mutation::Mutation;
 use crate::network::Host;
 use crate::node::State;
+use crate::qos::Change;
 use crate::rng::Rng;
 use crate::trace::Detail;
-use crate::workload::{self, EndpointPlan, Plan, Role};
+use crate::workload::{self, EndpointPlan, GroupPlan, Plan, Role};
 use crate::world::World;
 
 /// How a run came out.
@@ -34,11 +38,13 @@ pub fn run(seed: u64, detail: Detail, mutation: Option<Mutation>) -> Verdict {
     let plan = Plan::draw(&mut rng);
     let mut world = World::new(rng.next(), detail);
     world.mutation = mutation;
-    let mut director = Director { plan, rng, items: Vec::new(), nodes: Vec::new(), owners: 0 };
+    let mut director =
+        Director { plan, rng, items: Vec::new(), nodes: Vec::new(), groups: BTreeMap::new(), owners: 0 };
     director.begin(&mut world);
     director.until(&mut world, director.plan.safe_until);
     world.heal();
     director.until(&mut world, director.plan.writing_until);
+    world.end_sets();
     let violations = world.finish(LIVENESS, QUIET);
     Verdict { seed, violations, world }
 }
@@ -63,13 +69,34 @@ enum Item {
     },
     EndWriter(usize),
     EndReader(usize),
-    /// Writers, or readers, move to another partition.
-    Repartition {
-        endpoint: usize,
-        writes: bool,
-        partition: String,
+    /// QoS of a writer or reader changes.
+    ChangeEndpoint {
+        endpoint: Created,
+        change: Change,
     },
+    /// QoS of a publisher or subscriber changes, and with it that of all its endpoints.
+    ChangeGroup {
+        node: usize,
+        group: usize,
+        change: Change,
+    },
+    BeginSet(usize),
+    EndSet(usize),
     Fault(Fault),
+}
+
+/// An endpoint by its place in the ledger.
+#[derive(Clone, Copy, Debug)]
+enum Created {
+    Writer(usize),
+    Reader(usize),
+}
+
+/// A publisher or subscriber of the plan as it is now.
+struct Living {
+    group: usize,
+    qos: QosSet,
+    endpoints: Vec<Created>,
 }
 
 /// Carries out a plan.
@@ -79,6 +106,8 @@ struct Director {
     items: Vec<Item>,
     /// The process that plays each node of the plan now.
     nodes: Vec<Option<usize>>,
+    /// Publishers and subscribers by node and place in its plan.
+    groups: BTreeMap<(usize, usize), Living>,
     /// Writers with instances of their own so far.
     owners: u32,
 }
@@ -120,15 +149,24 @@ impl Director {
             Item::Begin { node, .. } if world.nodes[node].state == State::Paused => self.put_off(world, item),
             Item::EndWriter(writer) if world.is_paused_with_writer(writer) => self.put_off(world, item),
             Item::EndReader(reader) if world.is_paused_with_reader(reader) => self.put_off(world, item),
-            Item::Repartition { endpoint, writes: true, .. } if world.is_paused_with_writer(endpoint) => {
+            Item::ChangeEndpoint { endpoint: Created::Writer(writer), .. }
+                if world.is_paused_with_writer(writer) =>
+            {
                 self.put_off(world, item);
             }
-            Item::Repartition { endpoint, writes: false, .. } if world.is_paused_with_reader(endpoint) => {
+            Item::ChangeEndpoint { endpoint: Created::Reader(reader), .. }
+                if world.is_paused_with_reader(reader) =>
+            {
                 self.put_off(world, item);
             }
+            Item::ChangeGroup { node, .. } if world.nodes[node].state == State::Paused => {
+                self.put_off(world, item);
+            }
+            Item::EndSet(group) if world.is_group_running(group) == Some(false) => self.put_off(world, item),
             Item::Start { plan } => {
                 let node = world.start(self.plan.nodes[plan].options.clone());
                 self.nodes[plan] = Some(node);
+                self.begin_groups(world, node, plan);
                 for endpoint in 0..self.plan.nodes[plan].endpoints.len() {
                     let delay = self.plan.nodes[plan].endpoints[endpoint].starts_after;
                     self.after(world, delay, Item::Begin { node, plan, endpoint });
@@ -144,11 +182,17 @@ impl Director {
             }
             Item::EndWriter(writer) => world.remove_writer(writer),
             Item::EndReader(reader) => world.remove_reader(reader),
-            Item::Repartition { endpoint, writes: true, partition } => {
-                world.set_writer_partition(endpoint, &[partition]);
+            Item::ChangeEndpoint { endpoint, change } => change_endpoint(world, endpoint, &change),
+            Item::ChangeGroup { node, group, change } => self.change_group(world, (node, group), &change),
+            Item::BeginSet(group) => {
+                world.begin_set(group);
+                self.after_random(world, 300, Item::EndSet(group));
             }
-            Item::Repartition { endpoint, partition, .. } => {
-                world.set_reader_partition(endpoint, &[partition]);
+            Item::EndSet(group) => {
+                world.end_set(group);
+                if world.is_group_running(group).is_some() {
+                    self.after_random(world, 600, Item::BeginSet(group));
+                }
             }
             Item::Fault(fault) => self.fault(world, fault),
         }
@@ -158,28 +202,65 @@ impl Director {
         self.after(world, Duration::from_millis(20), item);
     }
 
+    fn after_random(&mut self, world: &mut World, millis_max: u64, item: Item) {
+        let delay = Duration::from_millis(self.rng.between(1, millis_max) as i64);
+        self.after(world, delay, item);
+    }
+
+    fn begin_groups(&mut self, world: &mut World, node: usize, plan: usize) {
+        for (index, group) in self.plan.nodes[plan].groups.clone().into_iter().enumerate() {
+            let GroupPlan { member, publishes, qos, changes, .. } = group;
+            let coherent = qos.presentation.coherent_access;
+            let group = if publishes {
+                world.add_publisher(node, member)
+            } else {
+                world.add_subscriber(node, member)
+            };
+            self.groups.insert((node, index), Living { group, qos, endpoints: Vec::new() });
+            for (delay, change) in changes {
+                self.after(world, delay, Item::ChangeGroup { node, group: index, change });
+            }
+            if publishes && coherent {
+                self.after_random(world, 600, Item::BeginSet(group));
+            }
+        }
+    }
+
+    fn change_group(&mut self, world: &mut World, at: (usize, usize), change: &Change) {
+        let Some(living) = self.groups.get_mut(&at) else { return };
+        living.qos = change.applied(&living.qos, EntityKind::Publisher);
+        living.endpoints.iter().for_each(|endpoint| change_endpoint(world, *endpoint, change));
+    }
+
     fn begin_endpoint(&mut self, world: &mut World, node: usize, plan: usize, endpoint: usize) {
-        let EndpointPlan { member, topic, qos, lives, moves, role, .. } =
+        let EndpointPlan { group, topic, mut qos, lives, changes, role, .. } =
             self.plan.nodes[plan].endpoints[endpoint].clone();
         let topic = self.plan.topics[topic].topic.clone();
-        let end = match role {
-            Role::Read(taking) => Item::EndReader(world.add_reader(node, member, &topic, &qos, taking)),
+        let taking_together = self.plan.nodes[plan].groups[group].taking;
+        let Some(living) = self.groups.get_mut(&(node, group)) else { return };
+        qos.partition.clone_from(&living.qos.partition);
+        qos.group_data.clone_from(&living.qos.group_data);
+        let (end, created) = match role {
+            Role::Read { taking, filter } => {
+                let together = qos.presentation.access_scope == AccessScope::Group;
+                let taking = if together { taking_together } else { taking };
+                let reader = world.add_reader_of(living.group, &topic, &qos, (taking, filter));
+                (Item::EndReader(reader), Created::Reader(reader))
+            }
             Role::Write { writes_max, own_instances, .. } => {
-                let writer = world.add_writer(node, member, &topic, &qos);
+                let writer = world.add_writer_of(living.group, &topic, &qos);
                 self.owners += u32::from(own_instances);
                 let shift = if own_instances { self.owners * 100 } else { 0 };
                 let item = Item::Write { writer, plan, endpoint, left: writes_max, shift };
                 self.after(world, Duration::ZERO, item);
-                Item::EndWriter(writer)
+                (Item::EndWriter(writer), Created::Writer(writer))
             }
         };
-        if let Some((delay, partition)) = moves {
-            let (endpoint, writes) = match end {
-                Item::EndWriter(writer) => (writer, true),
-                Item::EndReader(reader) => (reader, false),
-                _ => return,
-            };
-            self.after(world, delay, Item::Repartition { endpoint, writes, partition });
+        if let Some(living) = self.groups.get_mut(&(node, group)) {
+            living.endpoints.push(created);
+        }
+        for (delay, change) in changes {
+            self.after(world, delay, Item::ChangeEndpoint { endpoint: created, change });
         }
         if let Some(lives) = lives {
             self.after(world, lives, end);
@@ -222,6 +303,11 @@ impl Director {
                     world.network.block(Host(to), Host(from));
                 }
             }
+            Fault::Forge { node, times } => {
+                if let Some(node) = self.nodes[node] {
+                    world.forge(node, times);
+                }
+            }
             Fault::Heal => world.network.unblock_all(),
             Fault::Pause { node, lasting } => {
                 if let Some(node) = self.nodes[node] {
@@ -253,6 +339,19 @@ impl Director {
                     world.leave(node);
                 }
             }
+        }
+    }
+}
+
+fn change_endpoint(world: &mut World, endpoint: Created, change: &Change) {
+    match endpoint {
+        Created::Writer(writer) => {
+            let qos = change.applied(&world.ledger.writers[writer].endpoint.qos, EntityKind::Writer);
+            world.set_writer_qos(writer, &qos);
+        }
+        Created::Reader(reader) => {
+            let qos = change.applied(&world.ledger.readers[reader].endpoint.qos, EntityKind::Reader);
+            world.set_reader_qos(reader, &qos);
         }
     }
 }

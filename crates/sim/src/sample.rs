@@ -1,5 +1,6 @@
 //! The type of every simulated topic: a payload that knows who wrote it and proves it is whole.
 
+use plainsong_proto::filter::{ContentFilter, PayloadFilter};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::payload::Payload;
@@ -81,6 +82,51 @@ pub fn handle(instance: u32) -> InstanceHandle {
 pub fn instance(handle: InstanceHandle) -> u32 {
     let [a, b, c, d, ..] = handle.0;
     u32::from_be_bytes([a, b, c, d])
+}
+
+/// A content filter: of the samples of each writer, one in so many passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// One in this many passes; at least 1.
+    pub one_in: u32,
+    /// Which one.
+    pub remainder: u32,
+}
+
+impl Filter {
+    /// Whether a sample with this counter passes.
+    #[must_use]
+    pub const fn passes(self, counter: u32) -> bool {
+        counter % self.one_in == self.remainder
+    }
+
+    /// What a reader announces of it.
+    #[must_use]
+    pub fn announced(self, topic: &str) -> ContentFilter {
+        ContentFilter {
+            topic_name: format!("some of {topic}"),
+            related_topic_name: topic.to_owned(),
+            class_name: ContentFilter::SQL.to_owned(),
+            expression: "counter MOD %0 = %1".to_owned(),
+            parameters: vec![self.one_in.to_string(), self.remainder.to_string()],
+        }
+    }
+
+    /// What a reader obeys.
+    #[must_use]
+    pub fn obeyed(self) -> PayloadFilter {
+        PayloadFilter::new(move |payload| {
+            Sample::decode(payload).is_ok_and(|sample| self.passes(sample.counter))
+        })
+    }
+}
+
+/// What a writer makes of an announced filter.
+#[must_use]
+pub fn content_filter(announced: &ContentFilter) -> Option<PayloadFilter> {
+    let parameter = |at: usize| announced.parameters.get(at)?.parse().ok();
+    let filter = Filter { one_in: parameter(0)?, remainder: parameter(1)? };
+    (filter.one_in > 0).then(|| filter.obeyed())
 }
 
 /// The key function of keyed simulated topics.

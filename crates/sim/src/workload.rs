@@ -1,10 +1,7 @@
 //! A random system and what its applications do: hosts, processes, topics, legal QoS, writes.
 
 use plainsong_proto::locator::{Locator, ports};
-use plainsong_proto::qos::{
-    Durability, History, HistoryKind, LENGTH_UNLIMITED, Liveliness, LivelinessKind, Ownership, QosSet,
-    ReliabilityKind, ResourceLimits,
-};
+use plainsong_proto::qos::{DestinationOrder, EntityKind, Presentation, QosSet};
 use plainsong_proto::time::{Duration, Instant};
 
 use crate::clock::Clock;
@@ -12,7 +9,9 @@ use crate::fault::{Extent, Fault, FaultPlan};
 use crate::ledger::Taking;
 use crate::network::Host;
 use crate::node::NodeOptions;
+use crate::qos::{self, Change};
 use crate::rng::Rng;
+use crate::sample::Filter;
 use crate::world::{Topic, Write, WriteKind};
 
 /// A system, what happens in it and what goes wrong.
@@ -50,15 +49,32 @@ pub struct NodePlan {
     pub options: NodeOptions,
     /// When it starts.
     pub starts_at: Instant,
+    /// Its publishers and subscribers.
+    pub groups: Vec<GroupPlan>,
     /// Its endpoints.
     pub endpoints: Vec<EndpointPlan>,
+}
+
+/// A publisher or subscriber.
+#[derive(Clone, Debug)]
+pub struct GroupPlan {
+    /// Which participant of the node.
+    pub member: usize,
+    /// It is a publisher.
+    pub publishes: bool,
+    /// Its QoS.
+    pub qos: QosSet,
+    /// What of its QoS changes, after how long.
+    pub changes: Vec<(Duration, Change)>,
+    /// How all readers of a subscriber take that are looked at together.
+    pub taking: Taking,
 }
 
 /// A writer or a reader.
 #[derive(Clone, Debug)]
 pub struct EndpointPlan {
-    /// Which participant of the node.
-    pub member: usize,
+    /// Which publisher or subscriber of the node.
+    pub group: usize,
     /// Which topic of the plan.
     pub topic: usize,
     /// Its QoS.
@@ -67,8 +83,8 @@ pub struct EndpointPlan {
     pub starts_after: Duration,
     /// How long it lives, if not to the end.
     pub lives: Option<Duration>,
-    /// After how long it moves to another partition, if it does.
-    pub moves: Option<(Duration, String)>,
+    /// What of its QoS changes, after how long.
+    pub changes: Vec<(Duration, Change)>,
     /// What it does.
     pub role: Role,
 }
@@ -88,11 +104,13 @@ pub enum Role {
         ends_percent: u64,
     },
     /// Reads.
-    Read(Taking),
+    Read {
+        /// When it takes.
+        taking: Taking,
+        /// What it wants, if not everything.
+        filter: Option<Filter>,
+    },
 }
-
-/// Partitions endpoints are in; a final `*` is a pattern.
-const PARTITIONS: [&str; 5] = ["", "a", "b", "a*", "*"];
 
 /// Octets all writers together may write in one run: what a run costs.
 const OCTETS_MAX: u64 = 3_000_000;
@@ -105,8 +123,10 @@ impl Plan {
         let writing_until = Instant(safe_until.0 + 2_000_000_000);
         let hosts = rng.between(1, 4) as u8;
         let topics: Vec<TopicPlan> = (0..rng.between(1, 3)).map(|index| topic(rng, index)).collect();
+        let usual = qos::presentation(rng);
+        let count = rng.between(2, 5);
         let mut nodes: Vec<NodePlan> =
-            (0..rng.between(2, 5)).map(|_| node(rng, hosts, &topics, safe_until)).collect();
+            (0..count).map(|_| node(rng, hosts, &topics, usual, safe_until)).collect();
         if rng.chance(15) {
             nodes.iter_mut().for_each(|node| node.options.peers = peers(hosts, node.options.domain));
         }
@@ -150,7 +170,10 @@ pub fn draw_write(rng: &mut Rng, topic: &TopicPlan, ends_percent: u64, shift: u3
     // Small samples are the rule even on topics with large ones.
     let bytes_max = if rng.chance(50) { topic.bytes_max } else { topic.bytes_max.min(200) };
     let bytes = rng.between(28, bytes_max.max(28) as u64) as usize;
-    Write { kind, instance, bytes }
+    // Applications may date their samples back; where order depends on it, some do.
+    let dated = topic.qos.destination_order == DestinationOrder::BySourceTimestamp && rng.chance(20);
+    let aged = if dated { Duration::from_millis(rng.below(300) as i64) } else { Duration::ZERO };
+    Write { kind, instance, bytes, aged }
 }
 
 fn topic(rng: &mut Rng, index: u64) -> TopicPlan {
@@ -162,32 +185,8 @@ fn topic(rng: &mut Rng, index: u64) -> TopicPlan {
         17..19 => 70_000,
         _ => 200_000,
     };
-    let reliable = rng.chance(75);
-    let mut qos = if reliable { QosSet::default().reliable() } else { QosSet::default().best_effort() };
-    qos.history = history(rng);
-    qos.durability = if rng.chance(40) { Durability::TransientLocal } else { Durability::Volatile };
-    if rng.chance(10) {
-        qos.ownership = Ownership::Exclusive;
-    }
-    if rng.chance(15) {
-        qos.deadline = Duration::from_millis(rng.between(200, 2_000) as i64);
-    }
-    if rng.chance(20) {
-        let kinds =
-            [LivelinessKind::Automatic, LivelinessKind::ManualByParticipant, LivelinessKind::ManualByTopic];
-        let lease_duration = Duration::from_millis(rng.between(500, 3_000) as i64);
-        qos.liveliness = Liveliness { kind: *rng.pick(&kinds), lease_duration };
-    }
-    if rng.chance(5) {
-        qos.lifespan = Duration::from_millis(rng.between(50, 2_000) as i64);
-    }
     let topic = Topic { name: format!("topic{index}"), keyed };
-    TopicPlan { topic, instances, bytes_max, qos }
-}
-
-fn history(rng: &mut Rng) -> History {
-    let kind = if rng.chance(50) { HistoryKind::KeepAll } else { HistoryKind::KeepLast };
-    History { kind, depth: *rng.pick(&[1, 1, 2, 5, 20]) }
+    TopicPlan { topic, instances, bytes_max, qos: qos::topic(rng) }
 }
 
 /// The first discovery ports of every host: how systems without multicast are configured.
@@ -196,7 +195,7 @@ fn peers(hosts: u8, domain: u16) -> Vec<Locator> {
     (0..hosts).flat_map(of_host).collect()
 }
 
-fn node(rng: &mut Rng, hosts: u8, topics: &[TopicPlan], until: Instant) -> NodePlan {
+fn node(rng: &mut Rng, hosts: u8, topics: &[TopicPlan], usual: Presentation, until: Instant) -> NodePlan {
     let participants = if rng.chance(15) { 2 } else { 1 };
     let announce_period = Duration::from_millis(rng.between(300, 1_000) as i64);
     let lease = announce_period.0 * rng.between(3, 5) as i64;
@@ -211,92 +210,43 @@ fn node(rng: &mut Rng, hosts: u8, topics: &[TopicPlan], until: Instant) -> NodeP
         peers: Vec::new(),
         tight: rng.chance(20),
     };
-    let endpoints = (0..rng.between(1, 4)).map(|_| endpoint(rng, participants, topics)).collect();
+    let groups: Vec<GroupPlan> = (0..participants)
+        .flat_map(|member| [(member, true), (member, false)])
+        .flat_map(|(member, publishes)| (0..2).map(move |_| (member, publishes)))
+        .map(|(member, publishes)| group(rng, member, publishes, usual))
+        .collect();
+    let endpoints = (0..rng.between(1, 4)).map(|_| endpoint(rng, &groups, topics)).collect();
     let starts_at = if rng.chance(70) { 0 } else { rng.below(until.0) };
-    NodePlan { options, starts_at: Instant(starts_at), endpoints }
+    NodePlan { options, starts_at: Instant(starts_at), groups, endpoints }
 }
 
-fn endpoint(rng: &mut Rng, participants: usize, topics: &[TopicPlan]) -> EndpointPlan {
+fn group(rng: &mut Rng, member: usize, publishes: bool, usual: Presentation) -> GroupPlan {
+    let qos = qos::group(rng, usual, publishes);
+    let changes = changes(rng, 12, Change::draw_of_group);
+    GroupPlan { member, publishes, qos, changes, taking: taking(rng) }
+}
+
+fn endpoint(rng: &mut Rng, groups: &[GroupPlan], topics: &[TopicPlan]) -> EndpointPlan {
     let topic = rng.below(topics.len() as u64) as usize;
     let writes = rng.chance(45);
     let starts_after = if rng.chance(60) { 0 } else { rng.below(4_000_000_000) as i64 };
     let lives = rng.chance(20).then(|| Duration::from_millis(rng.between(100, 6_000) as i64));
-    let mut qos = topics[topic].qos.clone();
-    if writes {
-        vary_writer(rng, &mut qos)
+    let fitting: Vec<usize> = (0..groups.len()).filter(|group| groups[*group].publishes == writes).collect();
+    // The first publisher and subscriber of a participant have most of its endpoints.
+    let group = if rng.chance(60) { fitting[0] } else { *rng.pick(&fitting) };
+    let (qos, kind) = if writes {
+        (qos::writer(rng, &topics[topic].qos, &groups[group].qos), EntityKind::Writer)
     } else {
-        vary_reader(rng, &mut qos)
-    }
-    if rng.chance(10) {
-        qos.partition = vec![(*rng.pick(&PARTITIONS)).to_owned()];
-    }
-    let role = if writes { write_role(rng) } else { Role::Read(taking(rng)) };
-    let member = rng.below(participants as u64) as usize;
-    let moves = rng.chance(8).then(|| {
-        let delay = Duration::from_millis(rng.between(100, 6_000) as i64);
-        (delay, (*rng.pick(&PARTITIONS)).to_owned())
-    });
-    EndpointPlan { member, topic, qos, starts_after: Duration(starts_after), lives, moves, role }
-}
-
-/// Writers offer at least what their topic says, mostly.
-fn vary_writer(rng: &mut Rng, qos: &mut QosSet) {
-    if rng.chance(30) {
-        qos.reliability.kind = ReliabilityKind::Reliable;
-    }
-    if rng.chance(5) {
-        qos.reliability.kind = ReliabilityKind::BestEffort;
-    }
-    if rng.chance(15) {
-        qos.durability = Durability::TransientLocal;
-    }
-    if rng.chance(25) {
-        qos.history = history(rng);
-    }
-    qos.writer_data_lifecycle.autodispose_unregistered_instances = rng.chance(50);
-    qos.ownership_strength = rng.below(3) as i32;
-    // A durable KEEP_ALL writer with a bound would be full for good one day.
-    if qos.durability == Durability::Volatile && rng.chance(30) {
-        limit_samples(rng, qos);
-    }
-}
-
-/// Readers request at most what their topic says, mostly.
-fn vary_reader(rng: &mut Rng, qos: &mut QosSet) {
-    qos.lifespan = Duration::INFINITE;
-    if rng.chance(15) {
-        qos.reliability.kind = ReliabilityKind::BestEffort;
-    }
-    if rng.chance(20) {
-        qos.durability = Durability::Volatile;
-    }
-    if rng.chance(30) {
-        qos.history = history(rng);
-    }
-    if rng.chance(20) {
-        qos.deadline = Duration::INFINITE;
-    }
-    if rng.chance(20) {
-        qos.liveliness = Liveliness::default();
-    }
-    if rng.chance(25) {
-        limit_samples(rng, qos);
-        if rng.chance(20) {
-            qos.resource_limits.max_instances = rng.between(1, 4) as i32;
-        }
-    }
-}
-
-/// Legal limits: depth ≤ max_samples_per_instance ≤ max_samples (DCPS 1.4 §2.2.3.19).
-fn limit_samples(rng: &mut Rng, qos: &mut QosSet) {
-    let depth = if qos.history.kind == HistoryKind::KeepLast { qos.history.depth } else { 1 };
-    let per_instance = depth + rng.below(20) as i32;
-    let max_samples = per_instance + rng.below(40) as i32;
-    qos.resource_limits = ResourceLimits {
-        max_samples,
-        max_instances: LENGTH_UNLIMITED,
-        max_samples_per_instance: if rng.chance(50) { per_instance } else { LENGTH_UNLIMITED },
+        (qos::reader(rng, &topics[topic].qos, &groups[group].qos), EntityKind::Reader)
     };
+    let role = if writes { write_role(rng) } else { read_role(rng) };
+    let changes = changes(rng, 15, |rng| Change::draw(rng, kind));
+    EndpointPlan { group, topic, qos, starts_after: Duration(starts_after), lives, changes, role }
+}
+
+fn changes(rng: &mut Rng, percent: u64, draw: impl Fn(&mut Rng) -> Change) -> Vec<(Duration, Change)> {
+    let count = if rng.chance(percent) { rng.between(1, 3) } else { 0 };
+    (0..count).map(|_| (Duration::from_millis(rng.between(100, 8_000) as i64), draw(rng))).collect()
 }
 
 fn write_role(rng: &mut Rng) -> Role {
@@ -307,6 +257,14 @@ fn write_role(rng: &mut Rng) -> Role {
         own_instances: rng.chance(70),
         ends_percent: if rng.chance(60) { rng.between(1, 30) } else { 0 },
     }
+}
+
+fn read_role(rng: &mut Rng) -> Role {
+    let filter = rng.chance(12).then(|| {
+        let one_in = rng.between(1, 4) as u32;
+        Filter { one_in, remainder: rng.below(one_in.into()) as u32 }
+    });
+    Role::Read { taking: taking(rng), filter }
 }
 
 fn taking(rng: &mut Rng) -> Taking {

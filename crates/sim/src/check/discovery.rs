@@ -2,9 +2,9 @@
 //! matched on both sides and no others are, and the matched statuses say so (RTPS 2.5 §8.5).
 
 use plainsong_proto::guid::{Guid, GuidPrefix};
-use plainsong_proto::qos::QosSet;
 
 use super::Findings;
+use super::rules::fits;
 use crate::ledger::{Endpoint, Ledger, ParticipantRecord};
 
 pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
@@ -62,61 +62,5 @@ fn check_matches(endpoint: &Endpoint, mut expected: Vec<Guid>, findings: &mut Fi
             let told = format!("{} of {total} matches ever made", matched.len());
             format!("{} says {current} of {ever} matches, it was told {told}", endpoint.guid)
         });
-    }
-}
-
-fn fits(ledger: &Ledger, writer: &Endpoint, reader: &Endpoint) -> bool {
-    let domain = |endpoint: &Endpoint| {
-        ledger.participants.get(endpoint.participant).map(|participant| participant.domain)
-    };
-    writer.is_alive()
-        && reader.is_alive()
-        && domain(writer) == domain(reader)
-        && writer.topic == reader.topic
-        && writer.keyed == reader.keyed
-        && partitions_meet(&writer.qos.partition, &reader.qos.partition)
-        && offer_suffices(&writer.qos, &reader.qos)
-}
-
-/// Request versus offer, written down a second time (DCPS 1.4 §2.2.3).
-fn offer_suffices(offered: &QosSet, requested: &QosSet) -> bool {
-    offered.reliability.kind >= requested.reliability.kind
-        && offered.durability >= requested.durability
-        && offered.deadline <= requested.deadline
-        && offered.latency_budget <= requested.latency_budget
-        && offered.ownership == requested.ownership
-        && offered.liveliness.kind >= requested.liveliness.kind
-        && offered.liveliness.lease_duration <= requested.liveliness.lease_duration
-        && offered.destination_order >= requested.destination_order
-        && offered.presentation.access_scope >= requested.presentation.access_scope
-        && (offered.presentation.coherent_access || !requested.presentation.coherent_access)
-        && (offered.presentation.ordered_access || !requested.presentation.ordered_access)
-}
-
-/// Only a final `*` is a pattern here; two patterns never meet (DCPS 1.4 §2.2.3.13).
-fn partitions_meet(ours: &[String], theirs: &[String]) -> bool {
-    let names = |list: &[String]| if list.is_empty() { vec![String::new()] } else { list.to_vec() };
-    let theirs = names(theirs);
-    names(ours).iter().any(|one| theirs.iter().any(|other| meets(one, other)))
-}
-
-fn meets(one: &str, other: &str) -> bool {
-    match (one.strip_suffix('*'), other.strip_suffix('*')) {
-        (None, None) => one == other,
-        (Some(start), None) => other.starts_with(start),
-        (None, Some(start)) => one.starts_with(start),
-        (Some(_), Some(_)) => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fact_29_patterns_meet_names_but_never_patterns() {
-        assert!(meets("a1", "a*") && meets("a*", "a1") && meets("", "*"));
-        assert!(!meets("a*", "a*") && !meets("b1", "a*") && !meets("", "a"));
-        assert!(partitions_meet(&[], &[String::new()]));
     }
 }

@@ -4,14 +4,14 @@
 use plainsong_proto::sample_info::InstanceState;
 
 use super::Findings;
-use crate::ledger::{Change, ChangeKind, Ledger, Pair};
+use crate::ledger::{Change, ChangeKind, Ledger, Pair, ReaderRecord, Taking};
 
 pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
     for pair in ledger.reliable_pairs().filter(|pair| pair.reader.endpoint.keyed && cannot_fall_silent(pair))
     {
         for instance in pair.writer.instances() {
             if ledger.writers_of(&pair.writer.endpoint.topic, instance).count() == 1 {
-                check_instance(&pair, instance, findings);
+                check_instance(ledger, &pair, instance, findings);
             }
         }
     }
@@ -23,9 +23,10 @@ fn cannot_fall_silent(pair: &Pair<'_>) -> bool {
     pair.writer.endpoint.qos.liveliness.lease_duration.is_infinite()
 }
 
-fn check_instance(pair: &Pair<'_>, instance: u32, findings: &mut Findings) {
+fn check_instance(ledger: &Ledger, pair: &Pair<'_>, instance: u32, findings: &mut Findings) {
     let Some(last) = pair.writer.changes.iter().rfind(|change| change.instance == instance) else { return };
-    if last.at < pair.promised_from() {
+    // Of instances without data that it wants, a filtering reader need not know.
+    if last.at < pair.promised_from() || !pair.owes(ledger, last) || pair.reader.filter.is_some() {
         return;
     }
     let guid = pair.reader.endpoint.guid;
@@ -75,7 +76,11 @@ fn last_seen(pair: &Pair<'_>, instance: u32) -> Option<InstanceState> {
 
 /// An instance all of whose writers are gone is alive to nobody.
 fn check_orphans(ledger: &Ledger, findings: &mut Findings) {
-    for reader in ledger.readers.iter().filter(|reader| reader.endpoint.is_alive() && reader.endpoint.keyed) {
+    let judged = |reader: &&ReaderRecord| {
+        let unpurged = !reader.forgets_instances() || reader.taking == Taking::Promptly;
+        reader.endpoint.is_alive() && reader.endpoint.keyed && unpurged
+    };
+    for reader in ledger.readers.iter().filter(judged) {
         let mut instances: Vec<u32> = reader.deliveries.iter().map(|delivery| delivery.instance).collect();
         instances.sort_unstable();
         instances.dedup();

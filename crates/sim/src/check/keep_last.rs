@@ -10,14 +10,21 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
         delivered.sort_unstable();
         for instance in pair.writer.instances() {
             if ledger.writers_of(&pair.writer.endpoint.topic, instance).count() == 1 {
-                check_instance(&pair, instance, &delivered, findings);
+                check_instance(ledger, &pair, instance, &delivered, findings);
             }
         }
     }
 }
 
-fn check_instance(pair: &Pair<'_>, instance: u32, delivered: &[u32], findings: &mut Findings) {
+fn check_instance(
+    ledger: &Ledger,
+    pair: &Pair<'_>,
+    instance: u32,
+    delivered: &[u32],
+    findings: &mut Findings,
+) {
     let depth = Pair::depth(&pair.writer.endpoint.qos).min(Pair::depth(&pair.reader.endpoint.qos));
+    let for_late_joiners = Pair::depth_for_late_joiners(&pair.writer.endpoint.qos);
     let from = pair.promised_from();
     let changes = pair.writer.changes.iter().rev().filter(|change| change.instance == instance);
     let newest = changes
@@ -26,8 +33,12 @@ fn check_instance(pair: &Pair<'_>, instance: u32, delivered: &[u32], findings: &
             _ => None,
         })
         .take(depth)
-        .take_while(|(change, _)| pair.is_durable() || change.at >= from);
-    for (_, counter) in newest {
+        .enumerate()
+        .take_while(|(newer, (change, _))| {
+            change.at >= from || (pair.is_durable() && *newer < for_late_joiners)
+        })
+        .map(|(_, newest)| newest);
+    for (_, counter) in newest.filter(|(change, _)| pair.owes(ledger, change)) {
         if delivered.binary_search(&counter).is_err() {
             let (writer, reader) = (pair.writer.endpoint.guid, pair.reader.endpoint.guid);
             findings.report(|| {

@@ -2,6 +2,7 @@
 //! before its time otherwise (DCPS 1.4 §2.2.3.4). That history comes first and is complete follows
 //! from the invariants on order and completeness.
 
+use plainsong_proto::qos::{Durability, HistoryKind};
 use plainsong_proto::time::{Duration, Instant};
 
 use super::Findings;
@@ -33,5 +34,12 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
 fn retained(pair: &Pair<'_>, change: &Change, met_at: Instant) -> bool {
     let newer = pair.writer.data_of(change.instance);
     let newer = newer.filter(|(other, _)| other.at > change.at && met_at.since(other.at) > SLACK);
-    newer.count() < Pair::depth(&pair.writer.endpoint.qos)
+    let qos = &pair.writer.endpoint.qos;
+    let service = &qos.durability_service.history;
+    let kept_by_service = match service.kind {
+        _ if qos.durability < Durability::Transient => 0,
+        HistoryKind::KeepAll => usize::MAX,
+        HistoryKind::KeepLast => usize::try_from(service.depth).unwrap_or(1),
+    };
+    newer.count() < Pair::depth(qos).max(kept_by_service)
 }

@@ -4,9 +4,12 @@
 use plainsong_proto::qos::LivelinessKind;
 
 use super::Findings;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, WriterRecord};
 
 pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
+    ledger.writers.iter().filter(|writer| writer.endpoint.is_alive()).for_each(|writer| {
+        check_writer(writer, findings);
+    });
     for reader in ledger.readers.iter().filter(|reader| reader.endpoint.is_alive()) {
         let status = reader.liveliness;
         let matched: Vec<_> = reader.endpoint.matched().collect();
@@ -29,5 +32,18 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
                 format!("{guid} has {automatic} writers that live and counts {} alive", status.alive_count)
             });
         }
+    }
+}
+
+/// A writer that has to assert itself and was silent for long has lost its liveliness; no other ever does.
+fn check_writer(writer: &WriterRecord, findings: &mut Findings) {
+    let (liveliness, lost) = (writer.endpoint.qos.liveliness, writer.liveliness_lost.total_count);
+    let guid = writer.endpoint.guid;
+    let manual = liveliness.kind != LivelinessKind::Automatic && !liveliness.lease_duration.is_infinite();
+    if lost > 0 && !manual {
+        findings.report(|| format!("{guid} lost its liveliness {lost} times without having to assert it"));
+    }
+    if lost == 0 && manual && !writer.changes.is_empty() {
+        findings.report(|| format!("{guid} fell silent and did not lose its liveliness"));
     }
 }

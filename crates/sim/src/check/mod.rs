@@ -1,19 +1,32 @@
 //! What must hold in every run, one file for each invariant. A checker reads the ledger and
 //! nothing else, so it cannot share a mistake with the code it judges.
 
+mod access_order;
+mod amplification;
+mod announced;
+mod autopurge;
+mod coherent;
+mod content_filter;
 mod data_available;
 mod deadline;
+mod destination_order;
 mod discovery;
 mod instance_state;
+mod isolation;
 mod keep_last;
 mod late_joiner;
+mod lifespan;
 mod limits;
 mod liveliness;
+mod mismatch;
 mod no_duplicates;
 mod order;
+mod ownership;
 mod payload_integrity;
 mod reliable_complete;
+mod rules;
 mod silence;
+mod time_based_filter;
 
 use crate::ledger::Ledger;
 
@@ -36,20 +49,32 @@ pub struct Findings {
 type Check = fn(&Ledger, &mut Findings);
 
 /// Every invariant.
-pub const CHECKS: [(&str, Check); 13] = [
+pub const CHECKS: [(&str, Check); 25] = [
+    ("access_order", access_order::check),
+    ("amplification", amplification::check),
+    ("announced", announced::check),
+    ("autopurge", autopurge::check),
+    ("coherent", coherent::check),
+    ("content_filter", content_filter::check),
     ("data_available", data_available::check),
     ("deadline", deadline::check),
+    ("destination_order", destination_order::check),
     ("discovery", discovery::check),
     ("instance_state", instance_state::check),
+    ("isolation", isolation::check),
     ("keep_last", keep_last::check),
     ("late_joiner", late_joiner::check),
+    ("lifespan", lifespan::check),
     ("limits", limits::check),
     ("liveliness", liveliness::check),
+    ("mismatch", mismatch::check),
     ("no_duplicates", no_duplicates::check),
     ("order", order::check),
+    ("ownership", ownership::check),
     ("payload_integrity", payload_integrity::check),
     ("reliable_complete", reliable_complete::check),
     ("silence", silence::check),
+    ("time_based_filter", time_based_filter::check),
 ];
 
 /// Findings of one invariant that are reported; more of the same help nobody.

@@ -3,11 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use plainsong_proto::qos::DestinationOrder;
+
 use super::Findings;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Pair};
 
 pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
-    for pair in ledger.pairs() {
+    // Under BY_SOURCE_TIMESTAMP it is the clock of the writer that orders.
+    let by_source =
+        |pair: &Pair<'_>| pair.reader.endpoint.qos.destination_order == DestinationOrder::BySourceTimestamp;
+    for pair in ledger.pairs().filter(|pair| !by_source(pair)) {
         let mut instances: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (_, sample) in pair.reader.data_from(pair.writer.endpoint.guid) {
             instances.entry(sample.instance).or_default().push(sample.counter);

@@ -10,7 +10,7 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
     for pair in ledger.reliable_pairs() {
         let keeps_all = |qos: &plainsong_proto::qos::QosSet| qos.history.kind == HistoryKind::KeepAll;
         if keeps_all(&pair.writer.endpoint.qos) && keeps_all(&pair.reader.endpoint.qos) {
-            check_pair(&pair, findings);
+            check_pair(ledger, &pair, findings);
         }
     }
     for writer in ledger.writers.iter().filter(|writer| writer.endpoint.is_alive()) {
@@ -28,16 +28,19 @@ fn is_held_up(ledger: &Ledger, writer: &WriterRecord) -> bool {
     })
 }
 
-fn check_pair(pair: &Pair<'_>, findings: &mut Findings) {
+fn check_pair(ledger: &Ledger, pair: &Pair<'_>, findings: &mut Findings) {
     let from = pair.promised_from();
     let mut delivered = pair.delivered();
     delivered.sort_unstable();
-    let retained = |change: &&Change| pair.is_durable() && !pair.writer.is_unregistered_after(change);
+    let keeps_all = Pair::depth_for_late_joiners(&pair.writer.endpoint.qos) == usize::MAX;
+    let retained =
+        |change: &&Change| pair.is_durable() && keeps_all && !pair.writer.is_unregistered_after(change);
     let promised = pair.writer.changes.iter().filter(|change| change.at >= from || retained(change));
-    let promised = promised.filter_map(|change| match change.kind {
-        ChangeKind::Data(counter) => Some((change, counter)),
-        _ => None,
-    });
+    let promised =
+        promised.filter(|change| pair.owes(ledger, change)).filter_map(|change| match change.kind {
+            ChangeKind::Data(counter) => Some((change, counter)),
+            _ => None,
+        });
     for (change, counter) in promised.filter(|(_, counter)| delivered.binary_search(counter).is_err()) {
         let (writer, reader) = (pair.writer.endpoint.guid, pair.reader.endpoint.guid);
         let seconds = change.at.0 as f64 / 1e9;

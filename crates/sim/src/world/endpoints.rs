@@ -2,21 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use plainsong_proto::guid::Guid;
-use plainsong_proto::qos::QosSet;
+use plainsong_proto::guid::{EntityId, Guid};
+use plainsong_proto::qos::{AccessScope, QosSet};
 use plainsong_proto::reader::CachedSample;
 use plainsong_proto::sample_info::Selector;
-use plainsong_proto::status::{CountStatus, LivelinessChangedStatus, MatchedStatus};
-use plainsong_proto::time::Duration;
+use plainsong_proto::status::{CountStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus};
+use plainsong_proto::time::{Duration, Time};
 use plainsong_proto::writer::{ChangeKind as ProtoKind, WriteError};
 
+use super::groups::Group;
 use super::{Happening, Place, Topic, World, Write, WriteKind};
 use crate::ledger::{
     Change, ChangeKind, Delivery, Ending, Endpoint, Ledger, ReaderRecord, Taking, WriterRecord,
 };
 use crate::mutation::Mutation;
 use crate::node::{NewEndpoint, State};
-use crate::sample::{self, Sample};
+use crate::sample::{self, Filter, Sample};
+
+/// Node, participant, and publisher or subscriber.
+type Home = (usize, usize, Option<usize>);
 
 impl World {
     /// Creates a writer; its number in the ledger.
@@ -24,8 +28,19 @@ impl World {
     /// # Panics
     /// When discovery refuses it: scenarios only ask for what is legal.
     pub fn add_writer(&mut self, node: usize, member: usize, topic: &Topic, qos: &QosSet) -> usize {
+        self.add_writer_at((node, member, None), topic, qos)
+    }
+
+    /// Creates a writer of a publisher; its number in the ledger.
+    pub fn add_writer_of(&mut self, publisher: usize, topic: &Topic, qos: &QosSet) -> usize {
+        let Group { node, member, .. } = self.groups[publisher];
+        self.add_writer_at((node, member, Some(publisher)), topic, qos)
+    }
+
+    fn add_writer_at(&mut self, home: Home, topic: &Topic, qos: &QosSet) -> usize {
+        let (node, member, _) = home;
         let record = self.ledger.writers.len();
-        let endpoint = self.endpoint(node, member, topic, qos);
+        let endpoint = self.endpoint(home, topic, qos);
         let born = |ledger: &mut Ledger, guid: Guid| {
             ledger.writers.push(WriterRecord {
                 endpoint: Endpoint { guid, ..endpoint.clone() },
@@ -33,9 +48,11 @@ impl World {
                 blocked_since: None,
                 unblocked: 0,
                 history_max: 0,
+                liveliness_lost: CountStatus::default(),
             });
         };
-        let new = NewEndpoint { topic: &topic.name, keyed: topic.keyed, qos, record, born: &born };
+        let (group, keyed) = (self.announced_group(home, qos), topic.keyed);
+        let new = NewEndpoint { topic: &topic.name, keyed, qos, group, filter: None, record, born: &born };
         let added = self.call(node, |node, call| node.add_writer(member, new, call));
         let guid = added.expect("a legal writer");
         self.writers.push(Place { node, member, entity: guid.entity });
@@ -55,42 +72,80 @@ impl World {
         qos: &QosSet,
         taking: Taking,
     ) -> usize {
+        self.add_reader_at((node, member, None), topic, qos, (taking, None))
+    }
+
+    /// Creates a reader of a subscriber; its number in the ledger.
+    pub fn add_reader_of(
+        &mut self,
+        subscriber: usize,
+        topic: &Topic,
+        qos: &QosSet,
+        how: (Taking, Option<Filter>),
+    ) -> usize {
+        let Group { node, member, .. } = self.groups[subscriber];
+        self.add_reader_at((node, member, Some(subscriber)), topic, qos, how)
+    }
+
+    fn add_reader_at(
+        &mut self,
+        home: Home,
+        topic: &Topic,
+        qos: &QosSet,
+        (taking, filter): (Taking, Option<Filter>),
+    ) -> usize {
+        let (node, member, _) = home;
         let record = self.ledger.readers.len();
-        let endpoint = self.endpoint(node, member, topic, qos);
+        let endpoint = self.endpoint(home, topic, qos);
         let born = |ledger: &mut Ledger, guid: Guid| {
             ledger.readers.push(ReaderRecord {
                 endpoint: Endpoint { guid, ..endpoint.clone() },
                 deliveries: Vec::new(),
                 takes: Vec::new(),
                 taking,
+                filter,
                 untold: 0,
                 misreads: 0,
                 liveliness: LivelinessChangedStatus::default(),
+                known_instances: Vec::new(),
             });
         };
-        let new = NewEndpoint { topic: &topic.name, keyed: topic.keyed, qos, record, born: &born };
+        let (group, keyed) = (self.announced_group(home, qos), topic.keyed);
+        let new = NewEndpoint { topic: &topic.name, keyed, qos, group, filter, record, born: &born };
         let added = self.call(node, |node, call| node.add_reader(member, new, call));
         let guid = added.expect("a legal reader");
         self.readers.push(Place { node, member, entity: guid.entity });
-        self.note(node, 8, || format!("reader {guid} of {}: {}", topic.name, describe(qos)));
+        self.note(node, 8, || {
+            let filter = filter.map_or_else(String::new, |filter| format!(" {filter:?}"));
+            format!("reader {guid} of {}: {}{filter}", topic.name, describe(qos))
+        });
         if let Taking::Every(period) = taking {
             self.after(period, Happening::Take { reader: record });
         }
         record
     }
 
-    fn endpoint(&self, node: usize, member: usize, topic: &Topic, qos: &QosSet) -> Endpoint {
+    /// What an endpoint announces as its group: others must know it for GROUP scope only.
+    fn announced_group(&self, (_, _, group): Home, qos: &QosSet) -> EntityId {
+        let group = group.filter(|_| qos.presentation.access_scope == AccessScope::Group);
+        group.map_or(EntityId::UNKNOWN, |group| self.groups[group].entity)
+    }
+
+    fn endpoint(&self, (node, member, group): Home, topic: &Topic, qos: &QosSet) -> Endpoint {
         Endpoint {
             guid: Guid::UNKNOWN,
             participant: self.nodes[node].members[member].record,
             topic: topic.name.clone(),
             keyed: topic.keyed,
+            group,
             qos: qos.clone(),
+            earlier: Vec::new(),
             born_at: self.at,
             ended: None,
             matches: BTreeMap::new(),
             matched_status: MatchedStatus::default(),
             deadline_missed: CountStatus::default(),
+            incompatible: IncompatibleQosStatus::default(),
         }
     }
 
@@ -111,28 +166,29 @@ impl World {
         }
     }
 
-    /// Changes the partition of a writer.
-    pub fn set_writer_partition(&mut self, writer: usize, partition: &[String]) {
+    /// Changes the QoS of a writer; only changeable policies may differ.
+    pub fn set_writer_qos(&mut self, writer: usize, qos: &QosSet) {
         let endpoint = &mut self.ledger.writers[writer].endpoint;
-        if endpoint.is_alive() {
-            endpoint.qos.partition = partition.to_vec();
-            let qos = endpoint.qos.clone();
-            self.set_qos(self.writers[writer], &qos);
+        if endpoint.is_alive() && endpoint.qos != *qos {
+            endpoint.change_qos(qos.clone());
+            self.set_qos(self.writers[writer], qos);
         }
     }
 
-    /// Changes the partition of a reader.
-    pub fn set_reader_partition(&mut self, reader: usize, partition: &[String]) {
+    /// Changes the QoS of a reader; only changeable policies may differ.
+    pub fn set_reader_qos(&mut self, reader: usize, qos: &QosSet) {
         let endpoint = &mut self.ledger.readers[reader].endpoint;
-        if endpoint.is_alive() {
-            endpoint.qos.partition = partition.to_vec();
-            let qos = endpoint.qos.clone();
-            self.set_qos(self.readers[reader], &qos);
+        if endpoint.is_alive() && endpoint.qos != *qos {
+            endpoint.change_qos(qos.clone());
+            self.set_qos(self.readers[reader], qos);
         }
     }
 
     fn set_qos(&mut self, place: Place, qos: &QosSet) {
-        self.note(place.node, 19, || format!("{:?} moves to partition {:?}", place.entity, qos.partition));
+        self.note(place.node, 19, || {
+            let [data, topic, group] = [&qos.user_data, &qos.topic_data, &qos.group_data].map(Vec::len);
+            format!("{:?} has data of {data}, {topic}, {group} octets: {}", place.entity, describe(qos))
+        });
         self.call(place.node, |node, call| node.set_qos(place.member, place.entity, qos, call));
     }
 
@@ -215,23 +271,31 @@ impl World {
             }
         };
         let bytes = payload.len();
+        let group_number = self.next_group_number(writer);
         let result = self.call(place.node, |node, call| {
             let now = node.options.clock.now(at);
+            let source = now.wall.plus(Duration(-write.aged.0));
             let Some(local) = node.members[place.member].writers.get_mut(&place.entity) else {
-                return Ok(());
+                return Ok(source);
             };
             let handle = if keyed { sample::handle(write.instance) } else { Default::default() };
             if keyed && !local.writer.is_registered(handle) {
                 local.writer.register_instance(now, handle, sample::encode_key(write.instance))?;
             }
-            let written = local.writer.write(now, proto_kind, handle, payload, now.wall, call.out);
+            if let Some(number) = group_number {
+                local.writer.set_group_number(number);
+            }
+            let written = local.writer.write(now, proto_kind, handle, payload, source, call.out);
+            let history = local.writer.history_len();
+            let most = &mut call.ledger.writers[writer].history_max;
+            *most = history.max(*most);
             if written.is_ok() && node.members[place.member].participant.has_manual_writers() {
                 node.members[place.member].participant.assert_liveliness(now, call.out);
             }
             node.settle(place.member, now, call);
-            written.map(drop)
+            written.map(|_| source)
         });
-        self.written(writer, write, kind, result.map(|()| bytes))
+        self.written(writer, write, kind, bytes, result)
     }
 
     fn written(
@@ -239,16 +303,19 @@ impl World {
         writer: usize,
         write: Write,
         kind: ChangeKind,
-        result: Result<usize, WriteError>,
+        bytes: usize,
+        result: Result<Time, WriteError>,
     ) -> bool {
         let node = self.writers[writer].node;
+        let set = self.open_set(writer);
         let record = &mut self.ledger.writers[writer];
         match result {
-            Ok(bytes) => {
+            Ok(source) => {
                 if record.blocked_since.take().is_some() {
                     record.unblocked += 1;
                 }
-                record.changes.push(Change { at: self.at, kind, instance: write.instance, bytes });
+                let change = Change { at: self.at, kind, instance: write.instance, bytes, source, set };
+                record.changes.push(change);
                 self.blocked.remove(&writer);
                 self.note(node, 10, || format!("writer {writer}: {kind:?} of {}", write.instance));
                 true
@@ -282,8 +349,18 @@ impl World {
         (writer.endpoint.matched().count(), reader.endpoint.matched().count())
     }
 
-    /// Takes everything a reader has.
+    /// Takes everything a reader has; under access of GROUP scope everything its subscriber has.
     pub fn take(&mut self, reader: usize) -> usize {
+        match self.accessed_group(reader) {
+            Some(group) => self.take_group(group),
+            None => {
+                self.accesses += 1;
+                self.take_one(reader)
+            }
+        }
+    }
+
+    pub(super) fn take_one(&mut self, reader: usize) -> usize {
         let place = self.readers[reader];
         if self.nodes[place.node].state != State::Running {
             return 0;
@@ -307,6 +384,8 @@ impl World {
             self.ledger.readers[reader].misreads += 1;
         }
         let hide = self.mutation == Some(Mutation::HideStates);
+        let access = self.accesses;
+        let wall = self.nodes[place.node].options.clock.now(at).wall;
         let deliveries = samples.iter().filter(|sample| !hide || sample.info.valid_data).map(|sample| {
             let bytes = sample.payload.as_slice();
             Delivery {
@@ -316,6 +395,9 @@ impl World {
                 state: sample.info.instance_state,
                 data: sample.info.valid_data.then(|| self.decode(bytes)),
                 bytes: bytes.len(),
+                source: sample.info.source_timestamp,
+                wall,
+                access,
             }
         });
         let mut deliveries: Vec<Delivery> = deliveries.collect();
@@ -350,6 +432,7 @@ impl World {
                 deliveries.extend(again);
             }
             Some(Mutation::SwapDeliveries) => deliveries.reverse(),
+            Some(Mutation::LoseNewest) => drop(deliveries.pop()),
             Some(Mutation::LoseDelivery) => {
                 let mut index = 0;
                 deliveries.retain(|_| {
@@ -385,5 +468,18 @@ fn describe(qos: &QosSet) -> String {
     add(qos.lifespan != usual.lifespan, format!("lifespan {} ms", milliseconds(qos.lifespan)));
     let lease = milliseconds(qos.liveliness.lease_duration);
     add(qos.liveliness != usual.liveliness, format!("{:?} lease {lease} ms", qos.liveliness.kind));
+    add(qos.presentation != usual.presentation, format!("{:?}", qos.presentation));
+    let separation = milliseconds(qos.time_based_filter);
+    add(qos.time_based_filter != usual.time_based_filter, format!("separation {separation} ms"));
+    add(qos.destination_order != usual.destination_order, "by source".to_owned());
+    let purge = &qos.reader_data_lifecycle;
+    add(*purge != usual.reader_data_lifecycle, format!("{purge:?}"));
+    add(qos.durability_service != usual.durability_service, format!("{:?}", qos.durability_service));
+    add(
+        qos.latency_budget != usual.latency_budget,
+        format!("budget {} ms", milliseconds(qos.latency_budget)),
+    );
+    let versions = &qos.data_representation;
+    add(*versions != usual.data_representation, format!("{versions:?}"));
     line
 }

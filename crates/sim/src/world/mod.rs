@@ -1,11 +1,13 @@
 //! The world: virtual time, a queue of what happens next, every process, and the ledger.
 
 mod endpoints;
+mod groups;
 mod verdict;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use plainsong_proto::discovery::{Participant, ParticipantConfig};
 use plainsong_proto::guid::{EntityId, GuidPrefix};
 use plainsong_proto::locator::{Locator, ports};
 use plainsong_proto::outbox::Outbox;
@@ -14,10 +16,11 @@ use plainsong_proto::time::{Duration, Instant};
 use crate::dissect;
 use crate::ledger::{Ending, Ledger, ParticipantRecord, Quiet, Taking};
 use crate::mutation::Mutation;
-use crate::network::{Host, Network, is_multicast};
+use crate::network::{Host, Network, STRANGER, is_multicast};
 use crate::node::{Call, Node, NodeOptions, State, Told};
 use crate::rng::Rng;
 use crate::trace::{self, Detail, Trace};
+use groups::Group;
 
 /// A topic of the simulated system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,19 +49,19 @@ impl Write {
     /// Data of one instance, `bytes` long.
     #[must_use]
     pub const fn data(instance: u32, bytes: usize) -> Self {
-        Self { kind: WriteKind::Data, instance, bytes }
+        Self { kind: WriteKind::Data, instance, bytes, aged: Duration::ZERO }
     }
 
     /// The end of an instance.
     #[must_use]
     pub const fn dispose(instance: u32) -> Self {
-        Self { kind: WriteKind::Dispose, instance, bytes: 0 }
+        Self { kind: WriteKind::Dispose, instance, bytes: 0, aged: Duration::ZERO }
     }
 
     /// The writer gives an instance up.
     #[must_use]
     pub const fn unregister(instance: u32) -> Self {
-        Self { kind: WriteKind::Unregister, instance, bytes: 0 }
+        Self { kind: WriteKind::Unregister, instance, bytes: 0, aged: Duration::ZERO }
     }
 }
 
@@ -71,6 +74,8 @@ pub struct Write {
     pub instance: u32,
     /// Length of the payload in octets.
     pub bytes: usize,
+    /// Its source timestamp lies so far back.
+    pub aged: Duration,
 }
 
 /// The four things one can do to an instance.
@@ -95,6 +100,8 @@ pub(crate) enum Happening {
     Resume { node: usize },
     /// A reader takes.
     Take { reader: usize },
+    /// The application has looked long enough at a subscriber.
+    EndAccess { group: usize },
     /// Whoever runs the world does something; the number is theirs.
     Agenda { item: u64 },
 }
@@ -130,6 +137,9 @@ pub struct World {
     sockets: BTreeMap<Locator, usize>,
     writers: Vec<Place>,
     readers: Vec<Place>,
+    groups: Vec<Group>,
+    /// Accesses of applications so far.
+    accesses: u64,
     blocked: BTreeMap<usize, Write>,
     quiet: Option<Quiet>,
     faults_over: bool,
@@ -140,6 +150,8 @@ pub struct World {
 
 /// More than any honest run needs.
 const STEPS_MAX: u64 = 4_000_000;
+/// IP and UDP headers of a datagram.
+const HEADERS_BYTES: u64 = 28;
 /// Timers go off a little late.
 const LATENESS_NANOS_MAX: u64 = 200_000;
 
@@ -162,6 +174,8 @@ impl World {
             sockets: BTreeMap::new(),
             writers: Vec::new(),
             readers: Vec::new(),
+            groups: Vec::new(),
+            accesses: 0,
             blocked: BTreeMap::new(),
             quiet: None,
             faults_over: false,
@@ -192,6 +206,9 @@ impl World {
                 ended: None,
                 lease_duration,
                 knows: Vec::new(),
+                believes: Vec::new(),
+                mismatches: Vec::new(),
+                wall_set_at: Vec::new(),
             });
             let seed = self.rng.next();
             self.call(index, |node, call| node.join(prefix, seed, record, call));
@@ -290,6 +307,9 @@ impl World {
     pub fn jump(&mut self, node: usize, by: Duration) {
         self.note(node, 6, || format!("wall clock jumps by {} ms", by.0 / 1_000_000));
         self.nodes[node].options.clock.jump(by);
+        for member in &self.nodes[node].members {
+            self.ledger.participants[member.record].wall_set_at.push(self.at);
+        }
     }
 
     /// Puts something on the agenda; it comes up in `due`.
@@ -352,6 +372,11 @@ impl World {
 
     fn step(&mut self, happening: Happening) {
         self.steps += 1;
+        if let Happening::Datagram { from, bytes, .. } = &happening
+            && Host::of(from) == Some(STRANGER)
+        {
+            self.ledger.stranger.received += HEADERS_BYTES + bytes.len() as u64;
+        }
         match happening {
             Happening::Datagram { node, from, bytes } => match self.nodes[node].state {
                 State::Running => {
@@ -373,15 +398,22 @@ impl World {
             Happening::Wake { node } => {
                 if self.nodes[node].wake_at == Some(self.at) {
                     self.nodes[node].wake_at = None;
+                    if let Some(quiet) = &mut self.quiet {
+                        quiet.timers += 1;
+                    }
                     if self.nodes[node].state == State::Running {
                         self.call(node, |node, call| node.timeout(call));
                     }
                 }
             }
             Happening::Resume { node } => self.resume(node),
+            Happening::EndAccess { group } => drop(self.end_access(group)),
             Happening::Take { reader } => {
                 if self.ledger.readers[reader].endpoint.is_alive() {
-                    self.take(reader);
+                    match self.accessed_group(reader) {
+                        Some(group) => self.begin_long_access(group),
+                        None => drop(self.take(reader)),
+                    }
                     if let Taking::Every(period) = self.ledger.readers[reader].taking
                         && !self.faults_over
                     {
@@ -429,6 +461,7 @@ impl World {
                     self.write(writer, write);
                 }
             }
+            Told::GroupPart(reader) => self.group_part(reader),
             Told::Match { local, peer, begins } => {
                 let verb = if begins { "is matched with" } else { "is no longer matched with" };
                 self.note(node, 15, || format!("{local:?} {verb} {peer}"));
@@ -442,7 +475,11 @@ impl World {
 
     fn arm(&mut self, index: usize) {
         let node = &self.nodes[index];
-        let Some(next) = node.next_timeout().filter(|_| node.state == State::Running) else { return };
+        let mut next_timeout = node.next_timeout();
+        if self.mutation == Some(Mutation::WakeForNothing) {
+            next_timeout = Some(Instant(self.at.0 + 1_000_000));
+        }
+        let Some(next) = next_timeout.filter(|_| node.state == State::Running) else { return };
         // A timer that is due already still takes a moment to go off.
         let next = next.max(Instant(self.at.0 + 1_000));
         if node.wake_at.is_none_or(|wake_at| next < wake_at) {
@@ -465,6 +502,9 @@ impl World {
         let [from, _] = self.nodes[index].sockets();
         let host = self.nodes[index].options.host;
         self.count(bytes);
+        if Host::of(destination) == Some(STRANGER) {
+            self.ledger.stranger.sent += HEADERS_BYTES + bytes.len() as u64;
+        }
         self.trace.record(
             self.at,
             &[index as u64, trace::octets(bytes), u64::from(destination.port)],
@@ -511,9 +551,28 @@ impl World {
         }
     }
 
-    /// A datagram from nowhere reaches a node.
-    pub fn inject(&mut self, node: usize, from: Locator, bytes: &[u8]) {
-        self.push(self.at, Happening::Datagram { node, from, bytes: bytes.into() });
+    /// Somebody pretends to a node, `times` within a few seconds, that a participant lives at
+    /// [`STRANGER`].
+    pub fn forge(&mut self, node: usize, times: u64) {
+        let from = STRANGER.locator(ports::meta_unicast(0, 0));
+        let mut out = Outbox::new();
+        let serial = self.nodes.len() + self.queue.len();
+        let prefix = prefix(STRANGER, serial, node);
+        let mut config = ParticipantConfig::new(prefix, self.nodes[node].options.domain);
+        config.lease_duration = Duration::from_secs(5);
+        config.locators.meta_unicast = vec![from];
+        config.locators.user_unicast = vec![from];
+        config.locators.announce_to = self.nodes[node].sockets()[..1].to_vec();
+        let now = self.nodes[node].options.clock.now(self.at);
+        Participant::new(config).start(now, &mut out);
+        self.note(node, 23, || format!("is told {times} times that {prefix:?} lives at {from}"));
+        for transmit in out.transmits() {
+            let bytes: Rc<[u8]> = out.datagram(transmit).into();
+            for _ in 0..times {
+                let at = Instant(self.at.0 + self.rng.below(3_000_000_000));
+                self.push(at, Happening::Datagram { node, from, bytes: Rc::clone(&bytes) });
+            }
+        }
     }
 
     fn note(&mut self, node: usize, what: u64, line: impl FnOnce() -> String) {

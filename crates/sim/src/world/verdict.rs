@@ -7,6 +7,7 @@ use crate::check::{self, Violation};
 use crate::ledger::{Quiet, Taking};
 use crate::network::Link;
 use crate::node::State;
+use crate::sample;
 
 impl World {
     /// Faults are over: the roads are quiet, stopped processes run, slow readers take.
@@ -59,10 +60,19 @@ impl World {
         let ledger = &mut self.ledger;
         for node in self.nodes.iter_mut().filter(|node| node.state != State::Gone) {
             for member in &mut node.members {
-                let known = member.participant.remote_participants().map(|remote| remote.guid.prefix);
-                ledger.participants[member.record].knows = known.collect();
+                let participant = &member.participant;
+                let record = &mut ledger.participants[member.record];
+                record.knows = participant.remote_participants().map(|remote| remote.guid.prefix).collect();
+                let believed = participant.remote_endpoints();
+                record.believes = believed.map(|remote| (remote.guid, remote.qos.clone())).collect();
+                let mismatches = participant.mismatches();
+                record.mismatches =
+                    mismatches.map(|it| (it.writer.guid, it.reader.guid, it.reason)).collect();
                 for local in member.writers.values_mut() {
-                    let endpoint = &mut ledger.writers[local.record].endpoint;
+                    let record = &mut ledger.writers[local.record];
+                    record.liveliness_lost = local.writer.liveliness_lost_status();
+                    let endpoint = &mut record.endpoint;
+                    endpoint.incompatible = local.writer.offered_incompatible_qos_status();
                     endpoint.matched_status = local.writer.publication_matched_status();
                     endpoint.deadline_missed = local.writer.offered_deadline_missed_status().count;
                 }
@@ -71,6 +81,13 @@ impl World {
                     record.endpoint.matched_status = local.reader.subscription_matched_status();
                     record.endpoint.deadline_missed = local.reader.requested_deadline_missed_status().count;
                     record.liveliness = local.reader.liveliness_changed_status();
+                    record.endpoint.incompatible = local.reader.requested_incompatible_qos_status();
+                    let mut instances: Vec<u32> =
+                        record.deliveries.iter().map(|delivery| delivery.instance).collect();
+                    instances.sort_unstable();
+                    instances.dedup();
+                    instances.retain(|instance| local.reader.has_instance(sample::handle(*instance)));
+                    record.known_instances = instances;
                 }
             }
         }

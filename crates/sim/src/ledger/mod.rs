@@ -1,15 +1,20 @@
 //! What truly happened in a run, seen from outside of the protocol: who wrote, matched and took what
 //! and when. The checkers read this and nothing else.
 
+mod pair;
+
 use std::collections::BTreeMap;
 
+use plainsong_proto::discovery::MismatchReason;
 use plainsong_proto::guid::{Guid, GuidPrefix};
-use plainsong_proto::qos::{Durability, HistoryKind, QosSet};
+use plainsong_proto::qos::QosSet;
 use plainsong_proto::sample_info::InstanceState;
-use plainsong_proto::status::{CountStatus, LivelinessChangedStatus, MatchedStatus};
-use plainsong_proto::time::{Duration, Instant};
+use plainsong_proto::status::{CountStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus};
+use plainsong_proto::time::{Duration, Instant, Time};
 
-use crate::sample::Sample;
+pub use pair::Pair;
+
+use crate::sample::{Filter, Sample};
 
 /// Everything that is known about a run.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +25,10 @@ pub struct Ledger {
     pub writers: Vec<WriterRecord>,
     /// Every user reader that ever lived.
     pub readers: Vec<ReaderRecord>,
+    /// Every coherent set that was ever begun.
+    pub sets: Vec<SetRecord>,
+    /// The address that forged announcements named.
+    pub stranger: Stranger,
     /// What travelled when nothing should.
     pub quiet: Option<Quiet>,
     /// Since when nothing goes wrong any more.
@@ -52,6 +61,32 @@ pub struct ParticipantRecord {
     pub lease_duration: Duration,
     /// Whom it knew when the run ended.
     pub knows: Vec<GuidPrefix>,
+    /// Endpoints of others that it knew when the run ended, with the QoS it believed them to have.
+    pub believes: Vec<(Guid, QosSet)>,
+    /// Pairs, writer first, of which it said when the run ended that they do not match, and why.
+    pub mismatches: Vec<(Guid, Guid, MismatchReason)>,
+    /// When its wall clock was set.
+    pub wall_set_at: Vec<Instant>,
+}
+
+/// What one publisher wrote between `begin_coherent_changes` and `end_coherent_changes`.
+#[derive(Clone, Copy, Debug)]
+pub struct SetRecord {
+    /// The publisher.
+    pub group: usize,
+    /// When it was begun.
+    pub begun_at: Instant,
+    /// When it was ended, if it was.
+    pub ended_at: Option<Instant>,
+}
+
+/// An address of which its owner never said that it wants anything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stranger {
+    /// Octets of the datagrams that named it, with their IP and UDP headers.
+    pub received: u64,
+    /// Octets sent to it, with their IP and UDP headers.
+    pub sent: u64,
 }
 
 /// What writers and readers have in common.
@@ -65,8 +100,12 @@ pub struct Endpoint {
     pub topic: String,
     /// The topic has a key.
     pub keyed: bool,
-    /// QoS, with partitions.
+    /// Its publisher or subscriber, when it has one of its own making.
+    pub group: Option<usize>,
+    /// QoS, with that of its publisher or subscriber and its topic.
     pub qos: QosSet,
+    /// QoS it had before, oldest first.
+    pub earlier: Vec<QosSet>,
     /// When it was created.
     pub born_at: Instant,
     /// When and how it ended, if it did.
@@ -77,6 +116,8 @@ pub struct Endpoint {
     pub matched_status: MatchedStatus,
     /// OFFERED or REQUESTED_DEADLINE_MISSED when the run ended.
     pub deadline_missed: CountStatus,
+    /// OFFERED or REQUESTED_INCOMPATIBLE_QOS when the run ended.
+    pub incompatible: IncompatibleQosStatus,
 }
 
 /// An uninterrupted match.
@@ -101,6 +142,8 @@ pub struct WriterRecord {
     pub unblocked: u64,
     /// Most changes ever seen in its history.
     pub history_max: usize,
+    /// LIVELINESS_LOST when the run ended.
+    pub liveliness_lost: CountStatus,
 }
 
 /// What a change does to its instance.
@@ -127,6 +170,10 @@ pub struct Change {
     pub instance: u32,
     /// Length of the payload in octets.
     pub bytes: usize,
+    /// Its source timestamp.
+    pub source: Time,
+    /// The coherent set it is in, if any.
+    pub set: Option<usize>,
 }
 
 /// The life of one reader.
@@ -140,12 +187,16 @@ pub struct ReaderRecord {
     pub takes: Vec<usize>,
     /// When and how this reader takes.
     pub taking: Taking,
+    /// Its content filter, if it has one.
+    pub filter: Option<Filter>,
     /// How much the last take, after everything was quiet, found without having been told.
     pub untold: usize,
     /// How often `take` did not return what `read` had returned just before.
     pub misreads: usize,
     /// LIVELINESS_CHANGED when the run ended.
     pub liveliness: LivelinessChangedStatus,
+    /// Instances it still knew when the run ended.
+    pub known_instances: Vec<u32>,
 }
 
 /// When a reader takes.
@@ -174,6 +225,12 @@ pub struct Delivery {
     pub data: Option<Result<Sample, &'static str>>,
     /// Length of the payload in octets.
     pub bytes: usize,
+    /// Its source timestamp, as the reader says.
+    pub source: Time,
+    /// What the reader's wall clock showed.
+    pub wall: Time,
+    /// What was taken in one access, of one reader or all of a subscriber, has the same number.
+    pub access: u64,
 }
 
 /// Traffic in a window in which nobody had anything to say.
@@ -191,6 +248,8 @@ pub struct Quiet {
     pub octets: u64,
     /// Submessages of user endpoints.
     pub user_submessages: u64,
+    /// Timers that went off.
+    pub timers: u64,
 }
 
 impl Endpoint {
@@ -204,6 +263,23 @@ impl Endpoint {
     #[must_use]
     pub fn epochs(&self, peer: Guid) -> &[Epoch] {
         self.matches.get(&peer).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every QoS it ever had.
+    pub fn ever(&self) -> impl Iterator<Item = &QosSet> {
+        self.earlier.iter().chain(std::iter::once(&self.qos))
+    }
+
+    /// It has other QoS from now on.
+    pub fn change_qos(&mut self, qos: QosSet) {
+        self.earlier.push(std::mem::replace(&mut self.qos, qos));
+    }
+
+    /// Whether it was matched with `peer` all the time from `from` to `to`.
+    #[must_use]
+    pub fn matched_throughout(&self, peer: Guid, from: Instant, to: Instant) -> bool {
+        let covers = |epoch: &Epoch| epoch.start <= from && epoch.end.is_none_or(|end| end >= to);
+        self.epochs(peer).iter().any(covers)
     }
 
     /// Whom it is matched with now.
@@ -265,7 +341,20 @@ impl WriterRecord {
     }
 }
 
+/// Whether a reader forgets instances by itself.
+fn purges(qos: &QosSet) -> bool {
+    let lifecycle = qos.reader_data_lifecycle;
+    let delays = [lifecycle.autopurge_nowriter_samples_delay, lifecycle.autopurge_disposed_samples_delay];
+    delays.iter().any(|delay| !delay.is_infinite())
+}
+
 impl ReaderRecord {
+    /// Whether it may ever have forgotten an instance: by READER_DATA_LIFECYCLE, or for want of room.
+    #[must_use]
+    pub fn forgets_instances(&self) -> bool {
+        self.endpoint.ever().any(|qos| purges(qos) || qos.resource_limits.max_instances >= 0)
+    }
+
     /// Intact data taken that `writer` wrote, in order.
     pub fn data_from(&self, writer: Guid) -> impl Iterator<Item = (&Delivery, Sample)> {
         self.deliveries.iter().filter(move |delivery| delivery.writer == writer).filter_map(|delivery| {
@@ -282,119 +371,52 @@ impl ReaderRecord {
         starts.zip(&self.takes).filter_map(|(start, end)| self.deliveries.get(start..*end))
     }
 
+    /// Whether its RESOURCE_LIMITS bound no number of samples.
+    #[must_use]
+    pub fn is_unlimited(&self) -> bool {
+        let limits = self.endpoint.qos.resource_limits;
+        limits.max_samples < 0 && limits.max_samples_per_instance < 0
+    }
+
     /// Whether its limits can never make it refuse a sample for good.
     #[must_use]
     pub fn can_hold_everything(&self) -> bool {
-        let limits = self.endpoint.qos.resource_limits;
-        let unlimited = |limit: i32| limit < 0;
-        unlimited(limits.max_instances)
-            && (self.taking != Taking::AtEnd
-                || (unlimited(limits.max_samples) && unlimited(limits.max_samples_per_instance)))
+        // What is purged before it is taken is gone.
+        let purged = self.endpoint.ever().any(purges) && self.taking != Taking::Promptly;
+        self.endpoint.qos.resource_limits.max_instances < 0
+            && !purged
+            && (self.taking != Taking::AtEnd || self.is_unlimited())
     }
-}
-
-/// A writer and a reader that are to understand each other.
-#[derive(Clone, Copy, Debug)]
-pub struct Pair<'a> {
-    /// The writer.
-    pub writer: &'a WriterRecord,
-    /// The reader.
-    pub reader: &'a ReaderRecord,
 }
 
 impl Ledger {
-    /// Every pair of the same topic that was ever matched on the reader's side.
-    pub fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
-        self.readers.iter().flat_map(|reader| {
-            self.writers
-                .iter()
-                .filter(|writer| !reader.endpoint.epochs(writer.endpoint.guid).is_empty())
-                .map(move |writer| Pair { writer, reader })
-        })
-    }
-
-    /// Pairs alive and matched on both sides when the run ended, both reliable, with nothing else
-    /// in their QoS that takes samples away.
-    pub fn reliable_pairs(&self) -> impl Iterator<Item = Pair<'_>> {
-        self.pairs().filter(Pair::is_reliable_to_the_end)
-    }
-
-    /// Writers that ever wrote `instance` of `topic` in the reader's domain.
+    /// Writers that ever wrote `instance` of `topic`.
     pub fn writers_of<'a>(&'a self, topic: &'a str, instance: u32) -> impl Iterator<Item = &'a WriterRecord> {
         self.writers.iter().filter(move |writer| {
             writer.endpoint.topic == topic && writer.changes.iter().any(|change| change.instance == instance)
         })
     }
-}
 
-impl<'a> Pair<'a> {
-    fn is_reliable_to_the_end(&self) -> bool {
-        let (writer, reader) = (&self.writer.endpoint, &self.reader.endpoint);
-        let open = |epochs: &[Epoch]| epochs.last().is_some_and(|epoch| epoch.end.is_none());
-        writer.is_alive()
-            && reader.is_alive()
-            && open(writer.epochs(reader.guid))
-            && open(reader.epochs(writer.guid))
-            && self.is_reliable()
-            && writer.qos.lifespan.is_infinite()
-            && reader.qos.time_based_filter == Duration::ZERO
-            && reader.qos.ownership == plainsong_proto::qos::Ownership::Shared
-            && self.reader.can_hold_everything()
+    /// The writer with this GUID.
+    #[must_use]
+    pub fn writer(&self, guid: Guid) -> Option<&WriterRecord> {
+        self.writers.iter().find(|writer| writer.endpoint.guid == guid)
     }
 
-    /// The time from which on nothing may be missing, when matched to the end: the last match
-    /// began on the writer's side, and on the reader's too when there was more than one.
-    #[must_use]
-    pub fn promised_from(&self) -> Instant {
-        let written = self.writer.endpoint.epochs(self.reader.endpoint.guid);
-        let read = self.reader.endpoint.epochs(self.writer.endpoint.guid);
-        let start = |epochs: &[Epoch]| epochs.last().map_or(Instant(u64::MAX), |epoch| epoch.start);
-        match (written.len(), read.len()) {
-            (1, 1) => start(written),
-            _ => start(written).max(start(read)),
-        }
+    /// Writers of a publisher.
+    pub fn writers_in(&self, group: usize) -> impl Iterator<Item = &WriterRecord> {
+        self.writers.iter().filter(move |writer| writer.endpoint.group == Some(group))
     }
 
-    /// When the first side learned of the other; no volatile sample from before may arrive.
-    #[must_use]
-    pub fn first_matched_at(&self) -> Instant {
-        let written = self.writer.endpoint.epochs(self.reader.endpoint.guid);
-        let read = self.reader.endpoint.epochs(self.writer.endpoint.guid);
-        let start = |epochs: &[Epoch]| epochs.first().map_or(Instant(u64::MAX), |epoch| epoch.start);
-        start(written).min(start(read))
+    /// Readers of a subscriber.
+    pub fn readers_in(&self, group: usize) -> impl Iterator<Item = &ReaderRecord> {
+        self.readers.iter().filter(move |reader| reader.endpoint.group == Some(group))
     }
 
-    /// Matches on the reader's side: a new one may bring again what an earlier one brought.
+    /// Whether the wall clock of a participant was set between two times.
     #[must_use]
-    pub fn reader_epochs(&self) -> usize {
-        self.reader.endpoint.epochs(self.writer.endpoint.guid).len()
-    }
-
-    /// Both sides are reliable.
-    #[must_use]
-    pub fn is_reliable(&self) -> bool {
-        self.writer.endpoint.qos.is_reliable() && self.reader.endpoint.qos.is_reliable()
-    }
-
-    /// Both sides are at least TRANSIENT_LOCAL.
-    #[must_use]
-    pub fn is_durable(&self) -> bool {
-        self.writer.endpoint.qos.durability >= Durability::TransientLocal
-            && self.reader.endpoint.qos.durability >= Durability::TransientLocal
-    }
-
-    /// Samples of one instance that survive in a history of this QoS.
-    #[must_use]
-    pub fn depth(qos: &QosSet) -> usize {
-        match qos.history.kind {
-            HistoryKind::KeepAll => usize::MAX,
-            HistoryKind::KeepLast => usize::try_from(qos.history.depth).unwrap_or(1).max(1),
-        }
-    }
-
-    /// Counters of data from the writer that the reader took, in order.
-    #[must_use]
-    pub fn delivered(&self) -> Vec<u32> {
-        self.reader.data_from(self.writer.endpoint.guid).map(|(_, sample)| sample.counter).collect()
+    pub fn clock_was_set(&self, participant: usize, from: Instant, to: Instant) -> bool {
+        let record = self.participants.get(participant);
+        record.is_some_and(|record| record.wall_set_at.iter().any(|at| (from..=to).contains(at)))
     }
 }
