@@ -24,8 +24,8 @@ usage: cargo xtask <task> [options]
   docs                          write docs/qos.md from the table of policies
   tidy                          the rules no compiler checks (sizes, module direction, ...)
   setup                         install what the tests need and build the interop peers
-  sim  [--seed N] [--seeds A..B] [...]
-                                the simulator, in release; options go to its binary
+  sim  [--seed N] [--seeds A..B] [--mutations] [...]
+                                the simulator, optimized; options go to its binary
   fuzz [TARGET] [--seconds N] [--engine seeded|libfuzzer]
                                 seeded mutation tests (stable), or cargo-fuzz (nightly)
   interop [...]                 the interop harness; options go to interop/run.py

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::step::Steps;
 use crate::{fuzz, interop, setup, shell, sim};
 
-const SIM_SEEDS: &str = "0..500";
+const SIM_SEEDS: &str = "0..3000";
 const FUZZ_SECONDS: u32 = 30;
 
 /// `cargo xtask test`.
@@ -26,6 +26,7 @@ pub(crate) fn add_steps(steps: &mut Steps) {
     }
     let seeds = ["--seeds".to_owned(), SIM_SEEDS.to_owned()];
     steps.run("simulation", minutes(15), sim::command(&seeds));
+    steps.run("simulated mistakes", minutes(15), sim::command(&["--mutations".to_owned()]));
     steps.run("fuzz smoke", minutes(10), fuzz::smoke(FUZZ_SECONDS));
     if steps.run("build plainsong", minutes(15), interop::build()) {
         steps.run("interop", minutes(20), interop::command(&[]));
