@@ -27,8 +27,10 @@ struct Row {
 }
 
 const ANNOUNCED: &str = "crates/proto/src/discovery/tests/announced.rs";
+const BUILTIN: &str = "crates/plainsong/tests/builtin_topics.rs";
 const COHERENT: &str = "crates/proto/src/reader/tests/coherent.rs";
 const DCPS: &str = "crates/plainsong/tests/dcps.rs";
+const ENTITIES: &str = "crates/plainsong/tests/entities.rs";
 const HISTORIES: &str = "crates/proto/src/writer/tests/histories.rs";
 const POLICIES_OF_READERS: &str = "crates/proto/src/reader/tests/policies.rs";
 const QOS: &str = "crates/proto/src/qos/tests.rs";
@@ -43,7 +45,10 @@ const ROWS: &[Row] = &[
         value: |qos| octets(&qos.user_data),
         rule: "",
         files: &[SEDP, "crates/proto/src/discovery/spdp.rs"],
-        tests: &[(ANNOUNCED, "data_of_users_topics_and_groups_reach_others_and_so_do_their_changes")],
+        tests: &[
+            (ANNOUNCED, "data_of_users_topics_and_groups_reach_others_and_so_do_their_changes"),
+            (BUILTIN, "dcps_participant_tells_who_comes_changes_and_leaves"),
+        ],
         effect: "Announced, at most 32 KiB. A participant whose announcement would not fit into a datagram is \
                  announced without.",
     },
@@ -58,7 +63,7 @@ const ROWS: &[Row] = &[
                 "fact_63_a_late_durable_reader_is_sent_the_history_in_order_and_once",
             ),
             (DCPS, "a_late_joiner_gets_the_history_of_a_transient_local_writer"),
-            (QOS, "what_outlives_its_writer_is_told_to_be_unhonoured"),
+            (ENTITIES, "what_is_not_honoured_is_told"),
         ],
         effect: "TRANSIENT and PERSISTENT are accepted and end with the writer: there is no durability service and \
                  nothing is stored on disk. `unhonoured()` of an entity says so.",
@@ -248,7 +253,10 @@ const ROWS: &[Row] = &[
         value: |qos| format!("autoenable {}", qos.entity_factory.autoenable_created_entities),
         rule: "",
         files: &["crates/plainsong/src/participant.rs", "crates/plainsong/src/group.rs"],
-        tests: &[(DCPS, "entities_of_a_factory_that_does_not_enable_stay_silent_until_enabled")],
+        tests: &[
+            (DCPS, "entities_of_a_factory_that_does_not_enable_stay_silent_until_enabled"),
+            (ENTITIES, "what_is_created_disabled_waits_to_be_enabled_from_the_top"),
+        ],
         effect: "Of factories, participants, publishers and subscribers.",
     },
     Row {
@@ -280,7 +288,7 @@ const ROWS: &[Row] = &[
         value: |qos| octets(&qos.topic_data),
         rule: "",
         files: &[SEDP, "crates/plainsong/src/group.rs"],
-        tests: &[(ANNOUNCED, "data_of_users_topics_and_groups_reach_others_and_so_do_their_changes")],
+        tests: &[(ENTITIES, "topic_and_group_data_reach_the_other_side")],
         effect: "Announced with each endpoint of the topic, at most 32 KiB.",
     },
     Row {
@@ -288,7 +296,7 @@ const ROWS: &[Row] = &[
         value: |qos| octets(&qos.group_data),
         rule: "",
         files: &[SEDP, "crates/plainsong/src/group.rs"],
-        tests: &[(ANNOUNCED, "data_of_users_topics_and_groups_reach_others_and_so_do_their_changes")],
+        tests: &[(ENTITIES, "topic_and_group_data_reach_the_other_side")],
         effect: "Announced with each endpoint of the publisher or subscriber, at most 32 KiB.",
     },
     Row {
@@ -397,7 +405,9 @@ that Plainsong knows. Letters say which entities have a policy: **P**articipant,
 **S**ubscriber, **W**riter, **R**eader.
 
 A policy with a rule in *offered and requested* keeps a writer and a reader apart that do not satisfy it. Each such
-pair is explained, with both values and a cure: `DomainParticipant::on_mismatch` and `mismatches`.
+pair is explained, with both values and a cure: `DomainParticipant::on_mismatch` and `mismatches`. That what is not
+changeable is refused by name, and what is changeable reaches others, is proved by
+`changeable_policies_change_at_run_time_and_others_are_refused_by_name` (plainsong/tests/entities.rs).
 
 ";
 

@@ -1,6 +1,6 @@
 //! Libraries, profiles and the QoS in them (DDS-XML 1.0 §7.3.2.4), and what other products write instead.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plainsong_proto::qos::EntityKind;
 
@@ -19,6 +19,8 @@ pub(super) struct Profile {
     pub(super) base: Option<Reference>,
     pub(super) is_default: bool,
     pub(super) entries: Vec<Entry>,
+    /// Places of the entries for any topic, by kind of entity.
+    pub(super) for_any_topic: BTreeMap<u8, usize>,
     pub(super) place: Place,
 }
 
@@ -93,6 +95,7 @@ fn library(element: &Element, profiles: &mut Vec<Profile>) -> Result<()> {
                 library: library.clone(),
                 base: None,
                 is_default: false,
+                for_any_topic: BTreeMap::from([(*kind as u8, 0)]),
                 entries: vec![entry(child, *kind)?],
                 place: child.place.clone(),
             });
@@ -108,6 +111,7 @@ fn profile(element: &Element, library: &str) -> Result<Profile> {
     value::only_attributes(element, &["name", "base_name", "is_default_qos"])?;
     let mut entries = Vec::new();
     let mut seen = BTreeSet::new();
+    let mut for_any_topic = BTreeMap::new();
     for child in value::children(element)? {
         let Some((_, kind)) = ENTITIES.iter().find(|(name, _)| *name == child.name) else {
             return Err(value::unknown(child, &element.name, ENTITIES.iter().map(|(name, _)| *name)));
@@ -117,6 +121,12 @@ fn profile(element: &Element, library: &str) -> Result<Profile> {
             let all = "they apply to the same topics: give one another topic_filter, or put them together";
             return Err(child.error(format!("a second <{}> like one before: {all}", child.name)));
         }
+        match entry.topic_filter.as_deref() {
+            // An explicit filter comes before none, even when both let all pass.
+            Some("*") => drop(for_any_topic.insert(*kind as u8, entries.len())),
+            None => drop(for_any_topic.entry(*kind as u8).or_insert(entries.len())),
+            Some(_) => {}
+        }
         entries.push(entry);
     }
     Ok(Profile {
@@ -125,6 +135,7 @@ fn profile(element: &Element, library: &str) -> Result<Profile> {
         base: base(element)?,
         is_default: value::boolean_attribute(element, "is_default_qos")?,
         entries,
+        for_any_topic,
         place: element.place.clone(),
     })
 }

@@ -65,10 +65,13 @@ impl QosProviderError {
 /// Longest word whose likes are looked for, in octets.
 const LIKENESS_BYTES_MAX: usize = 64;
 
+/// Words among which is looked.
+const KNOWN_MAX: usize = 1_000;
+
 /// `; did you mean X?`, when one of the known words is close to `word`; otherwise all of them.
 pub(super) fn suggestion<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     let limit = 1 + word.len() / 3;
-    let nearest = known.clone().map(|other| (distance(word, other), other)).min();
+    let nearest = known.clone().take(KNOWN_MAX).map(|other| (distance(word, other), other)).min();
     match nearest {
         None => String::new(),
         Some((distance, other)) if distance <= limit => format!("; did you mean {other}?"),

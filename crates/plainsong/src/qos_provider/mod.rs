@@ -313,15 +313,12 @@ impl QosProvider {
 impl Profile {
     /// The QoS of `kind` that applies to a topic, or to any (§7.3.2.4.3).
     fn choose(&self, kind: EntityKind, topic: Option<&str>) -> Option<&Entry> {
-        let filtered = self.entries.iter().filter(|entry| entry.kind == kind).find(|entry| {
-            match (&entry.topic_filter, topic) {
-                (Some(filter), Some(topic)) => pattern_matches(filter, topic),
-                (Some(filter), None) => filter == "*",
-                (None, _) => false,
-            }
+        let filtered = topic.and_then(|topic| {
+            self.entries.iter().filter(|entry| entry.kind == kind).find(|entry| {
+                entry.topic_filter.as_ref().is_some_and(|filter| pattern_matches(filter, topic))
+            })
         });
-        let open = |entry: &&Entry| entry.kind == kind && entry.topic_filter.is_none();
-        filtered.or_else(|| self.entries.iter().find(open))
+        filtered.or_else(|| self.entries.get(*self.for_any_topic.get(&(kind as u8))?))
     }
 }
 

@@ -160,6 +160,21 @@ fn fields_are_inherited_one_by_one_and_filters_choose_by_topic() {
 }
 
 #[test]
+fn a_filter_for_all_topics_comes_before_no_filter() {
+    let profiles = library(
+        "<qos_profile name=\"A\">
+           <datawriter_qos><history><depth>1</depth></history></datawriter_qos>
+           <datawriter_qos topic_filter=\"*\"><history><depth>2</depth></history></datawriter_qos>
+           <datawriter_qos topic_filter=\"T\"><history><depth>3</depth></history></datawriter_qos>
+         </qos_profile>",
+    )
+    .unwrap();
+    assert_eq!(profiles.writer_qos("Lib::A").unwrap().history.depth, 2);
+    assert_eq!(profiles.writer_qos_for_topic("Lib::A", "T").unwrap().history.depth, 2, "in order");
+    assert_eq!(profiles.reader_qos_for_topic("Lib::A", "T").unwrap(), QosSet::reader());
+}
+
+#[test]
 fn what_no_profile_says_has_the_default_of_its_kind() {
     let profiles = library("<qos_profile name=\"Empty\"/>").unwrap();
     assert_eq!(profiles.writer_qos("Lib::Empty").unwrap(), QosSet::writer());
