@@ -37,6 +37,9 @@ use crate::runtime::{ParticipantSlot, ReaderSlot};
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{AnyTopic, Topic, TopicInner};
 
+/// Instances of one built-in topic, those that have left and were not taken included.
+const BUILTIN_INSTANCES_MAX: usize = 1 << 16;
+
 /// Reads samples of type `T`. Clones are the same reader; it leaves when the last is dropped.
 pub struct DataReader<T> {
     inner: Arc<ReaderInner>,
@@ -91,7 +94,11 @@ impl<T: DdsType> DataReader<T> {
         let presentation = qos.presentation;
         let in_group = presentation.access_scope == AccessScope::Group
             && (presentation.coherent_access || presentation.ordered_access);
-        let limits = participant.config().reader_limits();
+        let mut limits = participant.config().reader_limits();
+        if subscriber.is_builtin {
+            // What is not taken stays, and strangers decide how much comes.
+            limits.instances_max = limits.instances_max.min(BUILTIN_INSTANCES_MAX);
+        }
         let reader = Reader::new(ReaderConfig { guid, keyed: T::KEYED, qos, limits, key: instance_of::<T> });
         let inner = Arc::new(ReaderInner {
             topic,
@@ -314,7 +321,7 @@ macro_rules! untyped_operations {
         /// SUBSCRIPTION_MATCHED; reading it resets the changes.
         ///
         /// # Errors
-        /// [`Error::NotEnabled`].
+        /// [`Error::AlreadyDeleted`].
         pub fn subscription_matched_status(&self) -> Result<MatchedStatus> {
             self.inner().status(StatusKind::SubscriptionMatched, Reader::subscription_matched_status)
         }
@@ -322,7 +329,7 @@ macro_rules! untyped_operations {
         /// REQUESTED_INCOMPATIBLE_QOS; reading it resets the change.
         ///
         /// # Errors
-        /// [`Error::NotEnabled`].
+        /// [`Error::AlreadyDeleted`].
         pub fn requested_incompatible_qos_status(&self) -> Result<IncompatibleQosStatus> {
             let read = Reader::requested_incompatible_qos_status;
             self.inner().status(StatusKind::RequestedIncompatibleQos, read)
@@ -331,7 +338,7 @@ macro_rules! untyped_operations {
         /// REQUESTED_DEADLINE_MISSED; reading it resets the change.
         ///
         /// # Errors
-        /// [`Error::NotEnabled`].
+        /// [`Error::AlreadyDeleted`].
         pub fn requested_deadline_missed_status(&self) -> Result<DeadlineMissedStatus> {
             let read = Reader::requested_deadline_missed_status;
             self.inner().status(StatusKind::RequestedDeadlineMissed, read)
@@ -340,7 +347,7 @@ macro_rules! untyped_operations {
         /// LIVELINESS_CHANGED; reading it resets the changes.
         ///
         /// # Errors
-        /// [`Error::NotEnabled`].
+        /// [`Error::AlreadyDeleted`].
         pub fn liveliness_changed_status(&self) -> Result<LivelinessChangedStatus> {
             self.inner().status(StatusKind::LivelinessChanged, Reader::liveliness_changed_status)
         }
@@ -348,7 +355,7 @@ macro_rules! untyped_operations {
         /// SAMPLE_LOST; reading it resets the change.
         ///
         /// # Errors
-        /// [`Error::NotEnabled`].
+        /// [`Error::AlreadyDeleted`].
         pub fn sample_lost_status(&self) -> Result<CountStatus> {
             self.inner().status(StatusKind::SampleLost, Reader::sample_lost_status)
         }
@@ -356,7 +363,7 @@ macro_rules! untyped_operations {
         /// SAMPLE_REJECTED; reading it resets the change.
         ///
         /// # Errors
-        /// [`Error::NotEnabled`].
+        /// [`Error::AlreadyDeleted`].
         pub fn sample_rejected_status(&self) -> Result<SampleRejectedStatus> {
             self.inner().status(StatusKind::SampleRejected, Reader::sample_rejected_status)
         }
@@ -468,9 +475,11 @@ impl ReaderInner {
         Ok(self.slot.with(self.subscriber.participant.slot()?, f))
     }
 
+    /// Reads a status: also of an entity that is not enabled (DCPS 1.4 §2.2.2.1.1.7).
     fn status<R>(&self, kind: StatusKind, read: impl FnOnce(&mut Reader) -> R) -> Result<R> {
+        self.core.check_exists(|| self.describe())?;
         self.core.lower(kind);
-        self.with(|reader, _, _| read(reader))
+        Ok(self.slot.edit(read))
     }
 
     /// Under GROUP scope, samples are read between `begin_access` and `end_access` (DCPS 1.4
@@ -572,6 +581,7 @@ impl ReaderInner {
 
     fn set_qos(&self, qos: QosSet) -> Result<()> {
         self.core.check_exists(|| self.describe())?;
+        self.subscriber.check_not_builtin()?;
         check_qos(&qos, EntityKind::Reader, &self.describe())?;
         let qos = announced_qos(qos, &self.subscriber.qos(), &self.topic.qos());
         let old = self.slot.look(|reader| reader.qos().clone());

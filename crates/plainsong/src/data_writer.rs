@@ -292,7 +292,7 @@ macro_rules! untyped_operations {
         /// PUBLICATION_MATCHED; reading it resets the changes.
         ///
         /// # Errors
-        /// [`Error::NotEnabled`].
+        /// [`Error::AlreadyDeleted`].
         pub fn publication_matched_status(&self) -> Result<MatchedStatus> {
             self.inner().status(StatusKind::PublicationMatched, Writer::publication_matched_status)
         }
@@ -300,7 +300,7 @@ macro_rules! untyped_operations {
         /// OFFERED_INCOMPATIBLE_QOS; reading it resets the change.
         ///
         /// # Errors
-        /// [`Error::NotEnabled`].
+        /// [`Error::AlreadyDeleted`].
         pub fn offered_incompatible_qos_status(&self) -> Result<IncompatibleQosStatus> {
             self.inner().status(StatusKind::OfferedIncompatibleQos, Writer::offered_incompatible_qos_status)
         }
@@ -308,7 +308,7 @@ macro_rules! untyped_operations {
         /// OFFERED_DEADLINE_MISSED; reading it resets the change.
         ///
         /// # Errors
-        /// [`Error::NotEnabled`].
+        /// [`Error::AlreadyDeleted`].
         pub fn offered_deadline_missed_status(&self) -> Result<DeadlineMissedStatus> {
             self.inner().status(StatusKind::OfferedDeadlineMissed, Writer::offered_deadline_missed_status)
         }
@@ -316,7 +316,7 @@ macro_rules! untyped_operations {
         /// LIVELINESS_LOST; reading it resets the change.
         ///
         /// # Errors
-        /// [`Error::NotEnabled`].
+        /// [`Error::AlreadyDeleted`].
         pub fn liveliness_lost_status(&self) -> Result<CountStatus> {
             self.inner().status(StatusKind::LivelinessLost, Writer::liveliness_lost_status)
         }
@@ -411,9 +411,11 @@ impl WriterInner {
         });
     }
 
+    /// Reads a status: also of an entity that is not enabled (DCPS 1.4 §2.2.2.1.1.7).
     fn status<R>(&self, kind: StatusKind, read: impl FnOnce(&mut Writer) -> R) -> Result<R> {
+        self.core.check_exists(|| self.describe())?;
         self.core.lower(kind);
-        self.with(|writer, _, _| read(writer))
+        Ok(self.slot.edit(read))
     }
 
     fn write(

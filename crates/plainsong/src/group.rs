@@ -95,6 +95,14 @@ impl<E: Member, L: ?Sized> Group<E, L> {
         self.core.check_exists(|| name(self.kind).to_owned())
     }
 
+    /// Refuses to change what the standard fixes (DCPS 1.4 §2.2.5).
+    pub(crate) fn check_not_builtin(&self) -> Result<()> {
+        if !self.is_builtin {
+            return Ok(());
+        }
+        Err(Error::PreconditionNotMet("the QoS of built-in entities is fixed".into()))
+    }
+
     /// Refuses to enable a member before the group.
     pub(crate) fn check_enabled_factory(&self, member: &str) -> Result<()> {
         if self.core.is_enabled() { Ok(()) } else { Err(not_enabled(member, name(self.kind))) }
@@ -181,6 +189,7 @@ impl<E: Member, L: ?Sized> Group<E, L> {
     /// Takes over changeable policies and gives the endpoints that must announce them.
     pub(crate) fn set_qos(&self, qos: QosSet) -> Result<Vec<Arc<E>>> {
         self.check_exists()?;
+        self.check_not_builtin()?;
         check_qos(&qos, self.kind, name(self.kind))?;
         let members = self.members();
         let mut current = lock(&self.qos);

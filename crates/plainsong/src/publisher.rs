@@ -141,6 +141,7 @@ impl Publisher {
     /// # Errors
     /// [`Error::PreconditionNotMet`] when nothing was begun.
     pub fn end_coherent_changes(&self) -> Result<()> {
+        self.inner.check_exists()?;
         let slot = self.inner.participant.slot()?;
         dispatch::with_outbox(|out| {
             let ended = self.end_set(slot, out);

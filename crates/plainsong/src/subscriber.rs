@@ -135,6 +135,7 @@ impl Subscriber {
     /// # Errors
     /// [`Error::NotEnabled`].
     pub fn begin_access(&self) -> Result<()> {
+        self.inner.check_exists()?;
         let slot = self.inner.participant.slot()?;
         dispatch::with_outbox(|out| {
             self.inner.begin(slot, out);
@@ -148,6 +149,7 @@ impl Subscriber {
     /// # Errors
     /// [`Error::PreconditionNotMet`] when nothing was begun, [`Error::NotEnabled`].
     pub fn end_access(&self) -> Result<()> {
+        self.inner.check_exists()?;
         let slot = self.inner.participant.slot()?;
         dispatch::with_outbox(|out| {
             let ended = self.inner.end(slot, out);

@@ -213,3 +213,47 @@ fn a_topic_that_others_have_is_found_and_one_of_another_type_is_inconsistent() {
     assert!(topic.status_changes().contains(StatusKind::InconsistentTopic));
     assert_eq!(topic.inconsistent_topic_status().total_count, 1);
 }
+
+#[test]
+fn whatever_comes_and_goes_at_once_the_last_word_is_right() {
+    let domain = fresh_domain();
+    let (watcher, other) = (participant(domain), participant(domain));
+    let publications = builtin::<PublicationBuiltinTopicData>(&watcher, PUBLICATION_TOPIC);
+    let kept = writer::<Point>(&other, "Kept", QosSet::writer());
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let other = &other;
+            scope.spawn(move || {
+                for _ in 0..25 {
+                    drop(writer::<Point>(other, &format!("Brief{thread}"), QosSet::writer()));
+                }
+            });
+        }
+    });
+    let last = writer::<Point>(&other, "Last", QosSet::writer());
+    until("the last writer is told", || {
+        publications.read_instance(last.instance_handle(), 9).is_ok_and(|samples| !samples.is_empty())
+    });
+    let alive = Selector { instance_states: InstanceState::Alive as u8, ..Selector::default() };
+    until("only those that are there are alive", || {
+        let samples = publications.read_selected(&alive).unwrap();
+        let mut alive: Vec<_> = samples.iter().map(|sample| sample.info.instance_handle).collect();
+        alive.sort_unstable();
+        let mut expected = [kept.instance_handle(), last.instance_handle()];
+        expected.sort_unstable();
+        alive == expected
+    });
+    assert_eq!(watcher.discovered_topics().unwrap().len(), 2);
+}
+
+#[test]
+fn the_qos_of_built_in_entities_is_fixed() {
+    let one = participant(fresh_domain());
+    let subscriber = one.builtin_subscriber().unwrap();
+    let participants = builtin::<ParticipantBuiltinTopicData>(&one, PARTICIPANT_TOPIC);
+    assert!(matches!(participants.set_qos(QosSet::reader()), Err(Error::PreconditionNotMet(_))));
+    assert!(matches!(subscriber.set_qos(QosSet::default()), Err(Error::PreconditionNotMet(_))));
+    assert_eq!(participants.qos().durability, Durability::TransientLocal);
+    assert!(participants.qos().is_reliable() && subscriber.is_builtin());
+    assert!(subscriber.lookup_datareader("DCPSNothing").is_none());
+}

@@ -160,6 +160,8 @@ fn what_is_created_disabled_waits_to_be_enabled_from_the_top() {
     assert!(is_precondition(writer.enable()), "the publisher is not enabled");
     let condition = reader.read_condition(Selector::default());
     assert!(!condition.trigger_value());
+    assert_eq!(reader.subscription_matched_status().unwrap().total.total_count, 0, "a status can be read");
+    assert_eq!(writer.publication_matched_status().unwrap().current_count, 0);
     // Before it is enabled an entity can change any policy.
     writer.set_qos(QosSet::writer().keep_last(7)).unwrap();
     assert_eq!(writer.qos().history.depth, 7);
