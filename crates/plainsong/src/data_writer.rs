@@ -31,6 +31,9 @@ use crate::publisher::{Publisher, PublisherInner};
 use crate::runtime::{ParticipantSlot, WriterSlot};
 use crate::topic::{AnyTopic, Topic, TopicInner};
 
+/// How long a deletion may wait for readers to hear of it.
+const DELETION_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Writes samples of type `T`. Clones are the same writer; it leaves when the last is dropped.
 pub struct DataWriter<T> {
     inner: Arc<WriterInner>,
@@ -544,6 +547,24 @@ impl WriterInner {
         };
     }
 
+    /// Deleting a writer unregisters its instances, and disposes them when WRITER_DATA_LIFECYCLE says so (DCPS
+    /// 1.4 §2.2.3.21). Merely unregistered they are by its leaving.
+    fn dispose_all(&self) {
+        let instances: Vec<_> = self.slot.look(|writer| {
+            let disposes = writer.qos().writer_data_lifecycle.autodispose_unregistered_instances;
+            if self.topic.keyed && disposes { writer.registered_instances().collect() } else { Vec::new() }
+        });
+        if instances.is_empty() {
+            return;
+        }
+        let patience = self.max_blocking_time.min(DELETION_PATIENCE);
+        // What readers do not take in time, they learn from its leaving.
+        let disposed = instances.into_iter().try_for_each(|(handle, key)| {
+            self.write(ChangeKind::Unregister, handle, &key, None, Some(patience))
+        });
+        let _ = disposed.and_then(|()| self.wait_for_acknowledgments(patience));
+    }
+
     /// Ends it: nobody hears of it or from it any more.
     fn withdraw(&self) {
         let participant = &self.publisher.participant;
@@ -597,6 +618,9 @@ impl Member for WriterInner {
     }
 
     fn delete(&self) -> Result<()> {
+        if self.core.is_active() {
+            self.dispose_all();
+        }
         if !self.core.delete() {
             return Err(Error::AlreadyDeleted(self.describe()));
         }

@@ -49,6 +49,29 @@ fn a_deleted_writer_is_gone_for_everyone_who_holds_it() {
 }
 
 #[test]
+fn a_deleted_writer_disposes_its_instances_when_its_life_cycle_says_so() {
+    for (autodispose, state) in
+        [(true, InstanceState::NotAliveDisposed), (false, InstanceState::NotAliveNoWriters)]
+    {
+        let mut qos = QosSet::writer();
+        qos.writer_data_lifecycle.autodispose_unregistered_instances = autodispose;
+        let pair = Pair::<Point>::new(qos, QosSet::reader().reliable().keep_all());
+        pair.writer.register_instance(&Point { id: 1, ..Point::default() }).unwrap();
+        for id in 1..=3 {
+            pair.writer.write(&Point { id, ..Point::default() }).unwrap();
+        }
+        pair.writer.dispose(&Point { id: 3, ..Point::default() }).unwrap();
+        pair.writer.publisher().delete_datawriter(&pair.writer.as_any()).unwrap();
+        until("it has left", || pair.reader.matched_publications().unwrap().is_empty());
+        let mut states: Vec<_> = pair.reader.take(99).unwrap();
+        states.retain(|sample| sample.data.is_some());
+        states.sort_by_key(|sample| sample.data.unwrap().id);
+        let states: Vec<_> = states.iter().map(|sample| sample.info.instance_state).collect();
+        assert_eq!(states, [state, state, InstanceState::NotAliveDisposed]);
+    }
+}
+
+#[test]
 fn deleting_ends_what_waits_on_the_entity() {
     let qos = QosSet {
         reliability: Reliability {

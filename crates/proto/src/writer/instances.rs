@@ -85,6 +85,12 @@ impl Instances {
         self.slots.get_mut(slot as usize)
     }
 
+    /// Handles and serialized keys of the registered instances; keys that are not known are empty.
+    pub(super) fn registered(&self) -> impl Iterator<Item = (InstanceHandle, Payload)> + '_ {
+        let registered = self.slots.iter().filter(|instance| instance.registered);
+        registered.map(|instance| (instance.handle, instance.key.clone().unwrap_or_default()))
+    }
+
     /// The instance's slot, made when it is new; registered from now on.
     pub(super) fn register(&mut self, handle: InstanceHandle) -> Slot {
         let slot = self.find(handle).unwrap_or_else(|| self.insert(handle));

@@ -461,6 +461,11 @@ impl Writer {
         self.instances.get(self.instances.find(instance)?)?.key.as_ref()
     }
 
+    /// The registered instances and their serialized keys; empty where only the key hash is known.
+    pub fn registered_instances(&self) -> impl Iterator<Item = (InstanceHandle, Payload)> + '_ {
+        self.instances.registered()
+    }
+
     /// Whether the instance was registered, by name or by writing it, and not unregistered since.
     #[must_use]
     pub fn is_registered(&self, instance: InstanceHandle) -> bool {
