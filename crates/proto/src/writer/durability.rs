@@ -6,7 +6,7 @@
 //! writer itself is that service, as long as it lives: changes that everybody has are handed over to it, and
 //! then its history, limits and cleanup delay apply instead of those of the writer. The service never refuses
 //! a change: at its limits the oldest leaves. What outlives neither writer nor machine is told by
-//! [`crate::qos::unhonoured`].
+//! [`crate::qos::unhonoured()`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
