@@ -22,7 +22,7 @@ use super::gap::GapBuilder;
 use super::heartbeat::Piggyback;
 use super::history::Change;
 use super::proxy::{Class, Proxies, ReaderProxy, Route};
-use super::send::{encode, heartbeat, heartbeat_to, sent_last};
+use super::send::{encode, heartbeat_to, sent_last};
 use super::{ChangeKind, Writer, WriterConfig};
 
 /// Makes a filter of what a reader announced; `None` when it means nothing for the type of the topic. A function
@@ -69,6 +69,8 @@ pub(super) struct Filters {
 struct Aim {
     number: Option<SequenceNumber>,
     route: Route,
+    /// Those of them that are reliable.
+    reliable: Vec<Guid>,
 }
 
 impl Filters {
@@ -203,9 +205,11 @@ impl Proxies {
         let Some(mut aim) = filters.aims.get_mut(class as usize).map(std::mem::take) else { return };
         if aim.number != Some(number) {
             aim.number = Some(number);
-            aim.route.rebuild(
-                readers.iter().filter(|it| it.class == class && filters.wants(it.filter, number, change)),
-            );
+            aim.reliable.clear();
+            let wanting =
+                readers.iter().filter(|it| it.class == class && filters.wants(it.filter, number, change));
+            aim.reliable.extend(wanting.clone().filter(|it| it.reliable).map(|it| it.guid));
+            aim.route.rebuild(wanting);
         }
         if let Some(place) = filters.aims.get_mut(class as usize) {
             *place = aim;
@@ -228,14 +232,9 @@ impl Proxies {
         }
     }
 
-    /// The first change that some reader was passed over with and has not said to know of.
-    pub(super) fn unconfirmed(&self) -> SequenceNumber {
-        const ALL_KNOW: SequenceNumber = SequenceNumber(i64::MAX);
-        if !self.is_filtering() {
-            return ALL_KNOW;
-        }
-        let ignorant = |reader: &&ReaderProxy| reader.reliable && reader.confirmed < reader.acknowledged;
-        self.readers.iter().filter(ignorant).map(|reader| reader.confirmed.next()).min().unwrap_or(ALL_KNOW)
+    /// The reliable readers among [`Self::aimed`], when readers are filtering.
+    fn aimed_readers(&self, class: Class) -> &[Guid] {
+        self.filters.aims.get(class as usize).map_or(&[], |aim| &aim.reliable)
     }
 
     /// A change goes to those of a class that want it: passes over the others, which thereby have all they
@@ -308,14 +307,6 @@ impl Proxies {
             }
         }
     }
-
-    /// Readers that were passed over and owe an acknowledgement of what came before.
-    fn owing(&mut self) -> impl Iterator<Item = &mut ReaderProxy> {
-        let owes = |reader: &&mut ReaderProxy| {
-            reader.reliable && reader.passed_over.is_some_and(|from| reader.acknowledged.next() < from)
-        };
-        self.readers.iter_mut().filter(owes)
-    }
 }
 
 impl Writer {
@@ -355,7 +346,7 @@ impl Writer {
             asked |= self.send_aimed(class, number, carried, out);
         }
         if carried == Some(Piggyback::Asks) {
-            asked |= self.ask_passed_over(out);
+            asked |= self.ask_those(out, |reader| reader.passed_over.is_some());
         }
         if asked {
             self.heartbeat.asked(now.mono);
@@ -404,23 +395,43 @@ impl Writer {
         let _ = target.put_data(&mut message, number, change, &self.inline_qos);
         let Some(carried) = carried.filter(|_| route.reliable > 0) else { return false };
         let final_flag = carried == Piggyback::Tells;
-        let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, final_flag);
-        if !message.heartbeat(&heartbeat) {
+        if let Some(proxy) = only.and_then(|only| self.proxies.get(only)) {
+            let heartbeat =
+                heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, final_flag);
+            if !message.heartbeat(&heartbeat) {
+                message.finish();
+                target.send_heartbeat(&heartbeat, out);
+            }
+        } else {
             message.finish();
-            target.send_heartbeat(&heartbeat, out);
+            self.heartbeat_aimed(class, final_flag, out);
         }
         carried == Piggyback::Asks
     }
 
-    /// Asks the readers that were passed over, each for itself; whether there were any that owe something.
-    fn ask_passed_over(&mut self, out: &mut Outbox) -> bool {
+    /// Asks every reliable reader that owes an acknowledgement, each for itself: what is gone differs, and who
+    /// was passed over is told of that with it. Whether there were any.
+    pub(super) fn ask_each(&mut self, now: Now, out: &mut Outbox) -> bool {
+        let asked = self.ask_those(out, |_| true);
+        if asked {
+            self.heartbeat.asked(now.mono);
+        }
+        asked
+    }
+
+    fn ask_those(&mut self, out: &mut Outbox, which: impl Fn(&ReaderProxy) -> bool) -> bool {
         let mut asked = false;
-        for reader in self.proxies.owing() {
-            let end = sent_last(&self.history, &self.pacer, reader.class).next();
-            let Some(gap) = reader.close_gap(end) else { continue };
+        for reader in self.proxies.readers.iter_mut().filter(|reader| reader.reliable && which(reader)) {
+            let last = sent_last(&self.history, &self.pacer, reader.class);
+            if reader.acknowledged >= last {
+                continue;
+            }
+            let gap = reader.close_gap(last.next());
             let target = reader.target(self.config.guid, &self.config.limits);
             let mut message = target.open(out);
-            let _ = message.gap(&gap.gap(target.reader, target.source.entity));
+            if let Some(gap) = gap {
+                let _ = message.gap(&gap.gap(target.reader, target.source.entity));
+            }
             let heartbeat =
                 heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, reader, &target, false);
             // Both fit the smallest datagram.
@@ -430,16 +441,22 @@ impl Writer {
         asked
     }
 
-    /// All readers are about to be asked: tells those that were passed over of it, so that they do not ask for
-    /// what is not for them.
-    pub(super) fn tell_passed_over(&mut self, out: &mut Outbox) {
-        if !self.proxies.is_filtering() {
-            return;
-        }
-        for reader in self.proxies.owing() {
-            let end = sent_last(&self.history, &self.pacer, reader.class).next();
-            if let Some(gap) = reader.close_gap(end) {
-                reader.target(self.config.guid, &self.config.limits).send_gap(&gap, out);
+    /// Sends a heartbeat to each reliable reader of a class that was sent the change aimed last, in one datagram
+    /// if they fit.
+    pub(super) fn heartbeat_aimed(&mut self, class: Class, final_flag: bool, out: &mut Outbox) {
+        let shared = self.proxies.aimed(class).target(class, self.config.guid, &self.config.limits);
+        let mut message = shared.open(out);
+        for reader in self.proxies.aimed_readers(class) {
+            let Some(proxy) = self.proxies.get(*reader) else { continue };
+            let target = proxy.target(self.config.guid, &self.config.limits);
+            let heartbeat =
+                heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, final_flag);
+            message.info_destination(reader.prefix);
+            if !message.heartbeat(&heartbeat) {
+                message.finish();
+                message = shared.open(out);
+                message.info_destination(reader.prefix);
+                let _ = message.heartbeat(&heartbeat);
             }
         }
     }

@@ -1,7 +1,6 @@
 //! When a writer asks its readers what they have (RTPS 2.5 §8.4.9.2.7): with samples while they flow,
 //! by a timer that backs off while somebody owes an answer, and never once everything is acknowledged.
 
-use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
 
 use super::WriterLimits;
@@ -10,8 +9,6 @@ use super::WriterLimits;
 #[derive(Debug)]
 pub(super) struct HeartbeatTimer {
     count: i32,
-    /// What heartbeats announce as first is not after this.
-    first_max: SequenceNumber,
     due: Option<Instant>,
     interval: Duration,
     /// `due` was brought forward: samples do not put it off.
@@ -43,7 +40,6 @@ impl HeartbeatTimer {
     pub(super) const fn new(limits: &WriterLimits) -> Self {
         Self {
             count: 0,
-            first_max: SequenceNumber(i64::MAX),
             due: None,
             interval: limits.heartbeat_shortest,
             hurried: false,
@@ -56,16 +52,6 @@ impl HeartbeatTimer {
             piggyback: limits.heartbeat_piggyback,
             acknowledgement: limits.acknowledgement_period,
         }
-    }
-
-    pub(super) const fn first_max(&self) -> SequenceNumber {
-        self.first_max
-    }
-
-    /// A reader does not know of changes from this one on that it needs nothing of: did a heartbeat say that
-    /// they are gone, it would count them as lost.
-    pub(super) const fn announce_from(&mut self, first_max: SequenceNumber) {
-        self.first_max = first_max;
     }
 
     /// The count of the next HEARTBEAT or HEARTBEAT_FRAG; grows with each, wrapping.

@@ -660,7 +660,6 @@ impl Writer {
         let acknowledged = self.proxies.acknowledged().unwrap_or(last);
         let sent = self.pacer.unsent().map_or(last, SequenceNumber::previous);
         self.history.release(now.mono, acknowledged.min(sent), &mut self.instances);
-        self.heartbeat.announce_from(self.proxies.unconfirmed());
         if acknowledged < last {
             self.heartbeat.arm(now.mono);
         } else {

@@ -132,10 +132,15 @@ impl Writer {
         }
         self.pacer.pop_live(class);
         if route.reliable > 0 {
-            let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, false);
-            if !message.heartbeat(&heartbeat) {
+            if self.proxies.is_filtering() {
                 message.finish();
-                target.send_heartbeat(&heartbeat, out);
+                self.heartbeat_aimed(class, false, out);
+            } else {
+                let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, false);
+                if !message.heartbeat(&heartbeat) {
+                    message.finish();
+                    target.send_heartbeat(&heartbeat, out);
+                }
             }
             self.heartbeat.asked(now.mono);
         }
@@ -321,7 +326,9 @@ impl Writer {
     /// Asks every reliable reader that owes an acknowledgement of what was sent: alone when it is
     /// the only one, all of a route otherwise. Whether there was any.
     pub(super) fn ask(&mut self, now: Now, out: &mut Outbox) -> bool {
-        self.tell_passed_over(out);
+        if self.proxies.is_filtering() {
+            return self.ask_each(now, out);
+        }
         let mut owing = self.proxies.iter().filter(|proxy| {
             proxy.reliable && proxy.acknowledged < sent_last(&self.history, &self.pacer, proxy.class)
         });
@@ -415,7 +422,7 @@ pub(super) fn heartbeat(
     Heartbeat {
         reader: target.reader,
         writer: target.source.entity,
-        first: history.first().min(last.next()).min(timer.first_max()),
+        first: history.first().min(last.next()),
         last,
         count: timer.next_count(),
         final_flag,
@@ -435,6 +442,10 @@ pub(super) fn heartbeat_to(
     let mut heartbeat = heartbeat(timer, history, pacer, target, final_flag);
     heartbeat.last = heartbeat.last.max(proxy.first_relevant.previous());
     heartbeat.first = heartbeat.first.max(proxy.first_relevant).min(heartbeat.last.next());
+    if proxy.filter.is_some() || proxy.confirmed < proxy.acknowledged {
+        // Of what its filter refused it may not know yet: were it said to be gone, it would count as lost.
+        heartbeat.first = heartbeat.first.min(proxy.confirmed.next());
+    }
     heartbeat
 }
 

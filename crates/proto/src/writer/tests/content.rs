@@ -349,3 +349,38 @@ fn readers_of_one_participant_share_the_sample_when_one_of_them_wants_it() {
     let signature = FilterSignature([0; 16]);
     assert_eq!(ContentFilterInfo::parse(&[0; 8], true).unwrap().result(&signature), None);
 }
+
+#[test]
+fn what_waits_for_others_leaves_before_what_is_filtered() {
+    let latency_budget = Duration::from_millis(10);
+    let mut story =
+        Story::with_limits(QosSet { latency_budget, ..QosSet::writer().keep_all() }, WriterLimits::default());
+    let reader = reliable(7);
+    story.matched(&reader);
+    story.sent();
+    story.write(1, &[1]).unwrap();
+    story.write(1, &[2]).unwrap();
+    assert_eq!(data(&story.sent()), [], "they wait for more");
+    story.matched(&wanting(10, reader));
+    for value in [3, 10] {
+        story.write(1, &[value]).unwrap();
+    }
+    assert_eq!(without_heartbeats(&story.sent()), ["data 1", "data 2", "gap 3..4 filtered 1", "data 4"]);
+}
+
+#[test]
+fn fact_62_a_heartbeat_does_not_say_that_what_a_reader_does_not_know_of_is_gone() {
+    let reader = wanting(10, reliable(7));
+    let mut story = story(std::slice::from_ref(&reader));
+    for value in [1, 2, 10] {
+        story.write(1, &[value]).unwrap();
+    }
+    story.pass(Duration::from_millis(50));
+    let sent = story.sent();
+    assert!(!heartbeats(&sent).is_empty());
+    assert!(heartbeats(&sent).iter().all(|it| it.first.0 == 1), "the GAP may be lost: {:?}", shape(&sent));
+    story.acknack(&reader, 4, &[]).unwrap();
+    story.write(1, &[11]).unwrap();
+    story.pass(Duration::from_millis(50));
+    assert!(heartbeats(&story.sent()).iter().all(|it| it.first.0 == 4), "now it knows");
+}
