@@ -374,7 +374,7 @@ const ROWS: &[Row] = &[
         ],
         effect: "Only `force_type_validation` has an effect: such a reader matches nobody. No type information is \
                  exchanged, so types match by name, and the other flags are announced and nothing more; \
-                 `unhonoured()` says so.",
+                 `unhonoured()` says so. INCONSISTENT_TOPIC tells of other type names, not of this.",
     },
     Row {
         policy: "PROPERTY",

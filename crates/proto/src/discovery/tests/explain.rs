@@ -1,6 +1,9 @@
 //! Whoever does not match is told why, on both sides, once, and what would cure it.
 
 use super::network::{HOP, Network, READER, WRITER, config, endpoint, prefix};
+use proptest::prelude::*;
+use proptest::sample::select;
+
 use crate::cdr::XcdrVersion;
 use crate::discovery::{
     Difference, DiscoveryLimits, LocalEndpoint, Mismatch, MismatchReason, ParticipantConfig,
@@ -9,7 +12,7 @@ use crate::guid::{EntityId, Guid};
 use crate::outbox::Event;
 use crate::qos::{
     AccessScope, DestinationOrder, Durability, Liveliness, LivelinessKind, Ownership, POLICIES, Presentation,
-    QosSet,
+    QosSet, ReliabilityKind, incompatible, partitions_match, policy_name,
 };
 use crate::time::Duration;
 
@@ -307,4 +310,74 @@ fn what_is_not_remembered_is_not_told() {
     }
     assert_eq!(network.nodes[0].participant.mismatches().count(), 3);
     assert_eq!(told(&network, 0).len(), 3);
+}
+
+const PARTITIONS: &[&[&str]] = &[&[], &["a"], &["b", "a"], &["a*"]];
+const REPRESENTATIONS: &[&[XcdrVersion]] = &[&[], &[XcdrVersion::Xcdr2]];
+
+prop_compose! {
+    /// QoS with all that can keep a writer and a reader apart, often alike.
+    fn any_qos()(
+        durability in select(Durability::ALL),
+        scope in select(AccessScope::ALL),
+        ownership in select(Ownership::ALL),
+        kind in select(LivelinessKind::ALL),
+        reliability in select(ReliabilityKind::ALL),
+        destination_order in select(DestinationOrder::ALL),
+        [coherent_access, ordered_access, force_type_validation] in any::<[bool; 3]>(),
+        [deadline, latency_budget, lease] in prop::array::uniform3(1..3_i64),
+        partition in select(PARTITIONS),
+        data_representation in select(REPRESENTATIONS),
+    ) -> QosSet {
+        with(|it| {
+            it.durability = durability;
+            it.presentation = Presentation { access_scope: scope, coherent_access, ordered_access };
+            it.ownership = ownership;
+            it.liveliness = Liveliness { kind, lease_duration: Duration::from_secs(lease) };
+            it.reliability.kind = reliability;
+            it.destination_order = destination_order;
+            it.deadline = Duration::from_secs(deadline);
+            it.latency_budget = Duration::from_millis(latency_budget);
+            it.partition = partition.iter().map(|name| (*name).to_owned()).collect();
+            it.data_representation = data_representation.to_vec();
+            it.type_consistency.force_type_validation = force_type_validation;
+        })
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_pair_matches_or_is_explained_in_full(offered in any_qos(), requested in any_qos(), keyed: bool) {
+        let mut network = Network::new();
+        network.add(config(0));
+        let writer = network.add_writer(0, offered.clone());
+        let reader = EntityId::user_reader(7, keyed);
+        let reader = network.add_endpoint(0, reader, "Square", requested.clone());
+        let mut expected: Vec<&str> = Vec::new();
+        let mut differ = |subject, differs: bool| expected.extend(differs.then_some(subject));
+        differ("TYPE_CONSISTENCY_ENFORCEMENT", requested.type_consistency.force_type_validation);
+        differ("key", !keyed);
+        differ("PARTITION", !partitions_match(&offered.partition, &requested.partition));
+        for policy in incompatible(&offered, &requested) {
+            differ(policy_name(policy).expect("a policy of the standard"), true);
+        }
+        let told_before = told(&network, 0);
+        match network.nodes[0].participant.mismatch(writer, reader) {
+            None => {
+                prop_assert_eq!(&expected, &Vec::<&str>::new());
+                prop_assert_eq!(network.matches(0).len(), 2, "both local sides match");
+                prop_assert!(told_before.is_empty());
+            }
+            Some(mismatch) => {
+                let subjects: Vec<_> = mismatch.differences.iter().map(|it| it.subject).collect();
+                prop_assert_eq!(&subjects, &expected);
+                for it in &mismatch.differences {
+                    prop_assert!(it.writer != it.reader || it.subject == "PARTITION", "{}", it);
+                    prop_assert!(it.cure.len() > 20, "{}", it);
+                }
+                prop_assert!(network.matches(0).is_empty());
+                prop_assert_eq!(told_before, [(writer, reader, true)]);
+            }
+        }
+    }
 }
