@@ -5,7 +5,7 @@ use std::env;
 use std::time::{Duration, Instant};
 
 use plainsong_derive::DdsType;
-use plainsong_proto::filter::Filter;
+use plainsong_proto::filter::{Filter, TOPICS_MAX, TopicExpression};
 
 mod counting;
 
@@ -54,6 +54,13 @@ const PARTS: &[&str] = &[
     "LIKE",
     "MATCH",
     "ORDER BY",
+    "SELECT",
+    "FROM",
+    "NATURAL JOIN",
+    "WHERE",
+    "AS",
+    "*",
+    ";",
     ",",
     "TRUE",
     "false",
@@ -115,6 +122,10 @@ fn fuzz_filter() {
 
 fn run(expression: &str) -> bool {
     let parameters = ["3".to_owned(), "'ab'".to_owned()];
+    if let Ok(topics) = TopicExpression::parse(expression) {
+        assert!((1..=TOPICS_MAX).contains(&topics.topics.len()));
+        let _ = topics.condition::<Sample>(&parameters);
+    }
     match Filter::<Sample>::query(expression, &parameters) {
         Ok(filter) => {
             let sample = Sample { text: "abcabc".to_owned(), number: 3, ..Sample::default() };

@@ -432,3 +432,88 @@ fn ranked<T>(mut samples: Vec<Sample<T>>) -> Vec<Sample<T>> {
     }
     samples
 }
+
+#[cfg(test)]
+mod tests {
+    use plainsong_derive::DdsType;
+    use plainsong_proto::time::Time;
+
+    use super::*;
+
+    #[derive(DdsType, Clone, Debug, Default, PartialEq)]
+    #[dds(crate = "plainsong_proto")]
+    struct Number {
+        value: u32,
+    }
+
+    /// Every instance of each topic goes with every one of the others.
+    fn product(topics: usize) -> Join<Number> {
+        let others = |start| (0..topics).filter(move |topic| *topic != start);
+        let step = |topic| Step { topic, index: 0, on: Vec::new() };
+        let ways = (0..topics).map(|start| others(start).map(step).collect()).collect();
+        let indexes = (0..topics).map(|_| vec![Vec::new()]).collect();
+        Join::new(Arc::new(Plan { fills: Vec::new(), indexes, ways }), usize::MAX)
+    }
+
+    fn info(instance: u32) -> SampleInfo {
+        let mut octets = [0; 16];
+        octets[..4].copy_from_slice(&instance.to_be_bytes());
+        SampleInfo {
+            sample_state: SampleState::NotRead,
+            view_state: ViewState::New,
+            instance_state: InstanceState::Alive,
+            disposed_generation_count: 0,
+            no_writers_generation_count: 0,
+            sample_rank: 0,
+            generation_rank: 0,
+            absolute_generation_rank: 0,
+            source_timestamp: Time(0),
+            reception_timestamp: Time(0),
+            instance_handle: InstanceHandle(octets),
+            publication_handle: InstanceHandle::NIL,
+            valid_data: true,
+        }
+    }
+
+    fn update(join: &mut Join<Number>, topic: usize, instance: u32) {
+        join.update(topic, Box::new(Number { value: instance }), &info(instance), None);
+    }
+
+    #[test]
+    fn instances_and_samples_are_bounded_and_what_goes_beyond_is_counted() {
+        let mut join = product(1);
+        let most = u32::try_from(ROWS_MAX).expect("a count");
+        (0..most + 3).for_each(|instance| update(&mut join, 0, instance));
+        assert_eq!((join.dropped(), join.samples.len()), (3, SAMPLES_MAX));
+        update(&mut join, 0, 0);
+        assert_eq!((join.dropped(), join.samples.len()), (4, SAMPLES_MAX), "the oldest gave way");
+        assert_eq!(join.take(usize::MAX).len(), SAMPLES_MAX);
+        assert!(join.is_empty());
+    }
+
+    #[test]
+    fn combinations_are_bounded_and_forgotten_when_they_end() {
+        let mut join = product(2);
+        (0..300).for_each(|instance| update(&mut join, 0, instance));
+        (0..300).for_each(|instance| update(&mut join, 1, instance));
+        assert_eq!(join.joined.len(), COMBINATIONS_MAX);
+        assert!(join.dropped() >= 90_000 - COMBINATIONS_MAX as u64);
+        join.take(usize::MAX);
+        (0..300).for_each(|instance| join.remove(0, InstanceState::NotAliveDisposed, &info(instance)));
+        let ends = join.take(usize::MAX);
+        assert_eq!(ends.len(), COMBINATIONS_MAX);
+        assert!(ends.iter().all(|end| end.data.is_none()));
+        assert!(join.joined.is_empty() && join.tables.iter().any(|table| table.rows.is_empty()));
+    }
+
+    #[test]
+    fn the_oldest_sample_of_a_combination_gives_way_to_its_newest() {
+        let mut join = Join::new(Arc::clone(&product(1).plan), 1);
+        for instance in [1, 2, 1] {
+            update(&mut join, 0, instance);
+        }
+        let handles: Vec<_> = join.take(usize::MAX).iter().map(|it| it.info.instance_handle).collect();
+        assert_eq!(handles.len(), 2);
+        assert_ne!(handles[0], handles[1]);
+    }
+}
