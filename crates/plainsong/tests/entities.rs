@@ -61,6 +61,7 @@ fn a_deleted_writer_disposes_its_instances_when_its_life_cycle_says_so() {
             pair.writer.write(&Point { id, ..Point::default() }).unwrap();
         }
         pair.writer.dispose(&Point { id: 3, ..Point::default() }).unwrap();
+        pair.writer.wait_for_acknowledgments(PATIENCE).unwrap();
         pair.writer.publisher().delete_datawriter(&pair.writer.as_any()).unwrap();
         until("it has left", || pair.reader.matched_publications().unwrap().is_empty());
         let mut states: Vec<_> = pair.reader.take(99).unwrap();
