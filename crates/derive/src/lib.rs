@@ -6,6 +6,7 @@
 
 mod attribute;
 mod enumeration;
+mod plain;
 mod structure;
 mod union;
 

@@ -38,7 +38,25 @@ pub(crate) fn expand(
     let members = members(input, data, attributes)?;
     let structure = Structure { members: &members, extensibility: attributes.extensibility };
     let constants = structure.constants(attributes.repr_c);
+    let plain = attributes.repr_c.then(|| crate::plain::octets(members.iter().map(|it| it.ty))).flatten();
     let encode = structure.encode();
+    let in_one_copy = plain.as_ref().map(|_| {
+        quote! {
+            if encoder.put_plain(::core::slice::from_ref(self))? {
+                return ::core::result::Result::Ok(());
+            }
+        }
+    });
+    let elements_in_one_copy = plain.as_ref().map(|_| {
+        quote! {
+            fn encode_elements(elements: &[Self], encoder: &mut dds_cdr::Encoder<'_>) -> ::core::result::Result<(), dds_cdr::EncodeError> {
+                if encoder.put_plain(elements)? {
+                    return ::core::result::Result::Ok(());
+                }
+                elements.iter().try_for_each(|element| dds_cdr::Cdr::encode(element, encoder))
+            }
+        }
+    });
     let decode = structure.decode();
     let skip = structure.skip();
     let initial = structure.literal(|member| member.initial());
@@ -52,8 +70,11 @@ pub(crate) fn expand(
         impl dds_cdr::Cdr for #ident {
             #constants
             fn encode(&self, encoder: &mut dds_cdr::Encoder<'_>) -> ::core::result::Result<(), dds_cdr::EncodeError> {
+                #in_one_copy
                 #encode
             }
+            #elements_in_one_copy
+            #plain
             fn decode(decoder: &mut dds_cdr::Decoder<'_>) -> ::core::result::Result<Self, DdsMalformed> {
                 #decode
             }

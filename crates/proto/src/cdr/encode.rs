@@ -5,7 +5,7 @@
 
 use thiserror::Error;
 
-use super::{DEPTH_MAX, Endianness, Extensibility, XcdrVersion};
+use super::{Cdr, DEPTH_MAX, Endianness, Extensibility, XcdrVersion};
 
 /// Why a sample could not be encoded. All causes are in the sample, none is in the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -149,6 +149,21 @@ impl<'a> Encoder<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// Appends values in one copy where their memory is their wire form. False, and nothing appended, where
+    /// it is not: in the other byte order, in the forms of keys, for types with padding or variable members.
+    #[inline]
+    pub fn put_plain<T: Cdr>(&mut self, values: &[T]) -> Result<bool, EncodeError> {
+        let Some(layout) = T::PLAIN.layout(self.version) else { return Ok(false) };
+        let native = self.endianness == Endianness::NATIVE && self.form == Form::Sample;
+        let gapless = values.len() == 1 || layout.bytes.is_multiple_of(layout.alignment);
+        let Some(octets) = T::plain_octets(values).filter(|_| native && gapless) else { return Ok(false) };
+        if !octets.is_empty() {
+            self.align(layout.alignment)?;
+            self.put(octets)?;
+        }
+        Ok(true)
     }
 
     /// Pads with zeros until the offset is a multiple of `alignment`, or of the version's largest.

@@ -23,7 +23,7 @@ pub use extent::Extent;
 pub use field::{FieldKind, FieldMember, FieldPath, FieldValue, Fields, first_difference};
 pub use key::{KeyHash, key_from_payload, key_hash, key_hash_of_payload, key_to_payload};
 pub use mutable::{MemberHeader, OpenMember};
-pub use plain::{Plain, PlainLayout};
+pub use plain::{Number, Plain, PlainLayout};
 pub use text::{WChar, WString};
 
 use crate::malformed::Malformed;
@@ -218,6 +218,12 @@ pub trait Cdr: Sized {
 
     /// The value of a member that is not there: zero, empty, the first literal (XTypes 1.3 table 9).
     fn initial() -> Self;
+
+    /// The memory of the values, for types that consist of numbers without padding.
+    #[must_use]
+    fn plain_octets(_values: &[Self]) -> Option<&[u8]> {
+        None
+    }
 
     /// Appends the elements of a sequence.
     fn encode_elements(elements: &[Self], encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {

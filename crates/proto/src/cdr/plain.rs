@@ -1,8 +1,8 @@
 //! Primitive values, and the fact where memory layout equals wire layout.
 //!
 //! Vectors and arrays of primitives are copied in one go: octets by `memcpy`, wider ones through a small
-//! block of fixed size, which compiles to vector copies and needs no `unsafe`. [`Plain`] only states a
-//! fact; the cast of whole structures that it allows is not made in this crate.
+//! block of fixed size, which compiles to vector copies and needs no `unsafe`. Structures of numbers are
+//! copied whole where [`Plain`] says that their memory is their wire form.
 
 use super::decode::Decoder;
 use super::encode::{EncodeError, Encoder};
@@ -104,6 +104,25 @@ const fn structure_layout(
     }
     if wire.bytes == bytes && !members.is_empty() { Some(wire) } else { None }
 }
+
+/// A number, or an array of numbers: its octets are all there is to it.
+pub trait Number: sealed::Sealed {}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+impl<T: Number, const COUNT: usize> Number for [T; COUNT] {}
+impl<T: Number, const COUNT: usize> sealed::Sealed for [T; COUNT] {}
+
+macro_rules! seal {
+    ($($number:ty),*) => { $(
+        impl Number for $number {}
+        impl sealed::Sealed for $number {}
+    )* };
+}
+
+seal!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64);
 
 /// A value that content filters compare.
 macro_rules! leaf {

@@ -1,0 +1,43 @@
+//! Structures whose memory may be copied: `repr(C)`, every member a number or an array of numbers.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::Type;
+
+const NUMBERS: [&str; 10] = ["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32", "f64"];
+
+/// Whether a type looks like a number or an array of numbers; the compiler checks that it is one.
+fn is_number(ty: &Type) -> bool {
+    match ty {
+        Type::Path(path) => path.path.get_ident().is_some_and(|ident| NUMBERS.iter().any(|it| ident == it)),
+        Type::Array(array) => is_number(&array.elem),
+        _ => false,
+    }
+}
+
+/// The method that gives the memory of such a structure; `None` for other structures.
+///
+/// The code it writes is the only `unsafe` of the derive. It rests on nothing that a hand-written
+/// implementation could get wrong: the types of all members are checked by a trait that only numbers have,
+/// and padding is excluded by comparing sizes.
+pub(crate) fn octets<'a>(types: impl Iterator<Item = &'a Type> + Clone) -> Option<TokenStream> {
+    if types.clone().count() == 0 || !types.clone().all(is_number) {
+        return None;
+    }
+    Some(quote! {
+        fn plain_octets(values: &[Self]) -> ::core::option::Option<&[u8]> {
+            const fn bytes_of<T: dds_cdr::Number>() -> usize {
+                ::core::mem::size_of::<T>()
+            }
+            if const { ::core::mem::size_of::<Self>() != 0 #(+ bytes_of::<#types>())* } {
+                return ::core::option::Option::None;
+            }
+            // SAFETY: all members are numbers or arrays of numbers, and their sizes add up to that of the
+            // structure: every octet of it is one of a number, so each is initialised and may be read as u8,
+            // which needs no alignment. Length and lifetime are those of `values`.
+            ::core::option::Option::Some(unsafe {
+                ::core::slice::from_raw_parts(values.as_ptr().cast::<u8>(), ::core::mem::size_of_val(values))
+            })
+        }
+    })
+}
