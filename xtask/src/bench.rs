@@ -79,6 +79,9 @@ pub(crate) fn run(_arguments: &[String]) -> Result<bool, String> {
 
 /// Many instances, endpoints, participants.
 fn scale() -> Result<(), String> {
+    println!("\na structure of numbers, encoded whole and member by member");
+    let mut command = Command::new(shell::target().join("release/bench"));
+    command.arg("encode").status().map_err(|error| format!("bench: {error}"))?;
     println!("\nmany instances, endpoints and participants");
     let runs = [
         ("instances", 1),

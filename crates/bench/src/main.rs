@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod encode;
 mod footprint;
 mod latency;
 mod scale;
@@ -52,6 +53,8 @@ enum Role {
     Subscribe,
     /// Holds a participant with 10 endpoints and prints its memory, threads and idle time.
     Footprint,
+    /// Encodes a plain structure, and its like.
+    Encode,
     /// Writes, takes and looks up samples of many instances.
     Instances,
     /// Matches many endpoints of two participants.
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Role::Publish => throughput::publish(&options, warm_up + duration),
         Role::Subscribe => throughput::subscribe(&options, warm_up, duration),
         Role::Footprint => footprint::measure(&options, duration),
+        Role::Encode => encode::measure(),
         Role::Instances => scale::instances(&options),
         Role::Endpoints => scale::endpoints(&options),
         Role::Participants => scale::participants(&options),
