@@ -12,7 +12,8 @@ SAMPLE = re.compile(r"^(\S+) +(\S+) +(-?\d+) (-?\d+) \[(-?\d+)\](?: \{(\d+)\})?$
 END = re.compile(r"^(\S+) +(\S+) +NOT_ALIVE_(DISPOSED|NO_WRITERS)_INSTANCE_STATE$")
 MATCHED = re.compile(r"^on_(?:publication|subscription)_matched\(\) .* : matched \w+ (\d+) \(")
 INCOMPATIBLE = re.compile(r"^on_(?:offered|requested)_incompatible_qos\(\) .* : (\d+) \(")
-DEADLINE_MISSED = re.compile(r"^on_(?:offered|requested)_deadline_missed\(\)")
+DEADLINE_MISSED = re.compile(r"^on_(?:offered|requested)_deadline_missed\(\) .* : \(total = (\d+),")
+READ_BEGINS = re.compile(r"^Reading (?:coherent sets|with ordered access), iteration \d+$")
 
 # How long anything that must happen may take on a busy machine.
 PATIENCE_SECONDS = 15
@@ -34,6 +35,7 @@ class Application:
         self._begin = time.monotonic()
         self.command = command
         self._was_killed = False
+        self._was_refused = False
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -69,14 +71,15 @@ class Application:
                     raise Failure(f"{self.label}: no {what} ({state})")
                 self._condition.wait(min(left, 0.5))
 
-    def wait_end(self, seconds=PATIENCE_SECONDS):
-        """Waits for the application to end by itself, with success."""
+    def wait_end(self, seconds=PATIENCE_SECONDS, wanted=0):
+        """Waits for the application to end by itself, with the exit status wanted."""
         try:
             status = self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             raise Failure(f"{self.label}: still running after {seconds} s") from None
         self._reader.join(5)
-        if status != 0:
+        self._was_refused = status == wanted != 0
+        if status != wanted:
             raise Failure(f"{self.label}: exit status {status}")
 
     def interrupt(self):
@@ -96,7 +99,7 @@ class Application:
     def crash(self):
         """How it ended, when that was not its own decision or the harness's; else an empty text."""
         status = self._process.poll()
-        if status in (None, 0) or self._was_killed:
+        if status in (None, 0) or self._was_killed or self._was_refused:
             return ""
         return f"{self.label}: exit status {status}"
 
@@ -105,13 +108,35 @@ class Application:
         found = (SAMPLE.match(text) for text in self.texts())
         return [(m[1], m[2], int(m[5]), m[6] and int(m[6])) for m in found if m]
 
-    def sizes(self, color=None):
-        return [size for _, c, size, _ in self.samples() if color in (None, c)]
+    def sizes(self, color=None, topic=None):
+        samples = self.samples()
+        return [size for t, c, size, _ in samples if color in (None, c) and topic in (None, t)]
+
+    def accesses(self):
+        """The samples of each access to its readers that has ended and showed any, as (topic,
+        color, size). Applications print accesses with coherent or ordered access only."""
+        found = [[]]
+        for text in self.texts():
+            sample = SAMPLE.match(text)
+            # With both kinds of access there are two lines; empty accesses do not count.
+            if READ_BEGINS.match(text):
+                found.append([])
+            elif sample:
+                found[-1].append((sample[1], sample[2], int(sample[5])))
+        return [samples for samples in found[:-1] if samples]
+
+    def wait_accesses(self, count, seconds=PATIENCE_SECONDS):
+        self.wait_until(f"{count} accesses", lambda a: len(a.accesses()) >= count, seconds)
 
     def ends(self):
         """The last end of instance printed for each colour."""
         found = (END.match(text) for text in self.texts())
         return {m[2]: m[3] for m in found if m}
+
+    def ends_of_topics(self):
+        """The last end of instance printed for each topic and colour."""
+        found = (END.match(text) for text in self.texts())
+        return {(m[1], m[2]): m[3] for m in found if m}
 
     def matched(self):
         """The count in the last matched line, None before the first."""
@@ -123,8 +148,10 @@ class Application:
         policies = [int(m[1]) for m in map(INCOMPATIBLE.match, self.texts()) if m]
         return policies[-1] if policies else None
 
-    def missed_deadline(self):
-        return any(map(DEADLINE_MISSED.match, self.texts()))
+    def missed_deadlines(self):
+        """The total in the last line about a missed deadline."""
+        totals = [int(m[1]) for m in map(DEADLINE_MISSED.match, self.texts()) if m]
+        return totals[-1] if totals else 0
 
     def wait_matched(self, count=1, seconds=PATIENCE_SECONDS):
         self.wait_until(f"match of {count}", lambda a: a.matched() == count, seconds)
@@ -147,6 +174,12 @@ class Scene:
 
     def subscriber(self, options):
         return self._start("subscriber", self._subscriber, ["-S"], options)
+
+    def octets_sent(self):
+        """What all applications together have put on the wire so far; the namespace is theirs."""
+        with open("/proc/self/net/dev", encoding="ascii") as interfaces:
+            line = next(line for line in interfaces if line.strip().startswith("lo:"))
+        return int(line.split(":")[1].split()[8])
 
     def subscriber_can(self, tag):
         return self._subscriber.can("subscriber", tag)

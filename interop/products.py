@@ -50,7 +50,11 @@ TOGETHER = {
 }
 
 
-NO_EXPRESSIONS = {"subscriber:expression": "Cyclone filters by functions, not by expressions"}
+NO_TIME_FILTER = {"subscriber:time_filter": "its shapes application has no such option"}
+CYCLONE_LACKS = {
+    **NO_TIME_FILTER,
+    "subscriber:expression": "Cyclone filters by functions, not by expressions",
+}
 
 
 def table(plainsong, peers_directory):
@@ -58,12 +62,13 @@ def table(plainsong, peers_directory):
     peers = pathlib.Path(peers_directory).absolute()
     products = [
         Product("plainsong", [pathlib.Path(plainsong).absolute(), "shapes"]),
-        Product("cyclone_c", [peers / "cyclone_c"], lacks=NO_EXPRESSIONS),
-        Product("cyclone_python", [peers / "cyclone_python"], lacks=NO_EXPRESSIONS),
+        Product("cyclone_c", [peers / "cyclone_c"], lacks=CYCLONE_LACKS),
+        Product("cyclone_python", [peers / "cyclone_python"], lacks=CYCLONE_LACKS),
         Product(
             "fastdds_cpp",
             [peers / "fastdds_cpp"],
             lacks={
+                **NO_TIME_FILTER,
                 "-x 2": "Fast DDS 2.9 knows XCDR1 only",
                 "representation": "Fast DDS 2.9 knows XCDR1 only",
                 "filtered_end": "its filters refuse what has no data, such as the end of an instance",

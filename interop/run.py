@@ -18,11 +18,13 @@ import xml.etree.ElementTree as ElementTree
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-import cases  # noqa: E402
+import cases  # noqa: E402, F401
 import products  # noqa: E402
 from application import Failure, Scene  # noqa: E402
+from case import CASES, GROUPS, by_name  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+OUTCOMES = ("passed", "failed", "skipped")
 ENTER = (
     "ip link set lo up && ip link set lo multicast on && "
     'ip route add 224.0.0.0/4 dev lo && exec "$@"'
@@ -51,7 +53,7 @@ def parse():
     parser.add_argument("--sub", help="run only this subscriber: a product, or an executable")
     parser.add_argument("--filter", default="", help="run only runs whose name contains this")
     parser.add_argument("--list", action="store_true", help="print the names of the runs")
-    parser.add_argument("--jobs", type=int, default=4, help="cases at once")
+    parser.add_argument("--jobs", type=int, default=6, help="cases at once")
     parser.add_argument("--verbose", action="store_true", help="print the output of failed runs")
     parser.add_argument("--inside", nargs=4, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -68,7 +70,10 @@ def jobs(table, options):
         pairs += [pair for peer in peers for pair in (("plainsong", peer), (peer, "plainsong"))]
     for publisher, subscriber in pairs:
         ends = [products.find(table, name) for name in (publisher, subscriber)]
-        for case in cases.CASES:
+        with_peer = any(name in table and name != "plainsong" for name in (publisher, subscriber))
+        for case in CASES:
+            if with_peer and not case.peers:
+                continue
             for variant in case.variants:
                 job = (case.name, variant, publisher, subscriber)
                 if options.filter not in job_name(job):
@@ -79,7 +84,7 @@ def jobs(table, options):
 
 def job_name(job):
     case, variant, publisher, subscriber = job
-    return f"{publisher}->{subscriber} {case} {variant}".rstrip()
+    return f"{publisher}->{subscriber} {by_name(case).title(variant)}"
 
 
 def run_all(table, chosen, options):
@@ -96,7 +101,7 @@ def run_all(table, chosen, options):
         print(f"!!!! {name}", flush=True)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         # The longest first, so that the last to end is a short one.
-        runnable.sort(key=lambda job: -cases.by_name(job[0]).seconds)
+        runnable.sort(key=lambda job: -by_name(job[0]).seconds)
         futures = [pool.submit(run_one, job, options) for job in runnable]
         for future in concurrent.futures.as_completed(futures):
             result = future.result()
@@ -105,15 +110,16 @@ def run_all(table, chosen, options):
             print(f"{outcome:<7} {seconds:5.1f} s  {job_name(job)}  {message}".rstrip(), flush=True)
             if outcome == "failed" and options.verbose:
                 print("\n".join(f"        {line}" for line in lines), flush=True)
+    print_table(results)
     report(results, options.peers_directory, time.monotonic() - begin)
-    counts = {key: sum(r[1] == key for r in results) for key in ("passed", "failed", "skipped")}
+    counts = {key: sum(r[1] == key for r in results) for key in OUTCOMES}
     print(", ".join(f"{count} {key}" for key, count in counts.items()), flush=True)
     return 1 if counts["failed"] or not results else 0
 
 
 def run_one(job, options):
     """Runs one case in a namespace of its own; (job, outcome, seconds, message, output)."""
-    case = cases.by_name(job[0])
+    case = by_name(job[0])
     command = ["unshare", "-n" if os.geteuid() == 0 else "-rn", "sh", "-c", ENTER, "--"]
     command += [sys.executable, __file__, "--inside", *job]
     command += ["--plainsong", str(options.plainsong)]
@@ -141,13 +147,28 @@ def inside(table, options):
     scene = Scene(products.find(table, publisher), products.find(table, subscriber), variant)
     message = ""
     try:
-        cases.by_name(case).play(scene)
+        by_name(case).play(scene)
     except Failure as failure:
         message = "; ".join([str(failure), *scene.crashes()])
     finally:
         scene.end()
     print(json.dumps({"message": message, "output": scene.output()}))
     return 0
+
+
+def print_table(results):
+    """Passed, failed and skipped by group: Plainsong with itself, and with others."""
+    groups = {group: {} for group in GROUPS}
+    for job, outcome, *_ in results:
+        column = "itself" if job[2] == job[3] else "others"
+        counts = groups[by_name(job[0]).group].setdefault(column, dict.fromkeys(OUTCOMES, 0))
+        counts[outcome] += 1
+    heads = [(column, outcome) for column in ("itself", "others") for outcome in OUTCOMES]
+    print(f"{'group':<19}", *(f"{' '.join(head):>15}" for head in heads))
+    for group, columns in groups.items():
+        if columns:
+            found = [columns.get(column, {}).get(outcome) or "-" for column, outcome in heads]
+            print(f"{group:<19}", *(f"{count:>15}" for count in found))
 
 
 def report(results, directory, seconds):
@@ -159,7 +180,7 @@ def report(results, directory, seconds):
         suite.set(attribute, str(sum(result[1] == key for result in results)))
     for job, outcome, took, message, lines in results:
         case, variant, publisher, subscriber = job
-        element = ElementTree.SubElement(suite, "testcase", name=f"{case} {variant}".rstrip())
+        element = ElementTree.SubElement(suite, "testcase", name=by_name(case).title(variant))
         element.set("classname", f"{publisher}->{subscriber}")
         element.set("time", f"{took:.1f}")
         if outcome == "failed":

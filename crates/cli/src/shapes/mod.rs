@@ -208,6 +208,9 @@ impl<'a> Application<'a> {
             if options.is_presented() {
                 subscriber.begin_access()?;
             }
+            if options.in_group_order() {
+                read_in_group_order(subscriber)?;
+            }
             for reader in readers {
                 if options.take_read {
                     let samples = self.fetch(reader, Selector::default())?;
@@ -279,6 +282,15 @@ fn create_readers(
             subscriber.create_reader_filtered(&filtered, options.reader_qos())
         })
         .collect()
+}
+
+/// Takes what the readers have, sample by sample in the order the publishers wrote them.
+fn read_in_group_order(subscriber: &Subscriber) -> Result<()> {
+    for reader in subscriber.data_readers(&Selector::default()) {
+        let Some(reader) = reader.downcast::<ShapeType>() else { continue };
+        print_samples(&reader, &reader.take(1)?);
+    }
+    Ok(())
 }
 
 fn print_samples(reader: &DataReader<ShapeType>, samples: &[Sample<ShapeType>]) {

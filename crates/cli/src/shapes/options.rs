@@ -181,6 +181,11 @@ impl Options {
         self.coherent || self.ordered
     }
 
+    /// Whether samples are to be taken in an order across topics.
+    pub(crate) fn in_group_order(&self) -> bool {
+        self.ordered && self.access_scope == Some(Scope::G) && !self.use_read
+    }
+
     /// PARTITION and PRESENTATION, for publisher or subscriber.
     pub(crate) fn group_qos(&self) -> QosSet {
         let mut qos = QosSet::default();
