@@ -570,7 +570,7 @@ impl ParticipantInner {
         if self.qos().entity_factory.autoenable_created_entities {
             let (publishers, subscribers) = self.groups();
             publishers.iter().try_for_each(|publisher| publisher.enable())?;
-            subscribers.iter().try_for_each(|subscriber| subscriber.enable())?;
+            subscribers.iter().try_for_each(|subscriber| subscriber.enable_at_once())?;
         }
         self.all_topics().iter().for_each(|topic| self.compare_topic(topic));
         Ok(())

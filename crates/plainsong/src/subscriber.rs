@@ -43,12 +43,14 @@ impl Subscriber {
         Ok(subscriber)
     }
 
-    /// Enables a subscriber that was created disabled and, when its ENTITY_FACTORY says so, its readers.
+    /// Enables a subscriber that was created disabled and, when its ENTITY_FACTORY says so, its readers:
+    /// all of them before any shows something. With coherent access of GROUP scope, create it disabled, then
+    /// its readers, then enable it: readers that are created later miss what was shown before.
     ///
     /// # Errors
     /// [`Error::PreconditionNotMet`] when its participant is not enabled, [`Error::AlreadyDeleted`].
     pub fn enable(&self) -> Result<()> {
-        self.inner.enable()
+        self.inner.enable_at_once()
     }
 
     /// Calls `on_data_available` of the listeners of all its readers that have data to read: what a listener
@@ -229,6 +231,22 @@ fn group_order(readers: &[Arc<ReaderInner>], selector: &Selector) -> impl Iterat
 impl SubscriberInner {
     pub(crate) fn is_accessing(&self) -> bool {
         *lock(&self.depth) > 0
+    }
+
+    /// Enables it and its readers; what they are sent meanwhile waits, as during an access.
+    pub(crate) fn enable_at_once(&self) -> Result<()> {
+        let Ok(slot) = self.participant.slot() else { return self.enable() };
+        dispatch::with_outbox(|out| {
+            self.begin(slot, out);
+            slot.report(out);
+        });
+        let enabled = self.enable();
+        let ended = dispatch::with_outbox(|out| {
+            let ended = self.end(slot, out);
+            slot.report(out);
+            ended
+        });
+        enabled.and(ended)
     }
 
     fn begin(&self, slot: &ParticipantSlot, out: &mut Outbox) {

@@ -3,9 +3,13 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use common::{Point, fresh_domain, participant, until};
 use plainsong::Error;
 use plainsong::prelude::*;
+use plainsong::proto::status::MatchedStatus;
 
 const TOPICS: [&str; 2] = ["Left", "Right"];
 
@@ -119,6 +123,59 @@ fn a_group_set_appears_in_all_readers_at_once() {
         seen[0].len() == 20
     });
     assert_eq!(seen[0], (0..20).collect::<Vec<_>>());
+}
+
+/// Holds up the thread that matches, long enough for the past to come.
+struct Slow;
+
+impl DataReaderListener for Slow {
+    fn on_subscription_matched(&self, _reader: &AnyDataReader, _status: &MatchedStatus) {
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn readers_that_are_enabled_together_see_the_group_sets_of_the_past_together() {
+    let domain = fresh_domain();
+    let [early, late] = [participant(domain), participant(domain)];
+    let durable = QosSet::writer().keep_all().durability(Durability::TransientLocal);
+    let publisher = early.create_publisher(presented(AccessScope::Group)).unwrap();
+    let writers = TOPICS.map(|name| {
+        let topic = early.create_topic::<Point>(name, QosSet::default()).unwrap();
+        publisher.create_writer(&topic, durable.clone()).unwrap()
+    });
+    publisher.begin_coherent_changes();
+    for writer in &writers {
+        writer.write(&Point { id: 5, ..Point::default() }).unwrap();
+    }
+    publisher.end_coherent_changes().unwrap();
+    for name in TOPICS {
+        let probe: DataReader<Point> = common::reader(&late, name, QosSet::reader());
+        until("the late participant knows the writer", || !probe.matched_publications().unwrap().is_empty());
+    }
+
+    let mut qos = late.qos();
+    qos.entity_factory.autoenable_created_entities = false;
+    late.set_qos(qos).unwrap();
+    let subscriber = late.create_subscriber(presented(AccessScope::Group)).unwrap();
+    subscriber.set_listener(Some(Arc::new(Slow)), StatusMask::NONE.with(StatusKind::SubscriptionMatched));
+    let readers = TOPICS.map(|name| {
+        let topic = late.create_topic::<Point>(name, QosSet::default()).unwrap();
+        let durable = QosSet::reader().reliable().keep_all().durability(Durability::TransientLocal);
+        subscriber.create_reader(&topic, durable).unwrap()
+    });
+    std::thread::scope(|scope| {
+        scope.spawn(|| subscriber.enable().unwrap());
+        until("the set is seen", || {
+            subscriber.begin_access().unwrap();
+            // A reader that is not enabled yet refuses.
+            let look = |reader: &DataReader<Point>| reader.take(9).map(|it| ids(&it)).unwrap_or_default();
+            let [left, right] = readers.each_ref().map(look);
+            subscriber.end_access().unwrap();
+            assert_eq!(left, right, "the same sets in both");
+            left == [5]
+        });
+    });
 }
 
 #[test]

@@ -72,8 +72,10 @@ impl<'a> Application<'a> {
             config.datagram_bytes_max_local = octets.into();
         }
         let factory = DomainParticipantFactory::with_config(config);
-        let participant =
-            factory.create_participant(options.domain, "plainsong shapes", QosSet::default())?;
+        // Endpoints are enabled when all are there: readers of a group show nothing without each other.
+        let mut qos = QosSet::default();
+        qos.entity_factory.autoenable_created_entities = false;
+        let participant = factory.create_participant(options.domain, "plainsong shapes", qos)?;
         let verbose = options.verbosity == Verbosity::D;
         participant.set_listener(
             Some(Arc::new(Report)),
@@ -96,10 +98,12 @@ impl<'a> Application<'a> {
         let endpoints = if options.publish {
             let publisher = participant.create_publisher(options.group_qos())?;
             let writers = create_writers(options, &publisher, &topics)?;
+            publisher.enable()?;
             Endpoints::Writers(publisher, writers)
         } else {
             let subscriber = participant.create_subscriber(options.group_qos())?;
             let readers = create_readers(options, &participant, &subscriber, &topics)?;
+            subscriber.enable()?;
             Endpoints::Readers(subscriber, readers)
         };
         Ok(Self { options, stop, endpoints, _participant: participant })
