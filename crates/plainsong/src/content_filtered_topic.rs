@@ -146,7 +146,8 @@ impl<T> Clone for ContentFilteredTopic<T> {
 /// A filter as another reader announced it; `None` when it means nothing for `T`.
 pub(crate) fn payload_filter<T: DdsType>(announced: &ContentFilter) -> Option<PayloadFilter> {
     let filter = Filter::<T>::condition(&announced.expression, &announced.parameters).ok()?;
-    Some(PayloadFilter::new(move |payload| filter.passes_payload(payload)))
+    let steps = filter.steps_per_octet();
+    Some(PayloadFilter::new(move |payload| filter.passes_payload(payload)).with_steps_per_octet(steps))
 }
 
 fn compile<T: DdsType>(name: &str, expression: &str, parameters: &[String]) -> Result<PayloadFilter> {

@@ -342,6 +342,13 @@ proptest! {
 }
 
 #[test]
+fn r15_patterns_say_what_they_cost() {
+    let steps = |expression: &str| Filter::<Robot>::condition(expression, &[]).unwrap().steps_per_octet();
+    assert_eq!(steps("x > 3 AND name = 'a long name'"), 0);
+    assert_eq!(steps("name LIKE 'R%2' OR NOT name MATCH 'a*,b[cd]'"), 3 + 2 + 2);
+}
+
+#[test]
 fn members_are_set_by_name_when_the_value_suits() {
     let mut sample = Robot::default();
     let mut set = |name: &str, value: FieldValue<'_>| {

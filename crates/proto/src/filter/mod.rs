@@ -144,6 +144,13 @@ impl<T: DdsType> Filter<T> {
         cdr::from_payload(payload).map_or(true, |sample| self.passes(&sample))
     }
 
+    /// Steps it takes at most for each octet of a sample, decoding apart: 0 without patterns.
+    #[must_use]
+    pub fn steps_per_octet(&self) -> usize {
+        let steps = |test: &Test| if let Test::Pattern { pattern, .. } = test { pattern.steps() } else { 0 };
+        self.tests.iter().map(steps).sum()
+    }
+
     /// Whether there is an ORDER BY.
     #[must_use]
     pub const fn is_ordered(&self) -> bool {

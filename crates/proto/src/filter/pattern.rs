@@ -36,6 +36,11 @@ impl Pattern {
         }
     }
 
+    /// Steps it takes at most for each character of a text.
+    pub(super) fn steps(&self) -> usize {
+        self.0.iter().map(Vec::len).sum()
+    }
+
     pub(super) fn matches(&self, text: &str) -> bool {
         self.0.iter().any(|pattern| fits(pattern, text))
     }

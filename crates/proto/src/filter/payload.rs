@@ -7,7 +7,10 @@ use crate::wire::FilterSignature;
 
 /// Says of serialized data, with its encapsulation header, whether the application wants it.
 #[derive(Clone)]
-pub struct PayloadFilter(Arc<Verdict>);
+pub struct PayloadFilter {
+    passes: Arc<Verdict>,
+    steps_per_octet: usize,
+}
 
 type Verdict = dyn Fn(&[u8]) -> bool + Send + Sync;
 
@@ -15,19 +18,31 @@ impl PayloadFilter {
     /// A filter that lets pass what `passes` is true of.
     #[must_use]
     pub fn new(passes: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(passes))
+        Self { passes: Arc::new(passes), steps_per_octet: 0 }
+    }
+
+    /// Says what it costs: [`super::Filter::steps_per_octet`].
+    #[must_use]
+    pub fn with_steps_per_octet(self, steps_per_octet: usize) -> Self {
+        Self { steps_per_octet, ..self }
+    }
+
+    /// Whether it takes at most so many steps to look at `payload`.
+    #[must_use]
+    pub const fn is_affordable(&self, payload: &[u8], steps_max: usize) -> bool {
+        self.steps_per_octet.saturating_mul(payload.len()) <= steps_max
     }
 
     /// Whether the application wants `payload`.
     #[must_use]
     pub fn passes(&self, payload: &[u8]) -> bool {
-        (self.0)(payload)
+        (self.passes)(payload)
     }
 
     /// Whether both are clones of one.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.passes, &other.passes)
     }
 }
 

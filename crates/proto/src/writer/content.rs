@@ -33,6 +33,9 @@ pub type FilterFunction = fn(filter: &ContentFilter) -> Option<PayloadFilter>;
 const FILTERS_MAX: usize = 32;
 /// Changes looked at in one search for one that a reader wants: work per datagram stays bounded.
 const UNWANTED_SCANNED_MAX: usize = 256;
+/// Steps that looking at one sample for one filter may take: a reader must not make its writer slow by patterns.
+/// What would take more is sent.
+const STEPS_MAX: usize = 1 << 18;
 /// A GAP of one range with its INFO_DST, and an INFO_DST back.
 const GAP_BYTES_MAX: usize = 4 + 36 + 2 * 16;
 
@@ -71,6 +74,17 @@ struct Aim {
     route: Route,
     /// Those of them that are reliable.
     reliable: Vec<Guid>,
+}
+
+impl Entry {
+    /// Whether a sample is worth the look, and fails it.
+    fn refuses(&self, payload: &Payload) -> bool {
+        self.judges(payload) && !self.filter.passes(payload.as_slice())
+    }
+
+    fn judges(&self, payload: &Payload) -> bool {
+        self.filter.is_affordable(payload.as_slice(), STEPS_MAX)
+    }
 }
 
 impl Filters {
@@ -123,9 +137,11 @@ impl Filters {
 
     /// Asks every filter once.
     fn judge(&self, payload: &Payload) -> Verdict {
-        let refusing = self.entries.iter().enumerate().filter(|(_, entry)| {
-            entry.as_ref().is_some_and(|entry| !entry.filter.passes(payload.as_slice()))
-        });
+        let refusing = self
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| entry.as_ref().is_some_and(|entry| entry.refuses(payload)));
         Verdict(refusing.fold(u32::MAX, |bits, (slot, _)| bits & !(1 << slot)))
     }
 
@@ -137,7 +153,7 @@ impl Filters {
         if number > entry.since {
             return slot.is_none_or(|slot| change.verdict.0 >> slot & 1 == 1);
         }
-        entry.filter.passes(change.payload.as_slice())
+        !entry.refuses(&change.payload)
     }
 
     /// Octets that [`Self::append_verdicts`] adds at most.
@@ -150,12 +166,15 @@ impl Filters {
         let mut verdicts = [(FilterSignature([0; 16]), false); FILTERS_MAX];
         let mut count = 0;
         for (slot, entry) in self.entries.iter().enumerate() {
-            if let (Some(entry), Some(place)) = (entry, verdicts.get_mut(count)) {
+            let judged = entry.as_ref().filter(|entry| entry.judges(&change.payload));
+            if let (Some(entry), Some(place)) = (judged, verdicts.get_mut(count)) {
                 *place = (entry.signature, change.verdict.0 >> slot & 1 == 1);
                 count += 1;
             }
         }
-        append_content_filter_info(inline_qos, verdicts.iter().take(count).copied());
+        if count > 0 {
+            append_content_filter_info(inline_qos, verdicts.iter().take(count).copied());
+        }
     }
 }
 

@@ -12,10 +12,12 @@ static EVALUATIONS: AtomicUsize = AtomicUsize::new(0);
 /// The only expressions here are numbers: payloads that begin with at least so much pass.
 pub(super) fn compile(filter: &ContentFilter) -> Option<PayloadFilter> {
     let least: u8 = filter.expression.parse().ok()?;
-    Some(PayloadFilter::new(move |payload| {
+    let steps = filter.parameters.len();
+    let filter = PayloadFilter::new(move |payload| {
         EVALUATIONS.fetch_add(1, Ordering::Relaxed);
         payload.first().is_some_and(|first| *first >= least)
-    }))
+    });
+    Some(filter.with_steps_per_octet(steps))
 }
 
 fn filter(least: &str) -> ContentFilter {
@@ -383,4 +385,21 @@ fn fact_62_a_heartbeat_does_not_say_that_what_a_reader_does_not_know_of_is_gone(
     story.write(1, &[11]).unwrap();
     story.pass(Duration::from_millis(50));
     assert!(heartbeats(&story.sent()).iter().all(|it| it.first.0 == 4), "now it knows");
+}
+
+#[test]
+fn r15_a_filter_that_would_take_long_is_left_to_its_reader() {
+    let patterns = ContentFilter { parameters: vec![String::new(); 100], ..filter("10") };
+    let signature = patterns.signature();
+    let reader = MatchedReader { content_filter: Some(patterns), ..reliable(7) };
+    let mut story = story(&[reader, wanting(1, reliable(8))]);
+    story.write(1, &[1; 2_621]).unwrap();
+    let datagrams = story.sent_by_datagram();
+    assert_eq!(datagrams[0].0.len(), 1, "100 steps for each of 2,621 octets are affordable");
+    story.write(1, &[1; 2_622]).unwrap();
+    let sent: Vec<u8> = story.out.transmits().iter().flat_map(|it| story.out.datagram(it)).collect();
+    assert!(!sent.windows(16).any(|octets| octets == signature.0), "what was not asked has no verdict");
+    let datagrams = story.sent_by_datagram();
+    let (destinations, _) = datagrams.iter().find(|(_, sent)| data(sent) == [2]).unwrap();
+    assert_eq!(destinations.len(), 2, "one octet more, and it is sent");
 }
