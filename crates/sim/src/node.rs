@@ -284,6 +284,21 @@ impl Node {
         members.min().map(|mono| self.options.clock.world(mono))
     }
 
+    /// Whose time has come, for the trace.
+    #[must_use]
+    pub fn due(&self, at: Instant) -> Vec<EntityId> {
+        let now = self.options.clock.now(at).mono;
+        let is_due = |next: Option<Instant>| next.is_some_and(|next| next <= now);
+        let of_member = |member: &Member| -> Vec<EntityId> {
+            let writers = member.writers.iter().filter(|(_, local)| is_due(local.writer.next_timeout()));
+            let readers = member.readers.iter().filter(|(_, local)| is_due(local.reader.next_timeout()));
+            let participant = is_due(member.participant.next_timeout()).then_some(EntityId::PARTICIPANT);
+            let endpoints = writers.map(|(id, _)| *id).chain(readers.map(|(id, _)| *id));
+            participant.into_iter().chain(endpoints).collect()
+        };
+        self.members.iter().flat_map(of_member).collect()
+    }
+
     /// Leaves in good order.
     pub fn leave(&mut self, call: &mut Call<'_>) {
         let now = self.options.clock.now(call.at);

@@ -31,6 +31,8 @@ pub(super) struct Instance {
     pub(super) samples: usize,
     /// Source timestamp of the last change.
     pub(super) timestamp: Option<Time>,
+    /// It was written, and not disposed since.
+    is_alive: bool,
     deadline: Option<Instant>,
     /// Neighbours in the list of running deadlines.
     earlier: Slot,
@@ -146,8 +148,11 @@ impl Instances {
         self.free.push(slot);
     }
 
-    /// Restarts the instance's deadline: it was written.
+    /// The instance was written: its deadline begins anew.
     pub(super) fn restart_deadline(&mut self, slot: Slot, now: Instant) {
+        if let Some(instance) = self.get_mut(slot) {
+            instance.is_alive = true;
+        }
         let Some(end) = now.after(self.deadline_period) else { return };
         if self.last_deadline != slot {
             self.stop_deadline(slot);
@@ -164,6 +169,14 @@ impl Instances {
         if let Some(instance) = self.get_mut(slot) {
             instance.deadline = Some(end);
         }
+    }
+
+    /// The instance was disposed: it has no deadline until it is written again.
+    pub(super) fn disposed(&mut self, slot: Slot) {
+        if let Some(instance) = self.get_mut(slot) {
+            instance.is_alive = false;
+        }
+        self.stop_deadline(slot);
     }
 
     /// No deadline for the instance until it is written again.
@@ -205,7 +218,7 @@ impl Instances {
         self.deadline_period = period;
         for slot in 0..self.slots.len() as Slot {
             self.stop_deadline(slot);
-            if self.get(slot).is_some_and(|instance| instance.registered) {
+            if self.get(slot).is_some_and(|instance| instance.registered && instance.is_alive) {
                 self.restart_deadline(slot, now);
             }
         }

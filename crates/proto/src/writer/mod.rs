@@ -420,7 +420,7 @@ impl Writer {
     fn life_cycle(&mut self, now: Now, kind: ChangeKind, slot: Slot, payload: &Payload) {
         match kind {
             ChangeKind::Alive => self.instances.restart_deadline(slot, now.mono),
-            ChangeKind::Dispose => self.instances.stop_deadline(slot),
+            ChangeKind::Dispose => self.instances.disposed(slot),
             ChangeKind::Unregister | ChangeKind::DisposeUnregister => self.instances.unregister(slot),
         }
         if kind == ChangeKind::Dispose

@@ -5,7 +5,7 @@ use plainsong_proto::sample_info::InstanceState;
 use plainsong_proto::time::{Duration, Instant};
 
 use super::Findings;
-use crate::ledger::{Ledger, ReaderRecord};
+use crate::ledger::{Change, Delivery, Ledger, ReaderRecord};
 
 /// Timers are late, and a sample is delivered after its instance changed.
 const SLACK: Duration = Duration::from_millis(500);
@@ -17,7 +17,10 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
     let judged = |reader: &&ReaderRecord| reader.endpoint.is_alive() && reader.endpoint.earlier.is_empty();
     for reader in ledger.readers.iter().filter(judged) {
         check_orphans(ledger, reader, findings);
-        check_disposed(ledger, reader, findings);
+        // What was held back enters late.
+        if !reader.endpoint.qos.presentation.coherent_access {
+            check_disposed(ledger, reader, findings);
+        }
     }
 }
 
@@ -27,7 +30,15 @@ fn check_orphans(ledger: &Ledger, reader: &ReaderRecord, findings: &mut Findings
     for instance in &reader.known_instances {
         let last = reader.deliveries.iter().rfind(|delivery| delivery.instance == *instance);
         let orphaned = last.filter(|last| last.state == InstanceState::NotAliveNoWriters);
-        let Some(age) = orphaned.map(|last| ledger.finished_at.since(last.at)) else { continue };
+        // Data that came too late or found no room may have named the instance again.
+        let named = |last: &&Delivery| {
+            let mut changes = changes_of(ledger, reader, *instance);
+            changes.any(|change| last.at.since(change.at) < REPAIR)
+        };
+        let Some(age) = orphaned.filter(|last| !named(last)).map(|last| ledger.finished_at.since(last.at))
+        else {
+            continue;
+        };
         if age.0 > delay.0.saturating_add(SLACK.0) {
             let (guid, age, delay) = (reader.endpoint.guid, age.0 / 1_000_000, delay.0 / 1_000_000);
             findings.report(|| {
@@ -55,4 +66,14 @@ fn check_disposed(ledger: &Ledger, reader: &ReaderRecord, findings: &mut Finding
             findings.report(|| format!("{guid} kept samples of instance {instance}, disposed long ago"));
         }
     }
+}
+
+/// What anybody did to an instance.
+fn changes_of<'a>(
+    ledger: &'a Ledger,
+    reader: &'a ReaderRecord,
+    instance: u32,
+) -> impl Iterator<Item = &'a Change> {
+    let writers = ledger.writers_of(&reader.endpoint.topic, instance);
+    writers.flat_map(|writer| &writer.changes).filter(move |change| change.instance == instance)
 }

@@ -9,25 +9,27 @@ use super::Findings;
 use crate::ledger::{Change, ChangeKind, Ledger, Pair, ReaderRecord};
 
 pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
-    for pair in ledger.pairs().filter(is_judged) {
+    for pair in ledger.pairs().filter(|pair| is_judged(ledger, pair)) {
         for (set, access) in sightings(&pair) {
             check_sighting(&pair, set, access, findings);
         }
     }
-    for pair in ledger.pairs().filter(|pair| is_judged(pair) && is_group(pair)) {
+    for pair in ledger.pairs().filter(|pair| is_judged(ledger, pair) && is_group(pair)) {
         check_group(ledger, &pair, findings);
     }
 }
 
 /// Nothing but PRESENTATION and the depth of the history takes samples away from the reader.
-fn is_judged(pair: &Pair<'_>) -> bool {
+fn is_judged(ledger: &Ledger, pair: &Pair<'_>) -> bool {
     let reader = &pair.reader.endpoint;
+    // What replaced samples of a set may have expired itself before anybody took it.
+    let mut writers = ledger.writers.iter().filter(|writer| writer.endpoint.topic == reader.topic);
     reader.qos.presentation.coherent_access
         && reader.qos.ownership == Ownership::Shared
         && reader.qos.destination_order == DestinationOrder::ByReceptionTimestamp
         && !pair.reader.forgets_instances()
         && !pair.is_thinned()
-        && pair.is_lasting()
+        && writers.all(|writer| Pair { writer, ..*pair }.is_lasting())
 }
 
 fn is_group(pair: &Pair<'_>) -> bool {
@@ -100,7 +102,7 @@ fn check_group(ledger: &Ledger, pair: &Pair<'_>, findings: &mut Findings) {
         let pairs = ledger
             .writers_in(publisher)
             .flat_map(|writer| readers().map(move |reader: &ReaderRecord| Pair { writer, reader }));
-        let judged = |pair: &Pair<'_>| is_judged(pair) && is_group(pair) && together(pair);
+        let judged = |pair: &Pair<'_>| is_judged(ledger, pair) && is_group(pair) && together(pair);
         pairs.filter(judged).for_each(|pair| check_sighting(&pair, set, access, findings));
     }
 }

@@ -402,6 +402,10 @@ impl World {
                         quiet.timers += 1;
                     }
                     if self.nodes[node].state == State::Running {
+                        let (at, process) = (self.at, &self.nodes[node]);
+                        self.trace.record(at, &[node as u64, 24], || {
+                            format!("n{node} timer of {:?}", process.due(at))
+                        });
                         self.call(node, |node, call| node.timeout(call));
                     }
                 }

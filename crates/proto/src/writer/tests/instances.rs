@@ -154,6 +154,20 @@ fn fact_33_each_instance_has_a_deadline_that_re_arms() {
 }
 
 #[test]
+fn a_changed_deadline_leaves_alone_what_is_disposed_or_was_never_written() {
+    let mut story = Story::new(QosSet::writer());
+    story.write(1, b"data").unwrap();
+    story.change(ChangeKind::Dispose, 1, b"key").unwrap();
+    story.writer.register_instance(story.now, handle(2), Payload::from_vec(b"key2".to_vec())).unwrap();
+    story.writer.set_qos(story.now, QosSet { deadline: Duration::from_secs(1), ..QosSet::writer() });
+    story.pass(Duration::from_secs(3));
+    assert_eq!(story.writer.offered_deadline_missed_status().count.total_count, 0);
+    story.write(1, b"data").unwrap();
+    story.pass(Duration::from_millis(1_100));
+    assert_eq!(story.writer.offered_deadline_missed_status().count.total_count, 1);
+}
+
+#[test]
 fn a_changed_deadline_counts_from_the_change() {
     let mut story = Story::new(QosSet::writer());
     story.write(1, b"data").unwrap();
