@@ -145,9 +145,10 @@ pub fn presentation(rng: &mut Rng) -> Presentation {
     if rng.chance(55) {
         return Presentation::default();
     }
+    let scopes = [AccessScope::Instance, AccessScope::Topic, AccessScope::Group, AccessScope::Group];
     Presentation {
-        access_scope: *rng.pick(&[AccessScope::Instance, AccessScope::Topic, AccessScope::Group]),
-        coherent_access: rng.chance(60),
+        access_scope: *rng.pick(&scopes),
+        coherent_access: rng.chance(70),
         ordered_access: rng.chance(50),
     }
 }

@@ -362,9 +362,10 @@ impl Reader {
         for proxy in self.proxies.iter().flatten().filter(|proxy| proxy.lease.alive) {
             let Some(publisher) = proxy.publisher else { continue };
             let parts = proxy.sets.ended.iter().filter_map(|ended| {
-                let fits = !matches!(self.cache.room_for(&ended.changes), Room::Later(..));
-                let whole = ended.whole && !matches!(self.cache.room_for(&ended.changes), Room::Never);
-                Some((ended.group?, whole, fits))
+                let set = ended.group?;
+                let room = self.room_for_set(publisher, set);
+                let whole = ended.whole && !matches!(room, Room::Never);
+                Some((set, whole, !matches!(room, Room::Later(..))))
             });
             members.push(GroupMember {
                 publisher,
@@ -372,6 +373,16 @@ impl Reader {
                 parts: parts.take(1).collect(),
             });
         }
+    }
+
+    /// Whether the cache has room for what all writers of a publisher have up to a set: it is shown at once.
+    fn room_for_set(&self, publisher: Guid, set: SequenceNumber) -> Room {
+        let writers = self.proxies.iter().flatten().filter(|proxy| proxy.publisher == Some(publisher));
+        let due = writers.flat_map(|proxy| {
+            let is_due = move |ended: &&Ended| ended.group.is_none_or(|group| group <= set);
+            proxy.sets.ended.iter().take_while(is_due)
+        });
+        self.cache.room_for(due.flat_map(|ended| ended.changes.iter()))
     }
 
     /// Shows or drops its part of a set.

@@ -584,6 +584,8 @@ impl Writer {
         if self.heartbeat.due().is_some_and(|due| due <= now.mono) {
             let asked = self.ask(now, out);
             self.heartbeat.fired(now.mono, asked);
+            // Whoever was to be asked may have answered before: then the timer rests.
+            self.settle(now);
         }
     }
 

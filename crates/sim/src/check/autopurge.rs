@@ -5,7 +5,7 @@ use plainsong_proto::sample_info::InstanceState;
 use plainsong_proto::time::{Duration, Instant};
 
 use super::Findings;
-use crate::ledger::{Change, Delivery, Ledger, ReaderRecord};
+use crate::ledger::{Change, ChangeKind, Delivery, Ledger, ReaderRecord};
 
 /// Timers are late, and a sample is delivered after its instance changed.
 const SLACK: Duration = Duration::from_millis(500);
@@ -33,7 +33,8 @@ fn check_orphans(ledger: &Ledger, reader: &ReaderRecord, findings: &mut Findings
         // Data that came too late or found no room may have named the instance again.
         let named = |last: &&Delivery| {
             let mut changes = changes_of(ledger, reader, *instance);
-            changes.any(|change| last.at.since(change.at) < REPAIR)
+            changes
+                .any(|change| matches!(change.kind, ChangeKind::Data(_)) && last.at.since(change.at) < SLACK)
         };
         let Some(age) = orphaned.filter(|last| !named(last)).map(|last| ledger.finished_at.since(last.at))
         else {

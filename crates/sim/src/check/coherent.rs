@@ -23,12 +23,16 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
 fn is_judged(ledger: &Ledger, pair: &Pair<'_>) -> bool {
     let reader = &pair.reader.endpoint;
     // What replaced samples of a set may have expired itself before anybody took it.
-    let mut writers = ledger.writers.iter().filter(|writer| writer.endpoint.topic == reader.topic);
+    let replaces = Pair::depth(&reader.qos) < usize::MAX;
+    let mut writers = ledger.writers.iter().filter(|writer| {
+        replaces && writer.endpoint.topic == reader.topic && !reader.epochs(writer.endpoint.guid).is_empty()
+    });
     reader.qos.presentation.coherent_access
         && reader.qos.ownership == Ownership::Shared
         && reader.qos.destination_order == DestinationOrder::ByReceptionTimestamp
         && !pair.reader.forgets_instances()
         && !pair.is_thinned()
+        && pair.is_lasting()
         && writers.all(|writer| Pair { writer, ..*pair }.is_lasting())
 }
 

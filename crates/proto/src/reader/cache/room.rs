@@ -35,7 +35,7 @@ impl Cache {
 
     /// Whether all `changes` of one writer can enter together, counted so that the answer is never too
     /// hopeful.
-    pub(in crate::reader) fn room_for(&self, changes: &[Change]) -> Room {
+    pub(in crate::reader) fn room_for<'a>(&self, changes: impl IntoIterator<Item = &'a Change>) -> Room {
         let mut counts = BTreeMap::new();
         let mut bytes = 0usize;
         for change in changes {
