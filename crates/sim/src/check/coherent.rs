@@ -91,8 +91,8 @@ fn check_group(ledger: &Ledger, pair: &Pair<'_>, findings: &mut Findings) {
     };
     for (set, access) in sightings(pair) {
         let Some(record) = ledger.sets.get(set) else { continue };
-        let seen = pair.reader.deliveries.iter().find(|delivery| delivery.access == access);
-        let Some(seen_at) = seen.map(|delivery| delivery.at) else { continue };
+        let seen = pair.reader.deliveries.iter().filter(|delivery| delivery.access == access);
+        let Some(seen_at) = seen.map(|delivery| delivery.at).max() else { continue };
         let together = |pair: &Pair<'_>| {
             let (writer, reader) = (&pair.writer.endpoint, &pair.reader.endpoint);
             writer.matched_throughout(reader.guid, record.begun_at, seen_at)

@@ -275,11 +275,12 @@ impl Endpoint {
         self.earlier.push(std::mem::replace(&mut self.qos, qos));
     }
 
-    /// Whether it was matched with `peer` all the time from `from` to `to`.
+    /// Whether it lived and was matched with `peer` all the time from `from` to `to`.
     #[must_use]
     pub fn matched_throughout(&self, peer: Guid, from: Instant, to: Instant) -> bool {
         let covers = |epoch: &Epoch| epoch.start <= from && epoch.end.is_none_or(|end| end >= to);
-        self.epochs(peer).iter().any(covers)
+        // The match of one that was deleted is left open.
+        self.ended.is_none_or(|(end, _)| end >= to) && self.epochs(peer).iter().any(covers)
     }
 
     /// Whom it is matched with now.
