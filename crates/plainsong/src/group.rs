@@ -39,6 +39,8 @@ pub(crate) struct Group<E, L: ?Sized> {
     /// How many `begin_coherent_changes` or `begin_access` have no end yet. No event may be reported
     /// while this is locked: a listener may want to lock it too.
     pub(crate) depth: Mutex<u32>,
+    /// Publishers: the group number with which the coherent set begins that is open while `depth` is not 0.
+    pub(crate) set_first: AtomicI64,
     /// Publishers: writers keep samples together.
     pub(crate) suspended: Mutex<bool>,
     /// GROUP scope: the number of the last change of any of its writers.
@@ -63,6 +65,7 @@ impl<E: Member, L: ?Sized> Group<E, L> {
             default_qos: Mutex::new(default_of_members(kind)),
             members: Mutex::new(Vec::new()),
             depth: Mutex::new(0),
+            set_first: AtomicI64::new(0),
             suspended: Mutex::new(false),
             sequence: AtomicI64::new(0),
             id,

@@ -88,10 +88,21 @@ impl Publisher {
         if *lock(&self.inner.suspended) {
             writer.inner().suspend();
         }
-        if self.inner.add(writer.inner()) {
+        if self.join_set(writer.inner()) {
             writer.enable()?;
         }
         Ok(writer)
+    }
+
+    /// Adds a new writer, which takes part in the coherent set that is being written; true when it is to be
+    /// enabled at once.
+    fn join_set(&self, writer: &Arc<WriterInner>) -> bool {
+        let depth = lock(&self.inner.depth);
+        if *depth > 0 {
+            let first = SequenceNumber(self.inner.set_first.load(Ordering::SeqCst));
+            writer.edit(|writer| writer.begin_coherent_changes(first));
+        }
+        self.inner.add(writer)
     }
 
     /// Hears of the statuses in `mask` of all its writers that have no closer listener for them.
@@ -125,11 +136,13 @@ impl Publisher {
     /// nothing unless `presentation.coherent_access` is set.
     pub fn begin_coherent_changes(&self) {
         // Dropped last: the end of a writer reports events.
-        let writers = self.inner.members();
+        let writers;
         let mut depth = lock(&self.inner.depth);
+        writers = self.inner.members();
         *depth += 1;
         if *depth == 1 {
             let first = SequenceNumber(self.inner.sequence.load(Ordering::SeqCst)).next();
+            self.inner.set_first.store(first.0, Ordering::SeqCst);
             for writer in &writers {
                 writer.edit(|writer| writer.begin_coherent_changes(first));
             }
@@ -151,8 +164,9 @@ impl Publisher {
     }
 
     fn end_set(&self, slot: &ParticipantSlot, out: &mut Outbox) -> Result<()> {
-        let writers = self.inner.members();
+        let writers;
         let mut depth = lock(&self.inner.depth);
+        writers = self.inner.members();
         let Some(left) = depth.checked_sub(1) else {
             return Err(Error::PreconditionNotMet("no coherent set of the publisher was begun".into()));
         };

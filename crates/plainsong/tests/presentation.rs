@@ -135,6 +135,27 @@ impl DataReaderListener for Slow {
 }
 
 #[test]
+fn a_writer_that_is_made_within_a_set_takes_part_in_it() {
+    let mut scene = Scene::new(AccessScope::Group);
+    scene.publisher.begin_coherent_changes();
+    scene.write(0, 1);
+    let topic = scene.publisher.participant().create_topic("Late", QosSet::default()).unwrap();
+    let late = scene.publisher.create_writer(&topic, QosSet::writer().keep_all()).unwrap();
+    let topic = scene.subscriber.participant().create_topic("Late", QosSet::default()).unwrap();
+    let reader = scene.subscriber.create_reader(&topic, QosSet::reader().reliable().keep_all()).unwrap();
+    until("the late writer matches", || !late.matched_subscriptions().unwrap().is_empty());
+    until("its reader matches", || !reader.matched_publications().unwrap().is_empty());
+    scene.writers.push(late);
+    scene.readers.push(reader);
+    scene.write(2, 2);
+    scene.arrived();
+    assert_eq!(scene.look(), [vec![], vec![], vec![]], "the set has not ended");
+    scene.publisher.end_coherent_changes().unwrap();
+    scene.arrived();
+    assert_eq!(scene.look(), [vec![1], vec![], vec![2]]);
+}
+
+#[test]
 fn readers_that_are_enabled_together_see_the_group_sets_of_the_past_together() {
     let domain = fresh_domain();
     let [early, late] = [participant(domain), participant(domain)];

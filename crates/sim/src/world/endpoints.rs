@@ -34,7 +34,9 @@ impl World {
     /// Creates a writer of a publisher; its number in the ledger.
     pub fn add_writer_of(&mut self, publisher: usize, topic: &Topic, qos: &QosSet) -> usize {
         let Group { node, member, .. } = self.groups[publisher];
-        self.add_writer_at((node, member, Some(publisher)), topic, qos)
+        let writer = self.add_writer_at((node, member, Some(publisher)), topic, qos);
+        self.join_set(publisher, writer);
+        writer
     }
 
     fn add_writer_at(&mut self, home: Home, topic: &Topic, qos: &QosSet) -> usize {

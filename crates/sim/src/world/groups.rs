@@ -18,6 +18,8 @@ pub(super) struct Group {
     pub(super) sequence: i64,
     /// The coherent set being written, and the writers that take part.
     pub(super) set: Option<(usize, Vec<usize>)>,
+    /// The group number with which it begins.
+    pub(super) set_first: SequenceNumber,
     /// The application looks at its readers.
     pub(super) accessing: bool,
 }
@@ -46,7 +48,15 @@ impl World {
     fn add_group(&mut self, node: usize, member: usize, kind: u8) -> usize {
         let index = self.groups.len();
         let entity = EntityId::with_kind(index as u32 + 1, kind);
-        self.groups.push(Group { node, member, entity, sequence: 0, set: None, accessing: false });
+        self.groups.push(Group {
+            node,
+            member,
+            entity,
+            sequence: 0,
+            set: None,
+            set_first: SequenceNumber(0),
+            accessing: false,
+        });
         index
     }
 
@@ -68,17 +78,29 @@ impl World {
         let first = SequenceNumber(self.groups[group].sequence).next();
         let set = self.ledger.sets.len();
         let writers: Vec<usize> = self.living_writers(group);
-        for writer in &writers {
-            let place = self.writers[*writer];
-            self.call(place.node, |node, _| {
-                if let Some(local) = node.members[place.member].writers.get_mut(&place.entity) {
-                    local.writer.begin_coherent_changes(first);
-                }
-            });
-        }
+        writers.iter().for_each(|writer| self.begin_part(*writer, first));
         self.note(self.groups[group].node, 21, || format!("publisher {group} begins set {set}"));
         self.ledger.sets.push(SetRecord { group, begun_at: self.at, ended_at: None });
         self.groups[group].set = Some((set, writers));
+        self.groups[group].set_first = first;
+    }
+
+    fn begin_part(&mut self, writer: usize, first: SequenceNumber) {
+        let place = self.writers[writer];
+        self.call(place.node, |node, _| {
+            if let Some(local) = node.members[place.member].writers.get_mut(&place.entity) {
+                local.writer.begin_coherent_changes(first);
+            }
+        });
+    }
+
+    /// A new writer takes part in the set that its publisher is writing.
+    pub(super) fn join_set(&mut self, group: usize, writer: usize) {
+        let first = self.groups[group].set_first;
+        if let Some((_, writers)) = &mut self.groups[group].set {
+            writers.push(writer);
+            self.begin_part(writer, first);
+        }
     }
 
     /// Ends the coherent set.
