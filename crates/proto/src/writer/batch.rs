@@ -6,6 +6,7 @@ use crate::outbox::Outbox;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant, Now};
 
+use super::fragment::INLINE_QOS_BYTES_MAX;
 use super::heartbeat::Piggyback;
 use super::proxy::Class;
 use super::send::{encode, heartbeat};
@@ -95,13 +96,12 @@ impl Writer {
             self.flush(now, out);
             return false;
         };
-        let inline_qos = encode(&self.config, &self.proxies, change, &mut self.inline_qos);
         let routes = Class::ALL.map(|class| (class, self.proxies.route(class)));
         let mut heard = routes.iter().filter(|(_, route)| !route.destinations.is_empty()).peekable();
         let fits = heard.peek().is_some()
             && heard.all(|(class, route)| {
                 let target = route.target(*class, self.config.guid, limits);
-                target.fits(change.payload.len(), inline_qos)
+                target.fits(change.payload.len(), INLINE_QOS_BYTES_MAX)
             });
         if !fits {
             self.flush(now, out);

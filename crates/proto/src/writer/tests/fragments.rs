@@ -352,3 +352,23 @@ fn an_acknowledgement_ends_the_repetitions_it_makes_needless() {
     assert!(story.sent().is_empty());
     assert_eq!(story.writer.next_timeout(), None);
 }
+
+#[test]
+fn the_longest_inline_qos_still_fits_the_first_fragment() {
+    let mut qos = QosSet::writer().keep_all();
+    qos.presentation.access_scope = crate::qos::AccessScope::Group;
+    qos.presentation.coherent_access = true;
+    let mut story = Story::new(qos);
+    story.matched(&MatchedReader { same_host: false, expects_inline_qos: true, ..reliable(7) });
+    story.writer.begin_coherent_changes(SequenceNumber(1));
+    story.writer.set_group_number(SequenceNumber(1));
+    story.change(ChangeKind::Dispose, 1, &[0; 3_000]).unwrap();
+    assert_eq!(story.writer.inline_qos.len(), fragment::INLINE_QOS_BYTES_MAX);
+    story.pass(Duration::from_millis(1));
+    let sent = story.sent();
+    let fragments = sent.iter().filter_map(|sent| match sent {
+        Sent::Fragment(fragment) => Some((fragment.fragment, fragment.has_inline_qos)),
+        _ => None,
+    });
+    assert_eq!(fragments.collect::<Vec<_>>(), [(1, true), (2, false), (3, false)]);
+}
