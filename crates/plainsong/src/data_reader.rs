@@ -636,7 +636,7 @@ impl ReaderInner {
         if self.subscriber.is_builtin {
             return None;
         }
-        self.subscriber.participant.router.reader_listener.wants(kind)
+        Some(self.subscriber.participant.router.listener.wants(kind)?)
     }
 
     /// DATA_ON_READERS has precedence over DATA_AVAILABLE (DCPS 1.4 §2.2.4.2.2): true when somebody

@@ -112,6 +112,22 @@ impl<T: DdsType> DataWriter<T> {
         self.change(sample, ChangeKind::Alive, None, Some(self.inner.max_blocking_time))
     }
 
+    /// Writes to the instance that `handle` names, which must be that of the key of `sample`; NIL leaves it to the
+    /// key. `None` stamps it with the time of writing (DCPS 1.4 §2.2.2.4.2.11, .12).
+    ///
+    /// # Errors
+    /// As [`Self::write_with_timestamp`]; [`Error::PreconditionNotMet`] for the handle of another instance,
+    /// [`Error::BadParameter`] for one that names none of this writer.
+    pub fn write_with_handle(
+        &self,
+        sample: &T,
+        handle: InstanceHandle,
+        timestamp: Option<Time>,
+    ) -> Result<()> {
+        self.check_handle(sample, handle)?;
+        self.change(sample, ChangeKind::Alive, timestamp, Some(self.inner.max_blocking_time))
+    }
+
     /// Writes with a source timestamp of the application's. Under DESTINATION_ORDER BY_SOURCE_TIMESTAMP it must
     /// not be older than that of the last change of the instance.
     ///
@@ -145,6 +161,34 @@ impl<T: DdsType> DataWriter<T> {
         self.lifecycle(sample, ChangeKind::Dispose, Some(timestamp))
     }
 
+    /// Disposes the instance that `handle` names, otherwise as [`Self::write_with_handle`].
+    ///
+    /// # Errors
+    /// As [`Self::dispose_with_timestamp`] and [`Self::write_with_handle`].
+    pub fn dispose_with_handle(
+        &self,
+        sample: &T,
+        handle: InstanceHandle,
+        timestamp: Option<Time>,
+    ) -> Result<()> {
+        self.check_handle(sample, handle)?;
+        self.lifecycle(sample, ChangeKind::Dispose, timestamp)
+    }
+
+    /// Unregisters the instance that `handle` names, otherwise as [`Self::write_with_handle`].
+    ///
+    /// # Errors
+    /// As [`Self::dispose_with_handle`].
+    pub fn unregister_instance_with_handle(
+        &self,
+        sample: &T,
+        handle: InstanceHandle,
+        timestamp: Option<Time>,
+    ) -> Result<()> {
+        self.check_handle(sample, handle)?;
+        self.lifecycle(sample, ChangeKind::Unregister, timestamp)
+    }
+
     /// Unregisters with a source timestamp of the application's.
     ///
     /// # Errors
@@ -157,7 +201,7 @@ impl<T: DdsType> DataWriter<T> {
     /// `autodispose_unregistered_instances` it disposes the instance too.
     ///
     /// # Errors
-    /// As [`Self::dispose`].
+    /// As [`Self::dispose`]; [`Error::PreconditionNotMet`] when the instance is not registered.
     pub fn unregister_instance(&self, sample: &T) -> Result<()> {
         self.lifecycle(sample, ChangeKind::Unregister, None)
     }
@@ -201,6 +245,23 @@ impl<T: DdsType> DataWriter<T> {
     #[must_use]
     pub fn as_any(&self) -> AnyDataWriter {
         AnyDataWriter(Arc::clone(&self.inner))
+    }
+
+    /// Refuses a handle that is not that of the sample's instance.
+    fn check_handle(&self, sample: &T, handle: InstanceHandle) -> Result<()> {
+        if handle == InstanceHandle::NIL {
+            return Ok(());
+        }
+        if !self.inner.with(|writer, _, _| writer.is_registered(handle))? {
+            let text = format!("the handle names no instance of {}", self.inner.describe());
+            return Err(Error::BadParameter(text));
+        }
+        if T::KEYED && self.handle_of(sample)? == handle {
+            return Ok(());
+        }
+        let text =
+            format!("the handle names another instance of {} than the key does", self.inner.describe());
+        Err(Error::PreconditionNotMet(text))
     }
 
     fn lifecycle(&self, sample: &T, kind: ChangeKind, timestamp: Option<Time>) -> Result<()> {
@@ -520,7 +581,7 @@ impl WriterInner {
             .listener
             .wants(kind)
             .or_else(|| self.publisher.listener.wants(kind))
-            .or_else(|| participant.router.writer_listener.wants(kind));
+            .or_else(|| Some(participant.router.listener.wants(kind)?));
         self.core.raise(kind);
         if let Some(listener) = listener {
             self.tell(&*listener, kind);
@@ -592,6 +653,7 @@ impl WriterInner {
                 what: format!("waiting for room in the history of {}", self.describe()),
                 timeout: patience.unwrap_or_default(),
             },
+            WriteError::UnknownInstance => Error::PreconditionNotMet(format!("{}: {error}", self.describe())),
             WriteError::TimestampBack => Error::BadParameter(format!("{}: {error}", self.describe())),
             other => Error::OutOfResources(format!("{}: {other}", self.describe())),
         }

@@ -11,6 +11,7 @@ use plainsong_proto::status::{
 
 use crate::data_reader::AnyDataReader;
 use crate::data_writer::AnyDataWriter;
+use crate::multi_topic::MultiTopicReader;
 use crate::subscriber::Subscriber;
 use crate::topic::AnyTopic;
 
@@ -53,6 +54,12 @@ pub trait DataReaderListener: Send + Sync {
 pub trait TopicListener: Send + Sync {
     /// Another participant has a topic of the same name with another type.
     fn on_inconsistent_topic(&self, topic: &AnyTopic, status: &CountStatus) {}
+}
+
+/// Hears of the reader of a multi-topic.
+pub trait MultiTopicListener<T>: Send + Sync {
+    /// Samples came to be that can be taken.
+    fn on_data_available(&self, reader: &MultiTopicReader<T>);
 }
 
 /// Hears of everything in a participant that no closer listener asked for.

@@ -25,7 +25,7 @@ use crate::data_writer::WriterInner;
 use crate::domain::{Domain, EventSink, InterfaceReport};
 use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::{Error, Result};
-use crate::listener::{DataReaderListener, DataWriterListener, DomainParticipantListener, TopicListener};
+use crate::listener::DomainParticipantListener;
 use crate::locks::{read, write};
 use crate::mismatch::OnMismatch;
 use crate::multi_topic::{Constituent, MultiTopic};
@@ -87,9 +87,7 @@ pub(crate) struct DefaultQos {
 /// Finds the entity an event is about, and the listener that wants it.
 pub(crate) struct Router {
     endpoints: RwLock<BTreeMap<EntityId, Endpoint>>,
-    pub(crate) writer_listener: ListenerSlot<dyn DataWriterListener>,
-    pub(crate) reader_listener: ListenerSlot<dyn DataReaderListener>,
-    pub(crate) topic_listener: ListenerSlot<dyn TopicListener>,
+    pub(crate) listener: ListenerSlot<dyn DomainParticipantListener>,
     participant: OnceLock<Weak<ParticipantInner>>,
     on_participant: RwLock<Option<OnParticipant>>,
     on_mismatch: RwLock<Option<OnMismatch>>,
@@ -336,14 +334,14 @@ impl DomainParticipant {
     }
 
     /// Hears of the statuses in `mask` that no closer listener asked for; `None` removes the listener.
-    pub fn set_listener<L>(&self, listener: Option<Arc<L>>, mask: StatusMask)
-    where
-        L: DomainParticipantListener + 'static,
-    {
-        let router = &self.inner.router;
-        router.writer_listener.set(listener.clone().map(|l| l as Arc<dyn DataWriterListener>), mask);
-        router.reader_listener.set(listener.clone().map(|l| l as Arc<dyn DataReaderListener>), mask);
-        router.topic_listener.set(listener.map(|l| l as Arc<dyn TopicListener>), mask);
+    pub fn set_listener(&self, listener: Option<Arc<dyn DomainParticipantListener>>, mask: StatusMask) {
+        self.inner.router.listener.set(listener, mask);
+    }
+
+    /// The listener, if one is set.
+    #[must_use]
+    pub fn listener(&self) -> Option<Arc<dyn DomainParticipantListener>> {
+        self.inner.router.listener.get()
     }
 
     /// Calls `callback` with each remote participant that appears (`true`) or leaves (`false`).
@@ -606,9 +604,7 @@ impl Router {
     fn new() -> Self {
         Self {
             endpoints: RwLock::new(BTreeMap::new()),
-            writer_listener: ListenerSlot::new(),
-            reader_listener: ListenerSlot::new(),
-            topic_listener: ListenerSlot::new(),
+            listener: ListenerSlot::new(),
             participant: OnceLock::new(),
             on_participant: RwLock::new(None),
             on_mismatch: RwLock::new(None),

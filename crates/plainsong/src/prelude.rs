@@ -22,7 +22,9 @@ pub use crate::config::Config;
 pub use crate::content_filtered_topic::ContentFilteredTopic;
 pub use crate::data_reader::{AnyDataReader, DataReader, Sample};
 pub use crate::data_writer::{AnyDataWriter, DataWriter};
-pub use crate::listener::{DataReaderListener, DataWriterListener, DomainParticipantListener, TopicListener};
+pub use crate::listener::{
+    DataReaderListener, DataWriterListener, DomainParticipantListener, MultiTopicListener, TopicListener,
+};
 pub use crate::mismatch::{Mismatch, MismatchEvent};
 pub use crate::multi_topic::{MultiTopic, MultiTopicReader};
 pub use crate::participant::{DomainParticipant, DomainParticipantFactory};

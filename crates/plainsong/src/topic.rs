@@ -129,7 +129,7 @@ impl TopicInner {
         let kind = StatusKind::InconsistentTopic;
         self.core.raise(kind);
         let listener =
-            self.listener.wants(kind).or_else(|| self.participant.router.topic_listener.wants(kind));
+            self.listener.wants(kind).or_else(|| Some(self.participant.router.listener.wants(kind)?));
         if let Some(listener) = listener {
             let topic = AnyTopic(Arc::clone(self));
             listener.on_inconsistent_topic(&topic, &topic.inconsistent_topic_status());

@@ -121,7 +121,7 @@ fn listeners_and_wait_sets_hear_of_built_in_topics_and_the_participants_listener
     let domain = fresh_domain();
     let watcher = participant(domain);
     let (above, own) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
-    watcher.set_listener(Some(Arc::clone(&above)), StatusMask::ALL);
+    watcher.set_listener(Some(above.clone()), StatusMask::ALL);
     let participants = builtin::<ParticipantBuiltinTopicData>(&watcher, PARTICIPANT_TOPIC);
     let publications = builtin::<PublicationBuiltinTopicData>(&watcher, PUBLICATION_TOPIC);
     publications.set_listener(Some(own.clone()), StatusMask::ALL);

@@ -211,8 +211,8 @@ fn statuses_bubble_up_to_the_participant_unless_a_closer_listener_wants_them() {
     let (first, second) = (participant(domain), participant(domain));
     let (at_participant, at_reader) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
     let all = StatusMask::ALL.without(StatusKind::DataOnReaders);
-    first.set_listener(Some(Arc::clone(&at_participant)), all);
-    second.set_listener(Some(Arc::clone(&at_participant)), all);
+    first.set_listener(Some(at_participant.clone()), all);
+    second.set_listener(Some(at_participant.clone()), all);
     let reader = reader::<Point>(&second, "Bubbles", QosSet::reader().reliable());
     let closer = Arc::clone(&at_reader);
     reader.set_listener(Some(closer), StatusMask::NONE.with(StatusKind::DataAvailable));

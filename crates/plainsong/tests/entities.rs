@@ -371,6 +371,7 @@ fn the_closest_listener_that_wants_a_status_hears_of_it_and_no_other() {
         assert_eq!(*heard.lock().unwrap(), expected);
     };
     pair.participants[1].set_listener(Some(ear("participant")), data);
+    assert!(pair.participants[1].listener().is_some() && pair.participants[0].listener().is_none());
     listen(&["participant"]);
     subscriber.set_listener(Some(ear("subscriber")), data);
     listen(&["subscriber"]);

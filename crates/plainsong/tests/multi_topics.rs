@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::sync::{Arc, Mutex};
+
 use common::{PATIENCE, fresh_domain, participant, until, writer};
 use plainsong::Error;
 use plainsong::multi_topic::Constituent;
@@ -300,6 +302,43 @@ fn a_wait_set_wakes_when_something_is_joined() {
     sky.plans.write(&plan(1, "LH", "LH 400")).unwrap();
     waiting.wait(Some(PATIENCE)).unwrap();
     assert_eq!(reader.take(usize::MAX).unwrap().len(), 1);
+}
+
+/// Notes what could be taken, each time it is told.
+struct Taken(Mutex<Vec<Vec<String>>>);
+
+impl MultiTopicListener<Flight> for Taken {
+    fn on_data_available(&self, reader: &MultiTopicReader<Flight>) {
+        assert!(reader.status_changes().contains(StatusKind::DataAvailable));
+        let names = data(reader.take(usize::MAX).unwrap()).into_iter().map(|it| it.name).collect();
+        self.0.lock().unwrap().push(names);
+    }
+}
+
+#[test]
+fn a_listener_is_told_once_when_something_is_joined() {
+    let sky = Sky::new();
+    let topic = sky.multi::<Flight>("SELECT name FROM Location NATURAL JOIN Plan", &[], &sky.two());
+    let reader = sky.reader(&topic);
+    let taken = Arc::new(Taken(Mutex::default()));
+    let data_available = StatusMask::NONE.with(StatusKind::DataAvailable);
+    reader.set_listener(Some(taken.clone()), data_available);
+    assert!(reader.listener().is_some());
+    sky.locations.write(&location(1, 0.0, 1)).unwrap();
+    sky.settle();
+    sky.plans.write(&plan(1, "LH", "LH 400")).unwrap();
+    until("the listener takes the first", || taken.0.lock().unwrap().len() == 1);
+    assert!(!reader.status_changes().contains(StatusKind::DataAvailable), "it was taken");
+    // What joins with nothing is no news; what was not wanted waits.
+    sky.locations.write(&location(2, 0.0, 1)).unwrap();
+    sky.settle();
+    reader.set_listener(Some(taken.clone()), StatusMask::NONE);
+    sky.plans.write(&plan(2, "BA", "BA 12")).unwrap();
+    until("the second is there", || reader.status_changes().contains(StatusKind::DataAvailable));
+    reader.set_listener(Some(taken.clone()), data_available);
+    sky.plans.write(&plan(1, "LH", "LH 401")).unwrap();
+    until("the listener takes the rest", || taken.0.lock().unwrap().len() == 2);
+    assert_eq!(*taken.0.lock().unwrap(), [vec!["LH 400"], vec!["BA 12", "LH 401"]]);
 }
 
 #[test]

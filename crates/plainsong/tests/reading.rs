@@ -228,6 +228,47 @@ fn a_late_joiner_waits_for_historical_data() {
 }
 
 #[test]
+fn what_is_written_by_handle_is_checked_against_the_key() {
+    let mut qos = QosSet::writer().keep_all();
+    qos.writer_data_lifecycle.autodispose_unregistered_instances = false;
+    let pair = Pair::<Point>::new(qos, QosSet::reader().reliable().keep_all());
+    let point = |id| Point { id, x: 5.0, ..Point::default() };
+    let writer = &pair.writer;
+    let [one, two] = [1, 2].map(|id| writer.register_instance(&point(id)).unwrap());
+    let nobody = InstanceHandle([9; 16]);
+    type Operation = fn(&DataWriter<Point>, &Point, InstanceHandle) -> plainsong::Result<()>;
+    let operations: [Operation; 3] = [
+        |writer, point, handle| writer.write_with_handle(point, handle, None),
+        |writer, point, handle| writer.dispose_with_handle(point, handle, None),
+        |writer, point, handle| writer.unregister_instance_with_handle(point, handle, None),
+    ];
+    for operation in operations {
+        assert!(matches!(operation(writer, &point(1), two), Err(Error::PreconditionNotMet(_))));
+        assert!(matches!(operation(writer, &point(1), nobody), Err(Error::BadParameter(_))));
+        operation(writer, &point(1), one).unwrap();
+        operation(writer, &point(2), InstanceHandle::NIL).unwrap();
+    }
+    // Both were unregistered last: their handles name nothing, and there is nothing to unregister.
+    assert!(matches!(operations[0](writer, &point(1), one), Err(Error::BadParameter(_))));
+    assert!(matches!(writer.unregister_instance(&point(1)), Err(Error::PreconditionNotMet(_))));
+    writer.wait_for_acknowledgments(PATIENCE).unwrap();
+    let samples = pair.reader.take(9).unwrap();
+    assert_eq!(samples.iter().filter(|sample| sample.data == Some(point(1))).count(), 1);
+    assert!(samples.iter().all(|sample| sample.info.instance_state == InstanceState::NotAliveDisposed));
+    // A source timestamp goes along.
+    let seven = writer.register_instance(&point(7)).unwrap();
+    let stamp = time::Time(77_000_000_000);
+    writer.write_with_handle(&point(7), seven, Some(stamp)).unwrap();
+    let info = pair.reader.wait_take(PATIENCE).unwrap().remove(0).info;
+    assert_eq!((info.instance_handle, info.source_timestamp), (seven, stamp));
+    // Without a key there are no instances that a handle could name.
+    let blobs = common::writer::<common::Blob>(&pair.participants[0], "Blobs", QosSet::writer());
+    let refused = blobs.write_with_handle(&common::Blob::default(), seven, None);
+    assert!(matches!(refused, Err(Error::BadParameter(_))));
+    blobs.write_with_handle(&common::Blob::default(), InstanceHandle::NIL, None).unwrap();
+}
+
+#[test]
 fn manual_liveliness_is_asserted_by_writing_with_any_writer_and_by_the_participant() {
     let lease = time::Duration::from_secs(1);
     let leased = |kind| QosSet { liveliness: Liveliness { kind, lease_duration: lease }, ..QosSet::writer() };

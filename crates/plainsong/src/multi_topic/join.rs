@@ -107,6 +107,8 @@ pub(super) struct Join<T> {
     /// KEEP_LAST depth of the result.
     depth: usize,
     next_sample: u64,
+    /// Of the samples before this the application was told.
+    told: u64,
     next_handle: u64,
     dropped: u64,
 }
@@ -212,6 +214,7 @@ impl<T: DdsType> Join<T> {
             samples: BTreeMap::new(),
             depth,
             next_sample: 0,
+            told: 0,
             next_handle: 0,
             dropped: 0,
         }
@@ -222,8 +225,10 @@ impl<T: DdsType> Join<T> {
         self.dropped
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.samples.is_empty()
+    /// Whether samples came to be since this was last asked that nobody has taken.
+    pub(super) fn has_news(&mut self) -> bool {
+        let told = std::mem::replace(&mut self.told, self.next_sample);
+        self.samples.range(told..).next().is_some()
     }
 
     /// A new sample of an instance of a topic.
@@ -488,7 +493,7 @@ mod tests {
         update(&mut join, 0, 0);
         assert_eq!((join.dropped(), join.samples.len()), (4, SAMPLES_MAX), "the oldest gave way");
         assert_eq!(join.take(usize::MAX).len(), SAMPLES_MAX);
-        assert!(join.is_empty());
+        assert!(join.samples.is_empty());
     }
 
     #[test]

@@ -13,9 +13,9 @@ use super::join::{AnyRow, Join, Plan};
 use crate::clock;
 use crate::condition::{Condition, HasCore, WaitSet};
 use crate::data_reader::{AnyDataReader, DataReader, Sample};
-use crate::entity::EntityCore;
+use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::Result;
-use crate::listener::DataReaderListener;
+use crate::listener::{DataReaderListener, MultiTopicListener};
 use crate::locks::lock;
 
 /// Reads the samples of a multi-topic. Clones are the same reader; it leaves when the last is dropped.
@@ -28,6 +28,7 @@ struct Inner<T> {
     condition: Arc<Where<T>>,
     join: Mutex<Join<T>>,
     core: EntityCore,
+    listener: ListenerSlot<dyn MultiTopicListener<T>>,
 }
 
 /// What becomes of what is taken.
@@ -68,7 +69,13 @@ impl<T: DdsType> MultiTopicReader<T> {
             HistoryKind::KeepAll => usize::MAX,
         };
         let join = Mutex::new(Join::new(plan, depth));
-        let inner = Arc::new(Inner { readers, condition, join, core: EntityCore::new() });
+        let inner = Arc::new(Inner {
+            readers,
+            condition,
+            join,
+            core: EntityCore::new(),
+            listener: ListenerSlot::new(),
+        });
         let waker: Arc<dyn DataReaderListener> = Arc::new(Waker(Arc::downgrade(&inner)));
         for source in &inner.readers {
             source
@@ -129,6 +136,23 @@ impl<T: DdsType> MultiTopicReader<T> {
         Condition::status(Arc::clone(&self.inner) as Arc<dyn HasCore>, mask)
     }
 
+    /// Statuses that changed since samples were last taken.
+    #[must_use]
+    pub fn status_changes(&self) -> StatusMask {
+        self.inner.core.changed()
+    }
+
+    /// Hears of DATA_AVAILABLE, if `mask` has it; `None` removes the listener.
+    pub fn set_listener(&self, listener: Option<Arc<dyn MultiTopicListener<T>>>, mask: StatusMask) {
+        self.inner.listener.set(listener, mask);
+    }
+
+    /// The listener, if one is set.
+    #[must_use]
+    pub fn listener(&self) -> Option<Arc<dyn MultiTopicListener<T>>> {
+        self.inner.listener.get()
+    }
+
     /// The readers of the topics, in the order of FROM: for their matches, statuses and QoS. What is taken from
     /// them is not joined.
     #[must_use]
@@ -183,8 +207,13 @@ impl<T: DdsType> DataReaderListener for Waker<T> {
         let Some(inner) = self.0.upgrade() else { return };
         // Not enabled, or outside of an access: it is joined when it is taken.
         let _ = inner.gather();
-        if !inner.lock().is_empty() {
-            inner.core.raise(StatusKind::DataAvailable);
+        let has_news = inner.lock().has_news();
+        if !has_news {
+            return;
+        }
+        inner.core.raise(StatusKind::DataAvailable);
+        if let Some(listener) = inner.listener.wants(StatusKind::DataAvailable) {
+            listener.on_data_available(&MultiTopicReader { inner });
         }
     }
 }
