@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod demo;
+mod perf;
 mod shape_type;
 mod shapes;
 mod stop;
@@ -25,11 +26,14 @@ enum Command {
     Demo(demo::Options),
     /// The OMG interoperability application: publish or subscribe to shapes.
     Shapes(shapes::Options),
+    /// The laboratory: measure this product and others, and report it.
+    Perf(perf::Options),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Demo(options) => demo::run(&options),
         Command::Shapes(options) => shapes::run(&options),
+        Command::Perf(options) => perf::run(&options),
     }
 }

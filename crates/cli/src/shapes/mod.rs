@@ -145,7 +145,7 @@ impl<'a> Application<'a> {
                     }
                 }
             }
-            if in_set.is_some_and(|place| place + 1 == options.coherent_sample_count.into()) {
+            if in_set.is_some_and(|place| place + 1 == u64::from(options.coherent_sample_count)) {
                 say!("Finished Coherent Set");
                 publisher.end_coherent_changes()?;
             }
