@@ -25,7 +25,7 @@ enum Command {
     /// Show moving shapes between processes of this machine, and any other DDS on the same topic.
     Demo(demo::Options),
     /// The OMG interoperability application: publish or subscribe to shapes.
-    Shapes(shapes::Options),
+    Shapes(Box<shapes::Options>),
     /// The laboratory: measure this product and others, and report it.
     Perf(perf::Options),
 }

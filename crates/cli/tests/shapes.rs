@@ -66,3 +66,74 @@ fn a_subscriber_that_gets_nothing_is_told_why() {
          set the reader's RELIABILITY to BEST_EFFORT or the writer's to RELIABLE"
     );
 }
+
+const PROFILES: &str = r#"<qos_library name="House">
+  <qos_profile name="Room">
+    <publisher_qos><partition><name><element>Room</element></name></partition></publisher_qos>
+    <subscriber_qos><partition><name><element>Room</element></name></partition></subscriber_qos>
+    <datawriter_qos topic_filter="Sq*">
+      <reliability><kind>BEST_EFFORT_RELIABILITY_QOS</kind></reliability>
+    </datawriter_qos>
+  </qos_profile>
+</qos_library>
+"#;
+
+/// A file with that text, gone with the test.
+struct File(std::path::PathBuf);
+
+impl File {
+    fn new(name: &str, text: &str) -> Self {
+        let name = format!("plainsong-{}-{name}.xml", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, text).unwrap();
+        Self(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn a_profile_gives_the_qos_of_all_entities_and_options_go_before_it() {
+    let domain = (100 + (std::process::id() + 50) % 100).to_string();
+    let file = File::new("room", PROFILES);
+    let profile = ["--qos-file", file.path(), "--qos-profile", "House::Room"];
+    let subscriber = Shapes::start(&["-S", "-r", "-p", "Room", "-v", "d", "-d", &domain]);
+    let _best_effort = Shapes::start(&[&["-P", "-d", &domain][..], &profile].concat());
+    // Of the profile: the partition, or they would not be compared, and the QoS of a writer of Square.
+    let mismatch = subscriber.line_with("RELIABILITY:");
+    assert!(mismatch.contains("the writer has BEST_EFFORT, the reader wants RELIABLE"), "{mismatch}");
+    let in_room = Shapes::start(&[&["-S", "-d", &domain][..], &profile].concat());
+    let _reliable = Shapes::start(&[&["-P", "-r", "-c", "RED", "-d", &domain][..], &profile].concat());
+    subscriber.line_with("RED ");
+    in_room.line_with("RED ");
+}
+
+/// What it prints, and its exit code, when it cannot start.
+fn failure(arguments: &[&str]) -> (String, Option<i32>) {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_plainsong")).arg("shapes").args(arguments).output().unwrap();
+    (String::from_utf8(output.stdout).unwrap(), output.status.code())
+}
+
+#[test]
+fn a_mistake_in_a_profile_is_told_with_its_line_and_column() {
+    let file = File::new("mistake", &PROFILES.replace("BEST_EFFORT_", "BEST_EFORT_"));
+    let (line, code) = failure(&["-P", "--qos-file", file.path(), "--qos-profile", "House::Room"]);
+    assert!(line.starts_with(&format!("cannot start: {}:6:20: ", file.path())), "{line}");
+    assert_eq!(code, Some(2));
+    let file = File::new("unknown", PROFILES);
+    let (line, _) = failure(&["-P", "--qos-file", file.path(), "--qos-profile", "House::Rome"]);
+    assert!(line.contains("there is no profile House::Rome; did you mean House::Room?"), "{line}");
+    let (line, _) = failure(&["-P", "--qos-file", file.path()]);
+    assert!(line.contains("no profile says is_default_qos"), "{line}");
+    let (_, code) = failure(&["-P", "--qos-profile", "House::Room"]);
+    assert_eq!(code, Some(2), "a profile is of a file");
+}

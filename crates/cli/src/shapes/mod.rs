@@ -3,6 +3,7 @@
 //! Its output lines are a protocol: the suite matches them one by one. Each is flushed at once.
 
 mod options;
+mod qos;
 mod report;
 
 use std::io::Write;
@@ -11,10 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plainsong::prelude::*;
+use plainsong::proto::qos::Presentation;
 use plainsong::{Error, Result};
 
 pub(crate) use options::Options;
 use options::{FinalState, Verbosity};
+use qos::Qos;
 use report::Report;
 
 use crate::shape_type::{Motion, ShapeType};
@@ -48,6 +51,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
 
 struct Application<'a> {
     options: &'a Options,
+    presentation: Presentation,
     stop: Stop,
     // Dropped before the participant, so that others hear of the end in order.
     endpoints: Endpoints,
@@ -71,11 +75,12 @@ impl<'a> Application<'a> {
             config.datagram_bytes_max = octets.into();
             config.datagram_bytes_max_local = octets.into();
         }
+        let qos = Qos::new(options)?;
+        let group_qos = qos.group()?;
+        let presentation = group_qos.presentation;
         let factory = DomainParticipantFactory::with_config(config);
-        // Endpoints are enabled when all are there: readers of a group show nothing without each other.
-        let mut qos = QosSet::default();
-        qos.entity_factory.autoenable_created_entities = false;
-        let participant = factory.create_participant(options.domain, "plainsong shapes", qos)?;
+        let participant =
+            factory.create_participant(options.domain, "plainsong shapes", qos.participant()?)?;
         let verbose = options.verbosity == Verbosity::D;
         participant.set_listener(
             Some(Arc::new(Report)),
@@ -92,21 +97,21 @@ impl<'a> Application<'a> {
             .iter()
             .map(|name| {
                 say!("Create topic: {name}");
-                participant.create_topic::<ShapeType>(name, QosSet::default())
+                participant.create_topic::<ShapeType>(name, qos.topic(name)?)
             })
             .collect::<Result<Vec<_>>>()?;
         let endpoints = if options.publish {
-            let publisher = participant.create_publisher(options.group_qos())?;
-            let writers = create_writers(options, &publisher, &topics)?;
+            let publisher = participant.create_publisher(group_qos)?;
+            let writers = create_writers(options, &qos, &publisher, &topics)?;
             publisher.enable()?;
             Endpoints::Writers(publisher, writers)
         } else {
-            let subscriber = participant.create_subscriber(options.group_qos())?;
-            let readers = create_readers(options, &participant, &subscriber, &topics)?;
+            let subscriber = participant.create_subscriber(group_qos)?;
+            let readers = create_readers(options, &qos, &participant, &subscriber, &topics)?;
             subscriber.enable()?;
             Endpoints::Readers(subscriber, readers)
         };
-        Ok(Self { options, stop, endpoints, _participant: participant })
+        Ok(Self { options, presentation, stop, endpoints, _participant: participant })
     }
 
     fn run(&self) -> Result<()> {
@@ -114,6 +119,17 @@ impl<'a> Application<'a> {
             Endpoints::Writers(publisher, writers) => self.publish(publisher, writers),
             Endpoints::Readers(subscriber, readers) => self.subscribe(subscriber, readers),
         }
+    }
+
+    /// Whether PRESENTATION asks for anything: then sets and accesses are marked.
+    const fn is_presented(&self) -> bool {
+        self.presentation.coherent_access || self.presentation.ordered_access
+    }
+
+    /// Whether samples are to be taken in an order across topics.
+    fn in_group_order(&self) -> bool {
+        let Presentation { ordered_access, access_scope, .. } = self.presentation;
+        ordered_access && access_scope == AccessScope::Group && !self.options.use_read
     }
 
     fn publish(&self, publisher: &Publisher, writers: &[DataWriter<ShapeType>]) -> Result<()> {
@@ -173,7 +189,7 @@ impl<'a> Application<'a> {
     /// Which iteration of a coherent set this is, when sets are asked for.
     fn place_in_set(&self, iteration: u64) -> Option<u64> {
         let count = u64::from(self.options.coherent_sample_count);
-        (self.options.is_presented() && count > 0).then(|| iteration % count)
+        (self.is_presented() && count > 0).then(|| iteration % count)
     }
 
     fn finish(
@@ -203,16 +219,16 @@ impl<'a> Application<'a> {
         let options = self.options;
         let mut iterations = 0;
         while !self.stop.is_told() {
-            if options.coherent {
+            if self.presentation.coherent_access {
                 say!("Reading coherent sets, iteration {iterations}");
             }
-            if options.ordered {
+            if self.presentation.ordered_access {
                 say!("Reading with ordered access, iteration {iterations}");
             }
-            if options.is_presented() {
+            if self.is_presented() {
                 subscriber.begin_access()?;
             }
-            if options.in_group_order() {
+            if self.in_group_order() {
                 read_in_group_order(subscriber)?;
             }
             for reader in readers {
@@ -223,7 +239,7 @@ impl<'a> Application<'a> {
                     self.read_instances(reader)?;
                 }
             }
-            if options.is_presented() {
+            if self.is_presented() {
                 subscriber.end_access()?;
             }
             iterations += 1;
@@ -252,6 +268,7 @@ impl<'a> Application<'a> {
 
 fn create_writers(
     options: &Options,
+    qos: &Qos<'_>,
     publisher: &Publisher,
     topics: &[Topic<ShapeType>],
 ) -> Result<Vec<DataWriter<ShapeType>>> {
@@ -260,13 +277,14 @@ fn create_writers(
         .iter()
         .map(|topic| {
             say!("Create writer for topic: {} color: {color}", topic.name());
-            publisher.create_writer(topic, options.writer_qos())
+            publisher.create_writer(topic, qos.writer(topic.name())?)
         })
         .collect()
 }
 
 fn create_readers(
     options: &Options,
+    qos: &Qos<'_>,
     participant: &DomainParticipant,
     subscriber: &Subscriber,
     topics: &[Topic<ShapeType>],
@@ -276,14 +294,14 @@ fn create_readers(
         .map(|topic| {
             let Some((expression, parameters)) = options.filter() else {
                 say!("Create reader for topic: {}", topic.name());
-                return subscriber.create_reader(topic, options.reader_qos());
+                return subscriber.create_reader(topic, qos.reader(topic.name())?);
             };
             let name = format!("{}_filtered", topic.name());
             let filtered = participant
                 .create_content_filtered_topic(&name, topic, &expression, parameters)
                 .inspect_err(|_| say!("failed to create content filtered topic"))?;
             say!("Create reader for topic: {name}");
-            subscriber.create_reader_filtered(&filtered, options.reader_qos())
+            subscriber.create_reader_filtered(&filtered, qos.reader(topic.name())?)
         })
         .collect()
 }

@@ -1,10 +1,9 @@
 //! The options of the OMG interoperability application.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use plainsong::prelude::*;
-use plainsong::proto::time;
 
 /// Options of `plainsong shapes`: those of the OMG suite's `shape_main`.
 #[derive(Args, Clone, Debug)]
@@ -46,12 +45,12 @@ pub(crate) struct Options {
     /// Partition
     #[arg(short)]
     pub(crate) partition: Option<String>,
-    /// Durability: v(olatile), l (transient-local), t(ransient), p(ersistent)
-    #[arg(short = 'D', value_enum, default_value = "v")]
-    pub(crate) durability: DurabilityOption,
-    /// Data representation: 1 (XCDR1) or 2 (XCDR2)
-    #[arg(short = 'x', value_parser = clap::value_parser!(u8).range(1..=2), default_value_t = 1)]
-    pub(crate) representation: u8,
+    /// Durability: v(olatile, the default), l (transient-local), t(ransient), p(ersistent)
+    #[arg(short = 'D', value_enum)]
+    pub(crate) durability: Option<DurabilityOption>,
+    /// Data representation: 1 (XCDR1, the default) or 2 (XCDR2)
+    #[arg(short = 'x', value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub(crate) representation: Option<u8>,
     /// Print samples written
     #[arg(short = 'w')]
     pub(crate) print_written: bool,
@@ -115,6 +114,12 @@ pub(crate) struct Options {
     /// The size cycles from 1 to this, with -z 0
     #[arg(long, default_value_t = 0)]
     pub(crate) size_modulo: i32,
+    /// File with QoS profiles in XML (DDS-XML 1.0) for all entities; other options go before it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) qos_file: Option<PathBuf>,
+    /// Profile in that file, as library::profile; without it, the one that is_default_qos
+    #[arg(long, value_name = "NAME", requires = "qos_file")]
+    pub(crate) qos_profile: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -174,79 +179,6 @@ impl Options {
             }
             (None, None) => None,
         }
-    }
-
-    /// Whether PRESENTATION asks for anything: then sets and accesses are marked.
-    pub(crate) const fn is_presented(&self) -> bool {
-        self.coherent || self.ordered
-    }
-
-    /// Whether samples are to be taken in an order across topics.
-    pub(crate) fn in_group_order(&self) -> bool {
-        self.ordered && self.access_scope == Some(Scope::G) && !self.use_read
-    }
-
-    /// PARTITION and PRESENTATION, for publisher or subscriber.
-    pub(crate) fn group_qos(&self) -> QosSet {
-        let mut qos = QosSet::default();
-        qos.partition.extend(self.partition.clone());
-        qos.presentation.coherent_access = self.coherent;
-        qos.presentation.ordered_access = self.ordered;
-        if self.is_presented() {
-            qos.presentation.access_scope = match self.access_scope {
-                None | Some(Scope::I) => AccessScope::Instance,
-                Some(Scope::T) => AccessScope::Topic,
-                Some(Scope::G) => AccessScope::Group,
-            };
-        }
-        qos
-    }
-
-    /// QoS of the writers.
-    pub(crate) fn writer_qos(&self) -> QosSet {
-        let mut qos = self.endpoint_qos(QosSet::writer());
-        qos.ownership_strength = self.strength.max(0);
-        if self.lifespan_ms > 0 {
-            qos.lifespan = time::Duration::from_millis(self.lifespan_ms);
-        }
-        if self.final_instance_state == Some(FinalState::U) {
-            qos.writer_data_lifecycle.autodispose_unregistered_instances = false;
-        }
-        qos
-    }
-
-    /// QoS of the readers.
-    pub(crate) fn reader_qos(&self) -> QosSet {
-        let mut qos = self.endpoint_qos(QosSet::reader());
-        qos.time_based_filter = time::Duration::from_millis(self.time_filter_ms);
-        qos
-    }
-
-    fn endpoint_qos(&self, qos: QosSet) -> QosSet {
-        let mut qos = if self.best_effort { qos.best_effort() } else { qos.reliable() };
-        qos.durability = match self.durability {
-            DurabilityOption::V => Durability::Volatile,
-            DurabilityOption::L => Durability::TransientLocal,
-            DurabilityOption::T => Durability::Transient,
-            DurabilityOption::P => Durability::Persistent,
-        };
-        qos = match self.history_depth {
-            None => qos,
-            Some(0) => qos.keep_all(),
-            Some(depth) => qos.keep_last(depth),
-        };
-        qos = qos.representation(if self.representation == 1 {
-            XcdrVersion::Xcdr1
-        } else {
-            XcdrVersion::Xcdr2
-        });
-        if self.strength >= 0 {
-            qos.ownership = Ownership::Exclusive;
-        }
-        if self.deadline_ms > 0 {
-            qos.deadline = time::Duration::from_millis(self.deadline_ms);
-        }
-        qos
     }
 }
 
