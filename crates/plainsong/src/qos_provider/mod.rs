@@ -53,6 +53,8 @@ type Result<T> = std::result::Result<T, QosProviderError>;
 
 /// Profiles that inherit in a row.
 const CHAIN_MAX: usize = 32;
+/// Octets that are copied to check the QoS of all profiles: each is checked with all that it inherits.
+const CHECKED_BYTES_MAX: usize = 16 << 20;
 
 /// QoS profiles, by library and name.
 pub struct QosProvider {
@@ -202,9 +204,19 @@ impl QosProvider {
         for profile in self.profiles.values() {
             self.depth(profile, &mut Vec::new(), &mut depths)?;
         }
+        let mut checked = 0;
         for profile in self.profiles.values() {
             for entry in &profile.entries {
-                self.settle(self.chain(profile, Some(entry), entry.kind, None)?, entry.kind)?;
+                let assignments = self.chain(profile, Some(entry), entry.kind, None)?;
+                checked += assignments.iter().map(|assignment| assignment.weight).sum::<usize>();
+                if checked > CHECKED_BYTES_MAX {
+                    let message = format!(
+                        "too much is inherited: up to here all QoS together take more than {CHECKED_BYTES_MAX} \
+                         octets; let fewer profiles inherit large values"
+                    );
+                    return Err(QosProviderError::at(&profile.place, message));
+                }
+                self.settle(assignments, entry.kind)?;
             }
         }
         Ok(self)

@@ -1,6 +1,7 @@
 //! The elements of each policy: DDS-XML 1.0 maps the structures of the DDS IDL one to one (§7.2). PROPERTY,
 //! DATA_REPRESENTATION and TYPE_CONSISTENCY_ENFORCEMENT, which 1.0 leaves out, follow the same rules.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plainsong_proto::cdr::XcdrVersion;
@@ -20,7 +21,9 @@ pub(super) struct Assignment {
     /// Name of the policy.
     pub(super) policy: &'static str,
     pub(super) place: Place,
-    change: Arc<dyn Fn(&mut QosSet) + Send + Sync>,
+    /// Octets that it copies, at least one.
+    pub(super) weight: usize,
+    change: Change,
 }
 
 impl Assignment {
@@ -91,13 +94,25 @@ pub(super) fn policy(
         }
         seen.push(field.name);
         if let Some(change) = read(field.form, child)? {
-            assignments.push(Assignment { policy: schema.policy, place: child.place.clone(), change });
+            // What is copied was written there.
+            let weight = 1 + written(child);
+            assignments.push(Assignment {
+                policy: schema.policy,
+                place: child.place.clone(),
+                weight,
+                change,
+            });
         }
     }
     Ok(())
 }
 
 type Change = Arc<dyn Fn(&mut QosSet) + Send + Sync>;
+
+/// Octets of text and names in an element.
+fn written(element: &Element) -> usize {
+    element.text.len() + element.children.iter().map(|child| child.name.len() + written(child)).sum::<usize>()
+}
 
 /// What a field asks for; nothing when it is empty and may be.
 fn read(form: Form, element: &Element) -> Result<Option<Change>, QosProviderError> {
@@ -143,7 +158,8 @@ fn read(form: Form, element: &Element) -> Result<Option<Change>, QosProviderErro
 
 /// Properties add to inherited ones; those of the same name replace them.
 fn merge(inherited: &mut Vec<Property>, properties: &[Property]) {
-    inherited.retain(|known| properties.iter().all(|property| property.name != known.name));
+    let names: BTreeSet<&str> = properties.iter().map(|property| property.name.as_str()).collect();
+    inherited.retain(|known| !names.contains(known.name.as_str()));
     inherited.extend_from_slice(properties);
 }
 
