@@ -8,9 +8,17 @@
 //! output, one JSON object a line. When its standard input ends, it ends.
 
 pub mod adapter;
+pub mod clock;
 pub mod command;
+pub mod counting;
 pub mod event;
+pub mod fault;
+pub mod floor;
+pub mod payload;
+pub mod recorder;
+pub mod schedule;
 pub mod spec;
+pub mod tracker;
 
 pub use adapter::{Adapter, Description, Failure, Reader, Sample, Session, Sink, Writer};
 pub use command::Command;

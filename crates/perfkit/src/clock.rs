@@ -1,0 +1,39 @@
+//! One clock for everything: the monotonic clock of the host.
+
+use std::time::Duration;
+
+pub use crate::floor::system::monotonic_ns as now_ns;
+use crate::floor::system::sleep_until_ns;
+
+/// Sleeping ends this much before a point of time that must be met; the rest is spent looking at the clock.
+const SPIN_NS: u64 = 60_000;
+
+/// Waits until that time: asleep for most of it, then busy.
+pub fn wait_until_ns(at_ns: u64) {
+    if at_ns > now_ns().saturating_add(SPIN_NS) {
+        sleep_until_ns(at_ns - SPIN_NS);
+    }
+    while now_ns() < at_ns {
+        std::hint::spin_loop();
+    }
+}
+
+/// Is busy for that long.
+pub fn spin(duration: Duration) {
+    let until = now_ns().saturating_add(to_ns(duration));
+    while now_ns() < until {
+        std::hint::spin_loop();
+    }
+}
+
+/// A duration in nanoseconds.
+#[must_use]
+pub fn to_ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Milliseconds in nanoseconds.
+#[must_use]
+pub const fn ms(milliseconds: u64) -> u64 {
+    milliseconds.saturating_mul(1_000_000)
+}

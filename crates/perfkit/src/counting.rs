@@ -1,0 +1,327 @@
+//! What a reader does with each sample: count it, and note its latency.
+
+use std::ops::AddAssign;
+
+use hdrhistogram::Histogram;
+
+use crate::adapter::{Failure, Sample};
+use crate::event::{Interval, Phase, Stream, Switch, Totals};
+use crate::payload::{self, Head};
+use crate::recorder::{Moments, Recorder, histogram};
+use crate::tracker::{Seen, Tracker};
+
+/// Most streams whose counts are told one by one.
+const STREAMS_TOLD_MAX: usize = 64;
+/// Most steps of a ramp; later ones count as the last.
+pub(crate) const PHASES_MAX: usize = 1024;
+/// Most changes of owner that are told.
+const SWITCHES_MAX: usize = 10_000;
+/// A corrupted sample is believed to be one whose sequence number is this near to the expected one.
+const PLAUSIBLE: i32 = 64;
+
+/// What is expected, and what is to be measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Expectation {
+    /// Numbers of writers are below this.
+    pub writers: u16,
+    /// Numbers of instances are below this.
+    pub instances: u32,
+    /// Note the time since a sample was due.
+    pub one_way: bool,
+    /// Look at checksums.
+    pub checksum: bool,
+    /// Each instance has one owner at a time: samples of the others are no loss.
+    pub exclusive: bool,
+}
+
+/// All counts of a reader. Takes no memory once it is made.
+pub struct Counting {
+    expectation: Expectation,
+    tracker: Tracker,
+    latency: Recorder,
+    interval: Counts,
+    totals: Counts,
+    /// By writer; also by instance where these are few.
+    streams: Vec<Counts>,
+    by_instance: bool,
+    phases: Vec<PhaseCounts>,
+    phase: u16,
+    phase_latency: Histogram<u64>,
+    owners: Vec<Option<u16>>,
+    /// When each writer was last heard, if there are owners.
+    heard_ns: Vec<u64>,
+    switches: Vec<Switch>,
+    first_ns: u64,
+    last_ns: u64,
+    /// The last sample of any kind, warm-up included.
+    any_ns: u64,
+}
+
+/// [`Totals`] while they grow: a late sample takes a loss back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) received: u64,
+    pub(crate) octets: u64,
+    pub(crate) lost: i64,
+    pub(crate) duplicates: u64,
+    pub(crate) reordered: u64,
+    pub(crate) corrupted: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.received += other.received;
+        self.octets += other.octets;
+        self.lost += other.lost;
+        self.duplicates += other.duplicates;
+        self.reordered += other.reordered;
+        self.corrupted += other.corrupted;
+    }
+}
+
+impl Counts {
+    pub(crate) fn totals(&self) -> Totals {
+        Totals {
+            received: self.received,
+            octets: self.octets,
+            lost: u64::try_from(self.lost).unwrap_or(0),
+            duplicates: self.duplicates,
+            reordered: self.reordered,
+            corrupted: self.corrupted,
+        }
+    }
+
+    /// Adds these to what is told of an interval.
+    pub(crate) fn tell(&self, interval: &mut Interval) {
+        interval.received = self.received;
+        interval.octets = self.octets;
+        interval.lost = self.lost;
+        interval.duplicates = self.duplicates;
+        interval.reordered = self.reordered;
+        interval.corrupted = self.corrupted;
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct PhaseCounts {
+    counts: Counts,
+    first_ns: u64,
+    last_ns: u64,
+    latency_p50_ns: Option<u64>,
+    latency_p99_ns: Option<u64>,
+}
+
+/// What a reader counted in the end.
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
+    /// All.
+    pub totals: Totals,
+    /// By writer, and by instance where these are few.
+    pub streams: Vec<Stream>,
+    /// By step of a ramp.
+    pub phases: Vec<Phase>,
+    /// Changes of owner.
+    pub switches: Vec<Switch>,
+    /// Mean and deviation of the latency.
+    pub moments: Moments,
+    /// When the first counted sample came, 0 if none did.
+    pub first_ns: u64,
+    /// From the first to the last counted sample.
+    pub length_ns: u64,
+}
+
+impl Counting {
+    /// Ready for what is expected.
+    ///
+    /// # Errors
+    /// [`Failure::Unsupported`] if there are too many writers and instances to count.
+    pub fn new(expectation: Expectation) -> Result<Self, Failure> {
+        let Expectation { writers, instances, exclusive, .. } = expectation;
+        let tracker = Tracker::new(writers, instances).ok_or_else(|| {
+            Failure::Unsupported(format!(
+                "{writers} writers with {instances} instances each are more than can be counted: take fewer instances"
+            ))
+        })?;
+        let by_instance = tracker.streams() <= STREAMS_TOLD_MAX;
+        let told = if by_instance { tracker.streams() } else { usize::from(writers) };
+        Ok(Self {
+            expectation,
+            tracker,
+            latency: Recorder::default(),
+            interval: Counts::default(),
+            totals: Counts::default(),
+            streams: vec![Counts::default(); told],
+            by_instance,
+            phases: vec![PhaseCounts::default(); PHASES_MAX],
+            phase: 0,
+            phase_latency: histogram(),
+            owners: vec![None; if exclusive { instances as usize } else { 0 }],
+            heard_ns: vec![0; if exclusive { usize::from(writers) } else { 0 }],
+            switches: Vec::with_capacity(if exclusive { SWITCHES_MAX } else { 0 }),
+            first_ns: 0,
+            last_ns: 0,
+            any_ns: 0,
+        })
+    }
+
+    /// Notes a sample that came now.
+    pub fn sample(&mut self, now_ns: u64, sample: Sample<'_>) {
+        self.any_ns = now_ns;
+        let octets = sample.payload.len() as u64;
+        let head = Head::read(sample.payload).unwrap_or_default();
+        if head.warmup {
+            self.interval += Counts { received: 1, octets, ..Counts::default() };
+            return;
+        }
+        let counts = self.judge(now_ns, &head, sample);
+        if self.first_ns == 0 {
+            self.first_ns = now_ns;
+        }
+        self.last_ns = now_ns;
+        self.interval += counts;
+        self.totals += counts;
+        let stream = self.tracker.stream(head.writer, sample.instance);
+        let told = if self.by_instance { stream } else { stream.map(|_| usize::from(head.writer)) };
+        if let Some(stream) = told.and_then(|it| self.streams.get_mut(it)) {
+            *stream += counts;
+        }
+        self.note_phase(now_ns, head.phase, counts);
+        if self.expectation.one_way && counts.received > 0 && sample.payload.len() >= payload::SIZE_WITH_TIME {
+            let latency_ns = now_ns.saturating_sub(head.due_ns);
+            self.latency.record(latency_ns);
+            self.phase_latency.saturating_record(latency_ns.max(1));
+        }
+    }
+
+    /// What a sample adds to the counts.
+    fn judge(&mut self, now_ns: u64, head: &Head, sample: Sample<'_>) -> Counts {
+        let payload = sample.payload;
+        let corrupted = Counts { corrupted: 1, ..Counts::default() };
+        let good = Counts { received: 1, octets: payload.len() as u64, ..Counts::default() };
+        if payload.len() < 4 {
+            return corrupted;
+        }
+        let intact = !self.expectation.checksum || payload::is_intact(payload);
+        if !intact && !self.is_plausible(head, sample.instance) {
+            return corrupted;
+        }
+        // Without the number of its writer, a sample of several writers cannot be told from others.
+        if payload.len() < payload::SIZE_WITH_WRITER && self.expectation.writers > 1 {
+            return good;
+        }
+        if self.expectation.exclusive && intact {
+            self.note_owner(now_ns, head, sample.instance);
+        }
+        match self.tracker.note(head.writer, sample.instance, head.sequence) {
+            // A corrupted sample is not lost as well.
+            Seen::Next { skipped } if !intact => Counts { lost: i64::from(skipped), ..corrupted },
+            Seen::Late if !intact => Counts { lost: -1, ..corrupted },
+            Seen::Next { skipped } => Counts { lost: i64::from(skipped), ..good },
+            Seen::Late => Counts { lost: -1, reordered: 1, ..good },
+            Seen::Again if intact => Counts { duplicates: 1, ..Counts::default() },
+            Seen::Again | Seen::Unknown => corrupted,
+        }
+    }
+
+    fn is_plausible(&self, head: &Head, instance: u32) -> bool {
+        let ahead = self.tracker.ahead(head.writer, instance, head.sequence);
+        ahead.is_some_and(|ahead| (-PLAUSIBLE..=PLAUSIBLE).contains(&ahead))
+    }
+
+    fn note_owner(&mut self, now_ns: u64, head: &Head, instance: u32) {
+        let Some(owner) = self.owners.get_mut(instance as usize) else { return };
+        let Some(heard_ns) = self.heard_ns.get_mut(usize::from(head.writer)) else { return };
+        *heard_ns = now_ns;
+        let before = owner.replace(head.writer);
+        if before == Some(head.writer) {
+            return;
+        }
+        // What this writer wrote while another was the owner was not for us.
+        self.tracker.resume(head.writer, instance, head.sequence);
+        let Some(from) = before else { return };
+        if self.switches.len() < SWITCHES_MAX {
+            let last = self.heard_ns.get(usize::from(from)).copied().unwrap_or(now_ns);
+            let gap_ns = now_ns.saturating_sub(last);
+            self.switches.push(Switch { at_ns: now_ns, from, to: head.writer, gap_ns });
+        }
+    }
+
+    fn note_phase(&mut self, now_ns: u64, phase: u16, counts: Counts) {
+        if counts.received > 0 && phase > self.phase {
+            self.end_phase();
+            self.phase = phase;
+        }
+        let index = usize::from(phase.min(self.phase)).min(PHASES_MAX - 1);
+        let Some(phase) = self.phases.get_mut(index) else { return };
+        phase.counts += counts;
+        if phase.first_ns == 0 {
+            phase.first_ns = now_ns;
+        }
+        phase.last_ns = now_ns;
+    }
+
+    fn end_phase(&mut self) {
+        let index = usize::from(self.phase).min(PHASES_MAX - 1);
+        if let Some(phase) = self.phases.get_mut(index)
+            && !self.phase_latency.is_empty()
+        {
+            phase.latency_p50_ns = Some(self.phase_latency.value_at_quantile(0.5));
+            phase.latency_p99_ns = Some(self.phase_latency.value_at_quantile(0.99));
+            self.phase_latency.reset();
+        }
+    }
+
+    /// The counts since the last time, with the latencies in exchange for an empty histogram.
+    pub(crate) fn end_interval(&mut self, latencies: &mut Histogram<u64>) -> (Counts, u16) {
+        self.latency.exchange(latencies);
+        (std::mem::take(&mut self.interval), self.phase)
+    }
+
+    /// When the last sample came, of the warm-up too; 0 if none did.
+    #[must_use]
+    pub fn last_heard_ns(&self) -> u64 {
+        self.any_ns
+    }
+
+    /// The number of samples counted as received.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.totals.received
+    }
+
+    /// The end.
+    pub fn finish(&mut self) -> Counted {
+        self.end_phase();
+        let instances = self.expectation.instances.max(1) as usize;
+        let streams = self.streams.iter().enumerate().filter(|(_, counts)| **counts != Counts::default());
+        let streams = streams.map(|(index, counts)| {
+            let (writer, instance) = match self.by_instance {
+                true => (index / instances, u32::try_from(index % instances).ok()),
+                false => (index, None),
+            };
+            Stream { writer: u16::try_from(writer).unwrap_or(u16::MAX), instance, totals: counts.totals() }
+        });
+        let phases = self.phases.iter().enumerate().filter(|(_, phase)| phase.first_ns != 0);
+        let phases = phases.map(|(number, phase)| Phase {
+            phase: u16::try_from(number).unwrap_or(u16::MAX),
+            length_ns: phase.last_ns.saturating_sub(phase.first_ns),
+            totals: phase.counts.totals(),
+            latency_p50_ns: phase.latency_p50_ns,
+            latency_p99_ns: phase.latency_p99_ns,
+            ..Phase::default()
+        });
+        Counted {
+            totals: self.totals.totals(),
+            streams: streams.collect(),
+            phases: phases.collect(),
+            switches: self.switches.clone(),
+            moments: self.latency.moments(),
+            first_ns: self.first_ns,
+            length_ns: self.last_ns.saturating_sub(self.first_ns),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "counting/tests.rs"]
+mod tests;

@@ -1,0 +1,136 @@
+use crate::payload::Maker;
+
+use super::*;
+
+fn expectation() -> Expectation {
+    Expectation { writers: 2, instances: 3, one_way: true, checksum: true, exclusive: false }
+}
+
+struct Play {
+    counting: Counting,
+    maker: Maker,
+    now_ns: u64,
+}
+
+impl Play {
+    fn new(expectation: Expectation) -> Self {
+        let counting = Counting::new(expectation).expect("few streams");
+        Self { counting, maker: Maker::new(64, 5), now_ns: 1_000_000 }
+    }
+
+    /// A sample that comes 1 µs after the one before and took `latency_ns`.
+    fn comes(&mut self, head: Head, instance: u32, latency_ns: u64) {
+        self.now_ns += 1000;
+        let payload = self.maker.make(&Head { due_ns: self.now_ns - latency_ns, ..head });
+        self.counting.sample(self.now_ns, Sample { instance, payload });
+    }
+}
+
+fn head(writer: u16, sequence: u32) -> Head {
+    Head { writer, sequence, ..Head::default() }
+}
+
+#[test]
+fn losses_duplicates_and_order_are_counted_by_writer_and_instance() {
+    let mut play = Play::new(expectation());
+    for sequence in [0, 1, 4, 3, 3, 5] {
+        play.comes(head(0, sequence), 1, 500);
+    }
+    play.comes(head(1, 2), 0, 500);
+    let counted = play.counting.finish();
+    let first = Totals { received: 5, octets: 5 * 64, lost: 1, duplicates: 1, reordered: 1, corrupted: 0 };
+    let second = Totals { received: 1, octets: 64, lost: 2, ..Totals::default() };
+    assert_eq!(
+        counted.streams,
+        [
+            Stream { writer: 0, instance: Some(1), totals: first },
+            Stream { writer: 1, instance: Some(0), totals: second }
+        ]
+    );
+    let all = Totals { received: 6, octets: 6 * 64, lost: 3, duplicates: 1, reordered: 1, corrupted: 0 };
+    assert_eq!(counted.totals, all);
+}
+
+#[test]
+fn the_warm_up_is_seen_in_intervals_alone() {
+    let mut play = Play::new(expectation());
+    play.comes(Head { warmup: true, sequence: 900, ..Head::default() }, 0, 500);
+    play.comes(head(0, 0), 0, 500);
+    let (interval, _) = play.counting.end_interval(&mut histogram());
+    assert_eq!(interval.received, 2);
+    let counted = play.counting.finish();
+    assert_eq!((counted.totals.received, counted.totals.lost), (1, 0));
+    assert_eq!(counted.moments.mean(), Some(500.0));
+}
+
+#[test]
+fn a_corrupted_sample_is_not_lost_as_well() {
+    let mut play = Play::new(expectation());
+    for sequence in 0..10 {
+        let mut payload = play.maker.make(&head(0, sequence)).to_vec();
+        if sequence % 3 == 1 {
+            payload[40] ^= 4;
+        }
+        play.counting.sample(u64::from(sequence) + 1, Sample { instance: 0, payload: &payload });
+    }
+    // One whose writer does not exist, one of an instance that does not, and one too small to be any.
+    play.comes(head(9, 0), 0, 0);
+    play.comes(head(0, 0), 7, 0);
+    play.counting.sample(99, Sample { instance: 0, payload: &[1] });
+    let totals = play.counting.finish().totals;
+    assert_eq!((totals.received, totals.lost, totals.corrupted), (7, 0, 6));
+}
+
+#[test]
+fn each_step_of_a_ramp_is_counted_apart() {
+    let mut play = Play::new(expectation());
+    for sequence in 0..100_u32 {
+        let phase = u16::try_from(sequence / 50).expect("two steps");
+        play.comes(Head { phase, ..head(0, sequence) }, 0, 1000 * u64::from(phase + 1));
+    }
+    let phases = play.counting.finish().phases;
+    let told: Vec<_> = phases.iter().map(|it| (it.phase, it.totals.received, it.length_ns)).collect();
+    assert_eq!(told, [(0, 50, 49_000), (1, 50, 49_000)]);
+    assert_eq!(phases[0].latency_p99_ns, Some(1000));
+    assert!((1999..=2001).contains(&phases[1].latency_p50_ns.expect("latencies")));
+}
+
+#[test]
+fn a_new_owner_is_a_switch_and_not_a_loss() {
+    let mut play = Play::new(Expectation { exclusive: true, ..expectation() });
+    for sequence in 0..5 {
+        play.comes(head(0, sequence), 0, 0);
+    }
+    play.now_ns += 50_000;
+    for sequence in 60..65 {
+        play.comes(head(1, sequence), 0, 0);
+    }
+    let counted = play.counting.finish();
+    assert_eq!((counted.totals.received, counted.totals.lost), (10, 0));
+    let [switch] = counted.switches[..] else { panic!("one change of owner: {:?}", counted.switches) };
+    assert_eq!((switch.from, switch.to, switch.gap_ns), (0, 1, 51_000));
+}
+
+#[test]
+fn several_writers_cannot_be_told_apart_in_four_octets() {
+    let mut play = Play::new(expectation());
+    play.maker = Maker::new(4, 1);
+    for sequence in [0, 0, 1, 1] {
+        play.comes(head(0, sequence), 0, 0);
+    }
+    let totals = play.counting.finish().totals;
+    assert_eq!((totals.received, totals.duplicates, totals.lost), (4, 0, 0));
+}
+
+#[test]
+fn a_million_instances_are_counted_in_bounded_memory() {
+    let mut play = Play::new(Expectation { writers: 1, instances: 1_000_000, ..expectation() });
+    for instance in 0..1_000_000 {
+        play.comes(head(0, 0), instance, 0);
+    }
+    play.comes(head(0, 2), 999_999, 0);
+    let counted = play.counting.finish();
+    assert_eq!((counted.totals.received, counted.totals.lost), (1_000_001, 1));
+    assert_eq!(counted.streams.len(), 1);
+    assert_eq!(counted.streams[0].instance, None);
+}

@@ -1,0 +1,3 @@
+//! The operating system itself: what the worker needs of it, and the floors that products are compared with.
+
+pub mod system;

@@ -1,0 +1,205 @@
+//! What is in a payload, so that a reader can count and measure by looking at it.
+//!
+//! | octets | little-endian | if the payload has at least |
+//! |---|---|---|
+//! | 0..4 | sequence number of this writer and instance in the lower 31 bits, from 0; the highest bit marks the warm-up, which has its own sequence | 4 |
+//! | 4..6, 6..8 | number of the writer; phase (step of a ramp) | 8 |
+//! | 8..16 | when it was due, monotonic nanoseconds | 16 |
+//! | 16..20 | CRC-32 of all other octets, in order | 20 |
+//! | 20.. | pseudo-random octets from the seed | |
+
+use crc32fast::Hasher;
+
+/// The smallest payload.
+pub const SIZE_MIN: u64 = 4;
+/// The smallest payload that names its writer.
+pub const SIZE_WITH_WRITER: usize = 8;
+/// The smallest payload that says when it was due.
+pub const SIZE_WITH_TIME: usize = 16;
+/// The smallest payload with a checksum.
+pub const SIZE_WITH_CHECKSUM: usize = 20;
+/// The bit of the first field that marks the warm-up.
+const WARMUP: u32 = 1 << 31;
+
+/// The fields of a payload; those it is too small for are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// Written during the warm-up.
+    pub warmup: bool,
+    /// Sequence number of writer and instance, 31 bits.
+    pub sequence: u32,
+    /// Number of the writer.
+    pub writer: u16,
+    /// Step of a ramp.
+    pub phase: u16,
+    /// When it was due.
+    pub due_ns: u64,
+}
+
+impl Head {
+    /// Reads the fields; `None` if there are not even 4 octets.
+    #[must_use]
+    pub fn read(payload: &[u8]) -> Option<Self> {
+        let (first, rest) = payload.split_first_chunk::<4>()?;
+        let first = u32::from_le_bytes(*first);
+        let mut head = Self { warmup: first & WARMUP != 0, sequence: first & !WARMUP, ..Self::default() };
+        if let Some((word, rest)) = rest.split_first_chunk::<4>() {
+            head.writer = u16::from_le_bytes([word[0], word[1]]);
+            head.phase = u16::from_le_bytes([word[2], word[3]]);
+            head.due_ns = rest.first_chunk::<8>().map_or(0, |due| u64::from_le_bytes(*due));
+        }
+        Some(head)
+    }
+
+    /// Writes the fields that there is room for.
+    pub fn write(&self, payload: &mut [u8]) {
+        let mut octets = [0; SIZE_WITH_TIME];
+        let first = self.sequence & !WARMUP | if self.warmup { WARMUP } else { 0 };
+        octets[0..4].copy_from_slice(&first.to_le_bytes());
+        octets[4..6].copy_from_slice(&self.writer.to_le_bytes());
+        octets[6..8].copy_from_slice(&self.phase.to_le_bytes());
+        octets[8..16].copy_from_slice(&self.due_ns.to_le_bytes());
+        // A field is there whole or not at all.
+        let room = match payload.len() {
+            ..4 => 0,
+            4..8 => 4,
+            8..16 => 8,
+            _ => 16,
+        };
+        payload[..room].copy_from_slice(&octets[..room]);
+    }
+}
+
+/// Makes the payloads of one writer, in one buffer.
+pub struct Maker {
+    buffer: Vec<u8>,
+    /// The checksum of the octets after the field, which never change.
+    rest: u32,
+    /// What the checksum of the head becomes when the rest follows: the effect of each octet of it.
+    shift: [[u32; 256]; 4],
+}
+
+impl Maker {
+    /// Payloads of `size` octets with content from `seed`.
+    #[must_use]
+    pub fn new(size: usize, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let mut buffer = vec![0; size];
+        for chunk in buffer.chunks_mut(8) {
+            let octets = random.next().to_le_bytes();
+            chunk.copy_from_slice(&octets[..chunk.len()]);
+        }
+        let tail = buffer.get(SIZE_WITH_CHECKSUM..).unwrap_or_default();
+        let rest = crc32fast::hash(tail);
+        Self { shift: shift_by(tail.len() as u64), rest, buffer }
+    }
+
+    /// The next payload.
+    pub fn make(&mut self, head: &Head) -> &[u8] {
+        head.write(&mut self.buffer);
+        if let Some((front, field)) = self.buffer.split_at_mut_checked(SIZE_WITH_TIME)
+            && let Some(field) = field.first_chunk_mut::<4>()
+        {
+            let front = crc32fast::hash(front).to_le_bytes();
+            let shifted = front.iter().zip(&self.shift).fold(0, |sum, (octet, table)| sum ^ table[usize::from(*octet)]);
+            *field = (shifted ^ self.rest).to_le_bytes();
+        }
+        &self.buffer
+    }
+}
+
+/// Checksums are linear: that of two parts is that of the first, moved by the length of the second, plus that of the second. The move
+/// is made into a table once, since `Hasher::combine` would compute it for every sample.
+fn shift_by(length: u64) -> [[u32; 256]; 4] {
+    let moved = |crc: u32| {
+        let mut front = Hasher::new_with_initial_len(crc, 16);
+        front.combine(&Hasher::new_with_initial_len(0, length));
+        front.finalize()
+    };
+    let mut tables = [[0; 256]; 4];
+    for (position, table) in tables.iter_mut().enumerate() {
+        for bit in 0..8 {
+            let effect = moved(1 << (8 * position + bit));
+            for octet in 0..256 {
+                if octet >> bit & 1 == 1 {
+                    table[octet] ^= effect;
+                }
+            }
+        }
+    }
+    tables
+}
+
+/// Whether the checksum of a payload is right; true if it is too small for one.
+#[must_use]
+pub fn is_intact(payload: &[u8]) -> bool {
+    let Some((front, rest)) = payload.split_at_checked(SIZE_WITH_TIME) else { return true };
+    let Some((field, rest)) = rest.split_first_chunk::<4>() else { return true };
+    let mut hasher = Hasher::new();
+    hasher.update(front);
+    hasher.update(rest);
+    hasher.finalize() == u32::from_le_bytes(*field)
+}
+
+/// Pseudo-random numbers that a seed repeats (SplitMix64).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The numbers of this seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// 64 bits.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `limit`, 0 if that is 0.
+    pub fn below(&mut self, limit: u32) -> u32 {
+        ((self.next() >> 32) * u64::from(limit) >> 32) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_as_far_as_it_fits() {
+        let head = Head { warmup: true, sequence: 77, writer: 3, phase: 5, due_ns: 1 << 40 };
+        for size in [4, 7, 8, 15, 16, 19, 20, 21, 64, 65_536] {
+            let mut maker = Maker::new(size, 9);
+            let payload = maker.make(&head);
+            let expected = Head {
+                writer: if size >= 8 { 3 } else { 0 },
+                phase: if size >= 8 { 5 } else { 0 },
+                due_ns: if size >= 16 { 1 << 40 } else { 0 },
+                ..head
+            };
+            let read = Head::read(payload).expect("4 octets are there");
+            assert_eq!((read.warmup, read.sequence), (true, 77), "size {size}");
+            if [4, 8, 16, 20, 21, 64].contains(&size) {
+                assert_eq!(read, expected, "size {size}");
+            }
+            assert!(is_intact(payload));
+        }
+        assert_eq!(Head::read(&[1, 2, 3]), None);
+    }
+
+    #[test]
+    fn any_flipped_bit_is_noticed() {
+        let mut maker = Maker::new(48, 1);
+        let intact = maker.make(&Head { sequence: 4, due_ns: 99, ..Head::default() }).to_vec();
+        for bit in 0..48 * 8 {
+            let mut damaged = intact.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(!is_intact(&damaged), "bit {bit}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Keeps latencies: nothing but counting happens where they are measured.
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+
+use crate::clock::now_ns;
+use crate::event::NamedHistogram;
+
+/// The longest latency that is told apart: an hour.
+const HIGHEST_NS: u64 = 3_600_000_000_000;
+
+/// An empty histogram of nanoseconds, 1 ns to 1 h, 3 significant digits.
+#[must_use]
+pub fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, HIGHEST_NS, 3).unwrap_or_else(|_| unreachable!("these bounds are allowed"))
+}
+
+/// Latencies as they come: a histogram, and mean and deviation of the values themselves.
+pub struct Recorder {
+    current: Histogram<u64>,
+    moments: Moments,
+}
+
+/// Mean and spread of values, by Welford's method.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moments {
+    count: u64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Moments {
+    /// Notes a value.
+    pub fn note(&mut self, value: f64) {
+        self.count += 1;
+        let before = value - self.mean;
+        self.mean += before / self.count as f64;
+        self.squares += before * (value - self.mean);
+    }
+
+    /// The mean, if there are values.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.mean)
+    }
+
+    /// The standard deviation of the sample, if there are at least two values.
+    #[must_use]
+    pub fn deviation(&self) -> Option<f64> {
+        (self.count > 1).then(|| (self.squares / (self.count - 1) as f64).sqrt())
+    }
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self { current: histogram(), moments: Moments::default() }
+    }
+}
+
+impl Recorder {
+    /// Notes a latency. Takes no memory.
+    pub fn record(&mut self, latency_ns: u64) {
+        let latency_ns = latency_ns.max(1);
+        self.current.saturating_record(latency_ns);
+        self.moments.note(latency_ns as f64);
+    }
+
+    /// Exchanges what came since the last time for an empty histogram: what the measuring thread does at the end of an
+    /// interval is to exchange a pointer; adding up is left to the thread that asks.
+    pub fn exchange(&mut self, other: &mut Histogram<u64>) {
+        std::mem::swap(&mut self.current, other);
+    }
+
+    /// Mean and deviation of all.
+    #[must_use]
+    pub fn moments(&self) -> Moments {
+        self.moments
+    }
+}
+
+/// A histogram as its event has it; `None` if it is empty.
+#[must_use]
+pub fn named(name: &str, histogram: &Histogram<u64>) -> Option<NamedHistogram> {
+    if histogram.is_empty() {
+        return None;
+    }
+    let mut octets = Vec::new();
+    V2DeflateSerializer::new().serialize(histogram, &mut octets).ok()?;
+    Some(NamedHistogram { name: name.to_owned(), count: histogram.len(), data: base64(&octets) })
+}
+
+/// What a closed loop would have seen had it gone on writing while it waited: for each latency above the median, those
+/// that begin one median later each, too (Tene's correction for coordinated omission).
+#[must_use]
+pub fn corrected(histogram: &Histogram<u64>) -> Histogram<u64> {
+    histogram.clone_correct(histogram.value_at_quantile(0.5))
+}
+
+/// Base64 of RFC 4648 §4.
+#[must_use]
+pub fn base64(octets: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(octets.len().div_ceil(3) * 4);
+    for chunk in octets.chunks(3) {
+        let part = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
+        let bits = part(0) << 16 | part(1) << 8 | part(2);
+        for index in 0..4 {
+            let digit = ALPHABET[(bits >> (18 - 6 * index) & 63) as usize];
+            text.push(if index <= chunk.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
+/// Nanoseconds that one sample costs its reader because it is measured: the clock, the counting and the histogram.
+/// The median of some runs, in this process, now.
+#[must_use]
+pub fn cost_ns() -> f64 {
+    const ROUNDS: u32 = 20_000;
+    let mut recorder = Recorder::default();
+    let mut runs: Vec<f64> = (0..5)
+        .map(|_| {
+            let begin = now_ns();
+            for round in 0..ROUNDS {
+                recorder.record(now_ns().saturating_sub(begin) % 50_000 + u64::from(round));
+            }
+            now_ns().saturating_sub(begin) as f64 / f64::from(ROUNDS)
+        })
+        .collect();
+    runs.sort_by(f64::total_cmp);
+    runs.get(2).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_the_standard() {
+        let encoded: Vec<String> = ["", "f", "fo", "foo", "foob"].iter().map(|it| base64(it.as_bytes())).collect();
+        assert_eq!(encoded, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]);
+    }
+
+    #[test]
+    fn mean_and_deviation_are_those_of_the_values() {
+        let mut recorder = Recorder::default();
+        for value in [2, 4, 4, 4, 5, 5, 7, 9] {
+            recorder.record(value);
+        }
+        assert!((recorder.moments().mean().expect("values") - 5.0).abs() < 1e-9);
+        assert!((recorder.moments().deviation().expect("values") - (32.0_f64 / 7.0).sqrt()).abs() < 1e-9);
+        let mut interval = histogram();
+        recorder.exchange(&mut interval);
+        assert_eq!((interval.len(), interval.min(), interval.max()), (8, 2, 9));
+    }
+
+    #[test]
+    fn the_correction_adds_what_was_not_written_while_waiting() {
+        let mut closed_loop = histogram();
+        for _ in 0..1000 {
+            closed_loop.saturating_record(100);
+        }
+        closed_loop.saturating_record(1000);
+        let corrected = corrected(&closed_loop);
+        // 900, 800, ... 100 as well.
+        assert_eq!(corrected.len(), 1010);
+    }
+
+    #[test]
+    fn a_histogram_survives_its_text() {
+        let mut few = histogram();
+        few.saturating_record(123_456);
+        let named = named("round_trip", &few).expect("it is not empty");
+        assert_eq!((named.name.as_str(), named.count), ("round_trip", 1));
+        assert!(named.data.starts_with("HISTFAAA"), "the prefix of every compressed V2 histogram: {}", named.data);
+        assert!(super::named("empty", &histogram()).is_none());
+    }
+}
