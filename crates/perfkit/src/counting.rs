@@ -186,7 +186,8 @@ impl Counting {
             *stream += counts;
         }
         self.note_phase(now_ns, head.phase, counts);
-        if self.expectation.one_way && counts.received > 0 && sample.payload.len() >= payload::SIZE_WITH_TIME {
+        if self.expectation.one_way && counts.received > 0 && sample.payload.len() >= payload::SIZE_WITH_TIME
+        {
             let latency_ns = now_ns.saturating_sub(head.due_ns);
             self.latency.record(latency_ns);
             self.phase_latency.saturating_record(latency_ns.max(1));

@@ -119,7 +119,9 @@ impl Faults {
     /// Whether a writer does anything wrong.
     #[must_use]
     pub fn any(&self) -> bool {
-        [self.drop_every, self.duplicate_every, self.swap_every, self.corrupt_every].iter().any(|every| *every > 0)
+        [self.drop_every, self.duplicate_every, self.swap_every, self.corrupt_every]
+            .iter()
+            .any(|every| *every > 0)
     }
 }
 

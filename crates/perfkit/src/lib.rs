@@ -19,6 +19,8 @@ pub mod recorder;
 pub mod schedule;
 pub mod spec;
 pub mod tracker;
+mod work;
+pub mod worker;
 
 pub use adapter::{Adapter, Description, Failure, Reader, Sample, Session, Sink, Writer};
 pub use command::Command;

@@ -101,7 +101,8 @@ impl Maker {
             && let Some(field) = field.first_chunk_mut::<4>()
         {
             let front = crc32fast::hash(front).to_le_bytes();
-            let shifted = front.iter().zip(&self.shift).fold(0, |sum, (octet, table)| sum ^ table[usize::from(*octet)]);
+            let shifted =
+                front.iter().zip(&self.shift).fold(0, |sum, (octet, table)| sum ^ table[usize::from(*octet)]);
             *field = (shifted ^ self.rest).to_le_bytes();
         }
         &self.buffer

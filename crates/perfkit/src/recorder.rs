@@ -137,7 +137,8 @@ mod tests {
 
     #[test]
     fn base64_is_that_of_the_standard() {
-        let encoded: Vec<String> = ["", "f", "fo", "foo", "foob"].iter().map(|it| base64(it.as_bytes())).collect();
+        let encoded: Vec<String> =
+            ["", "f", "fo", "foo", "foob"].iter().map(|it| base64(it.as_bytes())).collect();
         assert_eq!(encoded, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]);
     }
 
@@ -172,7 +173,11 @@ mod tests {
         few.saturating_record(123_456);
         let named = named("round_trip", &few).expect("it is not empty");
         assert_eq!((named.name.as_str(), named.count), ("round_trip", 1));
-        assert!(named.data.starts_with("HISTFAAA"), "the prefix of every compressed V2 histogram: {}", named.data);
+        assert!(
+            named.data.starts_with("HISTFAAA"),
+            "the prefix of every compressed V2 histogram: {}",
+            named.data
+        );
         assert!(super::named("empty", &histogram()).is_none());
     }
 }

@@ -126,7 +126,8 @@ mod tests {
 
     #[test]
     fn a_ramp_ends_when_its_rate_was_missed_so_often_in_a_row() {
-        let mut schedule = Schedule::new(Pacing::Ramp { start: 1000, step: 500, hold_ms: 1000, misses: 2 }, 0);
+        let mut schedule =
+            Schedule::new(Pacing::Ramp { start: 1000, step: 500, hold_ms: 1000, misses: 2 }, 0);
         let second = 1_000_000_000;
         assert_eq!(schedule.step_end_ns(), Some(second));
         assert!(schedule.end_step(1000, second));
