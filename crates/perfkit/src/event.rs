@@ -91,11 +91,11 @@ pub struct Report {
     pub start_ns: u64,
     /// See `start_ns`. For a subscriber: from the first to the last sample counted.
     pub length_ns: u64,
-    /// Samples written, and those that a write refused for time.
+    /// Samples written in the measured time (answers, for a pong). Equals what readers should count.
     pub sent: u64,
     /// Writes that timed out.
     pub write_timeouts: u64,
-    /// Totals of a reader; lost includes what never came until the end of the drain.
+    /// Totals of a reader. Those of a pinger are about its answers, and complete: it knows what it wrote.
     pub totals: Totals,
     /// The same for each writer (and, if there are few, each instance) that was heard.
     pub streams: Vec<Stream>,
@@ -122,19 +122,22 @@ pub struct Report {
 }
 
 /// Counts over a whole measurement.
+///
+/// A reader sees a loss by what comes after it. What was lost at the very end it cannot see: that is
+/// `sent` of the writers less `received`, `lost` and `corrupted` here, which whoever knows both adds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Good samples.
     pub received: u64,
     /// Octets of payload of those.
     pub octets: u64,
-    /// Never came.
+    /// Never came, though one after it did.
     pub lost: u64,
     /// Came again.
     pub duplicates: u64,
     /// Came after a later one.
     pub reordered: u64,
-    /// Came with a wrong checksum.
+    /// Came with a wrong checksum, or from a writer or of an instance that does not exist. Not lost as well.
     pub corrupted: u64,
 }
 
@@ -171,7 +174,9 @@ pub struct Phase {
 /// A distribution.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedHistogram {
-    /// `round_trip`, `round_trip_corrected`, `one_way`, `write_call`, `call:lookup`, ...
+    /// `round_trip`; `round_trip_corrected` (closed loop: what it would have seen had it gone on writing every median round
+    /// trip); `one_way`; `write_call` (one of 16 without pacing); `matched` (each participant, for discovery); `call:lookup`, `call:read_instance`,
+    /// `call:read_all`, `call:query`, `call:take_one`.
     pub name: String,
     /// The number of values.
     pub count: u64,

@@ -8,6 +8,7 @@
 //! output, one JSON object a line. When its standard input ends, it ends.
 
 pub mod adapter;
+pub mod c;
 pub mod clock;
 pub mod command;
 pub mod counting;

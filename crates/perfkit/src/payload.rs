@@ -86,7 +86,7 @@ impl Maker {
         let mut random = Random::new(seed);
         let mut buffer = vec![0; size];
         for chunk in buffer.chunks_mut(8) {
-            let octets = random.next().to_le_bytes();
+            let octets = random.bits().to_le_bytes();
             chunk.copy_from_slice(&octets[..chunk.len()]);
         }
         let tail = buffer.get(SIZE_WITH_CHECKSUM..).unwrap_or_default();
@@ -121,11 +121,8 @@ fn shift_by(length: u64) -> [[u32; 256]; 4] {
     for (position, table) in tables.iter_mut().enumerate() {
         for bit in 0..8 {
             let effect = moved(1 << (8 * position + bit));
-            for octet in 0..256 {
-                if octet >> bit & 1 == 1 {
-                    table[octet] ^= effect;
-                }
-            }
+            let with_bit = table.iter_mut().enumerate().filter(|(octet, _)| octet >> bit & 1 == 1);
+            with_bit.for_each(|(_, entry)| *entry ^= effect);
         }
     }
     tables
@@ -154,7 +151,7 @@ impl Random {
     }
 
     /// 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -163,7 +160,7 @@ impl Random {
 
     /// A number below `limit`, 0 if that is 0.
     pub fn below(&mut self, limit: u32) -> u32 {
-        ((self.next() >> 32) * u64::from(limit) >> 32) as u32
+        (((self.bits() >> 32) * u64::from(limit)) >> 32) as u32
     }
 }
 

@@ -21,7 +21,8 @@ pub struct WorkerSpec {
     pub samples_max: u64,
     /// Within this time all that is expected must be matched.
     pub match_timeout_ms: u64,
-    /// After the end a reader goes on until nothing came for so long.
+    /// After the end, also when stopped, a reader goes on until nothing came for so long (a minute at most), or it is stopped
+    /// again. A writer waits so long for acknowledgements.
     pub drain_ms: u64,
     /// What goes wrong on purpose, for the self-test.
     #[serde(default)]
@@ -157,7 +158,7 @@ pub enum ReadCall {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Role {
-    /// Writes on `ping`, waits for the answer on `pong`: closed loop when `rate` is 0, open loop otherwise, with latency
+    /// Writes instance 0 on `ping`, waits for the answer on `pong`: closed loop when `rate` is 0, open loop otherwise, with latency
     /// counted from the time the sample was due.
     Ping {
         /// The writer; its topic is that of the pings.
@@ -168,7 +169,7 @@ pub enum Role {
         size: u64,
         /// Samples a second, 0 for one outstanding.
         rate: u64,
-        /// A ping without answer counts as lost after this time (closed loop).
+        /// The next ping is written after this time if answers are missing (closed loop).
         timeout_ms: u64,
         /// Answers expected for each ping (number of pongs).
         answers: u32,
@@ -203,14 +204,14 @@ pub enum Role {
     Subscribe {
         /// The reader.
         reader: EndpointSpec,
-        /// The writers that must be matched before it is ready.
+        /// The writers that must be matched before it is ready; their numbers are below this.
         writers: u32,
         /// Write clocks are ours: measure one-way latency.
         one_way: bool,
         /// Look at checksums of whole payloads.
         checksum: bool,
     },
-    /// From the start on: participants with endpoints, until each has matched what it must.
+    /// From the start on: participants with endpoints, until each has matched what it must, or the duration is over.
     Discover {
         /// Participants of this worker.
         participants: u32,
@@ -219,7 +220,8 @@ pub enum Role {
         /// Participants of all workers.
         participants_total: u32,
     },
-    /// Fills a reader with one sample of each instance (of its own writer) and times its calls.
+    /// Fills a reader with one sample of each instance (of its own writer) and times its calls, each kind for its part of
+    /// the duration, or `samples_max` times.
     ReadCost {
         /// The writer.
         writer: EndpointSpec,

@@ -1,3 +1,5 @@
+//! Readers that see samples come as they would from a network.
+
 use crate::payload::Maker;
 
 use super::*;

@@ -152,9 +152,7 @@ impl Publish {
             }
             let Some(due_ns) = self.wait_for_slot(schedule, now_ns, end_ns) else { break };
             calls += 1;
-            let timed = !warmup
-                && (matches!(self.pacing, Pacing::Max) && calls.is_multiple_of(TIMED_EVERY)
-                    || !matches!(self.pacing, Pacing::Max));
+            let timed = !warmup && (self.pacing != Pacing::Max || calls.is_multiple_of(TIMED_EVERY));
             self.write(due_ns, warmup, schedule.phase(), timed)?;
         }
         if !warmup && schedule.step_end_ns().is_some() {
