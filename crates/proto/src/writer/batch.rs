@@ -93,7 +93,7 @@ impl Writer {
         let bytes = change.payload.len() + SAMPLE_OVERHEAD_BYTES;
         let small = bytes <= limits.batch_bytes / 2 && !change.marks.is_end;
         let (true, Some(patience)) = (small && (waits || self.pacer.unsent().is_none()), patience) else {
-            self.flush(now, out);
+            self.send_held(now, out);
             return false;
         };
         let routes = Class::ALL.map(|class| (class, self.proxies.route(class)));
@@ -104,7 +104,7 @@ impl Writer {
                 target.fits(change.payload.len(), INLINE_QOS_BYTES_MAX)
             });
         if !fits {
-            self.flush(now, out);
+            self.send_held(now, out);
             return false;
         }
         for (class, route) in routes {
@@ -117,13 +117,31 @@ impl Writer {
             self.batch.due = now.mono.after(patience);
         }
         if self.batch.bytes >= limits.batch_bytes {
-            self.flush(now, out);
+            self.send_held(now, out);
         }
         true
     }
 
+    /// Whether something waits for others.
+    pub(super) const fn holds(&self) -> bool {
+        self.batch.bytes > 0
+    }
+
     /// Sends what waits for others, as many samples in a datagram as it takes.
     pub fn flush(&mut self, now: Now, out: &mut Outbox) {
+        if !self.holds() {
+            return;
+        }
+        self.send_held(now, out);
+        self.settle(now);
+        if self.blocked {
+            self.progress(out);
+        }
+    }
+
+    /// Sends what waits for others. A change that was just written may follow: the history keeps what nobody
+    /// has to acknowledge until that is sent, too.
+    pub(super) fn send_held(&mut self, now: Now, out: &mut Outbox) {
         if std::mem::take(&mut self.batch.bytes) == 0 {
             return;
         }
@@ -162,10 +180,6 @@ impl Writer {
         }
         if asked {
             self.heartbeat.asked(now.mono);
-        }
-        self.settle(now);
-        if self.blocked {
-            self.progress(out);
         }
     }
 }

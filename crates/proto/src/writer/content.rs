@@ -342,7 +342,7 @@ impl Writer {
     /// Sends a change just written to the readers whose filters let it pass. It does not wait for others: what
     /// a datagram holds depends on whom it is for.
     pub(super) fn send_filtered(&mut self, now: Now, number: SequenceNumber, out: &mut Outbox) {
-        self.flush(now, out);
+        self.send_held(now, out);
         let carried = self.carried_heartbeat(now);
         let (mut asked, mut queued) = (false, false);
         for class in Class::ALL {

@@ -325,8 +325,12 @@ impl Writer {
         let change = Change { kind, instance, payload, source_timestamp, expires, marks, verdict };
         let number = self.history.push(slot, change, &mut self.instances);
         self.assert_lease(now);
+        let held = self.holds();
         self.send_new(now, number, out);
         self.settle(now);
+        if held && !self.holds() && self.blocked {
+            self.progress(out);
+        }
         Ok(number)
     }
 

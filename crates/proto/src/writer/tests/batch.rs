@@ -144,6 +144,19 @@ fn what_waits_makes_room_when_nobody_has_to_acknowledge_it() {
 }
 
 #[test]
+fn what_ends_a_batch_is_sent_although_nobody_has_to_acknowledge_it() {
+    let mut story = flowing(QosSet::writer().keep_last(1));
+    story.matched(&reader(7, QosSet::reader()));
+    // The ninth and tenth wait; the next follows a pause, and the last is too large for company.
+    story.write_many(10, b"data");
+    story.pass(Duration::from_micros(20));
+    story.write(1, b"data").unwrap();
+    story.write_many(10, b"data");
+    story.write(1, &[0; 9_000]).unwrap();
+    assert_eq!(data(&story.sent()), (1..=22).collect::<Vec<_>>());
+}
+
+#[test]
 fn what_waits_is_not_announced_and_keeps_its_place_before_what_cannot_wait() {
     let (mut story, reader) = budgeted();
     story.write(1, b"small").unwrap();
