@@ -1,7 +1,10 @@
 //! `plainsong perf`: the laboratory. It measures DDS products, this one and others, by the same instructions.
 
+mod agent;
+mod campaign;
 mod report;
 pub(crate) mod results;
+mod run;
 
 use std::process::ExitCode;
 
@@ -16,6 +19,13 @@ pub(crate) struct Options {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Carry out a campaign.
+    Run(run::Options),
+    /// Take part in campaigns of a controller on another host.
+    Agent(agent::Options),
+    /// Become a worker (internal).
+    #[command(hide = true)]
+    Child(agent::child::Options),
     /// Show what runs have measured, and compare them.
     Report(report::Options),
 }
@@ -23,6 +33,9 @@ enum Command {
 /// Carries out one subcommand.
 pub(crate) fn run(options: &Options) -> ExitCode {
     match &options.command {
+        Command::Run(options) => run::run(options),
+        Command::Agent(options) => agent::run(options),
+        Command::Child(options) => agent::child::run(options),
         Command::Report(options) => report::run(options),
     }
 }

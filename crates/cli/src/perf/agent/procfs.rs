@@ -1,0 +1,161 @@
+//! What `/proc` says of processes, of a network namespace and of the whole machine.
+
+use std::fs;
+
+/// Linux counts CPU time of processes in hundredths of a second, whatever its timer does (`USER_HZ`).
+const TICK_NS: u64 = 10_000_000;
+
+/// What a process has used since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) user_ns: u64,
+    pub(crate) system_ns: u64,
+    pub(crate) minor_faults: u64,
+    pub(crate) major_faults: u64,
+    pub(crate) threads: u32,
+    pub(crate) resident_octets: u64,
+    pub(crate) resident_octets_max: u64,
+}
+
+/// Switches of all threads of a process, and its open descriptors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Details {
+    pub(crate) voluntary_switches: u64,
+    pub(crate) involuntary_switches: u64,
+    pub(crate) descriptors: u32,
+}
+
+/// Counters of a network namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Traffic {
+    pub(crate) udp_in_datagrams: u64,
+    pub(crate) udp_out_datagrams: u64,
+    pub(crate) udp_in_errors: u64,
+    pub(crate) udp_receive_buffer_errors: u64,
+    /// Sent, over all interfaces.
+    pub(crate) interface_octets: u64,
+    pub(crate) interface_packets: u64,
+}
+
+/// None if there is no such process (any more).
+pub(crate) fn usage(pid: u32) -> Option<Usage> {
+    let mut usage = parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
+    // A process that ended but was not waited for has no memory left.
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    usage.resident_octets = kib_of(&status, "VmRSS:").unwrap_or(0);
+    usage.resident_octets_max = kib_of(&status, "VmHWM:").unwrap_or(0);
+    Some(usage)
+}
+
+fn parse_stat(text: &str) -> Option<Usage> {
+    // The second field is the name in parentheses, which may hold anything, parentheses included.
+    let (_, rest) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    // proc(5) counts from 1, and `rest` begins with the third.
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    Some(Usage {
+        minor_faults: field(10)?,
+        major_faults: field(12)?,
+        user_ns: field(14)? * TICK_NS,
+        system_ns: field(15)? * TICK_NS,
+        threads: u32::try_from(field(20)?).ok()?,
+        ..Usage::default()
+    })
+}
+
+fn number_of(text: &str, label: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(label))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+fn kib_of(text: &str, label: &str) -> Option<u64> {
+    number_of(text, label).map(|kib| kib * 1024)
+}
+
+pub(crate) fn details(pid: u32) -> Option<Details> {
+    let mut details = Details::default();
+    for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+        let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
+        details.voluntary_switches += number_of(&status, "voluntary_ctxt_switches:").unwrap_or(0);
+        details.involuntary_switches += number_of(&status, "nonvoluntary_ctxt_switches:").unwrap_or(0);
+    }
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count();
+    details.descriptors = u32::try_from(descriptors).unwrap_or(u32::MAX);
+    Some(details)
+}
+
+/// Of the network namespace of this process.
+pub(crate) fn traffic() -> Traffic {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    parse_traffic(&read("/proc/self/net/snmp"), &read("/proc/self/net/dev"), &read("/proc/self/net/snmp6"))
+}
+
+fn parse_traffic(snmp: &str, devices: &str, snmp6: &str) -> Traffic {
+    let mut rows = snmp.lines().filter(|line| line.starts_with("Udp: "));
+    let names: Vec<&str> = rows.next().unwrap_or_default().split_ascii_whitespace().collect();
+    let values: Vec<&str> = rows.next().unwrap_or_default().split_ascii_whitespace().collect();
+    let udp = |name: &str| {
+        let place = names.iter().position(|it| *it == name);
+        let v4: u64 = place.and_then(|it| values.get(it)?.parse().ok()).unwrap_or(0);
+        v4 + number_of(snmp6, &format!("Udp6{name}")).unwrap_or(0)
+    };
+    let mut traffic = Traffic {
+        udp_in_datagrams: udp("InDatagrams"),
+        udp_out_datagrams: udp("OutDatagrams"),
+        udp_in_errors: udp("InErrors"),
+        udp_receive_buffer_errors: udp("RcvbufErrors"),
+        ..Traffic::default()
+    };
+    for (_, counters) in devices.lines().filter_map(|line| line.split_once(':')) {
+        let counters: Vec<u64> = counters.split_ascii_whitespace().filter_map(|it| it.parse().ok()).collect();
+        traffic.interface_octets += counters.get(8).copied().unwrap_or(0);
+        traffic.interface_packets += counters.get(9).copied().unwrap_or(0);
+    }
+    traffic
+}
+
+/// CPU time that the whole machine has spent on anything, in nanoseconds over all cores.
+pub(crate) fn busy_ns() -> u64 {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default();
+    let ticks: Vec<u64> = line.split_ascii_whitespace().skip(1).filter_map(|it| it.parse().ok()).collect();
+    // user nice system idle iowait irq softirq steal; guests are part of user and nice.
+    let busy = [0, 1, 2, 5, 6, 7].iter().filter_map(|place| ticks.get(*place)).sum::<u64>();
+    busy * TICK_NS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
+        let text = "42 (a) b (c) S 1 42 42 0 -1 4194304 700 0 3 0 25 7 0 0 20 0 4 0 100 1000 50";
+        let usage = parse_stat(text).unwrap();
+        assert_eq!((usage.minor_faults, usage.major_faults, usage.threads), (700, 3, 4));
+        assert_eq!((usage.user_ns, usage.system_ns), (250_000_000, 70_000_000));
+        assert_eq!(parse_stat("42 (a"), None);
+        assert_eq!(parse_stat("42 (a) S 1"), None);
+    }
+
+    #[test]
+    fn this_process_uses_memory_threads_and_descriptors() {
+        let usage = usage(std::process::id()).unwrap();
+        assert!(usage.resident_octets > 100_000 && usage.threads >= 1);
+        assert!(usage.resident_octets_max >= usage.resident_octets);
+        assert!(details(std::process::id()).unwrap().descriptors >= 3);
+        assert!(super::usage(0).is_none());
+    }
+
+    #[test]
+    fn counters_of_both_ip_versions_are_added() {
+        let snmp = "Ip: Forwarding\nIp: 1\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors\n\
+                    Udp: 10 0 2 20 1\nUdpLite: InDatagrams\nUdpLite: 5\n";
+        let devices = "Inter-| Receive | Transmit\n face |bytes packets\n    lo: 1 2 3 4 5 6 7 8 900 9 0 0\n";
+        let snmp6 = "Udp6InDatagrams 3\nUdp6OutDatagrams 4\n";
+        let traffic = parse_traffic(snmp, devices, snmp6);
+        assert_eq!((traffic.udp_in_datagrams, traffic.udp_out_datagrams), (13, 24));
+        assert_eq!((traffic.udp_in_errors, traffic.udp_receive_buffer_errors), (2, 1));
+        assert_eq!((traffic.interface_octets, traffic.interface_packets), (900, 9));
+    }
+}

@@ -1,0 +1,289 @@
+//! From the first repetition to the last: networks, order, marks, and a valid `run.json` at all times.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::directory::write_repetition;
+use super::link::{FromAgents, Mailbox};
+use super::network::{Network, Setting};
+use super::order::Turn;
+use super::parties::{Draft, Party, estimate};
+use super::progress::Progress;
+use super::repetition::{Finished, Stage};
+use super::tail::add_lost_tails;
+use super::{OVERHEAD, turns};
+use crate::perf::agent::clock;
+use crate::perf::campaign::values::NetworkMode;
+use crate::perf::campaign::{Campaign, Planned};
+use crate::perf::results::{Repetition, Run, Status};
+
+/// How long the CPU is watched before each repetition, and before the first.
+const WATCHING: Duration = Duration::from_millis(250);
+const WATCHING_FIRST: Duration = Duration::from_secs(1);
+/// `run.json` is written again when that takes at most this part of the time since.
+const WRITING_SHARE: u32 = 20;
+/// The difference between clocks, if it is not known to this share of a second, is told with every result.
+const CLOCK_BOUND_NS: u64 = 50_000;
+
+/// What is to be done.
+pub(crate) struct Job {
+    pub(crate) campaign: Campaign,
+    pub(crate) planned: Vec<Planned>,
+    /// Where to write; nowhere for what is only looked at.
+    pub(crate) directory: Option<PathBuf>,
+    pub(crate) adapters: PathBuf,
+    pub(crate) token: String,
+    pub(crate) strict: bool,
+    pub(crate) quiet: bool,
+}
+
+/// What was done.
+pub(crate) struct Outcome {
+    pub(crate) run: Run,
+    pub(crate) interrupted: bool,
+}
+
+/// Carries out a job, from where `run` ends.
+///
+/// # Errors
+/// Results cannot be written.
+pub(crate) fn conduct(job: &Job, run: Run) -> Result<Outcome, String> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // The second one does not wait for order.
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
+            .map_err(|error| format!("installing signal handlers: {error}"))?;
+    }
+    let done = |turn: &Turn| {
+        let cell =
+            job.planned.get(turn.cell).and_then(|it| run.cells.iter().find(|cell| cell.id == it.cell.id));
+        cell.is_some_and(|cell| cell.repetitions.iter().any(|it| it.number == turn.repetition))
+    };
+    let turns: Vec<Turn> = turns(&job.campaign, &job.planned).into_iter().filter(|it| !done(it)).collect();
+    let time = |turn: &Turn| {
+        job.planned.get(turn.cell).map_or(Duration::ZERO, |it| estimate(&job.campaign, it) + OVERHEAD)
+    };
+    let progress = Progress::new(turns.len(), turns.iter().map(time).sum(), job.quiet);
+    let (sender, receiver) = channel();
+    let mut conductor = Conductor {
+        job,
+        run,
+        interrupted: &interrupted,
+        sender,
+        receiver,
+        networks: BTreeMap::new(),
+        links_made: 0,
+        next_worker: 0,
+        progress,
+        written: None,
+    };
+    conductor.write(true)?;
+    for turn in &turns {
+        if !conductor.take_turn(*turn, time(turn))? {
+            break;
+        }
+    }
+    let interrupted = interrupted.load(Ordering::Relaxed);
+    conductor.run.finished_unix_ms = (!interrupted).then(clock::unix_ms);
+    conductor.write(true)?;
+    Ok(Outcome { run: conductor.run, interrupted })
+}
+
+struct Conductor<'a> {
+    job: &'a Job,
+    run: Run,
+    interrupted: &'a AtomicBool,
+    sender: Sender<FromAgents>,
+    receiver: Receiver<FromAgents>,
+    networks: BTreeMap<NetworkMode, Result<Network, String>>,
+    links_made: usize,
+    next_worker: u32,
+    progress: Progress,
+    /// When `run.json` was written, and how long that took.
+    written: Option<(Instant, Duration)>,
+}
+
+impl Conductor<'_> {
+    /// False if the user wants to end.
+    fn take_turn(&mut self, turn: Turn, time: Duration) -> Result<bool, String> {
+        let job = self.job;
+        let Some(planned) = job.planned.get(turn.cell) else { return Ok(true) };
+        self.progress.begins(&planned.cell.id, turn.repetition);
+        let Some(mut finished) = self.measure(planned, turn) else { return Ok(false) };
+        finished.repetition.number = turn.repetition;
+        finished.repetition.order = turn.order;
+        let repetition = &finished.repetition;
+        let word = match repetition.status {
+            Status::Ok => repetition.marks.join("; "),
+            status => format!("{}: {}", status.label(), repetition.reason),
+        };
+        self.progress.ended(&planned.cell.id, turn.repetition, time, &word);
+        if let Some(directory) = &job.directory {
+            write_repetition(directory, &planned.cell.id, &finished)?;
+        }
+        self.run.adapters.extend(finished.descriptions);
+        if let Some(cell) = self.run.cells.iter_mut().find(|it| it.id == planned.cell.id) {
+            cell.repetitions.push(finished.repetition);
+        }
+        self.write(false)?;
+        Ok(!self.interrupted.load(Ordering::Relaxed))
+    }
+
+    /// One repetition, whatever becomes of it; `None` if it was interrupted.
+    fn measure(&mut self, planned: &Planned, turn: Turn) -> Option<Finished> {
+        let mode = planned.point.network;
+        if let Err(reason) = self.prepare(mode, planned.point.loss_percent) {
+            return Some(skipped(Status::Skipped, reason));
+        }
+        let marks = match self.wait_for_calm(mode) {
+            Ok(marks) if self.job.strict && !marks.is_empty() => {
+                return Some(skipped(
+                    Status::Skipped,
+                    format!("{}; --strict measures nothing then", marks.join("; ")),
+                ));
+            }
+            Ok(marks) => marks,
+            Err(reason) => {
+                self.networks.remove(&mode);
+                return Some(skipped(Status::Failed, reason));
+            }
+        };
+        let Some(Ok(network)) = self.networks.get_mut(&mode) else {
+            return Some(skipped(Status::Failed, "there is no such network".to_owned()));
+        };
+        let one_clock = network.links.iter().all(|it| it.same_clock);
+        let parties: Vec<Party> = Draft {
+            campaign: &self.job.campaign,
+            planned,
+            nodes: &network.nodes,
+            one_clock,
+            repetition: turn.repetition,
+            order: turn.order,
+        }
+        .parties();
+        let mut stage = Stage {
+            links: &mut network.links,
+            receiver: &self.receiver,
+            interrupted: self.interrupted,
+            next_worker: &mut self.next_worker,
+        };
+        match stage.perform(&parties) {
+            Ok(None) => None,
+            Ok(Some(mut finished)) => {
+                finished.repetition.marks.extend(marks);
+                add_lost_tails(&parties, &mut finished.repetition.workers);
+                Some(finished)
+            }
+            Err(reason) => {
+                // The next repetition begins with new agents.
+                self.networks.remove(&mode);
+                Some(skipped(Status::Failed, reason))
+            }
+        }
+    }
+
+    fn mailbox(&self) -> Mailbox<'_> {
+        Mailbox { sender: &self.sender, receiver: &self.receiver }
+    }
+
+    /// Makes the network if it is not there, and sets its loss.
+    fn prepare(&mut self, mode: NetworkMode, loss_percent: f64) -> Result<(), String> {
+        if !self.networks.contains_key(&mode) {
+            let setting = Setting {
+                campaign: &self.job.campaign,
+                adapters: &self.job.adapters,
+                token: &self.job.token,
+                mailbox: self.mailbox(),
+            };
+            let mut made = Network::make(mode, self.links_made, &setting);
+            self.links_made += 1000;
+            if let Ok(network) = &mut made {
+                self.note_hosts(network)?;
+            }
+            self.networks.insert(mode, made);
+        }
+        match self.networks.get_mut(&mode) {
+            Some(Ok(network)) => network.set_loss(loss_percent),
+            Some(Err(reason)) => Err(reason.clone()),
+            None => Err("there is no such network".to_owned()),
+        }
+    }
+
+    fn note_hosts(&mut self, network: &mut Network) -> Result<(), String> {
+        let mailbox = Mailbox { sender: &self.sender, receiver: &self.receiver };
+        let mut load = 0.0;
+        for (place, link) in network.links.iter_mut().enumerate() {
+            // Agents of one host see the same processors.
+            if place == 0 || !link.same_clock {
+                load = link.load(WATCHING_FIRST, &mailbox)?;
+            }
+            link.host.load_before = load;
+            self.run.hosts.retain(|it| it.name != link.host.name);
+            self.run.hosts.push(link.host.clone());
+        }
+        Ok(())
+    }
+
+    /// Waits until nobody else uses much of the CPU, or the campaign's patience is over: then there is a mark.
+    fn wait_for_calm(&mut self, mode: NetworkMode) -> Result<Vec<String>, String> {
+        let Some(Ok(network)) = self.networks.get_mut(&mode) else { return Ok(Vec::new()) };
+        let mailbox = Mailbox { sender: &self.sender, receiver: &self.receiver };
+        let limit = self.job.campaign.busy_limit_percent;
+        let end = Instant::now() + self.job.campaign.busy_wait.0;
+        let mut marks = Vec::new();
+        for (place, link) in network.links.iter_mut().enumerate() {
+            let bound_ns = link.host.clock_bound_ns;
+            if bound_ns > CLOCK_BOUND_NS {
+                marks.push(format!(
+                    "clock: that of {} is known to {} us only",
+                    link.host.name,
+                    bound_ns / 1000
+                ));
+            }
+            if place > 0 && link.same_clock {
+                continue;
+            }
+            loop {
+                let load = link.load(WATCHING, &mailbox)?;
+                if load <= limit || self.interrupted.load(Ordering::Relaxed) {
+                    break;
+                }
+                if Instant::now() >= end {
+                    let on = if link.same_clock { String::new() } else { format!(" of {}", link.host.name) };
+                    marks.push(format!("busy: others used {load:.0} % of one CPU{on}"));
+                    break;
+                }
+            }
+        }
+        Ok(marks)
+    }
+
+    /// Writes `run.json`, at the latest at the end.
+    fn write(&mut self, now: bool) -> Result<(), String> {
+        let Some(directory) = &self.job.directory else { return Ok(()) };
+        let due = self.written.is_none_or(|(at, took)| at.elapsed() >= took * WRITING_SHARE);
+        if now || due {
+            let begin = Instant::now();
+            self.run.write(directory)?;
+            self.written = Some((Instant::now(), begin.elapsed()));
+        }
+        Ok(())
+    }
+}
+
+/// A repetition in which nobody did anything.
+fn skipped(status: Status, reason: String) -> Finished {
+    let started_unix_ms = clock::unix_ms();
+    Finished {
+        repetition: Repetition { started_unix_ms, status, reason, ..Repetition::default() },
+        lines: Vec::new(),
+        descriptions: Vec::new(),
+    }
+}

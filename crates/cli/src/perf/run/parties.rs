@@ -1,0 +1,282 @@
+//! Who takes part in a cell, where, and what each is told.
+
+use std::time::Duration;
+
+use plainsong_perfkit::WorkerSpec;
+use plainsong_perfkit::spec::{EndpointSpec, Pacing, ReadCall, ReadMethod, Role, SessionSpec};
+
+use crate::perf::campaign::values::Time;
+use crate::perf::campaign::{Campaign, Durability, Echo, Kind, Planned, Point, Scenario};
+
+/// One worker of a cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Party {
+    /// Its place: an index of the nodes of its network.
+    pub(crate) node: usize,
+    pub(crate) adapter: String,
+    pub(crate) pin: Option<u32>,
+    pub(crate) spec: WorkerSpec,
+    /// The others go on for as long as one of these does.
+    pub(crate) leads: bool,
+    /// When it is killed, counted from the start.
+    pub(crate) killed_after: Option<Duration>,
+}
+
+/// Where parties can be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// How others reach it, if it has an address.
+    pub(crate) address: Option<String>,
+    pub(crate) interface: Option<String>,
+}
+
+/// What one repetition of a cell is made from.
+pub(crate) struct Draft<'a> {
+    pub(crate) campaign: &'a Campaign,
+    pub(crate) planned: &'a Planned,
+    pub(crate) nodes: &'a [Node],
+    /// All nodes read one clock.
+    pub(crate) one_clock: bool,
+    pub(crate) repetition: u32,
+    /// Position in the run: neighbours in time share neither domain nor topics.
+    pub(crate) order: u32,
+}
+
+const MATCH_TIMEOUT: Time = Time::from_millis(15_000);
+const DRAIN: Time = Time::from_millis(500);
+/// With loss, a repair may take some heartbeats.
+const DRAIN_LOSSY: Time = Time::from_millis(2000);
+/// Steps of a ramp that are waited for unless its scenario says how long.
+const RAMP_STEPS_MAX: u64 = 40;
+const FIRST_DOMAIN: u32 = 20;
+
+impl Kind {
+    fn has_pongs(self) -> bool {
+        matches!(self, Self::Pingpong | Self::LatencyAtRate | Self::Large)
+    }
+}
+
+/// How long the measured part of a scenario takes at most.
+pub(crate) fn duration(campaign: &Campaign, scenario: &Scenario) -> Time {
+    let of_ramp =
+        scenario.ramp.map(|ramp| Time::from_millis(ramp.hold.millis().saturating_mul(RAMP_STEPS_MAX)));
+    scenario.duration.or(of_ramp).unwrap_or(campaign.duration)
+}
+
+/// How long a repetition takes, but for starting and ending processes.
+pub(crate) fn estimate(campaign: &Campaign, planned: &Planned) -> Duration {
+    let Some(scenario) = campaign.scenarios.get(planned.scenario) else { return Duration::ZERO };
+    let kind = scenario.kind;
+    if matches!(kind, Kind::Discovery | Kind::ReadCost | Kind::Encode) {
+        return Duration::from_secs(2);
+    }
+    let warmup = scenario.warmup.unwrap_or(campaign.warmup);
+    warmup.0
+        + duration(campaign, scenario).0
+        + if kind.has_pongs() { Duration::ZERO } else { drain(scenario, &planned.point).0 }
+}
+
+fn drain(scenario: &Scenario, point: &Point) -> Time {
+    scenario.drain.unwrap_or(if point.loss_percent > 0.0 { DRAIN_LOSSY } else { DRAIN })
+}
+
+impl Draft<'_> {
+    /// All workers of the cell.
+    pub(crate) fn parties(&self) -> Vec<Party> {
+        let Some(scenario) = self.campaign.scenarios.get(self.planned.scenario) else { return Vec::new() };
+        match scenario.kind {
+            Kind::Pingpong | Kind::LatencyAtRate | Kind::Large => self.ping_and_pong(scenario),
+            Kind::Discovery => self.discoverers(scenario),
+            Kind::ReadCost => vec![self.read_cost(scenario)],
+            Kind::Encode => {
+                let role = Role::Encode { type_name: self.planned.point.type_name.clone() };
+                vec![self.party(scenario, "encode".to_owned(), 0, role, true)]
+            }
+            _ => self.publishers_and_subscribers(scenario),
+        }
+    }
+
+    fn party(&self, scenario: &Scenario, name: String, node: usize, role: Role, writes: bool) -> Party {
+        let (campaign, point) = (self.campaign, &self.planned.point);
+        let place = self.nodes.get(node).cloned().unwrap_or(Node { address: None, interface: None });
+        let others =
+            self.nodes.iter().enumerate().filter(|(other, _)| *other != node || self.nodes.len() == 1);
+        let session = SessionSpec {
+            domain: campaign.network.domain.unwrap_or(FIRST_DOMAIN) + self.order % 10,
+            interface: place.interface,
+            multicast: point.multicast.0,
+            peers: others.filter_map(|(_, other)| other.address.clone()).collect(),
+            listen: place.address,
+            profile: point.profile,
+            // The agent knows one.
+            scratch: String::new(),
+        };
+        let cell = &self.planned.cell;
+        let spec = WorkerSpec {
+            name,
+            session,
+            role,
+            warmup_ms: scenario.warmup.unwrap_or(campaign.warmup).millis(),
+            duration_ms: duration(campaign, scenario).millis(),
+            samples_max: scenario.samples.unwrap_or(0),
+            match_timeout_ms: scenario.match_timeout.unwrap_or(MATCH_TIMEOUT).millis(),
+            drain_ms: drain(scenario, point).millis(),
+            faults: scenario.faults.unwrap_or_default(),
+            seed: campaign.seed.wrapping_mul(1_000_003).wrapping_add(u64::from(self.repetition)),
+        };
+        let pin = scenario.pin.unwrap_or(campaign.pin).then_some(u32::from(!writes));
+        let adapter = if writes { cell.adapter.clone() } else { cell.peer.clone() };
+        Party { node, adapter, pin, spec, leads: writes, killed_after: None }
+    }
+
+    /// Of its own for each repetition: nothing of the one before can be heard.
+    fn topic(&self, part: &str) -> String {
+        format!("perf_{part}_{}", self.order)
+    }
+
+    fn endpoint(&self, part: &str, keyed: bool) -> EndpointSpec {
+        let point = &self.planned.point;
+        EndpointSpec {
+            topic: self.topic(part),
+            keyed: keyed || point.instances > 1,
+            reliable: point.reliable,
+            history_depth: point.history.map_or(16, |it| it.depth),
+            transient_local: point.durability == Some(Durability::TransientLocal),
+            blocking_ms: point.blocking.map_or(1000, Time::millis),
+            ownership_strength: None,
+            deadline_ms: point.deadline.millis(),
+            liveliness_ms: point.liveliness.millis(),
+            priority: point.priority,
+            payload_max: point.size.max(4),
+            instances: point.instances.max(1),
+            batching: point.batching.unwrap_or(true),
+            read: point.read.map_or(ReadMethod::Listener, |it| it.0),
+            filter_instances_below: None,
+        }
+    }
+
+    /// Writers are on the first node, readers on the others, if there are any.
+    fn reader_node(&self, number: u32) -> usize {
+        match self.nodes.len() {
+            0 | 1 => 0,
+            nodes => 1 + number as usize % (nodes - 1),
+        }
+    }
+
+    fn ping_and_pong(&self, scenario: &Scenario) -> Vec<Party> {
+        let point = &self.planned.point;
+        let large = scenario.kind == Kind::Large;
+        let ping = Role::Ping {
+            writer: self.endpoint("ping", false),
+            reader: self.endpoint("pong", false),
+            size: point.size,
+            rate: point.rate,
+            timeout_ms: if large { 10_000 } else { 1000 },
+            answers: 1,
+        };
+        let pong = Role::Pong {
+            reader: self.endpoint("ping", false),
+            writer: self.endpoint("pong", false),
+            full: point.echo != Some(Echo::Ack),
+        };
+        let mut ping = self.party(scenario, "ping".to_owned(), 0, ping, true);
+        let pong = self.party(scenario, "pong-0".to_owned(), self.reader_node(0), pong, false);
+        // Faults in what is sent are for the writer, the delay for the pong.
+        ping.spec.faults.delay_us = 0;
+        vec![pong, ping]
+    }
+
+    fn publishers_and_subscribers(&self, scenario: &Scenario) -> Vec<Party> {
+        let point = &self.planned.point;
+        let failover = scenario.kind == Kind::Failover;
+        let rate = Pacing::Rate { rate: point.rate.max(1) };
+        let pacing = match (scenario.kind, scenario.ramp) {
+            (Kind::Ramp | Kind::ReadMethod, Some(ramp)) => Pacing::Ramp {
+                start: ramp.start,
+                step: ramp.step,
+                hold_ms: ramp.hold.millis(),
+                misses: ramp.misses,
+            },
+            (Kind::Failover | Kind::Soak, _) => rate,
+            _ => point.pacing.map_or(Pacing::Max, |it| it.0),
+        };
+        let (publishers, subscribers) = (point.publishers.max(1), point.subscribers.max(1));
+        let subscribe = (0..subscribers).map(|number| {
+            let mut reader = self.endpoint("data", failover);
+            // The strength of a reader has no meaning; that there is one says EXCLUSIVE.
+            reader.ownership_strength = failover.then_some(0);
+            let role = Role::Subscribe {
+                reader,
+                writers: publishers,
+                one_way: self.one_clock,
+                checksum: scenario.checksum.unwrap_or(true),
+            };
+            let mut party =
+                self.party(scenario, format!("sub-{number}"), self.reader_node(number), role, false);
+            party.spec.faults = plainsong_perfkit::spec::Faults::default();
+            party
+        });
+        let publish = (0..publishers).map(|number| {
+            let mut writer = self.endpoint("data", failover);
+            // The first is the owner.
+            writer.ownership_strength =
+                failover.then(|| i32::try_from(publishers - number).unwrap_or(i32::MAX));
+            let role = Role::Publish {
+                writer,
+                number: u16::try_from(number).unwrap_or(u16::MAX),
+                size: point.size,
+                instances: point.instances.max(1),
+                order: scenario.instance_order.unwrap_or_default(),
+                pacing,
+                readers: subscribers,
+            };
+            let mut party = self.party(scenario, format!("pub-{number}"), 0, role, true);
+            if failover && number == 0 {
+                let until_measured = Duration::from_millis(party.spec.warmup_ms);
+                party.killed_after = Some(until_measured + Duration::from_millis(party.spec.duration_ms / 2));
+                party.leads = false;
+            }
+            party
+        });
+        subscribe.chain(publish).collect()
+    }
+
+    fn discoverers(&self, scenario: &Scenario) -> Vec<Party> {
+        let point = &self.planned.point;
+        let processes = point.processes.clamp(1, point.participants.max(1));
+        let party = |number: u32| {
+            let share = point.participants / processes + u32::from(number < point.participants % processes);
+            let role = Role::Discover {
+                participants: share,
+                endpoints: point.endpoints,
+                participants_total: point.participants,
+            };
+            let node = number as usize % self.nodes.len().max(1);
+            let mut party = self.party(scenario, format!("discover-{number}"), node, role, number % 2 == 0);
+            party.leads = true;
+            party
+        };
+        (0..processes).map(party).collect()
+    }
+
+    fn read_cost(&self, scenario: &Scenario) -> Party {
+        let mut endpoint = self.endpoint("data", true);
+        endpoint.history_depth = 1;
+        let all =
+            [ReadCall::Lookup, ReadCall::ReadInstance, ReadCall::ReadAll, ReadCall::Query, ReadCall::TakeOne];
+        let role = Role::ReadCost {
+            writer: endpoint.clone(),
+            reader: endpoint,
+            size: self.planned.point.size,
+            calls: scenario.calls.clone().unwrap_or_else(|| all.to_vec()),
+        };
+        self.party(scenario, "read_cost".to_owned(), 0, role, true)
+    }
+}
+
+impl Party {
+    /// Its name in the results.
+    pub(crate) fn name(&self) -> &str {
+        &self.spec.name
+    }
+}
