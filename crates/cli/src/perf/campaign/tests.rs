@@ -1,3 +1,5 @@
+//! Campaign files, from their text to their cells.
+
 use super::*;
 
 const HEAD: &str = "schema = 1\nname = \"test\"\n";

@@ -252,7 +252,8 @@ impl Draft<'_> {
                 participants_total: point.participants,
             };
             let node = number as usize % self.nodes.len().max(1);
-            let mut party = self.party(scenario, format!("discover-{number}"), node, role, number % 2 == 0);
+            let mut party =
+                self.party(scenario, format!("discover-{number}"), node, role, number.is_multiple_of(2));
             party.leads = true;
             party
         };
