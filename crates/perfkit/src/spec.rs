@@ -126,7 +126,7 @@ fn yes() -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "method", rename_all = "snake_case")]
 pub enum ReadMethod {
-    /// The product calls.
+    /// The product calls. One that has no feature `listener` is read as with `Waitset`.
     #[default]
     Listener,
     /// A thread of the worker waits (WaitSet, blocking receive).

@@ -1,6 +1,7 @@
 //! `plainsong perf`: the laboratory. It measures DDS products, this one and others, by the same instructions.
 
 mod agent;
+mod builtin;
 mod campaign;
 mod report;
 pub(crate) mod results;
@@ -26,6 +27,9 @@ enum Command {
     /// Become a worker (internal).
     #[command(hide = true)]
     Child(agent::child::Options),
+    /// One worker, as agents start it: commands on standard input, events on standard output.
+    #[command(hide = true)]
+    Worker(builtin::Options),
     /// Show what runs have measured, and compare them.
     Report(report::Options),
 }
@@ -36,6 +40,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Command::Run(options) => run::run(options),
         Command::Agent(options) => agent::run(options),
         Command::Child(options) => agent::child::run(options),
+        Command::Worker(options) => builtin::run(options),
         Command::Report(options) => report::run(options),
     }
 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::adapter::{Adapter, Failure};
 use crate::clock::ms;
 use crate::event::Report;
-use crate::spec::{Role, WorkerSpec};
+use crate::spec::{ReadMethod, Role, WorkerSpec};
 use crate::worker::{Control, Output};
 
 /// What a worker was configured for.
@@ -69,6 +69,10 @@ pub(crate) fn prepare(
     control: &Arc<Control>,
     output: &Arc<Output>,
 ) -> Result<Box<dyn Work>, Failure> {
+    let mut spec = spec.clone();
+    if !adapter.description().features.iter().any(|feature| feature == "listener") {
+        read_without_listener(&mut spec.role);
+    }
     let context =
         Context { spec: Arc::new(spec.clone()), control: Arc::clone(control), output: Arc::clone(output) };
     Ok(match &spec.role {
@@ -80,6 +84,18 @@ pub(crate) fn prepare(
         Role::ReadCost { .. } => Box::new(read_cost::ReadCost::new(adapter, context)?),
         Role::Encode { .. } => Box::new(encode::Encode::new(context)),
     })
+}
+
+/// Reads in the worker's own thread what the product has no listeners for.
+fn read_without_listener(role: &mut Role) {
+    match role {
+        Role::Ping { reader, .. } | Role::Pong { reader, .. } | Role::Subscribe { reader, .. }
+            if reader.read == ReadMethod::Listener =>
+        {
+            reader.read = ReadMethod::Waitset;
+        }
+        _ => {}
+    }
 }
 
 /// The size of a payload, if it can be one.

@@ -1,0 +1,335 @@
+//! This product, used as an application would.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use plainsong::Error;
+use plainsong::config::Peer;
+use plainsong::prelude::*;
+use plainsong::proto::time;
+use plainsong_perfkit::adapter::{EncodeCost, Reader, Session, Sink, Writer};
+use plainsong_perfkit::spec::{EndpointSpec, Profile, ReadCall, ReadMethod, SessionSpec};
+use plainsong_perfkit::{Adapter, Description, Failure, Sample as Received};
+
+use super::encode;
+
+/// The topic type without a key.
+#[derive(Clone, Debug, Default, DdsType)]
+#[dds(name = "PerfBytes", final)]
+struct PerfBytes {
+    instance: u32,
+    data: Vec<u8>,
+}
+
+/// The topic type whose instance is a key.
+#[derive(Clone, Debug, Default, DdsType)]
+#[dds(name = "PerfKeyed", final)]
+struct PerfKeyed {
+    #[dds(key)]
+    instance: u32,
+    data: Vec<u8>,
+}
+
+/// Both of them.
+trait Measured: DdsType + Default + Send + Sync + 'static {
+    fn parts(&self) -> (u32, &[u8]);
+    fn set(&mut self, instance: u32, payload: &[u8]);
+}
+
+macro_rules! measured {
+    ($name:ident) => {
+        impl Measured for $name {
+            fn parts(&self) -> (u32, &[u8]) {
+                (self.instance, &self.data)
+            }
+
+            fn set(&mut self, instance: u32, payload: &[u8]) {
+                self.instance = instance;
+                self.data.clear();
+                self.data.extend_from_slice(payload);
+            }
+        }
+    };
+}
+
+measured!(PerfBytes);
+measured!(PerfKeyed);
+
+/// Plainsong.
+pub(super) struct Product;
+
+fn failed(error: Error) -> Failure {
+    match error {
+        Error::Timeout { .. } => Failure::Timeout,
+        other => Failure::Failed(other.to_string()),
+    }
+}
+
+impl Adapter for Product {
+    fn description(&self) -> Description {
+        let features = "listener waitset polling keyed reliable best_effort unicast ownership read_cost encode batching rtps";
+        Description {
+            product: "Plainsong".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            features: features.split(' ').map(str::to_owned).collect(),
+        }
+    }
+
+    fn open(&mut self, spec: &SessionSpec) -> Result<Box<dyn Session>, Failure> {
+        if spec.multicast == Some(true) {
+            return Err(Failure::Unsupported("Plainsong sends user data by unicast only".to_owned()));
+        }
+        Ok(Box::new(Joined { spec: spec.clone(), participant: None }))
+    }
+
+    fn encode_cost(&mut self, type_name: &str, rounds: u64) -> Result<EncodeCost, Failure> {
+        encode::cost(type_name, rounds)
+    }
+}
+
+/// A participant. It is made with its first endpoint, since batching is a setting of the process.
+struct Joined {
+    spec: SessionSpec,
+    participant: Option<DomainParticipant>,
+}
+
+impl Joined {
+    fn participant(&mut self, batching: bool) -> Result<DomainParticipant, Failure> {
+        if let Some(participant) = &self.participant {
+            return Ok(participant.clone());
+        }
+        let domain = u16::try_from(self.spec.domain)
+            .map_err(|_| Failure::Failed(format!("domain {} does not exist", self.spec.domain)))?;
+        let mut config = Config::from_env().map_err(|error| Failure::Failed(error.to_string()))?;
+        if let Some(interface) = &self.spec.interface {
+            config.interfaces = Some(vec![interface.clone()]);
+        }
+        config.peers.extend(self.spec.peers.iter().map(|host| Peer { host: host.clone(), port: None }));
+        if self.spec.profile == Profile::Tuned {
+            // More under way, and more in a datagram: throughput at the price of memory.
+            config.unacknowledged_bytes_max = 4 << 20;
+            config.batch_bytes = 60_000;
+        }
+        if !batching {
+            config.batch_bytes = 0;
+        }
+        let factory = DomainParticipantFactory::with_config(config);
+        let participant = factory.create_participant(domain, "perf", QosSet::default()).map_err(failed)?;
+        self.participant = Some(participant.clone());
+        Ok(participant)
+    }
+
+    fn make_writer<T: Measured>(&mut self, endpoint: &EndpointSpec) -> Result<Box<dyn Writer>, Failure> {
+        let participant = self.participant(endpoint.batching)?;
+        let make = || {
+            let topic = participant.create_topic::<T>(&endpoint.topic, QosSet::default())?;
+            participant
+                .create_publisher(QosSet::default())?
+                .create_writer(&topic, qos(endpoint, QosSet::writer()))
+        };
+        Ok(Box::new(Writing { writer: make().map_err(failed)?, sample: T::default() }))
+    }
+
+    fn make_reader<T: Measured>(
+        &mut self,
+        endpoint: &EndpointSpec,
+        sink: Sink,
+    ) -> Result<Box<dyn Reader>, Failure> {
+        let participant = self.participant(endpoint.batching)?;
+        let make = || {
+            let topic = participant.create_topic::<T>(&endpoint.topic, QosSet::default())?;
+            let subscriber = participant.create_subscriber(QosSet::default())?;
+            let qos = qos(endpoint, QosSet::reader());
+            let Some(below) = endpoint.filter_instances_below else {
+                return subscriber.create_reader::<T>(&topic, qos);
+            };
+            let name = format!("{}_below_{below}", endpoint.topic);
+            let parameters = vec![below.to_string()];
+            let filtered =
+                participant.create_content_filtered_topic(&name, &topic, "instance < %0", parameters)?;
+            subscriber.create_reader_filtered(&filtered, qos)
+        };
+        let reader = make().map_err(failed)?;
+        let taking = Arc::new(Taking(Mutex::new((sink, Vec::new()))));
+        if endpoint.read == ReadMethod::Listener {
+            let listener = Arc::clone(&taking) as Arc<dyn DataReaderListener>;
+            reader.set_listener(Some(listener), StatusMask::NONE.with(StatusKind::DataAvailable));
+        }
+        let waiting = WaitSet::new();
+        waiting.attach(reader.read_condition(Selector::default()));
+        Ok(Box::new(Reading { reader, taking, waiting, query: None }))
+    }
+}
+
+fn qos(endpoint: &EndpointSpec, base: QosSet) -> QosSet {
+    let milliseconds =
+        |count: u64| time::Duration::from_millis(i64::try_from(count).unwrap_or(i64::MAX / 2_000_000));
+    let mut qos = if endpoint.reliable { base.reliable() } else { base.best_effort() };
+    qos = match i32::try_from(endpoint.history_depth) {
+        Ok(0) => qos.keep_all(),
+        depth => qos.keep_last(depth.unwrap_or(i32::MAX)),
+    };
+    if endpoint.transient_local {
+        qos = qos.durability(Durability::TransientLocal);
+    }
+    qos.reliability.max_blocking_time = milliseconds(endpoint.blocking_ms);
+    if let Some(strength) = endpoint.ownership_strength {
+        qos.ownership = Ownership::Exclusive;
+        qos.ownership_strength = strength;
+    }
+    if endpoint.deadline_ms > 0 {
+        qos.deadline = milliseconds(endpoint.deadline_ms);
+    }
+    if endpoint.liveliness_ms > 0 {
+        qos.liveliness.lease_duration = milliseconds(endpoint.liveliness_ms);
+    }
+    qos.transport_priority = endpoint.priority;
+    qos
+}
+
+impl Session for Joined {
+    fn writer(&mut self, endpoint: &EndpointSpec) -> Result<Box<dyn Writer>, Failure> {
+        if endpoint.keyed {
+            self.make_writer::<PerfKeyed>(endpoint)
+        } else {
+            self.make_writer::<PerfBytes>(endpoint)
+        }
+    }
+
+    fn reader(&mut self, endpoint: &EndpointSpec, sink: Sink) -> Result<Box<dyn Reader>, Failure> {
+        if endpoint.keyed {
+            self.make_reader::<PerfKeyed>(endpoint, sink)
+        } else {
+            self.make_reader::<PerfBytes>(endpoint, sink)
+        }
+    }
+}
+
+struct Writing<T> {
+    writer: DataWriter<T>,
+    sample: T,
+}
+
+impl<T: Measured> Writer for Writing<T> {
+    fn write(&mut self, instance: u32, payload: &[u8]) -> Result<(), Failure> {
+        self.sample.set(instance, payload);
+        self.writer.write(&self.sample).map_err(failed)
+    }
+
+    fn matched(&mut self) -> u32 {
+        self.writer
+            .matched_subscriptions()
+            .map_or(0, |readers| u32::try_from(readers.len()).unwrap_or(u32::MAX))
+    }
+
+    fn flush(&mut self) {
+        // What cannot be sent now is repaired like any loss.
+        let _ = self.writer.flush();
+    }
+
+    fn wait_acknowledged(&mut self, timeout: Duration) -> bool {
+        self.writer.wait_for_acknowledgments(timeout).is_ok()
+    }
+}
+
+/// Takes everything into the sink; the vector is there to be used again.
+struct Taking<T>(Mutex<(Sink, Vec<Sample<T>>)>);
+
+impl<T: Measured> Taking<T> {
+    fn take(&self, reader: &DataReader<T>) -> Result<u64, Failure> {
+        let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (sink, samples) = &mut *guard;
+        reader.take_into(&Selector::default(), samples).map_err(failed)?;
+        let mut count = 0;
+        for data in samples.drain(..).filter_map(|sample| sample.data) {
+            let (instance, payload) = data.parts();
+            sink(Received { instance, payload });
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+impl<T: Measured> DataReaderListener for Taking<T> {
+    fn on_data_available(&self, reader: &AnyDataReader) {
+        if let Some(reader) = reader.downcast::<T>() {
+            // A reader that is being deleted has nothing to take.
+            let _ = self.take(&reader);
+        }
+    }
+}
+
+struct Reading<T: Measured> {
+    reader: DataReader<T>,
+    taking: Arc<Taking<T>>,
+    waiting: WaitSet,
+    query: Option<QueryCondition<T>>,
+}
+
+impl<T: Measured> Reading<T> {
+    /// The number of samples of one instance.
+    fn query(&mut self, instance: u32) -> plainsong::Result<usize> {
+        let parameters = vec![instance.to_string()];
+        let query = match &self.query {
+            Some(query) => {
+                query.set_query_parameters(parameters)?;
+                query
+            }
+            None => {
+                let query = self.reader.query_condition(Selector::default(), "instance = %0", parameters)?;
+                self.query.insert(query)
+            }
+        };
+        Ok(query.read(usize::MAX)?.len())
+    }
+
+    fn read_instance(&self, instance: u32) -> plainsong::Result<usize> {
+        let mut probe = T::default();
+        probe.set(instance, &[]);
+        let Some(handle) = self.reader.lookup_instance(&probe)? else { return Ok(0) };
+        let selector =
+            Selector { instance: InstanceSelector::Exactly(handle), samples_max: 1, ..Selector::default() };
+        Ok(self.reader.read_selected(&selector)?.len())
+    }
+}
+
+impl<T: Measured> Reader for Reading<T> {
+    fn matched(&mut self) -> u32 {
+        self.reader
+            .matched_publications()
+            .map_or(0, |writers| u32::try_from(writers.len()).unwrap_or(u32::MAX))
+    }
+
+    fn take(&mut self) -> Result<u64, Failure> {
+        self.taking.take(&self.reader)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<bool, Failure> {
+        match self.waiting.wait(Some(timeout)) {
+            Ok(conditions) => Ok(!conditions.is_empty()),
+            Err(Error::Timeout { .. }) => Ok(false),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    fn call(&mut self, call: ReadCall, instance: u32) -> Result<u64, Failure> {
+        let seen = match call {
+            ReadCall::Lookup => {
+                let mut probe = T::default();
+                probe.set(instance, &[]);
+                self.reader.lookup_instance(&probe).map(|handle| usize::from(handle.is_some()))
+            }
+            ReadCall::ReadInstance => self.read_instance(instance),
+            ReadCall::ReadAll => self.reader.read(usize::MAX).map(|samples| samples.len()),
+            ReadCall::Query => self.query(instance),
+            ReadCall::TakeOne => self.reader.take(1).map(|samples| samples.len()),
+        };
+        seen.map(|count| count as u64).map_err(failed)
+    }
+}
+
+impl<T: Measured> Drop for Reading<T> {
+    fn drop(&mut self) {
+        self.reader.set_listener(None, StatusMask::NONE);
+    }
+}
