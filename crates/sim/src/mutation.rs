@@ -3,7 +3,13 @@
 //! They sit in the layer around the protocol core, never in the core: the driver misleads a state machine,
 //! or the application misreports what it got. So they cost the core nothing and cannot reach a product.
 
+use plainsong_proto::qos::{
+    AccessScope, DestinationOrder, Durability, LENGTH_UNLIMITED, QosSet, ReaderDataLifecycle, ResourceLimits,
+};
+use plainsong_proto::time::Duration;
+
 use crate::run;
+use crate::sample::Filter;
 use crate::trace::Detail;
 
 /// One mistake.
@@ -77,6 +83,16 @@ pub enum Mutation {
     TrustStrangers,
     /// See [`Mutation::ALL`].
     WakeForNothing,
+    /// See [`Mutation::ALL`].
+    KeepOldFilter,
+    /// See [`Mutation::ALL`].
+    HideFilters,
+    /// See [`Mutation::ALL`].
+    WaitLonger,
+    /// See [`Mutation::ALL`].
+    ForgetPriority,
+    /// See [`Mutation::ALL`].
+    WaitInLine,
 }
 
 /// Seeds tried before a mistake counts as unnoticed.
@@ -108,6 +124,8 @@ impl Mutation {
             "readers of a subscriber show sets of GROUP scope each by itself",
         ),
         (Self::PassEverything, "content_filter", "readers do not filter"),
+        (Self::KeepOldFilter, "content_filter", "readers do not obey a filter that was changed"),
+        (Self::HideFilters, "content_filter", "changed filters are not announced"),
         (Self::PassTooLittle, "reliable_complete", "readers let half of what they want pass"),
         (Self::HideDataAvailable, "data_available", "the application is not told of data"),
         (Self::StopTimers, "deadline", "endpoints are never told that time passes"),
@@ -120,6 +138,7 @@ impl Mutation {
         (Self::PretendToFit, "isolation", "endpoints announce the same QoS whatever they have"),
         (Self::LoseNewest, "keep_last", "the last sample of a take is lost"),
         (Self::ReplayHistory, "late_joiner", "volatile endpoints behave as TRANSIENT_LOCAL ones"),
+        (Self::WaitLonger, "latency_budget", "writers let samples wait for each other 90 ms"),
         (Self::ForgetLifespan, "lifespan", "readers are not told of lifespans"),
         (Self::ExceedDepth, "limits", "readers keep more than they were asked to"),
         (Self::OverfillWriter, "limits", "writers know no max_samples"),
@@ -135,5 +154,66 @@ impl Mutation {
         (Self::WakeForNothing, "silence", "timers go off without end"),
         (Self::IgnoreSeparation, "time_based_filter", "readers know no minimum separation"),
         (Self::HoldForEver, "time_based_filter", "the last sample is held back for ever"),
+        (Self::ForgetPriority, "transport_priority", "writers know no transport priority"),
+        (
+            Self::WaitInLine,
+            "transport_priority",
+            "all datagrams of a process wait while a large sample is being sent",
+        ),
     ];
+}
+
+/// The content filter that a reader obeys and announces.
+pub(crate) const fn obeyed_filter(filter: Filter, mutation: Option<Mutation>) -> Option<Filter> {
+    match mutation {
+        Some(Mutation::PassEverything) => None,
+        Some(Mutation::PassTooLittle) => {
+            Some(Filter { one_in: 2 * filter.one_in, remainder: filter.remainder })
+        }
+        _ => Some(filter),
+    }
+}
+
+/// The QoS that a state machine obeys.
+pub(crate) fn obeyed(mut qos: QosSet, mutation: Option<Mutation>) -> QosSet {
+    let Some(mutation) = mutation else { return qos };
+    match mutation {
+        Mutation::ReplayHistory => qos.durability = qos.durability.max(Durability::TransientLocal),
+        Mutation::ExceedDepth => {
+            qos.history.depth += 1;
+            qos.resource_limits = ResourceLimits::default();
+        }
+        Mutation::OverfillWriter => qos.resource_limits.max_samples = LENGTH_UNLIMITED,
+        Mutation::HastenDeadlines if !qos.deadline.is_infinite() => qos.deadline.0 /= 3,
+        Mutation::ForgiveSilence => qos.liveliness.lease_duration = Duration::INFINITE,
+        Mutation::ShowPartsOfSets => qos.presentation.coherent_access = false,
+        Mutation::ShowGroupsApart => {
+            qos.presentation.access_scope = qos.presentation.access_scope.min(AccessScope::Topic);
+        }
+        Mutation::SortByInstance => qos.presentation.ordered_access = false,
+        Mutation::IgnoreSeparation => qos.time_based_filter = Duration::ZERO,
+        Mutation::HoldForEver if qos.time_based_filter > Duration::ZERO => {
+            qos.time_based_filter = Duration::from_secs(3_600);
+        }
+        Mutation::OrderByReception => qos.destination_order = DestinationOrder::ByReceptionTimestamp,
+        Mutation::WaitLonger => qos.latency_budget = Duration::from_millis(90),
+        Mutation::ForgetPriority => qos.transport_priority = 0,
+        Mutation::NeverPurge => qos.reader_data_lifecycle = ReaderDataLifecycle::default(),
+        _ => {}
+    }
+    qos
+}
+
+/// The QoS that others are told of.
+pub(crate) fn announced(mut qos: QosSet, mutation: Option<Mutation>) -> QosSet {
+    let Some(mutation) = mutation else { return qos };
+    match mutation {
+        Mutation::ReplayHistory => qos.durability = qos.durability.max(Durability::TransientLocal),
+        Mutation::MixPartitions => qos.partition.clear(),
+        Mutation::PretendToFit => {
+            qos = QosSet { partition: qos.partition, ..QosSet::default() };
+        }
+        _ => {}
+    }
+    qos
 }

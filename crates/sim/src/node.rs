@@ -9,10 +9,7 @@ use plainsong_proto::filter::SignedFilter;
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::locator::{Locator, ports};
 use plainsong_proto::outbox::{Event, Outbox};
-use plainsong_proto::qos::{
-    AccessScope, DestinationOrder, Durability, LENGTH_UNLIMITED, LivelinessKind, QosSet, ReaderDataLifecycle,
-    ResourceLimits,
-};
+use plainsong_proto::qos::{LivelinessKind, QosSet};
 use plainsong_proto::reader::{Reader, ReaderConfig, ReaderLimits, next_verdict};
 use plainsong_proto::receiver::{self, Registry};
 use plainsong_proto::stats::{DropCounters, DropReason};
@@ -22,7 +19,7 @@ use plainsong_proto::writer::{FilterFunction, Writer, WriterConfig, WriterLimits
 
 use crate::clock::Clock;
 use crate::ledger::Ledger;
-use crate::mutation::Mutation;
+use crate::mutation::{Mutation, announced, obeyed, obeyed_filter};
 use crate::network::{Host, STRANGER};
 use crate::sample::{self, Filter};
 
@@ -160,8 +157,24 @@ pub struct Call<'a> {
     pub out: &'a mut Outbox,
     /// What the application is told.
     pub told: &'a mut Vec<Told>,
+    /// With which traffic class each datagram in `out` is to be marked; those beyond the end with 0.
+    pub classes: &'a mut Vec<u8>,
     /// A deliberate mistake.
     pub mutation: Option<Mutation>,
+}
+
+impl Call<'_> {
+    /// Calls into a writer, whose datagrams bear the mark that it asks for.
+    pub fn of_writer<R>(
+        &mut self,
+        writer: &mut Writer,
+        call: impl FnOnce(&mut Writer, &mut Outbox) -> R,
+    ) -> R {
+        self.classes.resize(self.out.transmits().len(), 0);
+        let result = call(writer, self.out);
+        self.classes.resize(self.out.transmits().len(), writer.traffic_class());
+        result
+    }
 }
 
 /// Octets a stopped process's sockets hold.
@@ -261,7 +274,7 @@ impl Node {
             }
             for local in member.writers.values_mut().filter(|_| !stopped) {
                 if due(local.writer.next_timeout()) {
-                    local.writer.timeout(now, call.out);
+                    call.of_writer(&mut local.writer, |writer, out| writer.timeout(now, out));
                 }
             }
             for local in member.readers.values_mut().filter(|_| !stopped) {
@@ -401,12 +414,37 @@ impl Node {
         self.settle(member, now, call);
     }
 
+    /// Changes the content filter of a reader.
+    pub fn set_filter(
+        &mut self,
+        member: usize,
+        entity: EntityId,
+        (topic, filter): (&str, Filter),
+        call: &mut Call<'_>,
+    ) {
+        let now = self.options.clock.now(call.at);
+        let place = &mut self.members[member];
+        let Some(local) = place.readers.get_mut(&entity) else { return };
+        let changed = obeyed_filter(filter, call.mutation);
+        let Some(filter) = changed.filter(|_| call.mutation != Some(Mutation::KeepOldFilter)) else { return };
+        let announced = filter.announced(topic);
+        let signature = announced.signature();
+        local.reader.set_filter(Some(SignedFilter { filter: filter.obeyed(), signature }));
+        if call.mutation == Some(Mutation::HideFilters) {
+            return;
+        }
+        let guid = place.prefix.entity(entity);
+        let updated = place.participant.update_content_filter(now, guid, announced, call.out);
+        debug_assert!(updated.is_ok(), "an endpoint that exists can be updated: {updated:?}");
+        self.settle(member, now, call);
+    }
+
     /// Asserts the liveliness of a writer, as its kind has it.
     pub fn assert_liveliness(&mut self, member: usize, entity: EntityId, call: &mut Call<'_>) {
         let now = self.options.clock.now(call.at);
         let place = &mut self.members[member];
         let Some(local) = place.writers.get_mut(&entity) else { return };
-        local.writer.assert_liveliness(now, call.out);
+        call.of_writer(&mut local.writer, |writer, out| writer.assert_liveliness(now, out));
         if local.writer.qos().liveliness.kind == LivelinessKind::ManualByParticipant {
             place.participant.assert_liveliness(now, call.out);
         }
@@ -528,59 +566,6 @@ fn tight_reader() -> ReaderLimits {
     }
 }
 
-/// The content filter that a reader obeys and announces.
-const fn obeyed_filter(filter: Filter, mutation: Option<Mutation>) -> Option<Filter> {
-    match mutation {
-        Some(Mutation::PassEverything) => None,
-        Some(Mutation::PassTooLittle) => {
-            Some(Filter { one_in: 2 * filter.one_in, remainder: filter.remainder })
-        }
-        _ => Some(filter),
-    }
-}
-
-/// The QoS that a state machine obeys.
-fn obeyed(mut qos: QosSet, mutation: Option<Mutation>) -> QosSet {
-    let Some(mutation) = mutation else { return qos };
-    match mutation {
-        Mutation::ReplayHistory => qos.durability = qos.durability.max(Durability::TransientLocal),
-        Mutation::ExceedDepth => {
-            qos.history.depth += 1;
-            qos.resource_limits = ResourceLimits::default();
-        }
-        Mutation::OverfillWriter => qos.resource_limits.max_samples = LENGTH_UNLIMITED,
-        Mutation::HastenDeadlines if !qos.deadline.is_infinite() => qos.deadline.0 /= 3,
-        Mutation::ForgiveSilence => qos.liveliness.lease_duration = Duration::INFINITE,
-        Mutation::ShowPartsOfSets => qos.presentation.coherent_access = false,
-        Mutation::ShowGroupsApart => {
-            qos.presentation.access_scope = qos.presentation.access_scope.min(AccessScope::Topic);
-        }
-        Mutation::SortByInstance => qos.presentation.ordered_access = false,
-        Mutation::IgnoreSeparation => qos.time_based_filter = Duration::ZERO,
-        Mutation::HoldForEver if qos.time_based_filter > Duration::ZERO => {
-            qos.time_based_filter = Duration::from_secs(3_600);
-        }
-        Mutation::OrderByReception => qos.destination_order = DestinationOrder::ByReceptionTimestamp,
-        Mutation::NeverPurge => qos.reader_data_lifecycle = ReaderDataLifecycle::default(),
-        _ => {}
-    }
-    qos
-}
-
-/// The QoS that others are told of.
-fn announced(mut qos: QosSet, mutation: Option<Mutation>) -> QosSet {
-    let Some(mutation) = mutation else { return qos };
-    match mutation {
-        Mutation::ReplayHistory => qos.durability = qos.durability.max(Durability::TransientLocal),
-        Mutation::MixPartitions => qos.partition.clear(),
-        Mutation::PretendToFit => {
-            qos = QosSet { partition: qos.partition, ..QosSet::default() };
-        }
-        _ => {}
-    }
-    qos
-}
-
 impl Member {
     fn next_guid(&mut self, entity: impl Fn(u32) -> EntityId) -> Guid {
         let key = self.next_key;
@@ -595,7 +580,9 @@ impl Member {
                 if call.ledger.writers[local.record].endpoint.begin_match(reader.guid, call.at) {
                     call.told.push(Told::Match { local: writer, peer: reader.guid, begins: true });
                 }
-                local.writer.match_reader(now, &reader, call.out);
+                let filter = reader.content_filter.as_ref().and_then(Filter::told);
+                call.ledger.writers[local.record].told_filter(reader.guid, call.at, filter);
+                call.of_writer(&mut local.writer, |writer, out| writer.match_reader(now, &reader, out));
             }
             Command::UnmatchReader { writer, reader } => {
                 let Some(local) = self.writers.get_mut(&writer) else { return };
@@ -604,12 +591,14 @@ impl Member {
                 }
                 call.ledger.writers[local.record].endpoint.end_match(reader, call.at);
                 call.told.push(Told::Match { local: writer, peer: reader, begins: false });
-                local.writer.unmatch_reader(now, reader, call.out);
+                call.of_writer(&mut local.writer, |writer, out| writer.unmatch_reader(now, reader, out));
             }
             Command::IncompatibleReader { writer, policies } => {
                 let hidden = call.mutation == Some(Mutation::HideMismatch);
                 if let Some(local) = self.writers.get_mut(&writer).filter(|_| !hidden) {
-                    local.writer.incompatible_reader(&policies, call.out);
+                    call.of_writer(&mut local.writer, |writer, out| {
+                        writer.incompatible_reader(&policies, out);
+                    });
                 }
             }
             Command::MatchWriter { .. } | Command::UnmatchWriter { .. } => {
@@ -678,23 +667,24 @@ impl Member {
                 drops.count(reason);
             }
         };
-        let out = &mut *call.out;
         match submessage.target(context.source) {
             Target::Builtin if context.source == self.prefix => count(Err(DropReason::OwnDatagram)),
-            Target::Builtin => count(self.participant.on_submessage(now, context, submessage, out)),
+            Target::Builtin => count(self.participant.on_submessage(now, context, submessage, call.out)),
             Target::Writer(writer) => match self.writers.get_mut(&writer) {
                 Some(local) if call.mutation != Some(Mutation::DropAcknacks) => {
-                    count(to_writer(&mut local.writer, now, context, submessage, out));
+                    count(call.of_writer(&mut local.writer, |writer, out| {
+                        to_writer(writer, now, context, submessage, out)
+                    }));
                 }
                 _ => count(Err(DropReason::UnknownEndpoint)),
             },
             Target::Reader(reader) => match self.readers.get_mut(&reader) {
-                Some(local) => count(to_reader(&mut local.reader, now, context, submessage, out)),
+                Some(local) => count(to_reader(&mut local.reader, now, context, submessage, call.out)),
                 None => count(Err(DropReason::UnknownEndpoint)),
             },
             Target::ReadersOf(writer) => {
                 for local in self.readers.values_mut().filter(|local| local.reader.is_matched(writer)) {
-                    count(to_reader(&mut local.reader, now, context, submessage, out));
+                    count(to_reader(&mut local.reader, now, context, submessage, call.out));
                 }
             }
         }

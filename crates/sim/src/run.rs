@@ -12,6 +12,7 @@ use crate::network::Host;
 use crate::node::State;
 use crate::qos::Change;
 use crate::rng::Rng;
+use crate::sample::Filter;
 use crate::trace::Detail;
 use crate::workload::{self, EndpointPlan, GroupPlan, Plan, Role};
 use crate::world::World;
@@ -35,7 +36,8 @@ const QUIET: Duration = Duration::from_secs(5);
 #[must_use]
 pub fn run(seed: u64, detail: Detail, mutation: Option<Mutation>) -> Verdict {
     let mut rng = Rng::new(seed);
-    let plan = Plan::draw(&mut rng);
+    let mut plan = Plan::draw(&mut rng);
+    plan.change_filters(&mut Rng::new(!seed));
     let mut world = World::new(rng.next(), detail);
     world.mutation = mutation;
     let mut director =
@@ -79,6 +81,11 @@ enum Item {
         node: usize,
         group: usize,
         change: Change,
+    },
+    /// The content filter of a reader changes.
+    ChangeFilter {
+        reader: usize,
+        filter: Filter,
     },
     BeginSet(usize),
     EndSet(usize),
@@ -159,6 +166,9 @@ impl Director {
             {
                 self.put_off(world, item);
             }
+            Item::ChangeFilter { reader, .. } if world.is_paused_with_reader(reader) => {
+                self.put_off(world, item);
+            }
             Item::ChangeGroup { node, .. } if world.nodes[node].state == State::Paused => {
                 self.put_off(world, item);
             }
@@ -183,6 +193,7 @@ impl Director {
             Item::EndWriter(writer) => world.remove_writer(writer),
             Item::EndReader(reader) => world.remove_reader(reader),
             Item::ChangeEndpoint { endpoint, change } => change_endpoint(world, endpoint, &change),
+            Item::ChangeFilter { reader, filter } => world.set_reader_filter(reader, filter),
             Item::ChangeGroup { node, group, change } => self.change_group(world, (node, group), &change),
             Item::BeginSet(group) => {
                 world.begin_set(group);
@@ -233,7 +244,7 @@ impl Director {
     }
 
     fn begin_endpoint(&mut self, world: &mut World, node: usize, plan: usize, endpoint: usize) {
-        let EndpointPlan { group, topic, mut qos, lives, changes, role, .. } =
+        let EndpointPlan { group, topic, mut qos, lives, changes, filter_changes, role, .. } =
             self.plan.nodes[plan].endpoints[endpoint].clone();
         let topic = self.plan.topics[topic].topic.clone();
         let taking_together = self.plan.nodes[plan].groups[group].taking;
@@ -245,6 +256,9 @@ impl Director {
                 let together = qos.presentation.access_scope == AccessScope::Group;
                 let taking = if together { taking_together } else { taking };
                 let reader = world.add_reader_of(living.group, &topic, &qos, (taking, filter));
+                for (delay, filter) in filter_changes {
+                    self.after(world, delay, Item::ChangeFilter { reader, filter });
+                }
                 (Item::EndReader(reader), Created::Reader(reader))
             }
             Role::Write { writes_max, own_instances, .. } => {

@@ -112,6 +112,14 @@ impl Filter {
         }
     }
 
+    /// The filter that somebody else announced.
+    #[must_use]
+    pub fn told(announced: &ContentFilter) -> Option<Self> {
+        let parameter = |at: usize| announced.parameters.get(at)?.parse().ok();
+        let filter = Self { one_in: parameter(0)?, remainder: parameter(1)? };
+        (filter.one_in > 0).then_some(filter)
+    }
+
     /// What a reader obeys.
     #[must_use]
     pub fn obeyed(self) -> PayloadFilter {
@@ -124,9 +132,7 @@ impl Filter {
 /// What a writer makes of an announced filter.
 #[must_use]
 pub fn content_filter(announced: &ContentFilter) -> Option<PayloadFilter> {
-    let parameter = |at: usize| announced.parameters.get(at)?.parse().ok();
-    let filter = Filter { one_in: parameter(0)?, remainder: parameter(1)? };
-    (filter.one_in > 0).then(|| filter.obeyed())
+    Filter::told(announced).map(Filter::obeyed)
 }
 
 /// The key function of keyed simulated topics.

@@ -85,6 +85,8 @@ pub struct EndpointPlan {
     pub lives: Option<Duration>,
     /// What of its QoS changes, after how long.
     pub changes: Vec<(Duration, Change)>,
+    /// Which other content filters it has, if it has any, and after how long.
+    pub filter_changes: Vec<(Duration, Filter)>,
     /// What it does.
     pub role: Role,
 }
@@ -134,6 +136,16 @@ impl Plan {
         let mut plan = Self { topics, nodes, faults, safe_until, writing_until };
         plan.bound_traffic();
         plan
+    }
+
+    /// Lets the parameters of content filters change. Drawn by itself, so that all else is as it was without.
+    pub fn change_filters(&mut self, rng: &mut Rng) {
+        for endpoint in self.nodes.iter_mut().flat_map(|node| &mut node.endpoints) {
+            if matches!(endpoint.role, Role::Read { filter: Some(_), .. }) && rng.chance(60) {
+                let change = |_| (Duration::from_millis(rng.between(100, 10_000) as i64), filter(rng));
+                endpoint.filter_changes = (0..3).map(change).collect();
+            }
+        }
     }
 
     /// Fewer writes where they are large.
@@ -241,7 +253,16 @@ fn endpoint(rng: &mut Rng, groups: &[GroupPlan], topics: &[TopicPlan]) -> Endpoi
     };
     let role = if writes { write_role(rng) } else { read_role(rng) };
     let changes = changes(rng, 15, |rng| Change::draw(rng, kind));
-    EndpointPlan { group, topic, qos, starts_after: Duration(starts_after), lives, changes, role }
+    EndpointPlan {
+        group,
+        topic,
+        qos,
+        starts_after: Duration(starts_after),
+        lives,
+        changes,
+        filter_changes: Vec::new(),
+        role,
+    }
 }
 
 fn changes(rng: &mut Rng, percent: u64, draw: impl Fn(&mut Rng) -> Change) -> Vec<(Duration, Change)> {
@@ -260,11 +281,13 @@ fn write_role(rng: &mut Rng) -> Role {
 }
 
 fn read_role(rng: &mut Rng) -> Role {
-    let filter = rng.chance(12).then(|| {
-        let one_in = rng.between(1, 4) as u32;
-        Filter { one_in, remainder: rng.below(one_in.into()) as u32 }
-    });
+    let filter = rng.chance(12).then(|| filter(rng));
     Role::Read { taking: taking(rng), filter }
+}
+
+fn filter(rng: &mut Rng) -> Filter {
+    let one_in = rng.between(1, 4) as u32;
+    Filter { one_in, remainder: rng.below(one_in.into()) as u32 }
 }
 
 fn taking(rng: &mut Rng) -> Taking {

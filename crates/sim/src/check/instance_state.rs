@@ -26,7 +26,7 @@ fn cannot_fall_silent(pair: &Pair<'_>) -> bool {
 fn check_instance(ledger: &Ledger, pair: &Pair<'_>, instance: u32, findings: &mut Findings) {
     let Some(last) = pair.writer.changes.iter().rfind(|change| change.instance == instance) else { return };
     // Of instances without data that it wants, a filtering reader need not know.
-    if last.at < pair.promised_from() || !pair.owes(ledger, last) || pair.reader.filter.is_some() {
+    if last.at < pair.promised_from() || !pair.owes(ledger, last) || !pair.reader.filters.is_empty() {
         return;
     }
     let guid = pair.reader.endpoint.guid;

@@ -15,6 +15,7 @@ mod instance_state;
 mod isolation;
 mod keep_last;
 mod late_joiner;
+mod latency_budget;
 mod lifespan;
 mod limits;
 mod liveliness;
@@ -27,6 +28,7 @@ mod reliable_complete;
 mod rules;
 mod silence;
 mod time_based_filter;
+mod transport_priority;
 
 use crate::ledger::Ledger;
 
@@ -49,7 +51,7 @@ pub struct Findings {
 type Check = fn(&Ledger, &mut Findings);
 
 /// Every invariant.
-pub const CHECKS: [(&str, Check); 25] = [
+pub const CHECKS: [(&str, Check); 27] = [
     ("access_order", access_order::check),
     ("amplification", amplification::check),
     ("announced", announced::check),
@@ -64,6 +66,7 @@ pub const CHECKS: [(&str, Check); 25] = [
     ("isolation", isolation::check),
     ("keep_last", keep_last::check),
     ("late_joiner", late_joiner::check),
+    ("latency_budget", latency_budget::check),
     ("lifespan", lifespan::check),
     ("limits", limits::check),
     ("liveliness", liveliness::check),
@@ -75,6 +78,7 @@ pub const CHECKS: [(&str, Check); 25] = [
     ("reliable_complete", reliable_complete::check),
     ("silence", silence::check),
     ("time_based_filter", time_based_filter::check),
+    ("transport_priority", transport_priority::check),
 ];
 
 /// Findings of one invariant that are reported; more of the same help nobody.

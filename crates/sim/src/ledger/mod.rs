@@ -3,7 +3,7 @@
 
 mod pair;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plainsong_proto::discovery::MismatchReason;
 use plainsong_proto::guid::{Guid, GuidPrefix};
@@ -67,6 +67,8 @@ pub struct ParticipantRecord {
     pub mismatches: Vec<(Guid, Guid, MismatchReason)>,
     /// When its wall clock was set.
     pub wall_set_at: Vec<Instant>,
+    /// When its process stood still; the last time may last.
+    pub stopped: Vec<Epoch>,
 }
 
 /// What one publisher wrote between `begin_coherent_changes` and `end_coherent_changes`.
@@ -144,6 +146,14 @@ pub struct WriterRecord {
     pub history_max: usize,
     /// LIVELINESS_LOST when the run ended.
     pub liveliness_lost: CountStatus,
+    /// When each of its changes that was small enough left first, by sequence number.
+    pub sent: BTreeMap<i64, Instant>,
+    /// When fragments of its samples left.
+    pub fragments: Vec<Instant>,
+    /// How its datagrams were marked: TRANSPORT_PRIORITY then, and the traffic class.
+    pub marked: BTreeSet<(i32, u8)>,
+    /// What it was told of the content filter of each reader, and when.
+    pub told_filters: BTreeMap<Guid, Vec<(Instant, Option<Filter>)>>,
 }
 
 /// What a change does to its instance.
@@ -174,6 +184,8 @@ pub struct Change {
     pub source: Time,
     /// The coherent set it is in, if any.
     pub set: Option<usize>,
+    /// Its sequence number.
+    pub number: i64,
 }
 
 /// The life of one reader.
@@ -187,8 +199,8 @@ pub struct ReaderRecord {
     pub takes: Vec<usize>,
     /// When and how this reader takes.
     pub taking: Taking,
-    /// Its content filter, if it has one.
-    pub filter: Option<Filter>,
+    /// Its content filters, if it has any, and since when: each until the next.
+    pub filters: Vec<(Instant, Filter)>,
     /// How much the last take, after everything was quiet, found without having been told.
     pub untold: usize,
     /// How often `take` did not return what `read` had returned just before.
@@ -283,6 +295,14 @@ impl Endpoint {
         self.ended.is_none_or(|(end, _)| end >= to) && self.epochs(peer).iter().any(covers)
     }
 
+    /// Whether its process ran all the time from `from` to `to`.
+    #[must_use]
+    pub fn ran_throughout(&self, ledger: &Ledger, from: Instant, to: Instant) -> bool {
+        let stops = ledger.participants.get(self.participant).map_or(&[][..], |record| &record.stopped);
+        self.ended.is_none_or(|(end, _)| end >= to)
+            && stops.iter().all(|stop| stop.start > to || stop.end.is_some_and(|end| end < from))
+    }
+
     /// Whom it is matched with now.
     pub fn matched(&self) -> impl Iterator<Item = Guid> + '_ {
         let open = |epochs: &Vec<Epoch>| epochs.last().is_some_and(|epoch| epoch.end.is_none());
@@ -308,6 +328,14 @@ impl Endpoint {
 }
 
 impl WriterRecord {
+    /// It was told what a reader announces of its content filter.
+    pub fn told_filter(&mut self, reader: Guid, at: Instant, filter: Option<Filter>) {
+        let told = self.told_filters.entry(reader).or_default();
+        if told.last().is_none_or(|(_, last)| *last != filter) {
+            told.push((at, filter));
+        }
+    }
+
     /// Data samples of one instance, in order: position among the changes, counter.
     pub fn data_of(&self, instance: u32) -> impl Iterator<Item = (&Change, u32)> {
         self.changes.iter().filter(move |change| change.instance == instance).filter_map(
@@ -342,6 +370,17 @@ impl WriterRecord {
     }
 }
 
+/// Of values each of which holds until the next, those that held at some time between two.
+pub(crate) fn in_force<T: Copy>(
+    values: &[(Instant, T)],
+    from: Instant,
+    to: Instant,
+) -> impl Iterator<Item = T> {
+    let before = values.partition_point(|(since, _)| *since <= from);
+    let values = values.get(before.saturating_sub(1)..).unwrap_or(&[]);
+    values.iter().take_while(move |(since, _)| *since <= to).map(|(_, value)| *value)
+}
+
 /// Whether a reader forgets instances by itself.
 fn purges(qos: &QosSet) -> bool {
     let lifecycle = qos.reader_data_lifecycle;
@@ -350,6 +389,11 @@ fn purges(qos: &QosSet) -> bool {
 }
 
 impl ReaderRecord {
+    /// The content filters that were in force at some time between two.
+    pub fn filters_between(&self, from: Instant, to: Instant) -> impl Iterator<Item = Filter> {
+        in_force(&self.filters, from, to)
+    }
+
     /// Whether it may ever have forgotten an instance: by READER_DATA_LIFECYCLE, or for want of room.
     #[must_use]
     pub fn forgets_instances(&self) -> bool {

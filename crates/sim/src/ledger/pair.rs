@@ -3,7 +3,8 @@
 use plainsong_proto::qos::{AccessScope, DestinationOrder, Durability, HistoryKind, Ownership, QosSet};
 use plainsong_proto::time::{Duration, Instant};
 
-use super::{Change, ChangeKind, Epoch, Ledger, ReaderRecord, WriterRecord};
+use super::{Change, ChangeKind, Epoch, Ledger, ReaderRecord, WriterRecord, in_force};
+use crate::sample::Filter;
 
 /// A writer and a reader that are to understand each other.
 #[derive(Clone, Copy, Debug)]
@@ -74,13 +75,18 @@ impl<'a> Pair<'a> {
             && self.shows_whole(ledger, change)
     }
 
-    /// Whether the content filter of the reader lets the change pass.
+    /// Whether every content filter lets the change pass that the reader has had since it was written, and
+    /// every one of which the writer thought that it has.
     #[must_use]
     pub fn wants(&self, change: &Change) -> bool {
-        match (self.reader.filter, change.kind) {
-            (Some(filter), ChangeKind::Data(counter)) => filter.passes(counter),
-            _ => true,
-        }
+        let ChangeKind::Data(counter) = change.kind else { return true };
+        let for_ever = Instant(u64::MAX);
+        let told = self.writer.told_filters.get(&self.reader.endpoint.guid).map_or(&[][..], Vec::as_slice);
+        // What it was never to think is no excuse.
+        let own = |told: &Filter| self.reader.filters.iter().any(|(_, filter)| filter == told);
+        let mut told = in_force(told, change.at, for_ever).flatten().filter(own);
+        self.reader.filters_between(change.at, for_ever).all(|filter| filter.passes(counter))
+            && told.all(|filter| filter.passes(counter))
     }
 
     /// Whether the writer may write the instance whatever others do (DCPS 1.4 §2.2.3.9.2).

@@ -1,11 +1,12 @@
 //! Writers and readers of the world: created, deleted, written and taken from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::qos::{AccessScope, QosSet};
 use plainsong_proto::reader::CachedSample;
 use plainsong_proto::sample_info::Selector;
+use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::status::{CountStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus};
 use plainsong_proto::time::{Duration, Time};
 use plainsong_proto::writer::{ChangeKind as ProtoKind, WriteError};
@@ -51,6 +52,10 @@ impl World {
                 unblocked: 0,
                 history_max: 0,
                 liveliness_lost: CountStatus::default(),
+                sent: BTreeMap::new(),
+                fragments: Vec::new(),
+                marked: BTreeSet::new(),
+                told_filters: BTreeMap::new(),
             });
         };
         let (group, keyed) = (self.announced_group(home, qos), topic.keyed);
@@ -99,13 +104,14 @@ impl World {
         let (node, member, _) = home;
         let record = self.ledger.readers.len();
         let endpoint = self.endpoint(home, topic, qos);
+        let born_at = self.at;
         let born = |ledger: &mut Ledger, guid: Guid| {
             ledger.readers.push(ReaderRecord {
                 endpoint: Endpoint { guid, ..endpoint.clone() },
                 deliveries: Vec::new(),
                 takes: Vec::new(),
                 taking,
-                filter,
+                filters: filter.map(|filter| (born_at, filter)).into_iter().collect(),
                 untold: 0,
                 misreads: 0,
                 liveliness: LivelinessChangedStatus::default(),
@@ -184,6 +190,21 @@ impl World {
             endpoint.change_qos(qos.clone());
             self.set_qos(self.readers[reader], qos);
         }
+    }
+
+    /// Changes the content filter of a reader that has one.
+    pub fn set_reader_filter(&mut self, reader: usize, filter: Filter) {
+        let place = self.readers[reader];
+        let record = &mut self.ledger.readers[reader];
+        if !record.endpoint.is_alive() || record.filters.is_empty() {
+            return;
+        }
+        record.filters.push((self.at, filter));
+        let topic = record.endpoint.topic.clone();
+        self.note(place.node, 25, || format!("{:?} has {filter:?}", place.entity));
+        self.call(place.node, |node, call| {
+            node.set_filter(place.member, place.entity, (&topic, filter), call);
+        });
     }
 
     fn set_qos(&mut self, place: Place, qos: &QosSet) {
@@ -278,7 +299,7 @@ impl World {
             let now = node.options.clock.now(at);
             let source = now.wall.plus(Duration(-write.aged.0));
             let Some(local) = node.members[place.member].writers.get_mut(&place.entity) else {
-                return Ok(source);
+                return Ok((source, SequenceNumber(0)));
             };
             let handle = if keyed { sample::handle(write.instance) } else { Default::default() };
             if keyed && !local.writer.is_registered(handle) {
@@ -287,7 +308,9 @@ impl World {
             if let Some(number) = group_number {
                 local.writer.set_group_number(number);
             }
-            let written = local.writer.write(now, proto_kind, handle, payload, source, call.out);
+            let written = call.of_writer(&mut local.writer, |writer, out| {
+                writer.write(now, proto_kind, handle, payload, source, out)
+            });
             let history = local.writer.history_len();
             let most = &mut call.ledger.writers[writer].history_max;
             *most = history.max(*most);
@@ -295,7 +318,7 @@ impl World {
                 node.members[place.member].participant.assert_liveliness(now, call.out);
             }
             node.settle(place.member, now, call);
-            written.map(|_| source)
+            written.map(|number| (source, number))
         });
         self.written(writer, write, kind, bytes, result)
     }
@@ -306,17 +329,18 @@ impl World {
         write: Write,
         kind: ChangeKind,
         bytes: usize,
-        result: Result<Time, WriteError>,
+        result: Result<(Time, SequenceNumber), WriteError>,
     ) -> bool {
         let node = self.writers[writer].node;
         let set = self.open_set(writer);
         let record = &mut self.ledger.writers[writer];
         match result {
-            Ok(source) => {
+            Ok((source, number)) => {
                 if record.blocked_since.take().is_some() {
                     record.unblocked += 1;
                 }
-                let change = Change { at: self.at, kind, instance: write.instance, bytes, source, set };
+                let (at, instance, number) = (self.at, write.instance, number.0);
+                let change = Change { at, kind, instance, bytes, source, set, number };
                 record.changes.push(change);
                 self.blocked.remove(&writer);
                 self.note(node, 10, || format!("writer {writer}: {kind:?} of {}", write.instance));

@@ -118,7 +118,9 @@ impl World {
             self.call(place.node, |node, call| {
                 let now = node.options.clock.now(at);
                 if let Some(local) = node.members[place.member].writers.get_mut(&place.entity) {
-                    local.writer.end_coherent_changes(now, end, call.out);
+                    call.of_writer(&mut local.writer, |writer, out| {
+                        writer.end_coherent_changes(now, end, out);
+                    });
                 }
                 node.settle(place.member, now, call);
             });

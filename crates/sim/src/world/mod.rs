@@ -13,8 +13,8 @@ use plainsong_proto::locator::{Locator, ports};
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::time::{Duration, Instant};
 
-use crate::dissect;
-use crate::ledger::{Ending, Ledger, ParticipantRecord, Quiet, Taking};
+use crate::dissect::{self, DATA, DATA_FRAG, GAP, HEARTBEAT, HEARTBEAT_FRAG};
+use crate::ledger::{Ending, Epoch, Ledger, ParticipantRecord, Quiet, Taking};
 use crate::mutation::Mutation;
 use crate::network::{Host, Network, STRANGER, is_multicast};
 use crate::node::{Call, Node, NodeOptions, State, Told};
@@ -144,6 +144,8 @@ pub struct World {
     quiet: Option<Quiet>,
     faults_over: bool,
     out: Outbox,
+    /// When a process may send again, with the mistake that large samples hold up the others.
+    line_free_at: BTreeMap<usize, Instant>,
     /// Datagrams and timers so far; a run that exceeds [`STEPS_MAX`] goes round in circles.
     steps: u64,
 }
@@ -180,6 +182,7 @@ impl World {
             quiet: None,
             faults_over: false,
             out: Outbox::new(),
+            line_free_at: BTreeMap::new(),
             steps: 0,
         }
     }
@@ -209,6 +212,7 @@ impl World {
                 believes: Vec::new(),
                 mismatches: Vec::new(),
                 wall_set_at: Vec::new(),
+                stopped: Vec::new(),
             });
             let seed = self.rng.next();
             self.call(index, |node, call| node.join(prefix, seed, record, call));
@@ -261,6 +265,10 @@ impl World {
         }
         self.note(node, 4, || format!("stops for {} ms", lasting.0 / 1_000_000));
         self.nodes[node].state = State::Paused;
+        for member in &self.nodes[node].members {
+            let stop = Epoch { start: self.at, end: None };
+            self.ledger.participants[member.record].stopped.push(stop);
+        }
         self.after(lasting, Happening::Resume { node });
     }
 
@@ -270,6 +278,11 @@ impl World {
         }
         self.note(node, 5, || "runs again".to_owned());
         self.nodes[node].state = State::Running;
+        for member in &self.nodes[node].members {
+            if let Some(stop) = self.ledger.participants[member.record].stopped.last_mut() {
+                stop.end = Some(self.at);
+            }
+        }
         while let Some((from, bytes)) = self.nodes[node].waiting.pop_front() {
             self.call(node, |node, call| node.receive(from, &bytes, call));
         }
@@ -432,16 +445,17 @@ impl World {
     /// Calls into a node, sends what it wants sent, and lets applications do what they are told of.
     fn call<R>(&mut self, index: usize, f: impl FnOnce(&mut Node, &mut Call<'_>) -> R) -> R {
         let mut out = std::mem::take(&mut self.out);
-        let mut told = Vec::new();
+        let (mut told, mut classes) = (Vec::new(), Vec::new());
         let mut call = Call {
             at: self.at,
             ledger: &mut self.ledger,
             out: &mut out,
             told: &mut told,
+            classes: &mut classes,
             mutation: self.mutation,
         };
         let result = f(&mut self.nodes[index], &mut call);
-        self.send(index, &out);
+        self.send(index, &out, &classes);
         out.clear();
         self.out = out;
         self.arm(index);
@@ -486,23 +500,55 @@ impl World {
         let Some(next) = next_timeout.filter(|_| node.state == State::Running) else { return };
         // A timer that is due already still takes a moment to go off.
         let next = next.max(Instant(self.at.0 + 1_000));
-        if node.wake_at.is_none_or(|wake_at| next < wake_at) {
+        let wake_at = node.wake_at.unwrap_or(Instant(u64::MAX));
+        if next < wake_at {
             let at = Instant(next.0 + self.rng.below(LATENESS_NANOS_MAX));
-            self.nodes[index].wake_at = Some(at);
-            self.push(at, Happening::Wake { node: index });
-        }
-    }
-
-    fn send(&mut self, index: usize, out: &Outbox) {
-        for transmit in out.transmits() {
-            let bytes: Rc<[u8]> = out.datagram(transmit).into();
-            for destination in out.destinations(transmit) {
-                self.send_one(index, destination, &bytes);
+            // One that is late already is not put off again.
+            if at < wake_at {
+                self.nodes[index].wake_at = Some(at);
+                self.push(at, Happening::Wake { node: index });
             }
         }
     }
 
-    fn send_one(&mut self, index: usize, destination: &Locator, bytes: &Rc<[u8]>) {
+    fn send(&mut self, index: usize, out: &Outbox, classes: &[u8]) {
+        for (place, transmit) in out.transmits().iter().enumerate() {
+            let bytes: Rc<[u8]> = out.datagram(transmit).into();
+            let departs = self.witness(index, &bytes, classes.get(place).copied().unwrap_or(0));
+            for destination in out.destinations(transmit) {
+                self.send_one(index, destination, &bytes, departs);
+            }
+        }
+    }
+
+    /// Enters into the ledger what writers sent, and says when it departs.
+    fn witness(&mut self, index: usize, bytes: &[u8], class: u8) -> Instant {
+        let Some(summary) = dissect::dissect(bytes) else { return self.at };
+        let of_writers = [DATA, DATA_FRAG, HEARTBEAT, HEARTBEAT_FRAG, GAP];
+        let sent = summary.submessages.iter().filter(|it| it.is_user() && of_writers.contains(&it.id));
+        let mut departs = self.at;
+        for submessage in sent {
+            if self.mutation == Some(Mutation::WaitInLine) {
+                let free_at = self.line_free_at.entry(index).or_default();
+                departs = (*free_at).max(self.at);
+                if submessage.id == DATA_FRAG {
+                    *free_at = Instant(departs.0 + 1_000_000);
+                }
+            }
+            let guid = summary.source.entity(submessage.writer);
+            let record = self.ledger.writers.iter_mut().find(|writer| writer.endpoint.guid == guid);
+            let Some(record) = record else { continue };
+            record.marked.insert((record.endpoint.qos.transport_priority, class));
+            match submessage.id {
+                DATA => drop(record.sent.entry(submessage.number as i64).or_insert(departs)),
+                DATA_FRAG if record.fragments.last() != Some(&departs) => record.fragments.push(departs),
+                _ => {}
+            }
+        }
+        departs
+    }
+
+    fn send_one(&mut self, index: usize, destination: &Locator, bytes: &Rc<[u8]>, departs: Instant) {
         let [from, _] = self.nodes[index].sockets();
         let host = self.nodes[index].options.host;
         self.count(bytes);
@@ -522,11 +568,11 @@ impl World {
             let group: Vec<usize> = self.members_of(domain);
             for node in group {
                 let to = self.nodes[node].options.host;
-                self.carry(host, to, from, node, bytes);
+                self.carry((host, departs), to, from, node, bytes);
             }
         } else if let Some(node) = self.sockets.get(destination).copied() {
             let to = self.nodes[node].options.host;
-            self.carry(host, to, from, node, bytes);
+            self.carry((host, departs), to, from, node, bytes);
         }
     }
 
@@ -539,8 +585,15 @@ impl World {
             .collect()
     }
 
-    fn carry(&mut self, from_host: Host, to: Host, from: Locator, node: usize, bytes: &Rc<[u8]>) {
-        for arrival in self.network.arrivals(self.at, from_host, to, bytes.len()).into_iter().flatten() {
+    fn carry(
+        &mut self,
+        (from_host, departs): (Host, Instant),
+        to: Host,
+        from: Locator,
+        node: usize,
+        bytes: &Rc<[u8]>,
+    ) {
+        for arrival in self.network.arrivals(departs, from_host, to, bytes.len()).into_iter().flatten() {
             self.push(arrival, Happening::Datagram { node, from, bytes: Rc::clone(bytes) });
         }
     }

@@ -1,0 +1,78 @@
+//! LATENCY_BUDGET: a small sample waits for others no longer than the budget of its writer allows, or, without
+//! one, than samples of a flow do (DCPS 1.4 §2.2.3.8).
+
+use plainsong_proto::time::{Duration, Instant};
+
+use super::Findings;
+use crate::ledger::{Change, ChangeKind, Ledger, Pair, WriterRecord};
+
+/// How long samples of a flow wait for each other.
+const FLOW_WAIT: Duration = Duration::from_micros(200);
+/// How long a sample waits at most, whatever its budget.
+const WAIT_MAX: Duration = Duration::from_millis(100);
+/// Timers go off a little late.
+const LATENESS: Duration = Duration::from_micros(300);
+/// Samples up to so many octets never leave in fragments.
+const SMALL_BYTES_MAX: usize = 800;
+
+pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
+    for writer in ledger.writers.iter().filter(|writer| writes_small_samples(writer)) {
+        for (change, counter, due) in late(ledger, writer) {
+            if !is_behind_fragments(ledger, writer, change, due) {
+                let guid = writer.endpoint.guid;
+                findings.report(|| late_text(writer, change, counter, &format!("{guid} kept")));
+            }
+        }
+    }
+}
+
+/// What is said of a sample that left late.
+pub(super) fn late_text(writer: &WriterRecord, change: &Change, counter: u32, who: &str) -> String {
+    let left = writer.sent.get(&change.number).map(|sent| sent.since(change.at).0 / 1_000);
+    let left = left.map_or_else(|| "for ever".to_owned(), |micros| format!("for {micros} µs"));
+    format!("{who} #{counter}, written at {} ms, {left}", change.at.0 / 1_000_000)
+}
+
+/// Nothing of it is ever sent in fragments, which take their time.
+pub(super) fn writes_small_samples(writer: &WriterRecord) -> bool {
+    writer.changes.iter().all(|change| change.bytes <= SMALL_BYTES_MAX)
+}
+
+/// Samples that somebody waited for and that had not left when they were due, and when that was.
+pub(super) fn late<'a>(
+    ledger: &'a Ledger,
+    writer: &'a WriterRecord,
+) -> impl Iterator<Item = (&'a Change, u32, Instant)> {
+    let budget = writer.endpoint.ever().map(|qos| qos.latency_budget.min(WAIT_MAX)).max();
+    let patience = Duration(budget.unwrap_or(Duration::ZERO).max(FLOW_WAIT).0 + LATENESS.0);
+    let readers: Vec<Pair<'_>> = ledger
+        .pairs()
+        .filter(|pair| pair.writer.endpoint.guid == writer.endpoint.guid && pair.reader.filters.is_empty())
+        .collect();
+    writer.changes.iter().filter_map(move |change| {
+        let ChangeKind::Data(counter) = change.kind else { return None };
+        let due = change.at.after(patience)?;
+        let endpoint = &writer.endpoint;
+        let waited_for = endpoint.ran_throughout(ledger, change.at, due)
+            && due <= ledger.finished_at
+            && readers
+                .iter()
+                .any(|pair| endpoint.matched_throughout(pair.reader.endpoint.guid, change.at, due));
+        let left = writer.sent.get(&change.number).is_some_and(|sent| *sent <= due);
+        (waited_for && !left).then_some((change, counter, due))
+    })
+}
+
+/// Whether fragments of another writer of its participant left while the sample should have.
+pub(super) fn is_behind_fragments(
+    ledger: &Ledger,
+    writer: &WriterRecord,
+    change: &Change,
+    due: Instant,
+) -> bool {
+    let others = ledger.writers.iter().filter(|other| {
+        other.endpoint.participant == writer.endpoint.participant
+            && other.endpoint.guid != writer.endpoint.guid
+    });
+    others.flat_map(|other| &other.fragments).any(|left| (change.at..=due).contains(left))
+}
