@@ -583,6 +583,7 @@ impl Cache {
         // What is held back may have brought a disposed instance back to life.
         let shown = self.release_held(now, id);
         let is_alive = self.instances.get(id).is_some_and(Instance::is_alive);
+        self.plan_purge_again(now, id);
         let stamps = (now.wall, now.wall);
         (is_alive && self.end(now, id, InstanceState::NotAliveNoWriters, guid, stamps)) || shown
     }

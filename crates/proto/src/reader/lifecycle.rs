@@ -3,13 +3,14 @@
 //!
 //! Without writers the instance goes with all that is known of it. A disposed instance loses its samples; the
 //! rest goes too unless some writer still keeps it registered, whose next sample must find the generation
-//! counts. Empty instances are bounded in number anyway.
+//! counts. What was refused or filtered out keeps no instance without writers: it would be nothing to remember.
+//! Empty instances are bounded in number anyway.
 
 use super::cache::{Cache, Timer};
 use super::instances::InstanceId;
 use crate::qos::QosSet;
 use crate::sample_info::InstanceState;
-use crate::time::Duration;
+use crate::time::{Duration, Now};
 
 /// The delays of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +46,24 @@ impl Cache {
         }
     }
 
+    /// The last writer of the instance left. If its purge came while it had one, it is due once more.
+    pub(super) fn plan_purge_again(&mut self, now: Now, id: InstanceId) {
+        let Some(instance) = self.instances.get_mut(id) else { return };
+        if instance.state == InstanceState::NotAliveNoWriters && instance.purge_at.is_none() {
+            instance.ended_at = Some(now.mono);
+            self.plan_purge(id);
+        }
+    }
+
     /// The purge of the instance is due.
     pub(super) fn purge(&mut self, id: InstanceId) {
         let Some(instance) = self.instances.get_mut(id) else { return };
-        if instance.writers == 0 {
+        // A writer may have come back with nothing but what was refused: that is nothing to remember. What is held
+        // back will be shown, and owners are remembered as long as they own.
+        let only_named = instance.state == InstanceState::NotAliveNoWriters
+            && instance.held.is_none()
+            && instance.owner.is_none();
+        if instance.writers == 0 || only_named {
             return self.forget(id);
         }
         instance.purge_at = None;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cdr::KeyHash;
-use crate::qos::{Liveliness, LivelinessKind};
+use crate::qos::{Liveliness, LivelinessKind, Ownership};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -291,6 +291,30 @@ fn an_instance_without_writers_is_forgotten_also_when_its_writer_died_or_left() 
     assert_eq!(known(&bench, [1, 2]), [true, false], "1 is without writers for half a second");
     bench.pass(SECOND);
     assert_eq!(known(&bench, [1, 2]), [false, false]);
+}
+
+#[test]
+fn an_instance_that_only_refused_data_named_again_is_forgotten_in_its_time() {
+    for (ownership, leaves) in [(Ownership::Shared, false), (Ownership::Exclusive, true)] {
+        let mut qos = QosSet { ownership, ..purging(Duration::INFINITE, SECOND).reliable().keep_all() };
+        qos.resource_limits.max_samples = 1;
+        let mut bench = Bench::new(qos);
+        bench.matched(1, QosSet { ownership, ..QosSet::writer() });
+        bench.data(1, 1, 1, 1).unwrap();
+        assert_eq!(bench.values(), [1]);
+        bench.unregister(1, 2, 1).unwrap();
+        bench.take();
+        bench.data(1, 3, 2, 2).unwrap();
+        let _ = bench.data(1, 4, 1, 3);
+        assert_eq!(bench.reported(StatusKind::SampleRejected), 1, "2 takes all the room");
+        bench.pass(Duration::from_millis(1_500));
+        if leaves {
+            // Who was refused may own it, as long as it is there.
+            bench.reader.unmatch_writer(bench.now, writer(1), &mut bench.out);
+            bench.pass(Duration::from_millis(1_500));
+        }
+        assert_eq!(known(&bench, [1, 2]), [false, !leaves]);
+    }
 }
 
 #[test]
