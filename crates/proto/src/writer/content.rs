@@ -5,6 +5,9 @@
 //! Only data is withheld, and only where nothing else would be lost with it: the ends of instances, members of
 //! coherent sets, and samples that decide about ownership or assert the writer go to everyone. Readers filter
 //! for themselves in any case.
+//!
+//! RTPS 2.5 §8.7.4 asks for a DATA that says ALIVE_FILTERED when an instance leaves what a filter lets pass. A GAP
+//! goes in its place: DCPS 1.4 has no such instance state that a reader could show, and one GAP tells of many.
 
 use crate::discovery::MatchedReader;
 use crate::filter::{ContentFilter, PayloadFilter};

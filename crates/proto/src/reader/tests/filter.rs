@@ -3,6 +3,9 @@
 use super::*;
 use crate::filter::SignedFilter;
 use crate::qos::AccessScope;
+use crate::receiver::{self, Registry};
+use crate::stats::DropCounters;
+use crate::wire::EndpointSubmessage;
 use crate::wire::FilterSignature;
 use crate::wire::content_filter::append_content_filter_info;
 
@@ -227,4 +230,66 @@ fn a_writer_of_which_nothing_is_wanted_does_not_keep_an_instance_alive() {
         InstanceState::NotAliveNoWriters,
         "as if the second writer had not sent what it could have filtered itself"
     );
+}
+
+/// Hands what arrives to one reader.
+struct Ear<'a>(&'a mut Reader);
+
+impl Registry for Ear<'_> {
+    fn deliver(&mut self, now: Now, from: &MessageContext, heard: &EndpointSubmessage<'_>, out: &mut Outbox) {
+        let EndpointSubmessage::Data(data) = heard else { panic!("{heard:?}") };
+        self.0.on_data(now, from, data, out).unwrap();
+    }
+
+    fn is_local(&self, _: GuidPrefix) -> bool {
+        true
+    }
+}
+
+impl Bench {
+    /// A datagram with one DATA of writer 1: FilteredFlag of StatusInfo_t and a key hash, and the key or nothing
+    /// as its payload (RTPS 2.5 §8.7.4, §9.6.4.9).
+    fn filtered_data(&mut self, number: u8, key: u8, with_key: bool) {
+        let mut octets = b"RTPS\x02\x05\x01\x03".to_vec();
+        octets.extend([1; 12]);
+        octets.extend([0x15, if with_key { 0x0b } else { 0x03 }, if with_key { 60 } else { 52 }, 0]);
+        octets.extend([0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, number, 0, 0, 0]);
+        octets.extend([0x71, 0, 4, 0, 0, 0, 0, 0b100]);
+        octets.extend([0x70, 0, 16, 0]);
+        octets.extend(handle(key).0);
+        octets.extend([1, 0, 0, 0]);
+        if with_key {
+            octets.extend([0, 1, 0, 0, key, 0, 0, 0]);
+        }
+        let mut drops = DropCounters::default();
+        let (now, from) = (self.now, Locator::default());
+        receiver::datagram(now, from, &octets, &mut Ear(&mut self.reader), &mut drops, &mut self.out);
+        assert!(drops.iter().all(|(_, count)| count == 0), "{drops:?}");
+    }
+}
+
+#[test]
+fn data_that_says_it_was_filtered_out_counts_as_received_and_is_not_shown() {
+    for mut bench in [
+        filtering(QosSet::reader().reliable().keep_all()),
+        Bench::reliable(),
+        filtering(QosSet::reader().keep_all()),
+    ] {
+        let reliable = bench.reader.qos().is_reliable();
+        bench.data(1, 1, 1, 10).unwrap();
+        bench.filtered_data(2, 1, false);
+        bench.filtered_data(3, 1, true);
+        bench.filtered_data(4, 7, true);
+        bench.data(1, 5, 1, 11).unwrap();
+        let samples = bench.take();
+        assert_eq!(values(&samples), [10, 11]);
+        assert_eq!(state_of(&samples), InstanceState::Alive);
+        assert!(!bench.reader.has_instance(handle(7)), "nothing of it was ever shown");
+        assert_eq!(bench.reader.sample_lost_status().total_count, 0);
+        bench.out.clear();
+        if reliable {
+            bench.heartbeat(1, 1, 5, false).unwrap();
+            assert_eq!(bench.acks().last().map(|ack| (ack.base, ack.missing.len())), Some((6, 0)));
+        }
+    }
 }
