@@ -6,6 +6,7 @@ mod campaign;
 mod report;
 pub(crate) mod results;
 mod run;
+mod statistics;
 
 use std::process::ExitCode;
 

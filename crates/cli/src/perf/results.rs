@@ -253,7 +253,6 @@ impl Run {
     ///
     /// # Errors
     /// In words: what could not be written, and why.
-    #[allow(dead_code, reason = "written by the controller, read by the report")]
     pub(crate) fn write(&self, directory: &Path) -> Result<(), String> {
         let path = directory.join("run.json");
         let draft = directory.join("run.json.new");

@@ -1,11 +1,29 @@
 //! `plainsong perf report`: shows what runs have measured.
 
+mod compare;
+mod csv;
+mod format;
+mod html;
+mod limits;
+mod section;
+mod summary;
+mod svg;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 
-use super::results::{Cell, Run};
+use super::results::Run;
+use limits::Condition;
+use summary::Summary;
+
+/// A limit was missed, or a condition of `--fail-on` was met.
+const MISSED: u8 = 3;
 
 /// Which runs, and how to show them.
 #[derive(Args)]
@@ -13,40 +31,80 @@ pub(crate) struct Options {
     /// Run directories.
     #[arg(required = true, value_name = "DIR")]
     directories: Vec<PathBuf>,
+    /// Write one HTML file that needs nothing else.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write one row for each cell and role, and beside it files with the columns of RTI Perftest.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Compare with the same cells of this run.
+    #[arg(long, value_name = "DIR")]
+    compare: Option<PathBuf>,
+    /// End with status 3 if this is so anywhere: `p99>+10%` against the base, or `lost>0`. May be repeated.
+    #[arg(long, value_name = "CONDITION")]
+    fail_on: Vec<Condition>,
 }
 
-/// Prints a table of every run.
+/// Prints tables of every run, and writes what else is wanted.
 pub(crate) fn run(options: &Options) -> ExitCode {
-    for directory in &options.directories {
-        match Run::read(directory) {
-            Ok(run) => print(&run),
-            Err(error) => {
-                eprintln!("plainsong perf report: {error}");
-                return ExitCode::FAILURE;
+    match show(options) {
+        Ok(complaints) if complaints.is_empty() => ExitCode::SUCCESS,
+        Ok(complaints) => {
+            for complaint in complaints {
+                eprintln!("{complaint}");
             }
+            ExitCode::from(MISSED)
+        }
+        Err(error) => {
+            eprintln!("plainsong perf report: {error}");
+            ExitCode::FAILURE
         }
     }
-    ExitCode::SUCCESS
 }
 
-fn print(run: &Run) {
-    println!("{}", run.name);
-    for cell in &run.cells {
-        println!("{:<40} {}", cell.id, outcome(cell));
+/// What a run is reported with.
+pub(crate) struct Reported<'a> {
+    run: &'a Run,
+    summaries: &'a [Summary<'a>],
+}
+
+fn show(options: &Options) -> Result<Vec<String>, String> {
+    if options.compare.is_none() && options.fail_on.iter().any(Condition::is_relative) {
+        return Err("--fail-on with a percentage needs --compare".to_owned());
     }
-}
-
-fn outcome(cell: &Cell) -> String {
-    let repetitions: Vec<String> = cell
-        .repetitions
-        .iter()
-        .map(|repetition| {
-            if repetition.reason.is_empty() {
-                repetition.status.label().to_owned()
-            } else {
-                format!("{}: {}", repetition.status.label(), repetition.reason)
-            }
-        })
-        .collect();
-    repetitions.join(", ")
+    let runs: Vec<Run> = options.directories.iter().map(|path| Run::read(path)).collect::<Result<_, _>>()?;
+    let base = options.compare.as_deref().map(Run::read).transpose()?;
+    let base_summaries = base.as_ref().map(Summary::of_run);
+    let summaries: Vec<Vec<Summary<'_>>> = runs.iter().map(Summary::of_run).collect();
+    let reported: Vec<Reported<'_>> =
+        runs.iter().zip(&summaries).map(|(run, summaries)| Reported { run, summaries }).collect();
+    let reported_base =
+        base.as_ref().zip(base_summaries.as_deref()).map(|(run, summaries)| Reported { run, summaries });
+    let mut complaints = Vec::new();
+    for each in &reported {
+        print!("{}", text::write(each.run, each.summaries));
+        let pairs = reported_base
+            .as_ref()
+            .map_or_else(Vec::new, |base| compare::with_base(each.summaries, base.summaries));
+        if let Some(base) = &reported_base {
+            print!("{}", text::comparison(base.run, &pairs));
+        }
+        let missed = each.summaries.iter().flat_map(|summary| {
+            let limits = limits::check(summary).into_iter().filter(|limit| !limit.kept);
+            limits.map(|limit| format!("{}: {}", summary.cell.id, limit.words()))
+        });
+        complaints.extend(missed);
+        complaints.extend(
+            options.fail_on.iter().flat_map(|condition| condition.violations(each.summaries, &pairs)),
+        );
+    }
+    if let Some(path) = &options.csv {
+        let tables: Vec<_> = reported.iter().map(|each| (each.run, each.summaries)).collect();
+        csv::write(path, &tables)?;
+    }
+    if let Some(path) = &options.html {
+        let page = html::page(&reported, reported_base.as_ref());
+        std::fs::write(path, page).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(complaints)
 }

@@ -1,0 +1,127 @@
+//! A/B: cells beside those of a base, or of another product.
+
+use std::collections::BTreeMap;
+
+use super::format;
+use super::section::{Names, Section};
+use super::summary::{Better, Summary, find_metric};
+use crate::perf::statistics::bootstrap::Estimate;
+use crate::perf::statistics::compare::{Comparison, Dominance, compare, magnitude};
+
+/// A cell and what it is compared with.
+pub(crate) struct Pair<'s, 'a> {
+    pub(crate) label: String,
+    pub(crate) base: &'s Summary<'a>,
+    pub(crate) now: &'s Summary<'a>,
+    /// Ratios now / base of metrics that both have.
+    pub(crate) ratios: BTreeMap<&'static str, Estimate>,
+    /// Of the distributions of latency, if both have one.
+    pub(crate) distributions: Option<Comparison>,
+}
+
+/// Metrics whose ratios are shown.
+const COMPARED: [&str; 10] = [
+    "p50_us",
+    "p99_us",
+    "received_per_s",
+    "mbit_per_s",
+    "matched_ms",
+    "gap_ms",
+    "encode_ns",
+    "decode_ns",
+    "knee_per_s",
+    "lost_percent",
+];
+
+impl<'s, 'a> Pair<'s, 'a> {
+    pub(crate) fn new(label: String, base: &'s Summary<'a>, now: &'s Summary<'a>) -> Self {
+        let ratios = COMPARED
+            .iter()
+            .filter_map(|&name| Some((name, now.metrics.get(name)?.ratio_to(base.metrics.get(name)?)?)))
+            .collect();
+        let distributions =
+            now.latency().zip(base.latency()).and_then(|(now, base)| compare(&now.merged, &base.merged));
+        Self { label, base, now, ratios, distributions }
+    }
+
+    /// One sentence on one metric, as far as the data go.
+    pub(crate) fn verdict(&self, metric: &str) -> &'static str {
+        let Some(ratio) = self.ratios.get(metric) else { return "not measured on both sides" };
+        let Some((low, high)) = ratio.interval else { return "too few repetitions to say" };
+        let effect = self.distributions.filter(|_| metric.starts_with('p'));
+        let less = find_metric(metric).is_none_or(|metric| metric.better == Better::Less);
+        if low <= 1.0 && high >= 1.0 {
+            "no difference beyond the spread of repetitions"
+        } else if effect.is_some_and(|effect| magnitude(effect.delta) == "negligible") {
+            "differs, but the effect is negligible"
+        } else if (high < 1.0) == less {
+            "better"
+        } else {
+            "worse"
+        }
+    }
+
+    /// The comparison of distributions, in words.
+    pub(crate) fn effect(&self) -> Option<String> {
+        let found = self.distributions?;
+        let order = match found.dominance {
+            Dominance::FirstSmaller => "lower at every quantile",
+            Dominance::SecondSmaller => "higher at every quantile",
+            Dominance::Neither => "curves cross or coincide",
+        };
+        Some(format!(
+            "Cliff's δ {:+.2} ({}), {order}; U test p {}; KS D {:.2}, p {}",
+            found.delta,
+            magnitude(found.delta),
+            format::probability(found.rank_p),
+            found.distance,
+            format::probability(found.distance_p)
+        ))
+    }
+}
+
+/// Cells of the same name in both runs.
+pub(crate) fn with_base<'s, 'a>(now: &'s [Summary<'a>], base: &'s [Summary<'a>]) -> Vec<Pair<'s, 'a>> {
+    let known: BTreeMap<&str, &'s Summary<'a>> =
+        base.iter().map(|summary| (summary.cell.id.as_str(), summary)).collect();
+    now.iter()
+        .filter_map(|summary| {
+            let base = known.get(summary.cell.id.as_str())?;
+            Some(Pair::new(summary.cell.id.clone(), base, summary))
+        })
+        .collect()
+}
+
+/// Within a section: all others against one product, point by point. The reference is Plainsong, or the first.
+pub(crate) fn with_reference<'s, 'a>(
+    names: &Names,
+    section: &Section<'s, 'a>,
+) -> Option<(String, Vec<Pair<'s, 'a>>)> {
+    let same = |row: &&&'s Summary<'a>| row.cell.peer.is_empty() || row.cell.peer == row.cell.adapter;
+    let plainsong = section.rows.iter().filter(same).find(|row| row.cell.adapter == "plainsong");
+    let reference = plainsong.or_else(|| section.rows.iter().find(same))?;
+    let name = names.pair(reference.cell);
+    let references: BTreeMap<String, &'s Summary<'a>> = section
+        .rows
+        .iter()
+        .filter(|row| names.pair(row.cell) == name)
+        .map(|row| (section.variant_of(row.cell), *row))
+        .collect();
+    let pairs: Vec<Pair<'s, 'a>> = section
+        .ordered()
+        .into_iter()
+        .filter(|row| names.pair(row.cell) != name)
+        .filter_map(|row| {
+            let variant = section.variant_of(row.cell);
+            let reference = references.get(&variant)?;
+            let label = if variant.is_empty() {
+                names.pair(row.cell)
+            } else {
+                format!("{}, {variant}", names.pair(row.cell))
+            };
+            Some(Pair::new(label, reference, row))
+        })
+        .filter(|pair| !pair.ratios.is_empty())
+        .collect();
+    (!pairs.is_empty()).then_some((name, pairs))
+}

@@ -1,0 +1,164 @@
+//! The report on a terminal.
+
+use std::fmt::Write;
+
+use super::compare::Pair;
+use super::format;
+use super::limits;
+use super::section::{Names, Section, brief_columns, parameter};
+use super::summary::{Summary, find_metric};
+use crate::perf::results::{Run, Status};
+use crate::perf::statistics::trend::Slope;
+
+/// Tables of all scenarios of a run.
+pub(crate) fn write(run: &Run, summaries: &[Summary<'_>]) -> String {
+    let names = Names::of(run);
+    let mut text = String::new();
+    let state = if run.finished_unix_ms.is_some() { "" } else { " (not finished)" };
+    let _ = writeln!(text, "{}{state}, {}", printable(&run.name), format::time(run.started_unix_ms));
+    for section in Section::all(summaries) {
+        let _ = writeln!(text, "\n{} ({})", printable(&section.title), section.kind);
+        let shared = section.shared();
+        if !shared.is_empty() {
+            let _ = writeln!(text, "  {}", printable(&shared));
+        }
+        text.push_str(&table(&names, &section));
+    }
+    for summary in summaries {
+        for line in notes(summary) {
+            let _ = writeln!(text, "{}: {}", printable(&summary.cell.id), printable(&line));
+        }
+    }
+    text
+}
+
+/// What must be said of a cell besides its numbers.
+pub(crate) fn notes(summary: &Summary<'_>) -> Vec<String> {
+    let mut lines: Vec<String> = summary.damage.clone();
+    for (status, reason) in summary.reasons() {
+        let count = summary.statuses().get(&status).copied().unwrap_or(0);
+        let of = summary.cell.repetitions.len();
+        let why = if reason.is_empty() { "no reason is given" } else { reason };
+        lines.push(format!("{} ({count} of {of}): {why}", status.label()));
+    }
+    lines.extend(summary.marks().into_iter().map(|(mark, count)| format!("marked in {count}: {mark}")));
+    lines.extend(summary.memory_slope.filter(Slope::rises).map(|slope| {
+        let [low, high] = [slope.low, slope.high].map(|each| format::number(each * 3600.0 / 1024.0));
+        format!("memory grows by {low} to {high} KiB an hour (Theil–Sen, 95 % confidence)")
+    }));
+    lines.extend(limits::check(summary).into_iter().filter(|limit| !limit.kept).map(|limit| limit.words()));
+    lines
+}
+
+fn table(names: &Names, section: &Section<'_, '_>) -> String {
+    let columns: Vec<&str> = brief_columns(&section.kind)
+        .iter()
+        .copied()
+        .filter(|name| section.rows.iter().any(|row| row.metrics.contains_key(name)))
+        .collect();
+    let mut rows = vec![header(section, &columns)];
+    for row in section.ordered() {
+        let mut cells = vec![section.series_of(names, row.cell)];
+        if let Some(over) = section.over {
+            cells
+                .push(row.cell.parameters.get(over).map_or_else(String::new, |value| parameter(over, value)));
+        }
+        cells.push(outcome(row));
+        cells.extend(
+            columns.iter().map(|name| row.value(name).map_or_else(|| "-".to_owned(), format::number)),
+        );
+        rows.push(cells);
+        rows.extend(calls(section, row, columns.len()));
+    }
+    align(&rows)
+}
+
+fn header(section: &Section<'_, '_>, columns: &[&str]) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    cells.extend(section.over.map(ToOwned::to_owned));
+    cells.push("ok".to_owned());
+    cells.extend(columns.iter().filter_map(|name| find_metric(name)).map(|metric| {
+        if metric.unit.is_empty() {
+            metric.title.to_owned()
+        } else {
+            format!("{} {}", metric.title, metric.unit)
+        }
+    }));
+    cells
+}
+
+/// Rows for what calls cost.
+fn calls(section: &Section<'_, '_>, row: &Summary<'_>, columns: usize) -> Vec<Vec<String>> {
+    let calls = row.latencies.iter().filter(|latency| latency.name.starts_with("call:"));
+    calls
+        .map(|latency| {
+            let median = latency.p50.as_ref().map_or_else(|| "-".to_owned(), |p50| format::number(p50.value));
+            let mut cells = vec![format!("    {}: p50 {median} ns", latency.name)];
+            cells.resize(columns + 2 + usize::from(section.over.is_some()), String::new());
+            cells
+        })
+        .collect()
+}
+
+/// `5/5`, or `3/5 crashed`.
+pub(crate) fn outcome(summary: &Summary<'_>) -> String {
+    let all = summary.cell.repetitions.len();
+    let mut text = format!("{}/{all}", summary.ok);
+    for status in summary.statuses().into_keys().filter(|&status| status != Status::Ok) {
+        text.push(' ');
+        text.push_str(status.label());
+    }
+    if !summary.marks().is_empty() {
+        text.push_str(" *");
+    }
+    text
+}
+
+fn align(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::from(" ");
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let cell = printable(cell);
+            let _ =
+                if column == 0 { write!(line, " {cell:<width$}") } else { write!(line, "  {cell:>width$}") };
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Names come from other programs: no control character reaches the terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|each| if each.is_control() { '?' } else { each }).collect()
+}
+
+/// A table of what has changed against a base.
+pub(crate) fn comparison(base: &Run, pairs: &[Pair<'_, '_>]) -> String {
+    let mut text = format!("\nagainst {}, {}\n", printable(&base.name), format::time(base.started_unix_ms));
+    if pairs.is_empty() {
+        text.push_str("  no cell is in both runs\n");
+        return text;
+    }
+    let mut rows = Vec::new();
+    for pair in pairs {
+        for (name, ratio) in &pair.ratios {
+            let interval = format::interval(ratio).unwrap_or_default();
+            rows.push(vec![
+                pair.label.clone(),
+                (*name).to_owned(),
+                format!("×{}", format::number(ratio.value)),
+                interval,
+                pair.verdict(name).to_owned(),
+            ]);
+        }
+    }
+    text.push_str(&align(&rows));
+    text
+}
