@@ -2,6 +2,7 @@
 
 mod agent;
 mod builtin;
+mod calibrate;
 mod campaign;
 mod report;
 pub(crate) mod results;
@@ -31,6 +32,8 @@ enum Command {
     /// One worker, as agents start it: commands on standard input, events on standard output.
     #[command(hide = true)]
     Worker(builtin::Options),
+    /// Measure the floors of this machine: calls, wake-ups, sockets, memory.
+    Calibrate(calibrate::Options),
     /// Show what runs have measured, and compare them.
     Report(report::Options),
 }
@@ -42,6 +45,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Command::Agent(options) => agent::run(options),
         Command::Child(options) => agent::child::run(options),
         Command::Worker(options) => builtin::run(options),
+        Command::Calibrate(options) => calibrate::run(options),
         Command::Report(options) => report::run(options),
     }
 }

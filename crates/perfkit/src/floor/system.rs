@@ -5,7 +5,9 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::FromRawFd;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd};
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 /// Nanoseconds of the monotonic clock, which all processes of a host share.
 #[must_use]
@@ -91,4 +93,46 @@ pub fn allowed_cpus() -> Vec<usize> {
         }
         (0..libc::CPU_SETSIZE as usize).filter(|cpu| libc::CPU_ISSET(*cpu, &set)).collect()
     }
+}
+
+/// Sleeps until someone wakes those at this word, or the time is over; not at all if it has another value. It works between
+/// processes that share the word's memory.
+pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Duration) {
+    let timeout = libc::timespec {
+        tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: timeout.subsec_nanos().into(),
+    };
+    // SAFETY: the word and the time outlive the call.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, &raw const timeout) };
+}
+
+/// Wakes one that sleeps at this word.
+pub fn futex_wake(word: &AtomicU32) {
+    // SAFETY: the word outlives the call.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
+}
+
+/// Lets the kernel cut what is sent into datagrams of that size (UDP_SEGMENT).
+///
+/// # Errors
+/// Of `setsockopt`.
+pub fn set_udp_segment(socket: &impl AsFd, octets: u16) -> io::Result<()> {
+    set_udp_option(socket, libc::UDP_SEGMENT, octets.into())
+}
+
+/// Lets the kernel put datagrams of one sender together that arrive together (UDP_GRO).
+///
+/// # Errors
+/// Of `setsockopt`.
+pub fn set_udp_gro(socket: &impl AsFd) -> io::Result<()> {
+    set_udp_option(socket, libc::UDP_GRO, 1)
+}
+
+fn set_udp_option(socket: &impl AsFd, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    let length = size_of::<libc::c_int>() as libc::socklen_t;
+    let descriptor = socket.as_fd().as_raw_fd();
+    // SAFETY: the descriptor is borrowed for the call; the pointer is to a local of that length.
+    let result =
+        unsafe { libc::setsockopt(descriptor, libc::SOL_UDP, name, (&raw const value).cast(), length) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -4,6 +4,7 @@ mod datagram;
 mod encode;
 mod plainsong;
 mod registry;
+mod shared;
 
 use std::process::ExitCode;
 
@@ -21,6 +22,10 @@ pub(crate) enum Name {
     UdpBusy,
     /// Unix sockets that block.
     Unix,
+    /// Shared memory that is looked at all the time.
+    ShmSpin,
+    /// Shared memory, with the kernel's help to sleep and wake.
+    ShmFutex,
 }
 
 /// Options of `plainsong perf worker`.
@@ -38,6 +43,8 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Name::Udp => Box::new(datagram::Floor::new(datagram::Kind::Udp)),
         Name::UdpBusy => Box::new(datagram::Floor::new(datagram::Kind::UdpBusy)),
         Name::Unix => Box::new(datagram::Floor::new(datagram::Kind::Unix)),
+        Name::ShmSpin => Box::new(shared::Floor { spinning: true }),
+        Name::ShmFutex => Box::new(shared::Floor { spinning: false }),
     };
     plainsong_perfkit::worker::main(&mut *adapter)
 }
