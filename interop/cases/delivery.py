@@ -121,15 +121,20 @@ def late_joiner_keep_last(scene):
         numbered_from(sizes[0], sizes[-1], sizes, color)
 
 
-@case("Durability", seconds=6, peers=True)
-def late_joiner_volatile(scene):
-    publisher = scene.publisher("-D v -k 0 -z 0 --write-period 20")
+def no_past(scene, offered):
+    """A volatile reader that comes late gets what is written from then on, all of it."""
+    publisher = scene.publisher(f"{offered} -k 0 -z 0 --write-period 20")
     publisher.wait_samples(50)
     subscriber = scene.subscriber("-D v -k 0 --read-period 20")
     subscriber.wait_samples(50)
     sizes = subscriber.sizes()
     expect(sizes[0] > 50, f"an old sample came: {sizes[0]}")
     numbered_from(sizes[0], sizes[-1], sizes, "late joiner")
+
+
+@case("Durability", seconds=6, peers=True)
+def late_joiner_volatile(scene):
+    no_past(scene, "-D v")
 
 
 @case("Durability", peers=True)
@@ -233,10 +238,4 @@ def late_joiner_of_durable_data(scene):
 @case("Durability", seconds=6)
 def volatile_reader_of_a_durable_writer(scene):
     """The reader says whether it wants the past."""
-    publisher = scene.publisher("-D l -k 0 -z 0 --write-period 20")
-    publisher.wait_samples(50)
-    subscriber = scene.subscriber("-D v -k 0 --read-period 20")
-    subscriber.wait_samples(50)
-    sizes = subscriber.sizes()
-    expect(sizes[0] > 50, f"an old sample came: {sizes[0]}")
-    numbered_from(sizes[0], sizes[-1], sizes, "late joiner")
+    no_past(scene, "-D l")

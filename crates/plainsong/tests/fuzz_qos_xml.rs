@@ -1,10 +1,10 @@
-//! Seeded fuzzing of QoS profiles on stable Rust. `PLAINSONG_FUZZ_SECONDS` says how long, default 1;
-//! `PLAINSONG_FUZZ_SEED` repeats one run.
-
-use std::env;
-use std::time::{Duration, Instant};
+//! Seeded fuzzing of QoS profiles on stable Rust.
 
 mod qos_xml_fuzzing;
+#[path = "../../proto/tests/text_fuzzing/mod.rs"]
+mod text_fuzzing;
+
+use text_fuzzing::Random;
 
 /// What profiles are made of, and what they are not.
 const PARTS: &[&str] = &[
@@ -72,22 +72,7 @@ const EXAMPLE: &str = "<dds xmlns=\"http://www.omg.org/spec/DDS-XML\">\n<qos_lib
 
 #[test]
 fn fuzz_qos_xml() {
-    let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let end = Instant::now() + Duration::from_secs(number("PLAINSONG_FUZZ_SECONDS").unwrap_or(1));
-    let only = number("PLAINSONG_FUZZ_SEED");
-    let (mut runs, mut accepted) = (0_u64, 0_u64);
-    for seed in only.map_or(0..=u64::MAX, |seed| seed..=seed) {
-        if Instant::now() >= end {
-            break;
-        }
-        let text = text(&mut Random::new(seed));
-        let result = std::panic::catch_unwind(|| qos_xml_fuzzing::run(&text));
-        let Ok(good) = result else { panic!("{text:?}; repeat with PLAINSONG_FUZZ_SEED={seed}") };
-        accepted += u64::from(good);
-        runs += 1;
-    }
-    println!("{runs} runs, {accepted} texts accepted");
-    assert!(only.is_some() || accepted > 0, "all {runs} texts were refused");
+    text_fuzzing::fuzz(text, qos_xml_fuzzing::run);
 }
 
 fn text(random: &mut Random) -> String {
@@ -95,20 +80,7 @@ fn text(random: &mut Random) -> String {
         0 => Vec::new(),
         _ => EXAMPLE.split_inclusive('\n').collect(),
     };
-    let changes = if parts.is_empty() { random.below(60) } else { random.below(5) };
-    for _ in 0..changes {
-        let at = random.below(parts.len() + 1);
-        let part = PARTS[random.below(PARTS.len())];
-        match (random.below(3), parts.get_mut(at)) {
-            (0, Some(old)) => *old = part,
-            (1, Some(_)) => drop(parts.remove(at)),
-            _ => parts.insert(at, part),
-        }
-    }
-    if random.below(50) == 0 {
-        let part = PARTS[random.below(PARTS.len())];
-        parts.extend(std::iter::repeat_n(part, random.below(2000)));
-    }
+    text_fuzzing::change(random, &mut parts, PARTS, 50);
     let mut text = parts.concat();
     if random.below(3) == 0 {
         let at = random.below(text.len() + 1);
@@ -117,20 +89,4 @@ fn text(random: &mut Random) -> String {
         }
     }
     text
-}
-
-/// xorshift64*.
-struct Random(u64);
-
-impl Random {
-    const fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    const fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 8) as usize % limit
-    }
 }

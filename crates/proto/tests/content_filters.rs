@@ -1,12 +1,13 @@
 //! One writer and several readers with filters of their own, over a network that loses, repeats and reorders:
 //! each reader gets what it wants, once, in order, whatever the others want, and nothing counts as lost.
 
+mod road;
+
 use plainsong_proto::discovery::{MatchedReader, MatchedWriter};
-use plainsong_proto::filter::{ContentFilter, PayloadFilter, SignedFilter};
+use plainsong_proto::filter::{ContentFilter, PayloadFilter};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::locator::Locator;
-use plainsong_proto::malformed::Malformed;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::Payload;
 use plainsong_proto::qos::{Durability, QosSet};
@@ -17,29 +18,9 @@ use plainsong_proto::stats::{DropCounters, DropReason};
 use plainsong_proto::time::{Duration, Instant, Now, Time};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext};
 use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
+use road::{Road, announced, compile, obeyed, one_instance};
 
 const WRITER: Guid = GuidPrefix([1; 12]).entity(EntityId::user_writer(1, true));
-
-fn one_instance(_payload: &[u8], _key_only: bool) -> Result<InstanceHandle, Malformed> {
-    Ok(InstanceHandle([1; 16]))
-}
-
-/// The expressions here are numbers: what the number of the sample is divisible by.
-fn compile(filter: &ContentFilter) -> Option<PayloadFilter> {
-    let divisor: u32 = filter.expression.parse().ok()?;
-    Some(PayloadFilter::new(move |payload| {
-        let number = payload.get(4..8).and_then(|octets| octets.try_into().ok()).map(u32::from_le_bytes);
-        number.is_some_and(|number| number.is_multiple_of(divisor))
-    }))
-}
-
-fn announced(divisor: u32) -> ContentFilter {
-    ContentFilter {
-        class_name: ContentFilter::SQL.to_owned(),
-        expression: divisor.to_string(),
-        ..ContentFilter::default()
-    }
-}
 
 /// A reader, the number of its participant, what it wants, and what it got.
 struct Member {
@@ -56,9 +37,7 @@ impl Member {
         let limits = ReaderLimits::default();
         let mut reader = Reader::new(ReaderConfig { guid, keyed: true, qos, limits, key: one_instance });
         if divisor > 1 {
-            let announced = announced(divisor);
-            let filter = compile(&announced).expect("a number");
-            reader.set_filter(Some(SignedFilter { filter, signature: announced.signature() }));
+            reader.set_filter(Some(obeyed(&announced(divisor))));
         }
         Self { reader, divisor, taken: Vec::new(), joined: false }
     }
@@ -147,11 +126,8 @@ struct World {
     members: Vec<Member>,
     now: Now,
     out: Outbox,
-    /// Datagrams under way: when they arrive, a tie-breaker, at which port, what.
-    network: Vec<(Instant, u64, Option<u16>, Vec<u8>)>,
-    loss_percent: u64,
-    random: u64,
-    sent: u64,
+    /// To the writer, or to a port of readers.
+    road: Road<Option<u16>>,
 }
 
 impl World {
@@ -161,9 +137,7 @@ impl World {
         let writer =
             Writer::new(WriterConfig { guid: WRITER, keyed: true, qos: offered, limits, content_filter });
         let now = Now { mono: Instant(1_000_000_000), wall: Time(1_700_000_000_000_000_000) };
-        let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let (out, network) = (Outbox::new(), Vec::new());
-        Self { writer, members, now, out, network, loss_percent, random, sent: 0 }
+        Self { writer, members, now, out: Outbox::new(), road: Road::new(loss_percent, seed) }
     }
 
     fn join(&mut self, index: usize) {
@@ -181,43 +155,23 @@ impl World {
         self.send();
     }
 
-    fn draw(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random >> 16
-    }
-
     fn send(&mut self) {
-        let mut datagrams = Vec::new();
         for transmit in self.out.transmits() {
+            let datagram = self.out.datagram(transmit);
             for destination in self.out.destinations(transmit) {
                 let port = Some(destination.port as u16).filter(|port| *port != 7_000);
-                datagrams.push((port, self.out.datagram(transmit)));
+                self.road.carry(self.now.mono, port, &datagram);
             }
         }
         self.out.clear();
-        for (port, datagram) in datagrams {
-            self.sent += 1;
-            if self.draw() % 100 >= self.loss_percent {
-                let jitter = if self.loss_percent == 0 { 0 } else { self.draw() % 300_000 };
-                self.network.push((Instant(self.now.mono.0 + 50_000 + jitter), self.sent, port, datagram));
-            }
-        }
     }
 
     fn step(&mut self, end: Instant) -> bool {
-        let arrival = self.network.iter().map(|(at, order, ..)| (*at, *order)).min();
         let timers = self.members.iter().filter_map(|member| member.reader.next_timeout());
-        let timer = timers.chain(self.writer.next_timeout()).min();
-        let Some(next) = arrival.map(|it| it.0).into_iter().chain(timer).min().filter(|next| *next <= end)
-        else {
-            return false;
-        };
+        let next = timers.chain(self.writer.next_timeout()).chain(self.road.next_arrival()).min();
+        let Some(next) = next.filter(|next| *next <= end) else { return false };
         self.move_to(next.max(self.now.mono));
-        if let Some((at, order)) = arrival.filter(|(at, _)| *at <= self.now.mono) {
-            let index = self.network.iter().position(|it| (it.0, it.1) == (at, order)).expect("it is there");
-            let (_, _, port, bytes) = self.network.swap_remove(index);
+        if let Some((port, bytes)) = self.road.arrived(self.now.mono) {
             let mut counters = DropCounters::default();
             let Self { writer, members, out, now, .. } = self;
             let mut place = Place { writer, members, port };
@@ -308,9 +262,13 @@ fn everyone_gets_their_own(durability: Durability, bytes: usize, loss_percent: u
         assert_eq!(member.taken, wanted, "reader {index}, seed {seed}");
         assert_eq!(member.reader.sample_lost_status().total_count, 0, "reader {index}, seed {seed}");
     }
-    let sent = world.sent;
+    let sent = world.road.sent;
     world.pass(Duration::from_secs(10));
-    assert!(world.sent - sent <= 20, "seed {seed}: {} datagrams with nothing to say", world.sent - sent);
+    assert!(
+        world.road.sent - sent <= 20,
+        "seed {seed}: {} datagrams with nothing to say",
+        world.road.sent - sent
+    );
     world
 }
 

@@ -1,12 +1,13 @@
 //! A writer and a reader, and between them a network that loses, repeats and reorders: everything
 //! arrives, once, in order, and then there is silence.
 
+mod road;
+
 use plainsong_proto::discovery::{MatchedReader, MatchedWriter};
-use plainsong_proto::filter::{ContentFilter, PayloadFilter, SignedFilter};
+use plainsong_proto::filter::ContentFilter;
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::locator::Locator;
-use plainsong_proto::malformed::Malformed;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::Payload;
 use plainsong_proto::qos::{Durability, QosSet, ResourceLimits};
@@ -17,14 +18,10 @@ use plainsong_proto::stats::DropCounters;
 use plainsong_proto::time::{Duration, Instant, Now, Time};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext};
 use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
+use road::{Road, announced, compile, obeyed, one_instance};
 
 const WRITER: Guid = GuidPrefix([1; 12]).entity(EntityId::user_writer(1, true));
 const READER: Guid = GuidPrefix([2; 12]).entity(EntityId::user_reader(1, true));
-const DELAY: Duration = Duration::from_micros(50);
-
-fn one_instance(_payload: &[u8], _key_only: bool) -> Result<InstanceHandle, Malformed> {
-    Ok(InstanceHandle([1; 16]))
-}
 
 struct Ends {
     writer: Writer,
@@ -58,24 +55,11 @@ impl Registry for Ends {
     }
 }
 
-/// The expressions here are numbers: what the number of the sample is divisible by.
-fn compile(filter: &ContentFilter) -> Option<PayloadFilter> {
-    let divisor: u32 = filter.expression.parse().ok()?;
-    Some(PayloadFilter::new(move |payload| {
-        let number = payload.get(4..8).and_then(|octets| octets.try_into().ok()).map(u32::from_le_bytes);
-        number.is_some_and(|number| number.is_multiple_of(divisor))
-    }))
-}
-
 struct Pair {
     ends: Ends,
     now: Now,
     out: Outbox,
-    /// Datagrams under way: when they arrive, a tie-breaker, what.
-    network: Vec<(Instant, u64, Vec<u8>)>,
-    loss_percent: u64,
-    random: u64,
-    sent: u64,
+    road: Road<()>,
     taken: Vec<Vec<u8>>,
     filter: Option<ContentFilter>,
 }
@@ -90,9 +74,8 @@ impl Pair {
         let reader = ReaderConfig { guid: READER, keyed: true, qos: requested, limits, key: one_instance };
         let now = Now { mono: Instant(1_000_000_000), wall: Time(1_700_000_000_000_000_000) };
         let ends = Ends { writer: Writer::new(writer), reader: Reader::new(reader) };
-        let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let (out, network, taken) = (Outbox::new(), Vec::new(), Vec::new());
-        Self { ends, now, out, network, loss_percent, random, sent: 0, taken, filter: None }
+        let road = Road::new(loss_percent, seed);
+        Self { ends, now, out: Outbox::new(), road, taken: Vec::new(), filter: None }
     }
 
     fn match_both(&mut self) {
@@ -120,51 +103,26 @@ impl Pair {
 
     /// The reader wants every so manieth sample from now on; its writer hears of it when they match.
     fn want_every(&mut self, divisor: u32) {
-        let announced = ContentFilter {
-            class_name: ContentFilter::SQL.to_owned(),
-            expression: divisor.to_string(),
-            ..ContentFilter::default()
-        };
-        let filter = compile(&announced).expect("a number");
-        self.ends.reader.set_filter(Some(SignedFilter { filter, signature: announced.signature() }));
+        let announced = announced(divisor);
+        self.ends.reader.set_filter(Some(obeyed(&announced)));
         self.filter = Some(announced);
     }
 
-    fn draw(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random >> 16
-    }
-
-    /// Gives what is in the outbox to the network.
+    /// Sends what is in the outbox.
     fn send(&mut self) {
-        let datagrams: Vec<Vec<u8>> = self.out.transmits().iter().map(|it| self.out.datagram(it)).collect();
-        self.out.clear();
-        for datagram in datagrams {
-            let copies = 1 + u64::from(self.loss_percent > 0 && self.draw().is_multiple_of(20));
-            for _ in 0..copies {
-                self.sent += 1;
-                if self.draw() % 100 >= self.loss_percent {
-                    let jitter = if self.loss_percent == 0 { 0 } else { self.draw() % 300_000 };
-                    let arrival = self.now.mono.0 + DELAY.0 as u64 + jitter;
-                    self.network.push((Instant(arrival), self.sent, datagram.clone()));
-                }
-            }
+        for transmit in self.out.transmits() {
+            self.road.carry(self.now.mono, (), &self.out.datagram(transmit));
         }
+        self.out.clear();
     }
 
     /// The next thing that happens, if it does before `end`.
     fn step(&mut self, end: Instant) -> bool {
-        let arrival = self.network.iter().map(|(at, order, _)| (*at, *order)).min();
         let timers = [self.ends.writer.next_timeout(), self.ends.reader.next_timeout()];
-        let timer = timers.into_iter().flatten().min();
-        let next = arrival.map(|(at, _)| at).into_iter().chain(timer).min();
+        let next = timers.into_iter().flatten().chain(self.road.next_arrival()).min();
         let Some(next) = next.filter(|next| *next <= end) else { return false };
         self.move_to(next.max(self.now.mono));
-        if let Some((at, order)) = arrival.filter(|(at, _)| *at <= self.now.mono) {
-            let index = self.network.iter().position(|it| (it.0, it.1) == (at, order)).expect("it is there");
-            let (_, _, bytes) = self.network.swap_remove(index);
+        if let Some(((), bytes)) = self.road.arrived(self.now.mono) {
             let mut counters = DropCounters::default();
             receiver::datagram(
                 self.now,
@@ -263,9 +221,13 @@ fn everything_arrives(samples: usize, bytes: usize, loss_percent: u64, seed: u64
     assert!(pair.taken == written, "seed {seed}: {} of {samples} samples", pair.taken.len());
     assert_eq!(pair.ends.reader.sample_lost_status().total_count, 0);
     pair.pass(Duration::from_secs(1));
-    let sent = pair.sent;
+    let sent = pair.road.sent;
     pair.pass(Duration::from_secs(10));
-    assert!(pair.sent - sent <= 4, "seed {seed}: {} datagrams with nothing to say", pair.sent - sent);
+    assert!(
+        pair.road.sent - sent <= 4,
+        "seed {seed}: {} datagrams with nothing to say",
+        pair.road.sent - sent
+    );
 }
 
 #[test]
@@ -310,7 +272,7 @@ fn five_megabytes_survive_a_network_that_loses_a_tenth_without_undue_repetition(
     pair.settle();
     assert!(pair.taken == [sample(1, 5 << 20)]);
     let needed = (5 << 20) / 1_280;
-    assert!(pair.sent < needed * 3 / 2, "{} datagrams for {needed}", pair.sent);
+    assert!(pair.road.sent < needed * 3 / 2, "{} datagrams for {needed}", pair.road.sent);
     assert!(pair.now.mono.since(start) < Duration::from_millis(500));
 }
 
@@ -404,9 +366,13 @@ fn the_wanted_arrive(
     let wanted: Vec<_> = written.into_iter().step_by(divisor as usize).collect();
     assert!(pair.taken == wanted, "seed {seed}: {} of {} samples", pair.taken.len(), wanted.len());
     assert_eq!(pair.ends.reader.sample_lost_status().total_count, 0);
-    let sent = pair.sent;
+    let sent = pair.road.sent;
     pair.pass(Duration::from_secs(10));
-    assert!(pair.sent - sent <= 4, "seed {seed}: {} datagrams with nothing to say", pair.sent - sent);
+    assert!(
+        pair.road.sent - sent <= 4,
+        "seed {seed}: {} datagrams with nothing to say",
+        pair.road.sent - sent
+    );
     sent
 }
 
