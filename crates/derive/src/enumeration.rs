@@ -24,6 +24,7 @@ pub(crate) fn expand(
             initial = Some(&variant.ident);
         }
     }
+    let default = initial.cloned();
     let Some(initial) = initial.or_else(|| data.variants.first().map(|variant| &variant.ident)) else {
         return Err(Error::new_spanned(&input.ident, "an enumeration needs at least one literal"));
     };
@@ -46,6 +47,8 @@ pub(crate) fn expand(
     });
     let values = values.collect::<Vec<_>>();
     let fields = fields(&literals, &names);
+    let (name, bit_bound) = (&attributes.name, attributes.bit_bound);
+    let defaults = literals.iter().map(|literal| default.as_ref() == Some(*literal));
     Ok(quote! {
         #[automatically_derived]
         impl dds_cdr::Cdr for #ident {
@@ -77,6 +80,10 @@ pub(crate) fn expand(
             }
 
             #fields
+
+            fn describe(types: &mut dds_types::TypeBuilder) -> ::core::option::Option<dds_types::TypeIdentifiers> {
+                types.enumeration(#name, #bit_bound as u16, &[#((#names, Self::#literals as i64, #defaults)),*])
+            }
         }
     })
 }

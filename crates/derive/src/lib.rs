@@ -11,8 +11,9 @@ mod structure;
 mod union;
 
 use proc_macro2::TokenStream;
-use quote::quote;
-use syn::{Data, DeriveInput, Error};
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Error, LitInt, Type};
 
 use attribute::TypeAttributes;
 
@@ -65,9 +66,36 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         const _: () = {
             use #proto::cdr as dds_cdr;
             use #proto::malformed::Malformed as DdsMalformed;
+            use #proto::types as dds_types;
             #implementation
         };
     })
+}
+
+/// An expression: the description of a member of a structure or union.
+fn describe_member(
+    name: &str,
+    ty: &Type,
+    id: u32,
+    key: bool,
+    must_understand: bool,
+    bound: Option<&LitInt>,
+) -> TokenStream {
+    let bound = bound.map_or_else(
+        || quote!(::core::option::Option::None),
+        |bound| quote!(::core::option::Option::Some(#bound)),
+    );
+    quote_spanned! {ty.span()=>
+        dds_types::MemberDescription {
+            name: #name,
+            id: #id,
+            optional: <#ty as dds_cdr::Member>::OPTIONAL,
+            key: #key,
+            must_understand: #must_understand,
+            bound: #bound,
+            describe: <#ty as dds_cdr::Member>::describe_member,
+        }
+    }
 }
 
 #[cfg(test)]

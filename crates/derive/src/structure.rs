@@ -36,7 +36,11 @@ pub(crate) fn expand(
         ));
     }
     let members = members(input, data, attributes)?;
-    let structure = Structure { members: &members, extensibility: attributes.extensibility };
+    let structure = Structure {
+        members: &members,
+        extensibility: attributes.extensibility,
+        hash_ids: attributes.hash_ids,
+    };
     let constants = structure.constants(attributes.repr_c);
     let plain = attributes.repr_c.then(|| crate::plain::octets(members.iter().map(|it| it.ty))).flatten();
     let encode = structure.encode();
@@ -63,6 +67,7 @@ pub(crate) fn expand(
     let ident = &input.ident;
     let name = &attributes.name;
     let fields = structure.fields(name);
+    let describe = structure.describe(name);
     let extensibility = attributes.extensibility.tokens();
     let keyed = members.iter().any(|member| member.key);
     Ok(quote! {
@@ -85,6 +90,7 @@ pub(crate) fn expand(
                 #initial
             }
             #fields
+            #describe
         }
         #[automatically_derived]
         impl dds_cdr::DdsType for #ident {
@@ -268,9 +274,24 @@ impl Member<'_> {
 struct Structure<'a> {
     members: &'a [Member<'a>],
     extensibility: Extensibility,
+    hash_ids: bool,
 }
 
 impl Structure<'_> {
+    /// The method that tells the type to other participants.
+    fn describe(&self, name: &str) -> TokenStream {
+        let (extensibility, hash_ids) = (self.extensibility.tokens(), self.hash_ids);
+        let members = self.members.iter().map(|member| {
+            let Member { name, ty, id, key, must_understand, bound, .. } = member;
+            crate::describe_member(name, ty, *id, *key, *must_understand, bound.as_ref())
+        });
+        quote! {
+            fn describe(types: &mut dds_types::TypeBuilder) -> ::core::option::Option<dds_types::TypeIdentifiers> {
+                types.structure(#name, #extensibility, #hash_ids, &[#(#members),*])
+            }
+        }
+    }
+
     /// The methods that give content filters access to the members.
     fn fields(&self, type_name: &str) -> TokenStream {
         let members = self.members.iter().map(|Member { name, ty, key, .. }| {

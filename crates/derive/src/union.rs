@@ -47,6 +47,7 @@ pub(crate) fn expand(
     let initial = union.initial();
     let ident = &input.ident;
     let name = &attributes.name;
+    let describe = union.describe(name);
     let extensibility = attributes.extensibility.tokens();
     let keyed = attributes.discriminator_key;
     Ok(quote! {
@@ -65,6 +66,7 @@ pub(crate) fn expand(
             fn initial() -> Self {
                 #initial
             }
+            #describe
         }
         #[automatically_derived]
         impl dds_cdr::DdsType for #ident {
@@ -412,6 +414,35 @@ impl Union<'_> {
                 dds_cdr::decode::Form::Sample => #read,
                 dds_cdr::decode::Form::Key | dds_cdr::decode::Form::UndelimitedKey => #initial,
                 dds_cdr::decode::Form::KeyOfSample => { #skip #initial }
+            }
+        }
+    }
+
+    /// The method that tells the type to other participants. A variant without value has no member.
+    fn describe(&self, name: &str) -> TokenStream {
+        let Self { discriminator, discriminator_key, .. } = self;
+        let extensibility = self.extensibility.tokens();
+        let cases = self.cases.iter().filter_map(|case| {
+            let Case { ident, ty, id, bound, labels, default, .. } = case;
+            let name = ident.to_string();
+            let member = crate::describe_member(&name, (*ty)?, *id, false, false, bound.as_ref());
+            Some(quote! {
+                dds_types::CaseDescription {
+                    member: #member,
+                    labels: const { &[#((#labels) as i64),*] },
+                    default: #default,
+                }
+            })
+        });
+        quote! {
+            fn describe(types: &mut dds_types::TypeBuilder) -> ::core::option::Option<dds_types::TypeIdentifiers> {
+                types.union(
+                    #name,
+                    #extensibility,
+                    <#discriminator as dds_cdr::Cdr>::describe,
+                    #discriminator_key,
+                    &[#(#cases),*],
+                )
             }
         }
     }

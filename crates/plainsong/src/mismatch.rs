@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use plainsong_proto::cdr::{Fields, first_difference};
 pub use plainsong_proto::discovery::{Difference, Mismatch, MismatchReason, Party};
 use plainsong_proto::guid::Guid;
 
@@ -32,9 +31,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`crate::Error::NotEnabled`].
     pub fn mismatches(&self) -> Result<Vec<Mismatch>> {
-        let mut all: Vec<_> = self.inspect(|control| control.mismatches().collect())?;
-        all.iter_mut().for_each(|mismatch| self.inner.compare_types(mismatch));
-        Ok(all)
+        self.inspect(|control| control.mismatches().collect())
     }
 
     /// Calls `callback` once for each pair that does not match, again when the reason changes, and when it
@@ -56,24 +53,18 @@ impl DomainParticipant {
 
 impl ParticipantInner {
     fn mismatch(&self, writer: Guid, reader: Guid) -> Option<Mismatch> {
-        let mut mismatch = self.slot().ok()?.look(|control| control.mismatch(writer, reader))?;
-        self.compare_types(&mut mismatch);
-        Some(mismatch)
+        self.slot().ok()?.look(|control| control.mismatch(writer, reader))
     }
 
-    /// Where both types are known to this process, says in which member they part.
-    fn compare_types(&self, mismatch: &mut Mismatch) {
-        let (writer, reader) = (mismatch.writer.guid, mismatch.reader.guid);
-        let differs = |difference: &&mut Difference| difference.subject == Difference::TYPE_NAME;
-        let Some(difference) = mismatch.differences.iter_mut().find(differs) else { return };
-        let (Some(written), Some(read)) = (self.type_of(writer), self.type_of(reader)) else { return };
-        difference.note = first_difference(("the writer's", written), ("the reader's", read))
-            .unwrap_or_else(|| "their members have the same names and kinds".into());
-    }
-
-    /// The type of an endpoint of any participant of this process in the domain.
-    fn type_of(&self, endpoint: Guid) -> Option<Fields> {
-        let participant = self.slot().ok()?.shared().registry.participant(endpoint.prefix)?;
-        participant.sink().type_of(endpoint.entity)
+    /// A writer and a reader do not match: their topic is inconsistent when their types are the reason. Other
+    /// names of types are noticed when the endpoints are, whether or not there is one to match with.
+    pub(crate) fn note_mismatch(&self, writer: Guid, reader: Guid) {
+        let Some(mismatch) = self.mismatch(writer, reader) else { return };
+        let differences = &mismatch.differences;
+        if let Some(difference) = differences.iter().find(|it| it.subject == Difference::TYPE)
+            && let Some(topic) = self.topic(&mismatch.topic)
+        {
+            topic.met_inconsistent(&difference.to_string());
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, Weak};
 
-use plainsong_proto::cdr::{DdsType, Fields};
+use plainsong_proto::cdr::DdsType;
 use plainsong_proto::discovery::{self, Participant};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
@@ -685,19 +685,15 @@ impl EventSink for Router {
                     }
                 }
                 Event::MismatchChanged { writer, reader, mismatched } => {
+                    if mismatched && let Some(participant) = self.participant.get().and_then(Weak::upgrade) {
+                        participant.note_mismatch(writer, reader);
+                    }
                     let callback = read(&self.on_mismatch).clone();
                     if let Some(callback) = callback {
                         callback(writer, reader, mismatched);
                     }
                 }
             }
-        }
-    }
-
-    fn type_of(&self, endpoint: EntityId) -> Option<Fields> {
-        match self.find(endpoint)? {
-            Endpoint::Writer(writer) => writer.upgrade().map(|writer| writer.topic.fields),
-            Endpoint::Reader(reader) => reader.upgrade().map(|reader| reader.topic.fields),
         }
     }
 }

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
-use plainsong_proto::cdr::{DdsType, Fields};
+use plainsong_proto::cdr::DdsType;
 use plainsong_proto::discovery::LocalEndpoint;
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::qos::{EntityKind, QosSet, changed_immutable};
 use plainsong_proto::status::{CountStatus, StatusKind, StatusMask};
+use plainsong_proto::types::TypeDescription;
 
 use crate::builtin_topics::topic_handle;
 use crate::condition::{Condition, HasCore};
@@ -37,8 +38,8 @@ pub(crate) struct TopicInner {
     pub(crate) type_name: &'static str,
     pub(crate) keyed: bool,
     sample_type: TypeId,
-    /// Its members, for people.
-    pub(crate) fields: Fields,
+    /// What others are told of its type.
+    description: Option<Arc<TypeDescription>>,
     qos: Mutex<QosSet>,
     pub(crate) core: EntityCore,
     pub(crate) listener: ListenerSlot<dyn TopicListener>,
@@ -55,14 +56,14 @@ pub(crate) struct Inconsistent {
 
 impl TopicInner {
     pub(crate) fn new<T: DdsType>(participant: Arc<ParticipantInner>, name: String, qos: QosSet) -> Self {
-        let (type_name, keyed, fields) = (T::TYPE_NAME, T::KEYED, T::fields());
+        let (type_name, keyed) = (T::TYPE_NAME, T::KEYED);
         Self {
             participant,
             name,
             type_name,
             keyed,
             sample_type: TypeId::of::<T>(),
-            fields,
+            description: TypeDescription::of::<T>().map(Arc::new),
             qos: Mutex::new(qos),
             core: EntityCore::new(),
             listener: ListenerSlot::new(),
@@ -73,7 +74,17 @@ impl TopicInner {
     /// What discovery tells of an endpoint of this topic.
     pub(crate) fn endpoint(&self, guid: Guid, qos: QosSet, group: EntityId) -> LocalEndpoint {
         let (topic, type_name) = (self.name.clone(), self.type_name.to_owned());
-        LocalEndpoint { guid, topic, type_name, keyed: self.keyed, qos, group, content_filter: None }
+        let type_description = self.description.clone();
+        LocalEndpoint {
+            guid,
+            topic,
+            type_name,
+            keyed: self.keyed,
+            qos,
+            group,
+            content_filter: None,
+            type_description,
+        }
     }
 
     pub(crate) fn qos(&self) -> QosSet {
@@ -115,13 +126,17 @@ impl TopicInner {
 
     /// Another topic of the same name has this type.
     pub(crate) fn met(self: &Arc<Self>, type_name: &str) {
+        if type_name != self.type_name {
+            self.met_inconsistent(type_name);
+        }
+    }
+
+    /// Another topic of the same name has another type, which `what` tells from all others.
+    pub(crate) fn met_inconsistent(self: &Arc<Self>, what: &str) {
         const TYPES_MAX: usize = 1_000;
         {
             let mut inconsistent = lock(&self.inconsistent);
-            if type_name == self.type_name
-                || inconsistent.types.len() >= TYPES_MAX
-                || !inconsistent.types.insert(type_name.to_owned())
-            {
+            if inconsistent.types.len() >= TYPES_MAX || !inconsistent.types.insert(what.to_owned()) {
                 return;
             }
             inconsistent.status.count();

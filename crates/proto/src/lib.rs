@@ -21,6 +21,7 @@ pub mod seq;
 pub mod stats;
 pub mod status;
 pub mod time;
+pub mod types;
 pub mod vendor;
 pub mod wire;
 pub mod writer;

@@ -387,6 +387,7 @@ impl Node {
                 .filter
                 .and_then(|filter| obeyed_filter(filter, call.mutation))
                 .map(|filter| filter.announced(endpoint.topic)),
+            type_description: None,
         };
         (endpoint.born)(call.ledger, guid);
         let added = self.members[member].participant.add_endpoint(now, local, call.out);

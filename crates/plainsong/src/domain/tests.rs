@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use plainsong_proto::cdr::Fields;
 use plainsong_proto::discovery::{Command, LocalEndpoint, MatchedReader, MatchedWriter, ParticipantConfig};
 use plainsong_proto::guid::{EntityId, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
@@ -43,10 +42,6 @@ struct Listener<F>(F);
 impl<F: Fn(Event) + Send + Sync> EventSink for Listener<F> {
     fn events(&self, events: &mut Vec<Event>) {
         events.drain(..).for_each(&self.0);
-    }
-
-    fn type_of(&self, _: EntityId) -> Option<Fields> {
-        None
     }
 }
 
@@ -363,8 +358,16 @@ fn strangers_meet(domain_id: u16, config: &Config) {
     for (slot, guid) in [(&a, writer.guid), (&b, reader.guid)] {
         let (topic, type_name, qos) = ("Square".to_owned(), "ShapeType".to_owned(), qos.clone());
         let group = EntityId::UNKNOWN;
-        let endpoint =
-            LocalEndpoint { guid, topic, type_name, keyed: false, qos, group, content_filter: None };
+        let endpoint = LocalEndpoint {
+            guid,
+            topic,
+            type_name,
+            keyed: false,
+            qos,
+            group,
+            content_filter: None,
+            type_description: None,
+        };
         slot.control(|control, now, out| control.add_endpoint(now, endpoint, out)).unwrap();
     }
     eventually("they match", || {

@@ -15,7 +15,6 @@ use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use plainsong_proto::cdr::Fields;
 use plainsong_proto::discovery::Participant;
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::outbox::{Event, Outbox};
@@ -42,9 +41,6 @@ pub(crate) type ReaderSlot = EndpointSlot<Reader>;
 pub(crate) trait EventSink: Send + Sync {
     /// Called with no lock held, on the thread that caused the events. Whatever is left in `events` is dropped.
     fn events(&self, events: &mut Vec<Event>);
-
-    /// The members of a local endpoint's type.
-    fn type_of(&self, endpoint: EntityId) -> Option<Fields>;
 }
 
 /// What all participants of a domain share, and its threads.

@@ -6,6 +6,7 @@ use super::decode::{Decoder, OpenObject};
 use super::encode::{EncodeError, Encoder};
 use super::{Bounded, Cdr, ElementKind, Extent, FieldValue, Fields, Member, Plain, XcdrVersion};
 use crate::malformed::Malformed;
+use crate::types::{TypeBuilder, TypeIdentifiers};
 
 impl<T: Cdr> Cdr for Vec<T> {
     const BYTES_MIN: usize = 4;
@@ -39,6 +40,10 @@ impl<T: Cdr> Cdr for Vec<T> {
 
     fn initial() -> Self {
         Self::new()
+    }
+
+    fn describe(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        T::describe(types).map(TypeIdentifiers::sequence)
     }
 }
 
@@ -86,6 +91,10 @@ impl<T: Cdr, const N: usize> Cdr for [T; N] {
 
     fn initial() -> Self {
         std::array::from_fn(|_| T::initial())
+    }
+
+    fn describe(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        T::describe(types).map(|element| element.array(N))
     }
 
     fn encode_array(elements: &[Self], encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
@@ -162,6 +171,11 @@ impl<K: Cdr + Ord, V: Cdr> Cdr for BTreeMap<K, V> {
     fn initial() -> Self {
         Self::new()
     }
+
+    fn describe(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        let key = K::describe(types)?;
+        V::describe(types).map(|element| element.map(key))
+    }
 }
 
 impl<K: Cdr + Ord, V: Cdr, const BOUND: usize> Bounded<BOUND> for BTreeMap<K, V> {
@@ -197,6 +211,10 @@ impl<T: Cdr> Cdr for Box<T> {
         Self::new(T::initial())
     }
 
+    fn describe(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        T::describe(types)
+    }
+
     fn fields() -> Fields {
         T::fields()
     }
@@ -215,6 +233,7 @@ impl<T: Cdr> Member for T {
     const BYTES_MIN_XCDR1: usize = <T as Cdr>::BYTES_MIN;
     const EXTENT: Extent = <T as Cdr>::EXTENT;
     const PLAIN: Plain = <T as Cdr>::PLAIN;
+    const OPTIONAL: bool = false;
 
     #[inline]
     fn encode_member(&self, encoder: &mut Encoder<'_>, _: u32, _: bool) -> Result<(), EncodeError> {
@@ -250,6 +269,10 @@ impl<T: Cdr> Member for T {
         Self::initial()
     }
 
+    fn describe_member(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        <Self as Cdr>::describe(types)
+    }
+
     fn member_fields() -> Fields {
         <Self as Cdr>::fields()
     }
@@ -270,6 +293,7 @@ impl<T: Cdr> Member for Option<T> {
     const BYTES_MIN_XCDR1: usize = 4;
     const EXTENT: Extent = Extent::UNBOUNDED;
     const PLAIN: Plain = Plain::NEVER;
+    const OPTIONAL: bool = true;
 
     fn encode_member(
         &self,
@@ -337,6 +361,10 @@ impl<T: Cdr> Member for Option<T> {
 
     fn initial_member() -> Self {
         None
+    }
+
+    fn describe_member(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        T::describe(types)
     }
 
     fn member_fields() -> Fields {

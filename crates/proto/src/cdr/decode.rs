@@ -118,6 +118,15 @@ impl<'a> Decoder<'a> {
         self.take(padding).map(drop)
     }
 
+    /// Takes an object that begins with its DHEADER as it is, header included.
+    pub(crate) fn take_delimited(&mut self) -> Result<&'a [u8], Malformed> {
+        self.align(4)?;
+        let start = self.position;
+        let length = self.take_length()?;
+        self.take(length)?;
+        self.octets.get(start..self.position).ok_or(Malformed::Truncated)
+    }
+
     /// Takes one unsigned 32-bit integer, aligned.
     #[inline]
     pub fn take_u32(&mut self) -> Result<u32, Malformed> {

@@ -20,13 +20,14 @@ mod text;
 pub use decode::Decoder;
 pub use encode::{EncodeError, Encoder};
 pub use extent::Extent;
-pub use field::{FieldKind, FieldMember, FieldPath, FieldValue, Fields, first_difference};
+pub use field::{FieldKind, FieldMember, FieldPath, FieldValue, Fields};
 pub use key::{KeyHash, key_from_payload, key_hash, key_hash_of_payload, key_to_payload};
 pub use mutable::{MemberHeader, OpenMember};
 pub use plain::{Number, Plain, PlainLayout};
 pub use text::{WChar, WString};
 
 use crate::malformed::Malformed;
+use crate::types::{TypeBuilder, TypeIdentifiers};
 
 /// Byte order of a representation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -259,6 +260,13 @@ pub trait Cdr: Sized {
         Self::skip_elements(count, decoder)
     }
 
+    /// The type as other participants are told it; `None` when it cannot be told. See
+    /// [`crate::types::TypeDescription`].
+    fn describe(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        let _ = types;
+        None
+    }
+
     /// What content filters find in values of this type.
     fn fields() -> Fields {
         Fields::Opaque
@@ -288,6 +296,8 @@ pub trait Member: Sized {
     const EXTENT: Extent;
     /// Where memory layout and wire layout agree.
     const PLAIN: Plain;
+    /// Whether the member may be absent.
+    const OPTIONAL: bool;
 
     /// Appends the member of a final or appendable aggregate.
     fn encode_member(
@@ -316,6 +326,9 @@ pub trait Member: Sized {
 
     /// The value of a member that is not there.
     fn initial_member() -> Self;
+
+    /// As [`Cdr::describe`].
+    fn describe_member(types: &mut TypeBuilder) -> Option<TypeIdentifiers>;
 
     /// As [`Cdr::fields`].
     fn member_fields() -> Fields;

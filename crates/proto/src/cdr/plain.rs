@@ -8,6 +8,7 @@ use super::decode::Decoder;
 use super::encode::{EncodeError, Encoder};
 use super::{Cdr, ElementKind, Endianness, Extent, FieldKind, FieldValue, Fields, XcdrVersion, collection};
 use crate::malformed::Malformed;
+use crate::types::{Primitive, TypeBuilder, TypeIdentifier, TypeIdentifiers};
 
 /// For each encoding version, the layout of a type whose memory in native byte order is its wire form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,7 +147,7 @@ macro_rules! leaf {
 pub(super) use leaf;
 
 macro_rules! number {
-    ($kind:ident $holder:ty, $from:expr; $($number:ty),*) => { $(
+    ($kind:ident $holder:ty, $from:expr; $($number:ty: $primitive:ident),*) => { $(
         impl Cdr for $number {
             leaf!($kind, |value: &Self| <$holder>::from(*value), $from);
 
@@ -183,6 +184,10 @@ macro_rules! number {
             #[inline]
             fn initial() -> Self {
                 Self::default()
+            }
+
+            fn describe(_: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+                Some(TypeIdentifiers::same(TypeIdentifier::Primitive(Primitive::$primitive)))
             }
 
             fn encode_elements(elements: &[Self], encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
@@ -225,8 +230,9 @@ macro_rules! number {
     )* };
 }
 
-number!(Integer i128, |value: i128| Self::try_from(value).ok(); i8, u16, i16, u32, i32, u64, i64);
-number!(Float f64, |value: f64| Some(value as Self); f32, f64);
+number!(Integer i128, |value: i128| Self::try_from(value).ok();
+    i8: Int8, u16: Uint16, i16: Int16, u32: Uint32, i32: Int32, u64: Uint64, i64: Int64);
+number!(Float f64, |value: f64| Some(value as Self); f32: Float32, f64: Float64);
 
 /// Appends numbers through a block on the stack.
 fn put_blocks<T: Copy, const SIZE: usize>(
@@ -284,6 +290,10 @@ impl Cdr for u8 {
         0
     }
 
+    fn describe(_: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        Some(TypeIdentifiers::same(TypeIdentifier::Primitive(Primitive::Uint8)))
+    }
+
     fn encode_elements(elements: &[Self], encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
         encoder.put(elements)
     }
@@ -331,6 +341,10 @@ impl Cdr for bool {
         false
     }
 
+    fn describe(_: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        Some(TypeIdentifiers::same(TypeIdentifier::Primitive(Primitive::Boolean)))
+    }
+
     fn skip_elements(count: usize, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
         u8::skip_elements(count, decoder)
     }
@@ -360,6 +374,10 @@ impl Cdr for char {
 
     fn initial() -> Self {
         '\0'
+    }
+
+    fn describe(_: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        Some(TypeIdentifiers::same(TypeIdentifier::Primitive(Primitive::Char8)))
     }
 
     fn skip_elements(count: usize, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {

@@ -5,6 +5,7 @@ use super::encode::{EncodeError, Encoder};
 use super::plain::leaf;
 use super::{Bounded, Cdr, ElementKind, Extent, FieldKind, FieldValue, Fields};
 use crate::malformed::Malformed;
+use crate::types::{Primitive, TypeBuilder, TypeIdentifier, TypeIdentifiers};
 
 impl Cdr for String {
     leaf!(Text, Self::as_str, |value: &str| Some(value.to_owned()));
@@ -42,6 +43,10 @@ impl Cdr for String {
 
     fn initial() -> Self {
         Self::new()
+    }
+
+    fn describe(_: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        Some(TypeIdentifiers::same(TypeIdentifier::String { wide: false, bound: 0 }))
     }
 }
 
@@ -88,6 +93,10 @@ impl Cdr for WString {
     fn initial() -> Self {
         Self::default()
     }
+
+    fn describe(_: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        Some(TypeIdentifiers::same(TypeIdentifier::String { wide: true, bound: 0 }))
+    }
 }
 
 impl<const BOUND: usize> Bounded<BOUND> for WString {
@@ -122,5 +131,9 @@ impl Cdr for WChar {
 
     fn initial() -> Self {
         Self(0)
+    }
+
+    fn describe(_: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        Some(TypeIdentifiers::same(TypeIdentifier::Primitive(Primitive::Char16)))
     }
 }

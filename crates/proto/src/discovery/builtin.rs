@@ -9,6 +9,7 @@ use crate::malformed::Malformed;
 use crate::qos::table::{self, EntityKind};
 use crate::qos::{Property, QosSet};
 use crate::time::Duration;
+use crate::types::TypeInformation;
 use crate::wire::ParameterListView;
 use crate::wire::header::{PROTOCOL_VERSION, VENDOR_ID};
 use crate::wire::octets::{Reader, Sink};
@@ -216,6 +217,8 @@ pub struct EndpointData {
     pub group: EntityId,
     /// The content filter of a reader; of one that is larger than any of ours nothing is kept.
     pub content_filter: Option<ContentFilter>,
+    /// What it tells of its type; nothing of what cannot be understood.
+    pub type_information: Option<TypeInformation>,
 }
 
 impl EndpointData {
@@ -234,6 +237,7 @@ impl EndpointData {
             type_max_serialized_bytes: None,
             group: EntityId::UNKNOWN,
             content_filter: None,
+            type_information: None,
         }
     }
 
@@ -259,6 +263,9 @@ impl EndpointData {
         }
         if let Some(filter) = &self.content_filter {
             list.parameter(pid::CONTENT_FILTER_PROPERTY, |value| filter.encode(value));
+        }
+        if let Some(information) = &self.type_information {
+            list.parameter(pid::TYPE_INFORMATION, |value| value.octets(&information.encode()));
         }
         let kind = if self.guid.entity.is_writer() { EntityKind::Writer } else { EntityKind::Reader };
         table::encode_qos(&self.qos, kind, &mut list);
@@ -300,6 +307,10 @@ impl EndpointData {
                 pid::TYPE_MAX_SIZE_SERIALIZED => data.type_max_serialized_bytes = Some(value.u32()?),
                 pid::GROUP_ENTITY_ID => data.group = value.entity()?,
                 pid::CONTENT_FILTER_PROPERTY => data.content_filter = ContentFilter::decode(&mut value).ok(),
+                // Vendors disagree about the encoding: what is not understood is as if it were not there.
+                pid::TYPE_INFORMATION => {
+                    data.type_information = TypeInformation::decode(parameter.value).ok();
+                }
                 _ => qos_or_unknown(&mut data.qos, &parameter, &list)?,
             }
         }

@@ -1,6 +1,7 @@
 //! What the driver tells a participant about itself: identity, locators, limits, endpoints.
 
 use core::net::IpAddr;
+use std::sync::Arc;
 
 use thiserror::Error;
 
@@ -9,6 +10,8 @@ use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::qos::QosSet;
 use crate::time::Duration;
+use crate::types::TypeDescription;
+use crate::types::library::TypeLimits;
 
 /// Everything a participant is made from.
 #[derive(Clone, Debug)]
@@ -90,6 +93,8 @@ pub struct DiscoveryLimits {
     pub mismatches_max: usize,
     /// Lowest port an announced unicast locator may name.
     pub port_min: u16,
+    /// The types of others that are kept.
+    pub types: TypeLimits,
 }
 
 impl Default for DiscoveryLimits {
@@ -101,6 +106,7 @@ impl Default for DiscoveryLimits {
             locators_max: 16,
             mismatches_max: 10_000,
             port_min: 1_024,
+            types: TypeLimits::default(),
         }
     }
 }
@@ -122,6 +128,8 @@ pub struct LocalEndpoint {
     pub group: EntityId,
     /// What a reader of a content-filtered topic tells writers about its filter.
     pub content_filter: Option<ContentFilter>,
+    /// Its type, as others may ask for it; without, types are told apart by name alone.
+    pub type_description: Option<Arc<TypeDescription>>,
 }
 
 /// Why a local endpoint was not taken over by discovery.

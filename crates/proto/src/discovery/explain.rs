@@ -8,6 +8,7 @@ use super::participant::Participant;
 use crate::guid::Guid;
 use crate::qos::rxo::{is_pattern, partitions_match};
 use crate::qos::{partitions_in_words, shortfalls};
+use crate::types::TypeDifference;
 use crate::vendor;
 
 /// A writer and a reader of the same topic that do not match. `Display` tells it in sentences.
@@ -45,7 +46,7 @@ pub struct Party {
 /// Something in which a writer and a reader differ though they must not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// In what: the name of a policy, `type name`, `key`, `locators`.
+    /// In what: the name of a policy, `type name`, `type`, `key`, `locators`.
     pub subject: &'static str,
     /// What the writer has, in words.
     pub writer: String,
@@ -60,6 +61,8 @@ pub struct Difference {
 impl Difference {
     /// The subject of different type names.
     pub const TYPE_NAME: &'static str = "type name";
+    /// The subject of types of one name that differ in a member or otherwise.
+    pub const TYPE: &'static str = "type";
 }
 
 impl Participant {
@@ -108,8 +111,9 @@ impl Participant {
     ) -> Vec<Difference> {
         let keys = (writer.entity.is_keyed(), reader.entity.is_keyed());
         let kinds = [
-            type_names(offering, requesting),
-            type_information(requesting),
+            self.type_names((writer, offering), (reader, requesting)),
+            self.type_definitions((writer, offering), (reader, requesting)),
+            self.type_information((writer, reader), requesting),
             key(keys),
             partition(offering, requesting),
         ];
@@ -129,29 +133,72 @@ impl Participant {
         }
         all
     }
-}
 
-fn type_names(offering: &Endpoint, requesting: &Endpoint) -> Option<Difference> {
-    let (writer, reader) = (&offering.type_name, &requesting.type_name);
-    (writer != reader).then(|| Difference {
-        subject: Difference::TYPE_NAME,
-        writer: format!("{writer:?}"),
-        reader: format!("{reader:?}"),
-        cure: "register the type under one name on both sides, or use another topic for the other type"
-            .into(),
-        note: "types are told apart by name alone: no type information of other processes is read".into(),
-    })
-}
+    fn type_names(
+        &self,
+        (writer, offering): (Guid, &Endpoint),
+        (reader, requesting): (Guid, &Endpoint),
+    ) -> Option<Difference> {
+        let names = (&offering.type_name, &requesting.type_name);
+        let note = || match self.matching.type_difference(writer, reader) {
+            Some(difference) => difference.to_string(),
+            None if !self.matching.knows_types(writer, reader) => {
+                "their members cannot be compared: one of the participants tells nothing of its type".into()
+            }
+            None => match self.matching.any_type_difference(writer, reader) {
+                Some(difference) => difference.to_string(),
+                None => "their members are the same".into(),
+            },
+        };
+        (names.0 != names.1).then(|| Difference {
+            subject: Difference::TYPE_NAME,
+            writer: format!("{:?}", names.0),
+            reader: format!("{:?}", names.1),
+            cure: "register the type under one name on both sides, or use another topic for the other type"
+                .into(),
+            note: note(),
+        })
+    }
 
-fn type_information(requesting: &Endpoint) -> Option<Difference> {
-    requesting.qos.type_consistency.force_type_validation.then(|| Difference {
-        subject: "TYPE_CONSISTENCY_ENFORCEMENT",
-        writer: "no type information to check".into(),
-        reader: "force_type_validation".into(),
-        cure: "set the reader's force_type_validation to false: Plainsong exchanges no type information"
-            .into(),
-        note: String::new(),
-    })
+    /// Types of the same name that differ in a member or otherwise.
+    fn type_definitions(
+        &self,
+        (writer, offering): (Guid, &Endpoint),
+        (reader, requesting): (Guid, &Endpoint),
+    ) -> Option<Difference> {
+        if offering.type_name != requesting.type_name || !self.matching.knows_types(writer, reader) {
+            return None;
+        }
+        let TypeDifference { member, writer, reader } = self.matching.type_difference(writer, reader)?;
+        let of = |endpoint: &Endpoint, is: String| {
+            let name = &endpoint.type_name;
+            if member.is_empty() {
+                format!("{name:?}, {is}")
+            } else {
+                format!("{name:?} with member `{member}`: {is}")
+            }
+        };
+        Some(Difference {
+            subject: Difference::TYPE,
+            writer: of(offering, writer),
+            reader: of(requesting, reader),
+            cure: "define the type alike on both sides, or use another topic for the other type".into(),
+            note: String::new(),
+        })
+    }
+
+    fn type_information(&self, (writer, reader): (Guid, Guid), requesting: &Endpoint) -> Option<Difference> {
+        let forced = requesting.qos.type_consistency.force_type_validation;
+        (forced && !self.matching.knows_types(writer, reader)).then(|| Difference {
+            subject: "TYPE_CONSISTENCY_ENFORCEMENT",
+            writer: "no type information to check".into(),
+            reader: "force_type_validation".into(),
+            cure:
+                "set the reader's force_type_validation to false, or have both participants tell their types"
+                    .into(),
+            note: String::new(),
+        })
+    }
 }
 
 fn key((writer, reader): (bool, bool)) -> Option<Difference> {

@@ -3,9 +3,11 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use super::ignore::Ignored;
 use super::participant::RemoteEndpoint;
+use super::type_lookup::{Lookups, TypeRelation};
 use super::{Command, MatchedReader, MatchedWriter};
 use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
@@ -13,6 +15,8 @@ use crate::locator::Locator;
 use crate::outbox::{Event, Outbox};
 use crate::qos::{LivelinessKind, QosSet, rxo};
 use crate::time::Duration;
+use crate::types::library::{TypeLibrary, TypeLimits};
+use crate::types::{TypeDescription, TypeIds};
 
 /// Why two endpoints of the same topic do not match.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +26,8 @@ pub enum MismatchReason {
     TypeName,
     /// The reader matches only with type information (XTypes 1.3 §7.6.3.4.2), and there is none.
     TypeInformation,
+    /// The reader's type is not assignable from the writer's (XTypes 1.3 §7.2.4), though their names are equal.
+    TypeDefinition,
     /// One has a key, the other has not.
     KeyKind,
     /// No partition in common.
@@ -48,12 +54,16 @@ pub(super) struct Endpoint {
     /// Its publisher or subscriber; UNKNOWN unless told.
     pub(super) group: EntityId,
     pub(super) content_filter: Option<ContentFilter>,
+    /// The hashes of its type, where it told them.
+    pub(super) type_ids: TypeIds,
+    /// The type of a local one.
+    pub(super) description: Option<Arc<TypeDescription>>,
 }
 
 /// All endpoints the participant knows, and the state of each pair with a local member.
 #[derive(Debug)]
 pub(super) struct Matching {
-    own: GuidPrefix,
+    pub(super) own: GuidPrefix,
     mismatches_max: usize,
     mismatches: usize,
     endpoints: BTreeMap<Guid, Known>,
@@ -65,6 +75,9 @@ pub(super) struct Matching {
     revision: u64,
     /// What the application ignores.
     pub(super) ignored: Ignored,
+    /// The types of endpoints, and who is asked about them.
+    pub(super) types: TypeLibrary,
+    pub(super) lookups: Lookups,
 }
 
 #[derive(Debug)]
@@ -82,12 +95,17 @@ struct Topic {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Pair {
-    Matched { writer_revision: u64, reader_revision: u64 },
+    Matched {
+        writer_revision: u64,
+        reader_revision: u64,
+    },
     Mismatch(MismatchReason),
+    /// The type of the other participant is asked for.
+    Undecided,
 }
 
 impl Matching {
-    pub(super) const fn new(own: GuidPrefix, mismatches_max: usize) -> Self {
+    pub(super) fn new(own: GuidPrefix, mismatches_max: usize, types: TypeLimits) -> Self {
         Self {
             own,
             mismatches_max,
@@ -98,6 +116,8 @@ impl Matching {
             leased: BTreeSet::new(),
             revision: 0,
             ignored: Ignored::new(),
+            types: TypeLibrary::new(types),
+            lookups: Lookups::default(),
         }
     }
 
@@ -119,7 +139,7 @@ impl Matching {
     pub(super) fn mismatches(&self) -> impl Iterator<Item = (Guid, Guid, &MismatchReason)> + '_ {
         self.pairs.iter().filter_map(|((writer, reader), pair)| match pair {
             Pair::Mismatch(reason) => Some((*writer, *reader, reason)),
-            Pair::Matched { .. } => None,
+            Pair::Matched { .. } | Pair::Undecided => None,
         })
     }
 
@@ -127,7 +147,7 @@ impl Matching {
     pub(super) fn reason(&self, writer: Guid, reader: Guid) -> Option<&MismatchReason> {
         match self.pairs.get(&(writer, reader))? {
             Pair::Mismatch(reason) => Some(reason),
-            Pair::Matched { .. } => None,
+            Pair::Matched { .. } | Pair::Undecided => None,
         }
     }
 
@@ -158,6 +178,14 @@ impl Matching {
         }
     }
 
+    /// Judges all pairs of an endpoint anew.
+    pub(super) fn judge_again(&mut self, guid: Guid, out: &mut Outbox) {
+        let Some(endpoint) = self.get(guid) else { return };
+        for other in self.counterparts(guid, &endpoint.topic) {
+            self.judge(guid, other, out);
+        }
+    }
+
     /// Changes where an endpoint is reached; its matches are told.
     pub(super) fn set_path(&mut self, guid: Guid, locators: Vec<Locator>, same_host: bool, out: &mut Outbox) {
         let Some(known) = self.endpoints.get(&guid) else { return };
@@ -181,7 +209,7 @@ impl Matching {
                     self.mismatches -= 1;
                     tell_mismatch(key.0, key.1, false, out);
                 }
-                None => {}
+                Some(Pair::Undecided) | None => {}
             }
         }
         if let Entry::Occupied(mut topic) = self.topics.entry(topic_name) {
@@ -255,7 +283,7 @@ impl Matching {
                     self.mismatches -= 1;
                     tell_mismatch(writer, reader, false, out);
                 }
-                None => {}
+                Some(Pair::Undecided) | None => {}
             }
         }
     }
@@ -268,14 +296,20 @@ impl Matching {
     /// Compares the verdict on a pair with the last one, and tells the local members what changed.
     fn judge(&mut self, one: Guid, other: Guid, out: &mut Outbox) {
         let (writer, reader) = if one.entity.is_writer() { (one, other) } else { (other, one) };
+        if self.is_ignored(writer, reader) {
+            return;
+        }
+        let relation = self.type_relation(writer, reader);
+        if relation == TypeRelation::Undecided {
+            // What was decided before holds until then.
+            self.pairs.entry((writer, reader)).or_insert(Pair::Undecided);
+            return;
+        }
         let (Some(offering), Some(requesting)) = (self.endpoints.get(&writer), self.endpoints.get(&reader))
         else {
             return;
         };
-        if self.is_ignored(writer, reader) {
-            return;
-        }
-        let verdict = match self.mismatch(writer, reader) {
+        let verdict = match self.mismatch(writer, reader, &relation) {
             Some(reason) => Pair::Mismatch(reason),
             None => {
                 Pair::Matched { writer_revision: offering.revision, reader_revision: requesting.revision }
@@ -302,6 +336,7 @@ impl Matching {
                     out.commands.push(Command::MatchWriter { reader: reader.entity, writer });
                 }
             }
+            Pair::Undecided => {}
             Pair::Mismatch(reason) => {
                 if let Some(Pair::Matched { .. }) = before {
                     self.tell_unmatched(writer, reader, out);
@@ -334,13 +369,17 @@ impl Matching {
         self.pairs.insert((writer, reader), verdict);
     }
 
-    fn mismatch(&self, writer: Guid, reader: Guid) -> Option<MismatchReason> {
+    fn mismatch(&self, writer: Guid, reader: Guid, types: &TypeRelation) -> Option<MismatchReason> {
         let (offering, requesting) = (self.get(writer)?, self.get(reader)?);
         if offering.type_name != requesting.type_name {
             return Some(MismatchReason::TypeName);
         }
-        if requesting.qos.type_consistency.force_type_validation {
-            return Some(MismatchReason::TypeInformation);
+        match types {
+            TypeRelation::Different(_) => return Some(MismatchReason::TypeDefinition),
+            TypeRelation::Unknown if requesting.qos.type_consistency.force_type_validation => {
+                return Some(MismatchReason::TypeInformation);
+            }
+            TypeRelation::Unknown | TypeRelation::Undecided | TypeRelation::Assignable => {}
         }
         if writer.entity.is_keyed() != reader.entity.is_keyed() {
             return Some(MismatchReason::KeyKind);

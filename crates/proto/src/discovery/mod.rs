@@ -14,6 +14,7 @@ mod sedp;
 mod spdp;
 #[cfg(test)]
 mod tests;
+mod type_lookup;
 
 pub use config::{DiscoveryError, DiscoveryLimits, LocalEndpoint, LocalLocators, ParticipantConfig};
 pub use explain::{Difference, Mismatch, Party};

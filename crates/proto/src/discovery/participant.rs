@@ -95,7 +95,7 @@ impl Participant {
             host: Host::new(&config.locators.own_addresses, &config.locators.announce_to),
             announcer: Announcer::new(config.seed),
             database: Database::new(limits),
-            matching: Matching::new(config.prefix, limits.mismatches_max),
+            matching: Matching::new(config.prefix, limits.mismatches_max, limits.types),
             builtin: Builtin::new(config.prefix, &limits),
             liveliness: Liveliness::default(),
             drops: DropCounters::default(),
@@ -157,7 +157,8 @@ impl Participant {
         endpoint: LocalEndpoint,
         out: &mut Outbox,
     ) -> Result<(), DiscoveryError> {
-        let LocalEndpoint { guid, topic, type_name, keyed, qos, group, content_filter } = endpoint;
+        let LocalEndpoint { guid, topic, type_name, keyed, qos, group, content_filter, type_description } =
+            endpoint;
         let entity = guid.entity;
         let user = (entity.is_writer() || entity.is_reader()) && !entity.is_builtin();
         if guid.prefix != self.config.prefix || !user || entity.is_keyed() != keyed {
@@ -180,9 +181,15 @@ impl Participant {
             expects_inline_qos: false,
             group,
             content_filter,
+            type_ids: type_description.as_ref().map(|it| it.information.ids()).unwrap_or_default(),
+            description: type_description,
         };
         self.publish(now, guid, &endpoint, out)?;
+        if let Some(description) = &endpoint.description {
+            self.matching.types.add_own(description);
+        }
         self.matching.insert(guid, endpoint, out);
+        self.ask_for_types(now, out);
         self.renew_leases(now);
         Ok(())
     }
@@ -234,6 +241,7 @@ impl Participant {
     ) -> Result<(), DiscoveryError> {
         self.publish(now, guid, &endpoint, out)?;
         self.matching.insert(guid, endpoint, out);
+        self.ask_for_types(now, out);
         self.renew_leases(now);
         Ok(())
     }
@@ -271,7 +279,9 @@ impl Participant {
             return self.on_announcement(now, context, data, out);
         }
         self.note_proof(now, context, out);
-        self.on_builtin(now, context, submessage, out)
+        let result = self.on_builtin(now, context, submessage, out);
+        self.ask_for_types(now, out);
+        result
     }
 
     /// A user message of a remote participant arrived from `from`: it is there. Built-in traffic is seen
@@ -319,6 +329,7 @@ impl Participant {
             self.announce(now, out);
         }
         self.liveliness_timeout(now, out);
+        self.type_lookup_timeout(now, out);
         self.builtin.timeout(now, out);
     }
 
@@ -332,6 +343,7 @@ impl Participant {
             self.announcer.next,
             self.database.next_timeout(),
             self.liveliness.next_timeout(),
+            self.matching.lookups.next_timeout(),
             self.builtin.next_timeout(),
         ];
         timeouts.into_iter().flatten().min()

@@ -8,6 +8,7 @@ use super::path::Path;
 use super::{MatchedReader, MatchedWriter};
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::instance::InstanceHandle;
+use crate::malformed::Malformed;
 use crate::outbox::{Event, Outbox};
 use crate::payload::Payload;
 use crate::qos::{Durability, QosSet};
@@ -31,6 +32,8 @@ pub(super) enum Channel {
     Publications,
     Subscriptions,
     Messages,
+    TypeRequests,
+    TypeReplies,
 }
 
 /// A reliable built-in writer and the reader that hears its like.
@@ -45,40 +48,49 @@ struct Pair {
 
 /// The reliable built-in endpoints of a participant.
 pub(super) struct Builtin {
-    pairs: [Pair; 3],
+    pairs: [Pair; 5],
     samples: Vec<CachedSample>,
 }
 
 impl Channel {
-    const ALL: [Self; 3] = [Self::Publications, Self::Subscriptions, Self::Messages];
+    const ALL: [Self; 5] =
+        [Self::Publications, Self::Subscriptions, Self::Messages, Self::TypeRequests, Self::TypeReplies];
 
     /// Where an endpoint is announced.
     pub(super) const fn of(guid: Guid) -> Self {
         if guid.entity.is_writer() { Self::Publications } else { Self::Subscriptions }
     }
 
-    const fn writer(self) -> EntityId {
+    pub(super) const fn writer(self) -> EntityId {
+        let [request_writer, _, reply_writer, _] = EntityId::TYPE_LOOKUP;
         match self {
             Self::Publications => EntityId::SEDP_PUBLICATIONS_WRITER,
             Self::Subscriptions => EntityId::SEDP_SUBSCRIPTIONS_WRITER,
             Self::Messages => EntityId::PARTICIPANT_MESSAGE_WRITER,
+            Self::TypeRequests => request_writer,
+            Self::TypeReplies => reply_writer,
         }
     }
 
     const fn reader(self) -> EntityId {
+        let [_, request_reader, _, reply_reader] = EntityId::TYPE_LOOKUP;
         match self {
             Self::Publications => EntityId::SEDP_PUBLICATIONS_READER,
             Self::Subscriptions => EntityId::SEDP_SUBSCRIPTIONS_READER,
             Self::Messages => EntityId::PARTICIPANT_MESSAGE_READER,
+            Self::TypeRequests => request_reader,
+            Self::TypeReplies => reply_reader,
         }
     }
 
-    /// The bits of the writer and of the reader (§9.3.2, Table 9.4).
+    /// The bits of the writer and of the reader (§9.3.2, Table 9.4; XTypes 1.3 table 62).
     const fn bits(self) -> (u32, u32) {
         match self {
             Self::Publications => (1 << 2, 1 << 3),
             Self::Subscriptions => (1 << 4, 1 << 5),
             Self::Messages => (1 << 10, 1 << 11),
+            Self::TypeRequests => (1 << 12, 1 << 13),
+            Self::TypeReplies => (1 << 14, 1 << 15),
         }
     }
 
@@ -86,24 +98,44 @@ impl Channel {
         match self {
             Self::Publications | Self::Subscriptions => endpoint_key,
             Self::Messages => message_key,
+            Self::TypeRequests | Self::TypeReplies => no_key,
         }
+    }
+
+    const fn is_about_types(self) -> bool {
+        matches!(self, Self::TypeRequests | Self::TypeReplies)
+    }
+
+    /// RELIABLE, and TRANSIENT_LOCAL with KEEP_LAST 1 (§8.5.4.2, §8.4.13.3), or VOLATILE for questions about types
+    /// (XTypes 1.3 §7.6.3.3.3). The standard wants KEEP_ALL there; a bound loses only the oldest of many.
+    fn qos(self) -> QosSet {
+        if self.is_about_types() {
+            return QosSet::writer().keep_last(TYPE_MESSAGES_MAX);
+        }
+        QosSet::writer().keep_last(1).durability(Durability::TransientLocal)
     }
 }
 
 /// The participant announcer and detector, and all of [`Channel`]: what we announce to have.
-pub(super) const AVAILABLE_ENDPOINTS: u32 = 0b11 | 0b11_1100 | 0b11 << 10;
+pub(super) const AVAILABLE_ENDPOINTS: u32 = 0b11 | 0b11_1100 | 0b11 << 10 | 0b1111 << 12;
+
+/// Who has these answers questions about types: the request reader and the reply writer.
+const TYPE_SERVICE: u32 = 1 << 13 | 1 << 14;
+
+/// Questions about types, or answers, that wait to be acknowledged.
+const TYPE_MESSAGES_MAX: i32 = 64;
+
+/// Types of lookups have no key.
+fn no_key(_: &[u8], _: bool) -> Result<InstanceHandle, Malformed> {
+    Ok(InstanceHandle::NIL)
+}
 
 /// Largest announcement of an endpoint; vendors put type objects and user data in.
 const ENDPOINT_DATA_BYTES_MAX: usize = 1 << 20;
 
-/// Both ends of every built-in pair: RELIABLE, TRANSIENT_LOCAL, KEEP_LAST 1 (§8.5.4.2, §8.4.13.3).
-fn builtin_qos() -> QosSet {
-    QosSet::writer().keep_last(1).durability(Durability::TransientLocal)
-}
-
-fn matched_writer(guid: Guid, path: Path) -> MatchedWriter {
-    let publisher = EntityId::UNKNOWN;
-    MatchedWriter { guid, locators: vec![path.locator], publisher, qos: builtin_qos() }
+fn matched_writer(prefix: GuidPrefix, channel: Channel, path: Path) -> MatchedWriter {
+    let (guid, publisher) = (prefix.entity(channel.writer()), EntityId::UNKNOWN);
+    MatchedWriter { guid, locators: vec![path.locator], publisher, qos: channel.qos() }
 }
 
 /// Samples are taken as they come, so only what is under way is kept.
@@ -124,15 +156,15 @@ impl Builtin {
             let (writer_bit, reader_bit) = channel.bits();
             let writer = WriterConfig {
                 guid: prefix.entity(channel.writer()),
-                keyed: true,
-                qos: builtin_qos(),
+                keyed: !channel.is_about_types(),
+                qos: channel.qos(),
                 limits: WriterLimits { readers_max: limits.participants_max, ..WriterLimits::default() },
                 content_filter: None,
             };
             let reader = ReaderConfig {
                 guid: prefix.entity(channel.reader()),
-                keyed: true,
-                qos: builtin_qos(),
+                keyed: !channel.is_about_types(),
+                qos: channel.qos(),
                 limits: reader_limits(limits),
                 key: channel.key(),
             };
@@ -151,11 +183,13 @@ impl Builtin {
         payload: Vec<u8>,
         out: &mut Outbox,
     ) -> Result<(), WriteError> {
-        let [publications, subscriptions, messages] = &mut self.pairs;
+        let [publications, subscriptions, messages, requests, replies] = &mut self.pairs;
         let pair = match channel {
             Channel::Publications => publications,
             Channel::Subscriptions => subscriptions,
             Channel::Messages => messages,
+            Channel::TypeRequests => requests,
+            Channel::TypeReplies => replies,
         };
         quietly(out, |out| pair.writer.write(now, kind, instance, Payload::from_vec(payload), now.wall, out))
             .map(drop)
@@ -175,7 +209,7 @@ impl Builtin {
                 (prefix.entity(pair.channel.writer()), prefix.entity(pair.channel.reader()));
             // Readers first: their pre-emptive acknowledgements prove our address to the other side.
             if available & pair.writer_bit != 0 {
-                let matched = matched_writer(writer, path);
+                let matched = matched_writer(prefix, pair.channel, path);
                 quietly(out, |out| pair.reader.match_writer(now, &matched, out));
             } else if pair.reader.is_matched(writer) {
                 quietly(out, |out| pair.reader.unmatch_writer(now, writer, out));
@@ -186,7 +220,7 @@ impl Builtin {
                     locators: vec![path.locator],
                     expects_inline_qos: false,
                     same_host: path.same_host,
-                    qos: builtin_qos(),
+                    qos: pair.channel.qos(),
                     content_filter: None,
                 };
                 quietly(out, |out| pair.writer.match_reader(now, &matched, out));
@@ -204,7 +238,7 @@ impl Builtin {
     /// Has everything announced again on one channel.
     fn ask_again(&mut self, now: Now, prefix: GuidPrefix, channel: Channel, path: Path, out: &mut Outbox) {
         for pair in self.pairs.iter_mut().filter(|pair| pair.channel == channel) {
-            let matched = matched_writer(prefix.entity(channel.writer()), path);
+            let matched = matched_writer(prefix, channel, path);
             quietly(out, |out| pair.reader.rematch_writer(now, &matched, out));
             // That its instances lost their writer is no news here.
             pair.reader.take(now, &Selector::default(), &mut self.samples);
@@ -268,7 +302,8 @@ impl Builtin {
                 writer.on_nack_frag(now, context.source.entity(nack.reader), nack, out)
             }
         })?;
-        let missed = *channel != Channel::Messages && reader.last_missed(peer) != missed_before;
+        let announces = matches!(channel, Channel::Publications | Channel::Subscriptions);
+        let missed = announces && reader.last_missed(peer) != missed_before;
         Ok(to_reader.then_some(News { channel: *channel, missed }))
     }
 
@@ -324,6 +359,8 @@ impl Participant {
             let handled = match channel {
                 Channel::Publications | Channel::Subscriptions => self.on_endpoint(channel, sample, out),
                 Channel::Messages => self.on_participant_message(now, sample, out),
+                Channel::TypeRequests => self.on_type_request(now, sample, out),
+                Channel::TypeReplies => self.on_type_reply(sample, out),
             };
             if let Err(reason) = handled {
                 self.drops.count(reason);
@@ -384,6 +421,8 @@ impl Participant {
             expects_inline_qos: announced.expects_inline_qos,
             group: announced.group,
             content_filter: announced.content_filter,
+            type_ids: announced.type_information.map(|it| it.ids()).unwrap_or_default(),
+            description: None,
         };
         let before = self.matching.get(guid).map(Endpoint::bytes);
         self.database.admit_endpoint(announcer, before, endpoint.bytes())?;
@@ -441,6 +480,7 @@ impl Participant {
             qos: endpoint.qos.clone(),
             group: endpoint.group,
             content_filter: endpoint.content_filter.clone(),
+            type_information: endpoint.description.as_ref().map(|it| it.information.clone()),
             ..EndpointData::new(guid, topic_name, type_name)
         };
         self.builtin
@@ -463,6 +503,7 @@ impl Participant {
         let Some(path) = remote.proven_meta(&self.host).or(remote.matched) else { return };
         remote.matched = Some(path);
         let available = remote.data.builtin_endpoints;
+        self.matching.lookups.set_service(prefix, available & TYPE_SERVICE == TYPE_SERVICE);
         self.builtin.connect(now, prefix, available, path, out);
         self.resolve_endpoints(prefix, out);
     }
@@ -500,6 +541,7 @@ impl Participant {
             let gone = self.matching.of(prefix).map(|(guid, _)| Event::EndpointChanged { endpoint: guid });
             out.events.extend(gone);
             self.matching.remove_all(prefix, out);
+            self.matching.forget_types(prefix);
             out.events.push(Event::ParticipantChanged { participant: prefix.participant(), alive: false });
         }
     }

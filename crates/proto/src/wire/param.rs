@@ -72,6 +72,7 @@ pub mod pid {
     pub const STATUS_INFO: u16 = 0x0071;
     pub const DATA_REPRESENTATION: u16 = 0x0073;
     pub const TYPE_CONSISTENCY_ENFORCEMENT: u16 = 0x0074;
+    pub const TYPE_INFORMATION: u16 = 0x0075;
     pub const DOMAIN_TAG: u16 = 0x4014;
 }
 

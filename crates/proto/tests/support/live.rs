@@ -120,6 +120,7 @@ impl Live {
                     qos: qos.clone(),
                     group: EntityId::UNKNOWN,
                     content_filter: (guid.entity.is_reader() && index == 1).then(|| filter("even")),
+                    type_description: None,
                 };
                 live.participant.add_endpoint(now, endpoint, &mut out).unwrap();
             }

@@ -215,8 +215,7 @@ fn fact_55_a_wrong_maximum_size_is_only_remembered() {
 }
 
 #[test]
-fn fact_51_type_information_is_skipped_however_its_vendor_encodes_it() {
-    const TYPE_INFORMATION: u16 = 0x0075;
+fn fact_51_type_information_that_is_not_understood_does_no_harm() {
     let guid = PREFIX.entity(EntityId::user_writer(1, true)).to_bytes();
     let name: &[u8] = &[2, 0, 0, 0, b'T', 0, 0, 0];
     // Encapsulated or not, and with a DHEADER larger than the parameter.
@@ -224,19 +223,13 @@ fn fact_51_type_information_is_skipped_however_its_vendor_encodes_it() {
         let parameters = [
             (pid::ENDPOINT_GUID, &guid[..]),
             (pid::TOPIC_NAME, name),
-            (TYPE_INFORMATION, information),
+            (pid::TYPE_INFORMATION, information),
             (pid::TYPE_NAME, name),
         ];
         let data = EndpointData::decode(&little_endian(&parameters)).unwrap();
         assert_eq!((&*data.topic_name, &*data.type_name), ("T", "T"));
+        assert_eq!(data.type_information, None);
     }
-}
-
-#[test]
-fn fact_52_no_type_lookup_service_is_announced() {
-    const TYPE_LOOKUP_BITS: u32 = 0xf << 12;
-    let ours = ParticipantData::new(PREFIX.participant());
-    assert_eq!(ours.builtin_endpoints & TYPE_LOOKUP_BITS, 0);
 }
 
 #[test]

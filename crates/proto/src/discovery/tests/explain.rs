@@ -238,11 +238,11 @@ fn type_names_and_keys_are_told_together_with_what_else_is_wrong() {
     assert!(mismatch.to_string().contains(
         "key: the writer has a keyed type, the reader wants a type without key; mark the same members"
     ));
-    assert!(mismatch.to_string().contains("no type information of other processes is read"));
+    assert!(mismatch.to_string().contains("one of the participants tells nothing of its type"));
 }
 
 #[test]
-fn a_reader_that_forces_type_validation_matches_nobody_for_nobody_tells_a_type() {
+fn a_reader_that_forces_type_validation_matches_nobody_who_tells_no_type() {
     let strict = with(|it| it.type_consistency.force_type_validation = true);
     let mut network = pair(&QosSet::writer(), &strict);
     for node in [0, 1] {
@@ -251,8 +251,8 @@ fn a_reader_that_forces_type_validation_matches_nobody_for_nobody_tells_a_type()
         assert_eq!(
             mismatch.differences[0].to_string(),
             "TYPE_CONSISTENCY_ENFORCEMENT: the writer has no type information to check, the reader wants \
-             force_type_validation; set the reader's force_type_validation to false: Plainsong exchanges no \
-             type information"
+             force_type_validation; set the reader's force_type_validation to false, or have both \
+             participants tell their types"
         );
     }
     let reader = prefix(1).entity(READER);

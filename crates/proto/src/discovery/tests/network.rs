@@ -85,6 +85,7 @@ pub(super) fn endpoint(prefix: GuidPrefix, entity: EntityId, topic: &str, qos: Q
         qos,
         group: EntityId::UNKNOWN,
         content_filter: None,
+        type_description: None,
     }
 }
 

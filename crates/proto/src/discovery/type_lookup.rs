@@ -1,0 +1,316 @@
+//! The types of endpoints: when others are asked for theirs, and what that means for a match (XTypes 1.3
+//! §7.6.3.3, §7.6.3.4.2).
+//!
+//! Others are asked only about types that could keep endpoints apart: two of one topic whose types are not
+//! equal by their hashes. Until the answer is there, or [`ANSWER_WITHIN`] has passed, such a pair is undecided;
+//! without an answer types are told apart by name alone.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::matching::{Endpoint, Matching};
+use super::participant::Participant;
+use super::sedp::Channel;
+use crate::cdr::XcdrVersion;
+use crate::guid::{Guid, GuidPrefix};
+use crate::instance::InstanceHandle;
+use crate::outbox::Outbox;
+use crate::qos::TypeConsistency;
+use crate::reader::CachedSample;
+use crate::stats::DropReason;
+use crate::time::{Duration, Instant, Now};
+use crate::types::lookup::{self, REQUESTED_MAX, Request, RequestId};
+use crate::types::{AssignabilityRules, TypeDifference, TypeHash};
+use crate::writer::ChangeKind;
+
+/// How long a pair stays undecided at most after each question.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+/// Questions about one type at most: each answer may name types that it depends on.
+const QUESTIONS_MAX: u8 = 16;
+/// Types of one participant that are asked about.
+const LOOKUPS_PER_PARTICIPANT_MAX: usize = 256;
+/// Octets of answers in a second at most.
+const ANSWERED_BYTES_MAX: usize = 1 << 20;
+
+/// The types that others are asked about.
+#[derive(Debug, Default)]
+pub(super) struct Lookups {
+    /// By participant and type. One that was answered in full is not here any more.
+    lookups: BTreeMap<(GuidPrefix, TypeHash), Lookup>,
+    /// Participants that answer.
+    services: BTreeSet<GuidPrefix>,
+    questions: u64,
+    /// When answering began to be counted, and octets since.
+    answered: Option<(Instant, usize)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lookup {
+    /// To be asked about.
+    Wanted { questions: u8 },
+    /// Asked about.
+    Asked { questions: u8, until: Instant },
+    /// There was no answer.
+    Failed,
+}
+
+/// What is known about the types of a writer and a reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum TypeRelation {
+    /// One of the types is not known.
+    Unknown,
+    /// The other participant is asked.
+    Undecided,
+    /// The reader's type is assignable from the writer's.
+    Assignable,
+    /// It is not.
+    Different(TypeDifference),
+}
+
+impl Lookups {
+    /// Notes whether a participant answers questions about types.
+    pub(super) fn set_service(&mut self, prefix: GuidPrefix, answers: bool) {
+        if answers {
+            self.services.insert(prefix);
+        } else {
+            self.services.remove(&prefix);
+        }
+    }
+
+    /// Forgets a participant.
+    fn forget(&mut self, prefix: GuidPrefix) {
+        self.services.remove(&prefix);
+        self.lookups.retain(|(of, _), _| *of != prefix);
+    }
+
+    /// Whether the answer about a type is awaited; asks when nobody has.
+    fn awaits(&mut self, of: GuidPrefix, root: TypeHash) -> bool {
+        let asked = self.lookups.range(all_of(of)).count();
+        match self.lookups.entry((of, root)) {
+            Entry::Occupied(known) => *known.get() != Lookup::Failed,
+            Entry::Vacant(_) if !self.services.contains(&of) || asked >= LOOKUPS_PER_PARTICIPANT_MAX => false,
+            Entry::Vacant(new) => {
+                new.insert(Lookup::Wanted { questions: 0 });
+                true
+            }
+        }
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        let until = |lookup: &Lookup| match lookup {
+            Lookup::Asked { until, .. } => Some(*until),
+            Lookup::Wanted { .. } | Lookup::Failed => None,
+        };
+        self.lookups.values().filter_map(until).min()
+    }
+
+    /// Whether so many octets may be sent in answers now.
+    fn may_answer(&mut self, now: Instant, bytes: usize) -> bool {
+        let (since, before) = match self.answered {
+            Some((since, before)) if now < since.after(Duration::from_secs(1)).unwrap_or(now) => {
+                (since, before)
+            }
+            _ => (now, 0),
+        };
+        let sum = before.saturating_add(bytes);
+        self.answered = Some((since, sum));
+        sum <= ANSWERED_BYTES_MAX
+    }
+}
+
+const fn all_of(prefix: GuidPrefix) -> std::ops::RangeInclusive<(GuidPrefix, TypeHash)> {
+    let first = TypeHash { complete: false, octets: [0; 14] };
+    let last = TypeHash { complete: true, octets: [0xff; 14] };
+    (prefix, first)..=(prefix, last)
+}
+
+/// What a reader lets differ, given the encoding of the writer.
+fn rules(offering: &Endpoint, requesting: &Endpoint) -> AssignabilityRules {
+    let TypeConsistency { allow_type_coercion: coercion, .. } = requesting.qos.type_consistency;
+    let policy = requesting.qos.type_consistency;
+    let xcdr1 = offering.qos.data_representation.first().is_none_or(|it| *it == XcdrVersion::Xcdr1);
+    AssignabilityRules {
+        coercion,
+        ignore_sequence_bounds: coercion && policy.ignore_sequence_bounds,
+        ignore_string_bounds: coercion && policy.ignore_string_bounds,
+        ignore_member_names: coercion && policy.ignore_member_names,
+        prevent_type_widening: !coercion || policy.prevent_type_widening,
+        final_is_appendable: xcdr1,
+    }
+}
+
+impl Matching {
+    /// What is known about the types of a pair; asks for what is not.
+    pub(super) fn type_relation(&mut self, writer: Guid, reader: Guid) -> TypeRelation {
+        let Some((written, read)) = self.roots(writer, reader) else { return TypeRelation::Unknown };
+        if written == read {
+            return TypeRelation::Assignable;
+        }
+        for (guid, root) in [(writer, written), (reader, read)] {
+            if self.types.missing(guid.prefix, root, 1).is_empty() {
+                continue;
+            }
+            let awaited = guid.prefix != self.own && self.lookups.awaits(guid.prefix, root);
+            return if awaited { TypeRelation::Undecided } else { TypeRelation::Unknown };
+        }
+        match self.type_difference(writer, reader) {
+            Some(difference) => TypeRelation::Different(difference),
+            None => TypeRelation::Assignable,
+        }
+    }
+
+    /// The first difference that keeps the types of a pair apart, as far as they are known.
+    pub(super) fn type_difference(&self, writer: Guid, reader: Guid) -> Option<TypeDifference> {
+        let rules = rules(self.get(writer)?, self.get(reader)?);
+        self.difference_by(writer, reader, rules)
+    }
+
+    /// The first difference between the types of a pair, whatever the reader lets differ.
+    pub(super) fn any_type_difference(&self, writer: Guid, reader: Guid) -> Option<TypeDifference> {
+        self.difference_by(writer, reader, AssignabilityRules::default())
+    }
+
+    fn difference_by(&self, writer: Guid, reader: Guid, rules: AssignabilityRules) -> Option<TypeDifference> {
+        let (written, read) = self.roots(writer, reader)?;
+        self.types.first_difference((writer.prefix, written), (reader.prefix, read), rules)
+    }
+
+    /// Whether both types of a pair are known in full.
+    pub(super) fn knows_types(&self, writer: Guid, reader: Guid) -> bool {
+        let known = |guid: Guid, root| self.types.missing(guid.prefix, root, 1).is_empty();
+        self.roots(writer, reader)
+            .is_some_and(|(written, read)| known(writer, written) && known(reader, read))
+    }
+
+    /// The hashes of both types, of the same kind.
+    fn roots(&self, writer: Guid, reader: Guid) -> Option<(TypeHash, TypeHash)> {
+        let (written, read) = (self.get(writer)?.type_ids, self.get(reader)?.type_ids);
+        let minimal = written.minimal.zip(read.minimal);
+        let complete = written.complete.zip(read.complete);
+        // Equal by what matters, they need not be looked at.
+        minimal.filter(|(written, read)| written == read).or(complete).or(minimal)
+    }
+
+    /// The answer about a type is there or will not come: judges the pairs it is about.
+    fn judge_type(&mut self, of: GuidPrefix, root: TypeHash, out: &mut Outbox) {
+        let concerned = |endpoint: &Endpoint| {
+            [endpoint.type_ids.minimal, endpoint.type_ids.complete].contains(&Some(root))
+        };
+        let guids: Vec<Guid> =
+            self.of(of).filter(|(_, endpoint)| concerned(endpoint)).map(|(guid, _)| guid).collect();
+        for guid in guids {
+            self.judge_again(guid, out);
+        }
+    }
+
+    /// Forgets the types of a participant.
+    pub(super) fn forget_types(&mut self, of: GuidPrefix) {
+        self.lookups.forget(of);
+        self.types.forget(of);
+    }
+}
+
+impl Participant {
+    /// Asks about the types that are wanted.
+    pub(super) fn ask_for_types(&mut self, now: Now, out: &mut Outbox) {
+        let wanted = |(key, lookup): (&(GuidPrefix, TypeHash), &Lookup)| match lookup {
+            Lookup::Wanted { questions } => Some((*key, *questions)),
+            Lookup::Asked { .. } | Lookup::Failed => None,
+        };
+        let all: Vec<_> = self.matching.lookups.lookups.iter().filter_map(wanted).collect();
+        for ((of, root), questions) in all {
+            let types = self.matching.types.missing(of, root, REQUESTED_MAX);
+            self.matching.lookups.questions += 1;
+            let id = RequestId {
+                writer: self.config.prefix.entity(Channel::TypeRequests.writer()),
+                number: self.matching.lookups.questions,
+            };
+            let request = Request { id, instance: lookup::instance_of(of.participant()), types };
+            // A request that is not sent is not answered.
+            let _ = self.builtin.write(
+                now,
+                Channel::TypeRequests,
+                ChangeKind::Alive,
+                InstanceHandle::NIL,
+                request.encode(),
+                out,
+            );
+            let until = now.mono.after(ANSWER_WITHIN).unwrap_or(now.mono);
+            let asked = Lookup::Asked { questions: questions.saturating_add(1), until };
+            self.matching.lookups.lookups.insert((of, root), asked);
+        }
+    }
+
+    /// Gives up what was not answered in time.
+    pub(super) fn type_lookup_timeout(&mut self, now: Now, out: &mut Outbox) {
+        let overdue = |lookup: &Lookup| matches!(lookup, Lookup::Asked { until, .. } if *until <= now.mono);
+        let lookups = self.matching.lookups.lookups.iter();
+        let all: Vec<_> = lookups.filter(|(_, lookup)| overdue(lookup)).map(|(key, _)| *key).collect();
+        for (of, root) in all {
+            self.matching.lookups.lookups.insert((of, root), Lookup::Failed);
+            self.matching.judge_type(of, root, out);
+        }
+    }
+
+    /// Answers a question about our types.
+    pub(super) fn on_type_request(
+        &mut self,
+        now: Now,
+        sample: &CachedSample,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let asking = Guid::from_bytes(sample.info.publication_handle.0).prefix;
+        let Some(request) = Request::decode(sample.payload.as_slice())? else { return Ok(()) };
+        // Everyone hears every question. Some products name themselves as the one that is asked.
+        let meant = [self.guid(), asking.participant()].map(lookup::instance_of);
+        let named = request.instance.len() == lookup::instance_of(self.guid()).len();
+        if named && !meant.contains(&request.instance) {
+            return Ok(());
+        }
+        let own = |hash: &TypeHash| Some((*hash, self.matching.types.own(hash)?));
+        let types: Vec<_> = request.types.iter().filter_map(own).collect();
+        if types.is_empty() {
+            return Ok(());
+        }
+        let reply = lookup::encode_reply(request.id, &request.instance, &types);
+        if !self.matching.lookups.may_answer(now.mono, reply.len()) {
+            return Err(DropReason::DiscoveryLimit);
+        }
+        self.builtin
+            .write(now, Channel::TypeReplies, ChangeKind::Alive, InstanceHandle::NIL, reply, out)
+            .map_err(|_| DropReason::DiscoveryLimit)
+    }
+
+    /// Takes the types of an answer that somebody asked for here.
+    pub(super) fn on_type_reply(
+        &mut self,
+        sample: &CachedSample,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let of = Guid::from_bytes(sample.info.publication_handle.0).prefix;
+        let told = lookup::decode_reply(sample.payload.as_slice())?;
+        let asked: Vec<_> =
+            self.matching.lookups.lookups.range(all_of(of)).map(|(key, it)| (*key, *it)).collect();
+        for ((_, root), lookup) in asked {
+            let Lookup::Asked { questions, .. } = lookup else { continue };
+            let wanted = self.matching.types.missing(of, root, REQUESTED_MAX);
+            let mut news = 0;
+            for (hash, serialized) in told.iter().filter(|(hash, _)| wanted.contains(hash)) {
+                if !self.matching.types.add(of, *hash, serialized) {
+                    return Err(DropReason::DiscoveryLimit);
+                }
+                news += 1;
+            }
+            if news == 0 {
+                continue;
+            }
+            if self.matching.types.missing(of, root, 1).is_empty() {
+                self.matching.lookups.lookups.remove(&(of, root));
+                self.matching.judge_type(of, root, out);
+            } else if questions < QUESTIONS_MAX {
+                self.matching.lookups.lookups.insert((of, root), Lookup::Wanted { questions });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,254 @@
+//! TypeIdentifiers and TypeObjects to octets: XCDR2, little endian (XTypes 1.3 Annex B).
+
+use super::{
+    Definition, Literal, MemberName, StructureMember, TypeIdentifier, TypeObject, UnionMember, kind,
+    member_flag, type_flag,
+};
+use crate::cdr::{EncodeError, Encoder, Endianness, Extensibility, XcdrVersion};
+
+type Encoded = Result<(), EncodeError>;
+
+/// An encoder of what this module writes.
+pub(super) fn encoder(buffer: &mut Vec<u8>) -> Encoder<'_> {
+    Encoder::new(buffer, XcdrVersion::Xcdr2, Endianness::Little)
+}
+
+impl TypeIdentifier {
+    /// Whether it says all of a type (§7.3.4.6.1).
+    pub(super) fn is_descriptive(&self) -> bool {
+        match self {
+            Self::Sequence { element, .. } | Self::Array { element, .. } => element.is_descriptive(),
+            Self::Map { key, element, .. } => key.is_descriptive() && element.is_descriptive(),
+            Self::Hash(_) | Self::Unknown(_) => false,
+            Self::None | Self::Primitive(_) | Self::String { .. } => true,
+        }
+    }
+
+    fn equivalence(&self) -> u8 {
+        match self {
+            Self::Sequence { element, .. } | Self::Array { element, .. } => element.equivalence(),
+            Self::Map { key, element, .. } if key.is_descriptive() => element.equivalence(),
+            Self::Map { key, .. } => key.equivalence(),
+            Self::Hash(hash) if hash.complete => kind::COMPLETE,
+            Self::Hash(_) => kind::MINIMAL,
+            Self::None | Self::Primitive(_) | Self::String { .. } | Self::Unknown(_) => kind::BOTH,
+        }
+    }
+
+    pub(super) fn encode(&self, encoder: &mut Encoder<'_>) -> Encoded {
+        match self {
+            Self::None => encoder.put(&[0]),
+            Self::Primitive(primitive) => encoder.put(&[*primitive as u8]),
+            Self::String { wide, bound } => {
+                let (small, large) = if *wide {
+                    (kind::STRING16_SMALL, kind::STRING16_LARGE)
+                } else {
+                    (kind::STRING8_SMALL, kind::STRING8_LARGE)
+                };
+                self.put_kind(encoder, small, large, u8::try_from(*bound).is_ok())?;
+                put_bound(encoder, *bound)
+            }
+            Self::Sequence { bound, element } => {
+                let small = u8::try_from(*bound).is_ok();
+                self.put_kind(encoder, kind::SEQUENCE_SMALL, kind::SEQUENCE_LARGE, small)?;
+                self.put_header(encoder)?;
+                put_bound(encoder, *bound)?;
+                element.encode(encoder)
+            }
+            Self::Array { bounds, element } => {
+                let small = bounds.iter().all(|bound| u8::try_from(*bound).is_ok());
+                self.put_kind(encoder, kind::ARRAY_SMALL, kind::ARRAY_LARGE, small)?;
+                self.put_header(encoder)?;
+                encoder.put_length(bounds.len())?;
+                for bound in bounds {
+                    if small { put_bound(encoder, *bound)? } else { encoder.put_u32(*bound)? }
+                }
+                element.encode(encoder)
+            }
+            Self::Map { bound, key, element } => {
+                self.put_kind(encoder, kind::MAP_SMALL, kind::MAP_LARGE, u8::try_from(*bound).is_ok())?;
+                self.put_header(encoder)?;
+                put_bound(encoder, *bound)?;
+                element.encode(encoder)?;
+                encoder.put_u16(member_flag::DISCARD)?;
+                key.encode(encoder)
+            }
+            Self::Hash(hash) => {
+                encoder.put(&[if hash.complete { kind::COMPLETE } else { kind::MINIMAL }])?;
+                encoder.put(&hash.octets)
+            }
+            // Never made here: what others send is not sent on.
+            Self::Unknown(other) => encoder.put(&[*other]),
+        }
+    }
+
+    fn put_kind(&self, encoder: &mut Encoder<'_>, small: u8, large: u8, is_small: bool) -> Encoded {
+        encoder.put(&[if is_small { small } else { large }])
+    }
+
+    /// `PlainCollectionHeader`.
+    fn put_header(&self, encoder: &mut Encoder<'_>) -> Encoded {
+        encoder.put(&[self.equivalence()])?;
+        encoder.put_u16(member_flag::DISCARD)
+    }
+}
+
+/// An `SBound` where it fits, an `LBound` otherwise.
+fn put_bound(encoder: &mut Encoder<'_>, bound: u32) -> Encoded {
+    match u8::try_from(bound) {
+        Ok(small) => encoder.put(&[small]),
+        Err(_) => encoder.put_u32(bound),
+    }
+}
+
+impl TypeObject {
+    /// The serialized TypeObject, as hashes count it.
+    pub(super) fn serialize(&self, complete: bool) -> Result<Vec<u8>, EncodeError> {
+        let mut octets = Vec::new();
+        let encoder = &mut encoder(&mut octets);
+        let object = encoder.begin_aggregate(Extensibility::Appendable)?;
+        encoder.put(&[if complete { kind::COMPLETE } else { kind::MINIMAL }])?;
+        self.encode_definition(encoder, complete)?;
+        encoder.end_aggregate(object)?;
+        Ok(octets)
+    }
+
+    fn encode_definition(&self, encoder: &mut Encoder<'_>, complete: bool) -> Encoded {
+        let name = self.name.as_deref().filter(|_| complete);
+        match &self.definition {
+            Definition::Structure { extensibility, hash_ids, base, members } => {
+                encoder.put(&[kind::STRUCTURE])?;
+                encoder.put_u16(type_flags(*extensibility, complete && *hash_ids))?;
+                delimited(encoder, |encoder| {
+                    base.encode(encoder)?;
+                    name.map_or(Ok(()), |name| put_type_detail(encoder, name))
+                })?;
+                sequence(encoder, members, |encoder, member| member.encode(encoder, complete))
+            }
+            Definition::Union { extensibility, discriminator, key, members } => {
+                encoder.put(&[kind::UNION])?;
+                encoder.put_u16(type_flags(*extensibility, false))?;
+                delimited(encoder, |encoder| name.map_or(Ok(()), |name| put_type_detail(encoder, name)))?;
+                delimited(encoder, |encoder| {
+                    let key = if *key { member_flag::KEY } else { 0 };
+                    encoder.put_u16(member_flag::DISCARD | member_flag::MUST_UNDERSTAND | key)?;
+                    discriminator.encode(encoder)?;
+                    if complete { put_no_annotations(encoder) } else { Ok(()) }
+                })?;
+                sequence(encoder, members, |encoder, member| member.encode(encoder, complete))
+            }
+            Definition::Enumeration { bit_bound, literals } => {
+                encoder.put(&[kind::ENUMERATION])?;
+                // Annex B gives enumerations no flags; products say FINAL.
+                encoder.put_u16(type_flag::FINAL)?;
+                delimited(encoder, |encoder| {
+                    encoder.put_u16(*bit_bound)?;
+                    name.map_or(Ok(()), |name| put_type_detail(encoder, name))
+                })?;
+                sequence(encoder, literals, |encoder, literal| literal.encode(encoder, complete))
+            }
+            // The rest is only ever read.
+            Definition::Alias(_)
+            | Definition::Bitmask { .. }
+            | Definition::Collection(_)
+            | Definition::Other(_) => Ok(()),
+        }
+    }
+}
+
+const fn type_flags(extensibility: Extensibility, hash_ids: bool) -> u16 {
+    let flag = match extensibility {
+        Extensibility::Final => type_flag::FINAL,
+        Extensibility::Appendable => type_flag::APPENDABLE,
+        Extensibility::Mutable => type_flag::MUTABLE,
+    };
+    if hash_ids { flag | type_flag::AUTOID_HASH } else { flag }
+}
+
+impl StructureMember {
+    fn encode(&self, encoder: &mut Encoder<'_>, complete: bool) -> Encoded {
+        delimited(encoder, |encoder| {
+            encoder.put_u32(self.id)?;
+            encoder.put_u16(self.flags)?;
+            self.ty.encode(encoder)?;
+            self.name.encode(encoder, complete)
+        })
+    }
+}
+
+impl UnionMember {
+    fn encode(&self, encoder: &mut Encoder<'_>, complete: bool) -> Encoded {
+        delimited(encoder, |encoder| {
+            encoder.put_u32(self.id)?;
+            encoder.put_u16(self.flags)?;
+            self.ty.encode(encoder)?;
+            encoder.put_length(self.labels.len())?;
+            self.labels.iter().try_for_each(|label| encoder.put_u32(label.cast_unsigned()))?;
+            self.name.encode(encoder, complete)
+        })
+    }
+}
+
+impl Literal {
+    fn encode(&self, encoder: &mut Encoder<'_>, complete: bool) -> Encoded {
+        delimited(encoder, |encoder| {
+            delimited(encoder, |encoder| {
+                encoder.put_u32(self.value.cast_unsigned())?;
+                encoder.put_u16(self.flags)
+            })?;
+            self.name.encode(encoder, complete)
+        })
+    }
+}
+
+impl MemberName {
+    /// `CompleteMemberDetail` without annotations, or `MinimalMemberDetail`.
+    fn encode(&self, encoder: &mut Encoder<'_>, complete: bool) -> Encoded {
+        match &self.text {
+            Some(text) if complete => {
+                put_string(encoder, text)?;
+                put_no_annotations(encoder)
+            }
+            _ => encoder.put(&self.hash),
+        }
+    }
+}
+
+/// `CompleteTypeDetail` without annotations.
+fn put_type_detail(encoder: &mut Encoder<'_>, name: &str) -> Encoded {
+    put_no_annotations(encoder)?;
+    put_string(encoder, name)
+}
+
+/// Two optional members that are absent.
+fn put_no_annotations(encoder: &mut Encoder<'_>) -> Encoded {
+    encoder.put(&[0, 0])
+}
+
+pub(super) fn put_string(encoder: &mut Encoder<'_>, text: &str) -> Encoded {
+    encoder.put_length(text.len().saturating_add(1))?;
+    encoder.put(text.as_bytes())?;
+    encoder.put(&[0])
+}
+
+/// What has a DHEADER: an appendable structure.
+pub(super) fn delimited(
+    encoder: &mut Encoder<'_>,
+    content: impl FnOnce(&mut Encoder<'_>) -> Encoded,
+) -> Encoded {
+    let object = encoder.begin_aggregate(Extensibility::Appendable)?;
+    content(encoder)?;
+    encoder.end_aggregate(object)
+}
+
+/// A sequence of what is not primitive.
+pub(super) fn sequence<T>(
+    encoder: &mut Encoder<'_>,
+    elements: &[T],
+    mut element: impl FnMut(&mut Encoder<'_>, &T) -> Encoded,
+) -> Encoded {
+    let object = encoder.begin_collection(false)?;
+    encoder.put_length(elements.len())?;
+    elements.iter().try_for_each(|it| element(encoder, it))?;
+    encoder.end_collection(object)
+}

@@ -1,0 +1,176 @@
+//! The types a participant knows: its own, which it tells, and those of others, which it asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{
+    AssignabilityRules, Definition, OBJECT_BYTES_MAX, TypeDescription, TypeDifference, TypeHash,
+    TypeIdentifier, TypeObject, compare,
+};
+use crate::guid::GuidPrefix;
+
+/// Bounds on the types of others that are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TypeLimits {
+    /// Types of one participant.
+    pub types_per_participant_max: usize,
+    /// Octets of the serialized TypeObjects of one participant.
+    pub bytes_per_participant_max: usize,
+    /// Octets of all of them.
+    pub bytes_max: usize,
+}
+
+impl Default for TypeLimits {
+    fn default() -> Self {
+        Self { types_per_participant_max: 512, bytes_per_participant_max: 1 << 20, bytes_max: 32 << 20 }
+    }
+}
+
+/// Types by their hashes.
+#[derive(Debug)]
+pub(crate) struct TypeLibrary {
+    limits: TypeLimits,
+    own: BTreeMap<TypeHash, (TypeObject, Arc<[u8]>)>,
+    others: BTreeMap<GuidPrefix, Collected>,
+    bytes: usize,
+}
+
+/// What one participant told.
+#[derive(Debug, Default)]
+struct Collected {
+    objects: BTreeMap<TypeHash, TypeObject>,
+    bytes: usize,
+}
+
+impl TypeLibrary {
+    pub(crate) const fn new(limits: TypeLimits) -> Self {
+        Self { limits, own: BTreeMap::new(), others: BTreeMap::new(), bytes: 0 }
+    }
+
+    /// Keeps a type of our own for as long as the participant is there.
+    pub(crate) fn add_own(&mut self, description: &TypeDescription) {
+        for (hash, serialized) in &description.objects {
+            if !self.own.contains_key(hash)
+                && let Ok((object, _)) = TypeObject::deserialize(serialized)
+            {
+                self.own.insert(*hash, (object, serialized.as_slice().into()));
+            }
+        }
+    }
+
+    /// One of our own types as others get it.
+    pub(crate) fn own(&self, hash: &TypeHash) -> Option<&[u8]> {
+        self.own.get(hash).map(|(_, serialized)| &**serialized)
+    }
+
+    /// Takes a type that a participant told; false when it is not what it is said to be, or there is no room.
+    pub(crate) fn add(&mut self, of: GuidPrefix, hash: TypeHash, serialized: &[u8]) -> bool {
+        let limits = self.limits;
+        if serialized.len() > OBJECT_BYTES_MAX || TypeHash::of(hash.complete, serialized) != hash {
+            return false;
+        }
+        let Ok((object, complete)) = TypeObject::deserialize(serialized) else { return false };
+        let collected = self.others.entry(of).or_default();
+        let bytes = collected.bytes.saturating_add(serialized.len());
+        let all = self.bytes.saturating_add(serialized.len());
+        if complete != hash.complete
+            || collected.objects.len() >= limits.types_per_participant_max
+            || bytes > limits.bytes_per_participant_max
+            || all > limits.bytes_max
+        {
+            return false;
+        }
+        if collected.objects.insert(hash, object).is_none() {
+            collected.bytes = bytes;
+            self.bytes = all;
+        }
+        true
+    }
+
+    /// Forgets what a participant told.
+    pub(crate) fn forget(&mut self, of: GuidPrefix) {
+        if let Some(collected) = self.others.remove(&of) {
+            self.bytes = self.bytes.saturating_sub(collected.bytes);
+        }
+    }
+
+    fn find(&self, of: GuidPrefix, hash: &TypeHash) -> Option<&TypeObject> {
+        let own = self.own.get(hash).map(|(object, _)| object);
+        own.or_else(|| self.others.get(&of)?.objects.get(hash))
+    }
+
+    /// What is not known yet of a type of a participant, `most` types at most.
+    pub(crate) fn missing(&self, of: GuidPrefix, root: TypeHash, most: usize) -> Vec<TypeHash> {
+        let (mut seen, mut missing) = (BTreeSet::from([root]), Vec::new());
+        let mut left = vec![root];
+        while let Some(hash) = left.pop() {
+            let Some(object) = self.find(of, &hash) else {
+                missing.push(hash);
+                if missing.len() >= most { break } else { continue }
+            };
+            object.each_type(&mut |found| {
+                if seen.len() < SEEN_MAX && seen.insert(found) {
+                    left.push(found);
+                }
+            });
+        }
+        missing
+    }
+
+    /// Why the type of a reader is not assignable from that of a writer: each by its participant and hash.
+    pub(crate) fn first_difference(
+        &self,
+        writer: (GuidPrefix, TypeHash),
+        reader: (GuidPrefix, TypeHash),
+        rules: AssignabilityRules,
+    ) -> Option<TypeDifference> {
+        let finder = |of: GuidPrefix| {
+            move |ty: &TypeIdentifier| match ty {
+                TypeIdentifier::Hash(hash) => self.find(of, hash),
+                _ => None,
+            }
+        };
+        let (find_written, find_read) = (finder(writer.0), finder(reader.0));
+        let (written, read) = (TypeIdentifier::Hash(writer.1), TypeIdentifier::Hash(reader.1));
+        compare::first_difference(
+            compare::Side { root: &written, find: &find_written },
+            compare::Side { root: &read, find: &find_read },
+            rules,
+        )
+    }
+}
+
+/// Types that one type may lead to.
+const SEEN_MAX: usize = 4_096;
+
+impl TypeIdentifier {
+    fn each_type(&self, found: &mut impl FnMut(TypeHash)) {
+        match self {
+            Self::Hash(hash) => found(*hash),
+            Self::Sequence { element, .. } | Self::Array { element, .. } => element.each_type(found),
+            Self::Map { key, element, .. } => {
+                key.each_type(found);
+                element.each_type(found);
+            }
+            Self::None | Self::Primitive(_) | Self::String { .. } | Self::Unknown(_) => {}
+        }
+    }
+}
+
+impl TypeObject {
+    /// Every type it names by a hash.
+    fn each_type(&self, found: &mut impl FnMut(TypeHash)) {
+        match &self.definition {
+            Definition::Alias(target) | Definition::Collection(target) => target.each_type(found),
+            Definition::Structure { base, members, .. } => {
+                base.each_type(found);
+                members.iter().for_each(|member| member.ty.each_type(found));
+            }
+            Definition::Union { discriminator, members, .. } => {
+                discriminator.each_type(found);
+                members.iter().for_each(|member| member.ty.each_type(found));
+            }
+            Definition::Enumeration { .. } | Definition::Bitmask { .. } | Definition::Other(_) => {}
+        }
+    }
+}
