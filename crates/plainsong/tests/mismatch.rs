@@ -83,6 +83,18 @@ struct Point3 {
     y: i32,
 }
 
+/// A point in single precision, under the same name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, DdsType)]
+#[dds(name = "Point", final)]
+struct SinglePoint {
+    #[dds(key)]
+    id: u32,
+    x: f64,
+    y: f32,
+}
+
+const FIRST_MEMBER: &str = "member `y` is float64 at the writer, int32 at the reader";
+
 #[test]
 fn types_of_one_process_are_compared_member_by_member() {
     let domain = fresh_domain();
@@ -92,18 +104,34 @@ fn types_of_one_process_are_compared_member_by_member() {
     let _reader = reader::<Point3>(&there, "Types", QosSet::reader());
     let difference = &next_mismatch(&heard).differences[0];
     assert_eq!((difference.writer.as_str(), difference.reader.as_str()), ("\"Point\"", "\"Point3\""));
-    assert_eq!(
-        difference.note,
-        "member 'y' is a floating-point number in the writer's and an integer in the reader's"
-    );
+    assert_eq!(difference.note, FIRST_MEMBER);
 }
 
 #[test]
-fn types_of_strangers_are_told_apart_by_name_alone() {
+fn types_of_strangers_are_compared_member_by_member() {
     let [here, there] = strangers();
     let heard = told(&here);
     let _writer = writer::<Point>(&here, "Types", QosSet::writer());
     let _reader = reader::<Point3>(&there, "Types", QosSet::reader());
-    let difference = &next_mismatch(&heard).differences[0];
-    assert!(difference.note.contains("no type information"), "{difference}");
+    assert_eq!(next_mismatch(&heard).differences[0].note, FIRST_MEMBER);
+}
+
+#[test]
+fn types_of_one_name_that_differ_do_not_match_and_the_topic_is_inconsistent() {
+    let [here, there] = strangers();
+    let heard = told(&here);
+    let topic = here.create_topic::<Point>("Types", QosSet::default()).unwrap();
+    let writer =
+        here.create_publisher(QosSet::default()).unwrap().create_writer(&topic, QosSet::writer()).unwrap();
+    let reader = reader::<SinglePoint>(&there, "Types", QosSet::reader());
+    let mismatch = next_mismatch(&heard);
+    assert_eq!((mismatch.writer.guid, mismatch.reader.guid), (writer.guid(), reader.guid()));
+    assert_eq!(mismatch.reason, MismatchReason::TypeDefinition);
+    assert_eq!(
+        mismatch.differences[0].to_string(),
+        "type: the writer has \"Point\" with member `y`: float64, the reader wants \"Point\" with member `y`: \
+         float32; define the type alike on both sides, or use another topic for the other type"
+    );
+    assert_eq!(topic.inconsistent_topic_status().total_count, 1);
+    assert_eq!(writer.publication_matched_status().current_count, 0);
 }

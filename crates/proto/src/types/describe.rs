@@ -272,8 +272,14 @@ impl TypeDescription {
     /// The description of a type; `None` for one that contains itself: such types are matched by name alone.
     #[must_use]
     pub fn of<T: DdsType>() -> Option<Self> {
+        Self::build(<T as Cdr>::describe)
+    }
+
+    /// The description of the type that `describe` describes.
+    #[must_use]
+    pub fn build(describe: impl FnOnce(&mut TypeBuilder) -> Option<TypeIdentifiers>) -> Option<Self> {
         let mut types = TypeBuilder::default();
-        let identifiers = <T as Cdr>::describe(&mut types)?;
+        let identifiers = describe(&mut types)?;
         let (TypeIdentifier::Hash(minimal), TypeIdentifier::Hash(complete)) =
             (identifiers.minimal, identifiers.complete)
         else {

@@ -6,3 +6,4 @@ mod hostile;
 mod ignore;
 mod network;
 mod scenario;
+mod types;

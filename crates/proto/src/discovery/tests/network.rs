@@ -21,6 +21,8 @@ pub(super) struct Network {
     pub(super) nodes: Vec<Node>,
     /// Datagrams lost, in percent.
     pub(super) loss: u64,
+    /// Datagrams lost besides, by what is in them.
+    pub(super) loses: Option<fn(&[u8]) -> bool>,
     /// From where to which node nothing gets through.
     pub(super) blocked: Vec<(Locator, usize)>,
     /// Octets on the wire towards each address, IP and UDP headers included.
@@ -98,6 +100,7 @@ impl Network {
             now: SECOND,
             nodes: Vec::new(),
             loss: 0,
+            loses: None,
             blocked: Vec::new(),
             octets_to: BTreeMap::new(),
             datagrams: 0,
@@ -183,7 +186,8 @@ impl Network {
             let multicast = to.ip().is_some_and(|ip| ip.is_multicast());
             let addressed = if multicast { node.hears_multicast } else { node.address == to };
             let blocked = self.blocked.contains(&(from, index));
-            if !addressed || blocked || self.roll() % 100 < self.loss {
+            let lost = self.loses.is_some_and(|loses| loses(bytes));
+            if !addressed || blocked || lost || self.roll() % 100 < self.loss {
                 continue;
             }
             let key = (self.now + HOP, self.on_the_way.len() as u64 + self.datagrams * 1_000);
