@@ -133,5 +133,5 @@ fn types_of_one_name_that_differ_do_not_match_and_the_topic_is_inconsistent() {
          float32; define the type alike on both sides, or use another topic for the other type"
     );
     assert_eq!(topic.inconsistent_topic_status().total_count, 1);
-    assert_eq!(writer.publication_matched_status().current_count, 0);
+    assert_eq!(writer.publication_matched_status().unwrap().current_count, 0);
 }

@@ -36,6 +36,7 @@ const POLICIES_OF_READERS: &str = "crates/proto/src/reader/tests/policies.rs";
 const QOS: &str = "crates/proto/src/qos/tests.rs";
 const SCENARIO: &str = "crates/proto/src/discovery/tests/scenario.rs";
 const EXPLAIN: &str = "crates/proto/src/discovery/tests/explain.rs";
+const TYPES: &str = "proto/src/discovery/tests/types.rs";
 
 const SEDP: &str = "crates/proto/src/discovery/sedp.rs";
 
@@ -367,14 +368,18 @@ const ROWS: &[Row] = &[
             format!("{coercion}, {}", set.join(", "))
         },
         rule: "",
-        files: &["crates/proto/src/discovery/matching.rs"],
+        files: &["crates/proto/src/types/compare.rs", "crates/proto/src/discovery/type_lookup.rs"],
         tests: &[
-            (EXPLAIN, "a_reader_that_forces_type_validation_matches_nobody_for_nobody_tells_a_type"),
+            (TYPES, "a_reader_with_more_members_at_the_end_matches_unless_it_forbids_widening"),
+            (TYPES, "a_reader_that_forces_type_validation_matches_who_tells_an_equal_type"),
+            (EXPLAIN, "a_reader_that_forces_type_validation_matches_nobody_who_tells_no_type"),
             (QOS, "flags_about_members_of_types_are_told_to_be_unhonoured"),
         ],
-        effect: "Only `force_type_validation` has an effect: such a reader matches nobody. No type information is \
-                 exchanged, so types match by name, and the other flags are announced and nothing more; \
-                 `unhonoured()` says so. INCONSISTENT_TOPIC tells of other type names, not of this.",
+        effect: "Types of one name are compared by the rules of XTypes 1.3 §7.2.4 where both participants know both: \
+                 Plainsong participants ask each other, other products are told nothing of ours and go by the name; \
+                 `unhonoured()` says so of flags. So does everyone for types that contain themselves. In XCDR1 final \
+                 and appendable types of the same members match. `prevent_type_widening` refuses readers with more \
+                 members than the writer. INCONSISTENT_TOPIC tells of other names, and of other types of one name.",
     },
     Row {
         policy: "PROPERTY",

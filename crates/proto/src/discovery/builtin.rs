@@ -219,6 +219,8 @@ pub struct EndpointData {
     pub content_filter: Option<ContentFilter>,
     /// What it tells of its type; nothing of what cannot be understood.
     pub type_information: Option<TypeInformation>,
+    /// The same of a Plainsong endpoint, which tells it to its like alone.
+    pub own_type_information: Option<TypeInformation>,
 }
 
 impl EndpointData {
@@ -238,6 +240,7 @@ impl EndpointData {
             group: EntityId::UNKNOWN,
             content_filter: None,
             type_information: None,
+            own_type_information: None,
         }
     }
 
@@ -264,8 +267,14 @@ impl EndpointData {
         if let Some(filter) = &self.content_filter {
             list.parameter(pid::CONTENT_FILTER_PROPERTY, |value| filter.encode(value));
         }
-        if let Some(information) = &self.type_information {
-            list.parameter(pid::TYPE_INFORMATION, |value| value.octets(&information.encode()));
+        let informations = [
+            (pid::TYPE_INFORMATION, &self.type_information),
+            (pid::PLAINSONG_TYPE_INFORMATION, &self.own_type_information),
+        ];
+        for (id, information) in informations {
+            if let Some(information) = information {
+                list.parameter(id, |value| value.octets(&information.encode()));
+            }
         }
         let kind = if self.guid.entity.is_writer() { EntityKind::Writer } else { EntityKind::Reader };
         table::encode_qos(&self.qos, kind, &mut list);
@@ -310,6 +319,9 @@ impl EndpointData {
                 // Vendors disagree about the encoding: what is not understood is as if it were not there.
                 pid::TYPE_INFORMATION => {
                     data.type_information = TypeInformation::decode(parameter.value).ok();
+                }
+                pid::PLAINSONG_TYPE_INFORMATION => {
+                    data.own_type_information = TypeInformation::decode(parameter.value).ok();
                 }
                 _ => qos_or_unknown(&mut data.qos, &parameter, &list)?,
             }

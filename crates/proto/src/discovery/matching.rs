@@ -56,6 +56,8 @@ pub(super) struct Endpoint {
     pub(super) content_filter: Option<ContentFilter>,
     /// The hashes of its type, where it told them.
     pub(super) type_ids: TypeIds,
+    /// Its participant is told our types, so that it comes to the same verdict.
+    pub(super) knows_our_types: bool,
     /// The type of a local one.
     pub(super) description: Option<Arc<TypeDescription>>,
 }

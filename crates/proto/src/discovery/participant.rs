@@ -182,6 +182,7 @@ impl Participant {
             group,
             content_filter,
             type_ids: type_description.as_ref().map(|it| it.information.ids()).unwrap_or_default(),
+            knows_our_types: true,
             description: type_description,
         };
         self.publish(now, guid, &endpoint, out)?;

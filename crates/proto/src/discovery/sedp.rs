@@ -16,6 +16,7 @@ use crate::reader::{CachedSample, KeyFunction, Reader, ReaderConfig, ReaderLimit
 use crate::sample_info::Selector;
 use crate::stats::DropReason;
 use crate::time::{Instant, Now};
+use crate::vendor;
 use crate::wire::{AckNack, EndpointSubmessage, MessageContext};
 use crate::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
 
@@ -410,6 +411,9 @@ impl Participant {
             &self.config.limits,
             &mut self.drops,
         );
+        // Others may use the number for something else.
+        let told = remote.data.vendor == vendor::PLAINSONG;
+        let information = if told { announced.own_type_information } else { announced.type_information };
         let endpoint = Endpoint {
             topic: announced.topic_name,
             type_name: announced.type_name,
@@ -421,7 +425,8 @@ impl Participant {
             expects_inline_qos: announced.expects_inline_qos,
             group: announced.group,
             content_filter: announced.content_filter,
-            type_ids: announced.type_information.map(|it| it.ids()).unwrap_or_default(),
+            type_ids: information.map(|it| it.ids()).unwrap_or_default(),
+            knows_our_types: told,
             description: None,
         };
         let before = self.matching.get(guid).map(Endpoint::bytes);
@@ -480,7 +485,7 @@ impl Participant {
             qos: endpoint.qos.clone(),
             group: endpoint.group,
             content_filter: endpoint.content_filter.clone(),
-            type_information: endpoint.description.as_ref().map(|it| it.information.clone()),
+            own_type_information: endpoint.description.as_ref().map(|it| it.information.clone()),
             ..EndpointData::new(guid, topic_name, type_name)
         };
         self.builtin

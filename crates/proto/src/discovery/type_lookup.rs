@@ -146,6 +146,9 @@ impl Matching {
         if written == read {
             return TypeRelation::Assignable;
         }
+        if !self.types_decide(writer, reader) {
+            return TypeRelation::Unknown;
+        }
         for (guid, root) in [(writer, written), (reader, read)] {
             if self.types.missing(guid.prefix, root, 1).is_empty() {
                 continue;
@@ -157,6 +160,15 @@ impl Matching {
             Some(difference) => TypeRelation::Different(difference),
             None => TypeRelation::Assignable,
         }
+    }
+
+    /// Whether it matters what the types of a pair are. Who does not know our type goes by its name: if it were
+    /// refused all the same, it would wait for acknowledgements. People are told about other names.
+    fn types_decide(&self, writer: Guid, reader: Guid) -> bool {
+        let (Some(offering), Some(requesting)) = (self.get(writer), self.get(reader)) else { return false };
+        offering.type_name != requesting.type_name
+            || requesting.qos.type_consistency.force_type_validation
+            || (offering.knows_our_types && requesting.knows_our_types)
     }
 
     /// The first difference that keeps the types of a pair apart, as far as they are known.

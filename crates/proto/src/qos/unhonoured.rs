@@ -41,7 +41,7 @@ fn type_consistency(qos: &QosSet, kind: EntityKind) -> Option<Unhonoured> {
     let usual = TypeConsistency { force_type_validation, ..TypeConsistency::default() };
     (kind == EntityKind::Reader && qos.type_consistency != usual).then_some(Unhonoured {
         policy: "TYPE_CONSISTENCY_ENFORCEMENT",
-        what: "types are told apart by name alone, for no type information is exchanged: give types that must \
-               not meet different names",
+        what: "types are compared with those of other Plainsong participants; others are not told ours and match \
+               by name: give types that must not meet different names",
     })
 }

@@ -1,10 +1,11 @@
 //! Requests and replies of the TypeLookup service (XTypes 1.3 §7.6.3.3). Only `getTypes` is asked and answered:
 //! the types that a type depends on are known from its TypeObject.
 //!
-//! Payloads are final types in XCDR2, little endian (`CDR2_LE`), which is what every product reads.
+//! Payloads are in XCDR2, little endian (`CDR2_LE`), which is what every product reads: final structures, and unions
+//! that are appendable, as Cyclone DDS has them; those without DHEADER are read too.
 
 use super::decode::{decoder, sequence as read_sequence};
-use super::encode::{encoder, put_string, sequence};
+use super::encode::{delimited, encoder, put_string, sequence};
 use super::{OBJECT_BYTES_MAX, TypeHash, TypeIdentifier};
 use crate::cdr::{Cdr, Decoder, EncodeError, Encoder, Extensibility};
 use crate::guid::Guid;
@@ -19,7 +20,8 @@ const GET_TYPES: u32 = 0x0182_52d3;
 /// Member ids by the hash of `type_ids` and `types`.
 const TYPE_IDS: u32 = 0x0c53_6065;
 const TYPES: u32 = 0x0280_4ad1;
-const WITH_LENGTH: u32 = 4 << 28;
+/// A member header whose length is the DHEADER of the member itself (§7.4.3.4.2).
+const LENGTH_IN_MEMBER: u32 = 5 << 28;
 const RETCODE_OK: u32 = 0;
 /// Prefix of the name of the service of a participant (§7.6.3.3.4).
 const INSTANCE: &str = "dds.builtin.TOS.";
@@ -62,9 +64,11 @@ impl Request {
 
     fn encode_into(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
         put_header(encoder, self.id, &self.instance)?;
-        encoder.put_u32(GET_TYPES)?;
-        one_member(encoder, TYPE_IDS, |encoder| {
-            sequence(encoder, &self.types, |encoder, hash| TypeIdentifier::Hash(*hash).encode(encoder))
+        delimited(encoder, |encoder| {
+            encoder.put_u32(GET_TYPES)?;
+            one_member(encoder, TYPE_IDS, |encoder| {
+                sequence(encoder, &self.types, |encoder, hash| TypeIdentifier::Hash(*hash).encode(encoder))
+            })
         })
     }
 
@@ -75,7 +79,7 @@ impl Request {
     pub fn decode(payload: &[u8]) -> Result<Option<Self>, Malformed> {
         let decoder = &mut decoder(content(payload)?);
         let (id, instance) = take_header(decoder)?;
-        if decoder.take_u32()? != GET_TYPES {
+        if discriminator(decoder, GET_TYPES)? != GET_TYPES {
             return Ok(None);
         }
         let mut types = Vec::new();
@@ -100,14 +104,18 @@ pub fn encode_reply(id: RequestId, instance: &str, types: &[(TypeHash, &[u8])]) 
     let mut octets = Vec::new();
     let encode = |encoder: &mut Encoder<'_>| {
         put_header(encoder, id, instance)?;
-        encoder.put_u32(GET_TYPES)?;
-        encoder.put_u32(RETCODE_OK)?;
-        one_member(encoder, TYPES, |encoder| {
-            sequence(encoder, types, |encoder, (hash, object)| {
-                TypeIdentifier::Hash(*hash).encode(encoder)?;
-                // It begins with its DHEADER, so that it looks the same at every multiple of 4.
-                encoder.align(4)?;
-                encoder.put(object)
+        delimited(encoder, |encoder| {
+            encoder.put_u32(GET_TYPES)?;
+            delimited(encoder, |encoder| {
+                encoder.put_u32(RETCODE_OK)?;
+                one_member(encoder, TYPES, |encoder| {
+                    sequence(encoder, types, |encoder, (hash, object)| {
+                        TypeIdentifier::Hash(*hash).encode(encoder)?;
+                        // It begins with its DHEADER, so that it looks the same at every multiple of 4.
+                        encoder.align(4)?;
+                        encoder.put(object)
+                    })
+                })
             })
         })
     };
@@ -123,7 +131,7 @@ pub fn decode_reply(payload: &[u8]) -> Result<Vec<(TypeHash, &[u8])>, Malformed>
     let mut types = Vec::new();
     let decoder = &mut decoder(content(payload)?);
     take_header(decoder)?;
-    if decoder.take_u32()? != GET_TYPES || decoder.take_u32()? != RETCODE_OK {
+    if discriminator(decoder, GET_TYPES)? != GET_TYPES || discriminator(decoder, RETCODE_OK)? != RETCODE_OK {
         return Ok(types);
     }
     each_member(decoder, |decoder, member| {
@@ -142,6 +150,12 @@ pub fn decode_reply(payload: &[u8]) -> Result<Vec<(TypeHash, &[u8])>, Malformed>
         Ok(())
     })?;
     Ok(types)
+}
+
+/// The discriminator of a union. One that is not the `expected` is taken for a DHEADER first.
+fn discriminator(decoder: &mut Decoder<'_>, expected: u32) -> Result<u32, Malformed> {
+    let first = decoder.take_u32()?;
+    if first == expected { Ok(first) } else { decoder.take_u32() }
 }
 
 fn content(payload: &[u8]) -> Result<&[u8], Malformed> {
@@ -169,17 +183,15 @@ fn take_header(decoder: &mut Decoder<'_>) -> Result<(RequestId, String), Malform
     Ok((RequestId { writer: guid, number: u64::from(high) << 32 | u64::from(low) }, instance))
 }
 
-/// A mutable structure with one member.
+/// A mutable structure with one member, which has a DHEADER.
 fn one_member(
     encoder: &mut Encoder<'_>,
     id: u32,
     content: impl FnOnce(&mut Encoder<'_>) -> Result<(), EncodeError>,
 ) -> Result<(), EncodeError> {
     let object = encoder.begin_aggregate(Extensibility::Mutable)?;
-    encoder.put_u32(WITH_LENGTH | id)?;
-    let length = encoder.begin_collection(false)?;
+    encoder.put_u32(LENGTH_IN_MEMBER | id)?;
     content(encoder)?;
-    encoder.end_collection(length)?;
     encoder.end_aggregate(object)
 }
 

@@ -73,6 +73,8 @@ pub mod pid {
     pub const DATA_REPRESENTATION: u16 = 0x0073;
     pub const TYPE_CONSISTENCY_ENFORCEMENT: u16 = 0x0074;
     pub const TYPE_INFORMATION: u16 = 0x0075;
+    /// The same, for other Plainsong participants alone: see [`crate::discovery`].
+    pub const PLAINSONG_TYPE_INFORMATION: u16 = VENDOR_SPECIFIC | TYPE_INFORMATION;
     pub const DOMAIN_TAG: u16 = 0x4014;
 }
 
