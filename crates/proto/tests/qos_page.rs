@@ -36,7 +36,7 @@ const POLICIES_OF_READERS: &str = "crates/proto/src/reader/tests/policies.rs";
 const QOS: &str = "crates/proto/src/qos/tests.rs";
 const SCENARIO: &str = "crates/proto/src/discovery/tests/scenario.rs";
 const EXPLAIN: &str = "crates/proto/src/discovery/tests/explain.rs";
-const TYPES: &str = "proto/src/discovery/tests/types.rs";
+const TYPES: &str = "crates/proto/src/discovery/tests/types.rs";
 
 const SEDP: &str = "crates/proto/src/discovery/sedp.rs";
 

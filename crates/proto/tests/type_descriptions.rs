@@ -62,7 +62,7 @@ struct Reordered {
 #[dds(crate = "plainsong_proto")]
 struct Tree {
     value: i32,
-    children: Vec<Tree>,
+    children: Vec<Self>,
 }
 
 // What `idlc` of Cyclone DDS 0.10.2 makes of the same types in IDL.
