@@ -55,12 +55,14 @@ fn five_megabytes_arrive_whole() {
     }
 }
 
-/// Says that it is a `Blob`, and promises more octets than there are.
+/// Says that it is a `Blob`, and promises more octets than there are. It may contain itself, so that nobody is told
+/// its members.
 #[derive(Clone, Debug, DdsType)]
 #[dds(name = "Blob", appendable)]
 struct Impostor {
     number: u32,
     count_of_octets: u32,
+    another: Option<Box<Self>>,
 }
 
 #[test]
@@ -73,7 +75,7 @@ fn r7_samples_that_cannot_be_decoded_are_counted_and_stop_nothing() {
             && impostor.matched_subscriptions().unwrap().len() == 1
     });
     for number in 0..3 {
-        impostor.write(&Impostor { number, count_of_octets: u32::MAX - number }).unwrap();
+        impostor.write(&Impostor { number, count_of_octets: u32::MAX - number, another: None }).unwrap();
     }
     impostor.wait_for_acknowledgments(PATIENCE).unwrap();
     pair.writer.write(&Blob { number: 7, octets: Vec::new() }).unwrap();
