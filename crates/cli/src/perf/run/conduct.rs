@@ -47,6 +47,8 @@ pub(crate) struct Job {
 pub(crate) struct Outcome {
     pub(crate) run: Run,
     pub(crate) interrupted: bool,
+    /// A network or its agents could not be had: what needs them was skipped.
+    pub(crate) incomplete: bool,
 }
 
 /// Carries out a job, from where `run` ends.
@@ -93,7 +95,8 @@ pub(crate) fn conduct(job: &Job, run: Run) -> Result<Outcome, String> {
     let interrupted = interrupted.load(Ordering::Relaxed);
     conductor.run.finished_unix_ms = (!interrupted).then(clock::unix_ms);
     conductor.write(true)?;
-    Ok(Outcome { run: conductor.run, interrupted })
+    let incomplete = conductor.networks.values().any(Result::is_err);
+    Ok(Outcome { run: conductor.run, interrupted, incomplete })
 }
 
 struct Conductor<'a> {
@@ -174,19 +177,14 @@ impl Conductor<'_> {
             interrupted: self.interrupted,
             next_worker: &mut self.next_worker,
         };
-        match stage.perform(&parties) {
-            Ok(None) => None,
-            Ok(Some(mut finished)) => {
-                finished.repetition.marks.extend(marks);
-                add_lost_tails(&parties, &mut finished.repetition.workers);
-                Some(finished)
-            }
-            Err(reason) => {
-                // The next repetition begins with new agents.
-                self.networks.remove(&mode);
-                Some(skipped(Status::Failed, reason))
-            }
+        let mut finished = stage.perform(&parties)?;
+        finished.repetition.marks.extend(marks);
+        add_lost_tails(&parties, &mut finished.repetition.workers);
+        if finished.broken {
+            // The next repetition begins with new agents.
+            self.networks.remove(&mode);
         }
+        Some(finished)
     }
 
     fn mailbox(&self) -> Mailbox<'_> {
@@ -285,5 +283,6 @@ fn skipped(status: Status, reason: String) -> Finished {
         repetition: Repetition { started_unix_ms, status, reason, ..Repetition::default() },
         lines: Vec::new(),
         descriptions: Vec::new(),
+        broken: false,
     }
 }

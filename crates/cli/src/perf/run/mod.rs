@@ -23,7 +23,7 @@ use self::progress::words;
 use super::agent::child::adapter_directory;
 use super::agent::{clock, read_token};
 use super::campaign::{Campaign, Planned, resolve};
-use super::results::{Run, SCHEMA, Status};
+use super::results::{Repetition, Run, SCHEMA, Status};
 
 /// What starting and ending the processes of a repetition takes, beside its own time.
 const OVERHEAD: Duration = Duration::from_millis(900);
@@ -153,10 +153,9 @@ pub(crate) fn begin(campaign: &Campaign, planned: &[Planned]) -> Result<Run, Str
 impl Outcome {
     /// Nothing went wrong, beyond what is not offered or not installed.
     pub(crate) fn all_well(&self) -> bool {
-        let repetitions = self.run.cells.iter().flat_map(|it| &it.repetitions);
-        repetitions
-            .into_iter()
-            .all(|it| matches!(it.status, Status::Ok | Status::Unsupported | Status::Skipped))
+        let mut repetitions = self.run.cells.iter().flat_map(|it| &it.repetitions);
+        let fine = |it: &Repetition| matches!(it.status, Status::Ok | Status::Unsupported | Status::Skipped);
+        !self.incomplete && repetitions.all(fine)
     }
 }
 

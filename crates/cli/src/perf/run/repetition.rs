@@ -41,6 +41,8 @@ pub(super) struct Finished {
     pub(super) lines: Vec<(String, Vec<Event>)>,
     /// What the adapters say of themselves.
     pub(super) descriptions: Vec<(String, Description)>,
+    /// An agent is gone: nothing more can be measured with it.
+    pub(super) broken: bool,
 }
 
 /// Why a repetition goes no further.
@@ -60,10 +62,7 @@ pub(super) struct Stage<'a> {
 
 impl Stage<'_> {
     /// Carries out one repetition; `None` if the user has interrupted it.
-    ///
-    /// # Errors
-    /// An agent is gone: nothing more can be measured with it.
-    pub(super) fn perform(&mut self, parties: &[Party]) -> Result<Option<Finished>, String> {
+    pub(super) fn perform(&mut self, parties: &[Party]) -> Option<Finished> {
         let first = *self.next_worker;
         *self.next_worker += u32::try_from(parties.len()).unwrap_or(u32::MAX);
         let member = |(party, number)| Member {
@@ -86,11 +85,12 @@ impl Stage<'_> {
         let outcome = play.all_acts();
         let ended = play.finish();
         if play.stage.interrupted.load(Ordering::Relaxed) {
-            return Ok(None);
+            return None;
         }
-        ended?;
-        let stopped = outcome.err();
-        Ok(Some(play.results(stopped, started_unix_ms)))
+        let broken = ended.is_err();
+        let gone = |reason| Stopped { status: Status::Failed, reason };
+        let stopped = outcome.err().or_else(|| ended.err().map(gone));
+        Some(Finished { broken, ..play.results(stopped, started_unix_ms) })
     }
 }
 
@@ -382,6 +382,7 @@ impl<'a> Play<'a, '_> {
             repetition: Repetition { started_unix_ms, status, reason, ..Repetition::default() },
             lines: Vec::new(),
             descriptions: Vec::new(),
+            broken: false,
         };
         for member in self.members {
             if let Some(hello) = member.hello {
