@@ -4,9 +4,11 @@ mod agent;
 mod builtin;
 mod calibrate;
 mod campaign;
+mod quick;
 mod report;
 pub(crate) mod results;
 mod run;
+mod selftest;
 mod statistics;
 
 use std::process::ExitCode;
@@ -24,6 +26,10 @@ pub(crate) struct Options {
 enum Command {
     /// Carry out a campaign.
     Run(run::Options),
+    /// Measure one thing now, without a file.
+    Quick(quick::Options),
+    /// Check adapters against faults that are made on purpose.
+    Selftest(selftest::Options),
     /// Take part in campaigns of a controller on another host.
     Agent(agent::Options),
     /// Become a worker (internal).
@@ -42,6 +48,8 @@ enum Command {
 pub(crate) fn run(options: &Options) -> ExitCode {
     match &options.command {
         Command::Run(options) => run::run(options),
+        Command::Quick(options) => quick::run(options),
+        Command::Selftest(options) => selftest::run(options),
         Command::Agent(options) => agent::run(options),
         Command::Child(options) => agent::child::run(options),
         Command::Worker(options) => builtin::run(options),

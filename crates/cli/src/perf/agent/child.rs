@@ -4,12 +4,20 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Adapters that are part of this program.
-pub(crate) const BUILT_IN: [&str; 6] = ["plainsong", "udp", "udp-busy", "unix", "shm-spin", "shm-futex"];
+/// The names of the adapters that are part of this program.
+pub(crate) fn built_in() -> impl Iterator<Item = String> {
+    let values = crate::perf::builtin::Name::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+    values.map(|it| it.get_name().to_owned())
+}
+
+/// Whether an adapter is part of this program.
+pub(crate) fn is_built_in(adapter: &str) -> bool {
+    built_in().any(|it| it == adapter)
+}
 
 /// Becomes another program (internal).
 #[derive(Args)]
@@ -61,7 +69,7 @@ pub(crate) fn program(adapter: &str, directory: &Path) -> Result<Vec<PathBuf>, S
     if adapter.is_empty() || adapter.len() > 64 || !adapter.bytes().all(legal) {
         return Err(format!("{adapter:?} is no name of an adapter: lower-case letters, digits, '-' and '_'"));
     }
-    if BUILT_IN.contains(&adapter) {
+    if is_built_in(adapter) {
         let own = own_program()?;
         return Ok([
             own.as_os_str(),

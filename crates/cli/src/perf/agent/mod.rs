@@ -42,6 +42,8 @@ const LOGIN_OCTETS_MAX: u64 = 4096;
 pub(crate) struct Session<R> {
     lines: Lines<R>,
     name: String,
+    /// It has started this agent, and needed no token.
+    is_child: bool,
 }
 
 /// Hears the first line of a controller.
@@ -58,7 +60,10 @@ fn login<R: BufRead>(input: R, output: &mut impl Write, token: Option<&str>) -> 
             Some(expected) if !same(expected.as_bytes(), given.as_bytes()) => {
                 "the token is wrong: give --token-file with the file of the agent".to_owned()
             }
-            _ => return Ok(Session { lines: lines.with_limit(LINE_OCTETS_MAX), name }),
+            _ => {
+                let lines = lines.with_limit(LINE_OCTETS_MAX);
+                return Ok(Session { lines, name, is_child: token.is_none() });
+            }
         },
         Ok(Some(_)) => "the first line was no login".to_owned(),
         Ok(None) => "the connection ended before a login".to_owned(),
@@ -79,7 +84,7 @@ fn serve(
     output: impl Write,
     adapters: &Path,
 ) -> Result<(), String> {
-    let Session { mut lines, name } = session;
+    let Session { mut lines, name, is_child } = session;
     let (inputs, received) = sync_channel(INPUTS_MAX);
     let orders = inputs.clone();
     let reading = std::thread::Builder::new().name("orders".into()).spawn(move || {
@@ -92,8 +97,14 @@ fn serve(
         let _ = orders.send(Input::HungUp);
     });
     reading.map_err(|error| format!("starting a thread: {error}"))?;
-    let mut agent =
-        Agent { output, inputs, adapters: adapters.to_owned(), workers: Workers::default(), scratch: None };
+    let mut agent = Agent {
+        output,
+        inputs,
+        adapters: adapters.to_owned(),
+        workers: Workers::default(),
+        is_child,
+        scratch: None,
+    };
     let welcome = Notice::Welcome {
         protocol: PROTOCOL,
         pid: std::process::id(),
@@ -115,6 +126,8 @@ struct Agent<W> {
     inputs: SyncSender<Input>,
     adapters: PathBuf,
     workers: Workers,
+    /// The controller has started it, with its own rights, on its own host.
+    is_child: bool,
     /// Removed when the next repetition begins, and at the end.
     scratch: Option<Scratch>,
 }
@@ -154,9 +167,9 @@ impl<W: Write> Agent<W> {
                 let percent = load_of_others(Duration::from_millis(for_ms.min(10_000)));
                 self.tell(&Notice::Load { percent })?;
             }
-            Order::Begin => {
+            Order::Begin { scratch } => {
                 self.workers = Workers::default();
-                self.scratch = Some(Scratch::new()?);
+                self.scratch = Some(Scratch::new(scratch.filter(|_| self.is_child))?);
             }
             Order::Spawn { worker, adapter, pin } => self.spawn(worker, &adapter, pin)?,
             Order::Tell { worker, line } => {
@@ -252,12 +265,16 @@ fn load_of_others(duration: Duration) -> f64 {
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new() -> Result<Self, String> {
-        // Short: paths of Unix sockets have a limit of 108 octets.
-        let path = std::env::temp_dir().join(format!("psl-{}-{}", std::process::id(), clock::now_ns()));
-        std::fs::create_dir(&path).map_err(|error| format!("making {}: {error}", path.display()))?;
+    fn new(shared: Option<PathBuf>) -> Result<Self, String> {
+        let path = shared.unwrap_or_else(fresh_scratch);
+        std::fs::create_dir_all(&path).map_err(|error| format!("making {}: {error}", path.display()))?;
         Ok(Self(path))
     }
+}
+
+/// A path that nobody else has, and short: those of Unix sockets have a limit of 108 octets.
+pub(crate) fn fresh_scratch() -> PathBuf {
+    std::env::temp_dir().join(format!("psl-{}-{}", std::process::id(), clock::now_ns()))
 }
 
 impl Drop for Scratch {

@@ -1,6 +1,7 @@
 //! What a controller and an agent tell each other: one JSON object a line, in both directions.
 
 use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
 
 use plainsong_perfkit::{Command, Event};
 use serde::de::DeserializeOwned;
@@ -24,8 +25,9 @@ pub(crate) enum Order {
     Clock { sent_ns: u64 },
     /// Measure for so long what everyone else uses of the CPU.
     Load { for_ms: u64 },
-    /// A new repetition: an empty scratch directory, no workers.
-    Begin,
+    /// A new repetition: an empty scratch directory, no workers. Agents of the controller's host are told a directory to
+    /// share; one on another host has its own, whatever it is told.
+    Begin { scratch: Option<PathBuf> },
     /// Start a worker.
     Spawn { worker: u32, adapter: String, pin: Option<u32> },
     /// A line for a worker.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::values::{History, Multicast, NetworkMode, Pace, Read, Time};
 use super::{Campaign, Durability, Echo, Kind, Pair, Scenario};
-use crate::perf::agent::child::BUILT_IN;
+use crate::perf::agent::child::is_built_in;
 use crate::perf::results::Cell;
 
 /// A cell, and what its workers need to know.
@@ -358,7 +358,7 @@ fn pairs(scenario: &Scenario) -> Vec<(String, String)> {
     // One process has no peer of another product.
     if scenario.pair != Pair::Same && !matches!(scenario.kind, ReadCost | Encode) {
         // Sockets and shared memory speak no RTPS; of the others their adapters tell.
-        let speak = |it: &&String| it.as_str() == "plainsong" || !BUILT_IN.contains(&it.as_str());
+        let speak = |it: &&String| it.as_str() == "plainsong" || !is_built_in(it);
         for one in adapters.iter().filter(speak) {
             let others = adapters.iter().filter(speak).filter(|it| *it != one);
             pairs.extend(others.map(|other| (one.clone(), other.clone())));

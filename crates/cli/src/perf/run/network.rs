@@ -149,8 +149,8 @@ impl Network {
         let mut rules = "table inet plainsong_lab\ndelete table inet plainsong_lab\n".to_owned();
         if share > 0 {
             rules.push_str(&format!(
-                "table inet plainsong_lab {{ chain arriving {{ type filter hook input priority 0; \
-                 meta l4proto udp numgen random mod 100000 < {share} drop; }} }}\n"
+                "table inet plainsong_lab {{\n chain arriving {{\n  type filter hook input priority 0;\n  \
+                 meta l4proto udp numgen random mod 100000 < {share} drop;\n }}\n}}\n"
             ));
         }
         for link in &self.links {

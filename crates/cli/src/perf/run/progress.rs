@@ -8,6 +8,7 @@ const BAR: usize = 24;
 /// The progress of one run.
 pub(crate) struct Progress {
     terminal: bool,
+    /// Only the bar: the caller prints a table that says the rest.
     quiet: bool,
     begin: Instant,
     /// Estimated times: of all that was to be done, and of what is done.
@@ -35,9 +36,12 @@ impl Progress {
     pub(crate) fn ended(&mut self, cell: &str, repetition: u32, estimate: Duration, word: &str) {
         self.done += estimate;
         self.repetitions_done += 1;
+        if self.quiet {
+            return;
+        }
         if !word.is_empty() {
             self.say(&format!("{cell} #{repetition}: {word}"));
-        } else if !self.terminal && !self.quiet {
+        } else if !self.terminal {
             let (done, all) = (self.repetitions_done, self.repetitions);
             self.say(&format!("{done}/{all} {cell} #{repetition}: ok, {} left", words(self.left())));
         }

@@ -10,8 +10,8 @@ use plainsong_perfkit::{Command, Description, Event};
 
 use super::link::{FromAgents, Link};
 use super::parties::Party;
-use crate::perf::agent::clock;
 use crate::perf::agent::protocol::{End, Manner, Notice, Order};
+use crate::perf::agent::{clock, fresh_scratch};
 use crate::perf::results::{Repetition, Status, WorkerResult};
 
 /// Between the order to start and the start, so that all have heard it.
@@ -103,8 +103,9 @@ struct Play<'a, 'b> {
 
 impl<'a> Play<'a, '_> {
     fn all_acts(&mut self) -> Result<(), Stopped> {
+        let scratch = fresh_scratch();
         for link in 0..self.stage.links.len() {
-            self.order(link, &Order::Begin)?;
+            self.order(link, &Order::Begin { scratch: Some(scratch.clone()) })?;
         }
         for place in 0..self.members.len() {
             let Some(member) = self.members.get(place) else { continue };

@@ -1,0 +1,287 @@
+//! `plainsong perf selftest`: what is done wrong on purpose must be counted exactly, and a known delay be measured.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use plainsong_perfkit::Report;
+use plainsong_perfkit::event::Totals;
+
+use super::agent::child::{adapter_directory, built_in};
+use super::campaign::{Campaign, resolve};
+use super::results::{Cell, Repetition, Run, Status};
+use super::run::{Job, begin, conduct};
+use super::statistics::{Distribution, median};
+
+/// What a pong waits before it answers, and how wrong the measured difference may be.
+const DELAY_US: u64 = 5000;
+const DELAY_ERROR: f64 = 0.02;
+
+/// Check adapters against faults that are made on purpose, and a known delay.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Only these; else all that are built in or installed.
+    #[arg(long = "adapter", value_name = "NAME")]
+    adapters: Vec<String>,
+    /// The directory of adapters of other products.
+    #[arg(long)]
+    adapter_dir: Option<PathBuf>,
+}
+
+/// Carries out `perf selftest`: 0 if every adapter passed or does not offer what is tested.
+pub(crate) fn run(options: &Options) -> ExitCode {
+    match attempt(options) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("plainsong perf selftest: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn attempt(options: &Options) -> Result<ExitCode, String> {
+    let directory = adapter_directory(options.adapter_dir.as_deref());
+    let adapters = if options.adapters.is_empty() { available(&directory) } else { options.adapters.clone() };
+    let campaign = Campaign::parse(&text(&adapters))?;
+    let planned = resolve(&campaign)?;
+    let run = begin(&campaign, &planned)?;
+    let job = Job {
+        campaign,
+        planned,
+        directory: None,
+        adapters: directory,
+        token: String::new(),
+        strict: false,
+        quiet: true,
+    };
+    let outcome = conduct(&job, run)?;
+    if outcome.interrupted {
+        return Ok(ExitCode::from(130));
+    }
+    let mut passed = true;
+    for adapter in &adapters {
+        println!("{adapter}");
+        for finding in judge(&outcome.run, adapter) {
+            passed &= finding.passed;
+            println!("  {:<4} {}", if finding.passed { "ok" } else { "FAIL" }, finding.words);
+        }
+    }
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Those that are part of this program, then those that are installed.
+fn available(directory: &Path) -> Vec<String> {
+    let mut installed: Vec<String> = std::fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| Some(entry.file_name().to_str()?.strip_prefix("perf-adapter-")?.to_owned()))
+        .collect();
+    installed.sort();
+    built_in().chain(installed).collect()
+}
+
+/// One scenario for each fault. Without warm-up: faults are counted from the first sample on.
+fn text(adapters: &[String]) -> String {
+    let mut text =
+        "schema = 1\nname = \"selftest\"\nrepetitions = 1\nwarmup = \"0s\"\nduration = \"500ms\"\n\
+                    busy_wait = \"0s\"\n"
+            .to_owned();
+    for (name, faults) in [
+        ("clean", ""),
+        ("lost", "faults = { drop_every = 7 }\n"),
+        ("duplicates", "faults = { duplicate_every = 11 }\n"),
+        ("reordered", "faults = { swap_every = 13 }\n"),
+        ("corrupted", "faults = { corrupt_every = 17 }\n"),
+    ] {
+        text.push_str(&format!(
+            "[[scenario]]\nkind = \"throughput\"\nname = {name:?}\nadapters = {adapters:?}\nsizes = 64\n\
+             pacing = \"rate:2000\"\nchecksum = true\n{faults}"
+        ));
+    }
+    for (name, delay_us) in [("at_once", 0), ("delayed", DELAY_US)] {
+        text.push_str(&format!(
+            "[[scenario]]\nkind = \"pingpong\"\nname = {name:?}\nadapters = {adapters:?}\nsizes = 64\nrepetitions = 3\n\
+             warmup = \"200ms\"\nduration = \"700ms\"\nfaults = {{ delay_us = {delay_us} }}\n"
+        ));
+    }
+    text
+}
+
+/// One line of the result.
+struct Finding {
+    passed: bool,
+    words: String,
+}
+
+impl Finding {
+    fn new(passed: bool, words: String) -> Self {
+        Self { passed, words }
+    }
+}
+
+fn judge(run: &Run, adapter: &str) -> Vec<Finding> {
+    let cells = run.cells.iter().filter(|it| it.adapter == adapter);
+    let mut findings = Vec::new();
+    for cell in cells.filter(|it| it.kind == "throughput") {
+        findings.push(judge_counts(cell));
+    }
+    findings.push(judge_delay(run, adapter));
+    let costs: Vec<f64> =
+        reports(run, adapter).map(|it| it.recorder_cost_ns).filter(|it| *it > 0.0).collect();
+    if let Some(cost) = median(&costs) {
+        findings.push(Finding::new(true, format!("the recorder takes {cost:.0} ns for a sample")));
+    }
+    findings
+}
+
+fn reports<'a>(run: &'a Run, adapter: &str) -> impl Iterator<Item = &'a Report> {
+    let cells = run.cells.iter().filter(move |it| it.adapter == adapter);
+    let workers = cells.flat_map(|it| &it.repetitions).flat_map(|it| &it.workers);
+    workers.filter_map(|it| it.report.as_ref())
+}
+
+/// Not measured: in order only if the product does not offer it.
+fn not_measured(scenario: &str, repetition: &Repetition) -> Option<Finding> {
+    match repetition.status {
+        Status::Ok => None,
+        Status::Unsupported => {
+            Some(Finding::new(true, format!("{scenario}: not offered: {}", repetition.reason)))
+        }
+        status => Some(Finding::new(false, format!("{scenario}: {}: {}", status.label(), repetition.reason))),
+    }
+}
+
+fn judge_counts(cell: &Cell) -> Finding {
+    let name = &cell.scenario;
+    let Some(repetition) = cell.repetitions.first() else {
+        return Finding::new(false, format!("{name}: not measured"));
+    };
+    if let Some(finding) = not_measured(name, repetition) {
+        return finding;
+    }
+    let report = |prefix: &str| {
+        let worker = repetition.workers.iter().find(|it| it.name.starts_with(prefix));
+        worker.and_then(|it| it.report.as_ref())
+    };
+    let (Some(publisher), Some(subscriber)) = (report("pub"), report("sub")) else {
+        return Finding::new(false, format!("{name}: a report is missing"));
+    };
+    let (made, seen) = (publisher.injected, subscriber.totals);
+    let good = publisher.sent.saturating_sub(made.lost + made.corrupted);
+    let wrong: Vec<String> = [
+        ("received", good, seen.received),
+        ("lost", made.lost, seen.lost),
+        ("duplicates", made.duplicates, seen.duplicates),
+        ("reordered", made.reordered, seen.reordered),
+        ("corrupted", made.corrupted, seen.corrupted),
+    ]
+    .iter()
+    .filter(|(_, made, seen)| made != seen)
+    .map(|(what, made, seen)| format!("{what} {seen} instead of {made}"))
+    .collect();
+    if publisher.sent == 0 {
+        return Finding::new(false, format!("{name}: nothing was sent"));
+    }
+    if !wrong.is_empty() {
+        return Finding::new(false, format!("{name}: of {} sent: {}", publisher.sent, wrong.join(", ")));
+    }
+    Finding::new(
+        true,
+        format!("{name}: {} of {} sent, counted exactly", injected(name, &made), publisher.sent),
+    )
+}
+
+fn injected(name: &str, made: &Totals) -> u64 {
+    match name {
+        "lost" => made.lost,
+        "duplicates" => made.duplicates,
+        "reordered" => made.reordered,
+        "corrupted" => made.corrupted,
+        _ => 0,
+    }
+}
+
+fn judge_delay(run: &Run, adapter: &str) -> Finding {
+    let measured = |scenario: &str| -> Result<f64, Finding> {
+        let missing = || Finding::new(false, format!("{scenario}: not measured"));
+        let cell = run
+            .cells
+            .iter()
+            .find(|it| it.adapter == adapter && it.scenario == scenario)
+            .ok_or_else(missing)?;
+        for repetition in &cell.repetitions {
+            if let Some(finding) = not_measured(scenario, repetition) {
+                return Err(finding);
+            }
+        }
+        let reports = cell.repetitions.iter().flat_map(|it| &it.workers).filter_map(|it| it.report.as_ref());
+        let histograms = reports.flat_map(|it| &it.histograms).filter(|it| it.name == "round_trip");
+        let parts: Vec<Distribution> =
+            histograms.filter_map(|it| Distribution::decode(&it.data).ok()).collect();
+        Distribution::merge(&parts).percentile(50.0).map(|it| it as f64).ok_or_else(missing)
+    };
+    let (at_once, delayed) = match (measured("at_once"), measured("delayed")) {
+        (Ok(at_once), Ok(delayed)) => (at_once, delayed),
+        (Err(finding), _) | (_, Err(finding)) => return finding,
+    };
+    let made_ns = DELAY_US as f64 * 1000.0;
+    let error = (delayed - at_once - made_ns) / made_ns;
+    let words = format!(
+        "delay: {:.1} us measured, {DELAY_US} us made: {:+.2} % (at most {:.0} %)",
+        (delayed - at_once) / 1000.0,
+        error * 100.0,
+        DELAY_ERROR * 100.0
+    );
+    Finding::new(error.abs() <= DELAY_ERROR, words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perf::results::WorkerResult;
+
+    fn cell(injected: Totals, seen: Totals) -> Cell {
+        let worker = |name: &str, report| WorkerResult {
+            name: name.to_owned(),
+            report: Some(report),
+            ..WorkerResult::default()
+        };
+        let workers = vec![
+            worker("sub-0", Report { totals: seen, ..Report::default() }),
+            worker("pub-0", Report { sent: 100, injected, ..Report::default() }),
+        ];
+        let repetition = Repetition { status: Status::Ok, workers, ..Repetition::default() };
+        Cell { scenario: "lost".to_owned(), repetitions: vec![repetition], ..Cell::default() }
+    }
+
+    #[test]
+    fn the_campaign_of_the_self_test_is_one() {
+        let campaign = Campaign::parse(&text(&["plainsong".to_owned(), "udp".to_owned()])).unwrap();
+        assert_eq!(resolve(&campaign).unwrap().len(), 14);
+    }
+
+    #[test]
+    fn one_sample_too_few_is_noticed() {
+        let made = Totals { lost: 14, ..Totals::default() };
+        assert!(judge_counts(&cell(made, Totals { received: 86, lost: 14, ..Totals::default() })).passed);
+        let finding = judge_counts(&cell(made, Totals { received: 87, lost: 13, ..Totals::default() }));
+        assert!(!finding.passed);
+        assert!(finding.words.contains("lost 13 instead of 14"), "{}", finding.words);
+    }
+
+    #[test]
+    fn what_a_product_does_not_offer_is_no_failure_but_is_said() {
+        let mut cell = cell(Totals::default(), Totals::default());
+        cell.repetitions[0].status = Status::Unsupported;
+        cell.repetitions[0].reason = "no reliable writers".to_owned();
+        let finding = judge_counts(&cell);
+        assert!(
+            finding.passed && finding.words.contains("not offered: no reliable writers"),
+            "{}",
+            finding.words
+        );
+        cell.repetitions[0].status = Status::Crashed;
+        assert!(!judge_counts(&cell).passed);
+    }
+}
