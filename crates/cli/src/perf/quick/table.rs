@@ -353,7 +353,7 @@ mod tests {
         assert!(line("plainsong").ends_with("0.50"), "{text}");
         assert!(line("plainsong").contains(" 25.6 ") && line("plainsong").contains(" 3 "), "{text}");
         assert!(line("broken").ends_with("crashed"), "{text}");
-        assert!(text.contains("! broken #0: crashed: pub-0 died by signal 11"), "{text}");
+        assert!(text.contains("! broken: crashed: pub-0 died by signal 11"), "{text}");
         assert!(line("plainsong").contains(" - "), "no percentile without samples: {text}");
     }
 }
