@@ -1,11 +1,20 @@
 //! Workloads of every role, between workers that reach each other through memory.
 
 mod bus;
+mod driver;
 
-use bus::{Bus, Worker, endpoint, run, spec};
-use plainsong_perfkit::event::{ErrorKind, Report, Totals};
+use bus::Bus;
+use driver::{Worker, endpoint, run_all, spec};
+use plainsong_perfkit::event::{ErrorKind, Interval, Report, Totals};
 use plainsong_perfkit::spec::{EndpointSpec, Faults, InstanceOrder, Pacing, ReadCall, ReadMethod, Role};
 use plainsong_perfkit::{Command, Event, WorkerSpec};
+
+/// Workers of one bus.
+fn run(specs: &[WorkerSpec]) -> Vec<(Report, Vec<Interval>)> {
+    let bus = Bus::default();
+    let mut workers: Vec<Worker> = specs.iter().map(|_| bus.worker()).collect();
+    run_all(&mut workers, specs)
+}
 
 fn publish(number: u16, instances: u32, pacing: Pacing, readers: u32) -> WorkerSpec {
     let writer = endpoint("data", ReadMethod::Listener);
@@ -28,6 +37,10 @@ fn pong(full: bool, read: ReadMethod) -> WorkerSpec {
     spec("pong", Role::Pong { reader, writer, full })
 }
 
+fn short(spec: WorkerSpec) -> WorkerSpec {
+    WorkerSpec { duration_ms: 100, ..spec }
+}
+
 fn histogram(report: &Report, name: &str) -> u64 {
     report.histograms.iter().find(|it| it.name == name).map_or(0, |it| it.count)
 }
@@ -37,8 +50,7 @@ fn a_closed_loop_measures_each_round_trip_by_every_read_method() {
     for read in [ReadMethod::Listener, ReadMethod::Waitset, ReadMethod::Polling { period_us: 100 }] {
         let done = run(&[ping(0, 1, read), pong(true, read)]);
         let (ping, pong) = (&done[0].0, &done[1].0);
-        assert!(ping.sent > 10, "{read:?}: {ping:?}");
-        assert_eq!(ping.totals.received, ping.sent, "{read:?}");
+        assert_eq!((ping.sent, ping.totals.received), (200, 200), "{read:?}");
         assert_eq!((ping.totals.lost, pong.sent), (0, ping.sent), "{read:?}");
         assert_eq!(histogram(ping, "round_trip"), ping.sent, "{read:?}");
         assert!(histogram(ping, "round_trip_corrected") >= ping.sent, "{read:?}");
@@ -55,9 +67,8 @@ fn every_pong_answers() {
         pong(false, ReadMethod::Listener),
     ]);
     let ping = &done[0].0;
-    assert!(ping.sent > 10);
-    assert_eq!(ping.totals.received, 2 * ping.sent);
-    assert_eq!(ping.totals.octets, 8 * ping.sent, "answers of 4 octets");
+    assert_eq!((ping.sent, ping.totals.received), (200, 400));
+    assert_eq!(ping.totals.octets, 4 * 400, "answers of 4 octets");
 }
 
 #[test]
@@ -65,9 +76,10 @@ fn an_open_loop_writes_as_often_as_it_should_and_counts_a_wrong_pong_exactly() {
     let faults =
         Faults { drop_every: 7, duplicate_every: 11, swap_every: 13, corrupt_every: 17, delay_us: 0 };
     let pong = WorkerSpec { faults, ..pong(true, ReadMethod::Waitset) };
-    let done = run(&[ping(2000, 1, ReadMethod::Waitset), pong]);
+    let ping = WorkerSpec { samples_max: 400, ..ping(2000, 1, ReadMethod::Waitset) };
+    let done = run(&[ping, pong]);
     let (ping, pong) = (&done[0].0, &done[1].0);
-    assert!(ping.sent > 100 && ping.sent <= 400, "{} of 400", ping.sent);
+    assert_eq!(ping.sent, 400);
     // The pong's faults began in the warm-up, so here the counts of its ping must explain all that came back.
     let counts = ping.totals;
     assert_eq!(counts.received + counts.lost + counts.corrupted, ping.sent);
@@ -121,7 +133,7 @@ fn what_a_publisher_does_wrong_a_subscriber_counts_exactly() {
 fn the_warm_up_is_not_counted() {
     let done = run(&[publish(0, 3, Pacing::Rate { rate: 5000 }, 1), subscribe(1, 3, ReadMethod::Listener)]);
     let ((publisher, intervals), (subscriber, _)) = (&done[0], &done[1]);
-    assert!(publisher.sent <= 1000, "200 ms of 5000/s: {}", publisher.sent);
+    assert_eq!(publisher.sent, 200);
     let all: u64 = intervals.iter().map(|interval| interval.sent).sum();
     let warm: u64 = intervals.iter().filter(|interval| interval.warmup).map(|interval| interval.sent).sum();
     assert!(warm > 0 && all > publisher.sent, "{warm} of {all} in the warm-up");
@@ -132,22 +144,30 @@ fn the_warm_up_is_not_counted() {
 fn bursts_come_together() {
     let pacing = Pacing::Burst { count: 50, period_us: 100_000 };
     let done = run(&[publish(0, 1, pacing, 1), subscribe(1, 1, ReadMethod::Listener)]);
-    assert_eq!(done[0].0.sent, 100, "two bursts in 200 ms");
-    assert_eq!(done[1].0.totals.received, 100);
+    let (publisher, subscriber) = (&done[0].0, &done[1].0);
+    assert_eq!((publisher.sent, subscriber.totals.received), (200, 200));
+    assert!(
+        publisher.length_ns >= 300_000_000,
+        "four bursts, a tenth of a second apart: {}",
+        publisher.length_ns
+    );
 }
 
 #[test]
 fn a_ramp_tells_of_each_step() {
     let pacing = Pacing::Ramp { start: 1000, step: 1000, hold_ms: 50, misses: 3 };
-    let done = run(&[publish(0, 1, pacing, 1), subscribe(1, 1, ReadMethod::Listener)]);
+    let publisher = WorkerSpec { samples_max: 0, duration_ms: 400, ..publish(0, 1, pacing, 1) };
+    let done = run(&[publisher, subscribe(1, 1, ReadMethod::Listener)]);
     let (publisher, subscriber) = (&done[0].0, &done[1].0);
-    let rates: Vec<u64> = publisher.phases.iter().map(|phase| phase.target_rate).collect();
-    assert_eq!(rates[..3], [1000, 2000, 3000]);
+    assert!(!publisher.phases.is_empty());
+    for (number, phase) in publisher.phases.iter().enumerate() {
+        assert_eq!(phase.target_rate, 1000 * (number as u64 + 1));
+    }
     let sent: Vec<_> =
         publisher.phases.iter().filter(|it| it.sent > 0).map(|it| (it.phase, it.sent)).collect();
     let received: Vec<_> = subscriber.phases.iter().map(|it| (it.phase, it.totals.received)).collect();
     assert_eq!(sent, received);
-    assert!(subscriber.phases[1].latency_p99_ns.is_some());
+    assert!(subscriber.phases[0].latency_p99_ns.is_some());
 }
 
 #[test]
@@ -158,6 +178,7 @@ fn many_writers_and_readers_are_told_apart() {
         subscribe(2, 2, ReadMethod::Listener),
         subscribe(2, 2, ReadMethod::Polling { period_us: 1000 }),
     ];
+    let specs = specs.map(|spec| WorkerSpec { samples_max: 0, duration_ms: 300, ..spec });
     let done = run(&specs);
     for (subscriber, _) in &done[2..] {
         for number in [0, 1] {
@@ -175,7 +196,10 @@ fn calls_of_a_reader_are_timed_one_by_one() {
         (endpoint("cost", ReadMethod::Polling { period_us: 0 }), endpoint("cost", ReadMethod::Listener));
     let writer = EndpointSpec { instances: 100, ..writer };
     let calls = vec![ReadCall::TakeOne, ReadCall::Lookup, ReadCall::ReadAll];
-    let done = run(&[spec("cost", Role::ReadCost { writer, reader, size: 16, calls })]);
+    let done = run(&[WorkerSpec {
+        duration_ms: 300,
+        ..spec("cost", Role::ReadCost { writer, reader, size: 16, calls })
+    }]);
     let report = &done[0].0;
     assert_eq!(report.totals.received, 100);
     assert_eq!(histogram(report, "call:take_one"), 100, "each sample once, after the other calls");
@@ -190,15 +214,15 @@ fn discovery_ends_when_all_have_found_each_other() {
         assert!(report.matched_after_ns.is_some());
         assert_eq!(histogram(report, "matched"), 2);
     }
-    let alone = run(&[spec("a", role(3))]);
+    let alone = run(&[WorkerSpec { duration_ms: 100, ..spec("a", role(3)) }]);
     assert_eq!(alone[0].0.matched_after_ns, None);
 }
 
 #[test]
 fn serialization_is_measured_or_refused() {
-    let done = run(&[spec("encode", Role::Encode { type_name: "numbers".to_owned() })]);
+    let done = run(&[short(spec("encode", Role::Encode { type_name: "numbers".to_owned() }))]);
     assert_eq!(done[0].0.encode.expect("a cost").encoded_octets, 8);
-    let mut worker = Worker::new(&Bus::default());
+    let mut worker = Bus::default().worker();
     worker.configure(&spec("encode", Role::Encode { type_name: "hats".to_owned() }));
     assert!(matches!(worker.next(), Event::Ready { .. }));
     worker.tell(&Command::Start { at_ns: 0 });
@@ -208,19 +232,19 @@ fn serialization_is_measured_or_refused() {
 #[test]
 fn a_stop_gives_a_report_at_any_time() {
     let bus = Bus::default();
-    let mut early = Worker::new(&bus);
+    let mut early = bus.worker();
     early.tell(&Command::Stop);
     assert_eq!(early.report().sent, 0);
 
-    let mut waiting = Worker::new(&bus);
+    let mut waiting = bus.worker();
     waiting.configure(&publish(0, 1, Pacing::Max, 1));
     waiting.tell(&Command::Stop);
     assert_eq!(waiting.report().sent, 0, "while nobody matches");
 
-    let mut reading = Worker::new(&bus);
-    let long = |spec: WorkerSpec| WorkerSpec { duration_ms: 3_600_000, drain_ms: 20, ..spec };
+    let mut reading = bus.worker();
+    let long = |spec: WorkerSpec| WorkerSpec { duration_ms: 3_600_000, samples_max: 0, ..spec };
     reading.configure(&long(subscribe(1, 1, ReadMethod::Listener)));
-    let mut writing = Worker::new(&bus);
+    let mut writing = bus.worker();
     writing.configure(&long(publish(0, 1, Pacing::Rate { rate: 1000 }, 1)));
     for worker in [&mut reading, &mut writing] {
         assert!(matches!(worker.next(), Event::Ready { .. }));
@@ -243,15 +267,15 @@ fn what_cannot_be_done_ends_the_worker_with_a_reason() {
         Event::Error { kind, message } => (kind, message),
         other => panic!("instead of an error: {other:?}"),
     };
-    let mut worker = Worker::new(&Bus::default());
+    let mut worker = Bus::default().worker();
     worker.line("{\"command\":\"dance\"}");
     assert_eq!(kind(&mut worker).0, ErrorKind::Protocol);
 
-    let mut worker = Worker::new(&Bus::default());
+    let mut worker = Bus::default().worker();
     worker.tell(&Command::Start { at_ns: 0 });
     assert_eq!(kind(&mut worker).0, ErrorKind::Protocol);
 
-    let mut worker = Worker::new(&Bus::default());
+    let mut worker = Bus::default().worker();
     worker.configure(&WorkerSpec { match_timeout_ms: 20, ..publish(0, 1, Pacing::Max, 2) });
     let (unmatched, message) = kind(&mut worker);
     assert_eq!(
@@ -259,13 +283,13 @@ fn what_cannot_be_done_ends_the_worker_with_a_reason() {
         (ErrorKind::Unmatched, "0 of 2 readers of topic data are matched after 20 ms")
     );
 
-    let mut worker = Worker::new(&Bus::default());
+    let mut worker = Bus::default().worker();
     let mut multicast = publish(0, 1, Pacing::Max, 1);
     multicast.session.multicast = Some(true);
     worker.configure(&multicast);
     assert_eq!(kind(&mut worker), (ErrorKind::Unsupported, "memory has no multicast".to_owned()));
 
-    let mut worker = Worker::new(&Bus::default());
+    let mut worker = Bus::default().worker();
     worker.configure(&subscribe(100, 1_000_000, ReadMethod::Listener));
     assert_eq!(kind(&mut worker).0, ErrorKind::Unsupported, "more streams than can be counted");
 }

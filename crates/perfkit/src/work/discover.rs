@@ -78,7 +78,7 @@ impl Work for Discover {
         let until_ns = begin_ns.saturating_add(ms(self.context.spec.duration_ms));
         let mut times = histogram();
         let mut matched_after_ns = None;
-        while !control.is_stopped() && now_ns() < until_ns {
+        loop {
             for member in self.members.iter_mut().filter(|member| !member.matched) {
                 if member.look(participants_total) {
                     times.saturating_record(now_ns().saturating_sub(begin_ns).max(1));
@@ -86,6 +86,9 @@ impl Work for Discover {
             }
             if times.len() == u64::from(participants) {
                 matched_after_ns = Some(now_ns().saturating_sub(begin_ns));
+                break;
+            }
+            if control.is_stopped() || now_ns() >= until_ns {
                 break;
             }
             control.sleep_until(now_ns().saturating_add(LOOKING_NS));

@@ -1,17 +1,17 @@
-//! A product in memory: every writer of a topic reaches every reader of it, in order, at once. And workers that use it,
-//! each on a thread, told what to do as an agent tells a process.
+//! A product in memory: every writer of a topic reaches every reader of it, in order, at once.
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{BufRead, BufReader, PipeWriter, Write};
+use std::io::BufReader;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use plainsong_perfkit::adapter::{EncodeCost, Reader, Sample, Session, Sink, Writer};
-use plainsong_perfkit::event::Interval;
-use plainsong_perfkit::spec::{EndpointSpec, ReadCall, ReadMethod, Role, SessionSpec};
+use plainsong_perfkit::spec::{EndpointSpec, ReadCall, ReadMethod, SessionSpec};
 use plainsong_perfkit::worker::serve;
-use plainsong_perfkit::{Adapter, Command, Description, Event, Failure, Report, WorkerSpec};
+use plainsong_perfkit::{Adapter, Description, Failure};
+
+use crate::driver::Worker;
 
 #[derive(Clone, Default)]
 pub(crate) struct Bus(Arc<Mutex<HashMap<String, Topic>>>);
@@ -171,104 +171,13 @@ impl Drop for BusReader {
     }
 }
 
-/// A worker, as its agent sees it.
-pub(crate) struct Worker {
-    input: PipeWriter,
-    output: Box<dyn Iterator<Item = Event> + Send>,
-    pub(crate) intervals: Vec<Interval>,
-}
-
-impl Worker {
-    pub(crate) fn new(bus: &Bus) -> Self {
-        let mut bus = bus.clone();
+impl Bus {
+    /// A worker on a thread of this process.
+    pub(crate) fn worker(&self) -> Worker {
+        let mut bus = self.clone();
         let (commands, input) = std::io::pipe().expect("a pipe");
         let (events, output) = std::io::pipe().expect("a pipe");
         std::thread::spawn(move || serve(&mut bus, BufReader::new(commands), output, || {}));
-        let lines = BufReader::new(events).lines().map_while(Result::ok);
-        let output = lines.map(|line| serde_json::from_str(&line).expect("an event in each line"));
-        let mut worker = Self { input, output: Box::new(output), intervals: Vec::new() };
-        assert!(matches!(worker.next(), Event::Hello { protocol: 1, .. }));
-        worker
-    }
-
-    /// The next event but intervals, which are kept.
-    pub(crate) fn next(&mut self) -> Event {
-        loop {
-            match self.output.next().expect("the worker tells how it ends") {
-                Event::Interval(interval) => self.intervals.push(interval),
-                event => return event,
-            }
-        }
-    }
-
-    pub(crate) fn line(&mut self, line: &str) {
-        writeln!(self.input, "{line}").expect("the worker listens");
-    }
-
-    pub(crate) fn tell(&mut self, command: &Command) {
-        let line = serde_json::to_string(command).expect("commands are JSON");
-        self.line(&line);
-    }
-
-    pub(crate) fn configure(&mut self, spec: &WorkerSpec) {
-        self.tell(&Command::Configure { spec: Box::new(spec.clone()) });
-    }
-
-    pub(crate) fn report(&mut self) -> Report {
-        match self.next() {
-            Event::Report(report) => *report,
-            other => panic!("instead of a report: {other:?}"),
-        }
-    }
-}
-
-/// Configures and runs workers of one bus at a time; their reports.
-pub(crate) fn run(specs: &[WorkerSpec]) -> Vec<(Report, Vec<Interval>)> {
-    let bus = Bus::default();
-    let mut workers: Vec<Worker> = specs.iter().map(|_| Worker::new(&bus)).collect();
-    for (worker, spec) in workers.iter_mut().zip(specs) {
-        worker.configure(spec);
-    }
-    for worker in &mut workers {
-        let event = worker.next();
-        assert!(matches!(event, Event::Ready { .. }), "instead of ready: {event:?}");
-    }
-    let at_ns = plainsong_perfkit::clock::now_ns() + 20_000_000;
-    for worker in &mut workers {
-        worker.tell(&Command::Start { at_ns });
-    }
-    let mut done = Vec::new();
-    for worker in &mut workers {
-        let report = worker.report();
-        done.push((report, std::mem::take(&mut worker.intervals)));
-    }
-    done
-}
-
-pub(crate) fn spec(name: &str, role: Role) -> WorkerSpec {
-    WorkerSpec {
-        name: name.to_owned(),
-        session: SessionSpec::default(),
-        role,
-        warmup_ms: 50,
-        duration_ms: 200,
-        samples_max: 0,
-        match_timeout_ms: 5000,
-        drain_ms: 100,
-        faults: plainsong_perfkit::spec::Faults::default(),
-        seed: 42,
-    }
-}
-
-pub(crate) fn endpoint(topic: &str, read: ReadMethod) -> EndpointSpec {
-    EndpointSpec {
-        topic: topic.to_owned(),
-        reliable: true,
-        history_depth: 0,
-        blocking_ms: 1000,
-        payload_max: 1024,
-        instances: 1,
-        read,
-        ..EndpointSpec::default()
+        Worker::new(input, events)
     }
 }
