@@ -164,6 +164,20 @@ fn what_an_adapter_refuses_is_told_in_its_words() {
 }
 
 #[test]
+fn a_worker_ends_with_its_input_even_if_the_product_hangs() {
+    let scratch = Scratch::new("hangs");
+    let (child, mut worker) = start();
+    let mut spec =
+        scratch.give(spec("encode", Role::Discover { participants: 1, endpoints: 1, participants_total: 1 }));
+    spec.session.domain = 66;
+    worker.configure(&spec);
+    assert!(matches!(worker.next(), Event::Ready { .. }));
+    worker.tell(&plainsong_perfkit::Command::Start { at_ns: 0 });
+    drop(worker);
+    assert!(ends(child));
+}
+
+#[test]
 fn serialization_is_measured_through_the_table() {
     let scratch = Scratch::new("encode");
     let (_child, worker) = start();
