@@ -26,7 +26,7 @@ use plainsong_proto::time::Now;
 use crate::clock;
 use crate::condition::{Condition, HasCore, WaitSet};
 use crate::content_filtered_topic::ReaderFilter;
-use crate::entity::{EntityCore, ListenerSlot, endpoint_operations};
+use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations};
 use crate::error::{Error, Result};
 use crate::group::{Member, announced_qos};
 use crate::listener::DataReaderListener;
@@ -408,6 +408,8 @@ impl<T> Clone for DataReader<T> {
 }
 
 impl ReaderInner {
+    endpoint_inner!(Reader, subscriber);
+
     fn announce(self: &Arc<Self>) -> Result<()> {
         self.core.check_exists(|| self.describe())?;
         self.subscriber.check_enabled_factory(&self.describe())?;
@@ -467,19 +469,6 @@ impl ReaderInner {
     /// Whoever hears of data: the reader's listener, that of its subscriber, that of its participant.
     fn data_listener(&self) -> Option<Arc<dyn DataReaderListener>> {
         self.listener_of(StatusKind::DataAvailable)
-    }
-
-    /// Runs `f` on the protocol's reader and sends what it leaves.
-    fn with<R>(&self, f: impl FnOnce(&mut Reader, Now, &mut Outbox) -> R) -> Result<R> {
-        self.core.check_enabled(|| self.describe())?;
-        Ok(self.slot.with(self.subscriber.participant.slot()?, f))
-    }
-
-    /// Reads a status: also of an entity that is not enabled (DCPS 1.4 §2.2.2.1.1.7).
-    fn status<R>(&self, kind: StatusKind, read: impl FnOnce(&mut Reader) -> R) -> Result<R> {
-        self.core.check_exists(|| self.describe())?;
-        self.core.lower(kind);
-        Ok(self.slot.edit(read))
     }
 
     /// Under GROUP scope, samples are read between `begin_access` and `end_access` (DCPS 1.4
@@ -578,39 +567,6 @@ impl ReaderInner {
             }
         }
     }
-
-    fn set_qos(&self, qos: QosSet) -> Result<()> {
-        self.core.check_exists(|| self.describe())?;
-        self.subscriber.check_not_builtin()?;
-        check_qos(&qos, EntityKind::Reader, &self.describe())?;
-        let qos = announced_qos(qos, &self.subscriber.qos(), &self.topic.qos());
-        let old = self.slot.look(|reader| reader.qos().clone());
-        if self.core.is_enabled()
-            && let Some(policy) = changed_immutable(&old, &qos, EntityKind::Reader)
-        {
-            return Err(Error::ImmutablePolicy { policy: policy.name, entity: self.describe() });
-        }
-        self.apply_qos(qos)
-    }
-
-    /// Announces anew what the subscriber decides.
-    pub(crate) fn announce_qos(&self) -> Result<()> {
-        let own = self.slot.look(|reader| reader.qos().clone());
-        self.apply_qos(announced_qos(own, &self.subscriber.qos(), &self.topic.qos()))
-    }
-
-    fn apply_qos(&self, qos: QosSet) -> Result<()> {
-        if !self.core.is_enabled() {
-            self.slot.edit(|reader| reader.set_qos(clock::now(), qos));
-            return Ok(());
-        }
-        let announced = qos.clone();
-        self.with(|reader, now, _| reader.set_qos(now, qos))?;
-        let slot = self.subscriber.participant.slot()?;
-        slot.control(|control, now, out| control.update_endpoint(now, self.guid, announced, out))
-            .map_err(|error| Error::OutOfResources(error.to_string()))
-    }
-
     /// A status of the reader changed.
     pub(crate) fn on_event(self: &Arc<Self>, kind: StatusKind) {
         if kind == StatusKind::DataAvailable && self.tell_data_on_readers() {
@@ -690,10 +646,6 @@ impl ReaderInner {
             slot.control(|control, now, out| control.remove_endpoint(now, self.guid, out));
             slot.remove_reader(self.guid.entity);
         }
-    }
-
-    fn describe(&self) -> String {
-        format!("the reader of topic '{}'", self.topic.name)
     }
 }
 

@@ -22,7 +22,7 @@ use plainsong_proto::writer::{ChangeKind, FilterFunction, WriteError, Writer, Wr
 use crate::clock;
 use crate::condition::{Condition, HasCore};
 use crate::content_filtered_topic::payload_filter;
-use crate::entity::{EntityCore, ListenerSlot, endpoint_operations};
+use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations};
 use crate::error::{Error, Result};
 use crate::group::{Member, announced_qos};
 use crate::listener::DataWriterListener;
@@ -423,6 +423,8 @@ impl<T> Clone for DataWriter<T> {
 }
 
 impl WriterInner {
+    endpoint_inner!(Writer, publisher);
+
     fn announce(self: &Arc<Self>) -> Result<()> {
         self.core.check_exists(|| self.describe())?;
         self.publisher.check_enabled_factory(&self.describe())?;
@@ -442,15 +444,6 @@ impl WriterInner {
             .map_err(|error| Error::OutOfResources(error.to_string()))?;
         participant.note_manual_writers();
         Ok(())
-    }
-
-    /// Runs `f` on the protocol's writer and sends what it leaves.
-    fn with<R>(
-        &self,
-        f: impl FnOnce(&mut Writer, plainsong_proto::time::Now, &mut Outbox) -> R,
-    ) -> Result<R> {
-        self.core.check_enabled(|| self.describe())?;
-        Ok(self.slot.with(self.publisher.participant.slot()?, f))
     }
 
     /// Changes the protocol's writer; nothing is sent.
@@ -473,13 +466,6 @@ impl WriterInner {
         self.slot.run(slot.shared(), clock::now(), out, |writer, now, out| {
             writer.end_coherent_changes(now, end, out);
         });
-    }
-
-    /// Reads a status: also of an entity that is not enabled (DCPS 1.4 §2.2.2.1.1.7).
-    fn status<R>(&self, kind: StatusKind, read: impl FnOnce(&mut Writer) -> R) -> Result<R> {
-        self.core.check_exists(|| self.describe())?;
-        self.core.lower(kind);
-        Ok(self.slot.edit(read))
     }
 
     fn write(
@@ -537,38 +523,6 @@ impl WriterInner {
     fn is_acknowledged(&self, last: SequenceNumber) -> Result<bool> {
         self.with(|writer, _, _| writer.is_acknowledged(last))
     }
-
-    fn set_qos(&self, qos: QosSet) -> Result<()> {
-        self.core.check_exists(|| self.describe())?;
-        check_qos(&qos, EntityKind::Writer, &self.describe())?;
-        let qos = announced_qos(qos, &self.publisher.qos(), &self.topic.qos());
-        let old = self.slot.look(|writer| writer.qos().clone());
-        if self.core.is_enabled()
-            && let Some(policy) = changed_immutable(&old, &qos, EntityKind::Writer)
-        {
-            return Err(Error::ImmutablePolicy { policy: policy.name, entity: self.describe() });
-        }
-        self.apply_qos(qos)
-    }
-
-    /// Announces anew what the publisher decides.
-    pub(crate) fn announce_qos(&self) -> Result<()> {
-        let own = self.slot.look(|writer| writer.qos().clone());
-        self.apply_qos(announced_qos(own, &self.publisher.qos(), &self.topic.qos()))
-    }
-
-    fn apply_qos(&self, qos: QosSet) -> Result<()> {
-        if !self.core.is_enabled() {
-            self.slot.edit(|writer| writer.set_qos(clock::now(), qos));
-            return Ok(());
-        }
-        let announced = qos.clone();
-        self.with(|writer, now, _| writer.set_qos(now, qos))?;
-        let slot = self.publisher.participant.slot()?;
-        slot.control(|control, now, out| control.update_endpoint(now, self.guid, announced, out))
-            .map_err(|error| Error::OutOfResources(error.to_string()))
-    }
-
     pub(crate) fn waiters(&self) -> &crate::entity::Waiters {
         self.core.waiters()
     }
@@ -638,11 +592,6 @@ impl WriterInner {
             participant.note_manual_writers();
         }
     }
-
-    fn describe(&self) -> String {
-        format!("the writer of topic '{}'", self.topic.name)
-    }
-
     fn serialization(&self, reason: &dyn std::fmt::Display) -> Error {
         Error::Serialization { topic: self.topic.name.clone(), reason: reason.to_string() }
     }

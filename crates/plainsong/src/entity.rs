@@ -184,6 +184,66 @@ macro_rules! endpoint_operations {
 }
 pub(crate) use endpoint_operations;
 
+/// What the inner halves of readers and writers do alike: calls into the protocol's state machine, and QoS. The names
+/// in it are those of the module that calls.
+macro_rules! endpoint_inner {
+    ($machine:ident, $group:ident) => {
+        /// Runs `f` on the protocol's endpoint and sends what it leaves.
+        fn with<R>(
+            &self,
+            f: impl FnOnce(&mut $machine, plainsong_proto::time::Now, &mut Outbox) -> R,
+        ) -> Result<R> {
+            self.core.check_enabled(|| self.describe())?;
+            Ok(self.slot.with(self.$group.participant.slot()?, f))
+        }
+
+        /// Reads a status: also of an entity that is not enabled (DCPS 1.4 §2.2.2.1.1.7).
+        fn status<R>(&self, kind: StatusKind, read: impl FnOnce(&mut $machine) -> R) -> Result<R> {
+            self.core.check_exists(|| self.describe())?;
+            self.core.lower(kind);
+            Ok(self.slot.edit(read))
+        }
+
+        fn set_qos(&self, qos: QosSet) -> Result<()> {
+            self.core.check_exists(|| self.describe())?;
+            self.$group.check_not_builtin()?;
+            check_qos(&qos, ENTITY_KIND, &self.describe())?;
+            let qos = announced_qos(qos, &self.$group.qos(), &self.topic.qos());
+            let old = self.slot.look(|endpoint| endpoint.qos().clone());
+            if self.core.is_enabled()
+                && let Some(policy) = changed_immutable(&old, &qos, ENTITY_KIND)
+            {
+                return Err(Error::ImmutablePolicy { policy: policy.name, entity: self.describe() });
+            }
+            self.apply_qos(qos)
+        }
+
+        /// Announces anew what the group decides.
+        pub(crate) fn announce_qos(&self) -> Result<()> {
+            let own = self.slot.look(|endpoint| endpoint.qos().clone());
+            self.apply_qos(announced_qos(own, &self.$group.qos(), &self.topic.qos()))
+        }
+
+        fn apply_qos(&self, qos: QosSet) -> Result<()> {
+            if !self.core.is_enabled() {
+                self.slot.edit(|endpoint| endpoint.set_qos(clock::now(), qos));
+                return Ok(());
+            }
+            let announced = qos.clone();
+            self.with(|endpoint, now, _| endpoint.set_qos(now, qos))?;
+            let slot = self.$group.participant.slot()?;
+            slot.control(|control, now, out| control.update_endpoint(now, self.guid, announced, out))
+                .map_err(|error| Error::OutOfResources(error.to_string()))
+        }
+
+        fn describe(&self) -> String {
+            let kind = if matches!(ENTITY_KIND, EntityKind::Writer) { "writer" } else { "reader" };
+            format!("the {kind} of topic '{}'", self.topic.name)
+        }
+    };
+}
+pub(crate) use endpoint_inner;
+
 /// Wait sets and tasks to wake when something happens to an entity.
 #[derive(Default)]
 pub(crate) struct Waiters {
