@@ -283,31 +283,25 @@ pub(crate) fn resolve(campaign: &Campaign) -> Result<Vec<Planned>, String> {
     Ok(planned)
 }
 
-/// Each with each, but those that go together.
+/// Each with each, but those that go together: of these, always the values at the same place.
 fn combinations(scenario: &Scenario, axes: &[(&'static Axis, Vec<Value>)]) -> Vec<Vec<Value>> {
-    let mut rows: Vec<Vec<Value>> = vec![Vec::new()];
-    // The position that lists which go together share, once the first of them has been met.
-    let mut leader = None;
-    for (column, (axis, values)) in axes.iter().enumerate() {
-        let together = scenario.together.iter().any(|it| it == axis.field);
+    let together = |axis: &Axis| scenario.together.iter().any(|it| it == axis.field);
+    // With each row the place that its lists which go together have, once the first of them has been met.
+    let mut rows: Vec<(Option<usize>, Vec<Value>)> = vec![(None, Vec::new())];
+    for (axis, values) in axes {
         let mut next = Vec::new();
-        for row in &rows {
+        for (shared, row) in &rows {
             for (place, value) in values.iter().enumerate() {
-                if let (true, Some((leading, leaders))) = (together, &leader) {
-                    let leaders: &Vec<Value> = leaders;
-                    if row.get::<usize>(*leading) != leaders.get(place) {
-                        continue;
-                    }
+                if together(axis) && shared.is_some_and(|shared| shared != place) {
+                    continue;
                 }
-                next.push(row.iter().cloned().chain([value.clone()]).collect());
+                let shared = if together(axis) { Some(place) } else { *shared };
+                next.push((shared, row.iter().cloned().chain([value.clone()]).collect()));
             }
-        }
-        if together && leader.is_none() {
-            leader = Some((column, values.clone()));
         }
         rows = next;
     }
-    rows
+    rows.into_iter().map(|(_, row)| row).collect()
 }
 
 fn cells_of(campaign: &Campaign, scenario: &Scenario) -> Result<Vec<Cell>, String> {

@@ -34,6 +34,26 @@ fn lists_that_go_together_are_taken_side_by_side() {
 }
 
 #[test]
+fn values_that_go_together_may_come_twice() {
+    let names = names(
+        "kind = \"read_method\"\nadapters = [\"a\"]\ninstances = [1, 70000, 70000]\n\
+         qos.reliability = [\"reliable\", \"reliable\", \"best_effort\"]\n\
+         together = [\"instances\", \"reliability\"]",
+    );
+    let expected = ["reliable.1i", "reliable.70000i", "best_effort.70000i"];
+    assert_eq!(names, expected.map(|it| format!("read_method.a.{it}")));
+}
+
+#[test]
+fn the_campaigns_that_come_with_plainsong_are_campaigns() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../campaigns");
+    for (file, cells_min) in [("smoke.toml", 10), ("papers.toml", 200), ("full.toml", 100)] {
+        let campaign = Campaign::read(&directory.join(file)).unwrap();
+        assert!(resolve(&campaign).unwrap().len() >= cells_min, "{file}");
+    }
+}
+
+#[test]
 fn pairs_cross_where_both_can_speak_rtps() {
     let names =
         names("kind = \"pingpong\"\nadapters = [\"plainsong\", \"cyclone\", \"udp\"]\npair = \"same+cross\"");

@@ -99,14 +99,14 @@ impl Draft<'_> {
     fn party(&self, scenario: &Scenario, name: String, node: usize, role: Role, writes: bool) -> Party {
         let (campaign, point) = (self.campaign, &self.planned.point);
         let place = self.nodes.get(node).cloned().unwrap_or(Node { address: None, interface: None });
-        let others =
-            self.nodes.iter().enumerate().filter(|(other, _)| *other != node || self.nodes.len() == 1);
+        // With one node there is nobody on another host.
+        let others = self.nodes.iter().enumerate().filter(|(other, _)| *other != node);
         let session = SessionSpec {
             domain: campaign.network.domain.unwrap_or(FIRST_DOMAIN) + self.order % 10,
             interface: place.interface,
             multicast: point.multicast.0,
             peers: others.filter_map(|(_, other)| other.address.clone()).collect(),
-            listen: place.address,
+            listen: place.address.filter(|_| self.nodes.len() > 1),
             profile: point.profile,
             // The agent knows one.
             scratch: String::new(),
