@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every test there is, in order of cost, none against the machine's network.
 
+use std::process::Command;
 use std::time::Duration;
 
 use crate::step::Steps;
@@ -30,7 +31,18 @@ pub(crate) fn add_steps(steps: &mut Steps) {
     steps.run("fuzz smoke", minutes(10), fuzz::smoke(FUZZ_SECONDS));
     if steps.run("build plainsong", minutes(15), interop::build()) {
         steps.run("interop", minutes(20), interop::command(&[]));
+        steps.run("laboratory", minutes(3), shell::isolated(&laboratory()));
     }
+}
+
+/// The smoke campaign, and a report that fails when a limit is missed: no loss, no duplicates, nothing out of order.
+fn laboratory() -> Command {
+    const SCRIPT: &str =
+        "rm -rf \"$2\" && \"$1\" perf run campaigns/smoke.toml --out \"$2\" && \"$1\" perf report \"$2\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", SCRIPT, "sh"]).current_dir(shell::root());
+    command.arg(shell::target().join("release/plainsong")).arg(shell::target().join("laboratory"));
+    command
 }
 
 fn minutes(count: u64) -> Duration {
