@@ -1,5 +1,6 @@
 //! `plainsong perf`: the laboratory. It measures DDS products, this one and others, by the same instructions.
 
+mod adapters;
 mod agent;
 mod builtin;
 mod calibrate;
@@ -40,6 +41,8 @@ enum Command {
     Worker(builtin::Options),
     /// Measure the floors of this machine: calls, wake-ups, sockets, memory.
     Calibrate(calibrate::Options),
+    /// Show the adapters of other products, and build them.
+    Adapters(adapters::Options),
     /// Show what runs have measured, and compare them.
     Report(report::Options),
 }
@@ -54,6 +57,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Command::Child(options) => agent::child::run(options),
         Command::Worker(options) => builtin::run(options),
         Command::Calibrate(options) => calibrate::run(options),
+        Command::Adapters(options) => adapters::run(options),
         Command::Report(options) => report::run(options),
     }
 }

@@ -203,6 +203,8 @@ impl Ping {
         self.answered.expect(head, self.expected);
         match self.writer.write(0, payload) {
             Ok(()) => {
+                // Whoever waits for the answer does not leave the question in a batch.
+                self.writer.flush();
                 self.answered.sent.fetch_add(1, Ordering::Relaxed);
                 Ok(true)
             }

@@ -49,7 +49,10 @@ impl Answering {
         }
         let answer =
             if self.full { sample.payload } else { sample.payload.get(..4).unwrap_or(sample.payload) };
-        let written = lock(&self.writer).write(sample.instance, answer);
+        let mut writer = lock(&self.writer);
+        let written = writer.write(sample.instance, answer);
+        writer.flush();
+        drop(writer);
         match written {
             Ok(()) => {
                 self.sent_interval.fetch_add(1, Ordering::Relaxed);

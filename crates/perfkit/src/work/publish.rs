@@ -165,9 +165,8 @@ impl Publish {
     fn wait_for_slot(&mut self, schedule: &mut Schedule, now_ns: u64, end_ns: u64) -> Option<u64> {
         let Slot::At { due_ns, late_ns } = schedule.next_slot() else { return Some(now_ns) };
         if due_ns > now_ns {
-            if matches!(self.pacing, Pacing::Burst { .. }) {
-                self.writer.flush();
-            }
+            // There is time: nothing stays in a batch until the next one.
+            self.writer.flush();
             if due_ns >= end_ns {
                 self.context.control.sleep_until(end_ns);
                 return None;
