@@ -121,12 +121,12 @@ fn two_agents_over_tcp_carry_out_a_campaign_for_who_knows_their_token() {
     let token = bench.path.join("token");
     writeln!(std::fs::File::create(&token).unwrap(), "correct horse battery staple").unwrap();
     let listen = ["agent", "--listen", "127.0.0.1:0", "--token-file", "token"];
-    let agent = || {
-        let mut agent = Running::start(&mut bench.perf(&listen));
+    let agent = |name: &[&str]| {
+        let mut agent = Running::start(&mut bench.perf(&[&listen[..], name].concat()));
         let line = agent.line_with("listening at ");
         (agent, line.trim_start_matches("listening at ").to_owned())
     };
-    let (one, other) = (agent(), agent());
+    let (one, other) = (agent(&[]), agent(&["--name", "upstairs"]));
     let campaign = bench.campaign("repetitions = 1", PINGPONG);
     let agents = format!("{},{}", one.1, other.1);
     let run = |token: &str, out: &str| {
@@ -140,7 +140,7 @@ fn two_agents_over_tcp_carry_out_a_campaign_for_who_knows_their_token() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let workers = results["cells"][0]["repetitions"][0]["workers"].as_array().unwrap();
     let hosts: Vec<&str> = workers.iter().map(|it| it["host"].as_str().unwrap()).collect();
-    assert_eq!(hosts, ["agent-2", "agent-1"], "pong and ping");
+    assert_eq!(hosts, ["upstairs", "agent-1"], "pong and ping");
     assert_eq!(results["hosts"].as_array().unwrap().len(), 2);
 
     std::fs::write(bench.path.join("wrong"), "correct horse battery stable").unwrap();

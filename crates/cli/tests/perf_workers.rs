@@ -179,3 +179,21 @@ fn samples_that_never_came_at_the_end_are_lost() {
     // Ten sent, seven received, one known to be lost: two more were.
     assert_eq!(subscriber["report"]["totals"]["lost"], 3, "{subscriber:#}");
 }
+
+#[test]
+fn pinned_workers_run_on_their_cpu_alone() {
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        eprintln!("pinned_workers_run_on_their_cpu_alone: skipped, there is one CPU");
+        return;
+    }
+    let bench = Bench::new();
+    let note = format!("grep Cpus_allowed_list /proc/$$/status >> {}/cpus", bench.path.display());
+    bench.adapter("good", &[("first", &note)]);
+    let scenario = "[[scenario]]\nkind = \"pingpong\"\nadapters = [\"good\"]\npin = true\n";
+    let (_, results) = bench.run(&bench.campaign("repetitions = 1", scenario));
+    assert_eq!(repetition(&results, "pingpong.good")["status"], "ok");
+    let told = std::fs::read_to_string(bench.path.join("cpus")).unwrap();
+    let mut cpus: Vec<&str> = told.split_whitespace().filter(|it| !it.starts_with("Cpus")).collect();
+    cpus.sort_unstable();
+    assert_eq!(cpus, ["0", "1"]);
+}

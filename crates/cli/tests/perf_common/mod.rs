@@ -81,7 +81,8 @@ impl Bench {
     pub(crate) fn campaign(&self, head: &str, scenarios: &str) -> PathBuf {
         let file = self.path.join("campaign.toml");
         let text = format!(
-            "schema = 1\nname = \"test\"\nwarmup = \"100ms\"\nduration = \"200ms\"\nbusy_limit_percent = 10000\n{head}\n{scenarios}"
+            "schema = 1\nname = \"test\"\nwarmup = \"100ms\"\nduration = \"200ms\"\nbusy_limit_percent = 10000\n\
+             calibrate = false\n{head}\n{scenarios}"
         );
         std::fs::write(&file, text).unwrap();
         file

@@ -22,6 +22,9 @@ pub(crate) struct Options {
     /// A file with the secret that the controller must know; anybody who knows it can run the installed adapters here.
     #[arg(long, required_unless_present = "stdio")]
     token_file: Option<PathBuf>,
+    /// What this host is called in results, instead of what the campaign calls it.
+    #[arg(long)]
+    name: Option<String>,
     /// The directory of adapters of other products.
     #[arg(long)]
     adapter_dir: Option<PathBuf>,
@@ -34,7 +37,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> ExitCode {
     let adapters = child::adapter_directory(options.adapter_dir.as_deref());
     let result = match (&options.listen, &options.token_file) {
-        (Some(address), Some(token)) => listen(*address, token, &adapters),
+        (Some(address), Some(token)) => listen(*address, token, options.name.as_deref(), &adapters),
         _ => login(BufReader::new(stdin()), &mut stdout(), None)
             .and_then(|session| serve(session, stdout(), &adapters)),
     };
@@ -65,7 +68,7 @@ pub(crate) fn read_token(path: &Path) -> Result<String, String> {
 }
 
 /// One controller after the other: two at a time would disturb each other's figures.
-fn listen(address: SocketAddr, token: &Path, adapters: &Path) -> Result<(), String> {
+fn listen(address: SocketAddr, token: &Path, name: Option<&str>, adapters: &Path) -> Result<(), String> {
     let token = read_token(token)?;
     let listener = TcpListener::bind(address).map_err(|error| format!("listening at {address}: {error}"))?;
     let bound = listener.local_addr().map_err(|error| format!("listening at {address}: {error}"))?;
@@ -73,20 +76,23 @@ fn listen(address: SocketAddr, token: &Path, adapters: &Path) -> Result<(), Stri
     loop {
         let (stream, peer) = listener.accept().map_err(|error| format!("at {bound}: {error}"))?;
         eprintln!("{peer}: connected");
-        match attend(stream, &token, adapters) {
+        match attend(stream, &token, name, adapters) {
             Ok(()) => eprintln!("{peer}: done"),
             Err(error) => eprintln!("{peer}: {error}"),
         }
     }
 }
 
-fn attend(stream: TcpStream, token: &str, adapters: &Path) -> Result<(), String> {
+fn attend(stream: TcpStream, token: &str, name: Option<&str>, adapters: &Path) -> Result<(), String> {
     let fail = |error: std::io::Error| format!("setting up the connection: {error}");
     stream.set_nodelay(true).map_err(fail)?;
     stream.set_read_timeout(Some(LOGIN_WITHIN)).map_err(fail)?;
     let input = stream.try_clone().map_err(fail)?;
     let mut output = stream.try_clone().map_err(fail)?;
-    let session = login(BufReader::new(input), &mut output, Some(token))?;
+    let mut session = login(BufReader::new(input), &mut output, Some(token))?;
+    if let Some(name) = name {
+        name.clone_into(&mut session.name);
+    }
     stream.set_read_timeout(None).map_err(fail)?;
     serve(session, stream, adapters)
 }

@@ -39,6 +39,9 @@ pub(crate) struct Campaign {
     /// Publishers on CPU 0, subscribers on CPU 1.
     #[serde(default)]
     pub(crate) pin: bool,
+    /// Measure the floors of this machine first: some 20 seconds.
+    #[serde(default = "yes")]
+    pub(crate) calibrate: bool,
     /// What others may use of the CPU, in percent of one core, before a repetition begins.
     #[serde(default = "ten")]
     pub(crate) busy_limit_percent: f64,
@@ -56,6 +59,10 @@ pub(crate) struct Campaign {
 
 fn five() -> u32 {
     5
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn ten() -> f64 {

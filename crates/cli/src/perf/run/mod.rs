@@ -22,8 +22,9 @@ use self::order::turns;
 use self::progress::words;
 use super::agent::child::adapter_directory;
 use super::agent::{clock, read_token};
+use super::calibrate;
 use super::campaign::{Campaign, Planned, resolve};
-use super::results::{Repetition, Run, SCHEMA, Status};
+use super::results::{Calibration, Repetition, Run, SCHEMA, Status};
 
 /// What starting and ending the processes of a repetition takes, beside its own time.
 const OVERHEAD: Duration = Duration::from_millis(900);
@@ -111,10 +112,13 @@ fn attempt(options: &Options) -> Result<ExitCode, String> {
     if before.is_none() {
         directory::create(&directory)?;
     }
-    let run = match before {
+    let mut run = match before {
         Some(before) => before,
         None => begin(&campaign, &planned)?,
     };
+    if campaign.calibrate && run.calibration.is_none() {
+        run.calibration = floors();
+    }
     let job = Job {
         campaign,
         planned,
@@ -132,6 +136,17 @@ fn attempt(options: &Options) -> Result<ExitCode, String> {
         return Ok(ExitCode::from(130));
     }
     Ok(if outcome.all_well() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// The floors of this machine; a run without them is one all the same.
+fn floors() -> Option<Calibration> {
+    match calibrate::measure(|what| eprintln!("calibrating: {what}")) {
+        Ok((calibration, _)) => Some(calibration),
+        Err(error) => {
+            eprintln!("plainsong perf run: results have no floors beside them: {error}");
+            None
+        }
+    }
 }
 
 /// A run with nothing measured yet.
