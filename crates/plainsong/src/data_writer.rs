@@ -3,7 +3,6 @@
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use plainsong_proto::cdr::{self, DdsType, Endianness, XcdrVersion};
@@ -55,8 +54,6 @@ pub(crate) struct WriterInner {
     guid: Guid,
     sample_type: TypeId,
     max_blocking_time: Duration,
-    /// PRESENTATION of GROUP scope: changes are numbered across the publisher.
-    in_group: bool,
 }
 
 impl<T: DdsType> DataWriter<T> {
@@ -71,10 +68,11 @@ impl<T: DdsType> DataWriter<T> {
         let qos = announced_qos(qos, &publisher.qos(), &topic.qos());
         let version = qos.data_representation.first().copied().unwrap_or(XcdrVersion::Xcdr1);
         let max_blocking_time = to_std(qos.reliability.max_blocking_time);
-        let in_group = qos.presentation.access_scope == AccessScope::Group;
+        let is_grouped = qos.presentation.access_scope == AccessScope::Group;
+        let group = is_grouped.then(|| Arc::clone(&publisher.numbering));
         let limits = participant.config().writer_limits();
         let content_filter = Some(payload_filter::<T> as FilterFunction);
-        let writer = Writer::new(WriterConfig { guid, keyed: T::KEYED, qos, limits, content_filter });
+        let writer = Writer::new(WriterConfig { guid, keyed: T::KEYED, qos, limits, content_filter, group });
         let inner = Arc::new(WriterInner {
             topic,
             slot: WriterSlot::new(writer),
@@ -85,7 +83,6 @@ impl<T: DdsType> DataWriter<T> {
             guid,
             sample_type: TypeId::of::<T>(),
             max_blocking_time,
-            in_group,
             publisher,
         });
         Ok(Self { inner, marker: PhantomData })
@@ -433,6 +430,8 @@ impl WriterInner {
         if !self.core.enable() {
             return Ok(());
         }
+        // Before anything is written, so that others wait for it.
+        self.publisher.numbering.add_writer(self.guid.entity);
         participant.router.add_writer(self.guid.entity, Arc::downgrade(self));
         slot.insert_writer(&self.slot);
         let endpoint = self.topic.endpoint(
@@ -481,10 +480,6 @@ impl WriterInner {
             // Read before trying, so that progress made in between is not slept through.
             let epoch = self.slot.progress.epoch();
             let written = self.with(|writer, now, out| {
-                if self.in_group {
-                    let last = self.publisher.sequence.fetch_add(1, Ordering::SeqCst);
-                    writer.set_group_number(SequenceNumber(last).next());
-                }
                 let timestamp = timestamp.unwrap_or_else(|| writer.source_timestamp(now, handle));
                 writer.write(now, kind, handle, payload.clone(), timestamp, out)
             })?;
@@ -589,6 +584,7 @@ impl WriterInner {
             participant.router.remove(self.guid.entity);
             slot.control(|control, now, out| control.remove_endpoint(now, self.guid, out));
             slot.remove_writer(self.guid.entity);
+            self.publisher.numbering.remove_writer(self.guid.entity);
             participant.note_manual_writers();
         }
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, changed_immutable};
+use plainsong_proto::writer::WriterGroup;
 
 use crate::condition::HasCore;
 use crate::entity::{EntityCore, ListenerSlot};
@@ -43,8 +44,8 @@ pub(crate) struct Group<E, L: ?Sized> {
     pub(crate) set_first: AtomicI64,
     /// Publishers: writers keep samples together.
     pub(crate) suspended: Mutex<bool>,
-    /// GROUP scope: the number of the last change of any of its writers.
-    pub(crate) sequence: AtomicI64,
+    /// Publishers: what the writers share under GROUP scope.
+    pub(crate) numbering: Arc<WriterGroup>,
     id: EntityId,
     /// What it hears goes to nobody further up: the subscriber of the built-in topics.
     pub(crate) is_builtin: bool,
@@ -67,7 +68,7 @@ impl<E: Member, L: ?Sized> Group<E, L> {
             depth: Mutex::new(0),
             set_first: AtomicI64::new(0),
             suspended: Mutex::new(false),
-            sequence: AtomicI64::new(0),
+            numbering: Arc::default(),
             id,
             is_builtin: false,
         })

@@ -141,7 +141,7 @@ impl Publisher {
         writers = self.inner.members();
         *depth += 1;
         if *depth == 1 {
-            let first = SequenceNumber(self.inner.sequence.load(Ordering::SeqCst)).next();
+            let first = self.inner.numbering.last().next();
             self.inner.set_first.store(first.0, Ordering::SeqCst);
             for writer in &writers {
                 writer.edit(|writer| writer.begin_coherent_changes(first));
@@ -172,7 +172,7 @@ impl Publisher {
         };
         *depth = left;
         if left == 0 {
-            let end = SequenceNumber(self.inner.sequence.fetch_add(1, Ordering::SeqCst)).next();
+            let end = self.inner.numbering.advance();
             for writer in &writers {
                 writer.end_coherent_changes(slot, end, out);
             }

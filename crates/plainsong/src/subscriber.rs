@@ -10,6 +10,7 @@ use plainsong_proto::reader::next_verdict;
 use plainsong_proto::sample_info::Selector;
 use plainsong_proto::status::{StatusKind, StatusMask};
 
+use crate::clock;
 use crate::condition::{Condition, HasCore};
 use crate::content_filtered_topic::ContentFilteredTopic;
 use crate::data_reader::{AnyDataReader, DataReader, ReaderInner};
@@ -299,14 +300,19 @@ impl SubscriberInner {
     }
 }
 
-/// Shows or drops the coherent sets of GROUP scope whose parts have all ended.
+/// Shows or drops what has its turn in all readers under GROUP access, and asks writers for what the rest waits for.
 fn settle_groups(readers: &[Arc<ReaderInner>], slot: &ParticipantSlot, out: &mut Outbox) {
     loop {
-        let mut members = Vec::new();
+        let (mut members, now) = (Vec::new(), clock::now());
         for reader in readers {
-            reader.look(|reader| reader.group_members(&mut members));
+            reader.look(|reader| reader.group_members(now, &mut members));
         }
-        let Some(verdict) = next_verdict(&members) else { return };
+        let Some(verdict) = next_verdict(&members) else {
+            for reader in readers {
+                reader.run(slot, out, |reader, now, out| reader.ask_for_group(now, &members, out));
+            }
+            return;
+        };
         for reader in readers {
             reader.run(slot, out, |reader, now, out| reader.carry_out_verdict(now, verdict, out));
         }

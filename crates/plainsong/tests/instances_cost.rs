@@ -83,6 +83,7 @@ impl Ends {
             qos: offered.clone(),
             limits,
             content_filter,
+            group: None,
         });
         let limits = ReaderLimits::default();
         let mut reader =

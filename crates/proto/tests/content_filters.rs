@@ -134,8 +134,14 @@ impl World {
     fn new(offered: QosSet, members: Vec<Member>, loss_percent: u64, seed: u64) -> Self {
         let limits = WriterLimits::default();
         let content_filter = Some(compile as fn(&ContentFilter) -> Option<PayloadFilter>);
-        let writer =
-            Writer::new(WriterConfig { guid: WRITER, keyed: true, qos: offered, limits, content_filter });
+        let writer = Writer::new(WriterConfig {
+            guid: WRITER,
+            keyed: true,
+            qos: offered,
+            limits,
+            content_filter,
+            group: None,
+        });
         let now = Now { mono: Instant(1_000_000_000), wall: Time(1_700_000_000_000_000_000) };
         Self { writer, members, now, out: Outbox::new(), road: Road::new(loss_percent, seed) }
     }

@@ -87,6 +87,7 @@ impl Bench {
             count: last as i32,
             final_flag: false,
             liveliness: false,
+            group: None,
         };
         self.reader.on_heartbeat(self.now, &self.context, &heartbeat, &mut self.out).expect("a new count");
     }

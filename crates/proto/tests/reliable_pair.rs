@@ -68,8 +68,14 @@ impl Pair {
     fn new(offered: QosSet, requested: QosSet, loss_percent: u64, seed: u64) -> Self {
         let mut limits = WriterLimits::default();
         limits.heartbeat_shortest = limits.heartbeat_shortest.min(Duration::from_millis(5));
-        let writer =
-            WriterConfig { guid: WRITER, keyed: true, qos: offered, limits, content_filter: Some(compile) };
+        let writer = WriterConfig {
+            guid: WRITER,
+            keyed: true,
+            qos: offered,
+            limits,
+            content_filter: Some(compile),
+            group: None,
+        };
         let limits = ReaderLimits::default();
         let reader = ReaderConfig { guid: READER, keyed: true, qos: requested, limits, key: one_instance };
         let now = Now { mono: Instant(1_000_000_000), wall: Time(1_700_000_000_000_000_000) };

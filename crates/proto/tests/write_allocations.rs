@@ -40,6 +40,7 @@ fn allocations(qos: QosSet, readers: &[MatchedReader], payload_bytes: usize, rou
         qos,
         limits: WriterLimits::default(),
         content_filter: Some(small),
+        group: None,
     });
     let (mut out, pool) = (Outbox::new(), PayloadPool::new());
     let mut now = Now { mono: Instant(1), wall: Time(1) };

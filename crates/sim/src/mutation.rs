@@ -54,6 +54,8 @@ pub enum Mutation {
     /// See [`Mutation::ALL`].
     ShowGroupsApart,
     /// See [`Mutation::ALL`].
+    SettleAlone,
+    /// See [`Mutation::ALL`].
     SortByInstance,
     /// See [`Mutation::ALL`].
     IgnoreSeparation,
@@ -133,6 +135,7 @@ impl Mutation {
         (Self::OrderByReception, "destination_order", "readers show samples as they arrive"),
         (Self::KeepGhosts, "discovery", "endpoints are not told when a match ends"),
         (Self::ForgetMatches, "discovery", "readers are not told of matches"),
+        (Self::SettleAlone, "group_order", "readers of a subscriber do not wait for each other"),
         (Self::HideStates, "instance_state", "changes of instance states are not shown"),
         (Self::MixPartitions, "isolation", "endpoints are announced in the default partition"),
         (Self::PretendToFit, "isolation", "endpoints announce the same QoS whatever they have"),

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use plainsong_proto::discovery::{Command, LocalEndpoint, LocalLocators, Participant, ParticipantConfig};
 use plainsong_proto::filter::SignedFilter;
@@ -15,7 +16,7 @@ use plainsong_proto::receiver::{self, Registry};
 use plainsong_proto::stats::{DropCounters, DropReason};
 use plainsong_proto::time::{Duration, Instant, Now};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
-use plainsong_proto::writer::{FilterFunction, Writer, WriterConfig, WriterLimits};
+use plainsong_proto::writer::{FilterFunction, Writer, WriterConfig, WriterGroup, WriterLimits};
 
 use crate::clock::Clock;
 use crate::ledger::Ledger;
@@ -110,6 +111,7 @@ pub struct LocalWriter {
     pub writer: Writer,
     /// Its place in the ledger.
     pub record: usize,
+    group: Option<Arc<WriterGroup>>,
 }
 
 /// A reader and its place in the ledger.
@@ -330,6 +332,7 @@ impl Node {
         &mut self,
         member: usize,
         endpoint: NewEndpoint<'_>,
+        group: Option<Arc<WriterGroup>>,
         call: &mut Call<'_>,
     ) -> Result<Guid, String> {
         let now = self.options.clock.now(call.at);
@@ -338,8 +341,19 @@ impl Node {
         let qos = obeyed(endpoint.qos.clone(), call.mutation);
         let limits = if self.options.tight { tight_writer() } else { WriterLimits::default() };
         let content_filter = Some(sample::content_filter as FilterFunction);
-        let writer = Writer::new(WriterConfig { guid, keyed: endpoint.keyed, qos, limits, content_filter });
-        place.writers.insert(guid.entity, LocalWriter { writer, record: endpoint.record });
+        if let Some(group) = &group {
+            group.add_writer(guid.entity);
+        }
+        let writer = Writer::new(WriterConfig {
+            guid,
+            keyed: endpoint.keyed,
+            qos,
+            limits,
+            content_filter,
+            group: None,
+        });
+        let local = LocalWriter { writer, record: endpoint.record, group };
+        place.writers.insert(guid.entity, local);
         self.announce(member, guid, endpoint, call, now)
     }
 
@@ -452,21 +466,34 @@ impl Node {
         self.settle(member, now, call);
     }
 
-    /// Shows or drops the coherent sets of GROUP scope that all readers of a subscriber have their parts of.
+    /// Shows or drops what has its turn in all readers of a subscriber under GROUP access.
     pub fn settle_groups(&mut self, member: usize, readers: &[EntityId], call: &mut Call<'_>) {
+        if call.mutation == Some(Mutation::SettleAlone) {
+            readers.iter().for_each(|reader| self.settle_together(member, &[*reader], call));
+        } else {
+            self.settle_together(member, readers, call);
+        }
+    }
+
+    fn settle_together(&mut self, member: usize, readers: &[EntityId], call: &mut Call<'_>) {
         let now = self.options.clock.now(call.at);
         loop {
             let place = &mut self.members[member];
             let mut members = Vec::new();
             let each = || readers.iter().filter_map(|reader| place.readers.get(reader));
-            each().for_each(|local| local.reader.group_members(&mut members));
-            let Some(verdict) = next_verdict(&members) else { return };
+            each().for_each(|local| local.reader.group_members(now, &mut members));
+            let verdict = next_verdict(&members);
             for reader in readers {
-                if let Some(local) = place.readers.get_mut(reader) {
-                    local.reader.carry_out_verdict(now, verdict, call.out);
+                let Some(local) = place.readers.get_mut(reader) else { continue };
+                match verdict {
+                    Some(verdict) => local.reader.carry_out_verdict(now, verdict, call.out),
+                    None => local.reader.ask_for_group(now, &members, call.out),
                 }
             }
             self.settle(member, now, call);
+            if verdict.is_none() {
+                return;
+            }
         }
     }
 
@@ -493,7 +520,9 @@ impl Node {
         let now = self.options.clock.now(call.at);
         let place = &mut self.members[member];
         place.participant.remove_endpoint(now, place.prefix.entity(entity), call.out);
-        place.writers.remove(&entity);
+        if let Some(group) = place.writers.remove(&entity).and_then(|local| local.group) {
+            group.remove_writer(entity);
+        }
         place.readers.remove(&entity);
         self.settle(member, now, call);
     }
@@ -609,6 +638,11 @@ impl Member {
                 let hidden = call.mutation == Some(Mutation::HideMismatch);
                 if let Some(local) = self.readers.get_mut(&reader).filter(|_| !hidden) {
                     local.reader.incompatible_writer(&policies, call.out);
+                }
+            }
+            Command::GroupWriters { reader, publisher, writers } => {
+                if let Some(local) = self.readers.get_mut(&reader) {
+                    local.reader.set_group_writers(publisher, writers, call.out);
                 }
             }
             Command::WriterAsserted { writer } => {

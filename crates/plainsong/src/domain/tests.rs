@@ -64,6 +64,7 @@ fn writer(participant: &ParticipantSlot, qos: &QosSet) -> Arc<WriterSlot> {
         qos: qos.clone(),
         limits: WriterLimits::default(),
         content_filter: None,
+        group: None,
     }));
     participant.insert_writer(&slot);
     slot

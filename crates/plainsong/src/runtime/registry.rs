@@ -228,6 +228,9 @@ impl ParticipantSlot {
             Command::IncompatibleWriter { reader: id, policies } => {
                 reader(id, out, &|reader, out| reader.incompatible_writer(&policies, out));
             }
+            Command::GroupWriters { reader: id, publisher, writers } => {
+                reader(id, out, &|reader, out| reader.set_group_writers(publisher, writers, out));
+            }
             Command::WriterAsserted { writer: id } => {
                 writer(id, out, &|writer, _| writer.participant_asserted(now));
             }

@@ -13,10 +13,11 @@ use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::outbox::{Event, Outbox};
-use crate::qos::{LivelinessKind, QosSet, rxo};
+use crate::qos::{AccessScope, LivelinessKind, QosSet, rxo};
 use crate::time::Duration;
 use crate::types::library::{TypeLibrary, TypeLimits};
 use crate::types::{TypeDescription, TypeIds};
+use crate::wire::GroupDigest;
 
 /// Why two endpoints of the same topic do not match.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,6 +179,7 @@ impl Matching {
         for other in counterparts {
             self.judge(guid, other, out);
         }
+        self.tell_groups_around(guid, out);
     }
 
     /// Judges all pairs of an endpoint anew.
@@ -186,6 +188,7 @@ impl Matching {
         for other in self.counterparts(guid, &endpoint.topic) {
             self.judge(guid, other, out);
         }
+        self.tell_groups_around(guid, out);
     }
 
     /// Changes where an endpoint is reached; its matches are told.
@@ -202,6 +205,7 @@ impl Matching {
     pub(super) fn remove(&mut self, guid: Guid, out: &mut Outbox) {
         let Some(known) = self.endpoints.remove(&guid) else { return };
         self.leased.remove(&guid);
+        let publisher = known.endpoint.publisher(guid);
         let topic_name = known.endpoint.topic;
         for other in self.counterparts(guid, &topic_name) {
             let key = if guid.entity.is_writer() { (guid, other) } else { (other, guid) };
@@ -220,6 +224,49 @@ impl Matching {
             if topic.get().writers.is_empty() && topic.get().readers.is_empty() {
                 topic.remove();
             }
+        }
+        if let Some(publisher) = publisher {
+            self.tell_group(publisher, None, out);
+        }
+    }
+
+    /// An endpoint is new or changed. A writer changes what all readers that are matched with its publisher are told
+    /// of that; a reader is told of the publishers of all its writers.
+    fn tell_groups_around(&self, guid: Guid, out: &mut Outbox) {
+        if guid.entity.is_writer() {
+            if let Some(publisher) = self.get(guid).and_then(|endpoint| endpoint.publisher(guid)) {
+                self.tell_group(publisher, None, out);
+            }
+            return;
+        }
+        let topic = self.get(guid).and_then(|endpoint| self.topics.get(&endpoint.topic));
+        let writers = topic.into_iter().flat_map(|topic| &topic.writers);
+        let publishers: BTreeSet<Guid> =
+            writers.filter_map(|writer| self.get(*writer)?.publisher(*writer)).collect();
+        for publisher in publishers {
+            self.tell_group(publisher, Some(guid), out);
+        }
+    }
+
+    /// Tells local readers, or `only` one, that are matched with a publisher which writers that has.
+    fn tell_group(&self, publisher: Guid, only: Option<Guid>, out: &mut Outbox) {
+        let of_group = self.of(publisher.prefix).filter(|(guid, it)| it.publisher(*guid) == Some(publisher));
+        let writers: Vec<(Guid, &str)> =
+            of_group.map(|(guid, endpoint)| (guid, endpoint.topic.as_str())).collect();
+        let mut readers: BTreeSet<Guid> = BTreeSet::new();
+        for (writer, topic) in &writers {
+            let Some(topic) = self.topics.get(*topic) else { continue };
+            let local =
+                topic.readers.range(all_of(self.own)).filter(|it| only.is_none_or(|only| only == **it));
+            readers.extend(
+                local.filter(|reader| {
+                    matches!(self.pairs.get(&(*writer, **reader)), Some(Pair::Matched { .. }))
+                }),
+            );
+        }
+        let digest = GroupDigest::of(writers.iter().map(|(writer, _)| writer.entity));
+        for reader in readers {
+            out.commands.push(Command::GroupWriters { reader: reader.entity, publisher, writers: digest });
         }
     }
 
@@ -443,6 +490,14 @@ impl Endpoint {
             qos: &self.qos,
             content_filter: self.content_filter.as_ref(),
         }
+    }
+
+    /// The publisher of a writer whose changes have an order in it.
+    fn publisher(&self, guid: Guid) -> Option<Guid> {
+        let is_grouped = guid.entity.is_writer()
+            && self.group != EntityId::UNKNOWN
+            && self.qos.presentation.access_scope == AccessScope::Group;
+        is_grouped.then(|| guid.prefix.entity(self.group))
     }
 
     fn as_reader(&self, guid: Guid) -> MatchedReader {

@@ -25,6 +25,7 @@ use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
 use crate::qos::QosSet;
+use crate::wire::GroupDigest;
 
 /// What a local writer must know of a matched reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +94,16 @@ pub enum Command {
         reader: EntityId,
         /// The writer.
         writer: Guid,
+    },
+    /// `Reader::set_group_writers`: the writers that are known of a publisher with GROUP access, matched with the
+    /// reader or not, are others than before.
+    GroupWriters {
+        /// Local reader.
+        reader: EntityId,
+        /// The publisher.
+        publisher: Guid,
+        /// Its writers.
+        writers: GroupDigest,
     },
     /// `Reader::incompatible_writer`: raises REQUESTED_INCOMPATIBLE_QOS.
     IncompatibleWriter {

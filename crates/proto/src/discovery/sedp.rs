@@ -161,6 +161,7 @@ impl Builtin {
                 qos: channel.qos(),
                 limits: WriterLimits { readers_max: limits.participants_max, ..WriterLimits::default() },
                 content_filter: None,
+                group: None,
             };
             let reader = ReaderConfig {
                 guid: prefix.entity(channel.reader()),

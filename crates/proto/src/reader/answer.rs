@@ -35,10 +35,26 @@ impl Reader {
     /// Asks a writer that was never heard for a heartbeat: an ACKNACK of nothing, not final
     /// (§8.4.12.2.1).
     pub(super) fn probe(&mut self, now: Instant, id: WriterId, out: &mut Outbox) {
-        let reader = self.guid;
         let Some(proxy) = self.proxy_mut(id) else { return };
         proxy.answer.probed(now);
-        let due = proxy.answer.probe_at;
+        self.ask_for_heartbeat(id, out);
+    }
+
+    /// Asks a writer how far it is in the numbers of its group, until a heartbeat tells.
+    pub(super) fn seek(&mut self, now: Instant, id: WriterId, out: &mut Outbox) {
+        let Some(proxy) = self.proxy_mut(id) else { return };
+        if proxy.sets.progress.has_told(proxy.answer.seek_number) {
+            proxy.answer.seek_at = None;
+            return;
+        }
+        proxy.answer.sought(now);
+        self.ask_for_heartbeat(id, out);
+    }
+
+    fn ask_for_heartbeat(&mut self, id: WriterId, out: &mut Outbox) {
+        let reader = self.guid;
+        let Some(proxy) = self.proxy_mut(id) else { return };
+        let due = proxy.next_timeout();
         let acknack = AckNack {
             reader: reader.entity,
             writer: proxy.guid.entity,
@@ -168,6 +184,7 @@ impl Reader {
                 std::mem::take(&mut proxy.answer.demanded)
             });
             let probe = due(proxy.answer.probe_at);
+            let seek = due(proxy.answer.seek_at);
             let retry = due(proxy.answer.retry_at);
             if retry {
                 proxy.answer.retry_at = None;
@@ -178,6 +195,9 @@ impl Reader {
             }
             if probe {
                 self.probe(now.mono, id, out);
+            }
+            if seek {
+                self.seek(now.mono, id, out);
             }
             if dead {
                 self.writer_dead(now, id, out);

@@ -1,42 +1,48 @@
 //! Coherent sets on their way into the cache (PRESENTATION, DCPS 1.4 §2.2.3.6; RTPS 2.5 §8.7.6).
 //!
 //! A reader with coherent access holds the changes of a set back until the set has ended, and drops it
-//! whole when a number between its first and its end never came. Under GROUP scope a set waits further,
-//! until the parts of it of all writers of the publisher have ended in all readers of the subscriber:
-//! [`GroupMember`] tells what one reader has, and [`next_verdict`] what follows from all.
+//! whole when a number between its first and its end never came. Under GROUP scope a set waits further, until the
+//! parts of it of all writers of the publisher have ended in all readers of the subscriber, and with ordered access
+//! a single change waits for those before it: `group` tells how.
 //!
 //! While the application is between `begin_access` and `end_access`, nothing enters the cache.
 
 use std::collections::VecDeque;
 
 use super::cache::{Cache, Outcome, Room};
+use super::group::Progress;
 use super::ownership::WriterId;
 use super::reorder::Intervals;
 use super::{Change, Reader, ReaderLimits};
-use crate::guid::Guid;
 use crate::outbox::{Event, Outbox};
 use crate::qos::{AccessScope, QosSet};
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
-use crate::time::Now;
+use crate::time::{Duration, Instant, Now};
+use crate::wire::GroupDigest;
 
 /// The sets of one writer that are not in the cache yet.
 #[derive(Debug, Default)]
 pub(super) struct Sets {
     /// Not ended.
     open: Option<OpenSet>,
-    /// Ended, and waiting for the rest of their groups; and what came between them.
+    /// Ended, and waiting for the rest of their groups; and single changes between them.
     ended: VecDeque<Ended>,
-    /// Nothing of group sets up to this one is still to come from this writer.
-    passed: SequenceNumber,
+    /// How far the writer is in the numbers of its group.
+    pub(super) progress: Progress,
     /// What the writer left out because of a filter: sets are whole without it (RTPS 2.5 §8.7.6).
     filtered: Intervals,
+    /// What finds no room may wait: both ends are reliable.
+    can_wait: bool,
 }
 
 #[derive(Debug)]
 struct OpenSet {
     first: SequenceNumber,
     group: Option<SequenceNumber>,
+    /// The last group number in it.
+    group_last: SequenceNumber,
+    writers: Option<GroupDigest>,
     /// The number that must come next.
     next: SequenceNumber,
     /// A change is lost, or there is no room to hold them all.
@@ -44,24 +50,60 @@ struct OpenSet {
     changes: Vec<Change>,
 }
 
+/// A coherent set, or a single change, that waits outside of the cache.
 #[derive(Debug)]
-struct Ended {
-    group: Option<SequenceNumber>,
-    whole: bool,
-    changes: Vec<Change>,
+pub(super) struct Ended {
+    /// Its group number, of a set the first; without one it goes with what is before it.
+    pub(super) number: Option<SequenceNumber>,
+    /// Its group number; of a set that of its end.
+    pub(super) end: SequenceNumber,
+    pub(super) is_set: bool,
+    pub(super) whole: bool,
+    /// The writers its publisher had.
+    pub(super) writers: Option<GroupDigest>,
+    pub(super) since: Instant,
+    pub(super) changes: Vec<Change>,
+}
+
+impl Ended {
+    /// Whether it is shown when `number` is; without ordered access single changes wait for nothing.
+    pub(super) fn is_due(&self, number: SequenceNumber, ordered: bool) -> bool {
+        self.number.is_none_or(|own| own <= number) || !self.is_set && !ordered
+    }
+}
+
+impl Sets {
+    /// Of a writer of which nothing came yet.
+    pub(super) fn new(reliable: bool) -> Self {
+        Self { can_wait: reliable, ..Self::default() }
+    }
+
+    /// What waits, in order.
+    pub(super) const fn waiting(&self) -> &VecDeque<Ended> {
+        &self.ended
+    }
+
+    /// The group set that has begun and not ended.
+    pub(super) fn open_group(&self) -> Option<SequenceNumber> {
+        self.open.as_ref()?.group
+    }
 }
 
 /// What a reader does about PRESENTATION, and what it holds back for that.
 #[derive(Debug)]
 pub(super) struct Presenter {
     coherent: bool,
+    /// Coherent or ordered access of GROUP scope.
     group: bool,
+    /// Ordered access of GROUP scope.
+    ordered: bool,
     /// Between `begin_access` and `end_access`.
     accessing: bool,
     held_samples: usize,
     held_bytes: usize,
     samples_max: usize,
     bytes_max: usize,
+    wait_max: Duration,
     /// Best-effort changes that arrived during an access.
     waiting: VecDeque<(WriterId, Change)>,
     waiting_bytes: usize,
@@ -69,42 +111,10 @@ pub(super) struct Presenter {
     shown: bool,
     /// Samples lost with their sets, not reported yet.
     lost: u64,
-    /// A part of a group set ended, not reported yet.
-    part_ended: bool,
-}
-
-/// What one reader has of the GROUP scope coherent sets of one writer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupMember {
-    /// The publisher of the writer.
-    pub publisher: Guid,
-    /// Nothing of sets up to this one is still to come.
-    passed: SequenceNumber,
-    /// The sets that wait, in order: first group number, whether whole, whether the cache has room.
-    parts: Vec<(SequenceNumber, bool, bool)>,
-}
-
-/// What becomes of one coherent set of GROUP scope, in all readers of a subscriber.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GroupVerdict {
-    publisher: Guid,
-    set: SequenceNumber,
-    whole: bool,
-}
-
-/// The next set that all of `members`, those of all readers of a subscriber, have passed.
-#[must_use]
-pub fn next_verdict(members: &[GroupMember]) -> Option<GroupVerdict> {
-    members.iter().find_map(|member| {
-        let publisher = member.publisher;
-        let of_publisher = || members.iter().filter(|other| other.publisher == publisher);
-        let set = of_publisher().filter_map(|other| other.parts.first()).map(|part| part.0).min()?;
-        let parts = || of_publisher().filter_map(|other| other.parts.first().filter(|part| part.0 == set));
-        let ready = of_publisher().all(|other| other.passed >= set);
-        let whole = parts().all(|part| part.1);
-        let fits = !whole || parts().all(|part| part.2);
-        (ready && fits).then_some(GroupVerdict { publisher, set, whole })
-    })
+    /// Something came that concerns the other readers of the subscriber, not reported yet.
+    pub(super) part_ended: bool,
+    /// When something will have waited long enough.
+    pub(super) recheck_at: Option<Instant>,
 }
 
 impl OpenSet {
@@ -128,20 +138,33 @@ impl Change {
 impl Presenter {
     pub(super) fn new(qos: &QosSet, limits: &ReaderLimits) -> Self {
         let presentation = qos.presentation;
+        let is_group = presentation.access_scope == AccessScope::Group;
         Self {
             coherent: presentation.coherent_access,
-            group: presentation.coherent_access && presentation.access_scope == AccessScope::Group,
+            group: is_group && (presentation.coherent_access || presentation.ordered_access),
+            ordered: is_group && presentation.ordered_access,
             accessing: false,
             held_samples: 0,
             held_bytes: 0,
             samples_max: limits.coherent_samples_max,
             bytes_max: limits.coherent_bytes_max,
+            wait_max: limits.group_wait_max,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             shown: false,
             lost: 0,
             part_ended: false,
+            recheck_at: None,
         }
+    }
+
+    /// Whether it shows changes when other readers of the subscriber do.
+    pub(super) const fn is_grouped(&self) -> bool {
+        self.group
+    }
+
+    pub(super) const fn is_ordered(&self) -> bool {
+        self.ordered
     }
 
     /// Notes changes that the writer left out because of a filter.
@@ -173,47 +196,54 @@ impl Presenter {
         if self.accessing {
             return Outcome::Waits;
         }
-        if !self.coherent {
+        if !self.coherent && !self.ordered {
             return cache.store(now, id, change);
         }
-        let set = change.coherent_set;
+        let set = change.coherent_set.filter(|_| self.coherent);
         if sets.open.as_ref().is_some_and(|open| Some(open.first) != set)
-            && let Some(refused) = self.end(cache, sets, now, id, change.sequence_number)
+            && let Some(refused) = self.end(cache, sets, now, id, change)
         {
             return refused;
         }
-        if let Some(group) = change.group_set.filter(|_| self.group && set.is_none()) {
-            // The end of a set, in which this writer may have written nothing.
-            sets.passed = sets.passed.max(group);
-            self.part_ended = true;
+        if self.group
+            && let Some(number) = change.number_in_group()
+        {
+            self.part_ended |= sets.progress.pass(number);
         }
         if let Some(first) = set {
             self.hold(sets, first, change);
             return Outcome::Consumed;
         }
-        if self.group && !sets.ended.is_empty() && change.is_data_or_status() {
-            // It must not overtake the sets before it.
-            if !self.afford(change) {
-                self.lost += 1;
-                return Outcome::Dropped(DropReason::BufferFull);
-            }
-            let changes = vec![change.take()];
-            self.queue(sets, Ended { group: None, whole: true, changes });
-            return Outcome::Consumed;
+        let waits = self.ordered && change.group_number.is_some() || !sets.ended.is_empty();
+        if self.group && waits && change.is_data_or_status() {
+            return self.hold_single(sets, now.mono, change);
         }
         cache.store(now, id, change)
+    }
+
+    /// A change outside of sets waits for those before it.
+    fn hold_single(&mut self, sets: &mut Sets, now: Instant, change: &mut Change) -> Outcome {
+        if !self.afford(change) {
+            if sets.can_wait {
+                return Outcome::Waits;
+            }
+            self.lost += 1;
+            return Outcome::Dropped(DropReason::BufferFull);
+        }
+        let (number, writers) = (change.group_number, change.group_writers);
+        let (end, changes) = (number.unwrap_or_default(), vec![change.take()]);
+        self.queue(sets, Ended { number, end, is_set: false, whole: true, writers, since: now, changes });
+        Outcome::Consumed
     }
 
     /// Adds a change to the open set of its writer.
     fn hold(&mut self, sets: &mut Sets, first: SequenceNumber, change: &mut Change) {
         let number = change.sequence_number;
-        if self.group && sets.open.is_none() {
-            let before = change.group_set.map_or(sets.passed, SequenceNumber::previous);
-            sets.passed = sets.passed.max(before);
-        }
         let open = sets.open.get_or_insert_with(|| OpenSet {
             first,
-            group: change.group_set,
+            group: change.group_set.filter(|_| self.group),
+            group_last: SequenceNumber(0),
+            writers: None,
             next: first,
             broken: false,
             changes: Vec::new(),
@@ -221,6 +251,8 @@ impl Presenter {
         let whole = !open.broken && open.continues_with(number, &sets.filtered) && self.afford(change);
         sets.filtered.forget_below(number.0);
         open.next = number.next();
+        open.group_last = change.number_in_group().unwrap_or_default().max(open.group_last);
+        open.writers = change.group_writers.or(open.writers);
         if whole {
             open.changes.push(change.take());
         } else {
@@ -253,19 +285,18 @@ impl Presenter {
         self.lost += changes.len() as u64;
     }
 
-    /// The open set ends before `number`. A set that has to wait for room in the cache is refused, and
-    /// stays open.
+    /// The open set ends before `next`. A set that has to wait for room in the cache is refused, and stays open.
     fn end(
         &mut self,
         cache: &mut Cache,
         sets: &mut Sets,
         now: Now,
         id: WriterId,
-        number: SequenceNumber,
+        next: &Change,
     ) -> Option<Outcome> {
         let open = sets.open.as_ref()?;
-        let whole = !open.broken && open.continues_with(number, &sets.filtered);
-        let waits_for_group = self.group && open.group.is_some();
+        let whole = !open.broken && open.continues_with(next.sequence_number, &sets.filtered);
+        let waits_for_group = open.group.is_some();
         if whole
             && !waits_for_group
             && let Room::Later(reason, instance) = cache.room_for(&open.changes)
@@ -273,9 +304,20 @@ impl Presenter {
             return Some(Outcome::Refused(reason, instance));
         }
         let open = sets.open.take()?;
-        let mut ended = Ended { group: open.group.filter(|_| self.group), whole, changes: open.changes };
+        let is_end = next.coherent_set.is_none() && next.group_set == open.group && !next.is_data_or_status();
+        let last = if is_end { next.group_number } else { next.group_number.map(SequenceNumber::previous) };
+        let mut ended = Ended {
+            number: open.group,
+            end: last.unwrap_or(open.group_last).max(open.group_last),
+            is_set: true,
+            // A part that comes after the others were shown is not shown by itself.
+            whole: whole && open.group.is_none_or(|group| group > sets.progress.shown),
+            writers: next.group_writers.or(open.writers),
+            since: now.mono,
+            changes: open.changes,
+        };
         if waits_for_group {
-            if !whole {
+            if !ended.whole {
                 let changes = std::mem::take(&mut ended.changes);
                 self.discard(&changes);
             }
@@ -287,13 +329,28 @@ impl Presenter {
     }
 
     fn queue(&mut self, sets: &mut Sets, ended: Ended) {
-        sets.passed = sets.passed.max(ended.group.unwrap_or_default());
+        let due = ended.since.after(self.wait_max);
+        self.recheck_at = self.recheck_at.or(due);
         sets.ended.push_back(ended);
         self.part_ended = true;
     }
 
+    /// What is shown with `number`, one after the other.
+    pub(super) fn next_due(&self, sets: &mut Sets, number: SequenceNumber) -> Option<Ended> {
+        sets.ended.pop_front_if(|ended| ended.is_due(number, self.ordered))
+    }
+
+    /// The rest of the open set is not worth waiting for.
+    pub(super) fn break_open(&mut self, sets: &mut Sets) {
+        if let Some(open) = &mut sets.open {
+            open.broken = true;
+            let changes = std::mem::take(&mut open.changes);
+            self.discard(&changes);
+        }
+    }
+
     /// A set leaves what is held back: into the cache if it is whole and fits, into nothing otherwise.
-    fn show(&mut self, cache: &mut Cache, now: Now, id: WriterId, ended: Ended) {
+    pub(super) fn show(&mut self, cache: &mut Cache, now: Now, id: WriterId, ended: Ended) {
         if !ended.whole || matches!(cache.room_for(&ended.changes), Room::Never) {
             self.discard(&ended.changes);
             return;
@@ -308,13 +365,18 @@ impl Presenter {
         }
     }
 
-    /// The writer is gone, and with it everything that has not ended.
-    pub(super) fn forget(&mut self, id: WriterId, sets: Sets) {
+    /// The writer is gone, and with it all sets of which others may have no part any more. Single changes are shown:
+    /// nothing will tell what they wait for.
+    pub(super) fn forget(&mut self, cache: &mut Cache, now: Now, id: WriterId, sets: Sets) {
         if let Some(open) = sets.open {
             self.discard(&open.changes);
         }
         for ended in sets.ended {
-            self.discard(&ended.changes);
+            if ended.is_set {
+                self.discard(&ended.changes);
+            } else {
+                self.show(cache, now, id, ended);
+            }
         }
         self.waiting.retain(|(writer, _)| *writer != id);
         self.waiting_bytes = self.waiting.iter().map(|(_, change)| change.payload.len()).sum();
@@ -350,53 +412,6 @@ impl Reader {
         }
         if self.blocked > 0 {
             self.unblock(now);
-        }
-        self.tell_presented(out);
-    }
-
-    /// What this reader has of coherent sets of GROUP scope, per writer; appended.
-    pub fn group_members(&self, members: &mut Vec<GroupMember>) {
-        if !self.presenter.group {
-            return;
-        }
-        for proxy in self.proxies.iter().flatten().filter(|proxy| proxy.lease.alive) {
-            let Some(publisher) = proxy.publisher else { continue };
-            let parts = proxy.sets.ended.iter().filter_map(|ended| {
-                let set = ended.group?;
-                let room = self.room_for_set(publisher, set);
-                let whole = ended.whole && !matches!(room, Room::Never);
-                Some((set, whole, !matches!(room, Room::Later(..))))
-            });
-            members.push(GroupMember {
-                publisher,
-                passed: proxy.sets.passed,
-                parts: parts.take(1).collect(),
-            });
-        }
-    }
-
-    /// Whether the cache has room for what all writers of a publisher have up to a set: it is shown at once.
-    fn room_for_set(&self, publisher: Guid, set: SequenceNumber) -> Room {
-        let writers = self.proxies.iter().flatten().filter(|proxy| proxy.publisher == Some(publisher));
-        let due = writers.flat_map(|proxy| {
-            let is_due = move |ended: &&Ended| ended.group.is_none_or(|group| group <= set);
-            proxy.sets.ended.iter().take_while(is_due)
-        });
-        self.cache.room_for(due.flat_map(|ended| ended.changes.iter()))
-    }
-
-    /// Shows or drops its part of a set.
-    pub fn carry_out_verdict(&mut self, now: Now, verdict: GroupVerdict, out: &mut Outbox) {
-        let Self { proxies, presenter, cache, .. } = self;
-        for (id, proxy) in (0..).zip(proxies.iter_mut()) {
-            let Some(proxy) = proxy.as_mut().filter(|it| it.publisher == Some(verdict.publisher)) else {
-                continue;
-            };
-            let is_due = |ended: &mut Ended| ended.group.is_none_or(|group| group <= verdict.set);
-            while let Some(mut ended) = proxy.sets.ended.pop_front_if(is_due) {
-                ended.whole &= verdict.whole || ended.group.is_none();
-                presenter.show(cache, now, id, ended);
-            }
         }
         self.tell_presented(out);
     }

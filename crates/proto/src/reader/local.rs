@@ -35,6 +35,7 @@ impl Reader {
             coherent_set: None,
             group_set: None,
             group_number: None,
+            group_writers: None,
             source_timestamp: now.wall,
             reception_timestamp: now.wall,
             key_only: status.disposed || status.unregistered,

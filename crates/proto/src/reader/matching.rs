@@ -82,7 +82,8 @@ impl Reader {
         let Some(proxy) = self.proxies.get_mut(id as usize).and_then(Option::take) else { return };
         self.reassembly_bytes -= proxy.fragments.bytes();
         self.blocked -= usize::from(proxy.blocked);
-        self.presenter.forget(id, proxy.sets);
+        self.presenter.forget(&mut self.cache, now, id, proxy.sets);
+        self.forget_publisher_if_unmatched(proxy.publisher);
         self.tell_presented(out);
         if self.cache.writer_lost(now, id) {
             self.data_available(out);

@@ -10,6 +10,7 @@ mod cache;
 mod coherent;
 mod destination_order;
 mod fragment;
+mod group;
 mod instances;
 mod lifecycle;
 mod liveliness;
@@ -25,7 +26,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-pub use coherent::{GroupMember, GroupVerdict, next_verdict};
+pub use group::{GroupMember, GroupVerdict, next_verdict};
 pub use instances::InstanceKey;
 
 use crate::cdr::KeyHash;
@@ -45,10 +46,12 @@ use crate::status::{
 };
 use crate::time::{Duration, Instant, Now, Time};
 use crate::wire::FilterSignature;
+use crate::wire::GroupDigest;
 use crate::wire::param::StatusInfo;
 use access::{Access, Choice};
 use cache::Cache;
 use coherent::Presenter;
+use group::KnownWriters;
 use ownership::WriterId;
 use proxy::Proxy;
 
@@ -96,6 +99,8 @@ pub struct ReaderLimits {
     pub coherent_samples_max: usize,
     /// Octets of such samples.
     pub coherent_bytes_max: usize,
+    /// GROUP access: how long samples wait for writers that may never be found, or never tell how far they are.
+    pub group_wait_max: Duration,
     /// Matched writers.
     pub writers_max: usize,
     /// How long the answer to a heartbeat may wait; zero answers at once.
@@ -118,6 +123,7 @@ impl Default for ReaderLimits {
             key_bytes_max: 64 << 20,
             coherent_samples_max: 1 << 16,
             coherent_bytes_max: 64 << 20,
+            group_wait_max: Duration::from_secs(2),
             writers_max: 4096,
             heartbeat_response_delay: Duration::ZERO,
         }
@@ -149,6 +155,8 @@ struct Change {
     /// First group number of the publisher's coherent set it is in, or ends.
     group_set: Option<SequenceNumber>,
     group_number: Option<SequenceNumber>,
+    /// The writers of its publisher.
+    group_writers: Option<GroupDigest>,
     source_timestamp: Time,
     reception_timestamp: Time,
     key_only: bool,
@@ -186,6 +194,7 @@ pub struct Reader {
     cache: Cache,
     filter_signature: Option<FilterSignature>,
     presenter: Presenter,
+    known_writers: Vec<KnownWriters>,
     proxies: Vec<Option<Proxy>>,
     by_guid: BTreeMap<Guid, WriterId>,
     /// Proxies that wait for room in the cache.
@@ -212,6 +221,7 @@ impl Reader {
             cache: Cache::new(&qos, &limits, keyed, key),
             filter_signature: None,
             presenter: Presenter::new(&qos, &limits),
+            known_writers: Vec::new(),
             qos,
             limits,
             proxies: Vec::new(),
@@ -351,6 +361,7 @@ impl Reader {
         if self.proxies_due.is_some_and(|due| due <= now.mono) {
             self.proxies_timeout(now, out);
         }
+        self.recheck_group(now.mono);
         let Statuses { deadline_missed, changes, .. } = &mut self.statuses;
         let guid = self.guid;
         let shown = self.cache.timeout(now, |instance| {
@@ -372,7 +383,7 @@ impl Reader {
     /// When [`Self::timeout`] is to be called; earlier calls are harmless.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
-        [self.proxies_due, self.cache.next_timeout()].into_iter().flatten().min()
+        [self.proxies_due, self.presenter.recheck_at, self.cache.next_timeout()].into_iter().flatten().min()
     }
 
     /// SUBSCRIPTION_MATCHED; resets its changes, like all that follow.

@@ -86,6 +86,10 @@ pub(super) struct Answer {
     /// When what is missing is asked for again, and how often that was done.
     pub(super) retry_at: Option<Instant>,
     retries: u32,
+    /// When the writer is asked again whether it is beyond this number of its group, and how often that was done.
+    pub(super) seek_at: Option<Instant>,
+    pub(super) seek_number: SequenceNumber,
+    pub(super) seeks: u32,
 }
 
 impl Proxy {
@@ -98,7 +102,7 @@ impl Proxy {
             received: SequenceNumber(0),
             order: Reorder::new(),
             fragments: Fragments::default(),
-            sets: Sets::default(),
+            sets: Sets::new(reliable),
             publisher: (writer.publisher != EntityId::UNKNOWN)
                 .then(|| writer.guid.prefix.entity(writer.publisher)),
             fragment_arrival: None,
@@ -128,8 +132,8 @@ impl Proxy {
 
     /// When something has to be done for this writer.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        let Answer { due, probe_at, retry_at, .. } = self.answer;
-        [due, probe_at, retry_at, self.lease.expires].into_iter().flatten().min()
+        let Answer { due, probe_at, retry_at, seek_at, .. } = self.answer;
+        [due, probe_at, retry_at, seek_at, self.lease.expires].into_iter().flatten().min()
     }
 
     /// Whether everything the writer had when it was matched is delivered or known to be gone.
@@ -171,6 +175,12 @@ impl Answer {
         self.retries = if progress { 0 } else { self.retries.saturating_add(1) };
         self.asked = Some((now, base));
         self.retry_at = now.after(Duration(RETRY_PAUSE_FIRST.0 << self.retries.min(5)).min(RETRY_PAUSE_MAX));
+    }
+
+    /// The writer is asked how far it is at `now`: when again.
+    pub(super) fn sought(&mut self, now: Instant) {
+        self.seek_at = now.after(Duration(PROBE_PAUSE_FIRST.0 << self.seeks.min(7)).min(PROBE_PAUSE_MAX));
+        self.seeks = self.seeks.saturating_add(1);
     }
 
     /// A probe is sent at `now`: when the next one follows.

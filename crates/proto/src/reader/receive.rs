@@ -184,6 +184,7 @@ impl Reader {
         key_only: bool,
     ) -> Result<Change, DropReason> {
         let qos = inline_qos.map(InlineQos::parse).transpose()?.unwrap_or_default();
+        let is_number = |number: &SequenceNumber| (1..=NUMBER_MAX).contains(&number.0);
         // A writer may withhold what our filter does not want; whether it wants something we see ourselves.
         let verdict = self
             .filter_signature
@@ -194,9 +195,10 @@ impl Reader {
             sequence_number,
             status: qos.status_info,
             key_hash: qos.key_hash,
-            coherent_set: qos.coherent_set.filter(|first| *first >= SequenceNumber::FIRST),
-            group_set: qos.group_coherent_set,
-            group_number: qos.group_sequence_number,
+            coherent_set: qos.coherent_set.filter(is_number),
+            group_set: qos.group_coherent_set.filter(is_number),
+            group_number: qos.group_sequence_number.filter(is_number),
+            group_writers: qos.group_writers,
             lifespan: qos.lifespan,
             ownership_strength: qos.ownership_strength,
             source_timestamp: context.timestamp.filter(|time| *time != Time::INVALID).unwrap_or(now.wall),
@@ -359,6 +361,7 @@ impl Reader {
             }
             proxy.order.delivered();
         }
+        self.advance_group(id);
         (stored, None)
     }
 
@@ -507,7 +510,8 @@ impl Reader {
         if first < SequenceNumber::FIRST || last < first.previous() {
             return Err(DropReason::Malformed);
         }
-        if proxy.is_implausible(last) {
+        let group = heartbeat.group.as_ref();
+        if proxy.is_implausible(last) || group.is_some_and(|group| group.current.0 > NUMBER_MAX) {
             return Err(DropReason::ImplausibleSequence);
         }
         let unheard = proxy.heard.count.replace(heartbeat.count).is_none();
@@ -520,6 +524,8 @@ impl Reader {
         // What was gone before this reader came is not lost to it.
         let lost = proxy.order.first_available(first);
         let expected = proxy.order.expected();
+        let passed = proxy.sets.progress.hear(last, group);
+        self.presenter.part_ended |= passed && self.presenter.is_grouped();
         self.heard_heartbeat(now, id, heartbeat, out);
         self.with_fragments(id, |fragments, _| fragments.forget_below(expected));
         self.samples_lost(if unheard { 0 } else { lost }, out);

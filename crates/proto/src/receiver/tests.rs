@@ -76,8 +76,17 @@ impl Letter {
     fn heartbeat(mut self, count: i32) -> Self {
         let (first, last) = (SequenceNumber(1), SequenceNumber(1));
         let reader = EntityId::UNKNOWN;
-        Heartbeat { reader, writer: WRITER, first, last, count, final_flag: true, liveliness: false }
-            .emit(&mut self.0, true);
+        Heartbeat {
+            reader,
+            writer: WRITER,
+            first,
+            last,
+            count,
+            final_flag: true,
+            liveliness: false,
+            group: None,
+        }
+        .emit(&mut self.0, true);
         self
     }
 

@@ -5,14 +5,15 @@ use crate::seq::SequenceNumber;
 
 use super::header::{flag, id};
 use super::octets::{Reader, Sink};
-use super::{AckNack, Gap, Heartbeat, HeartbeatFrag, NackFrag};
+use super::{AckNack, Gap, Heartbeat, HeartbeatFrag, HeartbeatGroup, NackFrag};
 
 const fn little_endian(flags: u8) -> bool {
     flags & flag::LITTLE_ENDIAN != 0
 }
 
 impl Heartbeat {
-    /// From the body of a submessage. `first` below 1 or `last` below `first - 1` is refused (§8.3.8.6.3).
+    /// From the body of a submessage. `first` below 1 or `last` below `first - 1` is refused (§8.3.8.6.3), and so
+    /// are group numbers that contradict each other.
     ///
     /// # Errors
     /// [`Malformed::Truncated`], [`Malformed::InvalidSequenceNumber`].
@@ -26,13 +27,12 @@ impl Heartbeat {
             count: fields.i32()?,
             final_flag: flags & flag::FINAL != 0,
             liveliness: flags & flag::LIVELINESS != 0,
+            group: (flags & flag::HEARTBEAT_GROUP != 0)
+                .then(|| HeartbeatGroup::parse(&mut fields))
+                .transpose()?,
         };
         if heartbeat.last < heartbeat.first.previous() {
             return Err(Malformed::InvalidSequenceNumber);
-        }
-        if flags & flag::HEARTBEAT_GROUP != 0 {
-            // Current, first and last group sequence numbers: present, unused.
-            fields.octets(3 * 8)?;
         }
         Ok(heartbeat)
     }
@@ -41,12 +41,16 @@ impl Heartbeat {
     pub fn emit(&self, out: &mut Vec<u8>, little_endian: bool) {
         let final_flag = if self.final_flag { flag::FINAL } else { 0 };
         let liveliness = if self.liveliness { flag::LIVELINESS } else { 0 };
-        Sink::new(out, little_endian).submessage(id::HEARTBEAT, final_flag | liveliness, |sink| {
+        let group = if self.group.is_some() { flag::HEARTBEAT_GROUP } else { 0 };
+        Sink::new(out, little_endian).submessage(id::HEARTBEAT, final_flag | liveliness | group, |sink| {
             sink.entity(self.reader);
             sink.entity(self.writer);
             sink.sequence(self.first);
             sink.sequence(self.last);
             sink.i32(self.count);
+            if let Some(group) = &self.group {
+                group.emit(sink);
+            }
         });
     }
 }

@@ -4,6 +4,7 @@ pub mod ack;
 pub mod compose;
 pub mod content_filter;
 pub mod data;
+pub mod group;
 pub mod header;
 pub mod info;
 pub(crate) mod octets;
@@ -14,6 +15,7 @@ pub use compose::{
     DATAGRAM_OVERHEAD, DataFragHeader, DataHeader, MessageBuilder, data_frag_overhead, data_overhead,
 };
 pub use content_filter::{ContentFilterInfo, FilterSignature};
+pub use group::{GroupDigest, HeartbeatGroup};
 pub use param::{InlineQos, OriginalWriter, Parameter, StatusInfo, encode_inline_qos};
 
 use crate::guid::{EntityId, Guid, GuidPrefix};
@@ -89,6 +91,8 @@ pub struct Heartbeat {
     pub final_flag: bool,
     /// The writer was asserted by its application.
     pub liveliness: bool,
+    /// What it tells of its publisher under GROUP access.
+    pub group: Option<HeartbeatGroup>,
 }
 
 /// HEARTBEAT_FRAG (§9.4.5.8).

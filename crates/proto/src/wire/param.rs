@@ -6,8 +6,8 @@ use crate::malformed::Malformed;
 use crate::seq::SequenceNumber;
 use crate::time::Duration;
 
-use super::ParameterListView;
 use super::octets::{Reader, Sink};
+use super::{GroupDigest, ParameterListView};
 
 /// Parameters of one list at most; discovery data of known products has fewer than a hundred.
 pub const PARAMETERS_MAX: usize = 512;
@@ -68,6 +68,7 @@ pub mod pid {
     pub const ENTITY_NAME: u16 = 0x0062;
     pub const GROUP_COHERENT_SET: u16 = 0x0063;
     pub const GROUP_SEQ_NUM: u16 = 0x0064;
+    pub const WRITER_GROUP_INFO: u16 = 0x0065;
     pub const KEY_HASH: u16 = 0x0070;
     pub const STATUS_INFO: u16 = 0x0071;
     pub const DATA_REPRESENTATION: u16 = 0x0073;
@@ -236,6 +237,8 @@ pub struct InlineQos {
     pub group_coherent_set: Option<SequenceNumber>,
     /// PID_GROUP_SEQ_NUM: number of the change among all of its publisher.
     pub group_sequence_number: Option<SequenceNumber>,
+    /// PID_WRITER_GROUP_INFO: the writers of the publisher.
+    pub group_writers: Option<GroupDigest>,
     /// PID_ORIGINAL_WRITER_INFO.
     pub original_writer: Option<OriginalWriter>,
     /// PID_LIFESPAN.
@@ -260,6 +263,7 @@ impl InlineQos {
                 pid::COHERENT_SET => qos.coherent_set = Some(value.sequence()?),
                 pid::GROUP_COHERENT_SET => qos.group_coherent_set = Some(value.sequence()?),
                 pid::GROUP_SEQ_NUM => qos.group_sequence_number = Some(value.sequence()?),
+                pid::WRITER_GROUP_INFO => qos.group_writers = Some(GroupDigest(value.array()?)),
                 pid::ORIGINAL_WRITER_INFO => {
                     let (guid, sequence_number) = (value.guid()?, value.change_number()?);
                     qos.original_writer = Some(OriginalWriter { guid, sequence_number });
@@ -297,6 +301,9 @@ pub fn encode_inline_qos(qos: &InlineQos, out: &mut Vec<u8>) {
         if let Some(number) = number {
             list.parameter(id, |value| value.sequence(number));
         }
+    }
+    if let Some(writers) = qos.group_writers {
+        list.parameter(pid::WRITER_GROUP_INFO, |value| value.octets(&writers.0));
     }
     if let Some(original) = qos.original_writer {
         list.parameter(pid::ORIGINAL_WRITER_INFO, |value| {

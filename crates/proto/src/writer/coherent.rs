@@ -74,19 +74,12 @@ impl Writer {
         self.settle(now);
     }
 
-    /// The number the next change has among those of all writers of the publisher (GROUP scope).
-    pub fn set_group_number(&mut self, number: SequenceNumber) {
-        if self.config.qos.presentation.access_scope == AccessScope::Group {
-            self.group_number = Some(number);
-        }
-    }
-
     /// The marks of a change with data that is written now.
     pub(super) fn marks(&mut self) -> Marks {
         Marks {
             set: self.open_set.map(|open| open.first),
             group_set: self.open_set.and_then(|open| open.group),
-            group_number: self.group_number.take(),
+            group_number: self.config.group.as_ref().map(|group| group.advance()),
             is_end: false,
         }
     }

@@ -14,8 +14,8 @@ use super::history::Change;
 use super::proxy::Class;
 
 /// Longest inline QoS a writer sends with every change, verdicts of content filters apart: three marks of
-/// coherent sets, status, key hash, lifespan, strength, sentinel.
-pub(super) const INLINE_QOS_BYTES_MAX: usize = 3 * 12 + 8 + 20 + 12 + 8 + 4;
+/// coherent sets, the writers of the publisher, status, key hash, lifespan, strength, sentinel.
+pub(super) const INLINE_QOS_BYTES_MAX: usize = 3 * 12 + 8 + 8 + 20 + 12 + 8 + 4;
 /// What a fragment has beside its data: the first the inline QoS, the last a HEARTBEAT, which is shorter.
 const FRAGMENT_ROOM: usize = INLINE_QOS_BYTES_MAX;
 

@@ -1,9 +1,14 @@
 //! When a writer asks its readers what they have (RTPS 2.5 §8.4.9.2.7): with samples while they flow,
 //! by a timer that backs off while somebody owes an answer, and never once everything is acknowledged.
 
-use crate::time::{Duration, Instant};
+use std::sync::Arc;
 
-use super::WriterLimits;
+use crate::seq::SequenceNumber;
+use crate::time::{Duration, Instant};
+use crate::wire::HeartbeatGroup;
+
+use super::history::History;
+use super::{WriterConfig, WriterGroup};
 
 /// The timer and the counter of one writer's heartbeats.
 #[derive(Debug)]
@@ -25,6 +30,8 @@ pub(super) struct HeartbeatTimer {
     longest: Duration,
     piggyback: Duration,
     acknowledgement: Duration,
+    /// What each heartbeat tells of the publisher.
+    group: Option<Arc<WriterGroup>>,
 }
 
 /// The heartbeat that a sample carries.
@@ -37,7 +44,8 @@ pub(super) enum Piggyback {
 }
 
 impl HeartbeatTimer {
-    pub(super) const fn new(limits: &WriterLimits) -> Self {
+    pub(super) fn new(config: &WriterConfig) -> Self {
+        let limits = &config.limits;
         Self {
             count: 0,
             due: None,
@@ -51,7 +59,18 @@ impl HeartbeatTimer {
             longest: limits.heartbeat_longest,
             piggyback: limits.heartbeat_piggyback,
             acknowledgement: limits.acknowledgement_period,
+            group: config.group.clone(),
         }
+    }
+
+    /// What a heartbeat from `first` to `last` tells of the publisher.
+    pub(super) fn group_info(
+        &self,
+        history: &History,
+        first: SequenceNumber,
+        last: SequenceNumber,
+    ) -> Option<HeartbeatGroup> {
+        self.group.as_ref()?.heartbeat(history, first, last)
     }
 
     /// The count of the next HEARTBEAT or HEARTBEAT_FRAG; grows with each, wrapping.

@@ -193,6 +193,21 @@ impl History {
         self.entries.get(end).map_or_else(|| self.last.next(), |entry| entry.sequence_number)
     }
 
+    /// The group number of the first change held with this number or a higher one; `None` also when many holes
+    /// follow.
+    pub(super) fn first_numbered(&self, number: SequenceNumber) -> Option<SequenceNumber> {
+        self.get(self.next_held(number))?.marks.group_number
+    }
+
+    /// The group number of the last change held with this number or a lower one; `None` also after many holes.
+    pub(super) fn last_numbered(&self, number: SequenceNumber) -> Option<SequenceNumber> {
+        let (Ok(end) | Err(end)) = self.position(number.next());
+        let end = end.min(self.entries.len());
+        let start = end.saturating_sub(HOLES_SCANNED_MAX);
+        let held = self.entries.range(start..end).rev().find_map(|entry| entry.change.as_ref())?;
+        held.marks.group_number
+    }
+
     /// Drops one change, wherever it is.
     pub(super) fn remove(&mut self, number: SequenceNumber, instances: &mut Instances) {
         if let Ok(position) = self.position(number) {

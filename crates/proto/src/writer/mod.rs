@@ -11,6 +11,7 @@ mod destination_order;
 mod durability;
 mod fragment;
 mod gap;
+mod group;
 mod heartbeat;
 mod history;
 mod instances;
@@ -20,6 +21,8 @@ mod proxy;
 mod send;
 #[cfg(test)]
 mod tests;
+
+use std::sync::Arc;
 
 use thiserror::Error;
 
@@ -37,6 +40,7 @@ use crate::status::{
 use crate::time::{Duration, Instant, Now, Time};
 
 pub use content::FilterFunction;
+pub use group::WriterGroup;
 
 use batch::Batch;
 use coherent::OpenSet;
@@ -59,6 +63,8 @@ pub struct WriterConfig {
     pub limits: WriterLimits,
     /// Makes the filters of readers usable here; without, they are left to the readers.
     pub content_filter: Option<FilterFunction>,
+    /// What it shares with the other writers of its publisher under GROUP access.
+    pub group: Option<Arc<WriterGroup>>,
 }
 
 /// Bounds and timing of one writer.
@@ -217,8 +223,6 @@ pub struct Writer {
     heartbeat: HeartbeatTimer,
     /// The coherent set being written.
     open_set: Option<OpenSet>,
-    /// Group number of the next change.
-    group_number: Option<SequenceNumber>,
     /// Inline QoS of the change being sent; kept for its memory.
     inline_qos: Vec<u8>,
     /// Somebody was told the history is full.
@@ -244,9 +248,8 @@ impl Writer {
             proxies: Proxies::default(),
             pacer: Pacer::new(),
             batch: Batch::default(),
-            heartbeat: HeartbeatTimer::new(&config.limits),
+            heartbeat: HeartbeatTimer::new(&config),
             open_set: None,
-            group_number: None,
             inline_qos: Vec::new(),
             blocked: false,
             lease_end: None,

@@ -419,14 +419,16 @@ pub(super) fn heartbeat(
     final_flag: bool,
 ) -> Heartbeat {
     let last = sent_last(history, pacer, target.class);
+    let first = history.first().min(last.next());
     Heartbeat {
         reader: target.reader,
         writer: target.source.entity,
-        first: history.first().min(last.next()),
+        first,
         last,
         count: timer.next_count(),
         final_flag,
         liveliness: false,
+        group: timer.group_info(history, first, last),
     }
 }
 
@@ -446,6 +448,7 @@ pub(super) fn heartbeat_to(
         // Of what its filter refused it may not know yet: were it said to be gone, it would count as lost.
         heartbeat.first = heartbeat.first.min(proxy.confirmed.next());
     }
+    heartbeat.group = timer.group_info(history, heartbeat.first, heartbeat.last);
     heartbeat
 }
 
@@ -462,6 +465,7 @@ pub(super) fn encode(
         coherent_set: marks.set.filter(|_| !marks.is_end),
         group_coherent_set: marks.group_set,
         group_sequence_number: marks.group_number,
+        group_writers: config.group.as_ref().map(|group| group.writers()),
         status_info: StatusInfo {
             disposed: change.kind.disposes(),
             unregistered: change.kind.unregisters(),

@@ -92,6 +92,7 @@ impl Live {
                 qos,
                 limits: WriterLimits::default(),
                 content_filter: Some(even),
+                group: None,
             })
         });
         let readers = (1..).zip(qos.clone()).map(|(key, qos)| {
@@ -233,6 +234,9 @@ impl Live {
             }
             Command::IncompatibleWriter { reader, policies } => {
                 self.reader(reader, |it| it.incompatible_writer(&policies, out));
+            }
+            Command::GroupWriters { reader, publisher, writers } => {
+                self.reader(reader, |it| it.set_group_writers(publisher, writers, out));
             }
             Command::WriterAsserted { writer } => {
                 self.writer(writer, |it| it.participant_asserted(now));

@@ -11,6 +11,7 @@ mod data_available;
 mod deadline;
 mod destination_order;
 mod discovery;
+mod group_order;
 mod instance_state;
 mod isolation;
 mod keep_last;
@@ -51,7 +52,7 @@ pub struct Findings {
 type Check = fn(&Ledger, &mut Findings);
 
 /// Every invariant.
-pub const CHECKS: [(&str, Check); 27] = [
+pub const CHECKS: [(&str, Check); 28] = [
     ("access_order", access_order::check),
     ("amplification", amplification::check),
     ("announced", announced::check),
@@ -62,6 +63,7 @@ pub const CHECKS: [(&str, Check); 27] = [
     ("deadline", deadline::check),
     ("destination_order", destination_order::check),
     ("discovery", discovery::check),
+    ("group_order", group_order::check),
     ("instance_state", instance_state::check),
     ("isolation", isolation::check),
     ("keep_last", keep_last::check),

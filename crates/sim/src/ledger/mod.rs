@@ -186,6 +186,8 @@ pub struct Change {
     pub set: Option<usize>,
     /// Its sequence number.
     pub number: i64,
+    /// Its number among the changes of its publisher, under GROUP scope.
+    pub group_number: Option<i64>,
 }
 
 /// The life of one reader.

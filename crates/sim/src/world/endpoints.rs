@@ -60,7 +60,8 @@ impl World {
         };
         let (group, keyed) = (self.announced_group(home, qos), topic.keyed);
         let new = NewEndpoint { topic: &topic.name, keyed, qos, group, filter: None, record, born: &born };
-        let added = self.call(node, |node, call| node.add_writer(member, new, call));
+        let numbering = self.numbering(home.2, qos);
+        let added = self.call(node, |node, call| node.add_writer(member, new, numbering, call));
         let guid = added.expect("a legal writer");
         self.writers.push(Place { node, member, entity: guid.entity });
         self.note(node, 7, || format!("writer {guid} of {}: {}", topic.name, describe(qos)));
@@ -294,7 +295,6 @@ impl World {
             }
         };
         let bytes = payload.len();
-        let group_number = self.next_group_number(writer);
         let result = self.call(place.node, |node, call| {
             let now = node.options.clock.now(at);
             let source = now.wall.plus(Duration(-write.aged.0));
@@ -304,9 +304,6 @@ impl World {
             let handle = if keyed { sample::handle(write.instance) } else { Default::default() };
             if keyed && !local.writer.is_registered(handle) {
                 local.writer.register_instance(now, handle, sample::encode_key(write.instance))?;
-            }
-            if let Some(number) = group_number {
-                local.writer.set_group_number(number);
             }
             let written = call.of_writer(&mut local.writer, |writer, out| {
                 writer.write(now, proto_kind, handle, payload, source, out)
@@ -332,7 +329,7 @@ impl World {
         result: Result<(Time, SequenceNumber), WriteError>,
     ) -> bool {
         let node = self.writers[writer].node;
-        let set = self.open_set(writer);
+        let (set, group_number) = (self.open_set(writer), self.last_group_number(writer));
         let record = &mut self.ledger.writers[writer];
         match result {
             Ok((source, number)) => {
@@ -340,7 +337,7 @@ impl World {
                     record.unblocked += 1;
                 }
                 let (at, instance, number) = (self.at, write.instance, number.0);
-                let change = Change { at, kind, instance, bytes, source, set, number };
+                let change = Change { at, kind, instance, bytes, source, set, number, group_number };
                 record.changes.push(change);
                 self.blocked.remove(&writer);
                 self.note(node, 10, || format!("writer {writer}: {kind:?} of {}", write.instance));

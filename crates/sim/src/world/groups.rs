@@ -1,8 +1,11 @@
 //! Publishers and subscribers: coherent sets, and accesses (DCPS 1.4 §2.2.2.4.1.10, §2.2.2.5.2.8).
 
+use std::sync::Arc;
+
 use plainsong_proto::guid::EntityId;
 use plainsong_proto::qos::{AccessScope, QosSet};
 use plainsong_proto::seq::SequenceNumber;
+use plainsong_proto::writer::WriterGroup;
 
 use super::{Happening, World};
 use crate::ledger::SetRecord;
@@ -14,8 +17,8 @@ pub(super) struct Group {
     pub(super) node: usize,
     pub(super) member: usize,
     pub(super) entity: EntityId,
-    /// Number of the last change of all its writers.
-    pub(super) sequence: i64,
+    /// What its writers share.
+    pub(super) numbering: Arc<WriterGroup>,
     /// The coherent set being written, and the writers that take part.
     pub(super) set: Option<(usize, Vec<usize>)>,
     /// The group number with which it begins.
@@ -52,7 +55,7 @@ impl World {
             node,
             member,
             entity,
-            sequence: 0,
+            numbering: Arc::default(),
             set: None,
             set_first: SequenceNumber(0),
             accessing: false,
@@ -75,7 +78,7 @@ impl World {
         if self.groups[group].set.is_some() || self.is_group_running(group) != Some(true) {
             return;
         }
-        let first = SequenceNumber(self.groups[group].sequence).next();
+        let first = self.groups[group].numbering.last().next();
         let set = self.ledger.sets.len();
         let writers: Vec<usize> = self.living_writers(group);
         writers.iter().for_each(|writer| self.begin_part(*writer, first));
@@ -109,8 +112,7 @@ impl World {
             return;
         }
         let Some((set, writers)) = self.groups[group].set.take() else { return };
-        self.groups[group].sequence += 1;
-        let end = SequenceNumber(self.groups[group].sequence);
+        let end = self.groups[group].numbering.advance();
         self.note(self.groups[group].node, 22, || format!("publisher {group} ends set {set}"));
         let at = self.at;
         for writer in writers {
@@ -140,13 +142,16 @@ impl World {
         (endpoint.qos.presentation.coherent_access && writers.contains(&writer)).then_some(*set)
     }
 
-    /// The number of the next change of a writer among those of its publisher.
-    pub(super) fn next_group_number(&mut self, writer: usize) -> Option<SequenceNumber> {
+    /// What an endpoint of this QoS shares with the others of its publisher.
+    pub(super) fn numbering(&self, group: Option<usize>, qos: &QosSet) -> Option<Arc<WriterGroup>> {
+        let group = group.filter(|_| qos.presentation.access_scope == AccessScope::Group)?;
+        Some(Arc::clone(&self.groups[group].numbering))
+    }
+
+    /// The number of what a writer wrote last among the changes of its publisher.
+    pub(super) fn last_group_number(&self, writer: usize) -> Option<i64> {
         let endpoint = &self.ledger.writers[writer].endpoint;
-        let scope = endpoint.qos.presentation.access_scope;
-        let group = &mut self.groups[endpoint.group.filter(|_| scope == AccessScope::Group)?];
-        group.sequence += 1;
-        Some(SequenceNumber(group.sequence))
+        Some(self.numbering(endpoint.group, &endpoint.qos)?.last().0)
     }
 
     fn living_writers(&self, group: usize) -> Vec<usize> {

@@ -80,6 +80,7 @@ fn message(out: &mut Outbox, sender: u8, to: &[Locator]) {
         count: 1,
         final_flag: true,
         liveliness: false,
+        group: None,
     });
     assert!(fits);
     message.finish();

@@ -310,7 +310,7 @@ impl Subscriber {
     fn values(&mut self) -> Vec<Vec<u8>> {
         loop {
             let mut members = Vec::new();
-            self.0.iter().for_each(|bench| bench.reader.group_members(&mut members));
+            self.0.iter().for_each(|bench| bench.reader.group_members(bench.now, &mut members));
             let Some(verdict) = next_verdict(&members) else { break };
             for bench in &mut self.0 {
                 bench.reader.carry_out_verdict(bench.now, verdict, &mut bench.out);

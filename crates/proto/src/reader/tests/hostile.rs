@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::wire::HeartbeatFrag;
+use crate::wire::{GroupDigest, HeartbeatGroup};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -121,6 +122,12 @@ fn carry_out(bench: &mut Bench, step: Step) {
                 count,
                 final_flag: flags & 1 != 0,
                 liveliness: flags & 2 != 0,
+                group: (flags & 4 != 0).then(|| HeartbeatGroup {
+                    current: SequenceNumber(last),
+                    first: SequenceNumber(first),
+                    last: SequenceNumber(last),
+                    writers: (flags & 8 != 0).then_some(GroupDigest([1; 4])),
+                }),
             };
             let context = bench.context(from);
             let _ = bench.reader.on_heartbeat(bench.now, &context, &heartbeat, &mut bench.out);

@@ -66,6 +66,7 @@ fn fact_27_manual_by_topic_is_asserted_by_data_and_flagged_heartbeats_only() {
         count: 77,
         final_flag: true,
         liveliness: true,
+        group: None,
     };
     let context = bench.context(1);
     bench.reader.on_heartbeat(bench.now, &context, &heartbeat, &mut bench.out).unwrap();

@@ -205,6 +205,7 @@ impl Bench {
             count,
             final_flag,
             liveliness: false,
+            group: None,
         };
         self.reader.on_heartbeat(self.now, &self.context(from), &heartbeat, &mut self.out)
     }

@@ -34,6 +34,7 @@ fn heartbeat() -> Heartbeat {
         count: 3,
         final_flag: true,
         liveliness: false,
+        group: None,
     }
 }
 

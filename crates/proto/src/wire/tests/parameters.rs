@@ -5,6 +5,7 @@ use crate::guid::Guid;
 use crate::malformed::Malformed;
 use crate::seq::SequenceNumber;
 use crate::time::Duration;
+use crate::wire::GroupDigest;
 use crate::wire::content_filter::append_content_filter_info;
 use crate::wire::param::{PARAMETERS_MAX, pid};
 use crate::wire::{
@@ -108,6 +109,7 @@ fn fact_38_the_marks_of_coherent_sets_survive() {
         coherent_set: Some(SequenceNumber(3)),
         group_coherent_set: Some(SequenceNumber(11)),
         group_sequence_number: Some(SequenceNumber(1 << 40)),
+        group_writers: Some(GroupDigest([1, 2, 3, 4])),
         original_writer: Some(OriginalWriter {
             guid: Guid::from_bytes([5; 16]),
             sequence_number: SequenceNumber(9),

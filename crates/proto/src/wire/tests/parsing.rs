@@ -9,7 +9,8 @@ use crate::wire::header::{Header, Submessage, Submessages, flag, id};
 use crate::wire::info::{self, Checksum, HeaderExtension, InfoReply, InfoReplyIp4, InfoSource};
 use crate::wire::secure::CryptoHeader;
 use crate::wire::{
-    AckNack, Data, DataFrag, EndpointSubmessage, Gap, Heartbeat, HeartbeatFrag, NackFrag, Target,
+    AckNack, Data, DataFrag, EndpointSubmessage, Gap, GroupDigest, Heartbeat, HeartbeatFrag, HeartbeatGroup,
+    NackFrag, Target,
 };
 
 const WRITER: [u8; 4] = [0, 0, 1, 2];
@@ -59,6 +60,7 @@ fn fact_2_each_submessage_has_its_own_octet_order_and_ids_have_none() {
         count: 5,
         final_flag: false,
         liveliness: true,
+        group: None,
     };
     let (mut big, mut little) = (Vec::new(), Vec::new());
     heartbeat.emit(&mut big, false);
@@ -131,11 +133,41 @@ fn fact_7_heartbeats_of_empty_writers_have_last_before_first() {
 }
 
 #[test]
-fn fact_7_group_information_is_looked_for_and_passed_over() {
-    let words = [0, 1, 0, 4, 9, 0, 1, 0, 1, 0, 4];
-    let heartbeat = Heartbeat::parse(&body(&words), flag::HEARTBEAT_GROUP | flag::LIVELINESS).unwrap();
+fn fact_7_heartbeats_tell_of_the_group_with_and_without_its_writers() {
+    let with = |group: [u32; 6]| {
+        let words = [&[0, 1, 0, 4, 9][..], &group].concat();
+        Heartbeat::parse(&body(&words), flag::HEARTBEAT_GROUP | flag::LIVELINESS)
+    };
+    let heartbeat = with([0, 6, 0, 2, 0, 5]).unwrap();
     assert!(heartbeat.liveliness && heartbeat.last == SequenceNumber(4));
-    assert_eq!(Heartbeat::parse(&body(&words[..7]), flag::HEARTBEAT_GROUP), Err(Malformed::Truncated));
+    let [current, first, last] = [6, 2, 5].map(SequenceNumber);
+    let short = HeartbeatGroup { current, first, last, writers: None };
+    assert_eq!(heartbeat.group, Some(short));
+    let words = [0, 1, 0, 4, 9, 0, 6, 0, 2, 0, 5, 0x0102_0304, 0];
+    let whole = Heartbeat::parse(&body(&words), flag::HEARTBEAT_GROUP).unwrap();
+    assert_eq!(whole.group.unwrap().writers, Some(GroupDigest([1, 2, 3, 4])));
+    // Cut within the numbers, and within the digests.
+    for length in [7, 12] {
+        let cut = Heartbeat::parse(&body(&words[..length]), flag::HEARTBEAT_GROUP);
+        assert_eq!(cut, Err(Malformed::Truncated));
+    }
+    assert_eq!(Heartbeat::parse(&body(&words), 0).unwrap().group, None, "without its flag it is nothing");
+
+    assert!(with([0, 6, 0, 6, 0, 5]).is_ok(), "a writer that has nothing");
+    for group in [
+        [0, 0, 0, 1, 0, 0],
+        [0, 6, 0, 0, 0, 5],
+        [0, 6, 0, 1, u32::MAX, 0],
+        [0, 6, 0, 4, 0, 2],
+        [0, 3, 0, 4, 0, 3],
+        [0, 4, 0, 2, 0, 5],
+    ] {
+        assert_eq!(with(group), Err(Malformed::InvalidSequenceNumber), "{group:?}");
+    }
+}
+
+#[test]
+fn fact_7_group_information_of_gaps_is_looked_for_and_passed_over() {
     let words = [0, 1, 0, 4, 0, 0, 1, 0, 4, 0, 2];
     assert!(Gap::parse(&body(&words), flag::GAP_GROUP | flag::GAP_FILTERED).is_ok());
     let short = &words[..9];

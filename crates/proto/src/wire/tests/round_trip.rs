@@ -12,6 +12,7 @@ use crate::wire::{
     AckNack, Data, DataFrag, Gap, Heartbeat, HeartbeatFrag, InlineQos, NackFrag, ParameterListView,
     encode_inline_qos,
 };
+use crate::wire::{GroupDigest, HeartbeatGroup};
 
 fn entity() -> impl Strategy<Value = EntityId> {
     any::<[u8; 4]>().prop_map(EntityId)
@@ -56,9 +57,12 @@ proptest! {
     fn heartbeats(
         reader in entity(), writer in entity(), first in change(), available in 0..1000_i64,
         count in any::<i32>(), final_flag: bool, liveliness: bool, little: bool,
+        (ahead, digest) in (0..1000_i64, proptest::option::of(any::<[u8; 4]>())), grouped: bool,
     ) {
         let last = first.previous().plus(available);
-        let it = Heartbeat { reader, writer, first, last, count, final_flag, liveliness };
+        let (current, writers) = (last.max(first).plus(ahead), digest.map(GroupDigest));
+        let group = grouped.then_some(HeartbeatGroup { current, first, last, writers });
+        let it = Heartbeat { reader, writer, first, last, count, final_flag, liveliness, group };
         prop_assert_eq!(through(id::HEARTBEAT, little, |out| it.emit(out, little), Heartbeat::parse), it);
     }
 

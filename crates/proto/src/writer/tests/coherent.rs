@@ -79,13 +79,17 @@ fn without_coherent_access_or_without_samples_there_is_nothing_to_end() {
 
 #[test]
 fn fact_38_under_group_scope_every_writer_ends_the_set() {
-    let mut one = Story::new(coherent(AccessScope::Group));
-    let mut other = Story::new(coherent(AccessScope::Group));
+    let group = Arc::new(WriterGroup::default());
+    (0..4).for_each(|_| _ = group.advance());
+    let story = || {
+        let limits = WriterLimits { batch_bytes: 0, ..WriterLimits::default() };
+        Story::of_group(coherent(AccessScope::Group), limits, Some(Arc::clone(&group)))
+    };
+    let (mut one, mut other) = (story(), story());
     for story in [&mut one, &mut other] {
         story.matched(&reliable(7));
         story.begin(5);
     }
-    one.writer.set_group_number(SequenceNumber(5));
     one.write(1, b"one").unwrap();
     one.end(6);
     other.end(6);

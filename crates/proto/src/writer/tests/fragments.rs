@@ -358,10 +358,10 @@ fn the_longest_inline_qos_still_fits_the_first_fragment() {
     let mut qos = QosSet::writer().keep_all();
     qos.presentation.access_scope = crate::qos::AccessScope::Group;
     qos.presentation.coherent_access = true;
-    let mut story = Story::new(qos);
+    let limits = WriterLimits { batch_bytes: 0, ..WriterLimits::default() };
+    let mut story = Story::of_group(qos, limits, Some(Arc::default()));
     story.matched(&MatchedReader { same_host: false, expects_inline_qos: true, ..reliable(7) });
     story.writer.begin_coherent_changes(SequenceNumber(1));
-    story.writer.set_group_number(SequenceNumber(1));
     story.change(ChangeKind::Dispose, 1, &[0; 3_000]).unwrap();
     assert_eq!(story.writer.inline_qos.len(), fragment::INLINE_QOS_BYTES_MAX);
     story.pass(Duration::from_millis(1));

@@ -84,6 +84,7 @@ fn a_topic_without_key_has_no_instances() {
         qos: QosSet::writer(),
         limits: WriterLimits::default(),
         content_filter: None,
+        group: None,
     };
     let mut story = Story { writer: Writer::new(config), ..Story::new(QosSet::writer()) };
     story.matched(&reliable(7));

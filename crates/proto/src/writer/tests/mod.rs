@@ -107,6 +107,11 @@ impl Story {
     }
 
     fn with_limits(qos: QosSet, limits: WriterLimits) -> Self {
+        Self::of_group(qos, limits, None)
+    }
+
+    /// A writer of a publisher with GROUP access.
+    fn of_group(qos: QosSet, limits: WriterLimits, group: Option<Arc<WriterGroup>>) -> Self {
         Self {
             writer: Writer::new(WriterConfig {
                 guid: WRITER,
@@ -114,6 +119,7 @@ impl Story {
                 qos,
                 limits,
                 content_filter: Some(content::compile),
+                group,
             }),
             now: Now { mono: Instant(1_000_000_000), wall: Time(1_700_000_000_000_000_000) },
             out: Outbox::new(),

@@ -1,0 +1,392 @@
+//! GROUP access: what the readers of a subscriber show of the changes of one publisher, and when (PRESENTATION, DCPS
+//! 1.4 §2.2.3.6; RTPS 2.5 §8.7.5, §8.7.6).
+//!
+//! With ordered access each change waits outside of the cache, with coherent access each set, until nothing with a
+//! lower group number can still come, nor, for a set, another part of it. A reader knows of one writer up to which
+//! number it has passed: by the numbers of its changes, and by its heartbeats, which name the last number of the
+//! group and the numbers of what the writer itself still has. [`GroupMember`] tells that, [`next_verdict`] what
+//! follows from all members, and [`Reader::ask_for_group`] asks a writer that is behind for a heartbeat.
+//!
+//! What waits is shown
+//! - when it follows what was shown last without a gap, or
+//! - when all writers of the publisher are known, and each of those that must be waited for has passed it.
+//!
+//! All writers are known when the digest that came with the change, or with a heartbeat after it, is that of the
+//! writers discovered, now or since the match. Waited for are writers that are matched here, reliably for single
+//! changes, and alive: a writer of a topic without a reader here, one that was deleted or that lost its liveliness
+//! holds nobody up. A writer that gives no group information, and a digest that nothing discovered explains, are
+//! waited for only for so long ([`super::ReaderLimits::group_wait_max`]), and after that never again.
+
+use super::cache::Room;
+use super::coherent::Ended;
+use super::ownership::WriterId;
+use super::proxy::Proxy;
+use super::{Change, Reader};
+use crate::guid::Guid;
+use crate::outbox::{Event, Outbox};
+use crate::seq::SequenceNumber;
+use crate::time::{Instant, Now};
+use crate::wire::{GroupDigest, HeartbeatGroup};
+
+/// Sets of writers remembered of one publisher.
+const KNOWN_SETS_MAX: usize = 16;
+
+/// What a reader knows of the group numbers of one writer.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Nothing up to this number is still to come.
+    passed: SequenceNumber,
+    /// The highest number shown.
+    pub(super) shown: SequenceNumber,
+    /// The heartbeat that told most: the writer's last number then, the group's, and who the writers were.
+    told: Option<(SequenceNumber, SequenceNumber, Option<GroupDigest>)>,
+    /// Its last heartbeat gave group information.
+    informs: bool,
+    /// It was waited for in vain.
+    excused: bool,
+}
+
+impl Progress {
+    /// Nothing up to `number` is still to come; whether that is news.
+    pub(super) fn pass(&mut self, number: SequenceNumber) -> bool {
+        let news = number > self.passed;
+        self.passed = self.passed.max(number);
+        news
+    }
+
+    /// A heartbeat said that the writer's last change is `last`.
+    pub(super) fn hear(&mut self, last: SequenceNumber, group: Option<&HeartbeatGroup>) -> bool {
+        self.informs = group.is_some();
+        let Some(group) = group else { return false };
+        self.excused = false;
+        if self.told.is_none_or(|(_, current, _)| current <= group.current) {
+            self.told = Some((last, group.current, group.writers));
+        }
+        self.pass(group.first.previous())
+    }
+
+    /// All changes before `expected` are here or will never be.
+    pub(super) fn advance(&mut self, expected: SequenceNumber) -> bool {
+        match self.told {
+            Some((last, current, _)) if expected > last => self.pass(current),
+            _ => false,
+        }
+    }
+
+    /// Whether nothing can be learnt from the writer about `number` by asking once more.
+    pub(super) fn has_told(&self, number: SequenceNumber) -> bool {
+        self.excused || self.passed >= number || self.told.is_some_and(|(_, current, _)| current >= number)
+    }
+}
+
+/// The sets of writers that a publisher had since it is known here, by their digests.
+#[derive(Debug)]
+pub(super) struct KnownWriters {
+    publisher: Guid,
+    sets: Vec<GroupDigest>,
+}
+
+/// What one reader has of the changes of one writer under GROUP access.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupMember {
+    /// The publisher of the writer.
+    pub publisher: Guid,
+    /// Nothing up to this number is still to come.
+    passed: SequenceNumber,
+    /// The highest number shown.
+    shown: SequenceNumber,
+    /// The set that has begun and not ended: its first group number.
+    open: Option<SequenceNumber>,
+    alive: bool,
+    reliable: bool,
+    informs: bool,
+    excused: bool,
+    /// What waits first.
+    part: Option<Part>,
+}
+
+/// What waits first of a writer: one change or its part of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part {
+    /// Its group number; of a set the first.
+    number: SequenceNumber,
+    /// Its group number; of a set that of its end.
+    end: SequenceNumber,
+    is_set: bool,
+    whole: bool,
+    /// The cache has room for it.
+    fits: bool,
+    /// It came with a digest of the writers of its publisher.
+    told: bool,
+    /// All these are known.
+    writers_known: bool,
+    /// It has waited long enough for what may never come.
+    overdue: bool,
+}
+
+/// What becomes of one change or coherent set of a publisher, in all readers of a subscriber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupVerdict {
+    publisher: Guid,
+    number: SequenceNumber,
+    end: SequenceNumber,
+    whole: bool,
+    overdue: bool,
+}
+
+/// What comes first of all that waits of a publisher.
+struct Front<'a> {
+    members: &'a [GroupMember],
+    publisher: Guid,
+    part: Part,
+}
+
+impl GroupMember {
+    /// Whether nothing that would have to come before or with `part` is still to come from it.
+    fn has_passed(&self, part: &Part) -> bool {
+        let passed = self.open.map_or(self.passed, |first| self.passed.min(first.previous()));
+        passed >= part.needed()
+    }
+
+    /// Whether it is waited for.
+    const fn holds_up(&self, part: &Part) -> bool {
+        let in_vain = self.excused || part.overdue && !self.informs;
+        self.alive && !in_vain && (part.is_set || self.reliable && part.told)
+    }
+}
+
+impl Part {
+    /// Who has passed this has nothing any more that must come before it or with it.
+    const fn needed(&self) -> SequenceNumber {
+        if self.is_set { self.end } else { self.number.previous() }
+    }
+}
+
+impl<'a> Front<'a> {
+    fn of(members: &'a [GroupMember], publisher: Guid) -> Option<Self> {
+        let of_publisher = members.iter().filter(|member| member.publisher == publisher);
+        let parts = || of_publisher.clone().filter_map(|member| member.part);
+        let mut part = parts().min_by_key(|part| part.number)?;
+        for other in parts().filter(|other| other.number == part.number) {
+            part.end = part.end.max(other.end);
+            part.whole &= other.whole;
+            part.fits &= other.fits;
+            part.writers_known &= other.writers_known;
+            part.overdue |= other.overdue;
+        }
+        Some(Self { members, publisher, part })
+    }
+
+    fn others(&self) -> impl Iterator<Item = &'a GroupMember> {
+        let (publisher, number) = (self.publisher, self.part.number);
+        let of_publisher = self.members.iter().filter(move |member| member.publisher == publisher);
+        of_publisher.filter(move |member| member.part.is_none_or(|part| part.number != number))
+    }
+
+    /// Nothing is missing between what was shown last and this.
+    fn is_next(&self) -> bool {
+        let of_publisher = self.members.iter().filter(|member| member.publisher == self.publisher);
+        let shown = of_publisher.map(|member| member.shown).max().unwrap_or_default();
+        !self.part.is_set && self.part.number == shown.next()
+    }
+
+    fn verdict(&self) -> Option<GroupVerdict> {
+        let part = &self.part;
+        let ready = || self.others().all(|member| member.has_passed(part) || !member.holds_up(part));
+        if !self.is_next() && !(part.writers_known || part.overdue) || !self.is_next() && !ready() {
+            return None;
+        }
+        // Who was waited for in vain has its part still open: then it is nobody's.
+        let whole = part.whole && (!part.is_set || self.others().all(|it| it.open != Some(part.number)));
+        let Part { number, end, overdue, .. } = *part;
+        let verdict = GroupVerdict { publisher: self.publisher, number, end, whole, overdue };
+        (part.fits || !whole).then_some(verdict)
+    }
+}
+
+/// What the readers of a subscriber, of all of which `members` tells, are to show next.
+#[must_use]
+pub fn next_verdict(members: &[GroupMember]) -> Option<GroupVerdict> {
+    members.iter().find_map(|member| Front::of(members, member.publisher)?.verdict())
+}
+
+impl Reader {
+    /// The writers that a publisher has, all of which were matched with the readers of this participant where
+    /// they match at all.
+    pub fn set_group_writers(&mut self, publisher: Guid, writers: GroupDigest, out: &mut Outbox) {
+        if !self.presenter.is_grouped() {
+            return;
+        }
+        self.remember_writers(publisher, writers);
+        out.events.push(Event::GroupPart { reader: self.guid.entity });
+    }
+
+    fn remember_writers(&mut self, publisher: Guid, writers: GroupDigest) {
+        let known = match self.known_writers.iter().position(|known| known.publisher == publisher) {
+            Some(at) => self.known_writers.get_mut(at),
+            None if self.known_writers.len() < self.limits.writers_max => {
+                self.known_writers.push(KnownWriters { publisher, sets: Vec::new() });
+                self.known_writers.last_mut()
+            }
+            None => None,
+        };
+        if let Some(known) = known
+            && known.sets.last() != Some(&writers)
+        {
+            known.sets.retain(|set| *set != writers);
+            if known.sets.len() >= KNOWN_SETS_MAX {
+                known.sets.remove(0);
+            }
+            known.sets.push(writers);
+        }
+    }
+
+    /// No writer of the publisher is matched any more.
+    pub(super) fn forget_publisher_if_unmatched(&mut self, publisher: Option<Guid>) {
+        if !self.proxies.iter().flatten().any(|proxy| proxy.publisher == publisher) {
+            self.known_writers.retain(|known| Some(known.publisher) != publisher);
+        }
+    }
+
+    /// What this reader has under GROUP access, per writer; appended.
+    pub fn group_members(&self, now: Now, members: &mut Vec<GroupMember>) {
+        if !self.presenter.is_grouped() {
+            return;
+        }
+        for proxy in self.proxies.iter().flatten() {
+            let Some(publisher) = proxy.publisher else { continue };
+            let Progress { passed, shown, informs, excused, .. } = proxy.sets.progress;
+            let ended = proxy.sets.waiting().iter().find(|ended| ended.number.is_some());
+            members.push(GroupMember {
+                publisher,
+                passed,
+                shown,
+                open: proxy.sets.open_group(),
+                alive: proxy.lease.alive,
+                reliable: proxy.reliable,
+                informs,
+                excused,
+                part: ended.and_then(|ended| self.part(now.mono, publisher, ended)),
+            });
+        }
+    }
+
+    fn part(&self, now: Instant, publisher: Guid, ended: &Ended) -> Option<Part> {
+        let number = ended.number?;
+        let room = self.room_for_group(publisher, number);
+        let known = self.known_writers.iter().find(|known| known.publisher == publisher);
+        let knows = |writers: GroupDigest| known.is_some_and(|known| known.sets.contains(&writers));
+        // Who says it later speaks also of what was before.
+        let vouches = |proxy: &Proxy| {
+            let told = proxy.sets.progress.told.filter(|_| proxy.publisher == Some(publisher));
+            told.is_some_and(|(_, current, writers)| current >= ended.end && writers.is_none_or(knows))
+        };
+        Some(Part {
+            number,
+            end: ended.end,
+            is_set: ended.is_set,
+            whole: ended.whole && !matches!(room, Room::Never),
+            fits: !matches!(room, Room::Later(..)),
+            told: ended.writers.is_some(),
+            writers_known: ended.writers.is_none_or(knows) || self.proxies.iter().flatten().any(vouches),
+            overdue: self.group_due(ended).is_none_or(|due| due <= now),
+        })
+    }
+
+    /// When what waits has waited long enough for what may never come.
+    fn group_due(&self, ended: &Ended) -> Option<Instant> {
+        ended.since.after(self.limits.group_wait_max)
+    }
+
+    /// Whether the cache has room for all that is shown with `number`.
+    fn room_for_group(&self, publisher: Guid, number: SequenceNumber) -> Room {
+        let ordered = self.presenter.is_ordered();
+        let writers = self.proxies.iter().flatten().filter(|proxy| proxy.publisher == Some(publisher));
+        let due = writers.flat_map(|proxy| {
+            let is_due = move |ended: &&Ended| ended.is_due(number, ordered);
+            proxy.sets.waiting().iter().take_while(is_due)
+        });
+        self.cache.room_for(due.flat_map(|ended| ended.changes.iter()))
+    }
+
+    /// Shows or drops what a verdict is about.
+    pub fn carry_out_verdict(&mut self, now: Now, verdict: GroupVerdict, out: &mut Outbox) {
+        let mut unexplained = Vec::new();
+        let Self { proxies, presenter, cache, .. } = self;
+        for (id, proxy) in (0..).zip(proxies.iter_mut()) {
+            let Some(proxy) = proxy.as_mut().filter(|it| it.publisher == Some(verdict.publisher)) else {
+                continue;
+            };
+            while let Some(mut ended) = presenter.next_due(&mut proxy.sets, verdict.number) {
+                let is_judged = ended.is_set && ended.number == Some(verdict.number);
+                ended.whole &= verdict.whole || !is_judged;
+                unexplained.extend(ended.writers.filter(|_| verdict.overdue));
+                presenter.show(cache, now, id, ended);
+            }
+            if proxy.sets.open_group() == Some(verdict.number) {
+                presenter.break_open(&mut proxy.sets);
+            }
+            let progress = &mut proxy.sets.progress;
+            progress.shown = progress.shown.max(verdict.end);
+            progress.excused |= verdict.overdue && !progress.informs && progress.passed < verdict.end;
+        }
+        for writers in unexplained {
+            self.remember_writers(verdict.publisher, writers);
+        }
+        if self.blocked > 0 && !self.presenter.is_accessing() {
+            self.unblock(now);
+        }
+        self.tell_presented(out);
+    }
+
+    /// Asks the writers for which something waits, here or in other readers of the subscriber, how far they are.
+    pub fn ask_for_group(&mut self, now: Now, members: &[GroupMember], out: &mut Outbox) {
+        if !self.presenter.is_grouped() {
+            return;
+        }
+        for index in 0..self.proxies.len() {
+            let Some(proxy) = self.proxies.get_mut(index).and_then(Option::as_mut) else { continue };
+            let Some(publisher) = proxy.publisher.filter(|_| proxy.reliable && proxy.lease.alive) else {
+                continue;
+            };
+            let front = Front::of(members, publisher).filter(|front| !front.is_next());
+            let needed = front.map_or(SequenceNumber(0), |front| front.part.needed());
+            let progress = &proxy.sets.progress;
+            // What a heartbeat named is on its way or asked for already.
+            if progress.has_told(needed) {
+                proxy.answer.seek_at = None;
+            } else if proxy.answer.seek_at.is_none() {
+                (proxy.answer.seeks, proxy.answer.seek_number) = (0, needed);
+                self.seek(now.mono, index as WriterId, out);
+            }
+        }
+    }
+
+    /// A timer of what waits came up: the readers of the subscriber are to be looked at.
+    pub(super) fn recheck_group(&mut self, now: Instant) {
+        if self.presenter.recheck_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let fronts = self.proxies.iter().flatten().filter_map(|proxy| proxy.sets.waiting().front());
+        let due = fronts.filter_map(|ended| self.group_due(ended));
+        self.presenter.recheck_at = due.filter(|due| *due > now).min();
+        self.presenter.part_ended = true;
+    }
+
+    /// What the order of a writer's changes says about its group numbers now.
+    pub(super) fn advance_group(&mut self, id: WriterId) {
+        let Self { proxies, presenter, .. } = self;
+        if let Some(proxy) = proxies.get_mut(id as usize).and_then(Option::as_mut)
+            && presenter.is_grouped()
+        {
+            presenter.part_ended |= proxy.sets.progress.advance(proxy.order.expected());
+        }
+    }
+}
+
+impl Change {
+    /// The number it has among those of its publisher; of the end of a set whose numbers are not told, the first.
+    pub(super) fn number_in_group(&self) -> Option<SequenceNumber> {
+        self.group_number.or(self.group_set)
+    }
+}
