@@ -350,7 +350,7 @@ impl Node {
             qos,
             limits,
             content_filter,
-            group: None,
+            group: group.clone(),
         });
         let local = LocalWriter { writer, record: endpoint.record, group };
         place.writers.insert(guid.entity, local);

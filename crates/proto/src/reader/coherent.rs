@@ -275,13 +275,14 @@ impl Presenter {
         fits
     }
 
-    fn release(&mut self, changes: &[Change]) {
+    /// Changes are not held any more.
+    fn account_for(&mut self, changes: &[Change]) {
         self.held_samples -= changes.len();
         self.held_bytes -= changes.iter().map(|change| change.payload.len()).sum::<usize>();
     }
 
     fn discard(&mut self, changes: &[Change]) {
-        self.release(changes);
+        self.account_for(changes);
         self.lost += changes.len() as u64;
     }
 
@@ -351,12 +352,28 @@ impl Presenter {
 
     /// A set leaves what is held back: into the cache if it is whole and fits, into nothing otherwise.
     pub(super) fn show(&mut self, cache: &mut Cache, now: Now, id: WriterId, ended: Ended) {
+        let changes = self.release(cache, ended);
+        self.enter(cache, now, changes.into_iter().map(|change| (id, change)));
+    }
+
+    /// The changes of a set that leaves what is held back; none when it is not whole or can never fit.
+    pub(super) fn release(&mut self, cache: &Cache, ended: Ended) -> Vec<Change> {
         if !ended.whole || matches!(cache.room_for(&ended.changes), Room::Never) {
             self.discard(&ended.changes);
-            return;
+            return Vec::new();
         }
-        self.release(&ended.changes);
-        for mut change in ended.changes {
+        self.account_for(&ended.changes);
+        ended.changes
+    }
+
+    /// Changes enter the cache.
+    pub(super) fn enter(
+        &mut self,
+        cache: &mut Cache,
+        now: Now,
+        changes: impl Iterator<Item = (WriterId, Change)>,
+    ) {
+        for (id, mut change) in changes {
             match cache.store(now, id, &mut change) {
                 Outcome::Stored => self.shown = true,
                 Outcome::Refused(..) => self.lost += 1,

@@ -8,7 +8,7 @@
 //! follows from all members, and [`Reader::ask_for_group`] asks a writer that is behind for a heartbeat.
 //!
 //! What waits is shown
-//! - when it follows what was shown last without a gap, or
+//! - when it follows what was shown last without a gap, in all readers if several have the same writer, or
 //! - when all writers of the publisher are known, and each of those that must be waited for has passed it.
 //!
 //! All writers are known when the digest that came with the change, or with a heartbeat after it, is that of the
@@ -91,6 +91,7 @@ pub(super) struct KnownWriters {
 pub struct GroupMember {
     /// The publisher of the writer.
     pub publisher: Guid,
+    writer: Guid,
     /// Nothing up to this number is still to come.
     passed: SequenceNumber,
     /// The highest number shown.
@@ -190,10 +191,16 @@ impl<'a> Front<'a> {
         !self.part.is_set && self.part.number == shown.next()
     }
 
+    /// Whether other readers have the same writer: what one of them showed, the others may still have to show.
+    fn is_one_of_several(&self, member: &GroupMember) -> bool {
+        self.members.iter().filter(|other| other.writer == member.writer).nth(1).is_some()
+    }
+
     fn verdict(&self) -> Option<GroupVerdict> {
-        let part = &self.part;
-        let ready = || self.others().all(|member| member.has_passed(part) || !member.holds_up(part));
-        if !self.is_next() && !(part.writers_known || part.overdue) || !self.is_next() && !ready() {
+        let (part, is_next) = (&self.part, self.is_next());
+        let concerned = |member: &&GroupMember| !is_next || self.is_one_of_several(member);
+        let ready = |member: &GroupMember| member.has_passed(part) || !member.holds_up(part);
+        if !(is_next || part.writers_known || part.overdue) || !self.others().filter(concerned).all(ready) {
             return None;
         }
         // Who was waited for in vain has its part still open: then it is nobody's.
@@ -259,6 +266,7 @@ impl Reader {
             let ended = proxy.sets.waiting().iter().find(|ended| ended.number.is_some());
             members.push(GroupMember {
                 publisher,
+                writer: proxy.guid,
                 passed,
                 shown,
                 open: proxy.sets.open_group(),
@@ -311,7 +319,7 @@ impl Reader {
 
     /// Shows or drops what a verdict is about.
     pub fn carry_out_verdict(&mut self, now: Now, verdict: GroupVerdict, out: &mut Outbox) {
-        let mut unexplained = Vec::new();
+        let (mut unexplained, mut due) = (Vec::new(), Vec::new());
         let Self { proxies, presenter, cache, .. } = self;
         for (id, proxy) in (0..).zip(proxies.iter_mut()) {
             let Some(proxy) = proxy.as_mut().filter(|it| it.publisher == Some(verdict.publisher)) else {
@@ -321,7 +329,12 @@ impl Reader {
                 let is_judged = ended.is_set && ended.number == Some(verdict.number);
                 ended.whole &= verdict.whole || !is_judged;
                 unexplained.extend(ended.writers.filter(|_| verdict.overdue));
-                presenter.show(cache, now, id, ended);
+                // What has no number goes with what is before it.
+                let mut number = ended.number.unwrap_or(verdict.number);
+                for change in presenter.release(cache, ended) {
+                    number = change.group_number.unwrap_or(number);
+                    due.push((number, id, change));
+                }
             }
             if proxy.sets.open_group() == Some(verdict.number) {
                 presenter.break_open(&mut proxy.sets);
@@ -330,6 +343,9 @@ impl Reader {
             progress.shown = progress.shown.max(verdict.end);
             progress.excused |= verdict.overdue && !progress.informs && progress.passed < verdict.end;
         }
+        // The changes of a set as its writers made them, by turns.
+        due.sort_by_key(|(number, ..)| *number);
+        presenter.enter(cache, now, due.into_iter().map(|(_, id, change)| (id, change)));
         for writers in unexplained {
             self.remember_writers(verdict.publisher, writers);
         }
@@ -349,7 +365,7 @@ impl Reader {
             let Some(publisher) = proxy.publisher.filter(|_| proxy.reliable && proxy.lease.alive) else {
                 continue;
             };
-            let front = Front::of(members, publisher).filter(|front| !front.is_next());
+            let front = Front::of(members, publisher);
             let needed = front.map_or(SequenceNumber(0), |front| front.part.needed());
             let progress = &proxy.sets.progress;
             // What a heartbeat named is on its way or asked for already.
