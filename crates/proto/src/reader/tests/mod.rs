@@ -5,6 +5,7 @@ mod coherent;
 mod destination_order;
 mod filter;
 mod fragments;
+mod group;
 mod hostile;
 mod lifecycle;
 mod liveliness;

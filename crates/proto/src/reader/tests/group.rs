@@ -1,0 +1,447 @@
+//! What the readers of a subscriber show together under GROUP access (RTPS 2.5 §8.7.5, §8.7.6).
+
+use super::*;
+use crate::qos::{AccessScope, Presentation};
+use crate::reader::next_verdict;
+use crate::wire::{GroupDigest, HeartbeatGroup};
+
+const PUBLISHER: EntityId = EntityId::with_kind(9, 0x08);
+
+/// Writer `number` of the one publisher there is; reader `number` has its topic.
+fn of_publisher(number: u8) -> Guid {
+    writer(1).prefix.entity(EntityId::user_writer(number.into(), true))
+}
+
+fn digest(writers: &[u8]) -> GroupDigest {
+    GroupDigest::of(writers.iter().map(|number| of_publisher(*number).entity))
+}
+
+fn ordered(coherent_access: bool) -> QosSet {
+    let presentation =
+        Presentation { access_scope: AccessScope::Group, coherent_access, ordered_access: true };
+    QosSet { presentation, ..QosSet::reader().reliable().keep_all() }
+}
+
+/// The readers of a subscriber. Each has a topic with one writer, but for those that share one.
+struct Subscriber {
+    readers: Vec<Bench>,
+    /// The writers that its participant has discovered.
+    known: Vec<u8>,
+    count: i32,
+}
+
+impl Subscriber {
+    /// Reader `at` is matched with writer `at + 1`, all of which are discovered.
+    fn new(readers: u8, qos: &QosSet) -> Self {
+        let mut subscriber = Self {
+            readers: (0..readers).map(|_| Bench::new(qos.clone())).collect(),
+            known: vec![],
+            count: 0,
+        };
+        (1..=readers).for_each(|number| subscriber.discovers(number, Some(usize::from(number) - 1)));
+        subscriber
+    }
+
+    /// A writer of the publisher is discovered and matches that reader, if any.
+    fn discovers(&mut self, number: u8, reader: Option<usize>) {
+        self.discovers_with(number, reader, QosSet::writer());
+    }
+
+    fn discovers_with(&mut self, number: u8, reader: Option<usize>, qos: QosSet) {
+        if let Some(bench) = reader.map(|at| &mut self.readers[at]) {
+            let locators = vec![Locator::udp([127, 0, 0, 1].into(), 7411)];
+            let matched = MatchedWriter { guid: of_publisher(number), locators, publisher: PUBLISHER, qos };
+            bench.reader.match_writer(bench.now, &matched, &mut bench.out);
+            bench.out.clear();
+        }
+        self.known.push(number);
+        self.tell_known();
+    }
+
+    fn tell_known(&mut self) {
+        let writers = digest(&self.known);
+        for Bench { reader, out, .. } in &mut self.readers {
+            reader.set_group_writers(writer(1).prefix.entity(PUBLISHER), writers, out);
+        }
+    }
+
+    /// Change `number` of writer `from` reaches a reader: its group number and the writers there were.
+    fn data(&mut self, reader: usize, from: u8, number: i64, (group, writers): (i64, &[u8]), value: u8) {
+        let inline = InlineQos {
+            group_sequence_number: Some(SequenceNumber(group)),
+            group_writers: (!writers.is_empty()).then(|| digest(writers)),
+            ..InlineQos::default()
+        };
+        self.change(reader, from, number, &inline, &payload(value, value));
+    }
+
+    /// The same, in a coherent set: its first number and first group number.
+    fn part(&mut self, reader: usize, from: u8, number: i64, group: i64, set: (i64, i64), value: u8) {
+        let inline = InlineQos {
+            coherent_set: Some(SequenceNumber(set.0)),
+            group_coherent_set: Some(SequenceNumber(set.1)),
+            group_sequence_number: Some(SequenceNumber(group)),
+            ..InlineQos::default()
+        };
+        self.change(reader, from, number, &inline, &payload(value, value));
+    }
+
+    fn end(&mut self, reader: usize, from: u8, number: i64, group: i64, set: i64, writers: &[u8]) {
+        let inline = InlineQos {
+            group_coherent_set: Some(SequenceNumber(set)),
+            group_sequence_number: Some(SequenceNumber(group)),
+            group_writers: Some(digest(writers)),
+            ..InlineQos::default()
+        };
+        self.change(reader, from, number, &inline, &[]);
+    }
+
+    fn change(&mut self, reader: usize, from: u8, number: i64, inline: &InlineQos, payload: &[u8]) {
+        let mut list = Vec::new();
+        encode_inline_qos(inline, &mut list);
+        let inline_qos = Some(ParameterListView { bytes: &list, little_endian: true });
+        let data = Data { inline_qos, writer: of_publisher(from).entity, ..plain(number, payload) };
+        let bench = &mut self.readers[reader];
+        bench.reader.on_data(bench.now, &bench.context(1), &data, &mut bench.out).unwrap();
+    }
+
+    /// Writer `from` has changes from `first` to `last`, with these group numbers: current, first, last.
+    fn heartbeat(&mut self, from: u8, (first, last): (i64, i64), group: Option<[i64; 3]>) {
+        self.count += 1;
+        let writers = Some(digest(&self.known));
+        let group = group.map(|numbers| {
+            let [current, first, last] = numbers.map(SequenceNumber);
+            HeartbeatGroup { current, first, last, writers }
+        });
+        let heartbeat = Heartbeat {
+            reader: EntityId::UNKNOWN,
+            writer: of_publisher(from).entity,
+            first: SequenceNumber(first),
+            last: SequenceNumber(last),
+            count: self.count,
+            final_flag: true,
+            liveliness: false,
+            group,
+        };
+        for bench in self.readers.iter_mut().filter(|bench| bench.reader.is_matched(of_publisher(from))) {
+            bench.reader.on_heartbeat(bench.now, &bench.context(1), &heartbeat, &mut bench.out).unwrap();
+        }
+    }
+
+    fn loses(&mut self, number: u8) {
+        for Bench { reader, now, out, .. } in &mut self.readers {
+            reader.unmatch_writer(*now, of_publisher(number), out);
+        }
+        self.known.retain(|known| *known != number);
+        self.tell_known();
+    }
+
+    fn pass(&mut self, span: Duration) {
+        self.readers.iter_mut().for_each(|bench| bench.pass(span));
+    }
+
+    /// What becomes readable, in the order in which it does.
+    fn shown(&mut self) -> Vec<u8> {
+        let mut shown = Vec::new();
+        loop {
+            let mut members = Vec::new();
+            self.readers.iter().for_each(|bench| bench.reader.group_members(bench.now, &mut members));
+            let verdict = next_verdict(&members);
+            for bench in &mut self.readers {
+                match verdict {
+                    Some(verdict) => bench.reader.carry_out_verdict(bench.now, verdict, &mut bench.out),
+                    None => bench.reader.ask_for_group(bench.now, &members, &mut bench.out),
+                }
+                shown.extend(bench.values());
+            }
+            if verdict.is_none() {
+                return shown;
+            }
+        }
+    }
+
+    /// Who was asked for a heartbeat since this was asked last.
+    fn asked(&mut self) -> Vec<usize> {
+        let readers = self.readers.iter_mut().enumerate();
+        let asked =
+            readers.filter_map(|(at, bench)| bench.acks().iter().any(|ack| !ack.final_flag).then_some(at));
+        asked.collect()
+    }
+
+    /// Whether something happened after which the driver looks at all readers.
+    fn stirs(&mut self) -> bool {
+        let mut stirs = false;
+        for bench in &mut self.readers {
+            let entity = bench.reader.guid().entity;
+            stirs |= bench.out.events.contains(&Event::GroupPart { reader: entity });
+            bench.out.events.clear();
+        }
+        stirs
+    }
+}
+
+const BOTH: &[u8] = &[1, 2];
+
+#[test]
+fn a_sample_waits_for_the_lost_one_of_another_writer() {
+    let mut subscriber = Subscriber::new(2, &ordered(false));
+    subscriber.heartbeat(1, (1, 0), Some([1, 1, 0]));
+    subscriber.data(0, 1, 1, (1, BOTH), 10);
+    assert_eq!(subscriber.shown(), [10], "nothing can come before the first");
+    // Number 2 was written by the other and is lost.
+    subscriber.data(0, 1, 2, (3, BOTH), 30);
+    assert!(subscriber.stirs());
+    assert_eq!(subscriber.shown(), []);
+    assert_eq!(subscriber.asked(), [1], "the other writer says how far it is");
+    subscriber.heartbeat(2, (1, 1), Some([3, 2, 2]));
+    assert_eq!(subscriber.shown(), []);
+    assert_eq!(subscriber.asked(), [1], "its sample is asked for");
+    subscriber.data(1, 2, 1, (2, BOTH), 20);
+    assert!(subscriber.stirs());
+    assert_eq!(subscriber.shown(), [20, 30]);
+    subscriber.pass(Duration::from_secs(10));
+    assert_eq!(subscriber.asked(), [], "nobody waits any more");
+}
+
+#[test]
+fn what_a_writer_no_longer_has_is_not_waited_for() {
+    let mut subscriber = Subscriber::new(2, &ordered(false));
+    subscriber.data(0, 1, 1, (3, BOTH), 30);
+    assert_eq!(subscriber.shown(), []);
+    subscriber.heartbeat(2, (3, 2), Some([3, 3, 2]));
+    assert!(subscriber.stirs());
+    assert_eq!(subscriber.shown(), [30]);
+    // What it has begins behind: it need not have come yet.
+    subscriber.data(0, 1, 2, (6, BOTH), 60);
+    subscriber.heartbeat(2, (4, 5), Some([9, 7, 9]));
+    assert_eq!(subscriber.shown(), [60]);
+}
+
+#[test]
+fn a_question_that_is_lost_is_asked_again() {
+    let mut subscriber = Subscriber::new(2, &ordered(false));
+    subscriber.data(0, 1, 1, (3, BOTH), 30);
+    assert_eq!(subscriber.shown(), []);
+    assert_eq!(subscriber.asked(), [1]);
+    subscriber.readers[1].pass(Duration::from_millis(9));
+    // An old heartbeat tells nothing of number 2.
+    subscriber.heartbeat(2, (1, 0), Some([1, 1, 0]));
+    assert_eq!((subscriber.shown(), subscriber.asked()), (vec![], vec![]));
+    subscriber.readers[1].pass(Duration::from_millis(2));
+    assert_eq!(subscriber.asked(), [1]);
+    subscriber.heartbeat(2, (1, 0), Some([3, 3, 2]));
+    assert_eq!(subscriber.shown(), [30]);
+}
+
+#[test]
+fn a_second_writer_that_is_discovered_late_is_waited_for() {
+    let mut subscriber = Subscriber::new(2, &ordered(false));
+    subscriber.loses(2);
+    assert!(subscriber.stirs());
+    subscriber.data(0, 1, 1, (1, &[1]), 10);
+    assert_eq!(subscriber.shown(), [10]);
+    // There is a third writer now, which wrote number 2.
+    let writers: &[u8] = &[1, 3];
+    subscriber.data(0, 1, 2, (3, writers), 30);
+    assert_eq!(subscriber.shown(), []);
+    subscriber.discovers(3, Some(1));
+    assert!(subscriber.stirs());
+    assert_eq!(subscriber.shown(), [], "nothing was heard of it");
+    subscriber.data(1, 3, 1, (2, writers), 20);
+    assert_eq!(subscriber.shown(), [20, 30]);
+}
+
+#[test]
+fn a_writer_without_a_reader_here_holds_nobody_up() {
+    let mut subscriber = Subscriber::new(1, &ordered(true));
+    subscriber.discovers(2, None);
+    subscriber.data(0, 1, 1, (5, BOTH), 50);
+    assert_eq!(subscriber.shown(), [50]);
+    // Nor is its part of a set: that is not for this subscriber.
+    subscriber.part(0, 1, 2, 6, (2, 6), 60);
+    subscriber.end(0, 1, 3, 9, 6, BOTH);
+    assert_eq!(subscriber.shown(), [60]);
+}
+
+#[test]
+fn a_writer_deleted_in_the_middle_holds_nobody_up() {
+    let mut subscriber = Subscriber::new(3, &ordered(false));
+    let all: &[u8] = &[1, 2, 3];
+    subscriber.data(0, 1, 1, (2, all), 20);
+    subscriber.data(2, 3, 1, (4, all), 40);
+    subscriber.heartbeat(3, (1, 1), Some([4, 4, 4]));
+    assert_eq!(subscriber.shown(), [], "number 1 is the second writer's");
+    subscriber.loses(2);
+    assert!(subscriber.stirs());
+    assert_eq!(subscriber.shown(), [20]);
+    // What waits of a writer that is deleted is not lost with it.
+    subscriber.loses(3);
+    assert_eq!(subscriber.shown(), [40]);
+}
+
+#[test]
+fn a_writer_that_lost_its_liveliness_holds_nobody_up() {
+    let mut subscriber = Subscriber::new(2, &ordered(false));
+    let mut qos = QosSet::writer();
+    qos.liveliness.lease_duration = Duration::from_secs(1);
+    subscriber.discovers_with(3, Some(1), qos);
+    subscriber.heartbeat(2, (1, 0), Some([9, 9, 8]));
+    subscriber.heartbeat(3, (1, 0), Some([1, 1, 0]));
+    subscriber.data(0, 1, 1, (3, &[1, 2, 3]), 30);
+    assert_eq!(subscriber.shown(), []);
+    subscriber.pass(Duration::from_millis(1_001));
+    assert!(subscriber.stirs());
+    assert_eq!(subscriber.shown(), [30]);
+}
+
+#[test]
+fn best_effort_writers_are_not_waited_for() {
+    let mut subscriber = Subscriber::new(1, &ordered(false));
+    subscriber.readers.push(Bench::new(ordered(false)));
+    subscriber.discovers_with(2, Some(1), QosSet::writer().best_effort());
+    subscriber.data(0, 1, 1, (3, BOTH), 30);
+    assert_eq!(subscriber.shown(), [30]);
+    subscriber.data(1, 2, 1, (2, BOTH), 20);
+    assert_eq!(subscriber.shown(), [20], "late, but not lost");
+}
+
+#[test]
+fn writers_that_are_never_found_are_waited_for_once() {
+    let mut subscriber = Subscriber::new(2, &ordered(false));
+    subscriber.heartbeat(2, (1, 0), Some([9, 9, 8]));
+    let strangers: &[u8] = &[1, 2, 77];
+    subscriber.data(0, 1, 1, (3, strangers), 30);
+    assert_eq!(subscriber.shown(), []);
+    subscriber.pass(Duration::from_millis(1_990));
+    assert_eq!(subscriber.shown(), []);
+    subscriber.stirs();
+    subscriber.pass(Duration::from_millis(20));
+    assert!(subscriber.stirs());
+    assert_eq!(subscriber.shown(), [30]);
+    subscriber.data(0, 1, 2, (5, strangers), 50);
+    assert_eq!(subscriber.shown(), [50]);
+}
+
+#[test]
+fn a_writer_that_never_tells_how_far_it_is_is_waited_for_once() {
+    let mut subscriber = Subscriber::new(2, &ordered(false));
+    subscriber.heartbeat(1, (1, 0), Some([1, 1, 0]));
+    subscriber.heartbeat(2, (1, 0), None);
+    subscriber.data(0, 1, 1, (3, BOTH), 30);
+    assert_eq!(subscriber.shown(), []);
+    subscriber.pass(Duration::from_millis(2_010));
+    assert_eq!(subscriber.shown(), [30]);
+    subscriber.data(0, 1, 2, (5, BOTH), 50);
+    assert_eq!(subscriber.shown(), [50]);
+    subscriber.asked();
+    subscriber.pass(Duration::from_secs(10));
+    assert_eq!(subscriber.asked(), []);
+    // Until it does.
+    subscriber.heartbeat(2, (1, 0), Some([5, 5, 4]));
+    subscriber.data(0, 1, 3, (8, BOTH), 80);
+    assert_eq!(subscriber.shown(), []);
+}
+
+#[test]
+fn publishers_that_tell_nothing_of_their_writers_make_nobody_wait() {
+    let mut subscriber = Subscriber::new(2, &ordered(false));
+    subscriber.data(0, 1, 1, (3, &[]), 30);
+    assert_eq!(subscriber.shown(), [30]);
+}
+
+#[test]
+fn two_readers_of_one_writer_show_its_samples_together() {
+    let mut subscriber = Subscriber::new(2, &ordered(false));
+    subscriber.loses(2);
+    subscriber.discovers(1, Some(1));
+    subscriber.known = vec![1];
+    subscriber.tell_known();
+    for number in 1..=2 {
+        subscriber.data(0, 1, number, (number, &[1]), 10);
+    }
+    assert_eq!(subscriber.shown(), [10], "the second must not overtake the first of the other reader");
+    subscriber.data(1, 1, 1, (1, &[1]), 11);
+    assert_eq!(subscriber.shown(), [11, 10]);
+    subscriber.data(1, 1, 2, (2, &[1]), 12);
+    assert_eq!(subscriber.shown(), [12]);
+}
+
+#[test]
+fn a_set_waits_for_a_writer_that_is_not_matched_yet() {
+    let mut subscriber = Subscriber::new(2, &ordered(true));
+    subscriber.loses(2);
+    let writers: &[u8] = &[1, 3];
+    subscriber.part(0, 1, 1, 1, (1, 1), 10);
+    subscriber.end(0, 1, 2, 3, 1, writers);
+    assert_eq!(subscriber.shown(), []);
+    subscriber.discovers(3, Some(1));
+    assert_eq!(subscriber.shown(), [], "its part is still to come");
+    subscriber.part(1, 3, 1, 2, (1, 1), 20);
+    subscriber.end(1, 3, 2, 3, 1, writers);
+    assert_eq!(subscriber.shown(), [10, 20]);
+}
+
+#[test]
+fn a_set_is_not_waited_for_where_its_writer_was_not_matched() {
+    let mut subscriber = Subscriber::new(2, &ordered(true));
+    subscriber.part(0, 1, 1, 1, (1, 1), 10);
+    subscriber.end(0, 1, 2, 3, 1, BOTH);
+    assert_eq!(subscriber.shown(), []);
+    // What this one wrote was before the match: its heartbeat begins behind.
+    subscriber.heartbeat(2, (3, 2), Some([3, 3, 2]));
+    assert_eq!(subscriber.shown(), [10]);
+}
+
+#[test]
+fn a_set_that_one_writer_never_ends_is_dropped_everywhere() {
+    let mut subscriber = Subscriber::new(2, &ordered(true));
+    subscriber.part(0, 1, 1, 1, (1, 1), 10);
+    subscriber.part(1, 2, 1, 2, (1, 1), 20);
+    subscriber.end(0, 1, 2, 3, 1, BOTH);
+    subscriber.pass(Duration::from_millis(2_010));
+    assert_eq!(subscriber.shown(), []);
+    subscriber.end(1, 2, 2, 3, 1, BOTH);
+    assert_eq!(subscriber.shown(), [], "too late for a set of which the rest is gone");
+    assert!(subscriber.readers.iter_mut().all(|it| it.reader.sample_lost_status().total_count == 1));
+    subscriber.data(1, 2, 3, (4, BOTH), 40);
+    assert_eq!(subscriber.shown(), [40]);
+}
+
+#[test]
+fn the_samples_of_a_set_are_shown_in_the_order_of_all_its_writers() {
+    let mut subscriber = Subscriber::new(1, &ordered(true));
+    subscriber.discovers(2, Some(0));
+    subscriber.readers.push(Bench::new(ordered(true)));
+    subscriber.part(0, 1, 1, 1, (1, 1), 10);
+    subscriber.part(0, 1, 2, 3, (1, 1), 30);
+    subscriber.end(0, 1, 3, 5, 1, BOTH);
+    let part = |number: i64, group: i64| InlineQos {
+        coherent_set: Some(SequenceNumber(1)),
+        group_coherent_set: Some(SequenceNumber(1)),
+        group_sequence_number: Some(SequenceNumber(group)),
+        group_writers: (number == 0).then(|| digest(BOTH)),
+        ..InlineQos::default()
+    };
+    subscriber.change(0, 2, 1, &part(1, 2), &payload(7, 20));
+    subscriber.change(0, 2, 2, &part(2, 4), &payload(7, 40));
+    let end = InlineQos { coherent_set: None, ..part(0, 5) };
+    subscriber.change(0, 2, 3, &end, &[]);
+    assert_eq!(subscriber.shown(), [10, 20, 30, 40]);
+}
+
+#[test]
+fn what_waits_is_limited_and_reliable_writers_wait_with_the_rest() {
+    let mut limited = config(ordered(false));
+    limited.limits.coherent_samples_max = 2;
+    let mut subscriber = Subscriber::new(2, &ordered(false));
+    subscriber.loses(1);
+    subscriber.readers[0] = Bench::with(limited);
+    subscriber.discovers(1, Some(0));
+    for (number, value) in (1..=4).zip([20, 30, 40, 50]) {
+        subscriber.data(0, 1, number, (number + 1, BOTH), value);
+    }
+    assert_eq!(subscriber.shown(), []);
+    subscriber.heartbeat(2, (1, 0), Some([9, 9, 8]));
+    assert_eq!(subscriber.shown(), [20, 30, 40, 50]);
+    assert_eq!(subscriber.readers[0].reader.sample_lost_status().total_count, 0);
+}
