@@ -88,8 +88,9 @@ const ROWS: &[Row] = &[
             (COHERENT, "fact_38_a_group_set_is_shown_when_all_its_writers_have_ended_it"),
             (COHERENT, "fact_39_topic_order_is_as_written_and_instance_order_is_by_instance"),
             ("crates/plainsong/tests/presentation.rs", "group_order_tells_which_reader_to_take_from"),
+            ("crates/proto/src/reader/tests/group.rs", "a_sample_waits_for_the_lost_one_of_another_writer"),
         ],
-        effect: "Sets and order of all scopes.",
+        effect: "Sets and order of all scopes; GROUP order waits for samples of other writers on their way.",
     },
     Row {
         policy: "DEADLINE",

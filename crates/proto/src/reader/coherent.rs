@@ -14,10 +14,12 @@ use super::group::Progress;
 use super::ownership::WriterId;
 use super::reorder::Intervals;
 use super::{Change, Reader, ReaderLimits};
+use crate::instance::InstanceHandle;
 use crate::outbox::{Event, Outbox};
 use crate::qos::{AccessScope, QosSet};
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
+use crate::status::RejectReason;
 use crate::time::{Duration, Instant, Now};
 use crate::wire::GroupDigest;
 
@@ -336,9 +338,28 @@ impl Presenter {
         self.part_ended = true;
     }
 
-    /// What is shown with `number`, one after the other.
-    pub(super) fn next_due(&self, sets: &mut Sets, number: SequenceNumber) -> Option<Ended> {
-        sets.ended.pop_front_if(|ended| ended.is_due(number, self.ordered))
+    /// What is shown with `number`, one after the other. A single change for which there is no room stays.
+    pub(super) fn next_due(
+        &self,
+        cache: &Cache,
+        sets: &mut Sets,
+        number: SequenceNumber,
+        refused: &mut Option<(RejectReason, InstanceHandle)>,
+    ) -> Option<Ended> {
+        let shown = sets.progress.shown;
+        sets.ended.pop_front_if(|ended| {
+            let is_due = ended.is_due(number, self.ordered);
+            if is_due
+                && self.ordered
+                && !ended.is_set
+                && let Room::Later(reason, instance) = cache.room_for(&ended.changes)
+            {
+                // A refusal is reported once.
+                *refused = (ended.end > shown).then_some((reason, instance));
+                return false;
+            }
+            is_due
+        })
     }
 
     /// The rest of the open set is not worth waiting for.

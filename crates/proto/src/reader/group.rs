@@ -14,7 +14,7 @@
 //! All writers are known when the digest that came with the change, or with a heartbeat after it, is that of the
 //! writers discovered, now or since the match. Waited for are writers that are matched here, reliably for single
 //! changes, and alive: a writer of a topic without a reader here, one that was deleted or that lost its liveliness
-//! holds nobody up. A writer that gives no group information, and a digest that nothing discovered explains, are
+//! holds nobody up; nor does a reader whose cache is full, but for sets. A writer that gives no group information, and a digest that nothing discovered explains, are
 //! waited for only for so long ([`super::ReaderLimits::group_wait_max`]), and after that never again.
 
 use super::cache::Room;
@@ -207,7 +207,7 @@ impl<'a> Front<'a> {
         let whole = part.whole && (!part.is_set || self.others().all(|it| it.open != Some(part.number)));
         let Part { number, end, overdue, .. } = *part;
         let verdict = GroupVerdict { publisher: self.publisher, number, end, whole, overdue };
-        (part.fits || !whole).then_some(verdict)
+        (part.fits || !whole || !part.is_set).then_some(verdict)
     }
 }
 
@@ -263,7 +263,6 @@ impl Reader {
         for proxy in self.proxies.iter().flatten() {
             let Some(publisher) = proxy.publisher else { continue };
             let Progress { passed, shown, informs, excused, .. } = proxy.sets.progress;
-            let ended = proxy.sets.waiting().iter().find(|ended| ended.number.is_some());
             members.push(GroupMember {
                 publisher,
                 writer: proxy.guid,
@@ -274,9 +273,22 @@ impl Reader {
                 reliable: proxy.reliable,
                 informs,
                 excused,
-                part: ended.and_then(|ended| self.part(now.mono, publisher, ended)),
+                part: self.first_part(now.mono, publisher, proxy),
             });
         }
+    }
+
+    /// What waits first of a writer. A single change that had its turn and found no room in the cache waits for that
+    /// alone, and makes nobody else wait, but for sets behind it.
+    fn first_part(&self, now: Instant, publisher: Guid, proxy: &Proxy) -> Option<Part> {
+        let shown = proxy.sets.progress.shown;
+        let mut numbered = proxy.sets.waiting().iter().filter(|ended| ended.number.is_some());
+        let first = numbered.next()?;
+        let is_stuck = !first.is_set
+            && first.end <= shown
+            && matches!(self.cache.room_for(&first.changes), Room::Later(..));
+        let ended = if is_stuck { numbered.find(|ended| ended.is_set)? } else { first };
+        self.part(now, publisher, ended)
     }
 
     fn part(&self, now: Instant, publisher: Guid, ended: &Ended) -> Option<Part> {
@@ -319,13 +331,16 @@ impl Reader {
 
     /// Shows or drops what a verdict is about.
     pub fn carry_out_verdict(&mut self, now: Now, verdict: GroupVerdict, out: &mut Outbox) {
-        let (mut unexplained, mut due) = (Vec::new(), Vec::new());
+        let (mut unexplained, mut due, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
         let Self { proxies, presenter, cache, .. } = self;
         for (id, proxy) in (0..).zip(proxies.iter_mut()) {
             let Some(proxy) = proxy.as_mut().filter(|it| it.publisher == Some(verdict.publisher)) else {
                 continue;
             };
-            while let Some(mut ended) = presenter.next_due(&mut proxy.sets, verdict.number) {
+            let mut refused = None;
+            while let Some(mut ended) =
+                presenter.next_due(cache, &mut proxy.sets, verdict.number, &mut refused)
+            {
                 let is_judged = ended.is_set && ended.number == Some(verdict.number);
                 ended.whole &= verdict.whole || !is_judged;
                 unexplained.extend(ended.writers.filter(|_| verdict.overdue));
@@ -340,6 +355,7 @@ impl Reader {
                 presenter.break_open(&mut proxy.sets);
             }
             let progress = &mut proxy.sets.progress;
+            refusals.extend(refused);
             progress.shown = progress.shown.max(verdict.end);
             progress.excused |= verdict.overdue && !progress.informs && progress.passed < verdict.end;
         }
@@ -348,6 +364,9 @@ impl Reader {
         presenter.enter(cache, now, due.into_iter().map(|(_, id, change)| (id, change)));
         for writers in unexplained {
             self.remember_writers(verdict.publisher, writers);
+        }
+        for (reason, instance) in refusals {
+            self.rejected(reason, instance, out);
         }
         if self.blocked > 0 && !self.presenter.is_accessing() {
             self.unblock(now);

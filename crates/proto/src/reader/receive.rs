@@ -317,7 +317,7 @@ impl Reader {
         Ok(())
     }
 
-    fn rejected(&mut self, reason: RejectReason, instance: InstanceHandle, out: &mut Outbox) {
+    pub(super) fn rejected(&mut self, reason: RejectReason, instance: InstanceHandle, out: &mut Outbox) {
         self.statuses.reject(reason, instance);
         self.changed(StatusKind::SampleRejected, out);
     }

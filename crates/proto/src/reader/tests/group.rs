@@ -445,3 +445,31 @@ fn what_waits_is_limited_and_reliable_writers_wait_with_the_rest() {
     assert_eq!(subscriber.shown(), [20, 30, 40, 50]);
     assert_eq!(subscriber.readers[0].reader.sample_lost_status().total_count, 0);
 }
+
+#[test]
+fn a_reader_that_is_full_makes_only_itself_wait() {
+    let mut subscriber = Subscriber::new(2, &ordered(false));
+    let mut full = ordered(false);
+    full.resource_limits.max_samples = 1;
+    subscriber.loses(2);
+    subscriber.readers[1] = Bench::new(full);
+    subscriber.discovers(2, Some(1));
+    let values = |subscriber: &mut Subscriber, at: usize| subscriber.readers[at].values();
+    let settle = |subscriber: &mut Subscriber| loop {
+        let mut members = Vec::new();
+        subscriber.readers.iter().for_each(|bench| bench.reader.group_members(bench.now, &mut members));
+        let Some(verdict) = next_verdict(&members) else { break };
+        for Bench { reader, now, out, .. } in &mut subscriber.readers {
+            reader.carry_out_verdict(*now, verdict, out);
+        }
+    };
+    subscriber.data(1, 2, 1, (1, BOTH), 10);
+    subscriber.data(1, 2, 2, (2, BOTH), 20);
+    subscriber.data(0, 1, 1, (3, BOTH), 30);
+    settle(&mut subscriber);
+    assert_eq!(subscriber.readers[1].reader.sample_rejected_status().count.total_count, 1);
+    assert_eq!(values(&mut subscriber, 0), [30]);
+    assert_eq!(values(&mut subscriber, 1), [10]);
+    settle(&mut subscriber);
+    assert_eq!(values(&mut subscriber, 1), [20], "not lost");
+}
