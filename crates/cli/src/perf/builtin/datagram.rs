@@ -17,6 +17,7 @@ use plainsong_perfkit::spec::{EndpointSpec, ReadMethod, SessionSpec};
 use plainsong_perfkit::{Adapter, Description, Failure, Sample};
 use socket2::{SockAddr, SockRef};
 
+use super::other_hosts;
 use super::registry::{Entry, Place, Side, hash};
 
 /// Octets of payload in a datagram.
@@ -72,10 +73,11 @@ impl Adapter for Floor {
         if spec.multicast == Some(true) {
             return Err(Failure::Unsupported("this floor sends by unicast only".to_owned()));
         }
+        let spec = SessionSpec { peers: other_hosts(spec), ..spec.clone() };
         if self.kind == Kind::Unix && !spec.peers.is_empty() {
             return Err(Failure::Unsupported("Unix sockets reach no other host".to_owned()));
         }
-        Ok(Box::new(Joined { kind: self.kind, spec: spec.clone() }))
+        Ok(Box::new(Joined { kind: self.kind, spec }))
     }
 }
 

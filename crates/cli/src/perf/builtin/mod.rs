@@ -6,10 +6,12 @@ mod plainsong;
 mod registry;
 mod shared;
 
+use std::net::IpAddr;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use plainsong_perfkit::Adapter;
+use plainsong_perfkit::spec::SessionSpec;
 
 /// What a worker speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -47,4 +49,27 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Name::ShmFutex => Box::new(shared::Floor { spinning: false }),
     };
     plainsong_perfkit::worker::main(&mut *adapter)
+}
+
+/// The peers that are not this host.
+fn other_hosts(spec: &SessionSpec) -> Vec<String> {
+    let is_loopback = |host: &str| host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    let is_here = |host: &str| spec.listen.as_deref() == Some(host) || is_loopback(host);
+    spec.peers.iter().filter(|host| !is_here(host)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_with_the_own_address_is_this_host() {
+        let spec = |listen: &str, peers: &[&str]| SessionSpec {
+            listen: Some(listen.to_owned()),
+            peers: peers.iter().map(|&host| host.to_owned()).collect(),
+            ..SessionSpec::default()
+        };
+        assert!(other_hosts(&spec("127.0.0.1", &["127.0.0.1"])).is_empty());
+        assert_eq!(other_hosts(&spec("10.77.0.1", &["10.77.0.1", "10.77.0.2"])), ["10.77.0.2"]);
+    }
 }

@@ -11,7 +11,7 @@ use plainsong_perfkit::adapter::{EncodeCost, Reader, Session, Sink, Writer};
 use plainsong_perfkit::spec::{EndpointSpec, Profile, ReadCall, ReadMethod, SessionSpec};
 use plainsong_perfkit::{Adapter, Description, Failure, Sample as Received};
 
-use super::encode;
+use super::{encode, other_hosts};
 
 /// The topic type without a key.
 #[derive(Clone, Debug, Default, DdsType)]
@@ -104,7 +104,7 @@ impl Joined {
         if let Some(interface) = &self.spec.interface {
             config.interfaces = Some(vec![interface.clone()]);
         }
-        config.peers.extend(self.spec.peers.iter().map(|host| Peer { host: host.clone(), port: None }));
+        config.peers.extend(other_hosts(&self.spec).into_iter().map(|host| Peer { host, port: None }));
         if self.spec.profile == Profile::Tuned {
             // More under way, and more in a datagram: throughput at the price of memory.
             config.unacknowledged_bytes_max = 4 << 20;

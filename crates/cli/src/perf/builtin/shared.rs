@@ -10,6 +10,7 @@ use plainsong_perfkit::floor::ring::{Bell, Consumer, Producer};
 use plainsong_perfkit::spec::{EndpointSpec, SessionSpec};
 use plainsong_perfkit::{Adapter, Description, Failure, Sample};
 
+use super::other_hosts;
 use super::registry::{Entry, Place, Side};
 
 /// Octets of a ring, unless samples need more.
@@ -34,7 +35,7 @@ impl Adapter for Floor {
     }
 
     fn open(&mut self, spec: &SessionSpec) -> Result<Box<dyn Session>, Failure> {
-        if spec.multicast == Some(true) || !spec.peers.is_empty() {
+        if spec.multicast == Some(true) || !other_hosts(spec).is_empty() {
             return Err(Failure::Unsupported("shared memory reaches no other host and no group".to_owned()));
         }
         Ok(Box::new(Joined { spinning: self.spinning, spec: spec.clone() }))
