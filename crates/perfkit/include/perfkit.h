@@ -144,7 +144,7 @@ typedef struct perfkit_adapter {
     /* Makes one call of the kind PERFKIT_CALL_..., and gives the number of samples seen. May be NULL. */
     perfkit_status (*call)(void *reader, int32_t call, uint32_t instance, uint64_t *count);
 
-    /* Encodes and decodes one of the types numbers, text, pose, image, track of perf.idl `rounds` times. May be NULL. */
+    /* Encodes and decodes one of the types numbers, text, pose, image, track of encode.idl `rounds` times. May be NULL. */
     perfkit_status (*encode_cost)(void *context, const char *type_name, uint64_t rounds, perfkit_encode_cost *cost);
 } perfkit_adapter;
 

@@ -72,7 +72,7 @@ pub enum Profile {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndpointSpec {
-    /// The topic. Its type is `PerfKeyed` (IDL in the adapters' README) if `keyed`, `PerfBytes` if not.
+    /// The topic. Its type is `PerfKeyed` of `perf/adapters/perf.idl` if `keyed`, `PerfBytes` if not.
     pub topic: String,
     /// The instance is a key.
     #[serde(default)]
@@ -232,8 +232,7 @@ pub enum Role {
         /// Which calls.
         calls: Vec<ReadCall>,
     },
-    /// Encodes and decodes one of `numbers` (40 doubles), `text` (8 strings of 12), `pose` (nested numbers), `image` (64 KiB octets),
-    /// `track` (keyed, sequence of 50 structures of numbers and a string).
+    /// Encodes and decodes one of `numbers`, `text`, `pose`, `image` and `track`, which `perf/adapters/encode.idl` describes.
     Encode {
         /// The type.
         type_name: String,
