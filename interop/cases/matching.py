@@ -38,6 +38,17 @@ def other_topics_do_not_match(scene):
     expect(not publisher.matched() and not subscriber.matched(), "different topics matched")
 
 
+@case("Topic", REPRESENTATIONS, tags=("explains", "other_type"), peers=True)
+def types_that_differ_are_explained(scene):
+    """The subscriber is asked for its type, which has the same name; the publisher names the member."""
+    scene.subscriber("--other-type")
+    publisher = scene.publisher("-v d")
+    member = "\"ShapeType\" with member `shapesize`: {}"
+    wanted = f"the writer has {member.format('int32')}, the reader wants {member.format('float64')}"
+    publisher.wait_until("the member that differs", lambda p: any(wanted in text for text in p.texts()))
+    expect(not publisher.matched(), "types that differ matched")
+
+
 @case("Domain", peers=True)
 def domain_one_is_not_domain_zero(scene):
     stranger = scene.subscriber("-d 0")

@@ -43,6 +43,17 @@ class ShapeType(idl.IdlStruct, typename="ShapeType"):
     additional_payload_size: types.sequence[types.uint8]
 
 
+@dataclass
+@annotations.appendable
+class OtherShapeType(idl.IdlStruct, typename="ShapeType"):
+    color: types.bounded_str[128]
+    annotations.key("color")
+    x: types.int32
+    y: types.int32
+    shapesize: types.float64
+    additional_payload_size: types.sequence[types.uint8]
+
+
 def stop(_signal, _frame):
     global stopped
     stopped = True
@@ -138,6 +149,8 @@ def parse():
     parser.add_argument("--num-instances", type=int, default=1)
     parser.add_argument("--final-instance-state", choices="ud")
     parser.add_argument("--additional-payload-size", type=int, default=0)
+    # A type of the same name whose sizes are floating-point numbers.
+    parser.add_argument("--other-type", action="store_true")
     parser.set_defaults(best_effort=False)
     options, unknown = parser.parse_known_args()
     if unknown:
@@ -265,7 +278,7 @@ def main():
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
     participant = DomainParticipant(options.domain, listener=Reporter(options.topic))
-    topic = Topic(participant, options.topic, ShapeType)
+    topic = Topic(participant, options.topic, OtherShapeType if options.other_type else ShapeType)
     say(f"Create topic: {options.topic}")
     (publish if options.publish else subscribe)(options, participant, topic)
     # Without listeners, so that none is called while the interpreter goes down.

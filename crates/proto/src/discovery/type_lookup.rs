@@ -15,7 +15,7 @@ use crate::cdr::XcdrVersion;
 use crate::guid::{Guid, GuidPrefix};
 use crate::instance::InstanceHandle;
 use crate::outbox::Outbox;
-use crate::qos::TypeConsistency;
+use crate::qos::{ReliabilityKind, TypeConsistency};
 use crate::reader::CachedSample;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
@@ -124,11 +124,15 @@ const fn all_of(prefix: GuidPrefix) -> std::ops::RangeInclusive<(GuidPrefix, Typ
     (prefix, first)..=(prefix, last)
 }
 
-/// What a reader lets differ, given the encoding of the writer.
+/// What a reader lets differ, given the encoding of the writer. Who goes by the name is refused only what nobody
+/// could read.
 fn rules(offering: &Endpoint, requesting: &Endpoint) -> AssignabilityRules {
-    let TypeConsistency { allow_type_coercion: coercion, .. } = requesting.qos.type_consistency;
-    let policy = requesting.qos.type_consistency;
     let xcdr1 = offering.qos.data_representation.first().is_none_or(|it| *it == XcdrVersion::Xcdr1);
+    let policy = requesting.qos.type_consistency;
+    if !is_mutual(offering, requesting) && !policy.force_type_validation {
+        return AssignabilityRules::readable(xcdr1);
+    }
+    let TypeConsistency { allow_type_coercion: coercion, .. } = policy;
     AssignabilityRules {
         coercion,
         ignore_sequence_bounds: coercion && policy.ignore_sequence_bounds,
@@ -136,7 +140,13 @@ fn rules(offering: &Endpoint, requesting: &Endpoint) -> AssignabilityRules {
         ignore_member_names: coercion && policy.ignore_member_names,
         prevent_type_widening: !coercion || policy.prevent_type_widening,
         final_is_appendable: xcdr1,
+        ignore_key_bounds: false,
     }
+}
+
+/// Whether both participants know both types, and so come to the same verdict.
+const fn is_mutual(offering: &Endpoint, requesting: &Endpoint) -> bool {
+    offering.knows_our_types && requesting.knows_our_types
 }
 
 impl Matching {
@@ -162,13 +172,16 @@ impl Matching {
         }
     }
 
-    /// Whether it matters what the types of a pair are. Who does not know our type goes by its name: if it were
-    /// refused all the same, it would wait for acknowledgements. People are told about other names.
+    /// Whether it matters what the types of a pair are. Who does not know our type goes by its name: a reliable
+    /// writer that is refused all the same would wait for acknowledgements, so its name decides here too.
     fn types_decide(&self, writer: Guid, reader: Guid) -> bool {
         let (Some(offering), Some(requesting)) = (self.get(writer), self.get(reader)) else { return false };
-        offering.type_name != requesting.type_name
+        let reliable = |it: &Endpoint| it.qos.reliability.kind == ReliabilityKind::Reliable;
+        let nobody_waits = writer.prefix == self.own || !reliable(offering) || !reliable(requesting);
+        nobody_waits
+            || offering.type_name != requesting.type_name
             || requesting.qos.type_consistency.force_type_validation
-            || (offering.knows_our_types && requesting.knows_our_types)
+            || is_mutual(offering, requesting)
     }
 
     /// The first difference that keeps the types of a pair apart, as far as they are known.
@@ -271,12 +284,10 @@ impl Participant {
         sample: &CachedSample,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        let asking = Guid::from_bytes(sample.info.publication_handle.0).prefix;
         let Some(request) = Request::decode(sample.payload.as_slice())? else { return Ok(()) };
-        // Everyone hears every question. Some products name themselves as the one that is asked.
-        let meant = [self.guid(), asking.participant()].map(lookup::instance_of);
-        let named = request.instance.len() == lookup::instance_of(self.guid()).len();
-        if named && !meant.contains(&request.instance) {
+        // Everyone hears every question; one that names nobody is for all.
+        let instance = lookup::instance_of(self.guid());
+        if request.instance.len() == instance.len() && request.instance != instance {
             return Ok(());
         }
         let own = |hash: &TypeHash| Some((*hash, self.matching.types.own(hash)?));

@@ -29,6 +29,24 @@ pub struct AssignabilityRules {
     pub prevent_type_widening: bool,
     /// Final and appendable look the same on the wire: in XCDR1.
     pub final_is_appendable: bool,
+    /// Bounds of keys may be smaller at the reader.
+    pub ignore_key_bounds: bool,
+}
+
+impl AssignabilityRules {
+    /// What must be alike for a reader to make sense of what it gets at all.
+    #[must_use]
+    pub const fn readable(final_is_appendable: bool) -> Self {
+        Self {
+            coercion: true,
+            ignore_sequence_bounds: true,
+            ignore_string_bounds: true,
+            ignore_member_names: true,
+            prevent_type_widening: false,
+            final_is_appendable,
+            ignore_key_bounds: true,
+        }
+    }
 }
 
 /// The first thing in which two types differ though they must not.
@@ -172,6 +190,7 @@ impl<'a> Comparison<'a> {
     fn plain(&mut self, writer: &'a TypeIdentifier, reader: &'a TypeIdentifier, key: bool) -> Verdict {
         use TypeIdentifier::{Array, Map, Primitive, Sequence, String};
         let rules = self.rules;
+        let key = key && !rules.ignore_key_bounds;
         match (writer, reader) {
             (Primitive(ours), Primitive(theirs)) if alike(*ours, *theirs) => Ok(()),
             (String { wide, bound }, String { wide: other, bound: most })

@@ -40,7 +40,7 @@ pub struct RequestId {
 pub struct Request {
     /// Which request.
     pub id: RequestId,
-    /// The service it is for: `dds.builtin.TOS.` and a GUID. Some products name themselves.
+    /// The service it is for: `dds.builtin.TOS.` and a GUID.
     pub instance: String,
     /// The types wanted.
     pub types: Vec<TypeHash>,
