@@ -1,4 +1,5 @@
 //! Types as data, against hostile ones: whatever octets say, work and memory are bounded and nothing panics.
+#![allow(clippy::indexing_slicing, reason = "tests")]
 
 use std::sync::Arc;
 
