@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::format;
 use super::section::{Names, Section};
-use super::summary::{Better, Summary, find_metric};
+use super::summary::{Better, Summary, find_metric, is_paired};
 use crate::perf::statistics::bootstrap::Estimate;
 use crate::perf::statistics::compare::{Comparison, Dominance, compare, magnitude};
 
@@ -20,23 +20,15 @@ pub(crate) struct Pair<'s, 'a> {
 }
 
 /// Metrics whose ratios are shown.
-const COMPARED: [&str; 10] = [
-    "p50_us",
-    "p99_us",
-    "received_per_s",
-    "mbit_per_s",
-    "matched_ms",
-    "gap_ms",
-    "encode_ns",
-    "decode_ns",
-    "knee_per_s",
-    "lost_percent",
-];
+const COMPARED: [&str; 8] =
+    ["p50_us", "p99_us", "received_per_s", "matched_ms", "gap_ms", "encode_ns", "decode_ns", "knee_per_s"];
 
 impl<'s, 'a> Pair<'s, 'a> {
     pub(crate) fn new(label: String, base: &'s Summary<'a>, now: &'s Summary<'a>) -> Self {
         let ratios = COMPARED
             .iter()
+            // In a closed loop the rate is but another way to say the latency.
+            .filter(|&&name| !(name == "received_per_s" && is_paired(&now.cell.kind)))
             .filter_map(|&name| Some((name, now.metrics.get(name)?.ratio_to(base.metrics.get(name)?)?)))
             .collect();
         let distributions =
@@ -51,9 +43,9 @@ impl<'s, 'a> Pair<'s, 'a> {
         let effect = self.distributions.filter(|_| metric.starts_with('p'));
         let less = find_metric(metric).is_none_or(|metric| metric.better == Better::Less);
         if low <= 1.0 && high >= 1.0 {
-            "no difference beyond the spread of repetitions"
+            "no difference shown"
         } else if effect.is_some_and(|effect| magnitude(effect.delta) == "negligible") {
-            "differs, but the effect is negligible"
+            "negligible"
         } else if (high < 1.0) == less {
             "better"
         } else {

@@ -38,9 +38,16 @@ fn thousands(value: f64) -> String {
     if value < 0.0 { format!("-{text}") } else { text }
 }
 
-/// The interval of an estimate: `[12.1, 12.9]`.
+/// The interval of an estimate: `[12.1, 12.9]`; none if it is narrower than what is shown.
 pub(crate) fn interval(estimate: &Estimate) -> Option<String> {
-    estimate.interval.map(|(low, high)| format!("[{}, {}]", number(low), number(high)))
+    let (low, high) = estimate.interval.map(|(low, high)| (number(low), number(high)))?;
+    (low != high).then(|| format!("[{low}, {high}]"))
+}
+
+/// The first letter large.
+pub(crate) fn capitalized(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
 /// A count of octets: `64`, `1 KiB`, `1.5 MiB`.

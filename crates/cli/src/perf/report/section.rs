@@ -69,6 +69,7 @@ pub(crate) fn parameter(name: &str, value: &Value) -> String {
         }
         ("size", Value::Number(number)) => number.as_f64().map_or(text, format::octets),
         ("instances" | "publishers" | "subscribers" | "participants", Value::Number(number)) => {
+            let name = if text == "1" { name.trim_end_matches('s') } else { name };
             format!("{} {name}", number.as_f64().map_or(text, format::number))
         }
         ("pacing", Value::String(_)) if text == "max" => "as fast as possible".to_owned(),

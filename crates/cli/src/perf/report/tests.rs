@@ -101,7 +101,7 @@ fn every_kind_and_every_status_is_in_the_page() {
         "Octets on the wire for each octet of payload",
         "p50 / raw UDP",
         "Round trips, p50 / p99 µs, by payload",
-        "Against Plainsong, as ratios",
+        "Each row divided by Plainsong at the same point",
         "Cyclone DDS 11.0.1",
         "memory grows by",
         "lookup",

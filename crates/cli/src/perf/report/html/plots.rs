@@ -35,15 +35,22 @@ pub(crate) fn facets<'s, 'a>(names: &Names, section: &Section<'s, 'a>) -> Vec<Fa
         let lines = series.into_iter().enumerate().map(line).collect();
         return vec![Facet { title: String::new(), lines, left_out: 0 }];
     }
+    // Products with themselves come first: pairs have a table of their own.
     let mut products: Vec<String> = Vec::new();
+    for crossed in [false, true] {
+        for pair in
+            section.rows.iter().map(|row| names.pair(row.cell)).filter(|pair| pair.contains('→') == crossed)
+        {
+            if !products.contains(&pair) {
+                products.push(pair);
+            }
+        }
+    }
     let mut facets: Vec<Facet<'s, 'a>> = Vec::new();
     for (label, rows) in series {
         let Some(first) = rows.first() else { continue };
         let product = names.pair(first.cell);
-        let index = products.iter().position(|known| *known == product).unwrap_or_else(|| {
-            products.push(product.clone());
-            products.len() - 1
-        });
+        let index = products.iter().position(|known| *known == product).unwrap_or(0);
         let title = label.strip_prefix(&product).unwrap_or(&label).trim_start_matches(", ").to_owned();
         let line = Line { label: product, index, rows };
         match facets.iter_mut().find(|facet| facet.title == title) {
@@ -52,8 +59,7 @@ pub(crate) fn facets<'s, 'a>(names: &Names, section: &Section<'s, 'a>) -> Vec<Fa
         }
     }
     for facet in &mut facets {
-        // Products with themselves first: pairs have a table of their own.
-        facet.lines.sort_by_key(|line| line.label.contains('→'));
+        facet.lines.sort_by_key(|line| line.index);
         facet.left_out = facet.lines.len().saturating_sub(SERIES_MAX);
         facet.lines.truncate(SERIES_MAX);
     }
@@ -68,6 +74,7 @@ impl Facet<'_, '_> {
     fn note(&self, more: &str) -> String {
         let left_out = match self.left_out {
             0 => String::new(),
+            1 => " One further series is in the table only.".to_owned(),
             count => format!(" {count} further series are in the table only."),
         };
         format!("{more}{left_out}").trim().to_owned()

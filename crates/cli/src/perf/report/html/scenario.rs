@@ -9,7 +9,7 @@ use super::table::Table;
 use super::{Budget, series};
 use crate::perf::report::compare::{Pair, with_reference};
 use crate::perf::report::section::{Names, Section, columns, parameter};
-use crate::perf::report::summary::Summary;
+use crate::perf::report::summary::{Summary, is_paired};
 use crate::perf::report::svg::escape;
 use crate::perf::report::text::{notes, outcome};
 use crate::perf::results::{Calibration, Status};
@@ -60,25 +60,50 @@ pub(crate) fn body(
     text.push_str(&table(names, section, calibration));
     text.push_str(&special::calls(names, section));
     if let Some((reference, pairs)) = with_reference(names, section) {
-        text.push_str(&comparison(&format!("Against {reference}, as ratios."), &pairs));
+        text.push_str(&comparison(&format!("Each row divided by {reference} at the same point."), &pairs));
     }
     text.push_str(&timed(names, section, budget));
     text
 }
 
 fn charts(names: &Names, section: &Section<'_, '_>, facets: &[Facet<'_, '_>], budget: &mut Budget) -> String {
-    let mut figures: Vec<String> = Vec::new();
-    figures.extend(special::bar_charts(names, section, facets));
+    let grids: String = special::heat_maps(names, section).concat();
+    let mut text = grids.clone();
+    text.push_str(&special::matrices(names, section).concat());
+    let mut first = special::bar_charts(names, section, facets);
+    first.extend(special::ramps(names, section));
+    first.extend(special::failovers(names, section));
+    text.push_str(&budget.plots(first));
+    // Where a grid tells it all, or latency is not what it is about, the rest is folded.
+    let about_latency = is_paired(&section.kind);
     for facet in facets {
-        figures.extend(plots::over_axis(section, facet));
-        figures.extend(plots::distributions(section, facet));
-        figures.extend(plots::steadiness(section, facet));
+        let lines = budget.plots(plots::over_axis(section, facet));
+        let mut more = plots::distributions(section, facet);
+        more.extend(plots::steadiness(section, facet));
+        let more = budget.plots(more);
+        let title = |what: &str| {
+            if facet.title.is_empty() { what.to_owned() } else { format!("{what}: {}", facet.title) }
+        };
+        if grids.is_empty() {
+            text.push_str(&lines);
+        } else {
+            text.push_str(&folded(&title("Curves"), &lines));
+        }
+        if about_latency && facets.len() == 1 {
+            text.push_str(&more);
+        } else {
+            text.push_str(&folded(&title("Distributions"), &more));
+        }
     }
-    figures.extend(special::ramps(names, section));
-    figures.extend(special::failovers(names, section));
-    let tables: String =
-        special::heat_maps(names, section).into_iter().chain(special::matrices(names, section)).collect();
-    format!("{}{}", budget.plots(figures), tables)
+    text
+}
+
+/// Behind a line that opens; nothing for nothing.
+fn folded(title: &str, body: &str) -> String {
+    if body.is_empty() {
+        return String::new();
+    }
+    format!("<details><summary>{}</summary>{body}</details>\n", escape(title))
 }
 
 /// Every cell with every number; what is not ok says so.
@@ -168,7 +193,7 @@ pub(crate) fn comparison(caption: &str, pairs: &[Pair<'_, '_>]) -> String {
     if effects {
         heads.push(("all values of latency".to_owned(), String::new()));
     }
-    let mut table = Table::new(&format!("{caption} Below 1: the first is the smaller."), &heads);
+    let mut table = Table::new(&format!("{caption} A verdict is about the row."), &heads);
     for pair in pairs {
         table.row(&pair.label);
         for name in &metrics {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::plots::Facet;
+use super::plots::{Facet, heading};
 use super::table::{Heat, Table};
 use crate::perf::report::format;
 use crate::perf::report::section::{Names, Section, parameter};
 use crate::perf::report::summary::{Better, Summary, find_metric, is_paired};
 use crate::perf::report::svg::bars::{self, Bar};
 use crate::perf::report::svg::chart::{Axis, Chart, Join, Mark, Point, Series};
+use crate::perf::report::svg::escape;
 use crate::perf::report::svg::lanes::{self, Lane, Stretch};
 use crate::perf::report::svg::scale::Scale;
 use crate::perf::results::{Cell, Repetition, Status};
@@ -49,15 +50,42 @@ pub(crate) fn heat_maps(names: &Names, section: &Section<'_, '_>) -> Vec<String>
         _ => &["received_total_per_s", "lost_percent"],
     };
     let mut tables = Vec::new();
-    for (name, rows) in &groups {
-        for metric in metrics {
-            tables.push(heat(name, rows, metric, (down, across)));
+    for metric in metrics {
+        let values = || section.rows.iter().filter_map(|row| row.value(metric));
+        if values().next().is_some() && values().all(|value| value == 0.0) {
+            let (title, _) = heading(metric);
+            tables.push(format!(
+                "<p class=\"note\">{}: 0 in every cell of the grid.</p>\n",
+                escape(&format::capitalized(&title))
+            ));
+            continue;
         }
+        let range = range(values());
+        let each: String =
+            groups.iter().map(|(name, rows)| heat(name, rows, metric, (down, across), range)).collect();
+        tables.push(format!("<div class=\"plots\">{each}</div>\n"));
     }
     tables
 }
 
-fn heat(name: &str, rows: &[&Summary<'_>], metric: &str, (down, across): (&str, &str)) -> String {
+/// The smallest and the largest value above 0: one scale for all grids of a metric.
+fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values.filter(|value| *value > 0.0).fold(None, |range: Option<(f64, f64)>, value| {
+        Some(range.map_or((value, value), |(low, high)| (low.min(value), high.max(value))))
+    })
+}
+
+fn after_comma(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(", {text}") }
+}
+
+fn heat(
+    name: &str,
+    rows: &[&Summary<'_>],
+    metric: &str,
+    (down, across): (&str, &str),
+    range: Option<(f64, f64)>,
+) -> String {
     let Some(metric) = find_metric(metric) else { return String::new() };
     let values = |parameter: &str| -> Vec<serde_json::Value> {
         let mut values: Vec<serde_json::Value> = Vec::new();
@@ -90,6 +118,7 @@ fn heat(name: &str, rows: &[&Summary<'_>], metric: &str, (down, across): (&str, 
             })
             .collect(),
         better: metric.better,
+        range,
     }
     .table()
 }
@@ -145,7 +174,12 @@ pub(crate) fn matrices(names: &Names, section: &Section<'_, '_>) -> Vec<String> 
                     .map_or_else(|| Err("–".to_owned()), |row| value_or_why(row, metric.name))
             };
             Heat {
-                caption: format!("Pairs of products, {variant}: {} ({}).", metric.title, metric.unit),
+                caption: format!(
+                    "Pairs of products{}: {} ({}).",
+                    after_comma(variant),
+                    metric.title,
+                    metric.unit
+                ),
                 corner: "writer ↓ reader →".to_owned(),
                 columns: adapters.iter().map(|adapter| names.product(adapter)).collect(),
                 rows: adapters
@@ -153,6 +187,7 @@ pub(crate) fn matrices(names: &Names, section: &Section<'_, '_>) -> Vec<String> 
                     .map(|from| (names.product(from), adapters.iter().map(|to| cell(from, to)).collect()))
                     .collect(),
                 better: metric.better,
+                range: range(section.rows.iter().filter_map(|row| row.value(metric.name))),
             }
             .table()
         })
@@ -320,7 +355,11 @@ pub(crate) fn bar_charts(names: &Names, section: &Section<'_, '_>, facets: &[Fac
                 Better::More => ", more is better",
                 Better::Neither => "",
             };
-            Some(bars::figure(metric.title, &format!("{} ({}){order}", metric.title, metric.unit), &bars))
+            Some(bars::figure(
+                &format::capitalized(metric.title),
+                &format!("{} ({}){order}", metric.title, metric.unit),
+                &bars,
+            ))
         })
         .filter(|figure| !figure.is_empty())
         .collect()

@@ -84,7 +84,7 @@ impl Table {
         let class = if bad { "say bad" } else { "say" };
         let _ = write!(
             self.body,
-            "</tr><tr class=\"{class}\"><td colspan=\"{}\">{}</td>",
+            "</tr><tr class=\"{class}\"><td colspan=\"{}\"><span>{}</span></td>",
             self.columns,
             escape(text)
         );
@@ -127,23 +127,20 @@ pub(crate) struct Heat {
     /// A name, and for each column a number or why there is none.
     pub(crate) rows: Vec<(String, Vec<Result<f64, String>>)>,
     pub(crate) better: Better,
+    /// Values of the lightest and the darkest shade.
+    pub(crate) range: Option<(f64, f64)>,
 }
 
 impl Heat {
     /// The table; nothing without a cell.
     pub(crate) fn table(&self) -> String {
-        let values =
-            self.rows.iter().flat_map(|(_, cells)| cells).filter_map(|cell| cell.as_ref().ok().copied());
-        let range = values.filter(|value| *value > 0.0).fold(None, |range: Option<(f64, f64)>, value| {
-            Some(range.map_or((value, value), |(low, high)| (low.min(value), high.max(value))))
-        });
         if self.rows.is_empty() {
             return String::new();
         }
         let order = match self.better {
-            Better::Less => "Darker is more; less is better.",
-            Better::More => "Darker is more; more is better.",
-            Better::Neither => "Darker is more.",
+            Better::Less => "Stronger colour is more; less is better.",
+            Better::More => "Stronger colour is more; more is better.",
+            Better::Neither => "Stronger colour is more.",
         };
         let mut text = format!(
             "<div class=\"scroll\" tabindex=\"0\"><table class=\"heat\"><caption>{} {order}</caption><thead><tr><th scope=\"col\">{}</th>",
@@ -162,7 +159,7 @@ impl Heat {
                         write!(
                             text,
                             "<td class=\"h{}\">{}</td>",
-                            level(*value, range),
+                            level(*value, self.range),
                             format::number(*value)
                         )
                     }
@@ -202,7 +199,7 @@ mod tests {
         assert!(
             text.contains(
                 "<tbody><tr><th scope=\"row\">&lt;A&gt;</th><td>12.3</td><td class=\"no\">–</td></tr>\
-                 <tr class=\"say bad\"><td colspan=\"3\">crashed &amp; gone</td></tr></tbody>"
+                 <tr class=\"say bad\"><td colspan=\"3\"><span>crashed &amp; gone</span></td></tr></tbody>"
             ),
             "{text}"
         );
