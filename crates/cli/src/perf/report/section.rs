@@ -62,7 +62,10 @@ pub(crate) fn parameter(name: &str, value: &Value) -> String {
         ("multicast", Value::Bool(false)) => "unicast".to_owned(),
         ("batching", Value::Bool(true)) => "batching".to_owned(),
         ("batching", Value::Bool(false)) => "no batching".to_owned(),
-        ("loss_percent", Value::Number(_)) => format!("{text} % loss"),
+        ("loss_percent", Value::Number(number)) if number.as_f64() == Some(0.0) => {
+            "no loss on purpose".to_owned()
+        }
+        ("loss_percent", Value::Number(_)) => format!("{text} % loss on purpose"),
         ("rate", Value::Number(_)) if text == "0" => "no pacing".to_owned(),
         ("rate", Value::Number(number)) => {
             format!("{} samples/s", number.as_f64().map_or(text, format::number))
@@ -73,12 +76,14 @@ pub(crate) fn parameter(name: &str, value: &Value) -> String {
             format!("{} {name}", number.as_f64().map_or(text, format::number))
         }
         ("pacing", Value::String(_)) if text == "max" => "as fast as possible".to_owned(),
-        ("read" | "network" | "type" | "history" | "durability", Value::String(_)) => text.replace('_', " "),
+        ("type", Value::String(_)) => text,
+        ("history" | "durability", Value::String(_)) => text.replace(['_', ':'], " "),
         _ => format!("{} {text}", name.replace('_', " ")),
     }
 }
 
-fn plain(value: &Value) -> String {
+/// The value itself.
+pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),

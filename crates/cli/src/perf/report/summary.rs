@@ -191,15 +191,15 @@ impl<'a> Summary<'a> {
         not_ok.map(|repetition| (repetition.status, repetition.reason.as_str())).collect()
     }
 
-    /// What makes repetitions doubtful, each once, with the number of repetitions.
+    /// What makes repetitions doubtful: each sort (the word before the colon) once, as one of them says it, with the
+    /// number of repetitions.
     pub(crate) fn marks(&self) -> BTreeMap<&'a str, usize> {
-        let mut marks = BTreeMap::new();
-        for repetition in &self.cell.repetitions {
-            for mark in &repetition.marks {
-                *marks.entry(mark.as_str()).or_insert(0) += 1;
-            }
+        let mut sorts: BTreeMap<&'a str, (&'a str, usize)> = BTreeMap::new();
+        for mark in self.cell.repetitions.iter().flat_map(|repetition| &repetition.marks) {
+            let sort = mark.split(':').next().unwrap_or_default();
+            sorts.entry(sort).or_insert((mark.as_str(), 0)).1 += 1;
         }
-        marks
+        sorts.into_values().collect()
     }
 
     /// A parameter as a number.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::plots::{Facet, heading};
 use super::table::{Heat, Table};
 use crate::perf::report::format;
-use crate::perf::report::section::{Names, Section, parameter};
+use crate::perf::report::section::{Names, Section, parameter, plain};
 use crate::perf::report::summary::{Better, Summary, find_metric, is_paired};
 use crate::perf::report::svg::bars::{self, Bar};
 use crate::perf::report::svg::chart::{Axis, Chart, Join, Mark, Point, Series};
@@ -105,8 +105,7 @@ fn heat(
         };
         rows.iter().find(here).map_or_else(|| Err("–".to_owned()), |row| value_or_why(row, metric.name))
     };
-    let words =
-        |value: &serde_json::Value| value.as_f64().map_or_else(|| parameter("read", value), format::number);
+    let words = |value: &serde_json::Value| value.as_f64().map_or_else(|| plain(value), format::number);
     Heat {
         caption: format!("{name}: {} ({}).", metric.title, metric.unit),
         corner: format!("{down} ↓ {across} →"),

@@ -72,22 +72,26 @@ pub(crate) struct Chart {
 impl Chart {
     /// A figure of the page; nothing without a point.
     pub(crate) fn figure(&self) -> String {
-        if self.series.iter().all(|series| series.points.is_empty()) {
+        let (shown, empty): (Vec<&Series>, Vec<&Series>) =
+            self.series.iter().partition(|series| series.points.iter().any(|point| point.y.is_finite()));
+        if shown.is_empty() {
             return String::new();
         }
-        let shown: Vec<(usize, String)> = self
-            .series
-            .iter()
-            .filter(|series| !series.points.is_empty() && !series.label.is_empty())
-            .map(|series| (series.index, series.label.clone()))
-            .collect();
+        let named = |series: &&&Series| !series.label.is_empty();
+        let shown: Vec<(usize, String)> =
+            shown.iter().filter(named).map(|series| (series.index, series.label.clone())).collect();
+        let empty: Vec<&str> = empty.iter().filter(named).map(|series| series.label.as_str()).collect();
         let mut text = format!("<figure><figcaption>{}</figcaption>", escape(&self.title));
         text.push_str(&self.drawing());
         if !shown.is_empty() {
             text.push_str(&legend(&shown));
         }
-        if !self.note.is_empty() {
-            let _ = write!(text, "<p class=\"note\">{}</p>", escape(&self.note));
+        let mut note = self.note.clone();
+        if !empty.is_empty() {
+            let _ = write!(note, " Without a value: {}.", empty.join("; "));
+        }
+        if !note.is_empty() {
+            let _ = write!(text, "<p class=\"note\">{}</p>", escape(note.trim_start()));
         }
         text.push_str("</figure>\n");
         text
@@ -249,5 +253,10 @@ mod tests {
         let text = chart(points, Join::Line).figure();
         assert!(text.contains("M58 231.6M222 231.6"), "{text}");
         assert_eq!(chart(Vec::new(), Join::Steps).figure(), "");
+        let mut two = chart(vec![Point::new(0.0, 1.0)], Join::Line);
+        let points = vec![Point::new(0.0, f64::NAN)];
+        two.series.push(Series { label: "B".into(), index: 2, join: Join::Line, points });
+        assert!(two.figure().contains("<p class=\"note\">Without a value: B.</p>"));
+        assert!(!two.figure().contains("B</li>"), "the legend has what is drawn");
     }
 }
