@@ -257,6 +257,6 @@ mod tests {
         let points = vec![Point::new(0.0, f64::NAN)];
         two.series.push(Series { label: "B".into(), index: 2, join: Join::Line, points });
         assert!(two.figure().contains("<p class=\"note\">Without a value: B.</p>"));
-        assert!(!two.figure().contains("B</li>"), "the legend has what is drawn");
+        assert!(!two.figure().contains("</svg>B</li>"), "the legend has what is drawn");
     }
 }
