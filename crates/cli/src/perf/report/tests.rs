@@ -1,3 +1,5 @@
+//! The report on runs that nobody measured.
+
 mod synthetic;
 
 use std::collections::BTreeSet;

@@ -1,3 +1,5 @@
+//! Statistics against values that are known.
+
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer, V2Serializer};
 
 use super::bootstrap::{Estimate, Pool, seed_of};
