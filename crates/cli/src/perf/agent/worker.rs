@@ -362,10 +362,13 @@ impl Workers {
 
     /// An answer ends the wait for it.
     pub(super) fn heard(&mut self, number: u32, event: &Event) {
-        if let Some(worker) = self.find(number)
-            && is_answer(event)
-        {
-            worker.deadline = None;
+        let measuring = self.measuring.as_ref().and_then(|it| it.first);
+        let Some(worker) = self.find(number).filter(|_| is_answer(event)) else { return };
+        worker.deadline = None;
+        // Work that is done before its time is over: what it took is known now, and the worker may leave at once.
+        if let (Event::Report(_), Some(first)) = (event, measuring) {
+            worker.look(true);
+            self.traffic = difference(procfs::traffic(), first);
         }
     }
 

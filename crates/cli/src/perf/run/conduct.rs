@@ -20,8 +20,8 @@ use super::tail::add_lost_tails;
 use super::{OVERHEAD, turns};
 use crate::perf::agent::clock;
 use crate::perf::campaign::values::NetworkMode;
-use crate::perf::campaign::{Campaign, Planned};
-use crate::perf::results::{Repetition, Run, Status};
+use crate::perf::campaign::{Campaign, Kind, Planned};
+use crate::perf::results::{Repetition, Run, Status, WorkerResult};
 
 /// How long the CPU is watched before each repetition, and before the first.
 const WATCHING: Duration = Duration::from_millis(250);
@@ -180,6 +180,7 @@ impl Conductor<'_> {
         let mut finished = stage.perform(&parties)?;
         finished.repetition.marks.extend(marks);
         add_lost_tails(&parties, &mut finished.repetition.workers);
+        check_discovery(&planned.cell.kind, &mut finished.repetition);
         if finished.broken {
             // The next repetition begins with new agents.
             self.networks.remove(&mode);
@@ -273,6 +274,18 @@ impl Conductor<'_> {
             self.written = Some((Instant::now(), begin.elapsed()));
         }
         Ok(())
+    }
+}
+
+/// Participants that have not all found each other have measured no time.
+fn check_discovery(kind: &str, repetition: &mut Repetition) {
+    let alone = |it: &WorkerResult| it.report.as_ref().is_some_and(|it| it.matched_after_ns.is_none());
+    if kind != Kind::Discovery.text() || repetition.status != Status::Ok {
+        return;
+    }
+    if let Some(worker) = repetition.workers.iter().find(|it| alone(it)) {
+        repetition.reason = format!("{} did not find all participants in its time", worker.name);
+        repetition.status = Status::Unmatched;
     }
 }
 

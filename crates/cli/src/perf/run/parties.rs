@@ -51,6 +51,11 @@ const RAMP_STEPS_MAX: u64 = 40;
 const FIRST_DOMAIN: u32 = 20;
 
 impl Kind {
+    /// What is done once, or in a time of its own, is measured from the start.
+    fn has_warmup(self) -> bool {
+        !matches!(self, Self::Discovery | Self::ReadCost | Self::Encode)
+    }
+
     fn has_pongs(self) -> bool {
         matches!(self, Self::Pingpong | Self::LatencyAtRate | Self::Large)
     }
@@ -60,14 +65,17 @@ impl Kind {
 pub(crate) fn duration(campaign: &Campaign, scenario: &Scenario) -> Time {
     let of_ramp =
         scenario.ramp.map(|ramp| Time::from_millis(ramp.hold.millis().saturating_mul(RAMP_STEPS_MAX)));
-    scenario.duration.or(of_ramp).unwrap_or(campaign.duration)
+    // Discovery ends by itself, at the latest when its patience does.
+    let of_discovery =
+        (scenario.kind == Kind::Discovery).then(|| scenario.match_timeout.unwrap_or(MATCH_TIMEOUT));
+    scenario.duration.or(of_ramp).or(of_discovery).unwrap_or(campaign.duration)
 }
 
 /// How long a repetition takes, but for starting and ending processes.
 pub(crate) fn estimate(campaign: &Campaign, planned: &Planned) -> Duration {
     let Some(scenario) = campaign.scenarios.get(planned.scenario) else { return Duration::ZERO };
     let kind = scenario.kind;
-    if matches!(kind, Kind::Discovery | Kind::ReadCost | Kind::Encode) {
+    if !kind.has_warmup() {
         return Duration::from_secs(2);
     }
     let warmup = scenario.warmup.unwrap_or(campaign.warmup);
@@ -116,7 +124,11 @@ impl Draft<'_> {
             name,
             session,
             role,
-            warmup_ms: scenario.warmup.unwrap_or(campaign.warmup).millis(),
+            warmup_ms: if scenario.kind.has_warmup() {
+                scenario.warmup.unwrap_or(campaign.warmup).millis()
+            } else {
+                0
+            },
             duration_ms: duration(campaign, scenario).millis(),
             samples_max: scenario.samples.unwrap_or(0),
             match_timeout_ms: scenario.match_timeout.unwrap_or(MATCH_TIMEOUT).millis(),
