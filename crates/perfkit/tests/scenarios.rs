@@ -259,6 +259,12 @@ fn a_stop_gives_a_report_at_any_time() {
     reading.tell(&Command::Stop);
     reading.tell(&Command::Hello);
     assert!(matches!(reading.next(), Event::Hello { .. }), "a report is given once");
+
+    // A stop is for the work it came in.
+    writing.configure(&publish(0, 1, Pacing::Max, 1));
+    assert!(matches!(writing.next(), Event::Ready { .. }));
+    writing.tell(&Command::Start { at_ns: 0 });
+    assert_eq!(writing.report().sent, 200);
 }
 
 #[test]

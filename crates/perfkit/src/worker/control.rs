@@ -25,6 +25,11 @@ impl Control {
         self.waking.notify_all();
     }
 
+    /// Forgets all stops.
+    pub(crate) fn reset(&self) {
+        self.stops.store(0, Ordering::SeqCst);
+    }
+
     /// How often it was told.
     pub(crate) fn stops(&self) -> u32 {
         self.stops.load(Ordering::Relaxed)

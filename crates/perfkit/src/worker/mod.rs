@@ -110,6 +110,10 @@ fn listen(
         let mut line = Vec::new();
         while let Some(command) = read_command(&mut input, &mut line) {
             let last = matches!(command, Ok(Command::Quit) | Err(_));
+            // Stops that came before were for the work before.
+            if matches!(command, Ok(Command::Configure { .. })) {
+                control.reset();
+            }
             if last || matches!(command, Ok(Command::Stop)) {
                 control.stop();
             }
