@@ -55,8 +55,7 @@ fn an_agent_that_is_killed_leaves_no_worker_and_a_clear_row() {
     let mut tool = Running::start(&mut bench.perf(&arguments));
     eventually("two workers", || bench.pids().len() == 2);
     let [agent] = children(tool.0.id())[..] else { panic!("one agent") };
-    let killed = std::process::Command::new("kill").args(["-9", &agent.to_string()]).status().unwrap();
-    assert!(killed.success());
+    common::kill("-9", agent);
     assert_eq!(tool.code(), Some(2));
     for pid in bench.pids() {
         eventually("the end of every worker", || !is_alive(pid));

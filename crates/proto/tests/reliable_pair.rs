@@ -270,16 +270,23 @@ fn samples_of_all_sizes_survive_a_network_that_loses_half() {
 
 #[test]
 fn five_megabytes_survive_a_network_that_loses_a_tenth_without_undue_repetition() {
-    let (offered, requested) = reliable(Durability::Volatile);
-    let mut pair = Pair::new(offered, requested, 10, 1);
-    pair.match_both();
-    let start = pair.now.mono;
-    pair.write(sample(1, 5 << 20));
-    pair.settle();
-    assert!(pair.taken == [sample(1, 5 << 20)]);
     let needed = (5 << 20) / 1_280;
-    assert!(pair.road.sent < needed * 3 / 2, "{} datagrams for {needed}", pair.road.sent);
-    assert!(pair.now.mono.since(start) < Duration::from_millis(500));
+    let mut times: Vec<Duration> = Vec::new();
+    for seed in 1..12 {
+        let (offered, requested) = reliable(Durability::Volatile);
+        let mut pair = Pair::new(offered, requested, 10, seed);
+        pair.match_both();
+        let start = pair.now.mono;
+        pair.write(sample(1, 5 << 20));
+        pair.settle();
+        assert!(pair.taken == [sample(1, 5 << 20)]);
+        assert!(pair.road.sent < needed * 3 / 2, "seed {seed}: {} datagrams for {needed}", pair.road.sent);
+        times.push(pair.now.mono.since(start));
+    }
+    // The last fragment, what asks for it and the answer may all be lost: some runs wait for a timer or two.
+    times.sort_unstable();
+    assert!(times[5] < Duration::from_millis(500), "{times:?}");
+    assert!(times[10] < Duration::from_secs(2), "{times:?}");
 }
 
 #[test]

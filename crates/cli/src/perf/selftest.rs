@@ -13,8 +13,9 @@ use super::results::{Cell, Repetition, Run, Status};
 use super::run::{Job, begin, conduct};
 use super::statistics::{Distribution, median};
 
-/// What a pong waits before it answers, and how wrong the measured difference may be.
-const DELAY_US: u64 = 2000;
+/// What a pong waits before it answers, and how wrong the measured difference may be. So long that what it takes to wake
+/// a thread after so much idle time, which the delay itself brings, is less than that.
+const DELAY_US: u64 = 10_000;
 const DELAY_ERROR: f64 = 0.02;
 
 /// Check adapters against faults that are made on purpose, and a known delay.
@@ -99,10 +100,10 @@ fn text(adapters: &[String]) -> String {
              pacing = \"rate:2000\"\nchecksum = true\n{faults}"
         ));
     }
-    for (name, delay_us) in [("at_once", 0), ("delayed", DELAY_US)] {
+    for (name, delay_us, duration) in [("at_once", 0, "500ms"), ("delayed", DELAY_US, "1s")] {
         text.push_str(&format!(
             "[[scenario]]\nkind = \"pingpong\"\nname = {name:?}\nadapters = {adapters:?}\nsizes = 64\nrepetitions = 5\n\
-             warmup = \"200ms\"\nduration = \"500ms\"\nfaults = {{ delay_us = {delay_us} }}\n"
+             warmup = \"200ms\"\nduration = {duration:?}\nfaults = {{ delay_us = {delay_us} }}\n"
         ));
     }
     text

@@ -130,8 +130,7 @@ impl Running {
     }
 
     pub(crate) fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap();
-        assert!(status.success());
+        kill(signal, self.0.id());
     }
 
     /// Waits for a line of standard error that contains `part`; the rest is read and forgotten.
@@ -147,6 +146,13 @@ impl Running {
         eventually("the end of the program", || self.0.try_wait().unwrap().is_some());
         self.0.wait().unwrap().code()
     }
+}
+
+/// Sends a signal; by the shell's own `kill`, for small systems have no other.
+pub(crate) fn kill(signal: &str, pid: u32) {
+    let script = "kill \"$1\" \"$2\"";
+    let status = Command::new("sh").args(["-c", script, "sh", signal, &pid.to_string()]).status().unwrap();
+    assert!(status.success(), "signal {signal} to {pid}");
 }
 
 impl Drop for Running {

@@ -1,7 +1,7 @@
 //! Types as data (XTypes 1.3 §7.3.4 and Annex B): what an endpoint tells of its type, how others ask for the
 //! rest, and where two types part.
 //!
-//! A [`TypeDescription`] is made from a Rust type ([`describe`]). It travels as a [`TypeInformation`] in the
+//! A [`TypeDescription`] is made from a Rust type (`describe`). It travels as a [`TypeInformation`] in the
 //! announcement of an endpoint, which names the type by its hash, and as [`TypeObject`]s in answers of the
 //! TypeLookup service ([`lookup`]). [`compare`] tells whether a reader's type is assignable from a writer's,
 //! and names the first member in which they differ. What comes from others is checked against its hash, and

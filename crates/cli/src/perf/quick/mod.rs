@@ -150,7 +150,7 @@ fn campaign(options: &Options) -> Result<Campaign, String> {
         false => options.adapters.iter().map(String::as_str).collect(),
     };
     let mut text = format!(
-        "schema = 1\nname = \"quick-{}\"\nrepetitions = {}\nwarmup = \"300ms\"\nduration = \"1s\"\nbusy_wait = \"0s\"\n\
+        "schema = 1\nname = \"quick-{}\"\nrepetitions = {}\nwarmup = \"200ms\"\nduration = \"1s\"\nbusy_wait = \"0s\"\n\
          [[scenario]]\nadapters = {chosen:?}\n{}\n",
         options.what.name(),
         options.repetitions.unwrap_or(2),
