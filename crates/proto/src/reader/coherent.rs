@@ -89,6 +89,11 @@ impl Sets {
     pub(super) fn open_group(&self) -> Option<SequenceNumber> {
         self.open.as_ref()?.group
     }
+
+    /// Between which group numbers changes were lost, when all before `expected` came or never will.
+    pub(super) fn lost_in_group(&self, expected: SequenceNumber) -> Option<(SequenceNumber, SequenceNumber)> {
+        self.progress.lost(expected, &self.filtered)
+    }
 }
 
 /// What a reader does about PRESENTATION, and what it holds back for that.
@@ -212,10 +217,14 @@ impl Presenter {
         {
             self.part_ended |= sets.progress.pass(number);
         }
+        if self.group {
+            sets.progress.take_in(change, &sets.filtered);
+        }
         if let Some(first) = set {
             self.hold(sets, first, change);
             return Outcome::Consumed;
         }
+        sets.filtered.forget_below(change.sequence_number.0);
         let waits = self.ordered && change.group_number.is_some() || !sets.ended.is_empty();
         if self.group && waits && change.is_data_or_status() {
             return self.hold_single(sets, now.mono, change);

@@ -16,11 +16,15 @@
 //! changes, and alive: a writer of a topic without a reader here, one that was deleted or that lost its liveliness
 //! holds nobody up; nor does a reader whose cache is full, but for sets. A writer that gives no group information, and a digest that nothing discovered explains, are
 //! waited for only for so long ([`super::ReaderLimits::group_wait_max`]), and after that never again.
+//!
+//! A set is dropped in all readers when one of them lost changes since its match that may have been of it, of a writer
+//! of which no part of it came: all of it may have been replaced in that writer's history.
 
 use super::cache::Room;
 use super::coherent::Ended;
 use super::ownership::WriterId;
 use super::proxy::Proxy;
+use super::reorder::Intervals;
 use super::{Change, Reader};
 use crate::guid::Guid;
 use crate::outbox::{Event, Outbox};
@@ -44,9 +48,55 @@ pub(super) struct Progress {
     informs: bool,
     /// It was waited for in vain.
     excused: bool,
+    /// The number of the writer's own that comes next, once a heartbeat told where what was before the match ends.
+    next: Option<SequenceNumber>,
+    /// The group number of its last change that came, or that the group had at the match.
+    seen: SequenceNumber,
+    /// Changes were lost between these group numbers: after the first, up to the second.
+    lost: Option<(SequenceNumber, SequenceNumber)>,
 }
 
 impl Progress {
+    /// The first heartbeat: what the writer has up to `last` was written before the match, and is not lost to it.
+    pub(super) fn begin(&mut self, last: SequenceNumber, group: Option<&HeartbeatGroup>) {
+        self.next = Some(last.next());
+        self.seen = self.seen.max(group.map_or(SequenceNumber(0), |group| group.current));
+    }
+
+    /// A change comes in its turn; what is missing before it and was not `filtered` is lost.
+    pub(super) fn take_in(&mut self, change: &Change, filtered: &Intervals) {
+        let number = change.sequence_number;
+        if let Some(in_group) = change.number_in_group() {
+            if self.misses(number, filtered) {
+                self.lost = Some((self.lost_after(), in_group.previous()));
+            }
+            self.seen = self.seen.max(in_group);
+        }
+        self.next = self.next.map(|next| next.max(number.next()));
+    }
+
+    /// After which group number changes were lost of which sets that were not shown yet may have been.
+    fn lost_after(&self) -> SequenceNumber {
+        self.lost.filter(|(_, to)| *to > self.shown).map_or(self.seen, |(after, _)| after)
+    }
+
+    fn misses(&self, expected: SequenceNumber, filtered: &Intervals) -> bool {
+        let next = self.next.filter(|next| *next < expected);
+        next.is_some_and(|next| filtered.end_covering(next.0) < Some(expected.0 - 1))
+    }
+
+    /// Between which group numbers changes were lost, when those before `expected` came or never will.
+    pub(super) fn lost(
+        &self,
+        expected: SequenceNumber,
+        filtered: &Intervals,
+    ) -> Option<(SequenceNumber, SequenceNumber)> {
+        if self.misses(expected, filtered) {
+            return Some((self.lost_after(), self.passed));
+        }
+        self.lost
+    }
+
     /// Nothing up to `number` is still to come; whether that is news.
     pub(super) fn pass(&mut self, number: SequenceNumber) -> bool {
         let news = number > self.passed;
@@ -102,6 +152,8 @@ pub struct GroupMember {
     reliable: bool,
     informs: bool,
     excused: bool,
+    /// Changes were lost between these group numbers: after the first, up to the second.
+    lost: Option<(SequenceNumber, SequenceNumber)>,
     /// What waits first.
     part: Option<Part>,
 }
@@ -147,6 +199,11 @@ impl GroupMember {
     fn has_passed(&self, part: &Part) -> bool {
         let passed = self.open.map_or(self.passed, |first| self.passed.min(first.previous()));
         passed >= part.needed()
+    }
+
+    /// Whether its part of a set may be among what was lost: of that nothing is known but where it was.
+    fn may_lack(&self, part: &Part) -> bool {
+        self.lost.is_some_and(|(after, to)| part.number <= to && after < part.end)
     }
 
     /// Whether it is waited for.
@@ -203,8 +260,9 @@ impl<'a> Front<'a> {
         if !(is_next || part.writers_known || part.overdue) || !self.others().filter(concerned).all(ready) {
             return None;
         }
-        // Who was waited for in vain has its part still open: then it is nobody's.
-        let whole = part.whole && (!part.is_set || self.others().all(|it| it.open != Some(part.number)));
+        // Who was waited for in vain has its part still open, or may have lost it: then it is nobody's.
+        let lacks = |it: &GroupMember| it.open == Some(part.number) || it.may_lack(part);
+        let whole = part.whole && !(part.is_set && self.others().any(lacks));
         let Part { number, end, overdue, .. } = *part;
         let verdict = GroupVerdict { publisher: self.publisher, number, end, whole, overdue };
         (part.fits || !whole || !part.is_set).then_some(verdict)
@@ -273,6 +331,7 @@ impl Reader {
                 reliable: proxy.reliable,
                 informs,
                 excused,
+                lost: proxy.sets.lost_in_group(proxy.order.expected()),
                 part: self.first_part(now.mono, publisher, proxy),
             });
         }

@@ -517,6 +517,7 @@ impl Reader {
         let unheard = proxy.heard.count.replace(heartbeat.count).is_none();
         if unheard {
             proxy.heard.history_last = last;
+            proxy.sets.progress.begin(last, group);
             proxy.answer.probe_at = None;
         }
         proxy.heard.last = last;

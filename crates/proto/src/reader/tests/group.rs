@@ -105,6 +105,19 @@ impl Subscriber {
         bench.reader.on_data(bench.now, &bench.context(1), &data, &mut bench.out).unwrap();
     }
 
+    /// Writer `from` has no changes from `first` to `last` any more, or `filtered` them out.
+    fn gap(&mut self, reader: usize, from: u8, (first, last): (i64, i64), filtered: u64) {
+        let gap = Gap {
+            reader: EntityId::UNKNOWN,
+            writer: of_publisher(from).entity,
+            start: SequenceNumber(first),
+            list: SequenceSet::empty(SequenceNumber(last + 1)),
+            filtered,
+        };
+        let bench = &mut self.readers[reader];
+        bench.reader.on_gap(bench.now, &bench.context(1), &gap, &mut bench.out).unwrap();
+    }
+
     /// Writer `from` has changes from `first` to `last`, with these group numbers: current, first, last.
     fn heartbeat(&mut self, from: u8, (first, last): (i64, i64), group: Option<[i64; 3]>) {
         self.count += 1;
@@ -472,4 +485,60 @@ fn a_reader_that_is_full_makes_only_itself_wait() {
     assert_eq!(values(&mut subscriber, 1), [10]);
     settle(&mut subscriber);
     assert_eq!(values(&mut subscriber, 1), [20], "not lost");
+}
+
+/// Both writers are heard before they write. The first writes group number 1, and its part of a set, number 2; of
+/// the second nothing came yet.
+fn half_of_a_set() -> Subscriber {
+    let mut subscriber = Subscriber::new(2, &ordered(true));
+    subscriber.heartbeat(1, (1, 0), Some([0, 1, 0]));
+    subscriber.heartbeat(2, (1, 0), Some([0, 1, 0]));
+    subscriber.data(0, 1, 1, (1, BOTH), 10);
+    subscriber.part(0, 1, 2, 2, (2, 2), 20);
+    subscriber.end(0, 1, 3, 4, 2, BOTH);
+    assert_eq!(subscriber.shown(), [10]);
+    subscriber
+}
+
+#[test]
+fn a_set_of_which_a_writer_has_replaced_all_its_part_is_not_shown() {
+    let mut subscriber = half_of_a_set();
+    // After an outage, KEEP_LAST has left only the end of it.
+    subscriber.gap(1, 2, (1, 1), 0);
+    assert_eq!(subscriber.shown(), []);
+    subscriber.end(1, 2, 2, 4, 2, BOTH);
+    assert_eq!(subscriber.shown(), []);
+    // The next set is whole again, and so is what is between.
+    subscriber.data(1, 2, 3, (5, BOTH), 50);
+    subscriber.part(1, 2, 4, 6, (4, 6), 60);
+    subscriber.end(1, 2, 5, 7, 6, BOTH);
+    subscriber.end(0, 1, 4, 7, 6, BOTH);
+    assert_eq!(subscriber.shown(), [50, 60]);
+}
+
+#[test]
+fn a_set_of_which_a_writer_has_not_even_the_end_any_more_is_not_shown() {
+    let mut subscriber = half_of_a_set();
+    subscriber.heartbeat(2, (3, 2), Some([4, 5, 4]));
+    assert_eq!(subscriber.shown(), []);
+    subscriber.data(1, 2, 3, (5, BOTH), 50);
+    assert_eq!(subscriber.shown(), [50]);
+}
+
+#[test]
+fn a_set_is_shown_without_what_a_filter_took_of_it() {
+    let mut subscriber = half_of_a_set();
+    subscriber.gap(1, 2, (1, 1), 1);
+    subscriber.end(1, 2, 2, 4, 2, BOTH);
+    assert_eq!(subscriber.shown(), [20]);
+}
+
+#[test]
+fn a_late_joiner_gets_what_is_left_of_a_set() {
+    let mut subscriber = Subscriber::new(2, &ordered(true));
+    // What the second writer wrote before it was heard first is not lost to this subscriber.
+    subscriber.heartbeat(2, (3, 2), Some([4, 5, 4]));
+    subscriber.part(0, 1, 1, 2, (1, 2), 20);
+    subscriber.end(0, 1, 2, 4, 2, BOTH);
+    assert_eq!(subscriber.shown(), [20]);
 }
