@@ -1,8 +1,12 @@
 //! Ordered access of GROUP scope: the readers of a subscriber show the changes of a publisher in the order of its
 //! writers together, from access to access, and within one as far as one reader shows them (DCPS 1.4 §2.2.3.6).
+//!
+//! RESOURCE_LIMITS of one reader do not stop the others: what found no room in it may come behind what they have
+//! shown, but not behind what it has shown itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use plainsong_proto::guid::Guid;
 use plainsong_proto::qos::{AccessScope, DestinationOrder};
 use plainsong_proto::time::Instant;
 
@@ -43,20 +47,25 @@ fn check_groups(ledger: &Ledger, publisher: usize, subscriber: usize, findings: 
     let mut sights: Vec<Sight<'_>> = pairs.flat_map(sights).collect();
     sights.sort_by_key(|sight| (sight.access, sight.place));
     // What may be shown too late, and what too early: nothing is held back for a writer that is gone.
-    let mut latest: Option<&Sight<'_>> = None;
+    let mut latest: BTreeMap<Guid, &Sight<'_>> = BTreeMap::new();
     let mut start = 0;
     while let Some(first) = sights.get(start) {
         let end = start + sights[start..].partition_point(|sight| sight.access == first.access);
         let access = &sights[start..end];
         for sight in access.iter().filter(|sight| may_not_be_late(sight)) {
             let in_access = access.iter().filter(|other| other.is_before_in_reader(sight));
-            let before = latest.into_iter().chain(in_access).find(|other| other.number > sight.number);
+            let before = latest.values().copied().filter(|other| !may_precede(other, sight));
+            let before = before.chain(in_access).find(|other| other.number > sight.number);
             if let Some(before) = before {
                 report(sight, before, findings);
             }
         }
-        let highest = access.iter().filter(|sight| is_matched(sight, sight.written_at));
-        latest = latest.into_iter().chain(highest).max_by_key(|sight| sight.number);
+        for sight in access.iter().filter(|sight| is_matched(sight, sight.written_at)) {
+            let highest = latest.entry(sight.reader()).or_insert(sight);
+            if sight.number > highest.number {
+                *highest = sight;
+            }
+        }
         start = end;
     }
 }
@@ -78,6 +87,10 @@ fn sights(pair: Pair<'_>) -> impl Iterator<Item = Sight<'_>> {
 }
 
 impl Sight<'_> {
+    fn reader(&self) -> Guid {
+        self.pair.reader.endpoint.guid
+    }
+
     /// The same reader showed it before `other`, and arranges nothing by time.
     fn is_before_in_reader(&self, other: &Self) -> bool {
         let reader = &self.pair.reader.endpoint;
@@ -96,6 +109,11 @@ fn may_not_be_late(sight: &Sight<'_>) -> bool {
         && !pair.is_thinned()
         && pair.reader_epochs() == 1
         && is_matched(sight, sight.written_at)
+}
+
+/// Another reader has room for `early`, that of `late` may have to wait for it.
+fn may_precede(early: &Sight<'_>, late: &Sight<'_>) -> bool {
+    early.reader() != late.reader() && !late.pair.reader.is_unlimited()
 }
 
 fn is_matched(sight: &Sight<'_>, since: Instant) -> bool {
