@@ -169,6 +169,8 @@ struct Part {
     whole: bool,
     /// The cache has room for it.
     fits: bool,
+    /// A single change before it waits for room.
+    stuck: bool,
     /// It came with a digest of the writers of its publisher.
     told: bool,
     /// All these are known.
@@ -229,6 +231,7 @@ impl<'a> Front<'a> {
             part.end = part.end.max(other.end);
             part.whole &= other.whole;
             part.fits &= other.fits;
+            part.stuck |= other.stuck;
             part.writers_known &= other.writers_known;
             part.overdue |= other.overdue;
         }
@@ -265,7 +268,7 @@ impl<'a> Front<'a> {
         let whole = part.whole && !(part.is_set && self.others().any(lacks));
         let Part { number, end, overdue, .. } = *part;
         let verdict = GroupVerdict { publisher: self.publisher, number, end, whole, overdue };
-        (part.fits || !whole || !part.is_set).then_some(verdict)
+        (!part.is_set || !part.stuck && (part.fits || !whole)).then_some(verdict)
     }
 }
 
@@ -342,12 +345,14 @@ impl Reader {
     fn first_part(&self, now: Instant, publisher: Guid, proxy: &Proxy) -> Option<Part> {
         let shown = proxy.sets.progress.shown;
         let mut numbered = proxy.sets.waiting().iter().filter(|ended| ended.number.is_some());
-        let first = numbered.next()?;
-        let is_stuck = !first.is_set
-            && first.end <= shown
-            && matches!(self.cache.room_for(&first.changes), Room::Later(..));
-        let ended = if is_stuck { numbered.find(|ended| ended.is_set)? } else { first };
-        self.part(now, publisher, ended)
+        let stuck = self.presenter.is_ordered()
+            && proxy.sets.waiting().front().is_some_and(|front| {
+                !front.is_set
+                    && front.end <= shown
+                    && matches!(self.cache.room_for(&front.changes), Room::Later(..))
+            });
+        let ended = if stuck { numbered.find(|ended| ended.is_set)? } else { numbered.next()? };
+        Some(Part { stuck, ..self.part(now, publisher, ended)? })
     }
 
     fn part(&self, now: Instant, publisher: Guid, ended: &Ended) -> Option<Part> {
@@ -366,6 +371,7 @@ impl Reader {
             is_set: ended.is_set,
             whole: ended.whole && !matches!(room, Room::Never),
             fits: !matches!(room, Room::Later(..)),
+            stuck: false,
             told: ended.writers.is_some(),
             writers_known: ended.writers.is_none_or(knows) || self.proxies.iter().flatten().any(vouches),
             overdue: self.group_due(ended).is_none_or(|due| due <= now),

@@ -542,3 +542,32 @@ fn a_late_joiner_gets_what_is_left_of_a_set() {
     subscriber.end(0, 1, 2, 4, 2, BOTH);
     assert_eq!(subscriber.shown(), [20]);
 }
+
+#[test]
+fn a_set_that_is_lost_waits_behind_a_sample_for_which_there_is_no_room() {
+    let mut full = ordered(true);
+    full.resource_limits.max_samples = 1;
+    let mut subscriber = Subscriber::new(1, &full);
+    let only: &[u8] = &[1];
+    let verdicts = |subscriber: &mut Subscriber| {
+        let verdicts = (0..10).map_while(|_| {
+            let Bench { reader, now, out, .. } = &mut subscriber.readers[0];
+            let mut members = Vec::new();
+            reader.group_members(*now, &mut members);
+            let verdict = next_verdict(&members)?;
+            reader.carry_out_verdict(*now, verdict, out);
+            Some(())
+        });
+        verdicts.count()
+    };
+    subscriber.data(0, 1, 1, (1, only), 10);
+    subscriber.data(0, 1, 2, (2, only), 20);
+    // The first of the set never comes.
+    subscriber.gap(0, 1, (3, 3), 0);
+    subscriber.part(0, 1, 4, 4, (3, 3), 40);
+    subscriber.end(0, 1, 5, 5, 3, only);
+    assert_eq!(verdicts(&mut subscriber), 2, "nobody looks for ever at what waits for room");
+    assert_eq!(subscriber.readers[0].values(), [10]);
+    assert_eq!(verdicts(&mut subscriber), 2);
+    assert_eq!(subscriber.readers[0].values(), [20], "not lost with the set");
+}
