@@ -6,7 +6,7 @@ use plainsong_proto::cdr::DdsType;
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet};
-use plainsong_proto::reader::next_verdict;
+use plainsong_proto::reader::{GroupRoom, next_verdict};
 use plainsong_proto::sample_info::Selector;
 use plainsong_proto::status::{StatusKind, StatusMask};
 
@@ -302,12 +302,18 @@ impl SubscriberInner {
 
 /// Shows or drops what has its turn in all readers under GROUP access, and asks writers for what the rest waits for.
 fn settle_groups(readers: &[Arc<ReaderInner>], slot: &ParticipantSlot, out: &mut Outbox) {
+    let mut last = None;
     loop {
         let (mut members, now) = (Vec::new(), clock::now());
         for reader in readers {
             reader.look(|reader| reader.group_members(now, &mut members));
         }
-        let Some(verdict) = next_verdict(&members) else {
+        let room = |publisher, number| {
+            let of_each = readers.iter().map(|reader| reader.look(|it| it.group_room(publisher, number)));
+            of_each.min().unwrap_or(GroupRoom::Enough)
+        };
+        // What was carried out has gone; should it ever not, this thread does not stay here.
+        let Some(verdict) = next_verdict(&members, room).filter(|verdict| last != Some(*verdict)) else {
             for reader in readers {
                 reader.run(slot, out, |reader, now, out| reader.ask_for_group(now, &members, out));
             }
@@ -316,5 +322,6 @@ fn settle_groups(readers: &[Arc<ReaderInner>], slot: &ParticipantSlot, out: &mut
         for reader in readers {
             reader.run(slot, out, |reader, now, out| reader.carry_out_verdict(now, verdict, out));
         }
+        last = Some(verdict);
     }
 }

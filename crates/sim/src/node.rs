@@ -11,7 +11,7 @@ use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::locator::{Locator, ports};
 use plainsong_proto::outbox::{Event, Outbox};
 use plainsong_proto::qos::{LivelinessKind, QosSet};
-use plainsong_proto::reader::{Reader, ReaderConfig, ReaderLimits, next_verdict};
+use plainsong_proto::reader::{GroupRoom, Reader, ReaderConfig, ReaderLimits, next_verdict};
 use plainsong_proto::receiver::{self, Registry};
 use plainsong_proto::stats::{DropCounters, DropReason};
 use plainsong_proto::time::{Duration, Instant, Now};
@@ -477,12 +477,19 @@ impl Node {
 
     fn settle_together(&mut self, member: usize, readers: &[EntityId], call: &mut Call<'_>) {
         let now = self.options.clock.now(call.at);
+        let mut last = None;
         loop {
             let place = &mut self.members[member];
             let mut members = Vec::new();
             let each = || readers.iter().filter_map(|reader| place.readers.get(reader));
             each().for_each(|local| local.reader.group_members(now, &mut members));
-            let verdict = next_verdict(&members);
+            let room = |publisher, number| {
+                let of_each = each().map(|local| local.reader.group_room(publisher, number));
+                of_each.min().unwrap_or(GroupRoom::Enough)
+            };
+            let verdict = next_verdict(&members, room);
+            assert!(verdict.is_none() || verdict != last, "carried out, and still due: {verdict:?}");
+            last = verdict;
             for reader in readers {
                 let Some(local) = place.readers.get_mut(reader) else { continue };
                 match verdict {

@@ -167,8 +167,6 @@ struct Part {
     end: SequenceNumber,
     is_set: bool,
     whole: bool,
-    /// The cache has room for it.
-    fits: bool,
     /// A single change before it waits for room.
     stuck: bool,
     /// It came with a digest of the writers of its publisher.
@@ -187,6 +185,17 @@ pub struct GroupVerdict {
     end: SequenceNumber,
     whole: bool,
     overdue: bool,
+}
+
+/// Whether a reader has room for what is to be shown together, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GroupRoom {
+    /// Not even when it is empty.
+    Never,
+    /// When the application has taken some.
+    Later,
+    /// Now.
+    Enough,
 }
 
 /// What comes first of all that waits of a publisher.
@@ -230,7 +239,6 @@ impl<'a> Front<'a> {
         for other in parts().filter(|other| other.number == part.number) {
             part.end = part.end.max(other.end);
             part.whole &= other.whole;
-            part.fits &= other.fits;
             part.stuck |= other.stuck;
             part.writers_known &= other.writers_known;
             part.overdue |= other.overdue;
@@ -256,7 +264,8 @@ impl<'a> Front<'a> {
         self.members.iter().filter(|other| other.writer == member.writer).nth(1).is_some()
     }
 
-    fn verdict(&self) -> Option<GroupVerdict> {
+    /// `room` is asked only for what has its turn otherwise: it looks at every change of it.
+    fn verdict(&self, room: &mut impl FnMut(Guid, SequenceNumber) -> GroupRoom) -> Option<GroupVerdict> {
         let (part, is_next) = (&self.part, self.is_next());
         let concerned = |member: &&GroupMember| !is_next || self.is_one_of_several(member);
         let ready = |member: &GroupMember| member.has_passed(part) || !member.holds_up(part);
@@ -265,17 +274,30 @@ impl<'a> Front<'a> {
         }
         // Who was waited for in vain has its part still open, or may have lost it: then it is nobody's.
         let lacks = |it: &GroupMember| it.open == Some(part.number) || it.may_lack(part);
-        let whole = part.whole && !(part.is_set && self.others().any(lacks));
+        let mut whole = part.whole && !(part.is_set && self.others().any(lacks));
+        if part.is_set && part.stuck {
+            return None;
+        }
+        if part.is_set && whole {
+            match room(self.publisher, part.number) {
+                GroupRoom::Enough => {}
+                GroupRoom::Later => return None,
+                GroupRoom::Never => whole = false,
+            }
+        }
         let Part { number, end, overdue, .. } = *part;
-        let verdict = GroupVerdict { publisher: self.publisher, number, end, whole, overdue };
-        (!part.is_set || !part.stuck && (part.fits || !whole)).then_some(verdict)
+        Some(GroupVerdict { publisher: self.publisher, number, end, whole, overdue })
     }
 }
 
-/// What the readers of a subscriber, of all of which `members` tells, are to show next.
+/// What the readers of a subscriber, of all of which `members` tells, are to show next; `room` is the least that
+/// any of them says with [`Reader::group_room`].
 #[must_use]
-pub fn next_verdict(members: &[GroupMember]) -> Option<GroupVerdict> {
-    members.iter().find_map(|member| Front::of(members, member.publisher)?.verdict())
+pub fn next_verdict(
+    members: &[GroupMember],
+    mut room: impl FnMut(Guid, SequenceNumber) -> GroupRoom,
+) -> Option<GroupVerdict> {
+    members.iter().find_map(|member| Front::of(members, member.publisher)?.verdict(&mut room))
 }
 
 impl Reader {
@@ -341,8 +363,8 @@ impl Reader {
     }
 
     /// What waits first of a writer. A single change that had its turn and found no room in the cache waits for that
-    /// alone, and makes nobody else wait, but for sets behind it.
-    fn first_part(&self, now: Instant, publisher: Guid, proxy: &Proxy) -> Option<Part> {
+    /// alone, and makes nobody else wait, but for sets behind it: of these the first, and that it is so.
+    fn first_waiting<'a>(&self, proxy: &'a Proxy) -> Option<(&'a Ended, bool)> {
         let shown = proxy.sets.progress.shown;
         let mut numbered = proxy.sets.waiting().iter().filter(|ended| ended.number.is_some());
         let stuck = self.presenter.is_ordered()
@@ -352,12 +374,11 @@ impl Reader {
                     && matches!(self.cache.room_for(&front.changes), Room::Later(..))
             });
         let ended = if stuck { numbered.find(|ended| ended.is_set)? } else { numbered.next()? };
-        Some(Part { stuck, ..self.part(now, publisher, ended)? })
+        Some((ended, stuck))
     }
 
-    fn part(&self, now: Instant, publisher: Guid, ended: &Ended) -> Option<Part> {
-        let number = ended.number?;
-        let room = self.room_for_group(publisher, number);
+    fn first_part(&self, now: Instant, publisher: Guid, proxy: &Proxy) -> Option<Part> {
+        let (ended, stuck) = self.first_waiting(proxy)?;
         let known = self.known_writers.iter().find(|known| known.publisher == publisher);
         let knows = |writers: GroupDigest| known.is_some_and(|known| known.sets.contains(&writers));
         // Who says it later speaks also of what was before.
@@ -366,12 +387,11 @@ impl Reader {
             told.is_some_and(|(_, current, writers)| current >= ended.end && writers.is_none_or(knows))
         };
         Some(Part {
-            number,
+            number: ended.number?,
             end: ended.end,
             is_set: ended.is_set,
-            whole: ended.whole && !matches!(room, Room::Never),
-            fits: !matches!(room, Room::Later(..)),
-            stuck: false,
+            whole: ended.whole,
+            stuck,
             told: ended.writers.is_some(),
             writers_known: ended.writers.is_none_or(knows) || self.proxies.iter().flatten().any(vouches),
             overdue: self.group_due(ended).is_none_or(|due| due <= now),
@@ -383,15 +403,25 @@ impl Reader {
         ended.since.after(self.limits.group_wait_max)
     }
 
-    /// Whether the cache has room for all that is shown with `number`.
-    fn room_for_group(&self, publisher: Guid, number: SequenceNumber) -> Room {
+    /// Whether the cache has room for the set `number` and all that is shown with it, if the set waits first here.
+    #[must_use]
+    pub fn group_room(&self, publisher: Guid, number: SequenceNumber) -> GroupRoom {
+        let writers = || self.proxies.iter().flatten().filter(|proxy| proxy.publisher == Some(publisher));
+        let waits_first =
+            |proxy: &Proxy| self.first_waiting(proxy).is_some_and(|(it, _)| it.number == Some(number));
+        if !self.presenter.is_grouped() || !writers().any(waits_first) {
+            return GroupRoom::Enough;
+        }
         let ordered = self.presenter.is_ordered();
-        let writers = self.proxies.iter().flatten().filter(|proxy| proxy.publisher == Some(publisher));
-        let due = writers.flat_map(|proxy| {
+        let due = writers().flat_map(|proxy| {
             let is_due = move |ended: &&Ended| ended.is_due(number, ordered);
             proxy.sets.waiting().iter().take_while(is_due)
         });
-        self.cache.room_for(due.flat_map(|ended| ended.changes.iter()))
+        match self.cache.room_for(due.flat_map(|ended| ended.changes.iter())) {
+            Room::Enough => GroupRoom::Enough,
+            Room::Later(..) => GroupRoom::Later,
+            Room::Never => GroupRoom::Never,
+        }
     }
 
     /// Shows or drops what a verdict is about.

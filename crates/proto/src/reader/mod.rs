@@ -26,7 +26,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-pub use group::{GroupMember, GroupVerdict, next_verdict};
+pub use group::{GroupMember, GroupRoom, GroupVerdict, next_verdict};
 pub use instances::InstanceKey;
 
 use crate::cdr::KeyHash;

@@ -311,7 +311,8 @@ impl Subscriber {
         loop {
             let mut members = Vec::new();
             self.0.iter().for_each(|bench| bench.reader.group_members(bench.now, &mut members));
-            let Some(verdict) = next_verdict(&members) else { break };
+            let room = |publisher, number| room_of(&self.0, publisher, number);
+            let Some(verdict) = next_verdict(&members, room) else { break };
             for bench in &mut self.0 {
                 bench.reader.carry_out_verdict(bench.now, verdict, &mut bench.out);
             }

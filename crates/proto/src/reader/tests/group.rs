@@ -159,7 +159,8 @@ impl Subscriber {
         loop {
             let mut members = Vec::new();
             self.readers.iter().for_each(|bench| bench.reader.group_members(bench.now, &mut members));
-            let verdict = next_verdict(&members);
+            let room = |publisher, number| room_of(&self.readers, publisher, number);
+            let verdict = next_verdict(&members, room);
             for bench in &mut self.readers {
                 match verdict {
                     Some(verdict) => bench.reader.carry_out_verdict(bench.now, verdict, &mut bench.out),
@@ -471,7 +472,8 @@ fn a_reader_that_is_full_makes_only_itself_wait() {
     let settle = |subscriber: &mut Subscriber| loop {
         let mut members = Vec::new();
         subscriber.readers.iter().for_each(|bench| bench.reader.group_members(bench.now, &mut members));
-        let Some(verdict) = next_verdict(&members) else { break };
+        let room = |publisher, number| room_of(&subscriber.readers, publisher, number);
+        let Some(verdict) = next_verdict(&members, room) else { break };
         for Bench { reader, now, out, .. } in &mut subscriber.readers {
             reader.carry_out_verdict(*now, verdict, out);
         }
@@ -554,7 +556,7 @@ fn a_set_that_is_lost_waits_behind_a_sample_for_which_there_is_no_room() {
             let Bench { reader, now, out, .. } = &mut subscriber.readers[0];
             let mut members = Vec::new();
             reader.group_members(*now, &mut members);
-            let verdict = next_verdict(&members)?;
+            let verdict = next_verdict(&members, |publisher, number| reader.group_room(publisher, number))?;
             reader.carry_out_verdict(*now, verdict, out);
             Some(())
         });

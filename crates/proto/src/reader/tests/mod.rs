@@ -62,6 +62,12 @@ pub(super) fn config(qos: QosSet) -> ReaderConfig {
     ReaderConfig { guid, keyed: true, qos, limits: ReaderLimits::default(), key: first_octet }
 }
 
+/// What the readers of a subscriber have room for together.
+fn room_of(readers: &[Bench], publisher: Guid, number: SequenceNumber) -> GroupRoom {
+    let of_each = readers.iter().map(|bench| bench.reader.group_room(publisher, number));
+    of_each.min().unwrap_or(GroupRoom::Enough)
+}
+
 impl Bench {
     pub(super) fn new(qos: QosSet) -> Self {
         Self::with(config(qos))
