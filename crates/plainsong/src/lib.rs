@@ -44,6 +44,7 @@ mod discovered;
 mod domain;
 mod entity;
 mod error;
+mod farewell;
 mod group;
 mod ignore;
 mod limits;

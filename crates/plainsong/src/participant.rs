@@ -25,6 +25,7 @@ use crate::data_writer::WriterInner;
 use crate::domain::{Domain, EventSink, InterfaceReport};
 use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::{Error, Result};
+use crate::farewell;
 use crate::listener::DomainParticipantListener;
 use crate::locks::{read, write};
 use crate::mismatch::OnMismatch;
@@ -147,11 +148,7 @@ impl DomainParticipantFactory {
     /// A participant of this process in `domain_id`, if there is one; of several, any.
     #[must_use]
     pub fn lookup_participant(&self, domain_id: u16) -> Option<DomainParticipant> {
-        let mut participants = lock(&PARTICIPANTS);
-        participants.retain(|participant| participant.strong_count() > 0);
-        let all: Vec<_> = participants.iter().filter_map(Weak::upgrade).collect();
-        drop(participants);
-        let mut found = all.into_iter().filter(|it| it.domain_id == domain_id && !it.core.is_deleted());
+        let mut found = all().into_iter().filter(|it| it.domain_id == domain_id && !it.core.is_deleted());
         found.next().map(DomainParticipant::from_inner)
     }
 
@@ -190,6 +187,7 @@ impl DomainParticipantFactory {
         // The router is new, so its cell is empty.
         let _ = inner.router.participant.set(Arc::downgrade(&inner));
         lock(&PARTICIPANTS).push(Arc::downgrade(&inner));
+        farewell::at_exit();
         let participant = DomainParticipant::from_inner(inner);
         if self.qos.entity_factory.autoenable_created_entities {
             participant.enable()?;
@@ -700,6 +698,13 @@ impl EventSink for Router {
 
 /// All participants of the process.
 static PARTICIPANTS: Mutex<Vec<Weak<ParticipantInner>>> = Mutex::new(Vec::new());
+
+/// All participants of the process; some may be deleted.
+pub(crate) fn all() -> Vec<Arc<ParticipantInner>> {
+    let mut participants = lock(&PARTICIPANTS);
+    participants.retain(|participant| participant.strong_count() > 0);
+    participants.iter().filter_map(Weak::upgrade).collect()
+}
 
 /// Refuses contradictory policies, naming the entity.
 pub(crate) fn check_qos(qos: &QosSet, kind: EntityKind, entity: &str) -> Result<()> {

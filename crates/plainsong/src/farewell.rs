@@ -1,0 +1,64 @@
+//! A process that ends takes leave for the participants it still has.
+//!
+//! Dropping the last handle takes leave too, but not every handle is dropped: a listener that is running holds one, a
+//! static does, and `std::process::exit` drops none. Without a word, others wait for the lease of such a participant
+//! to end, a reliable KEEP_ALL writer in the middle of `write`.
+
+#![cfg_attr(unix, allow(unsafe_code, reason = "atexit has no safe wrapper"))]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use crate::clock;
+use crate::participant;
+use crate::runtime::notify::Notify;
+
+/// The end of the process waits so long at most.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// The process that will take leave; 0 before any does.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Makes the process take leave when `main` returns or `exit` is called. Nothing helps one that is killed.
+pub(crate) fn at_exit() {
+    let first = PROCESS.compare_exchange(0, std::process::id(), Ordering::SeqCst, Ordering::SeqCst);
+    if first.is_err() {
+        return;
+    }
+    #[cfg(unix)]
+    {
+        extern "C" fn leave_all() {
+            take_leave();
+        }
+        // SAFETY: the function has the right type, never unwinds and lives as long as the library; the C library
+        // calls it once. When it cannot note it, the process ends without a word, as it would have.
+        let _ = unsafe { libc::atexit(leave_all) };
+    }
+}
+
+/// Whatever happens, it returns, soon, and does not unwind.
+#[cfg(unix)]
+fn take_leave() {
+    // A fork of the process that ends is not the end of the participants.
+    if PROCESS.load(Ordering::SeqCst) != std::process::id() {
+        return;
+    }
+    let done = Arc::new(Notify::default());
+    let (seen, deadline) = (done.epoch(), clock::deadline(PATIENCE));
+    let told = Arc::clone(&done);
+    // On a thread of its own: the variables of the ending thread are gone, and it may hold locks of the application.
+    let thread = std::thread::Builder::new().name("farewell".to_owned()).spawn(move || {
+        let all = participant::all();
+        for participant in &all {
+            // A deleted one has taken leave.
+            let _ = participant.delete();
+        }
+        told.wake_all();
+        // The last handle of a domain would wait for its threads.
+        std::mem::forget(all);
+    });
+    if thread.is_ok() {
+        done.wait(seen, deadline);
+    }
+}
