@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use hdrhistogram::Histogram;
 
 use crate::adapter::{Failure, Sample};
-use crate::event::{Interval, Phase, Stream, Switch, Totals};
+use crate::event::{InTime, Interval, Phase, Stream, Switch, Totals};
 use crate::payload::{self, Head};
 use crate::recorder::{Moments, Recorder, histogram};
 use crate::tracker::{Seen, Tracker};
@@ -53,6 +53,9 @@ pub struct Counting {
     switches: Vec<Switch>,
     first_ns: u64,
     last_ns: u64,
+    /// What comes after this time counts, but for no rate.
+    end_ns: u64,
+    in_time: InTime,
     /// The last sample of any kind, warm-up included.
     any_ns: u64,
 }
@@ -126,8 +129,10 @@ pub struct Counted {
     pub moments: Moments,
     /// When the first counted sample came, 0 if none did.
     pub first_ns: u64,
-    /// From the first to the last counted sample.
+    /// From the first to the last counted sample that came in time.
     pub length_ns: u64,
+    /// What came in time.
+    pub in_time: InTime,
 }
 
 impl Counting {
@@ -160,8 +165,15 @@ impl Counting {
             switches: Vec::with_capacity(if exclusive { SWITCHES_MAX } else { 0 }),
             first_ns: 0,
             last_ns: 0,
+            end_ns: u64::MAX,
+            in_time: InTime::default(),
             any_ns: 0,
         })
+    }
+
+    /// Says when the measured time is over.
+    pub fn ends_at(&mut self, end_ns: u64) {
+        self.end_ns = end_ns;
     }
 
     /// Notes a sample that came now.
@@ -177,7 +189,11 @@ impl Counting {
         if self.first_ns == 0 {
             self.first_ns = now_ns;
         }
-        self.last_ns = now_ns;
+        if now_ns <= self.end_ns {
+            self.last_ns = now_ns;
+            self.in_time.received += counts.received;
+            self.in_time.octets += counts.octets;
+        }
         self.interval += counts;
         self.totals += counts;
         let stream = self.tracker.stream(head.writer, sample.instance);
@@ -319,6 +335,7 @@ impl Counting {
             moments: self.latency.moments(),
             first_ns: self.first_ns,
             length_ns: self.last_ns.saturating_sub(self.first_ns),
+            in_time: self.in_time,
         }
     }
 }

@@ -89,7 +89,7 @@ pub struct Interval {
 pub struct Report {
     /// When measuring began and how long it took.
     pub start_ns: u64,
-    /// See `start_ns`. For a subscriber: from the first to the last sample counted.
+    /// See `start_ns`. For a subscriber: from the first to the last sample counted that came in time.
     pub length_ns: u64,
     /// Samples written in the measured time (answers, for a pong). Equals what readers should count.
     pub sent: u64,
@@ -97,6 +97,9 @@ pub struct Report {
     pub write_timeouts: u64,
     /// Totals of a reader. Those of a pinger are about its answers, and complete: it knows what it wrote.
     pub totals: Totals,
+    /// What of the totals of a subscriber came before its time was over: a rate is of these, for `length_ns`.
+    #[serde(default)]
+    pub in_time: Option<InTime>,
     /// The same for each writer (and, if there are few, each instance) that was heard.
     pub streams: Vec<Stream>,
     /// The same for each step of a ramp.
@@ -139,6 +142,23 @@ pub struct Totals {
     pub reordered: u64,
     /// Came with a wrong checksum, or from a writer or of an instance that does not exist. Not lost as well.
     pub corrupted: u64,
+}
+
+/// What a subscriber received before its time was over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InTime {
+    /// Good samples.
+    pub received: u64,
+    /// Octets of payload of those.
+    pub octets: u64,
+}
+
+impl Report {
+    /// What counts for a rate: what came in time, or all where nobody made a difference.
+    #[must_use]
+    pub fn received_in_time(&self) -> InTime {
+        self.in_time.unwrap_or(InTime { received: self.totals.received, octets: self.totals.octets })
+    }
 }
 
 /// Counts of one writer, and of one instance where there are at most 64 of them.

@@ -24,6 +24,10 @@ pub struct WorkerSpec {
     /// After the end, also when stopped, a reader goes on until nothing came for so long (a minute at most), or it is stopped
     /// again. A writer waits so long for acknowledgements.
     pub drain_ms: u64,
+    /// When its time is over, a writer waits at least so long for acknowledgements, and a reader so long to be stopped before its
+    /// drain begins: what a product repairs late is late and not lost.
+    #[serde(default)]
+    pub settle_ms: u64,
     /// What goes wrong on purpose, for the self-test.
     #[serde(default)]
     pub faults: Faults,

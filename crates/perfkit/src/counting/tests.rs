@@ -54,6 +54,19 @@ fn losses_duplicates_and_order_are_counted_by_writer_and_instance() {
 }
 
 #[test]
+fn what_a_product_repairs_after_the_end_is_not_lost_but_is_in_no_rate() {
+    let mut play = Play::new(expectation());
+    play.counting.ends_at(1_003_500);
+    for sequence in [0, 1, 3, 2, 4] {
+        play.comes(head(0, sequence), 1, 500);
+    }
+    let counted = play.counting.finish();
+    assert_eq!((counted.totals.received, counted.totals.lost), (5, 0));
+    assert_eq!(counted.in_time, InTime { received: 3, octets: 3 * 64 });
+    assert_eq!(counted.length_ns, 2000);
+}
+
+#[test]
 fn the_warm_up_is_seen_in_intervals_alone() {
     let mut play = Play::new(expectation());
     play.comes(Head { warmup: true, sequence: 900, ..Head::default() }, 0, 500);

@@ -255,7 +255,8 @@ impl Work for Publish {
         let calls = ticker.finish();
         let (mark, end_ns) = worked?;
         // Readers that count what was lost wait for their drain in this time.
-        self.writer.wait_acknowledged(Duration::from_nanos(ms(self.context.spec.drain_ms)));
+        let spec = &self.context.spec;
+        self.writer.wait_acknowledged(Duration::from_nanos(ms(spec.drain_ms.max(spec.settle_ms))));
         let now = self.mark(end_ns);
         Ok(Report {
             start_ns: mark.at_ns,

@@ -71,6 +71,7 @@ impl Work for Subscribe {
 
     fn run(&mut self, _adapter: &mut dyn Adapter, start_ns: u64) -> Result<Report, Failure> {
         let window = self.context.window(start_ns);
+        lock(&self.counting).ends_at(window.end_ns);
         self.reading.begin(self.endpoint.read);
         let ticker = Ticker::start(&self.context, window, Arc::clone(&self.counting) as Arc<dyn Source>);
         let counting = Arc::clone(&self.counting);
@@ -86,6 +87,7 @@ impl Work for Subscribe {
             start_ns: if counted.first_ns == 0 { window.measure_ns } else { counted.first_ns },
             length_ns: counted.length_ns,
             totals: counted.totals,
+            in_time: Some(counted.in_time),
             streams: counted.streams,
             phases: counted.phases,
             switches: counted.switches,
@@ -97,8 +99,8 @@ impl Work for Subscribe {
     }
 }
 
-/// Waits for the end of a reader: its time is over, it has enough, it was stopped, or it failed. Then until nothing has come for
-/// the time of the drain, or it was stopped again.
+/// Waits for the end of a reader: its time is over and that to be stopped, it has enough, it was stopped, or it failed. Then until
+/// nothing has come for the time of the drain, or it was stopped again.
 pub(super) fn until_over(
     context: &Context,
     reading: &Reading,
@@ -106,6 +108,7 @@ pub(super) fn until_over(
     enough: impl Fn() -> bool,
     last_heard_ns: impl Fn() -> u64,
 ) {
+    let end_ns = end_ns.saturating_add(ms(context.spec.settle_ms));
     while now_ns() < end_ns && !context.control.is_stopped() && !reading.has_failed() && !enough() {
         context.control.sleep_until(now_ns().saturating_add(LOOKING_NS).min(end_ns));
     }

@@ -89,6 +89,7 @@ pub(crate) fn spec(name: &str, role: Role) -> WorkerSpec {
         samples_max: 200,
         match_timeout_ms: 5000,
         drain_ms: 200,
+        settle_ms: 0,
         faults: plainsong_perfkit::spec::Faults::default(),
         seed: 42,
     }

@@ -132,9 +132,8 @@ impl Worker {
             Command::Hello => {}
             Command::Configure { spec } => {
                 self.match_timeout = Duration::from_millis(spec.match_timeout_ms);
-                self.work = Duration::from_millis(
-                    spec.warmup_ms.saturating_add(spec.duration_ms).saturating_add(spec.drain_ms),
-                );
+                let parts = [spec.warmup_ms, spec.duration_ms, spec.drain_ms, spec.settle_ms];
+                self.work = Duration::from_millis(parts.into_iter().fold(0, u64::saturating_add));
                 let within = self.match_timeout + MATCH_GRACE;
                 self.deadline = Some((now + within, format!("was not ready within {within:?}")));
             }

@@ -195,7 +195,7 @@ fn rate(ok: &[&Repetition]) -> Option<f64> {
         let subscribers = repetition.workers.iter().filter(|it| it.name.starts_with("sub"));
         let of_one = |it: &WorkerResult| {
             let report = it.report.as_ref()?;
-            Some(report.totals.received as f64 / (report.length_ns.max(1) as f64 / 1e9))
+            Some(report.received_in_time().received as f64 / (report.length_ns.max(1) as f64 / 1e9))
         };
         rates.push(subscribers.filter_map(of_one).sum());
     }

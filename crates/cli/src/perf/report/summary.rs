@@ -427,8 +427,9 @@ fn counts(kind: &str, repetition: &Repetition, found: &mut BTreeMap<&'static str
         }
         readers += 1;
         if let Some(seconds) = seconds(report.length_ns) {
-            received_per_s += report.totals.received as f64 / seconds;
-            mbit_per_s += report.totals.octets as f64 * 8e-6 / seconds;
+            let in_time = report.received_in_time();
+            received_per_s += in_time.received as f64 / seconds;
+            mbit_per_s += in_time.octets as f64 * 8e-6 / seconds;
         }
         for (name, count) in [
             ("received", report.totals.received),

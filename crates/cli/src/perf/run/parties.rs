@@ -46,6 +46,8 @@ const MATCH_TIMEOUT: Time = Time::from_millis(15_000);
 const DRAIN: Time = Time::from_millis(500);
 /// With loss, a repair may take some heartbeats.
 const DRAIN_LOSSY: Time = Time::from_millis(2000);
+/// For the last acknowledgement of reliable writers: longer than the slowest period of heartbeats that products have by default (3 s).
+const SETTLE_MS: u64 = 5000;
 /// Steps of a ramp that are waited for unless its scenario says how long.
 const RAMP_STEPS_MAX: u64 = 40;
 const FIRST_DOMAIN: u32 = 20;
@@ -133,6 +135,7 @@ impl Draft<'_> {
             samples_max: scenario.samples.unwrap_or(0),
             match_timeout_ms: scenario.match_timeout.unwrap_or(MATCH_TIMEOUT).millis(),
             drain_ms: drain(scenario, point).millis(),
+            settle_ms: if scenario.kind.has_pongs() || !point.reliable { 0 } else { SETTLE_MS },
             faults: scenario.faults.unwrap_or_default(),
             seed: campaign.seed.wrapping_mul(1_000_003).wrapping_add(u64::from(self.repetition)),
         };

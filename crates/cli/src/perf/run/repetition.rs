@@ -176,8 +176,9 @@ impl<'a> Play<'a, '_> {
             let at_ns = self.stage.links.get(node).map_or(0, |it| it.there(start_ns));
             self.tell(place, Command::Start { at_ns })?;
         }
-        let drain_ms = self.members.iter().map(|it| it.party.spec.drain_ms).max().unwrap_or(0);
-        let patience = START_AFTER + Duration::from_millis(length_ms + drain_ms) + Duration::from_secs(10);
+        let after = |it: &Member<'_>| it.party.spec.drain_ms.saturating_add(it.party.spec.settle_ms);
+        let after_ms = self.members.iter().map(after).max().unwrap_or(0);
+        let patience = START_AFTER + Duration::from_millis(length_ms + after_ms) + Duration::from_secs(10);
         self.until("made a report", patience, |it| it.result.report.is_some() || !it.party.leads)
     }
 
