@@ -144,7 +144,9 @@ fn read_command(input: &mut impl BufRead, line: &mut Vec<u8>) -> Option<Result<C
         }
         return match serde_json::from_slice(line) {
             Ok(command) => Some(Ok(command)),
-            Err(error) => protocol(format!("a command makes no sense: {error}")),
+            Err(error) => protocol(format!(
+                "a command makes no sense: {error} (is this adapter of another version? `plainsong perf adapters --install` builds it again)"
+            )),
         };
     }
 }
