@@ -53,11 +53,16 @@ pub(super) fn late<'a>(
         let ChangeKind::Data(counter) = change.kind else { return None };
         let due = change.at.after(patience)?;
         let endpoint = &writer.endpoint;
+        // What waits for the way to one address is not sent to another: a reader that moves meanwhile asks for it
+        // like for anything lost, and with KEEP_LAST may be too late.
+        let waits = |pair: &Pair<'_>| {
+            let reader = &pair.reader.endpoint;
+            endpoint.matched_throughout(reader.guid, change.at, due)
+                && reader.stayed_throughout(ledger, change.at, due)
+        };
         let waited_for = endpoint.ran_throughout(ledger, change.at, due)
             && due <= ledger.finished_at
-            && readers
-                .iter()
-                .any(|pair| endpoint.matched_throughout(pair.reader.endpoint.guid, change.at, due));
+            && readers.iter().any(waits);
         let left = writer.sent.get(&change.number).is_some_and(|sent| *sent <= due);
         (waited_for && !left).then_some((change, counter, due))
     })

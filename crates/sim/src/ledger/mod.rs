@@ -69,6 +69,8 @@ pub struct ParticipantRecord {
     pub wall_set_at: Vec<Instant>,
     /// When its process stood still; the last time may last.
     pub stopped: Vec<Epoch>,
+    /// When its address changed.
+    pub moved_at: Vec<Instant>,
 }
 
 /// What one publisher wrote between `begin_coherent_changes` and `end_coherent_changes`.
@@ -303,6 +305,13 @@ impl Endpoint {
         let stops = ledger.participants.get(self.participant).map_or(&[][..], |record| &record.stopped);
         self.ended.is_none_or(|(end, _)| end >= to)
             && stops.iter().all(|stop| stop.start > to || stop.end.is_some_and(|end| end < from))
+    }
+
+    /// Whether its process kept its address from `from` to `to`.
+    #[must_use]
+    pub fn stayed_throughout(&self, ledger: &Ledger, from: Instant, to: Instant) -> bool {
+        let moves = ledger.participants.get(self.participant).map_or(&[][..], |record| &record.moved_at);
+        !moves.iter().any(|at| (from..=to).contains(at))
     }
 
     /// Whom it is matched with now.

@@ -213,6 +213,7 @@ impl World {
                 mismatches: Vec::new(),
                 wall_set_at: Vec::new(),
                 stopped: Vec::new(),
+                moved_at: Vec::new(),
             });
             let seed = self.rng.next();
             self.call(index, |node, call| node.join(prefix, seed, record, call));
@@ -304,6 +305,9 @@ impl World {
             return;
         }
         self.note(node, 18, || format!("moves to {}", host.address()));
+        for member in &self.nodes[node].members {
+            self.ledger.participants[member.record].moved_at.push(self.at);
+        }
         for socket in self.nodes[node].sockets() {
             self.sockets.remove(&socket);
         }
