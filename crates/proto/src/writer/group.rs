@@ -74,7 +74,9 @@ impl WriterGroup {
             return None;
         }
         let (first, last) = if first <= last {
-            let first = history.first_numbered(first).unwrap_or(SequenceNumber::FIRST).min(current);
+            // Of one that is gone nobody knows the number any more, and what is between it and the next may be on its
+            // way or wait at the reader: then this says nothing.
+            let first = history.numbered(first).unwrap_or(SequenceNumber::FIRST).min(current);
             (first, announced().unwrap_or(first).clamp(first, current))
         } else {
             (current, current.previous())

@@ -193,10 +193,9 @@ impl History {
         self.entries.get(end).map_or_else(|| self.last.next(), |entry| entry.sequence_number)
     }
 
-    /// The group number of the first change held with this number or a higher one; `None` also when many holes
-    /// follow.
-    pub(super) fn first_numbered(&self, number: SequenceNumber) -> Option<SequenceNumber> {
-        self.get(self.next_held(number))?.marks.group_number
+    /// The group number of a change that is held.
+    pub(super) fn numbered(&self, number: SequenceNumber) -> Option<SequenceNumber> {
+        self.get(number)?.marks.group_number
     }
 
     /// The group number of the last change held with this number or a lower one; `None` also after many holes.

@@ -403,3 +403,29 @@ fn r15_a_filter_that_would_take_long_is_left_to_its_reader() {
     let (destinations, _) = datagrams.iter().find(|(_, sent)| data(sent) == [2]).unwrap();
     assert_eq!(destinations.len(), 2, "one octet more, and it is sent");
 }
+
+#[test]
+fn a_heartbeat_does_not_say_that_nothing_comes_of_what_the_history_replaced() {
+    let group = Arc::new(WriterGroup::default());
+    let presentation =
+        Presentation { access_scope: AccessScope::Group, coherent_access: false, ordered_access: true };
+    let qos = QosSet { presentation, ..QosSet::writer() };
+    let limits = WriterLimits { batch_bytes: 0, ..WriterLimits::default() };
+    let mut story = Story::of_group(qos, limits, Some(Arc::clone(&group)));
+    story.matched(&wanting(10, reliable(7)));
+    story.sent();
+    // The first is on its way, or waits at the reader for something before it, when the others replace it.
+    for value in [10, 1, 11] {
+        story.write(1, &[value]).unwrap();
+    }
+    story.writer.request_acknowledgments(story.now, &mut story.out);
+    let sent = story.sent();
+    let heartbeat = sent.iter().rev().find_map(|sent| match sent {
+        Sent::Heartbeat(it) => Some(it),
+        _ => None,
+    });
+    let heartbeat = heartbeat.unwrap();
+    assert_eq!((heartbeat.first, heartbeat.last), (SequenceNumber(1), SequenceNumber(3)));
+    let first = heartbeat.group.as_ref().unwrap().first;
+    assert_eq!(first, SequenceNumber(1), "group number 1 may still come");
+}
