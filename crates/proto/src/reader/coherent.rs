@@ -85,6 +85,11 @@ impl Sets {
         &self.ended
     }
 
+    /// The single change that waits first although it was its turn to be shown.
+    pub(super) fn had_its_turn(&self) -> Option<&Ended> {
+        self.ended.front().filter(|front| !front.is_set && front.end <= self.progress.shown)
+    }
+
     /// The group set that has begun and not ended.
     pub(super) fn open_group(&self) -> Option<SequenceNumber> {
         self.open.as_ref()?.group
@@ -347,17 +352,22 @@ impl Presenter {
         self.part_ended = true;
     }
 
-    /// What is shown with `number`, one after the other. A single change for which there is no room stays.
+    /// What is shown with `number`, one after the other. A single change for which there is no room stays, and so does
+    /// one after the change `stop`, which had none before.
     pub(super) fn next_due(
         &self,
         cache: &Cache,
         sets: &mut Sets,
-        number: SequenceNumber,
+        (number, stop): (SequenceNumber, Option<SequenceNumber>),
         refused: &mut Option<(RejectReason, InstanceHandle)>,
     ) -> Option<Ended> {
         let shown = sets.progress.shown;
         sets.ended.pop_front_if(|ended| {
             let is_due = ended.is_due(number, self.ordered);
+            if is_due && !ended.is_set && stop.is_some_and(|stop| ended.number.is_some_and(|own| own > stop))
+            {
+                return false;
+            }
             if is_due
                 && self.ordered
                 && !ended.is_set

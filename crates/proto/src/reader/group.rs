@@ -14,8 +14,10 @@
 //! All writers are known when the digest that came with the change, or with a heartbeat after it, is that of the
 //! writers discovered, now or since the match. Waited for are writers that are matched here, reliably for single
 //! changes, and alive: a writer of a topic without a reader here, one that was deleted or that lost its liveliness
-//! holds nobody up; nor does a reader whose cache is full, but for sets. A writer that gives no group information, and a digest that nothing discovered explains, are
-//! waited for only for so long ([`super::ReaderLimits::group_wait_max`]), and after that never again.
+//! holds nobody up; nor does a reader whose cache is full, but for sets. In that reader what comes after the change
+//! for which there is no room waits with it. A writer that gives no group information, and a digest that nothing
+//! discovered explains, are waited for only for so long ([`super::ReaderLimits::group_wait_max`]), and after that
+//! never again.
 //!
 //! A set is dropped in all readers when one of them lost changes since its match that may have been of it, of a writer
 //! of which no part of it came: all of it may have been replaced in that writer's history.
@@ -50,6 +52,8 @@ pub(super) struct Progress {
     excused: bool,
     /// The number of the writer's own that comes next, once a heartbeat told where what was before the match ends.
     next: Option<SequenceNumber>,
+    /// The number of the writer's own of its last change that came.
+    taken_in: SequenceNumber,
     /// The group number of its last change that came, or that the group had at the match.
     seen: SequenceNumber,
     /// Changes were lost between these group numbers: after the first, up to the second.
@@ -59,7 +63,8 @@ pub(super) struct Progress {
 impl Progress {
     /// The first heartbeat: what the writer has up to `last` was written before the match, and is not lost to it.
     pub(super) fn begin(&mut self, last: SequenceNumber, group: Option<&HeartbeatGroup>) {
-        self.next = Some(last.next());
+        // The heartbeat may be older than what came before it.
+        self.next = Some(last.max(self.taken_in).next());
         self.seen = self.seen.max(group.map_or(SequenceNumber(0), |group| group.current));
     }
 
@@ -73,6 +78,7 @@ impl Progress {
             self.seen = self.seen.max(in_group);
         }
         self.next = self.next.map(|next| next.max(number.next()));
+        self.taken_in = self.taken_in.max(number);
     }
 
     /// After which group number changes were lost of which sets that were not shown yet may have been.
@@ -343,6 +349,7 @@ impl Reader {
         if !self.presenter.is_grouped() {
             return;
         }
+        let stops = self.stops();
         for proxy in self.proxies.iter().flatten() {
             let Some(publisher) = proxy.publisher else { continue };
             let Progress { passed, shown, informs, excused, .. } = proxy.sets.progress;
@@ -357,28 +364,51 @@ impl Reader {
                 informs,
                 excused,
                 lost: proxy.sets.lost_in_group(proxy.order.expected()),
-                part: self.first_part(now.mono, publisher, proxy),
+                part: self.first_part(now.mono, publisher, proxy, stop_of(&stops, publisher)),
             });
         }
     }
 
-    /// What waits first of a writer. A single change that had its turn and found no room in the cache waits for that
-    /// alone, and makes nobody else wait, but for sets behind it: of these the first, and that it is so.
-    fn first_waiting<'a>(&self, proxy: &'a Proxy) -> Option<(&'a Ended, bool)> {
-        let shown = proxy.sets.progress.shown;
-        let mut numbered = proxy.sets.waiting().iter().filter(|ended| ended.number.is_some());
-        let stuck = self.presenter.is_ordered()
-            && proxy.sets.waiting().front().is_some_and(|front| {
-                !front.is_set
-                    && front.end <= shown
-                    && matches!(self.cache.room_for(&front.changes), Room::Later(..))
-            });
-        let ended = if stuck { numbered.find(|ended| ended.is_set)? } else { numbered.next()? };
-        Some((ended, stuck))
+    /// Of each publisher the first single change that had its turn and found no room in the cache. What comes after it
+    /// in the order of the publisher waits here with it, whichever writer it is of.
+    fn stops(&self) -> Vec<(Guid, SequenceNumber)> {
+        let mut stops: Vec<(Guid, SequenceNumber)> = Vec::new();
+        for proxy in self.proxies.iter().flatten().filter(|_| self.presenter.is_ordered()) {
+            let Some(front) = proxy.sets.had_its_turn() else { continue };
+            let (Some(publisher), Some(number)) = (proxy.publisher, front.number) else { continue };
+            if !matches!(self.cache.room_for(&front.changes), Room::Later(..)) {
+                continue;
+            }
+            match stops.iter_mut().find(|(of, _)| *of == publisher) {
+                Some((_, first)) => *first = number.min(*first),
+                None => stops.push((publisher, number)),
+            }
+        }
+        stops
     }
 
-    fn first_part(&self, now: Instant, publisher: Guid, proxy: &Proxy) -> Option<Part> {
-        let (ended, stuck) = self.first_waiting(proxy)?;
+    /// What waits first of a writer. A single change that had its turn and found no room in the cache waits for that
+    /// alone, as do those after it here, and makes nobody else wait, but for sets behind it: of these the first, and
+    /// that it is so.
+    fn first_waiting<'a>(&self, proxy: &'a Proxy, stop: Option<SequenceNumber>) -> Option<(&'a Ended, bool)> {
+        let mut numbered = proxy.sets.waiting().iter().filter(|ended| ended.number.is_some());
+        let behind = |ended: &Ended| stop.is_some_and(|stop| ended.number.is_some_and(|own| own > stop));
+        let stuck = self.presenter.is_ordered()
+            && proxy.sets.had_its_turn().is_some_and(|front| {
+                behind(front) || matches!(self.cache.room_for(&front.changes), Room::Later(..))
+            });
+        let ended = if stuck { numbered.find(|ended| ended.is_set)? } else { numbered.next()? };
+        Some((ended, stuck || ended.is_set && behind(ended)))
+    }
+
+    fn first_part(
+        &self,
+        now: Instant,
+        publisher: Guid,
+        proxy: &Proxy,
+        stop: Option<SequenceNumber>,
+    ) -> Option<Part> {
+        let (ended, stuck) = self.first_waiting(proxy, stop)?;
         let known = self.known_writers.iter().find(|known| known.publisher == publisher);
         let knows = |writers: GroupDigest| known.is_some_and(|known| known.sets.contains(&writers));
         // Who says it later speaks also of what was before.
@@ -407,8 +437,9 @@ impl Reader {
     #[must_use]
     pub fn group_room(&self, publisher: Guid, number: SequenceNumber) -> GroupRoom {
         let writers = || self.proxies.iter().flatten().filter(|proxy| proxy.publisher == Some(publisher));
+        let stop = stop_of(&self.stops(), publisher);
         let waits_first =
-            |proxy: &Proxy| self.first_waiting(proxy).is_some_and(|(it, _)| it.number == Some(number));
+            |proxy: &Proxy| self.first_waiting(proxy, stop).is_some_and(|(it, _)| it.number == Some(number));
         if !self.presenter.is_grouped() || !writers().any(waits_first) {
             return GroupRoom::Enough;
         }
@@ -427,6 +458,7 @@ impl Reader {
     /// Shows or drops what a verdict is about.
     pub fn carry_out_verdict(&mut self, now: Now, verdict: GroupVerdict, out: &mut Outbox) {
         let (mut unexplained, mut due, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+        let stop = stop_of(&self.stops(), verdict.publisher);
         let Self { proxies, presenter, cache, .. } = self;
         for (id, proxy) in (0..).zip(proxies.iter_mut()) {
             let Some(proxy) = proxy.as_mut().filter(|it| it.publisher == Some(verdict.publisher)) else {
@@ -434,7 +466,7 @@ impl Reader {
             };
             let mut refused = None;
             while let Some(mut ended) =
-                presenter.next_due(cache, &mut proxy.sets, verdict.number, &mut refused)
+                presenter.next_due(cache, &mut proxy.sets, (verdict.number, stop), &mut refused)
             {
                 let is_judged = ended.is_set && ended.number == Some(verdict.number);
                 ended.whole &= verdict.whole || !is_judged;
@@ -512,6 +544,10 @@ impl Reader {
             presenter.part_ended |= proxy.sets.progress.advance(proxy.order.expected());
         }
     }
+}
+
+fn stop_of(stops: &[(Guid, SequenceNumber)], publisher: Guid) -> Option<SequenceNumber> {
+    stops.iter().find(|(of, _)| *of == publisher).map(|(_, number)| *number)
 }
 
 impl Change {

@@ -489,6 +489,44 @@ fn a_reader_that_is_full_makes_only_itself_wait() {
     assert_eq!(values(&mut subscriber, 1), [20], "not lost");
 }
 
+#[test]
+fn what_finds_no_room_makes_what_other_writers_wrote_later_wait_in_the_same_reader() {
+    let mut full = ordered(true);
+    full.resource_limits.max_samples_per_instance = 1;
+    let mut subscriber = Subscriber::new(1, &full);
+    subscriber.discovers(2, Some(0));
+    let settle = |subscriber: &mut Subscriber| {
+        let verdicts = (0..10).map_while(|_| {
+            let Bench { reader, now, out, .. } = &mut subscriber.readers[0];
+            let mut members = Vec::new();
+            reader.group_members(*now, &mut members);
+            let verdict = next_verdict(&members, |publisher, number| reader.group_room(publisher, number))?;
+            reader.carry_out_verdict(*now, verdict, out);
+            Some(())
+        });
+        assert!(verdicts.count() < 10, "one sample after the other, not for ever");
+    };
+    // There is no room for 20 before 10 is taken; there would be for 30, and for the set.
+    let keyed = |subscriber: &mut Subscriber, from, number, group, key, value| {
+        let inline = InlineQos {
+            group_sequence_number: Some(SequenceNumber(group)),
+            group_writers: Some(digest(BOTH)),
+            ..InlineQos::default()
+        };
+        subscriber.change(0, from, number, &inline, &payload(key, value));
+    };
+    keyed(&mut subscriber, 1, 1, 1, 7, 10);
+    keyed(&mut subscriber, 2, 1, 2, 7, 20);
+    keyed(&mut subscriber, 1, 2, 3, 8, 30);
+    subscriber.part(0, 1, 3, 4, (3, 4), 40);
+    subscriber.end(0, 1, 4, 5, 4, BOTH);
+    subscriber.end(0, 2, 2, 5, 4, BOTH);
+    settle(&mut subscriber);
+    assert_eq!(subscriber.readers[0].values(), [10]);
+    settle(&mut subscriber);
+    assert_eq!(subscriber.readers[0].values(), [20, 30, 40]);
+}
+
 /// Both writers are heard before they write. The first writes group number 1, and its part of a set, number 2; of
 /// the second nothing came yet.
 fn half_of_a_set() -> Subscriber {
@@ -525,6 +563,20 @@ fn a_set_of_which_a_writer_has_not_even_the_end_any_more_is_not_shown() {
     assert_eq!(subscriber.shown(), []);
     subscriber.data(1, 2, 3, (5, BOTH), 50);
     assert_eq!(subscriber.shown(), [50]);
+}
+
+#[test]
+fn what_came_before_the_first_heartbeat_is_not_lost() {
+    let mut subscriber = Subscriber::new(2, &ordered(true));
+    subscriber.heartbeat(1, (1, 0), Some([0, 1, 0]));
+    // The sample overtakes the heartbeat that was sent before it.
+    subscriber.data(1, 2, 1, (1, BOTH), 10);
+    assert_eq!(subscriber.shown(), [10]);
+    subscriber.heartbeat(2, (1, 0), Some([0, 1, 0]));
+    subscriber.part(0, 1, 1, 2, (1, 2), 20);
+    subscriber.end(1, 2, 2, 3, 2, BOTH);
+    subscriber.end(0, 1, 2, 3, 2, BOTH);
+    assert_eq!(subscriber.shown(), [20]);
 }
 
 #[test]
