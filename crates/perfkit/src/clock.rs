@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 pub use crate::floor::system::monotonic_ns as now_ns;
-use crate::floor::system::sleep_until_ns;
+use crate::floor::system::{sleep_exactly, sleep_until_ns};
 
 /// Sleeping ends this much before a point of time that must be met; the rest is spent looking at the clock.
 const SPIN_NS: u64 = 60_000;
@@ -18,12 +18,10 @@ pub fn wait_until_ns(at_ns: u64) {
     }
 }
 
-/// Is busy for that long.
-pub fn spin(duration: Duration) {
-    let until = now_ns().saturating_add(to_ns(duration));
-    while now_ns() < until {
-        std::hint::spin_loop();
-    }
+/// Sleeps for that long. It is the kernel that measures the time: what this clock says of it afterwards is a test of this clock.
+pub fn pause(duration: Duration) {
+    sleep_exactly();
+    std::thread::sleep(duration);
 }
 
 /// A duration in nanoseconds.

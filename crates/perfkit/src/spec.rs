@@ -298,6 +298,6 @@ pub struct Faults {
     pub swap_every: u64,
     /// Every so many get a wrong octet.
     pub corrupt_every: u64,
-    /// A pong waits so long before it answers, busy.
+    /// A pong sleeps so long before it answers.
     pub delay_us: u64,
 }

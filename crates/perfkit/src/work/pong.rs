@@ -11,7 +11,7 @@ use super::subscribe::until_over;
 use super::ticker::{Source, Ticker};
 use super::{Context, Work, enough, lock};
 use crate::adapter::{Adapter, Failure, Sample, Session};
-use crate::clock::{now_ns, spin};
+use crate::clock::{now_ns, pause};
 use crate::counting::{Counting, Expectation};
 use crate::event::{Interval, Report};
 use crate::fault::Faulty;
@@ -45,7 +45,7 @@ impl Answering {
     fn answer(&self, sample: Sample<'_>) {
         let now_ns = now_ns();
         if !self.delay.is_zero() {
-            spin(self.delay);
+            pause(self.delay);
         }
         let answer =
             if self.full { sample.payload } else { sample.payload.get(..4).unwrap_or(sample.payload) };
