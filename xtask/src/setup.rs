@@ -53,7 +53,7 @@ pub(crate) fn add_steps(steps: &mut Steps) {
 }
 
 /// Packages of the list that are not installed; none where there is no dpkg.
-fn missing_packages() -> Vec<&'static str> {
+pub(crate) fn missing_packages() -> Vec<&'static str> {
     let has_dpkg = Command::new("dpkg-query")
         .arg("--version")
         .stdout(Stdio::null())

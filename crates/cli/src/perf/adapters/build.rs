@@ -43,17 +43,17 @@ impl Workshop {
         }
         let cannot = |error: std::io::Error| format!("{}: {error}", self.folder(recipe).display());
         std::fs::create_dir_all(self.folder(recipe)).map_err(cannot)?;
-        let mut steps = Steps::new(self.directory.join("logs").join(format!("{}.log", recipe.name)))?;
-        install_packages(recipe, &mut steps)?;
+        let steps = Steps::new(self.directory.join("logs").join(format!("{}.log", recipe.name)))?;
+        install_packages(recipe, &steps)?;
         // The old one may be running: it is replaced, not written to.
         let new = self.folder(recipe).join(recipe.program());
         match recipe.kind {
-            Kind::Cyclone => self.cyclone(recipe, &new, &mut steps)?,
-            Kind::CycloneWheel => self.cyclone_wheel(recipe, &new, &mut steps)?,
-            Kind::Fast => self.fast(recipe, &new, &mut steps)?,
-            Kind::FastWheel => self.fast_wheel(recipe, &new, &mut steps)?,
-            Kind::Cargo => self.cargo(recipe, &new, &mut steps)?,
-            Kind::Connext => self.connext(recipe, &new, &mut steps)?,
+            Kind::Cyclone => self.cyclone(recipe, &new, &steps)?,
+            Kind::CycloneWheel => self.cyclone_wheel(recipe, &new, &steps)?,
+            Kind::Fast => self.fast(recipe, &new, &steps)?,
+            Kind::FastWheel => self.fast_wheel(recipe, &new, &steps)?,
+            Kind::Cargo => self.cargo(recipe, &new, &steps)?,
+            Kind::Connext => self.connext(recipe, &new, &steps)?,
         }
         std::fs::rename(&new, &program).map_err(cannot)?;
         std::fs::write(&stamp_path, stamp).map_err(cannot)?;
@@ -80,7 +80,7 @@ impl Workshop {
     }
 
     /// The library that C and C++ adapters share.
-    fn perfkit(&self, steps: &mut Steps) -> Result<PathBuf, String> {
+    fn perfkit(&self, steps: &Steps) -> Result<PathBuf, String> {
         let target = self.directory.join("build/perfkit");
         let manifest = self.source.join("Cargo.toml");
         let mut cargo = command!("cargo", "build", "--release", "--lib", "--package", "plainsong-perfkit");
@@ -93,7 +93,7 @@ impl Workshop {
     }
 
     /// Generates the type support of Cyclone, without type information: 0.10 does not bear that of 11.
-    fn cyclone_compile(&self, recipe: &Recipe, new: &Path, steps: &mut Steps) -> Result<Command, String> {
+    fn cyclone_compile(&self, recipe: &Recipe, new: &Path, steps: &Steps) -> Result<Command, String> {
         let folder = self.folder(recipe);
         let copied = std::fs::copy(self.adapters().join("perf.idl"), folder.join("perf.idl"));
         copied.map_err(|error| format!("perf.idl: {error}"))?;
@@ -105,14 +105,14 @@ impl Workshop {
         Ok(compile)
     }
 
-    fn cyclone(&self, recipe: &Recipe, new: &Path, steps: &mut Steps) -> Result<(), String> {
+    fn cyclone(&self, recipe: &Recipe, new: &Path, steps: &Steps) -> Result<(), String> {
         let mut compile = self.cyclone_compile(recipe, new, steps)?;
         steps.run(compile.arg("-lddsc").args(SYSTEM_LIBRARIES))
     }
 
     /// The package has the library and no headers. The declarations that the adapter uses are the same in the headers
     /// of 0.10.2 (see the README of adapters), so it is these two versions and no others.
-    fn cyclone_wheel(&self, recipe: &Recipe, new: &Path, steps: &mut Steps) -> Result<(), String> {
+    fn cyclone_wheel(&self, recipe: &Recipe, new: &Path, steps: &Steps) -> Result<(), String> {
         if !runs("pkg-config", &["--exact-version=0.10.2", "CycloneDDS"])
             && runs("pkg-config", &["--exists", "CycloneDDS"])
         {
@@ -132,19 +132,19 @@ impl Workshop {
         steps.run(compile.arg(run_path(&self.folder(recipe))))
     }
 
-    fn fast_compile(&self, new: &Path, steps: &mut Steps) -> Result<Command, String> {
+    fn fast_compile(&self, new: &Path, steps: &Steps) -> Result<Command, String> {
         let mut compile =
             command!("c++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-I", self.headers(), "-o", new);
         compile.arg(self.adapters().join("fastdds/adapter.cpp")).arg(self.perfkit(steps)?);
         Ok(compile)
     }
 
-    fn fast(&self, _recipe: &Recipe, new: &Path, steps: &mut Steps) -> Result<(), String> {
+    fn fast(&self, _recipe: &Recipe, new: &Path, steps: &Steps) -> Result<(), String> {
         let mut compile = self.fast_compile(new, steps)?;
         steps.run(compile.args(["-lfastrtps", "-lfastcdr"]).args(SYSTEM_LIBRARIES))
     }
 
-    fn fast_wheel(&self, recipe: &Recipe, new: &Path, steps: &mut Steps) -> Result<(), String> {
+    fn fast_wheel(&self, recipe: &Recipe, new: &Path, steps: &Steps) -> Result<(), String> {
         let packages = self.wheels(recipe, steps)?;
         let venv = self.directory.join("venv");
         let others = packages.join("ros_fastdds.libs");
@@ -156,7 +156,7 @@ impl Workshop {
         steps.run(compile.arg(run_path(&venv.join("lib"))).arg(run_path(&others)))
     }
 
-    fn cargo(&self, recipe: &Recipe, new: &Path, steps: &mut Steps) -> Result<(), String> {
+    fn cargo(&self, recipe: &Recipe, new: &Path, steps: &Steps) -> Result<(), String> {
         let target = self.directory.join("build/cargo");
         let manifest = self.adapters().join(recipe.folder).join("Cargo.toml");
         let mut cargo = command!("cargo", "build", "--release", "--manifest-path", manifest);
@@ -166,7 +166,7 @@ impl Workshop {
         Ok(())
     }
 
-    fn connext(&self, recipe: &Recipe, new: &Path, steps: &mut Steps) -> Result<(), String> {
+    fn connext(&self, recipe: &Recipe, new: &Path, steps: &Steps) -> Result<(), String> {
         let home = PathBuf::from(std::env::var_os("NDDSHOME").unwrap_or_default());
         let architecture = std::env::var("CONNEXTDDS_ARCH").map_err(|_| {
             "CONNEXTDDS_ARCH is not set: it is the name of a folder in $NDDSHOME/lib".to_owned()
@@ -187,10 +187,11 @@ impl Workshop {
     }
 
     /// Installs Python packages into an environment of their own; the folder they are in.
-    fn wheels(&self, recipe: &Recipe, steps: &mut Steps) -> Result<PathBuf, String> {
+    fn wheels(&self, recipe: &Recipe, steps: &Steps) -> Result<PathBuf, String> {
         let venv = self.directory.join("venv");
         let python = venv.join("bin/python");
-        if !python.is_file() {
+        // The last that comes into being, so that an environment which was not finished is made again.
+        if !venv.join("bin/pip").is_file() {
             steps.run(&mut command!("python3", "-m", "venv", &venv))?;
         }
         steps.run(command!(&python, "-m", "pip", "install", "--quiet").args(recipe.wheels()))?;
@@ -204,15 +205,12 @@ fn run_path(folder: &Path) -> String {
     format!("-Wl,-rpath,{}", folder.display())
 }
 
-fn install_packages(recipe: &Recipe, steps: &mut Steps) -> Result<(), String> {
+fn install_packages(recipe: &Recipe, steps: &Steps) -> Result<(), String> {
     let missing = missing_packages(recipe.packages());
     if missing.is_empty() {
         return Ok(());
     }
-    let is_root = std::fs::read_to_string("/proc/self/status").is_ok_and(|status| {
-        status.lines().any(|line| line.split_whitespace().take(3).eq(["Uid:", "0", "0"]))
-    });
-    if !is_root {
+    if !rustix::process::geteuid().is_root() {
         return Err(format!("packages are missing; as root: apt-get install {}", missing.join(" ")));
     }
     steps.run(&mut command!("apt-get", "update", "-qq"))?;
@@ -235,7 +233,8 @@ fn find_source(given: Option<&Path>) -> Result<PathBuf, String> {
     let starts = [std::env::current_dir(), std::env::current_exe()];
     let found = starts.iter().flatten().flat_map(|start| start.ancestors()).find(|path| is_checkout(path));
     found.map(Path::to_owned).ok_or_else(|| {
-        "adapters are built from a checkout of Plainsong, and neither this directory nor this program is in one: give it with --source DIR"
+        "adapters are built from a checkout of Plainsong, of the same version best, and neither this directory nor this program \
+         is in one: get one with git and give it with --source DIR"
             .to_owned()
     })
 }
