@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::values::{History, Multicast, NetworkMode, Pace, Read, Time};
-use super::{Campaign, Durability, Echo, Kind, Pair, Scenario};
+use super::{Campaign, Durability, Echo, Kind, Pair, Ratio, Scenario};
 use crate::perf::agent::child::is_built_in;
+use crate::perf::report::is_metric;
 use crate::perf::results::Cell;
 
 /// A cell, and what its workers need to know.
@@ -219,7 +220,22 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), (&'static str, String)> {
     if counts.into_iter().flatten().flat_map(|it| &it.0).any(|it| *it == 0 || *it > 1000) {
         return Err(("publishers", "numbers of parties are from 1 to 1000".to_owned()));
     }
+    scenario.ratios.iter().try_for_each(check_ratio)?;
     check_together(scenario, &written)
+}
+
+fn check_ratio(ratio: &Ratio) -> Result<(), (&'static str, String)> {
+    if !is_metric(&ratio.metric) {
+        return Err(("ratios", format!("ratios: there is no metric called {}", ratio.metric)));
+    }
+    if ratio.min.is_none() && ratio.max.is_none() {
+        return Err(("ratios", format!("ratios: that of {} needs min or max", ratio.metric)));
+    }
+    let known = |name: &String| name == "adapter" || AXES.iter().any(|axis| axis.parameter == name);
+    match ratio.of.keys().chain(ratio.to.keys()).find(|name| !known(name)) {
+        Some(name) => Err(("ratios", format!("ratios: there is no parameter called {name}"))),
+        None => Ok(()),
+    }
 }
 
 fn check_together(scenario: &Scenario, written: &Value) -> Result<(), (&'static str, String)> {

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use plainsong_perfkit::spec::{Faults, InstanceOrder, Profile, ReadCall};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub(crate) use self::cells::{Planned, Point, resolve};
 use self::values::{History, List, Multicast, NetworkMode, Pace, Read, Sizes, Time};
@@ -202,6 +203,23 @@ pub(crate) struct Qos {
     pub(crate) priority: Option<List<i32>>,
 }
 
+/// Cells that have these values of parameters, or one of several; `adapter` is one of them.
+pub(crate) type Side = BTreeMap<String, List<Value>>;
+
+/// A bound of the ratio of two medians: `{ metric = "p50_us", of = { adapter = "plainsong" }, to = { adapter = "udp" }, max = 1.2 }`.
+/// Where several cells are on the second side, it is to the best of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ratio {
+    pub(crate) metric: String,
+    pub(crate) of: Side,
+    pub(crate) to: Side,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) min: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) max: Option<f64>,
+}
+
 /// A kind of measurement. All that can be a list is varied; `cells` says what belongs to which kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -224,6 +242,9 @@ pub(crate) struct Scenario {
     pub(crate) qos: Qos,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) limits: BTreeMap<String, f64>,
+    /// What must hold between products, or between points of one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ratios: Vec<Ratio>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) repetitions: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -341,7 +362,7 @@ impl Campaign {
     ///
     /// # Errors
     /// It was stored by another version.
-    pub(crate) fn from_run(stored: serde_json::Value) -> Result<Self, String> {
+    pub(crate) fn from_run(stored: Value) -> Result<Self, String> {
         let campaign: Self = serde_json::from_value(stored)
             .map_err(|error| format!("its campaign cannot be read: {error}"))?;
         campaign.check(|_, _| String::new())?;

@@ -47,7 +47,9 @@ fn values_that_go_together_may_come_twice() {
 #[test]
 fn the_campaigns_that_come_with_plainsong_are_campaigns() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../campaigns");
-    for (file, cells_min) in [("smoke.toml", 10), ("papers.toml", 200), ("full.toml", 100)] {
+    for (file, cells_min) in
+        [("smoke.toml", 10), ("papers.toml", 200), ("full.toml", 100), ("records.toml", 80)]
+    {
         let campaign = Campaign::read(&directory.join(file)).unwrap();
         assert!(resolve(&campaign).unwrap().len() >= cells_min, "{file}");
     }
@@ -114,4 +116,22 @@ fn two_scenarios_need_two_names() {
     let error =
         campaign("kind = \"fan\"\nadapters = [\"a\"]\n[[scenario]]\nkind = \"fan\"\nadapters = [\"a\"]");
     assert!(error.unwrap_err().contains("another name"));
+}
+
+#[test]
+fn a_ratio_that_says_nothing_is_refused_with_its_line() {
+    let with = |ratio: &str| {
+        campaign(&format!("kind = \"pingpong\"\nadapters = [\"plainsong\", \"udp\"]\nratios = [{ratio}]"))
+            .map(drop)
+    };
+    let sides = "of = { adapter = \"plainsong\" }, to = { adapter = \"udp\" }";
+    assert_eq!(with(&format!("{{ metric = \"p50_us\", {sides}, max = 1.2 }}")), Ok(()));
+    let refused = |ratio: &str, words: &str| {
+        let error = with(ratio).expect_err(words);
+        assert!(error.contains(words) && error.starts_with("line 6"), "{error}");
+    };
+    refused(&format!("{{ metric = \"speed\", {sides}, max = 1.2 }}"), "no metric called speed");
+    refused(&format!("{{ metric = \"p50_us\", {sides} }}"), "needs min or max");
+    let odd = "{ metric = \"p50_us\", of = { colour = \"red\" }, to = {}, max = 1 }";
+    refused(odd, "no parameter called colour");
 }

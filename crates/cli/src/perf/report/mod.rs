@@ -5,6 +5,7 @@ mod csv;
 mod format;
 mod html;
 mod limits;
+mod ratios;
 mod section;
 mod summary;
 mod svg;
@@ -23,7 +24,26 @@ use limits::Condition;
 use summary::Summary;
 
 /// A limit was missed, or a condition of `--fail-on` was met.
-const MISSED: u8 = 3;
+pub(crate) const MISSED: u8 = 3;
+
+/// Limits and ratios of the campaign that are not kept, in words.
+pub(crate) fn missed(run: &Run) -> Vec<String> {
+    missed_of(run, &Summary::of_run(run))
+}
+
+fn missed_of(run: &Run, summaries: &[Summary<'_>]) -> Vec<String> {
+    let limits = summaries.iter().flat_map(|summary| {
+        let missed = limits::check(summary).into_iter().filter(|limit| !limit.kept);
+        missed.map(|limit| format!("{}: {}", summary.cell.id, limit.words()))
+    });
+    let ratios = ratios::check(run, summaries).into_iter().filter(|ratio| !ratio.kept());
+    limits.chain(ratios.map(|ratio| format!("{}: {}", ratio.cell, ratio.words()))).collect()
+}
+
+/// Whether a limit or a ratio can speak of it.
+pub(crate) fn is_metric(name: &str) -> bool {
+    summary::find_metric(name).is_some()
+}
 
 /// Which runs, and how to show them.
 #[derive(Args)]
@@ -89,11 +109,7 @@ fn show(options: &Options) -> Result<Vec<String>, String> {
         if let Some(base) = &reported_base {
             print!("{}", text::comparison(base.run, &pairs));
         }
-        let missed = each.summaries.iter().flat_map(|summary| {
-            let limits = limits::check(summary).into_iter().filter(|limit| !limit.kept);
-            limits.map(|limit| format!("{}: {}", summary.cell.id, limit.words()))
-        });
-        complaints.extend(missed);
+        complaints.extend(missed_of(each.run, each.summaries));
         complaints.extend(
             options.fail_on.iter().flat_map(|condition| condition.violations(each.summaries, &pairs)),
         );

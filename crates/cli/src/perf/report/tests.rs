@@ -372,3 +372,59 @@ fn write_a_page_to_look_at() {
     let Some(path) = std::env::var_os("PLAINSONG_REPORT_PAGE") else { return };
     std::fs::write(path, html_of(&whole(12_000))).unwrap();
 }
+
+#[test]
+fn a_ratio_is_to_the_best_of_the_others_at_the_same_point() {
+    let mut run = empty("ratios");
+    let point = |size: u64, profile: &str| json!({"size": size, "profile": profile});
+    for (adapter, profile, seed) in [
+        ("plainsong", "default", 1),
+        ("cyclone", "default", 2),
+        ("cyclone", "tuned", 3),
+        ("fastdds", "default", 4),
+    ] {
+        for size in [64, 4096] {
+            let mut cell = ping("pingpong", adapter, adapter, point(size, profile), 200, seed);
+            cell.id = format!("pingpong.{adapter}.{profile}.{size}");
+            run.cells.push(cell);
+        }
+    }
+    let ratio = |max: f64| json!({"metric": "p50_us", "of": {"adapter": ["plainsong"]}, "to": {"adapter": ["cyclone", "fastdds"]}, "max": max});
+    run.campaign = json!({"scenario": [{"kind": "pingpong", "ratios": [ratio(0.001), ratio(1000.0)]}]});
+    let summaries = Summary::of_run(&run);
+    let verdicts = ratios::check(&run, &summaries);
+    let kept: Vec<bool> = verdicts.iter().map(ratios::Verdict::kept).collect();
+    assert_eq!(kept, [false, false, true, true]);
+    let value = |id: &str| {
+        let found = summaries.iter().find(|summary| summary.cell.id == id);
+        found.and_then(|summary| summary.value("p50_us")).expect("measured")
+    };
+    for (verdict, size) in verdicts.iter().zip([64, 4096]) {
+        let others = ["cyclone.default", "cyclone.tuned", "fastdds.default"];
+        let best = others
+            .map(|other| value(&format!("pingpong.{other}.{size}")))
+            .into_iter()
+            .fold(f64::MAX, f64::min);
+        let (found, to) = verdict.found.clone().expect("both are measured");
+        assert!((found - value(&format!("pingpong.plainsong.default.{size}")) / best).abs() < 1e-9);
+        assert!((value(&to) - best).abs() < 1e-9, "{to} is the best at {size}");
+        assert!(verdict.words().contains("at most 0.001 missed"), "{}", verdict.words());
+    }
+    let page = html_of(&run);
+    assert!(page.contains("2 of 4 ratios that the campaign asks for are kept"));
+}
+
+#[test]
+fn what_was_not_measured_keeps_no_ratio() {
+    let mut run = empty("ratios");
+    run.cells.push(ping("pingpong", "plainsong", "plainsong", json!({"size": 64}), 200, 1));
+    let ratio =
+        json!({"metric": "p50_us", "of": {"adapter": ["plainsong"]}, "to": {"adapter": ["udp"]}, "max": 2.0});
+    run.campaign = json!({"scenario": [{"kind": "pingpong", "ratios": [ratio]}]});
+    let summaries = Summary::of_run(&run);
+    let verdicts = ratios::check(&run, &summaries);
+    assert_eq!(verdicts.len(), 1);
+    assert!(
+        verdicts.iter().all(|verdict| !verdict.kept() && verdict.words().ends_with("missed: not measured"))
+    );
+}

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::compare::Pair;
 use super::format;
 use super::limits;
+use super::ratios;
 use super::section::{Names, Section, brief_columns, parameter};
 use super::summary::{Summary, find_metric};
 use crate::perf::results::{Run, Status};
@@ -23,6 +24,9 @@ pub(crate) fn write(run: &Run, summaries: &[Summary<'_>]) -> String {
             let _ = writeln!(text, "  {}", printable(&shared));
         }
         text.push_str(&table(&names, &section));
+    }
+    for ratio in ratios::check(run, summaries) {
+        let _ = writeln!(text, "{}: {}", printable(&ratio.cell), printable(&ratio.words()));
     }
     for summary in summaries {
         for line in notes(summary) {

@@ -24,6 +24,7 @@ use super::agent::child::adapter_directory;
 use super::agent::{clock, read_token};
 use super::calibrate;
 use super::campaign::{Campaign, Planned, resolve};
+use super::report;
 use super::results::{Calibration, Repetition, Run, SCHEMA, Status};
 
 /// What starting and ending the processes of a repetition takes, beside its own time.
@@ -62,7 +63,7 @@ pub(crate) struct Options {
 }
 
 /// Carries out `perf run`: 0 if everything was measured or is not offered, 1 if the campaign could not be carried out, 2 if
-/// something failed in it, 130 if it was interrupted.
+/// something failed in it, 3 if it missed one of its limits or ratios, 130 if it was interrupted.
 pub(crate) fn run(options: &Options) -> ExitCode {
     match attempt(options) {
         Ok(code) => code,
@@ -135,7 +136,15 @@ fn attempt(options: &Options) -> Result<ExitCode, String> {
         println!("go on:   plainsong perf run --resume {}", directory.display());
         return Ok(ExitCode::from(130));
     }
-    Ok(if outcome.all_well() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    let missed = report::missed(&outcome.run);
+    for words in &missed {
+        eprintln!("{words}");
+    }
+    Ok(match (outcome.all_well(), missed.is_empty()) {
+        (false, _) => ExitCode::from(2),
+        (true, false) => ExitCode::from(report::MISSED),
+        (true, true) => ExitCode::SUCCESS,
+    })
 }
 
 /// The floors of this machine; a run without them is one all the same.

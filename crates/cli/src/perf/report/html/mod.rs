@@ -134,7 +134,12 @@ fn chapter(
     };
     let of = |what: &str| if alone { what.to_owned() } else { format!("{what}: {}", run.name) };
     let overview = sheets::overview(run, summaries);
-    add("run", of("Run"), String::new(), format!("{overview}{}", sheets::troubles(&names, summaries)));
+    add(
+        "run",
+        of("Run"),
+        String::new(),
+        format!("{overview}{}{}", sheets::troubles(&names, summaries), sheets::ratios(run, summaries)),
+    );
     let environment =
         format!("{}{}{}", sheets::environment(&run.hosts), sheets::adapters(run), sheets::campaign(run));
     add("environment", of("Environment"), String::new(), environment);

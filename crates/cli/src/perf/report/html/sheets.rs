@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use super::table::sheet;
-use crate::perf::report::format;
 use crate::perf::report::section::Names;
 use crate::perf::report::summary::Summary;
 use crate::perf::report::svg::escape;
+use crate::perf::report::{format, ratios};
 use crate::perf::results::{Host, Run, Status};
 
 /// More of the campaign than this is not put into the page.
@@ -127,6 +127,26 @@ pub(crate) fn troubles(names: &Names, summaries: &[Summary<'_>]) -> String {
         let _ = write!(text, "<li>and {} more, each at its row</li>", lines.len() - SHOWN_MAX);
     }
     text.push_str("</ul></div>\n");
+    text
+}
+
+/// What had to hold between products.
+pub(crate) fn ratios(run: &Run, summaries: &[Summary<'_>]) -> String {
+    let verdicts = ratios::check(run, summaries);
+    if verdicts.is_empty() {
+        return String::new();
+    }
+    let kept = verdicts.iter().filter(|verdict| verdict.kept()).count();
+    let mut text = format!(
+        "<p>{kept} of {} ratios that the campaign asks for are kept.</p>\n<div class=\"scroll\" tabindex=\"0\"><table class=\"sheet\">\
+         <thead><tr><th scope=\"col\">cell</th><th scope=\"col\">ratio</th></tr></thead><tbody>",
+        verdicts.len()
+    );
+    for verdict in &verdicts {
+        let (cell, words) = (escape(&verdict.cell), escape(&verdict.words()));
+        let _ = write!(text, "<tr><th scope=\"row\">{cell}</th><td>{words}</td></tr>");
+    }
+    text.push_str("</tbody></table></div>\n");
     text
 }
 
