@@ -39,8 +39,33 @@ pub(crate) struct Run {
     pub(crate) hosts: Vec<Host>,
     /// What each adapter said of itself, by its name.
     pub(crate) adapters: BTreeMap<String, Description>,
+    /// What exactly ran under these names; more than one of a name if it has changed between two parts of the run.
+    #[serde(default)]
+    pub(crate) programs: Vec<Program>,
     pub(crate) calibration: Option<Calibration>,
     pub(crate) cells: Vec<Cell>,
+}
+
+/// The program that was measured under the name of an adapter.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Program {
+    pub(crate) adapter: String,
+    /// The agents that ran it.
+    pub(crate) hosts: Vec<String>,
+    /// How it was built, as far as that is known: flags, compiler, commit.
+    pub(crate) build: String,
+    /// The executable, then the shared libraries that were loaded.
+    pub(crate) files: Vec<HashedFile>,
+}
+
+/// A file that code was run from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HashedFile {
+    /// Without links; the user's directory is `~`.
+    pub(crate) path: String,
+    pub(crate) octets: u64,
+    /// In hexadecimal digits; empty if it could not be computed.
+    pub(crate) sha256: String,
 }
 
 /// One point of the campaign: everything is fixed but the repetition.
@@ -74,9 +99,12 @@ pub(crate) struct Repetition {
     pub(crate) order: u32,
     pub(crate) started_unix_ms: u64,
     pub(crate) status: Status,
+    /// CPU used by others while it was measured, percent of one core; not known of what ended early.
+    #[serde(default)]
+    pub(crate) others_percent: Option<f64>,
     /// Why it is not ok, in words that a user can act on.
     pub(crate) reason: String,
-    /// What makes it doubtful: `busy: 34 % of the CPU was used by others`.
+    /// What makes it doubtful: `busy: 0.34 cores by others`.
     pub(crate) marks: Vec<String>,
     pub(crate) workers: Vec<WorkerResult>,
 }
@@ -209,6 +237,33 @@ pub(crate) struct Floor {
 }
 
 impl Run {
+    /// Notes what ran, once for all hosts that ran the same.
+    pub(crate) fn note_program(&mut self, program: Program) {
+        let same = |it: &&mut Program| {
+            it.adapter == program.adapter && it.build == program.build && it.files == program.files
+        };
+        match self.programs.iter_mut().find(same) {
+            Some(known) => {
+                let new = program.hosts.into_iter().filter(|it| !known.hosts.contains(it));
+                let new: Vec<String> = new.collect();
+                known.hosts.extend(new);
+            }
+            None => self.programs.push(program),
+        }
+    }
+
+    /// How many repetitions were measured, and how many of them carry a mark.
+    pub(crate) fn marked(&self) -> (usize, usize) {
+        let repetitions = self.cells.iter().flat_map(|it| &it.repetitions);
+        let measured = repetitions.filter(|it| it.status == Status::Ok);
+        measured.fold((0, 0), |(all, marked), it| (all + 1, marked + usize::from(!it.marks.is_empty())))
+    }
+
+    /// What makes repetitions doubtful.
+    pub(crate) fn marks(&self) -> BTreeMap<&str, (usize, &str)> {
+        marks_of(self.cells.iter().flat_map(|it| &it.repetitions))
+    }
+
     /// Reads `run.json` of a run directory, or the file itself.
     ///
     /// # Errors
@@ -264,6 +319,21 @@ impl Run {
         file.sync_all().map_err(fail)?;
         std::fs::rename(&draft, &path).map_err(fail)
     }
+}
+
+/// Each sort of mark (the word before the colon), with the number of repetitions that have it and what the last of them in the
+/// order of letters says.
+pub(crate) fn marks_of<'a>(
+    repetitions: impl Iterator<Item = &'a Repetition>,
+) -> BTreeMap<&'a str, (usize, &'a str)> {
+    let mut sorts: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
+    for mark in repetitions.flat_map(|it| &it.marks) {
+        let sort = mark.split(':').next().unwrap_or_default();
+        let (count, worst) = sorts.entry(sort).or_insert((0, mark));
+        *count += 1;
+        *worst = (*worst).max(mark);
+    }
+    sorts
 }
 
 fn run_file(path: &Path) -> PathBuf {

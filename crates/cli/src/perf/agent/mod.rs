@@ -4,6 +4,7 @@
 pub(crate) mod child;
 pub(crate) mod clock;
 mod environment;
+mod identity;
 mod procfs;
 pub(crate) mod protocol;
 mod server;
@@ -179,6 +180,11 @@ impl<W: Write> Agent<W> {
             Order::Kill { worker } => {
                 self.workers.kill(worker, Manner::Killed, "killed as the campaign asked for")
             }
+            Order::Identify { worker, adapter } => {
+                let pid = self.workers.pid(worker);
+                let program = pid.and_then(|pid| identity::of(pid, &adapter, &self.adapters)).map(Box::new);
+                self.tell(&Notice::Identified { worker, program })?;
+            }
             Order::Measure { from_ns, until_ns } => self.workers.measure(from_ns, until_ns),
             Order::Finish => self.finish(inputs)?,
         }
@@ -245,20 +251,26 @@ impl<W: Write> Agent<W> {
             }
         }
         self.scratch = None;
-        self.tell(&Notice::Finished)
+        let machine = self.workers.machine_use();
+        self.tell(&Notice::Finished { machine })
     }
 }
 
 /// What everyone but this process uses of the CPU, in percent of one core.
 fn load_of_others(duration: Duration) -> f64 {
-    let own = || {
-        let usage = procfs::usage(std::process::id()).unwrap_or_default();
-        usage.user_ns + usage.system_ns
-    };
-    let (busy, mine, start) = (procfs::busy_ns(), own(), Instant::now());
+    let (busy, mine, start) = (procfs::machine_time().busy_ns, own_cpu_time(), Instant::now());
     std::thread::sleep(duration);
-    let used = procfs::busy_ns().saturating_sub(busy).saturating_sub(own().saturating_sub(mine));
+    let used = procfs::machine_time()
+        .busy_ns
+        .saturating_sub(busy)
+        .saturating_sub(own_cpu_time().saturating_sub(mine));
     used as f64 / start.elapsed().as_nanos().max(1) as f64 * 100.0
+}
+
+/// CPU time of this process, in nanoseconds.
+pub(crate) fn own_cpu_time() -> u64 {
+    let usage = procfs::usage(std::process::id()).unwrap_or_default();
+    usage.user_ns + usage.system_ns
 }
 
 /// A directory of its own for each repetition.

@@ -1,6 +1,7 @@
 //! What `/proc` says of processes, of a network namespace and of the whole machine.
 
 use std::fs;
+use std::path::PathBuf;
 
 /// Linux counts CPU time of processes in hundredths of a second, whatever its timer does (`USER_HZ`).
 const TICK_NS: u64 = 10_000_000;
@@ -35,6 +36,15 @@ pub(crate) struct Traffic {
     /// Sent, over all interfaces.
     pub(crate) interface_octets: u64,
     pub(crate) interface_packets: u64,
+}
+
+/// CPU time of the whole machine since it started, in nanoseconds over all cores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MachineTime {
+    /// Anything but idle.
+    pub(crate) busy_ns: u64,
+    /// Of it, interrupts: the kernel may count them for a process as well.
+    pub(crate) interrupts_ns: u64,
 }
 
 /// None if there is no such process (any more).
@@ -114,14 +124,46 @@ fn parse_traffic(snmp: &str, devices: &str, snmp6: &str) -> Traffic {
     traffic
 }
 
-/// CPU time that the whole machine has spent on anything, in nanoseconds over all cores.
-pub(crate) fn busy_ns() -> u64 {
-    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+/// The executable of a process, and the shared libraries it has loaded in the order of their paths.
+pub(crate) fn program_files(pid: u32) -> Option<(PathBuf, Vec<PathBuf>)> {
+    let executable = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let mut libraries = mapped_programs(&fs::read_to_string(format!("/proc/{pid}/maps")).ok()?);
+    libraries.retain(|it| *it != executable);
+    Some((executable, libraries))
+}
+
+fn mapped_programs(maps: &str) -> Vec<PathBuf> {
+    let path = |line: &str| {
+        let mut fields = line.splitn(6, ' ');
+        let executed = fields.nth(1)?.contains('x');
+        let path = fields.nth(3)?.trim_start();
+        (executed && path.starts_with('/')).then(|| PathBuf::from(path))
+    };
+    let mut paths: Vec<PathBuf> = maps.lines().filter_map(path).collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+/// CPU time of a process and of all its children that were waited for, which it thus inherited.
+pub(crate) fn family_ns(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let Some((_, rest)) = text.rsplit_once(')') else { return 0 };
+    // utime, stime, cutime and cstime are fields 14 to 17 of proc(5), and `rest` begins with the third.
+    let ticks = rest.split_ascii_whitespace().skip(14 - 3).take(4).filter_map(|it| it.parse::<u64>().ok());
+    ticks.sum::<u64>() * TICK_NS
+}
+
+pub(crate) fn machine_time() -> MachineTime {
+    parse_machine_time(&fs::read_to_string("/proc/stat").unwrap_or_default())
+}
+
+fn parse_machine_time(text: &str) -> MachineTime {
     let line = text.lines().next().unwrap_or_default();
     let ticks: Vec<u64> = line.split_ascii_whitespace().skip(1).filter_map(|it| it.parse().ok()).collect();
     // user nice system idle iowait irq softirq steal; guests are part of user and nice.
-    let busy = [0, 1, 2, 5, 6, 7].iter().filter_map(|place| ticks.get(*place)).sum::<u64>();
-    busy * TICK_NS
+    let sum = |places: &[usize]| places.iter().filter_map(|it| ticks.get(*it)).sum::<u64>() * TICK_NS;
+    MachineTime { busy_ns: sum(&[0, 1, 2, 5, 6, 7]), interrupts_ns: sum(&[5, 6]) }
 }
 
 #[cfg(test)]
@@ -145,6 +187,20 @@ mod tests {
         assert!(usage.resident_octets_max >= usage.resident_octets);
         assert!(details(std::process::id()).unwrap().descriptors >= 3);
         assert!(super::usage(0).is_none());
+    }
+
+    #[test]
+    fn libraries_are_told_from_data_and_from_what_is_no_file() {
+        let maps = "1-2 r--p 0 fe:01 7   /lib/a.so\n2-3 r-xp 0 fe:01 7                  /lib/a.so\n\
+                    3-4 r-xp 0 fe:01 8 /opt/b c.so.1\n4-5 r--p 0 fe:01 9 /usr/lib/locale\n\
+                    5-6 r-xp 0 00:00 0 [vdso]\n6-7 rwxp 0 00:00 0 \n";
+        assert_eq!(mapped_programs(maps), [PathBuf::from("/lib/a.so"), PathBuf::from("/opt/b c.so.1")]);
+    }
+
+    #[test]
+    fn the_time_of_the_machine_is_all_but_idle() {
+        let time = parse_machine_time("cpu  10 1 20 1000 50 3 4 2 8 0\ncpu0 1\n");
+        assert_eq!((time.busy_ns, time.interrupts_ns), (40 * TICK_NS, 7 * TICK_NS));
     }
 
     #[test]

@@ -7,10 +7,10 @@ use plainsong_perfkit::{Command, Event};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::perf::results::{Host, Resources};
+use crate::perf::results::{Host, Program, Resources};
 
 /// Version of this protocol.
-pub(crate) const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// The longest line of an agent or a worker; a report with many histograms has some 100 KiB.
 pub(crate) const LINE_OCTETS_MAX: u64 = 16 << 20;
@@ -36,6 +36,8 @@ pub(crate) enum Order {
     Kill { worker: u32 },
     /// Take the resources of all workers between these times (monotonic, of the agent).
     Measure { from_ns: u64, until_ns: u64 },
+    /// Tell what exactly a worker runs.
+    Identify { worker: u32, adapter: String },
     /// End what is left: answered by [`Notice::Ended`] for each worker that had not ended, then [`Notice::Finished`].
     Finish,
 }
@@ -58,10 +60,24 @@ pub(crate) enum Notice {
     Line { worker: u32, event: Box<Event> },
     /// A worker is no more.
     Ended { worker: u32, end: Box<End> },
-    /// Answers [`Order::Finish`].
-    Finished,
+    /// Answers [`Order::Identify`]; nothing is known of a worker that is gone.
+    Identified { worker: u32, program: Option<Box<Program>> },
+    /// Answers [`Order::Finish`], with the CPU of the machine if it was measured.
+    Finished { machine: Option<MachineUse> },
     /// The agent refuses; it hangs up after this.
     Refused { reason: String },
+}
+
+/// CPU time of an agent's machine while workers were measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MachineUse {
+    pub(crate) wall_ns: u64,
+    /// By anybody, over all cores, without interrupts.
+    pub(crate) busy_ns: u64,
+    /// Of it, by the agent and its workers.
+    pub(crate) own_ns: u64,
+    /// How many these are.
+    pub(crate) processes: u32,
 }
 
 /// How a worker ended.

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use plainsong_perfkit::{Command, Event};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::procfs::{self, Details, Traffic, Usage};
-use super::protocol::{End, LINE_OCTETS_MAX, Lines, Manner, Notice};
+use super::procfs::{self, Details, MachineTime, Traffic, Usage};
+use super::protocol::{End, LINE_OCTETS_MAX, Lines, MachineUse, Manner, Notice};
 use super::{Input, LOOKING, SAMPLING, child, clock, is_answer};
 use crate::perf::results::{ResourceSample, Resources};
 
@@ -326,6 +326,8 @@ pub(super) struct Workers {
     workers: Vec<Worker>,
     measuring: Option<Measuring>,
     traffic: Traffic,
+    /// When the measurement began and when it was last looked at.
+    machine: Option<(MachineLook, MachineLook)>,
     /// When to ask again who has exited; at once if `None`.
     next_wait: Option<Instant>,
 }
@@ -336,6 +338,14 @@ struct Measuring {
     next_ns: u64,
     first: Option<Traffic>,
     looks: u64,
+}
+
+/// One look at all CPUs.
+#[derive(Clone, Copy)]
+struct MachineLook {
+    at_ns: u64,
+    time: MachineTime,
+    own_ns: u64,
 }
 
 impl Workers {
@@ -369,6 +379,34 @@ impl Workers {
             worker.look(true);
             self.traffic = difference(procfs::traffic(), first);
         }
+    }
+
+    /// The process of a worker that has not ended.
+    pub(super) fn pid(&self, number: u32) -> Option<u32> {
+        self.workers.iter().find(|it| it.number == number && it.gone.is_none()).map(Worker::pid)
+    }
+
+    fn look_at_machine(&self) -> MachineLook {
+        // The time of workers that were waited for is among that of the agent.
+        let running =
+            self.workers.iter().filter(|it| it.gone.is_none()).map(|it| procfs::family_ns(it.pid()));
+        MachineLook {
+            own_ns: running.sum::<u64>() + procfs::family_ns(std::process::id()),
+            time: procfs::machine_time(),
+            at_ns: clock::now_ns(),
+        }
+    }
+
+    /// The CPU of the machine during the measurement, as far as it went.
+    pub(super) fn machine_use(&self) -> Option<MachineUse> {
+        let (first, last) = self.machine?;
+        let plain = |look: MachineLook| look.time.busy_ns.saturating_sub(look.time.interrupts_ns);
+        Some(MachineUse {
+            wall_ns: last.at_ns.saturating_sub(first.at_ns),
+            busy_ns: plain(last).saturating_sub(plain(first)),
+            own_ns: last.own_ns.saturating_sub(first.own_ns),
+            processes: u32::try_from(self.workers.len()).unwrap_or(u32::MAX).saturating_add(1),
+        })
     }
 
     pub(super) fn output_ended(&mut self, number: u32) {
@@ -448,6 +486,9 @@ impl Workers {
         if last {
             self.measuring = None;
         }
+        let look = self.look_at_machine();
+        let first = self.machine.map_or(look, |(first, _)| first);
+        self.machine = Some((first, look));
     }
 
     /// Ends all that are left, politely if they have nothing to do any more.

@@ -43,10 +43,11 @@ pub(crate) struct Campaign {
     /// Measure the floors of this machine first: some 20 seconds.
     #[serde(default = "yes")]
     pub(crate) calibrate: bool,
-    /// What others may use of the CPU, in percent of one core, before a repetition begins.
+    /// What others may use of the CPU, in percent of one core, before a repetition begins and during it.
     #[serde(default = "ten")]
     pub(crate) busy_limit_percent: f64,
-    /// How long a repetition waits for others to use less; then it is marked.
+    /// How long a repetition waits for others to use less; then it is marked. Zero: it begins at once, and is judged by what
+    /// others use during it.
     #[serde(default = "five_seconds")]
     pub(crate) busy_wait: Time,
     /// By name: `local`, or the address of a `plainsong perf agent` on another host.

@@ -60,16 +60,11 @@ pub(super) fn of(run: &Run) -> String {
 
 /// What makes repetitions doubtful: one line for each kind of doubt, with an example.
 fn marks(run: &Run) -> Vec<String> {
-    let repetitions = || run.cells.iter().flat_map(|it| &it.repetitions);
-    let mut kinds: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
-    for mark in repetitions().flat_map(|it| &it.marks) {
-        let kind = mark.split(':').next().unwrap_or_default();
-        kinds.entry(kind).or_insert((0, mark)).0 += 1;
-    }
-    let all = repetitions().count();
-    kinds
+    let all: usize = run.cells.iter().map(|it| it.repetitions.len()).sum();
+    let sorts = run.marks();
+    sorts
         .values()
-        .map(|(count, mark)| format!("{count} of {all} repetitions, as one of them: {mark}"))
+        .map(|(count, worst)| format!("{count} of {all} repetitions: {worst}, or the like"))
         .collect()
 }
 

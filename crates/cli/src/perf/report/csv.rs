@@ -7,7 +7,7 @@ use plainsong_perfkit::event::Interval;
 
 use super::section::{Names, Section};
 use super::summary::{METRICS, Side, Summary, is_paired, side};
-use super::text::outcome;
+use super::text::ends;
 use crate::perf::results::{Run, Status};
 
 /// Writes `out` with one row for each cell and role, and beside it a directory `<stem>-perftest`, with one file for each
@@ -50,7 +50,8 @@ const OF_WRITERS: [&str; 8] = [
 ];
 
 /// Metrics of the whole cell: given once, in the row of its writers.
-const OF_CELLS: [&str; 9] = [
+const OF_CELLS: [&str; 10] = [
+    "others_percent",
     "switches_per_s",
     "receive_buffer_errors",
     "matched_median_ms",
@@ -69,7 +70,7 @@ fn metric_names() -> impl Iterator<Item = &'static str> {
 
 fn table(runs: &[(&Run, &[Summary<'_>])]) -> String {
     let mut text = String::from(
-        "run,cell,scenario,kind,adapter,peer,role,status,reason,marks,repetitions,repetitions_ok,parameters,size,rate",
+        "run,cell,scenario,kind,adapter,peer,role,status,reason,marks,repetitions,repetitions_ok,repetitions_marked,parameters,size,rate",
     );
     for name in OF_ROLES.iter().map(|(name, ..)| *name).chain(metric_names()) {
         text.push(',');
@@ -123,7 +124,14 @@ fn row(text: &mut String, run: &Run, summary: &Summary<'_>, role: Side) {
         text.push_str(&field(value));
         text.push(',');
     }
-    let _ = write!(text, "{},{},{}", cell.repetitions.len(), summary.ok, field(&parameters.join(";")));
+    let _ = write!(
+        text,
+        "{},{},{},{}",
+        cell.repetitions.len(),
+        summary.ok,
+        summary.marked(),
+        field(&parameters.join(";"))
+    );
     for name in ["size", "rate"] {
         let _ = write!(text, ",{}", plain(summary.number(name)));
     }
@@ -158,7 +166,7 @@ fn status(summary: &Summary<'_>) -> String {
     match statuses.len() {
         0 => Status::Skipped.label().to_owned(),
         1 => statuses.keys().map(|status| status.label()).collect(),
-        _ => outcome(summary).trim_end_matches(" *").to_owned(),
+        _ => ends(summary),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plainsong_perfkit::event::Report;
 
-use crate::perf::results::{Cell, Repetition, Run, Status, WorkerResult};
+use crate::perf::results::{Cell, Repetition, Run, Status, WorkerResult, marks_of};
 use crate::perf::statistics::bootstrap::{Estimate, Pool, seed_of};
 use crate::perf::statistics::trend::{Knee, Slope, Step, knee, slope};
 use crate::perf::statistics::{Distribution, median};
@@ -93,6 +93,7 @@ pub(crate) const METRICS: &[Metric] = &[
     metric("memory_reader_mib", "peak memory of a reader", "MiB", Better::Less),
     metric("switches_per_s", "context switches", "1/s", Better::Less),
     metric("receive_buffer_errors", "receive buffer overruns", "datagrams", Better::Less),
+    metric("others_percent", "CPU used by others", "% of a core", Better::Less),
     metric("knee_per_s", "knee", "samples/s", Better::More),
     metric("matched_median_ms", "matched, median worker", "ms", Better::Less),
     metric("matched_ms", "matched, last worker", "ms", Better::Less),
@@ -191,15 +192,15 @@ impl<'a> Summary<'a> {
         not_ok.map(|repetition| (repetition.status, repetition.reason.as_str())).collect()
     }
 
-    /// What makes repetitions doubtful: each sort (the word before the colon) once, as one of them says it, with the
-    /// number of repetitions.
+    /// What makes repetitions doubtful: each sort once, as the worst says it, with the number of repetitions.
     pub(crate) fn marks(&self) -> BTreeMap<&'a str, usize> {
-        let mut sorts: BTreeMap<&'a str, (&'a str, usize)> = BTreeMap::new();
-        for mark in self.cell.repetitions.iter().flat_map(|repetition| &repetition.marks) {
-            let sort = mark.split(':').next().unwrap_or_default();
-            sorts.entry(sort).or_insert((mark.as_str(), 0)).1 += 1;
-        }
-        sorts.into_values().collect()
+        marks_of(self.cell.repetitions.iter()).into_values().map(|(count, worst)| (worst, count)).collect()
+    }
+
+    /// How many of the repetitions that are ok carry a mark.
+    pub(crate) fn marked(&self) -> usize {
+        let ok = self.cell.repetitions.iter().filter(|repetition| repetition.status == Status::Ok);
+        ok.filter(|repetition| !repetition.marks.is_empty()).count()
     }
 
     /// A parameter as a number.
@@ -240,6 +241,7 @@ impl<'a> Summary<'a> {
     fn numbers(&self, repetition: &Repetition) -> BTreeMap<&'static str, f64> {
         let kind = self.cell.kind.as_str();
         let mut found = BTreeMap::new();
+        found.extend(repetition.others_percent.map(|percent| ("others_percent", percent)));
         counts(kind, repetition, &mut found);
         resources(repetition, &mut found);
         discovery(repetition, &mut found);

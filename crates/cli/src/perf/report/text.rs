@@ -104,16 +104,22 @@ fn calls(section: &Section<'_, '_>, row: &Summary<'_>, columns: usize) -> Vec<Ve
         .collect()
 }
 
-/// `5/5`, or `3/5 crashed`.
+/// `5/5`, `3/5 crashed`, or `5/5, 2 marked`.
 pub(crate) fn outcome(summary: &Summary<'_>) -> String {
+    let mut text = ends(summary);
+    if summary.marked() > 0 {
+        let _ = write!(text, ", {} marked", summary.marked());
+    }
+    text
+}
+
+/// How repetitions ended: `3/5 crashed`.
+pub(crate) fn ends(summary: &Summary<'_>) -> String {
     let all = summary.cell.repetitions.len();
     let mut text = format!("{}/{all}", summary.ok);
     for status in summary.statuses().into_keys().filter(|&status| status != Status::Ok) {
         text.push(' ');
         text.push_str(status.label());
-    }
-    if !summary.marks().is_empty() {
-        text.push_str(" *");
     }
     text
 }

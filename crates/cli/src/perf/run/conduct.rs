@@ -1,6 +1,6 @@
 //! From the first repetition to the last: networks, order, marks, and a valid `run.json` at all times.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,6 +83,7 @@ pub(crate) fn conduct(job: &Job, run: Run) -> Result<Outcome, String> {
         networks: BTreeMap::new(),
         links_made: 0,
         next_worker: 0,
+        identified: BTreeSet::new(),
         progress,
         written: None,
     };
@@ -108,6 +109,8 @@ struct Conductor<'a> {
     networks: BTreeMap<NetworkMode, Result<Network, String>>,
     links_made: usize,
     next_worker: u32,
+    /// Agents, and adapters of which it is known what exactly runs there.
+    identified: BTreeSet<(String, String)>,
     progress: Progress,
     /// When `run.json` was written, and how long that took.
     written: Option<(Instant, Duration)>,
@@ -132,6 +135,11 @@ impl Conductor<'_> {
             write_repetition(directory, &planned.cell.id, &finished)?;
         }
         self.run.adapters.extend(finished.descriptions);
+        for program in finished.programs {
+            let key = |host: &String| (host.clone(), program.adapter.clone());
+            self.identified.extend(program.hosts.iter().map(key));
+            self.run.note_program(program);
+        }
         if let Some(cell) = self.run.cells.iter_mut().find(|it| it.id == planned.cell.id) {
             cell.repetitions.push(finished.repetition);
         }
@@ -176,9 +184,18 @@ impl Conductor<'_> {
             receiver: &self.receiver,
             interrupted: self.interrupted,
             next_worker: &mut self.next_worker,
+            identified: &self.identified,
         };
         let mut finished = stage.perform(&parties)?;
         finished.repetition.marks.extend(marks);
+        let limit = self.job.campaign.busy_limit_percent;
+        if let Some(mark) = finished.others.and_then(|it| it.mark(limit)) {
+            if self.job.strict {
+                finished.repetition.status = Status::Skipped;
+                finished.repetition.reason = format!("{mark}; --strict keeps nothing then");
+            }
+            finished.repetition.marks.push(mark);
+        }
         add_lost_tails(&parties, &mut finished.repetition.workers);
         check_discovery(&planned.cell.kind, &mut finished.repetition);
         if finished.broken {
@@ -246,7 +263,8 @@ impl Conductor<'_> {
                     bound_ns / 1000
                 ));
             }
-            if place > 0 && link.same_clock {
+            // Who does not want to wait hears afterwards whether others used the CPU meanwhile.
+            if place > 0 && link.same_clock || self.job.campaign.busy_wait.0.is_zero() {
                 continue;
             }
             loop {
@@ -255,8 +273,8 @@ impl Conductor<'_> {
                     break;
                 }
                 if Instant::now() >= end {
-                    let on = if link.same_clock { String::new() } else { format!(" of {}", link.host.name) };
-                    marks.push(format!("busy: others used {load:.0} % of one CPU{on}"));
+                    let on = if link.same_clock { String::new() } else { format!(" on {}", link.host.name) };
+                    marks.push(format!("busy before: {:.2} cores by others{on}", load / 100.0));
                     break;
                 }
             }
@@ -296,6 +314,8 @@ fn skipped(status: Status, reason: String) -> Finished {
         repetition: Repetition { started_unix_ms, status, reason, ..Repetition::default() },
         lines: Vec::new(),
         descriptions: Vec::new(),
+        programs: Vec::new(),
+        others: None,
         broken: false,
     }
 }

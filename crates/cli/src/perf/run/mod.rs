@@ -5,6 +5,7 @@ pub(crate) mod directory;
 mod link;
 mod network;
 mod order;
+mod others;
 mod parties;
 mod progress;
 mod repetition;
@@ -130,6 +131,7 @@ fn attempt(options: &Options) -> Result<ExitCode, String> {
         quiet: false,
     };
     let outcome = conduct(&job, run)?;
+    print_marks(&outcome.run);
     println!("results: {}", directory.display());
     println!("next:    plainsong perf report {}", directory.display());
     if outcome.interrupted {
@@ -180,6 +182,16 @@ impl Outcome {
         let mut repetitions = self.run.cells.iter().flat_map(|it| &it.repetitions);
         let fine = |it: &Repetition| matches!(it.status, Status::Ok | Status::Unsupported | Status::Skipped);
         !self.incomplete && repetitions.all(fine)
+    }
+}
+
+/// Says how many of the repetitions are doubtful, and why.
+fn print_marks(run: &Run) {
+    let (measured, marked) = run.marked();
+    if marked > 0 {
+        let sorts = run.marks();
+        let sorts = sorts.values().map(|(count, worst)| format!("{count} with \"{worst}\" or the like"));
+        println!("marked:  {marked} of {measured} repetitions: {}", sorts.collect::<Vec<_>>().join("; "));
     }
 }
 

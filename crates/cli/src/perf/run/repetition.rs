@@ -1,5 +1,6 @@
 //! The life of one repetition: all workers at once, step by step, and an end whatever they do.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -9,10 +10,11 @@ use plainsong_perfkit::spec::Role;
 use plainsong_perfkit::{Command, Description, Event};
 
 use super::link::{FromAgents, Link};
+use super::others::{Controller, Others};
 use super::parties::Party;
-use crate::perf::agent::protocol::{End, Manner, Notice, Order};
+use crate::perf::agent::protocol::{End, MachineUse, Manner, Notice, Order};
 use crate::perf::agent::{clock, fresh_scratch};
-use crate::perf::results::{Repetition, Status, WorkerResult};
+use crate::perf::results::{Program, Repetition, Status, WorkerResult};
 
 /// Between the order to start and the start, so that all have heard it.
 const START_AFTER: Duration = Duration::from_millis(30);
@@ -28,6 +30,8 @@ struct Member<'a> {
     party: &'a Party,
     number: u32,
     hello: Option<Description>,
+    /// It was asked for, and told.
+    identity: Option<Option<Program>>,
     started: bool,
     result: WorkerResult,
     end: Option<End>,
@@ -41,6 +45,10 @@ pub(super) struct Finished {
     pub(super) lines: Vec<(String, Vec<Event>)>,
     /// What the adapters say of themselves.
     pub(super) descriptions: Vec<(String, Description)>,
+    /// What exactly ran, of adapters that were not known yet.
+    pub(super) programs: Vec<Program>,
+    /// CPU used by others, if all agents have told theirs.
+    pub(super) others: Option<Others>,
     /// An agent is gone: nothing more can be measured with it.
     pub(super) broken: bool,
 }
@@ -58,6 +66,8 @@ pub(super) struct Stage<'a> {
     pub(super) interrupted: &'a AtomicBool,
     /// Numbers of workers are never used twice: what an old one said late is not taken for a new one's.
     pub(super) next_worker: &'a mut u32,
+    /// Agents, and adapters of which it is known what exactly runs there.
+    pub(super) identified: &'a BTreeSet<(String, String)>,
 }
 
 impl Stage<'_> {
@@ -69,6 +79,7 @@ impl Stage<'_> {
             party,
             number,
             hello: None,
+            identity: None,
             started: false,
             result: WorkerResult {
                 name: Party::name(party).to_owned(),
@@ -81,7 +92,8 @@ impl Stage<'_> {
         };
         let members = parties.iter().zip(first..).map(member).collect();
         let started_unix_ms = clock::unix_ms();
-        let mut play = Play { stage: self, members, killed: Vec::new() };
+        let mut play =
+            Play { stage: self, members, killed: Vec::new(), machines: Vec::new(), controller: None };
         let outcome = play.all_acts();
         let ended = play.finish();
         if play.stage.interrupted.load(Ordering::Relaxed) {
@@ -99,6 +111,10 @@ struct Play<'a, 'b> {
     members: Vec<Member<'a>>,
     /// Members that the campaign kills, once they are.
     killed: Vec<u32>,
+    /// By the number of the link.
+    machines: Vec<(usize, MachineUse)>,
+    /// From the start of the work on.
+    controller: Option<Controller>,
 }
 
 impl<'a> Play<'a, '_> {
@@ -131,12 +147,31 @@ impl<'a> Play<'a, '_> {
         self.until("was ready", patience, |it| it.result.ready_after_ns.is_some())?;
         self.start_and_wait()?;
         self.stop_the_others()?;
+        self.identify()?;
         for place in 0..self.members.len() {
             if self.members.get(place).is_some_and(|it| it.end.is_none()) {
                 self.tell(place, Command::Quit)?;
             }
         }
         self.until("left", Duration::from_secs(5), |it| it.end.is_some())
+    }
+
+    /// Asks what exactly runs, once for each adapter of each agent: now nothing is measured any more.
+    fn identify(&mut self) -> Result<(), Stopped> {
+        let mut asked = BTreeSet::new();
+        for place in 0..self.members.len() {
+            let Some(member) = self.members.get(place).filter(|it| it.end.is_none()) else { continue };
+            let (adapter, node, worker) = (member.party.adapter.clone(), member.party.node, member.number);
+            let key = (member.result.host.clone(), adapter.clone());
+            if !self.stage.identified.contains(&key) && asked.insert(key) {
+                self.order(node, &Order::Identify { worker, adapter })?;
+                if let Some(member) = self.members.get_mut(place) {
+                    member.identity = Some(None);
+                }
+            }
+        }
+        let answered = |it: &Member<'_>| !matches!(it.identity, Some(None)) || it.end.is_some();
+        self.until("told what it runs", Duration::from_secs(30), answered)
     }
 
     /// Two products can only be paired if both speak RTPS.
@@ -176,6 +211,7 @@ impl<'a> Play<'a, '_> {
             let at_ns = self.stage.links.get(node).map_or(0, |it| it.there(start_ns));
             self.tell(place, Command::Start { at_ns })?;
         }
+        self.controller = Some(Controller::watch());
         let after = |it: &Member<'_>| it.party.spec.drain_ms.saturating_add(it.party.spec.settle_ms);
         let after_ms = self.members.iter().map(after).max().unwrap_or(0);
         let patience = START_AFTER + Duration::from_millis(length_ms + after_ms) + Duration::from_secs(10);
@@ -289,6 +325,13 @@ impl<'a> Play<'a, '_> {
                 Some(_) => Err(Stopped { status: Status::Failed, reason }),
                 None => Ok(()),
             },
+            Notice::Identified { worker, program } => {
+                if let Some(member) = self.member(worker) {
+                    let hosts = vec![member.result.host.clone()];
+                    member.identity = program.map(|program| Some(Program { hosts, ..*program }));
+                }
+                Ok(())
+            }
             Notice::Line { worker, event } => self.hear(worker, *event),
             Notice::Ended { worker, end } => self.bury(worker, *end),
             Notice::Refused { reason } => Err(Stopped { status: Status::Failed, reason }),
@@ -366,7 +409,10 @@ impl<'a> Play<'a, '_> {
         let end = Instant::now() + AGENT_GRACE;
         while !awaited.is_empty() {
             match self.stage.receiver.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok((link, Ok(Notice::Finished))) => awaited.retain(|it| *it != link),
+                Ok((link, Ok(Notice::Finished { machine }))) => {
+                    awaited.retain(|it| *it != link);
+                    self.machines.extend(machine.map(|machine| (link, machine)));
+                }
                 Ok((link, Err(error))) if awaited.contains(&link) => return Err(error),
                 // What is said and how it ends is still kept; it cannot change the outcome any more.
                 Ok((link, notice)) => {
@@ -379,17 +425,23 @@ impl<'a> Play<'a, '_> {
     }
 
     fn results(self, stopped: Option<Stopped>, started_unix_ms: u64) -> Finished {
+        let controller_ns = self.controller.as_ref().map_or(0, Controller::used_ns);
+        let others = Others::of(self.stage.links, &self.machines, controller_ns);
         let (status, reason) = stopped.map_or((Status::Ok, String::new()), |it| (it.status, it.reason));
         let mut finished = Finished {
             repetition: Repetition { started_unix_ms, status, reason, ..Repetition::default() },
             lines: Vec::new(),
             descriptions: Vec::new(),
+            programs: Vec::new(),
+            others,
             broken: false,
         };
+        finished.repetition.others_percent = others.map(|it| it.percent);
         for member in self.members {
             if let Some(hello) = member.hello {
                 finished.descriptions.push((member.party.adapter.clone(), hello));
             }
+            finished.programs.extend(member.identity.flatten());
             finished.lines.push((member.result.name.clone(), member.lines));
             finished.repetition.workers.push(member.result);
         }

@@ -140,8 +140,13 @@ fn chapter(
         String::new(),
         format!("{overview}{}{}", sheets::troubles(&names, summaries), sheets::ratios(run, summaries)),
     );
-    let environment =
-        format!("{}{}{}", sheets::environment(&run.hosts), sheets::adapters(run), sheets::campaign(run));
+    let environment = format!(
+        "{}{}{}{}",
+        sheets::environment(&run.hosts),
+        sheets::adapters(run),
+        sheets::programs(&run.programs),
+        sheets::campaign(run)
+    );
     add("environment", of("Environment"), String::new(), environment);
     add("floors", of("Floors of the machine"), String::new(), floor::tables(run.calibration.as_ref()));
     if let Some(base) = base {

@@ -7,7 +7,7 @@ use crate::perf::report::section::Names;
 use crate::perf::report::summary::Summary;
 use crate::perf::report::svg::escape;
 use crate::perf::report::{format, ratios};
-use crate::perf::results::{Host, Run, Status};
+use crate::perf::results::{Host, Program, Run, Status};
 
 /// More of the campaign than this is not put into the page.
 const CAMPAIGN_OCTETS_MAX: usize = 200_000;
@@ -23,12 +23,13 @@ pub(crate) fn overview(run: &Run, summaries: &[Summary<'_>]) -> String {
     );
     let repetitions: usize = run.cells.iter().map(|cell| cell.repetitions.len()).sum();
     let ok: usize = summaries.iter().map(|summary| summary.ok).sum();
+    let (_, marked) = run.marked();
     let rows = [
         ("Started", format::time(run.started_unix_ms)),
         ("Finished", finished),
         ("Plainsong", run.plainsong_version.clone()),
         ("Cells", run.cells.len().to_string()),
-        ("Repetitions", format!("{repetitions}, of these {ok} ok")),
+        ("Repetitions", format!("{repetitions}, of these {ok} ok, {marked} of them marked as doubtful")),
     ];
     sheet("", &rows.map(|(name, value)| (name.to_owned(), value)))
 }
@@ -90,6 +91,49 @@ pub(crate) fn adapters(run: &Run) -> String {
     }
     text.push_str("</tbody></table></div>\n");
     text
+}
+
+/// Libraries of the system: they are in `run.json`, and not what is compared.
+const OF_THE_SYSTEM: [&str; 9] = [
+    "ld-linux",
+    "libc.",
+    "libm.",
+    "libdl.",
+    "libgcc_s.",
+    "libpthread.",
+    "librt.",
+    "libresolv.",
+    "libstdc++.",
+];
+
+/// What exactly ran: how it was built, and the hashes of its files.
+pub(crate) fn programs(programs: &[Program]) -> String {
+    if programs.is_empty() {
+        return "<p class=\"box\">The run says nothing of the files it has measured.</p>\n".to_owned();
+    }
+    let mut rows = Vec::new();
+    for program in programs {
+        let twice = programs.iter().any(|it| {
+            it.adapter == program.adapter
+                && it != program
+                && it.hosts.iter().any(|host| program.hosts.contains(host))
+        });
+        let changed = if twice { ", and not the same in the whole run" } else { "" };
+        rows.push((format!("{} on {}{changed}", program.adapter, program.hosts.join(", ")), String::new()));
+        let built = if program.build.is_empty() { "not known" } else { &program.build };
+        rows.push(("built with".to_owned(), built.to_owned()));
+        for file in &program.files {
+            let name = file.path.rsplit('/').next().unwrap_or_default();
+            if !OF_THE_SYSTEM.iter().any(|it| name.starts_with(it)) {
+                let hash = if file.sha256.is_empty() { "not known" } else { &file.sha256 };
+                rows.push((
+                    name.to_owned(),
+                    format!("SHA-256 {hash}, {}", format::octets(file.octets as f64)),
+                ));
+            }
+        }
+    }
+    sheet("Programs and libraries that were measured, without those of the system.", &rows)
 }
 
 /// What did not go well, before any number.

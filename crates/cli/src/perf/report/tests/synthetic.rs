@@ -11,7 +11,8 @@ use plainsong_perfkit::event::{Interval, NamedHistogram, Phase, Report, Switch, 
 use serde_json::{Value, json};
 
 use crate::perf::results::{
-    Calibration, Cell, Floor, Host, Repetition, ResourceSample, Resources, Run, SCHEMA, Status, WorkerResult,
+    Calibration, Cell, Floor, HashedFile, Host, Program, Repetition, ResourceSample, Resources, Run, SCHEMA,
+    Status, WorkerResult,
 };
 
 /// A name that would be a program if it were not escaped.
@@ -431,9 +432,24 @@ pub(crate) fn empty(name: &str) -> Run {
         campaign: json!({"schema": 1, "name": name, "note": HOSTILE}),
         hosts: vec![host],
         adapters: adapters.into_iter().map(|(name, description)| (name.to_owned(), description)).collect(),
+        programs: programs(),
         calibration: Some(calibration()),
         cells: Vec::new(),
     }
+}
+
+fn programs() -> Vec<Program> {
+    let file = |path: &str| HashedFile { path: path.to_owned(), octets: 1 << 20, sha256: "5e".repeat(32) };
+    let program = |adapter: &str, build: &str, files: &[&str]| Program {
+        adapter: adapter.to_owned(),
+        hosts: vec!["local".to_owned()],
+        build: build.to_owned(),
+        files: files.iter().map(|path| file(path)).collect(),
+    };
+    vec![
+        program("plainsong", "release profile, rustc 1.95.0", &["~/bin/plainsong", "/lib/libc.so.6"]),
+        program("cyclone", HOSTILE, &["/opt/perf-adapter-cyclone", "/usr/lib/libddsc.so.0.10.2"]),
+    ]
 }
 
 /// A run with everything.
@@ -516,7 +532,7 @@ fn decorate(run: &mut Run) {
         cell.limits = [("p99_us".to_owned(), 10.0), ("received_per_s".to_owned(), 1.0)].into();
         cell.repetitions.push(bad(5, Status::Crashed, "ping ended by signal 6"));
         for repetition in cell.repetitions.iter_mut().take(2) {
-            repetition.marks = vec!["busy: 34 % of the CPU was used by others".to_owned()];
+            repetition.marks = vec!["busy: 0.34 cores by others".to_owned()];
         }
     }
     let broken = run.cells.get_mut(3).and_then(|cell| cell.repetitions.first_mut());
