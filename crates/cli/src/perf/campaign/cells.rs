@@ -331,6 +331,10 @@ fn cells_of(campaign: &Campaign, scenario: &Scenario) -> Result<Vec<Cell>, Strin
     base.insert("network".to_owned(), json!(campaign.network.mode.text()));
     base.insert("loss_percent".to_owned(), json!(campaign.network.loss_percent));
     base.extend(defaults(scenario.kind).into_iter().map(|(name, value)| (name.to_owned(), value)));
+    if scenario.ramp.is_some() {
+        // The ramp paces.
+        base.remove("pacing");
+    }
     let mut cells = Vec::new();
     for values in combinations(scenario, &lists) {
         let mut parameters = base.clone();

@@ -97,6 +97,8 @@ pub(crate) struct Section<'s, 'a> {
     pub(crate) rows: Vec<&'s Summary<'a>>,
     /// The parameter that charts have as their horizontal axis: it is a number and differs between cells.
     pub(crate) over: Option<&'static str>,
+    /// A parameter that has the same number as `over` in each cell: as many publishers as subscribers.
+    pub(crate) tied: Option<&'static str>,
     /// All parameters that differ between cells, `over` aside.
     varying: BTreeSet<String>,
 }
@@ -109,6 +111,7 @@ fn axes(kind: &str) -> &'static [&'static str] {
         "discovery" => &["participants", "endpoints"],
         "read_cost" => &["instances", "size"],
         "read_method" => &["instances", "size"],
+        "large" => &["size", "loss_percent"],
         "ramp" | "failover" | "encode" | "soak" => &[],
         _ => &["size", "rate", "subscribers"],
     }
@@ -140,8 +143,14 @@ impl<'s, 'a> Section<'s, 'a> {
         if let Some(over) = over {
             varying.remove(over);
         }
+        let equal =
+            |name: &str| rows.iter().all(|row| over.and_then(|over| row.number(over)) == row.number(name));
+        let tied = axes(kind).iter().copied().find(|&name| varying.contains(name) && equal(name));
+        if let Some(tied) = tied {
+            varying.remove(tied);
+        }
         let title = if scenario.is_empty() { kind.to_owned() } else { scenario.to_owned() };
-        Self { title, kind: kind.to_owned(), rows, over, varying }
+        Self { title, kind: kind.to_owned(), rows, over, tied, varying }
     }
 
     /// The series a cell belongs to: its products and what else differs.
@@ -156,14 +165,22 @@ impl<'s, 'a> Section<'s, 'a> {
         label
     }
 
+    /// The series of a cell, and where in it the cell is.
+    pub(crate) fn point_of(&self, names: &Names, cell: &Cell) -> String {
+        let series = self.series_of(names, cell);
+        let over = self.over.and_then(|over| Some(parameter(over, cell.parameters.get(over)?)));
+        over.map_or_else(|| series.clone(), |over| format!("{series}, {over}"))
+    }
+
     /// The same without the products: what two cells that are compared must share.
     pub(crate) fn variant_of(&self, cell: &Cell) -> String {
-        let each = cell.parameters.iter().filter(|(name, _)| self.is_varying(name));
+        let each =
+            cell.parameters.iter().filter(|(name, _)| self.is_varying(name) && self.tied != Some(name));
         each.map(|(name, value)| parameter(name, value)).collect::<Vec<_>>().join(", ")
     }
 
     fn is_varying(&self, name: &str) -> bool {
-        self.varying.contains(name) || self.over == Some(name)
+        self.varying.contains(name) || self.over == Some(name) || self.tied == Some(name)
     }
 
     /// Parameters that differ between cells.
@@ -203,7 +220,9 @@ impl<'s, 'a> Section<'s, 'a> {
     pub(crate) fn shared(&self) -> String {
         let Some(first) = self.rows.first() else { return String::new() };
         let each = first.cell.parameters.iter().filter(|(name, _)| !self.is_varying(name));
-        each.map(|(name, value)| parameter(name, value)).collect::<Vec<_>>().join(", ")
+        let mut words: Vec<String> = each.map(|(name, value)| parameter(name, value)).collect();
+        words.extend(self.tied.zip(self.over).map(|(tied, over)| format!("as many {tied} as {over}")));
+        words.join(", ")
     }
 }
 

@@ -28,13 +28,20 @@ pub(crate) fn write(run: &Run, summaries: &[Summary<'_>]) -> String {
     for ratio in ratios::check(run, summaries) {
         let _ = writeln!(text, "{}: {}", printable(&ratio.cell), printable(&ratio.words()));
     }
+    // The tables tell how many of each cell are marked.
+    for (count, worst) in run.marks().into_values() {
+        let _ = writeln!(text, "\nmarked in {count} repetitions: {}, or the like", printable(worst));
+    }
     for summary in summaries {
-        for line in notes(summary) {
-            let _ = writeln!(text, "{}: {}", printable(&summary.cell.id), printable(&line));
+        for line in notes(summary).iter().filter(|line| !line.starts_with(MARKED)) {
+            let _ = writeln!(text, "{}: {}", printable(&summary.cell.id), printable(line));
         }
     }
     text
 }
+
+/// How a note on a mark begins.
+pub(crate) const MARKED: &str = "marked";
 
 /// What must be said of a cell besides its numbers.
 pub(crate) fn notes(summary: &Summary<'_>) -> Vec<String> {
@@ -45,7 +52,7 @@ pub(crate) fn notes(summary: &Summary<'_>) -> Vec<String> {
         let why = if reason.is_empty() { "no reason is given" } else { reason };
         lines.push(format!("{} ({count} of {of}): {why}", status.label()));
     }
-    lines.extend(summary.marks().into_iter().map(|(mark, count)| format!("marked in {count}: {mark}")));
+    lines.extend(summary.marks().into_iter().map(|(mark, count)| format!("{MARKED} in {count}: {mark}")));
     lines.extend(summary.memory_slope.filter(Slope::rises).map(|slope| {
         let [low, high] = [slope.low, slope.high].map(|each| format::number(each * 3600.0 / 1024.0));
         format!("memory grows by {low} to {high} KiB an hour (Theil–Sen, 95 % confidence)")

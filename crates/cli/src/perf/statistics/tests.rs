@@ -196,9 +196,13 @@ fn the_knee_is_the_last_step_that_was_kept_up_with() {
         step(2000.0, 1995.0, 0.2),
         step(3000.0, 2700.0, 10.0),
         step(4000.0, 3999.0, 0.0),
+        step(5000.0, 4000.0, 0.0),
+        step(6000.0, 4000.0, 0.0),
+        step(7000.0, 7000.0, 0.0),
     ];
     let found = knee(&ramp).unwrap();
-    assert_eq!((found.step, found.rate, found.reached), (1, 2000.0, true));
+    assert_eq!((found.step, found.rate, found.reached), (3, 4000.0, true), "one missed step is none");
+    assert_eq!(knee(&ramp[..3]).map(|found| found.rate), Some(2000.0), "unless it is the last");
     assert!(!knee(&ramp[..2]).unwrap().reached);
     assert_eq!(knee(&ramp[2..3]), None);
     assert_eq!(knee(&[]), None);

@@ -83,7 +83,8 @@ impl Step {
     }
 }
 
-/// The last step before the first that is not kept up with, and whether there was such a one.
+/// The last step that was kept up with before two in a row were not, or before the very last was not: a single step may fall
+/// into a disturbance of the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Knee {
     pub(crate) step: usize,
@@ -92,11 +93,12 @@ pub(crate) struct Knee {
     pub(crate) reached: bool,
 }
 
-/// None if not even the first step was kept up with.
+/// None if no step before the knee was kept up with.
 pub(crate) fn knee(steps: &[Step]) -> Option<Knee> {
-    let kept = steps.iter().take_while(|step| step.is_kept()).count();
-    let last = kept.checked_sub(1)?;
-    steps.get(last).map(|step| Knee { step: last, rate: step.target, reached: kept < steps.len() })
+    let missed = |place: usize| steps.get(place).is_none_or(|step| !step.is_kept());
+    let end = (0..steps.len()).find(|&place| missed(place) && missed(place + 1)).unwrap_or(steps.len());
+    let (last, step) = steps.iter().enumerate().take(end).rfind(|(_, step)| step.is_kept())?;
+    Some(Knee { step: last, rate: step.target, reached: end < steps.len() })
 }
 
 /// Where latency turns upward: the point farthest below the chord from first to last, after both axes are scaled to 1

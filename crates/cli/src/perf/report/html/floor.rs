@@ -31,19 +31,18 @@ pub(crate) fn ratio(calibration: &Calibration, summary: &Summary<'_>) -> Option<
     match summary.cell.kind.as_str() {
         "pingpong" | "latency_at_rate" => {
             let measured = summary.value("p50_us")? * 1000.0;
-            let (exact, floor) = at(&calibration.udp_round_trip_ns, summary.number("size")?)?;
-            new(measured, floor.p50, if exact { "" } else { "≤ " })
+            let (sign, floor) = at(&calibration.udp_round_trip_ns, summary.number("size")?, "≤ ")?;
+            new(measured, floor.p50, sign)
         }
         "throughput" | "fan" | "multicast" => {
             let measured = summary.value("received_per_s")?;
-            let (exact, floor) = at(&calibration.udp_datagrams_per_s, summary.number("size")?)?;
-            new(measured, floor, if exact { "" } else { "≥ " })
+            let (sign, floor) = at(&calibration.udp_datagrams_per_s, summary.number("size")?, "≥ ")?;
+            new(measured, floor, sign)
         }
         "encode" => {
             let octets = summary.value("encoded_octets")?;
-            let (exact, rate) = at(&calibration.memcpy_octets_per_s, octets)?;
-            let about = if exact { "" } else { "about " };
-            new(summary.value("encode_ns")?, octets / rate * 1e9, about)
+            let (sign, rate) = at(&calibration.memcpy_octets_per_s, octets, "about ")?;
+            new(summary.value("encode_ns")?, octets / rate * 1e9, sign)
         }
         _ => None,
     }
@@ -54,10 +53,14 @@ fn new(measured: f64, floor: f64, sign: &str) -> Option<Ratio> {
     value.is_finite().then(|| Ratio { text: format!("{sign}{}", format::number(value)), value })
 }
 
-/// The floor of a payload, or of the next smaller that was calibrated; nothing is interpolated.
-fn at<T: Copy>(floors: &BTreeMap<u64, T>, size: f64) -> Option<(bool, T)> {
+/// The floor of a payload, or of the next smaller that was calibrated, with what that makes of the ratio; of the smallest for
+/// payloads below it, which cost hardly less. Nothing is interpolated.
+fn at<T: Copy>(floors: &BTreeMap<u64, T>, size: f64, of_smaller: &'static str) -> Option<(&'static str, T)> {
     let size = size as u64;
-    floors.range(..=size).next_back().map(|(known, floor)| (*known == size, *floor))
+    match floors.range(..=size).next_back() {
+        Some((known, floor)) => Some((if *known == size { "" } else { of_smaller }, *floor)),
+        None => floors.first_key_value().map(|(_, floor)| ("about ", *floor)),
+    }
 }
 
 /// All floors.

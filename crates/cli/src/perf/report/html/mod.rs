@@ -138,7 +138,7 @@ fn chapter(
         "run",
         of("Run"),
         String::new(),
-        format!("{overview}{}{}", sheets::troubles(&names, summaries), sheets::ratios(run, summaries)),
+        format!("{overview}{}{}", sheets::troubles(run, &names, summaries), sheets::ratios(run, summaries)),
     );
     let environment = format!(
         "{}{}{}{}",

@@ -11,6 +11,9 @@ use crate::perf::statistics::{Distribution, is_supported};
 /// More series than this in one chart cannot be told apart.
 const SERIES_MAX: usize = 8;
 
+/// Bars of linear charts end at so many times the largest value.
+const SPREAD_MAX: f64 = 1.5;
+
 /// Series that are drawn together.
 pub(crate) struct Facet<'s, 'a> {
     /// What its cells have in common and others have not; may be empty.
@@ -66,6 +69,13 @@ pub(crate) fn facets<'s, 'a>(names: &Names, section: &Section<'s, 'a>) -> Vec<Fa
     facets
 }
 
+impl Line<'_, '_> {
+    /// As a chart draws it.
+    fn series(&self, join: Join, points: Vec<Point>) -> Series {
+        Series { label: self.label.clone(), index: self.index, join, points }
+    }
+}
+
 impl Facet<'_, '_> {
     fn titled(&self, title: &str) -> String {
         if self.title.is_empty() { title.to_owned() } else { format!("{title}: {}", self.title) }
@@ -89,9 +99,14 @@ fn horizontal(section: &Section<'_, '_>) -> Option<Axis> {
         "size" => ("payload (octets)", Scale::binary(values())?),
         "rate" => ("rate asked for (samples/s)", Scale::log(values())?),
         "instances" => ("instances", Scale::log(values())?),
+        "loss_percent" => ("datagrams lost on purpose (%)", Scale::linear(values())?),
         other => (other, Scale::linear(values())?),
     };
-    Some(Axis { label: label.to_owned(), scale })
+    let label = match section.tied {
+        Some(tied) => format!("{label}, and as many {tied}"),
+        None => label.to_owned(),
+    };
+    Some(Axis { label, scale })
 }
 
 fn linear_size(section: &Section<'_, '_>) -> Option<Axis> {
@@ -155,6 +170,10 @@ pub(crate) fn over_axis(section: &Section<'_, '_>, facet: &Facet<'_, '_>) -> Vec
         _ => &FLOW_PLOTS,
     };
     let mut figures: Vec<String> = plots.iter().filter_map(|plot| chart(section, facet, plot)).collect();
+    if matches!(section.kind.as_str(), "fan" | "multicast") {
+        let all = plot("received_total_per_s", "Samples received by all readers together", true);
+        figures.splice(0..0, chart(section, facet, &all));
+    }
     if section.kind == "large" {
         let more = [
             plot("mbit_per_s", "Payload answered", true),
@@ -169,30 +188,34 @@ fn chart(section: &Section<'_, '_>, facet: &Facet<'_, '_>, plot: &Plot) -> Optio
     let x = if plot.linear_size { linear_size(section)? } else { horizontal(section)? };
     let unit = if plot.linear_size { 1.0 / 1024.0 } else { 1.0 };
     let metric = find_metric(plot.metric)?;
-    let series: Vec<Series> = facet
-        .lines
-        .iter()
-        .map(|line| Series {
-            label: line.label.clone(),
-            index: line.index,
-            join: Join::Marked,
-            points: line.rows.iter().map(|row| point(section.place(row) * unit, row, plot.metric)).collect(),
-        })
-        .collect();
-    let ends = || {
-        series.iter().flat_map(|line| &line.points).flat_map(|point| {
-            let (low, high) = point.spread.unwrap_or((point.y, point.y));
-            [low, point.y, high]
-        })
+    let points = |line: &Line<'_, '_>| {
+        line.rows.iter().map(|row| point(section.place(row) * unit, row, plot.metric)).collect()
     };
-    let scale = if plot.log { Scale::log(ends())? } else { Scale::linear(ends())? };
+    let mut series: Vec<Series> =
+        facet.lines.iter().map(|line| line.series(Join::Marked, points(line))).collect();
+    let values = || series.iter().flat_map(|line| &line.points);
+    // One wide interval must not press all that is measured onto the axis.
+    let most = values().map(|point| point.y).filter(|y| y.is_finite()).reduce(f64::max)? * SPREAD_MAX;
+    let high = |point: &Point| point.spread.map_or(point.y, |(_, high)| high);
+    let cut = !plot.log && values().any(|point| high(point) > most);
+    let ends =
+        || values().flat_map(|point| [point.spread.map_or(point.y, |(low, _)| low), point.y, high(point)]);
+    let scale = if plot.log { Scale::log(ends())? } else { Scale::linear(ends().map(|end| end.min(most)))? };
+    if cut {
+        for (_, high) in
+            series.iter_mut().flat_map(|line| &mut line.points).filter_map(|it| it.spread.as_mut())
+        {
+            *high = high.min(most);
+        }
+    }
+    let cut = if cut { " The longest bars are cut." } else { "" };
     let chart = Chart {
         title: facet.titled(plot.title),
         x,
         y: Axis { label: format!("{} ({})", metric.title, metric.unit), scale },
         series,
         marks: Vec::new(),
-        note: facet.note(plot.note),
+        note: facet.note(&format!("{}{cut}", plot.note)),
     };
     Some(chart.figure()).filter(|figure| !figure.is_empty())
 }
@@ -233,15 +256,7 @@ fn at_place(section: &Section<'_, '_>, facet: &Facet<'_, '_>, place: f64) -> Vec
             Some((line, &row.latency()?.merged))
         })
         .collect();
-    let named = |title: &str| {
-        let value = section.over.and_then(|over| {
-            let rows = facet.lines.iter().flat_map(|line| &line.rows);
-            let value =
-                rows.filter(|row| section.place(row) == place).find_map(|row| row.cell.parameters.get(over));
-            value.map(|value| parameter(over, value))
-        });
-        facet.titled(&value.map_or_else(|| title.to_owned(), |value| format!("{title}, {value}")))
-    };
+    let named = |title: &str| facet.titled(&format!("{title}{}", where_at(section, facet, place)));
     [
         percentiles(&named("Latency by percentile"), facet, &curves),
         ecdf(&named("Cumulative distribution"), facet, &curves),
@@ -253,28 +268,46 @@ fn at_place(section: &Section<'_, '_>, facet: &Facet<'_, '_>, place: f64) -> Vec
     .collect()
 }
 
-type Curves<'f> = [(&'f Line<'f, 'f>, &'f Distribution)];
+/// The place on the horizontal axis in words, after a comma; nothing without such an axis.
+fn where_at(section: &Section<'_, '_>, facet: &Facet<'_, '_>, place: f64) -> String {
+    let mut rows = facet.lines.iter().flat_map(|line| &line.rows).filter(|row| section.place(row) == place);
+    let words = section.over.and_then(|over| {
+        rows.find_map(|row| row.cell.parameters.get(over))
+            .map(|value| format!(", {}", parameter(over, value)))
+    });
+    words.unwrap_or_default()
+}
+
+/// Distributions with the lines they belong to.
+type Curves<'f, 's, 'a> = [(&'f Line<'s, 'a>, &'f Distribution)];
+
+/// Points of a drawn curve at most.
+const CURVE_POINTS: usize = 80;
+
+/// One series for each distribution.
+fn curve_series(
+    curves: &Curves<'_, '_, '_>,
+    join: Join,
+    points: impl Fn(&Distribution) -> Vec<Point>,
+) -> Vec<Series> {
+    let series =
+        |(line, distribution): &(&Line<'_, '_>, &Distribution)| line.series(join, points(distribution));
+    curves.iter().map(series).collect()
+}
+
+/// Nanoseconds and parts of all values.
+fn in_micro(points: Vec<(f64, f64)>) -> Vec<Point> {
+    points.into_iter().map(|(value, part)| Point::new(value / 1000.0, part)).collect()
+}
 
 fn micro(value: u64) -> f64 {
     value as f64 / 1000.0
 }
 
 /// The percentile plot: each further nine has the same width, up to what the counts support.
-fn percentiles(
-    title: &str,
-    facet: &Facet<'_, '_>,
-    curves: &[(&Line<'_, '_>, &Distribution)],
-) -> Option<String> {
+fn percentiles(title: &str, facet: &Facet<'_, '_>, curves: &Curves<'_, '_, '_>) -> Option<String> {
     let most = curves.iter().map(|(_, distribution)| nines(distribution)).max()?;
-    let series: Vec<Series> = curves
-        .iter()
-        .map(|(line, distribution)| Series {
-            label: line.label.clone(),
-            index: line.index,
-            join: Join::Line,
-            points: percentile_points(distribution),
-        })
-        .collect();
+    let series = curve_series(curves, Join::Line, percentile_points);
     let values = series.iter().flat_map(|line| &line.points).map(|point| point.y);
     let chart = Chart {
         title: title.to_owned(),
@@ -301,19 +334,10 @@ fn percentile_points(distribution: &Distribution) -> Vec<Point> {
     parts.filter_map(|part| Some(Point::new(part, micro(distribution.quantile(part)?)))).collect()
 }
 
-fn ecdf(title: &str, facet: &Facet<'_, '_>, curves: &[(&Line<'_, '_>, &Distribution)]) -> Option<String> {
-    let series: Vec<Series> = curves
-        .iter()
-        .map(|(line, distribution)| Series {
-            label: line.label.clone(),
-            index: line.index,
-            join: Join::Steps,
-            points: cumulative(distribution, 0.0, f64::INFINITY, 80)
-                .into_iter()
-                .map(|(value, part)| Point::new(value / 1000.0, part))
-                .collect(),
-        })
-        .collect();
+fn ecdf(title: &str, facet: &Facet<'_, '_>, curves: &Curves<'_, '_, '_>) -> Option<String> {
+    let series = curve_series(curves, Join::Steps, |distribution| {
+        in_micro(cumulative(distribution, 0.0, f64::INFINITY, CURVE_POINTS))
+    });
     let values = series.iter().flat_map(|line| &line.points).map(|point| point.x);
     let chart = Chart {
         title: title.to_owned(),
@@ -327,7 +351,7 @@ fn ecdf(title: &str, facet: &Facet<'_, '_>, curves: &[(&Line<'_, '_>, &Distribut
 }
 
 /// Zoomed to the bulk, without the far outliers.
-fn smooth(title: &str, facet: &Facet<'_, '_>, curves: &Curves<'_>) -> Option<String> {
+fn smooth(title: &str, facet: &Facet<'_, '_>, curves: &Curves<'_, '_, '_>) -> Option<String> {
     let at =
         |part: f64| curves.iter().filter_map(move |(_, distribution)| distribution.quantile(part)).map(micro);
     let low = at(0.0).reduce(f64::min)?;
@@ -335,18 +359,9 @@ fn smooth(title: &str, facet: &Facet<'_, '_>, curves: &Curves<'_>) -> Option<Str
     let high = at(0.95).reduce(f64::max)?.min(fastest * 4.0);
     let scale = Scale::between([low, high].into_iter())?;
     let Scale::Linear { low, high } = scale else { return None };
-    let series: Vec<Series> = curves
-        .iter()
-        .map(|(line, distribution)| Series {
-            label: line.label.clone(),
-            index: line.index,
-            join: Join::Line,
-            points: smoothed(distribution, low.max(0.0) * 1000.0, high * 1000.0, 80)
-                .into_iter()
-                .map(|(value, part)| Point::new(value / 1000.0, part))
-                .collect(),
-        })
-        .collect();
+    let series = curve_series(curves, Join::Line, |distribution| {
+        in_micro(smoothed(distribution, low.max(0.0) * 1000.0, high * 1000.0, CURVE_POINTS))
+    });
     let chart = Chart {
         title: title.to_owned(),
         x: Axis { label: "latency (µs)".to_owned(), scale },
@@ -375,24 +390,14 @@ pub(crate) fn steadiness(section: &Section<'_, '_>, facet: &Facet<'_, '_>) -> Op
             let count = rates.len() as f64;
             let points =
                 rates.iter().enumerate().map(|(place, rate)| Point::new(*rate, (place + 1) as f64 / count));
-            Some(Series {
-                label: line.label.clone(),
-                index: line.index,
-                join: Join::Steps,
-                points: points.collect(),
-            })
+            Some(line.series(Join::Steps, points.collect()))
         })
         .collect();
     let values = || series.iter().flat_map(|line| &line.points).map(|point| point.x);
     if values().count() < 5 {
         return None;
     }
-    let size = section.over.map_or_else(String::new, |over| {
-        let rows = facet.lines.iter().flat_map(|line| &line.rows);
-        let value =
-            rows.filter(|row| section.place(row) == last).find_map(|row| row.cell.parameters.get(over));
-        value.map_or_else(String::new, |value| format!(", {}", parameter(over, value)))
-    });
+    let size = where_at(section, facet, last);
     let chart = Chart {
         title: facet.titled(&format!("Rates of single seconds, cumulative{size}")),
         x: Axis { label: "samples/s, all readers".to_owned(), scale: Scale::linear(values())? },

@@ -11,7 +11,7 @@ use crate::perf::report::compare::{Pair, with_reference};
 use crate::perf::report::section::{Names, Section, columns, parameter};
 use crate::perf::report::summary::{Summary, is_paired};
 use crate::perf::report::svg::escape;
-use crate::perf::report::text::{notes, outcome};
+use crate::perf::report::text::{MARKED, notes, outcome};
 use crate::perf::results::{Calibration, Status};
 
 /// Cells whose time series are drawn, but for a soak, where all are.
@@ -171,7 +171,7 @@ fn say(table: &mut Table, row: &Summary<'_>, reasons_shown: bool) {
         if place >= damage && place < damage + reasons {
             continue;
         }
-        table.say(!line.starts_with("marked"), line);
+        table.say(!line.starts_with(MARKED), line);
     }
 }
 
@@ -223,14 +223,10 @@ fn timed(names: &Names, section: &Section<'_, '_>, budget: &mut Budget) -> Strin
     };
     let series = section.series(names);
     let all = section.kind == "soak";
-    let last =
-        series.iter().filter_map(|(label, rows)| Some((label, rows.iter().rev().find(|row| measured(row))?)));
+    let last = series.iter().filter_map(|(_, rows)| rows.iter().rev().find(|row| measured(row)));
     let mut figures = Vec::new();
-    for (label, row) in last.take(if all { usize::MAX } else { TIMED_MAX }) {
-        let over =
-            section.over.and_then(|over| row.cell.parameters.get(over).map(|value| parameter(over, value)));
-        let title = over.map_or_else(|| label.clone(), |over| format!("{label}, {over}"));
-        figures.extend(series::figures(&title, row));
+    for row in last.take(if all { usize::MAX } else { TIMED_MAX }) {
+        figures.extend(series::figures(&section.point_of(names, row.cell), row));
     }
     if figures.is_empty() {
         return String::new();

@@ -39,10 +39,22 @@ pub(crate) fn environment(hosts: &[Host]) -> String {
     if hosts.is_empty() {
         return "<p class=\"box\">The run says nothing of the hosts it was made on.</p>\n".to_owned();
     }
-    hosts.iter().map(host).collect()
+    let mut sheets: Vec<(Vec<(String, String)>, Vec<&str>)> = Vec::new();
+    for host in hosts {
+        let rows = rows_of(host);
+        match sheets.iter_mut().find(|(known, _)| *known == rows) {
+            Some((_, names)) => names.push(&host.name),
+            None => sheets.push((rows, vec![&host.name])),
+        }
+    }
+    let caption = |names: &[&str]| {
+        let word = if names.len() == 1 { "Agent" } else { "Agents" };
+        format!("{word} {}.", names.join(", "))
+    };
+    sheets.iter().map(|(rows, names)| sheet(&caption(names), rows)).collect()
 }
 
-fn host(host: &Host) -> String {
+fn rows_of(host: &Host) -> Vec<(String, String)> {
     let told = |text: &str| if text.is_empty() { "not known".to_owned() } else { text.to_owned() };
     let clock = if host.clock_bound_ns == 0 && host.clock_offset_ns == 0 {
         "the controller's".to_owned()
@@ -67,7 +79,7 @@ fn host(host: &Host) -> String {
     .map(|(name, value)| (name.to_owned(), value))
     .to_vec();
     rows.extend(host.sysctls.iter().map(|(name, value)| (name.clone(), value.clone())));
-    sheet(&format!("Agent {}.", host.name), &rows)
+    rows
 }
 
 /// Adapters, as they describe themselves.
@@ -111,15 +123,24 @@ pub(crate) fn programs(programs: &[Program]) -> String {
     if programs.is_empty() {
         return "<p class=\"box\">The run says nothing of the files it has measured.</p>\n".to_owned();
     }
-    let mut rows = Vec::new();
+    // Adapters that are part of one program, or of one host and another, are told of once.
+    let mut same: Vec<(&Program, Vec<&str>)> = Vec::new();
     for program in programs {
-        let twice = programs.iter().any(|it| {
+        match same.iter_mut().find(|(it, _)| it.build == program.build && it.files == program.files) {
+            Some((_, adapters)) => adapters.push(&program.adapter),
+            None => same.push((program, vec![&program.adapter])),
+        }
+    }
+    let mut rows = Vec::new();
+    for (program, mut adapters) in same {
+        adapters.sort_unstable();
+        let changed = |it: &&Program| {
             it.adapter == program.adapter
-                && it != program
+                && it.files != program.files
                 && it.hosts.iter().any(|host| program.hosts.contains(host))
-        });
-        let changed = if twice { ", and not the same in the whole run" } else { "" };
-        rows.push((format!("{} on {}{changed}", program.adapter, program.hosts.join(", ")), String::new()));
+        };
+        let changed = if programs.iter().any(|it| changed(&it)) { ", but not in the whole run" } else { "" };
+        rows.push((format!("{}{changed}", adapters.join(", ")), format!("on {}", program.hosts.join(", "))));
         let built = if program.build.is_empty() { "not known" } else { &program.build };
         rows.push(("built with".to_owned(), built.to_owned()));
         for file in &program.files {
@@ -137,24 +158,17 @@ pub(crate) fn programs(programs: &[Program]) -> String {
 }
 
 /// What did not go well, before any number.
-pub(crate) fn troubles(names: &Names, summaries: &[Summary<'_>]) -> String {
-    let mut lines: Vec<(bool, String)> = Vec::new();
-    for summary in summaries {
-        let label = format!("{} ({})", summary.cell.id, names.pair(summary.cell));
-        for (status, reason) in summary.reasons() {
-            let reason = if reason.is_empty() { "no reason is given" } else { reason };
-            lines.push((status != Status::Unsupported, format!("{label}: {}: {reason}", status.label())));
-        }
-        lines.extend(summary.damage.iter().map(|what| (true, format!("{label}: {what}"))));
-    }
-    let marked = summaries.iter().filter(|summary| !summary.marks().is_empty()).count();
+pub(crate) fn troubles(run: &Run, names: &Names, summaries: &[Summary<'_>]) -> String {
+    let lines = trouble_lines(names, summaries);
     let mut text = String::new();
-    if marked > 0 {
+    for (sort, (count, worst)) in run.marks() {
+        let all: usize = run.cells.iter().map(|cell| cell.repetitions.len()).sum();
         let _ = write!(
             text,
-            "<p class=\"box\">{marked} of {} cells carry a mark: their machine was not quiet, or something else makes \
-             them doubtful. The mark is below the cell's row.</p>",
-            summaries.len()
+            "<p class=\"box\">{count} of {all} repetitions are marked \"{}\", and their numbers are among all others; the \
+             worst: {}. How many of a cell are marked stands in its row.</p>",
+            escape(sort),
+            escape(worst)
         );
     }
     if lines.is_empty() {
@@ -192,6 +206,34 @@ pub(crate) fn ratios(run: &Run, summaries: &[Summary<'_>]) -> String {
     }
     text.push_str("</tbody></table></div>\n");
     text
+}
+
+/// What is not ok, and whether that is bad: one line for all cells of a scenario and product that ended alike.
+fn trouble_lines(names: &Names, summaries: &[Summary<'_>]) -> Vec<(bool, String)> {
+    let mut alike: Vec<((Status, String, String), Vec<&str>)> = Vec::new();
+    let mut lines = Vec::new();
+    for summary in summaries {
+        let cell = summary.cell;
+        for (status, reason) in summary.reasons() {
+            let reason = if reason.is_empty() { "no reason is given" } else { reason };
+            // Which of several workers it was that said so makes no difference.
+            let (worker, rest) = reason.split_once(": ").unwrap_or(("", reason));
+            let numbered = worker.split_once('-').is_some_and(|(_, number)| number.parse::<u32>().is_ok());
+            let reason = if numbered { rest } else { reason };
+            let key = (status, format!("{}, {}", cell.scenario, names.pair(cell)), reason.to_owned());
+            match alike.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, ids)) if ids.contains(&cell.id.as_str()) => {}
+                Some((_, ids)) => ids.push(&cell.id),
+                None => alike.push((key, vec![&cell.id])),
+            }
+        }
+        lines.extend(summary.damage.iter().map(|what| (true, format!("{}: {what}", cell.id))));
+    }
+    let told = alike.into_iter().map(|((status, group, reason), ids)| {
+        let cells = if ids.len() == 1 { ids.concat() } else { format!("{group}, {} cells", ids.len()) };
+        (status != Status::Unsupported, format!("{cells}: {}: {reason}", status.label()))
+    });
+    told.chain(lines).collect()
 }
 
 /// The resolved campaign, to run it again.

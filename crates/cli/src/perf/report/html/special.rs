@@ -23,7 +23,12 @@ fn grid_of(section: &Section<'_, '_>) -> Option<(&'static str, &'static str)> {
         "discovery" => &[("participants", "endpoints")],
         _ => &[],
     };
-    pairs.iter().copied().find(|(down, across)| section.varies(down) && section.varies(across))
+    // Of numbers that go together there is but the diagonal.
+    let is_grid = |down: &str, across: &str| section.tied != Some(down) && section.tied != Some(across);
+    pairs
+        .iter()
+        .copied()
+        .find(|(down, across)| section.varies(down) && section.varies(across) && is_grid(down, across))
 }
 
 /// Heat maps of a grid, one for each series of the other parameters and each metric.
@@ -197,7 +202,7 @@ pub(crate) fn matrices(names: &Names, section: &Section<'_, '_>) -> Vec<String> 
 pub(crate) fn ramps(names: &Names, section: &Section<'_, '_>) -> Vec<String> {
     let mut figures = Vec::new();
     for row in section.rows.iter().filter(|row| !row.steps.is_empty()) {
-        let title = section.series_of(names, row.cell);
+        let title = section.point_of(names, row.cell);
         figures.extend(ramp_rates(&title, row));
         figures.extend(ramp_latency(&title, row));
     }
@@ -217,10 +222,10 @@ fn ramp_rates(title: &str, row: &Summary<'_>) -> Option<String> {
     let note = match row.knee {
         None => "Not even the first step was kept up with.".to_owned(),
         Some(knee) if !knee.reached => {
-            "Every step was kept up with: the knee lies higher than this ramp went.".to_owned()
+            "The last step was kept up with: the knee lies higher than this ramp went.".to_owned()
         }
         Some(_) => {
-            "Knee: the last step before the first that did not reach 99 % of its rate, or lost more than 1 %."
+            "Knee: the last step before two in a row, or the very last, did not reach 99 % of their rate, or lost more than 1 %."
                 .to_owned()
         }
     };
@@ -355,7 +360,11 @@ pub(crate) fn bar_charts(names: &Names, section: &Section<'_, '_>, facets: &[Fac
                 Better::Neither => "",
             };
             Some(bars::figure(
-                &format::capitalized(metric.title),
+                &match metric.name {
+                    "p50_us" => "Median latency".to_owned(),
+                    "p99_us" => "99th percentile".to_owned(),
+                    _ => format::capitalized(metric.title),
+                },
                 &format!("{} ({}){order}", metric.title, metric.unit),
                 &bars,
             ))
@@ -383,11 +392,7 @@ pub(crate) fn calls(names: &Names, section: &Section<'_, '_>) -> String {
         for latency in
             row.latencies.iter().filter(|latency| !matches!(latency.name.as_str(), "round_trip" | "one_way"))
         {
-            let over = section
-                .over
-                .and_then(|over| row.cell.parameters.get(over).map(|value| parameter(over, value)));
-            let name = section.series_of(names, row.cell);
-            table.row(&over.map_or_else(|| name.clone(), |over| format!("{name}, {over}")));
+            table.row(&section.point_of(names, row.cell));
             table.text(&latency.name.trim_start_matches("call:").replace('_', " "));
             table.keyed(&format::number(latency.merged.count() as f64), latency.merged.count() as f64);
             for part in parts {
