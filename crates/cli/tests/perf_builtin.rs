@@ -74,7 +74,8 @@ impl Drop for Cell {
     }
 }
 
-const ADAPTERS: [&str; 6] = ["plainsong", "udp", "udp-busy", "unix", "shm-spin", "shm-futex"];
+const ADAPTERS: [&str; 7] =
+    ["plainsong", "plainsong-busy", "udp", "udp-busy", "unix", "shm-spin", "shm-futex"];
 
 fn ping_pong(read: ReadMethod, size: u64, keyed: bool) -> Vec<WorkerSpec> {
     let with = |topic| EndpointSpec { payload_max: size, keyed, ..endpoint(topic, read) };

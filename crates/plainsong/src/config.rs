@@ -11,6 +11,8 @@ const VALUE_BYTES_MAX: usize = 8_192;
 const LIST_MAX: usize = 64;
 /// Longest name of a host (RFC 1035 §2.3.4) or an interface, in octets.
 const NAME_BYTES_MAX: usize = 253;
+/// The largest number of a CPU.
+const CPU_MAX: usize = 1023;
 /// How much of a value an error shows, in characters.
 const SHOWN_CHARS_MAX: usize = 64;
 
@@ -62,6 +64,12 @@ pub struct Config {
     /// Octets of small samples that leave together while an application writes without a pause; 0: each leaves
     /// alone.
     pub batch_bytes: usize,
+    /// Threads that receive user data look for it without ever sleeping: a core for each family of addresses.
+    pub busy_poll: bool,
+    /// CPUs for the threads that receive user data; empty: all of the process.
+    pub receive_cpus: Vec<usize>,
+    /// Real-time priority (SCHED_FIFO) of the threads that receive user data; 0: none.
+    pub receive_priority: u8,
 }
 
 /// One setting: what it is called, means and may be.
@@ -197,6 +205,30 @@ pub const KEYS: &[Key] = &[
         doc: "octets of small samples that leave together while an application writes without a pause",
         set: |config, value| number(value, 0, 60_000).map(|bytes| config.batch_bytes = bytes),
     },
+    Key {
+        name: "busy_poll",
+        default: "off",
+        allowed: "on or off",
+        doc: "receive user data without ever sleeping: shorter round trips for a core of its own",
+        set: |config, value| switch(value).map(|on| config.busy_poll = on),
+    },
+    Key {
+        name: "receive_cpus",
+        default: "",
+        allowed: "a comma-separated list of at most 64 numbers of CPUs; empty for all",
+        doc: "CPUs for the threads that receive user data",
+        set: |config, value| {
+            list(value, |cpu| number(cpu, 0, CPU_MAX)).map(|cpus| config.receive_cpus = cpus)
+        },
+    },
+    Key {
+        name: "receive_priority",
+        default: "0",
+        allowed: "a number from 0 to 99",
+        doc: "real-time priority (SCHED_FIFO) of the threads that receive user data; 0 for none. With busy_poll, \
+              nothing else runs on their CPUs",
+        set: |config, value| number(value, 0, 99).map(|priority| config.receive_priority = priority),
+    },
 ];
 
 impl Key {
@@ -223,6 +255,9 @@ impl Default for Config {
             sample_bytes_max: 0,
             unacknowledged_bytes_max: 0,
             batch_bytes: 0,
+            busy_poll: false,
+            receive_cpus: Vec::new(),
+            receive_priority: 0,
         };
         for key in KEYS {
             let set = (key.set)(&mut config, key.default);
@@ -352,6 +387,16 @@ mod tests {
         assert_eq!(error.to_string(), "PLAINSONG_MULTICAST is \"maybe\"; it must be on or off");
         assert!(with("PLAINSONG_LEASE_DURATION_MS", "5").is_err());
         assert_eq!(with("PLAINSONG_LEASE_DURATION_MS", "500").unwrap().lease_duration_ms, 500);
+    }
+
+    #[test]
+    fn receive_threads_are_placed_and_hurried_by_variables() {
+        assert_eq!(with("PLAINSONG_RECEIVE_CPUS", "1, 3").unwrap().receive_cpus, [1, 3]);
+        assert_eq!(with("PLAINSONG_RECEIVE_PRIORITY", "50").unwrap().receive_priority, 50);
+        assert!(with("PLAINSONG_BUSY_POLL", "on").unwrap().busy_poll);
+        for (variable, bad) in [("CPUS", "1-3"), ("CPUS", "1024"), ("PRIORITY", "100"), ("PRIORITY", "-1")] {
+            assert!(with(&format!("PLAINSONG_RECEIVE_{variable}"), bad).is_err(), "{variable} {bad}");
+        }
     }
 
     #[test]

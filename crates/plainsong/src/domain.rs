@@ -1,7 +1,7 @@
 //! What the participants of one domain share in this process: sockets, threads, timer and registry.
 
 use std::io;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, Weak, mpsc};
 use std::thread::JoinHandle;
 
 use plainsong_proto::discovery::{LocalLocators, Participant};
@@ -10,6 +10,7 @@ use plainsong_proto::locator::ports;
 use plainsong_proto::stats::DropCounters;
 
 use crate::config::Config;
+use crate::runtime::placement::Placement;
 use crate::runtime::receive::{self, ReceiveThread};
 use crate::runtime::registry::Registry;
 use crate::runtime::timer::Timer;
@@ -69,17 +70,36 @@ impl Domain {
         // On failure the drop of `domain` ends the threads that run already.
         for thread in ReceiveThread::all(&domain.shared.transport) {
             let name = format!("{}-{domain_id}", thread.name());
-            domain.spawn(name, move |shared| receive::run(shared, thread))?;
+            let placement = match thread {
+                ReceiveThread::Meta => Placement::default(),
+                ReceiveThread::User(_) => Placement::of_receive_threads(config),
+            };
+            domain.spawn(name, placement, move |shared| receive::run(shared, thread))?;
         }
-        domain.spawn(format!("timer-{domain_id}"), receive::run_timer)?;
+        domain.spawn(format!("timer-{domain_id}"), Placement::default(), receive::run_timer)?;
         Ok(Arc::new(domain))
     }
 
-    fn spawn(&mut self, name: String, run: impl FnOnce(&Arc<Shared>) + Send + 'static) -> io::Result<()> {
+    /// Starts a thread, which is where it shall be before this returns.
+    fn spawn(
+        &mut self,
+        name: String,
+        placement: Placement,
+        run: impl FnOnce(&Arc<Shared>) + Send + 'static,
+    ) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
-        let thread = std::thread::Builder::new().name(name).spawn(move || run(&shared))?;
+        let (tell, told) = mpsc::sync_channel(1);
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            let placed = placement.apply();
+            let is_placed = placed.is_ok();
+            // Whoever opens the domain waits for it.
+            let _ = tell.send(placed);
+            if is_placed {
+                run(&shared);
+            }
+        })?;
         self.threads.push(thread);
-        Ok(())
+        told.recv().unwrap_or_else(|_| Err(io::Error::other("a thread ended before it began")))
     }
 
     /// Where participants of this domain can be reached, and where they announce themselves.

@@ -96,7 +96,17 @@ impl Pair {
         of_writer: impl Fn(Event) + Send + Sync + 'static,
         of_reader: impl Fn(Event) + Send + Sync + 'static,
     ) -> Self {
-        let domain = Domain::open(domain_id, &Config { multicast: false, ..loopback() }).unwrap();
+        Self::with(domain_id, &Config { multicast: false, ..loopback() }, qos, of_writer, of_reader)
+    }
+
+    fn with(
+        domain_id: u16,
+        config: &Config,
+        qos: &QosSet,
+        of_writer: impl Fn(Event) + Send + Sync + 'static,
+        of_reader: impl Fn(Event) + Send + Sync + 'static,
+    ) -> Self {
+        let domain = Domain::open(domain_id, config).unwrap();
         let (a, b) = (participant(&domain, 1, of_writer), participant(&domain, 2, of_reader));
         let pair =
             Self { writer: (a.clone(), writer(&a, qos)), reader: (b.clone(), reader(&b, qos)), domain };
@@ -183,6 +193,24 @@ fn a_reliable_writer_faster_than_its_reader_waits_and_loses_nothing() {
         assert_eq!(sample.payload.len(), 4_004);
     }
     assert!(pair.domain.drops().get(plainsong_proto::stats::DropReason::Malformed) == 0);
+}
+
+#[test]
+fn threads_that_never_sleep_lose_nothing_and_end() {
+    let config = Config { busy_poll: true, multicast: false, ..loopback() };
+    let pair = Pair::with(19, &config, &reliable(), |_| (), |_| ());
+    for index in 0..500_u32 {
+        pair.write(&index.to_le_bytes());
+    }
+    let numbers = pair.take_until(500).into_iter().map(|it| it.payload.as_slice()[4..8].to_vec());
+    assert!(numbers.eq((0..500_u32).map(|index| index.to_le_bytes().to_vec())));
+}
+
+#[test]
+fn a_domain_whose_threads_cannot_run_where_they_should_is_not_opened() {
+    let config = Config { receive_cpus: vec![1000], multicast: false, ..loopback() };
+    let error = Domain::open(18, &config).map(drop).unwrap_err().to_string();
+    assert!(error.contains("CPUs 1000"), "{error}");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 pub(crate) mod dispatch;
 mod inbox;
 pub(crate) mod notify;
+pub(crate) mod placement;
 pub(crate) mod receive;
 pub(crate) mod registry;
 pub(crate) mod timer;

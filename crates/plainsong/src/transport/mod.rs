@@ -331,8 +331,9 @@ impl Transport {
     pub(crate) fn receive_user(&self, socket: usize, mut each: impl FnMut(Received<'_>)) {
         let Some(family) = self.families.get(socket) else { return };
         let mut receiver = Receiver::new();
+        let wait = !self.config.busy_poll;
         while !self.stopped.load(Ordering::Acquire) {
-            self.receive_batch(&mut receiver, &family.user, true, &mut each);
+            self.receive_batch(&mut receiver, &family.user, wait, &mut each);
         }
     }
 

@@ -18,6 +18,8 @@ use plainsong_perfkit::spec::SessionSpec;
 pub(crate) enum Name {
     /// This product.
     Plainsong,
+    /// This product with the setting `busy_poll`.
+    PlainsongBusy,
     /// UDP sockets that block.
     Udp,
     /// UDP sockets that are looked at all the time.
@@ -41,7 +43,8 @@ pub(crate) struct Options {
 /// Is a worker on standard input and output.
 pub(crate) fn run(options: &Options) -> ExitCode {
     let mut adapter: Box<dyn Adapter> = match options.adapter {
-        Name::Plainsong => Box::new(plainsong::Product),
+        Name::Plainsong => Box::new(plainsong::Product { busy_poll: false }),
+        Name::PlainsongBusy => Box::new(plainsong::Product { busy_poll: true }),
         Name::Udp => Box::new(datagram::Floor::new(datagram::Kind::Udp)),
         Name::UdpBusy => Box::new(datagram::Floor::new(datagram::Kind::UdpBusy)),
         Name::Unix => Box::new(datagram::Floor::new(datagram::Kind::Unix)),

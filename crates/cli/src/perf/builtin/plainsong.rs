@@ -56,7 +56,10 @@ measured!(PerfBytes);
 measured!(PerfKeyed);
 
 /// Plainsong.
-pub(super) struct Product;
+pub(super) struct Product {
+    /// Its receive threads never sleep.
+    pub(super) busy_poll: bool,
+}
 
 fn failed(error: Error) -> Failure {
     match error {
@@ -69,7 +72,7 @@ impl Adapter for Product {
     fn description(&self) -> Description {
         let features = "listener waitset polling keyed reliable best_effort unicast ownership read_cost encode batching rtps";
         Description {
-            product: "Plainsong".to_owned(),
+            product: if self.busy_poll { "Plainsong, busy" } else { "Plainsong" }.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             features: features.split(' ').map(str::to_owned).collect(),
         }
@@ -79,7 +82,7 @@ impl Adapter for Product {
         if spec.multicast == Some(true) {
             return Err(Failure::Unsupported("Plainsong sends user data by unicast only".to_owned()));
         }
-        Ok(Box::new(Joined { spec: spec.clone(), participant: None }))
+        Ok(Box::new(Joined { spec: spec.clone(), busy_poll: self.busy_poll, participant: None }))
     }
 
     fn encode_cost(&mut self, type_name: &str, rounds: u64) -> Result<EncodeCost, Failure> {
@@ -90,6 +93,7 @@ impl Adapter for Product {
 /// A participant. It is made with its first endpoint, since batching is a setting of the process.
 struct Joined {
     spec: SessionSpec,
+    busy_poll: bool,
     participant: Option<DomainParticipant>,
 }
 
@@ -110,6 +114,7 @@ impl Joined {
             config.unacknowledged_bytes_max = 4 << 20;
             config.batch_bytes = 60_000;
         }
+        config.busy_poll |= self.busy_poll;
         if !batching {
             config.batch_bytes = 0;
         }

@@ -1,0 +1,122 @@
+//! Where the threads that receive user data run, and how urgently.
+
+use std::io;
+
+use crate::config::Config;
+
+/// What a thread asks of the scheduler of its host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Placement {
+    cpus: Vec<usize>,
+    priority: u8,
+}
+
+impl Placement {
+    pub(crate) fn of_receive_threads(config: &Config) -> Self {
+        Self { cpus: config.receive_cpus.clone(), priority: config.receive_priority }
+    }
+
+    /// Moves the calling thread there.
+    ///
+    /// # Errors
+    /// The host does not allow it, or does not offer it: nothing runs elsewhere in silence.
+    pub(crate) fn apply(&self) -> io::Result<()> {
+        if !self.cpus.is_empty() {
+            platform::stay_on(&self.cpus).map_err(|error| {
+                let cpus = self.cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+                let hint = "take CPUs that this process may use, or unset PLAINSONG_RECEIVE_CPUS";
+                io::Error::new(
+                    error.kind(),
+                    format!("receive threads cannot run on CPUs {cpus}: {error}; {hint}"),
+                )
+            })?;
+        }
+        if self.priority > 0 {
+            platform::be_urgent(self.priority).map_err(|error| {
+                let hint = "allow it (CAP_SYS_NICE, or RLIMIT_RTPRIO), or unset PLAINSONG_RECEIVE_PRIORITY";
+                let asked = format!("receive threads cannot have real-time priority {}", self.priority);
+                io::Error::new(error.kind(), format!("{asked}: {error}; {hint}"))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod platform {
+    #![allow(unsafe_code, reason = "sched_setaffinity and sched_setscheduler have no safe wrapper")]
+
+    use std::io;
+    use std::mem::{size_of, zeroed};
+
+    pub(super) fn stay_on(cpus: &[usize]) -> io::Result<()> {
+        // SAFETY: all-zero is the empty set.
+        let mut set: libc::cpu_set_t = unsafe { zeroed() };
+        for &cpu in cpus {
+            if cpu >= libc::CPU_SETSIZE as usize {
+                return Err(io::Error::from(io::ErrorKind::InvalidInput));
+            }
+            // SAFETY: the set has CPU_SETSIZE members, and `cpu` is one of them.
+            unsafe { libc::CPU_SET(cpu, &mut set) };
+        }
+        // SAFETY: the pointer and size describe `set`; 0 is the calling thread.
+        let result = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    pub(super) fn be_urgent(priority: u8) -> io::Result<()> {
+        let parameters = libc::sched_param { sched_priority: libc::c_int::from(priority) };
+        // SAFETY: the pointer is to a local variable; 0 is the calling thread.
+        let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod platform {
+    use std::io;
+
+    pub(super) fn stay_on(_cpus: &[usize]) -> io::Result<()> {
+        Err(io::Error::from(io::ErrorKind::Unsupported))
+    }
+
+    pub(super) fn be_urgent(_priority: u8) -> io::Result<()> {
+        Err(io::Error::from(io::ErrorKind::Unsupported))
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    fn allowed() -> String {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+        line.trim().to_owned()
+    }
+
+    #[test]
+    fn a_thread_stays_on_the_cpus_it_is_told() {
+        let first = allowed().split([',', '-']).next().unwrap().parse().unwrap();
+        let there = std::thread::spawn(move || {
+            Placement { cpus: vec![first], priority: 0 }.apply().unwrap();
+            allowed()
+        });
+        assert_eq!(there.join().unwrap(), first.to_string());
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_refused_with_a_way_out() {
+        for cpu in [1000, 1_000_000] {
+            let error = Placement { cpus: vec![cpu], priority: 0 }.apply().unwrap_err().to_string();
+            assert!(error.contains(&format!("on CPUs {cpu}")), "{error}");
+            assert!(error.contains("unset PLAINSONG_RECEIVE_CPUS"), "{error}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_asked_by_default() {
+        assert_eq!(Placement::of_receive_threads(&Config::default()), Placement::default());
+        Placement::default().apply().unwrap();
+    }
+}
