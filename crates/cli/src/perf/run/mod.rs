@@ -138,15 +138,20 @@ fn attempt(options: &Options) -> Result<ExitCode, String> {
         println!("go on:   plainsong perf run --resume {}", directory.display());
         return Ok(ExitCode::from(130));
     }
+    Ok(verdict(&outcome))
+}
+
+/// How the run ended, after a line for each limit and ratio that it missed.
+fn verdict(outcome: &Outcome) -> ExitCode {
     let missed = report::missed(&outcome.run);
     for words in &missed {
         eprintln!("{words}");
     }
-    Ok(match (outcome.all_well(), missed.is_empty()) {
+    match (outcome.all_well(), missed.is_empty()) {
         (false, _) => ExitCode::from(2),
         (true, false) => ExitCode::from(report::MISSED),
         (true, true) => ExitCode::SUCCESS,
-    })
+    }
 }
 
 /// The floors of this machine; a run without them is one all the same.
