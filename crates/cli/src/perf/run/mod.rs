@@ -11,7 +11,7 @@ mod progress;
 mod repetition;
 mod tail;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -130,13 +130,17 @@ fn attempt(options: &Options) -> Result<ExitCode, String> {
         strict: options.strict,
         quiet: false,
     };
-    let outcome = conduct(&job, run)?;
+    Ok(tell(&conduct(&job, run)?, &directory))
+}
+
+/// Says where the results are and what is doubtful of them; the status of the program.
+fn tell(outcome: &Outcome, directory: &Path) -> ExitCode {
     print_marks(&outcome.run);
     println!("results: {}", directory.display());
     println!("next:    plainsong perf report {}", directory.display());
     if outcome.interrupted {
         println!("go on:   plainsong perf run --resume {}", directory.display());
-        return Ok(ExitCode::from(130));
+        return ExitCode::from(130);
     }
     Ok(verdict(&outcome))
 }

@@ -12,6 +12,9 @@ use crate::perf::results::{Host, Program, Run, Status};
 /// More of the campaign than this is not put into the page.
 const CAMPAIGN_OCTETS_MAX: usize = 200_000;
 
+/// Names and values.
+type Rows = Vec<(String, String)>;
+
 /// The run as a whole.
 pub(crate) fn overview(run: &Run, summaries: &[Summary<'_>]) -> String {
     let finished = run.finished_unix_ms.map_or_else(
@@ -39,7 +42,7 @@ pub(crate) fn environment(hosts: &[Host]) -> String {
     if hosts.is_empty() {
         return "<p class=\"box\">The run says nothing of the hosts it was made on.</p>\n".to_owned();
     }
-    let mut sheets: Vec<(Vec<(String, String)>, Vec<&str>)> = Vec::new();
+    let mut sheets: Vec<(Rows, Vec<&str>)> = Vec::new();
     for host in hosts {
         let rows = rows_of(host);
         match sheets.iter_mut().find(|(known, _)| *known == rows) {
@@ -54,7 +57,7 @@ pub(crate) fn environment(hosts: &[Host]) -> String {
     sheets.iter().map(|(rows, names)| sheet(&caption(names), rows)).collect()
 }
 
-fn rows_of(host: &Host) -> Vec<(String, String)> {
+fn rows_of(host: &Host) -> Rows {
     let told = |text: &str| if text.is_empty() { "not known".to_owned() } else { text.to_owned() };
     let clock = if host.clock_bound_ns == 0 && host.clock_offset_ns == 0 {
         "the controller's".to_owned()
@@ -210,7 +213,9 @@ pub(crate) fn ratios(run: &Run, summaries: &[Summary<'_>]) -> String {
 
 /// What is not ok, and whether that is bad: one line for all cells of a scenario and product that ended alike.
 fn trouble_lines(names: &Names, summaries: &[Summary<'_>]) -> Vec<(bool, String)> {
-    let mut alike: Vec<((Status, String, String), Vec<&str>)> = Vec::new();
+    // By status, scenario with product, and reason.
+    type Key = (Status, String, String);
+    let mut alike: Vec<(Key, Vec<&str>)> = Vec::new();
     let mut lines = Vec::new();
     for summary in summaries {
         let cell = summary.cell;
