@@ -142,7 +142,7 @@ fn tell(outcome: &Outcome, directory: &Path) -> ExitCode {
         println!("go on:   plainsong perf run --resume {}", directory.display());
         return ExitCode::from(130);
     }
-    Ok(verdict(&outcome))
+    verdict(outcome)
 }
 
 /// How the run ended, after a line for each limit and ratio that it missed.
