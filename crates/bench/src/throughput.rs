@@ -33,7 +33,7 @@ pub(super) fn publish(options: &Options, duration: Duration) -> Result<()> {
     let participant = DomainParticipant::new(options.domain)?;
     let topic = participant.create_topic("Throughput", QosSet::default())?;
     let publisher = participant.create_publisher(QosSet::default())?;
-    let mut qos = QosSet::writer().keep_all();
+    let mut qos = QosSet { latency_budget: latency_budget(options), ..QosSet::writer().keep_all() };
     qos.reliability.max_blocking_time = plainsong::proto::time::Duration::from_secs(10);
     let writer = publisher.create_writer(&topic, qos)?;
     let waiting = WaitSet::new();
@@ -50,14 +50,20 @@ pub(super) fn publish(options: &Options, duration: Duration) -> Result<()> {
             sample.sequence += 1;
         }
     }
+    println!("size {} written {}", options.size, sample.sequence);
     writer.wait_for_acknowledgments(Duration::from_secs(5))
+}
+
+const fn latency_budget(options: &Options) -> plainsong::proto::time::Duration {
+    plainsong::proto::time::Duration::from_micros(options.latency_budget_us)
 }
 
 pub(super) fn subscribe(options: &Options, warm_up: Duration, duration: Duration) -> Result<()> {
     let participant = DomainParticipant::new(options.domain)?;
     let topic = participant.create_topic("Throughput", QosSet::default())?;
     let subscriber = participant.create_subscriber(QosSet::default())?;
-    let reader = subscriber.create_reader::<Measured>(&topic, QosSet::reader().reliable().keep_all())?;
+    let qos = QosSet { latency_budget: latency_budget(options), ..QosSet::reader().reliable().keep_all() };
+    let reader = subscriber.create_reader::<Measured>(&topic, qos)?;
     let counter = Arc::new(Counter::default());
     let listener = Arc::clone(&counter);
     reader.set_listener(Some(listener), StatusMask::NONE.with(StatusKind::DataAvailable));
@@ -72,8 +78,9 @@ pub(super) fn subscribe(options: &Options, warm_up: Duration, duration: Duration
     let samples = counter.samples.load(Ordering::Relaxed) - before;
     let rate = samples as f64 / begin.elapsed().as_secs_f64();
     println!(
-        "size {} samples_per_s {rate:.0} missing {}",
+        "size {} samples_per_s {rate:.0} received {} missing {}",
         options.size,
+        counter.samples.load(Ordering::Relaxed),
         counter.missing.load(Ordering::Relaxed)
     );
     Ok(())

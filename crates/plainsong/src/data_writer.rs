@@ -3,13 +3,14 @@
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use plainsong_proto::cdr::{self, DdsType, Endianness, XcdrVersion};
+use plainsong_proto::cdr::{self, DdsType, EncodeError, Endianness, XcdrVersion};
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::Outbox;
-use plainsong_proto::payload::{Payload, PayloadPool};
+use plainsong_proto::payload::{Payload, PayloadPool, SHORT_BYTES_MAX};
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, Unhonoured, changed_immutable, unhonoured};
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::status::{
@@ -50,6 +51,8 @@ pub(crate) struct WriterInner {
     core: EntityCore,
     listener: ListenerSlot<dyn DataWriterListener>,
     pool: PayloadPool,
+    /// The last sample was so short that the next may be too.
+    short: AtomicBool,
     version: XcdrVersion,
     guid: Guid,
     sample_type: TypeId,
@@ -79,6 +82,7 @@ impl<T: DdsType> DataWriter<T> {
             core: EntityCore::new(),
             listener: ListenerSlot::new(),
             pool: PayloadPool::new(),
+            short: AtomicBool::new(true),
             version,
             guid,
             sample_type: TypeId::of::<T>(),
@@ -292,14 +296,27 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     fn serialize(&self, sample: &T, key_only: bool) -> Result<Payload> {
+        let version = self.inner.version;
+        if !key_only && self.inner.short.load(Ordering::Relaxed) {
+            let filled = Payload::filled_in_place(|place| {
+                cdr::to_fixed_payload(sample, version, Endianness::Little, place)
+            });
+            match filled {
+                Err(EncodeError::BufferFull { .. }) => self.inner.short.store(false, Ordering::Relaxed),
+                other => return other.map_err(|error| self.inner.serialization(&error)),
+            }
+        }
         let mut buffer = self.inner.pool.take();
-        let (version, bytes) = (self.inner.version, buffer.bytes_mut());
+        let bytes = buffer.bytes_mut();
         if key_only {
             cdr::key_to_payload(sample, version, Endianness::Little, bytes)
         } else {
             cdr::to_payload(sample, version, Endianness::Little, bytes)
         }
         .map_err(|error| self.inner.serialization(&error))?;
+        if !key_only && bytes.len() <= SHORT_BYTES_MAX {
+            self.inner.short.store(true, Ordering::Relaxed);
+        }
         Ok(buffer.freeze())
     }
 }

@@ -145,6 +145,32 @@ impl Outbox {
         self.slices(transmit).flatten().copied().collect()
     }
 
+    /// Moves the datagrams of `other` behind those here.
+    pub fn append(&mut self, other: &mut Self) {
+        if self.transmits.is_empty() && self.bytes.is_empty() {
+            std::mem::swap(&mut self.bytes, &mut other.bytes);
+            std::mem::swap(&mut self.segments, &mut other.segments);
+            std::mem::swap(&mut self.destinations, &mut other.destinations);
+            std::mem::swap(&mut self.transmits, &mut other.transmits);
+        } else {
+            let (bytes, segments) = (self.bytes.len(), self.segments.len());
+            let destinations = self.destinations.len();
+            let moved = |range: Range<usize>, by: usize| range.start + by..range.end + by;
+            self.bytes.append(&mut other.bytes);
+            self.segments.extend(other.segments.drain(..).map(|segment| match segment {
+                Segment::Bytes(range) => Segment::Bytes(moved(range, bytes)),
+                Segment::Payload(payload) => Segment::Payload(payload),
+            }));
+            self.destinations.append(&mut other.destinations);
+            self.transmits.extend(other.transmits.drain(..).map(|transmit| Transmit {
+                segments: moved(transmit.segments, segments),
+                destinations: moved(transmit.destinations, destinations),
+                len: transmit.len,
+            }));
+        }
+        other.clear_transmits();
+    }
+
     /// Records a status change.
     pub fn status(&mut self, endpoint: Guid, kind: StatusKind) {
         self.events.push(Event::Status { endpoint, kind });

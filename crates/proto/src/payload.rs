@@ -1,18 +1,25 @@
-//! Reference-counted octets of one sample, and the pool that lends and takes back their memory.
+//! Octets of one sample: short ones in place, longer ones counted by reference, and the pool that lends and takes
+//! back their memory.
 //!
 //! One payload serves history, datagrams, retransmission and local readers; cloning never allocates,
-//! and the last clone returns the memory to its pool.
+//! and the last clone returns the memory to its pool. Octets that are few are cheaper to copy than to count: they
+//! need no pool, no lock and no atomic operation.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-/// A range of octets shared by everyone who needs the same sample.
-pub struct Payload {
-    owner: Option<Arc<Buffer>>,
-    start: usize,
-    end: usize,
+/// A range of octets that everyone who needs the same sample has.
+pub struct Payload(Octets);
+
+/// So many octets are kept in place: a payload takes 128 with them.
+pub const SHORT_BYTES_MAX: usize = 125;
+
+enum Octets {
+    None,
+    Short { start: u8, end: u8, bytes: [u8; SHORT_BYTES_MAX] },
+    Shared { owner: Arc<Buffer>, start: usize, end: usize },
 }
 
 /// A buffer being filled, before it becomes a [`Payload`].
@@ -89,6 +96,9 @@ impl PayloadPool {
     /// A payload holding a copy of `bytes`.
     #[must_use]
     pub fn copy(&self, bytes: &[u8]) -> Payload {
+        if let Some(short) = Payload::short(bytes) {
+            return short;
+        }
         let mut buffer = self.take();
         buffer.bytes_mut().extend_from_slice(bytes);
         buffer.freeze()
@@ -153,7 +163,7 @@ impl PayloadBuffer {
     pub fn freeze(self) -> Payload {
         let end = self.0.bytes.len();
         self.0.users.store(1, Ordering::Relaxed);
-        Payload { owner: Some(self.0), start: 0, end }
+        Payload(Octets::Shared { owner: self.0, start: 0, end })
     }
 }
 
@@ -161,7 +171,27 @@ impl Payload {
     /// No octets.
     #[must_use]
     pub const fn empty() -> Self {
-        Self { owner: None, start: 0, end: 0 }
+        Self(Octets::None)
+    }
+
+    /// A copy of at most [`SHORT_BYTES_MAX`] octets, which belongs to no pool.
+    #[must_use]
+    pub fn short(octets: &[u8]) -> Option<Self> {
+        let mut bytes = [0; SHORT_BYTES_MAX];
+        bytes.get_mut(..octets.len())?.copy_from_slice(octets);
+        Some(Self(Octets::Short { start: 0, end: u8::try_from(octets.len()).ok()?, bytes }))
+    }
+
+    /// What `fill` puts into the array, whose length it returns.
+    ///
+    /// # Errors
+    /// Those of `fill`.
+    pub fn filled_in_place<E>(
+        fill: impl FnOnce(&mut [u8; SHORT_BYTES_MAX]) -> Result<usize, E>,
+    ) -> Result<Self, E> {
+        let mut bytes = [0; SHORT_BYTES_MAX];
+        let length = fill(&mut bytes)?.min(SHORT_BYTES_MAX);
+        Ok(Self(Octets::Short { start: 0, end: length as u8, bytes }))
     }
 
     /// A payload that owns `bytes` and belongs to no pool.
@@ -170,36 +200,61 @@ impl Payload {
         let end = bytes.len();
         let buffer = Buffer::new(bytes, Weak::new());
         buffer.users.store(1, Ordering::Relaxed);
-        Self { owner: Some(Arc::new(buffer)), start: 0, end }
+        Self(Octets::Shared { owner: Arc::new(buffer), start: 0, end })
     }
 
     /// The octets.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
-        self.owner.as_ref().and_then(|owner| owner.bytes.get(self.start..self.end)).unwrap_or(&[])
+        match &self.0 {
+            Octets::None => None,
+            Octets::Short { start, end, bytes } => bytes.get(usize::from(*start)..usize::from(*end)),
+            Octets::Shared { owner, start, end } => owner.bytes.get(*start..*end),
+        }
+        .unwrap_or(&[])
     }
 
-    /// The same memory, narrowed to `range` of this payload and clipped to its length.
+    /// The same octets, narrowed to `range` of this payload and clipped to its length.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Self {
-        let end = self.start.saturating_add(range.end).min(self.end);
-        let start = self.start.saturating_add(range.start).min(end);
         let mut part = self.clone();
-        (part.start, part.end) = (start, end);
+        match &mut part.0 {
+            Octets::None => {}
+            Octets::Short { start, end, .. } => {
+                let narrowed = narrow(usize::from(*start)..usize::from(*end), &range);
+                // Neither is beyond what there was before.
+                (*start, *end) = (narrowed.start as u8, narrowed.end as u8);
+            }
+            Octets::Shared { start, end, .. } => {
+                let narrowed = narrow(*start..*end, &range);
+                (*start, *end) = (narrowed.start, narrowed.end);
+            }
+        }
         part
     }
 
     /// Length in octets.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.end - self.start
+        match &self.0 {
+            Octets::None => 0,
+            Octets::Short { start, end, .. } => (*end - *start) as usize,
+            Octets::Shared { start, end, .. } => *end - *start,
+        }
     }
 
     /// Whether there are no octets.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.start == self.end
+        self.len() == 0
     }
+}
+
+/// The part of `whole` that `range`, which counts from its start, names.
+fn narrow(whole: Range<usize>, range: &Range<usize>) -> Range<usize> {
+    let end = whole.start.saturating_add(range.end).min(whole.end);
+    let start = whole.start.saturating_add(range.start).min(end);
+    start..end
 }
 
 impl Buffer {
@@ -210,16 +265,30 @@ impl Buffer {
 
 impl Clone for Payload {
     fn clone(&self) -> Self {
-        if let Some(owner) = &self.owner {
-            owner.users.fetch_add(1, Ordering::Relaxed);
-        }
-        Self { owner: self.owner.clone(), start: self.start, end: self.end }
+        Self(match &self.0 {
+            Octets::None => Octets::None,
+            Octets::Short { start, end, bytes } => Octets::Short { start: *start, end: *end, bytes: *bytes },
+            Octets::Shared { owner, start, end } => {
+                owner.users.fetch_add(1, Ordering::Relaxed);
+                Octets::Shared { owner: Arc::clone(owner), start: *start, end: *end }
+            }
+        })
     }
 }
 
 impl Drop for Payload {
+    #[inline]
     fn drop(&mut self) {
-        let Some(owner) = self.owner.take() else { return };
+        if matches!(self.0, Octets::Shared { .. }) {
+            self.let_go();
+        }
+    }
+}
+
+impl Payload {
+    /// One user less of the memory; the last returns it.
+    fn let_go(&mut self) {
+        let Octets::Shared { owner, .. } = std::mem::replace(&mut self.0, Octets::None) else { return };
         if owner.users.fetch_sub(1, Ordering::AcqRel) == 1
             && let Some(free) = owner.pool.upgrade()
         {
@@ -250,35 +319,51 @@ impl fmt::Debug for Payload {
 mod tests {
     use super::*;
 
+    /// Too long to be kept in place.
+    const LONG: usize = SHORT_BYTES_MAX + 1;
+
+    #[test]
+    fn octets_that_are_few_are_kept_in_place() {
+        assert_eq!(size_of::<Payload>(), 128);
+        let pool = PayloadPool::new();
+        let payload = pool.copy(&[7; SHORT_BYTES_MAX]);
+        let (copy, part) = (payload.clone(), payload.slice(2..5));
+        drop(payload);
+        assert_eq!((copy.as_slice(), part.as_slice()), (&[7; SHORT_BYTES_MAX][..], &[7; 3][..]));
+        drop((copy, part));
+        assert!(pool.0.lock().unwrap().buffers.is_empty(), "no memory of the pool was used");
+        assert!(Payload::short(&[7; LONG]).is_none());
+    }
+
     #[test]
     fn the_last_clone_returns_the_memory() {
         let pool = PayloadPool::new();
-        let payload = pool.copy(&[1, 2, 3, 4]);
+        let payload = pool.copy(&[1; LONG]);
         let address = payload.as_slice().as_ptr();
         let part = payload.slice(1..3);
         drop(payload);
-        assert_eq!(part.as_slice(), [2, 3]);
+        assert_eq!(part.as_slice(), [1, 1]);
         drop(part);
-        let again = pool.copy(&[9]);
+        let again = pool.copy(&[9; LONG]);
         assert_eq!(again.as_slice().as_ptr(), address);
     }
 
     #[test]
     fn a_pool_that_nobody_uses_frees_its_buffers() {
         let pool = PayloadPool::new();
-        let (kept, outliving) = (pool.copy(&[1]), pool.copy(&[2]));
+        let (kept, outliving) = (pool.copy(&[1; LONG]), pool.copy(&[2; LONG]));
         drop(kept);
         let free = Arc::downgrade(&pool.0);
         drop(pool);
         assert_eq!(free.strong_count(), 0);
-        assert_eq!(outliving.as_slice(), [2]);
+        assert_eq!(outliving.as_slice(), [2; LONG]);
     }
 
     #[test]
     fn of_two_clones_dropped_at_once_one_returns_the_memory() {
         let pool = PayloadPool::new();
         for round in 0..2000u32 {
-            let payload = pool.copy(&round.to_le_bytes());
+            let payload = pool.copy(&[round as u8; LONG]);
             let other = payload.clone();
             std::thread::scope(|scope| {
                 scope.spawn(move || drop(other));
@@ -291,7 +376,10 @@ mod tests {
     #[test]
     fn slices_are_clipped() {
         let payload = Payload::from_vec(vec![1, 2, 3]);
-        assert_eq!(payload.slice(1..99).as_slice(), [2, 3]);
-        assert!(payload.slice(7..9).is_empty());
+        for payload in [payload, Payload::short(&[1, 2, 3]).unwrap()] {
+            assert_eq!(payload.slice(1..99).as_slice(), [2, 3]);
+            assert_eq!(payload.slice(1..3).slice(1..9).as_slice(), [3]);
+            assert!(payload.slice(7..9).is_empty());
+        }
     }
 }

@@ -66,16 +66,19 @@ impl<'a> Decoder<'a> {
     }
 
     /// The encoding version.
+    #[inline]
     pub fn version(&self) -> XcdrVersion {
         self.version
     }
 
     /// The byte order.
+    #[inline]
     pub fn endianness(&self) -> Endianness {
         self.endianness
     }
 
     /// Which part is read.
+    #[inline]
     pub fn form(&self) -> Form {
         self.form
     }
@@ -87,6 +90,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Octets read so far.
+    #[inline]
     pub fn position(&self) -> usize {
         self.position
     }
@@ -94,20 +98,20 @@ impl<'a> Decoder<'a> {
     /// Takes the next `count` octets as they are.
     #[inline]
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
-        let remaining = self.remaining();
-        if count > remaining {
-            return Err(Malformed::Truncated);
-        }
-        let end = self.position + count;
-        let taken = self.octets.get(self.position..end);
-        self.position = end;
-        taken.ok_or(Malformed::Truncated)
+        // `end` is never beyond the octets, `position` never beyond `end`.
+        let left = self.octets.get(self.position..self.end).ok_or(Malformed::Truncated)?;
+        let taken = left.get(..count).ok_or(Malformed::Truncated)?;
+        self.position += count;
+        Ok(taken)
     }
 
     /// Takes the next `N` octets as an array.
     #[inline]
     pub fn take_array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        self.take(N)?.try_into().map_err(|_| Malformed::Truncated)
+        let left = self.octets.get(self.position..self.end).ok_or(Malformed::Truncated)?;
+        let taken = left.first_chunk().ok_or(Malformed::Truncated)?;
+        self.position += N;
+        Ok(*taken)
     }
 
     /// Skips padding until the offset is a multiple of `alignment`, or of the version's largest.
@@ -115,7 +119,11 @@ impl<'a> Decoder<'a> {
     pub fn align(&mut self, alignment: usize) -> Result<(), Malformed> {
         let alignment = alignment.min(self.version.alignment_max());
         let padding = self.position.wrapping_sub(self.origin).wrapping_neg() & (alignment - 1);
-        self.take(padding).map(drop)
+        if padding > self.remaining() {
+            return Err(Malformed::Truncated);
+        }
+        self.position += padding;
+        Ok(())
     }
 
     /// Takes an object that begins with its DHEADER as it is, header included.
@@ -142,6 +150,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Takes a 32-bit length in octets and checks that so many are left.
+    #[inline]
     pub fn take_length(&mut self) -> Result<usize, Malformed> {
         let length = usize::try_from(self.take_u32()?).unwrap_or(usize::MAX);
         let limit = self.remaining();
@@ -154,6 +163,7 @@ impl<'a> Decoder<'a> {
     /// Takes the number of elements of a collection, checked against the octets left.
     ///
     /// `octets_min` is the least an element takes on the wire.
+    #[inline]
     pub fn take_count(&mut self, octets_min: usize) -> Result<usize, Malformed> {
         let length = usize::try_from(self.take_u32()?).unwrap_or(usize::MAX);
         if octets_min == 0 {
@@ -168,6 +178,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Books `count` elements of `size` octets of memory; refuses when the input does not justify them.
+    #[inline]
     pub fn book_memory(&mut self, count: usize, size: usize) -> Result<(), Malformed> {
         let requested = count.saturating_mul(size);
         match self.memory.checked_sub(requested) {
@@ -185,6 +196,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Opens a structure or union (§7.4.3.5.3 rules 21, 27, 30).
+    #[inline]
     pub fn begin_aggregate(&mut self, extensibility: Extensibility) -> Result<OpenObject, Malformed> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
@@ -195,12 +207,14 @@ impl<'a> Decoder<'a> {
     }
 
     /// Closes a structure or union, skipping members a newer writer appended.
+    #[inline]
     pub fn end_aggregate(&mut self, object: OpenObject) {
         self.depth -= 1;
         self.end_delimited(&object);
     }
 
     /// Opens a collection (rules 9, 12, 15).
+    #[inline]
     pub fn begin_collection(&mut self, primitive: bool) -> Result<OpenObject, Malformed> {
         self.begin_delimited(!primitive && self.version == XcdrVersion::Xcdr2)
     }
@@ -235,10 +249,12 @@ impl<'a> Decoder<'a> {
     }
 
     /// Closes a collection.
+    #[inline]
     pub fn end_collection(&mut self, object: OpenObject) {
         self.end_delimited(&object);
     }
 
+    #[inline]
     fn begin_delimited(&mut self, delimited: bool) -> Result<OpenObject, Malformed> {
         if !delimited {
             return Ok(OpenObject { ends: None });
@@ -249,6 +265,7 @@ impl<'a> Decoder<'a> {
         Ok(OpenObject { ends: Some((self.end, outer)) })
     }
 
+    #[inline]
     fn end_delimited(&mut self, object: &OpenObject) {
         if let Some((end, outer)) = object.ends {
             self.position = end;
@@ -257,6 +274,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Jumps over an object just opened; `false` when it has no length and must be walked.
+    #[inline]
     pub fn jump(&mut self, object: &OpenObject) -> bool {
         let Some((end, _)) = object.ends else {
             return false;

@@ -102,27 +102,38 @@ impl<'a> Encoder<'a> {
         }
     }
 
+    /// An encoder into a fixed place.
+    pub(super) fn in_place(bytes: &'a mut [u8], version: XcdrVersion, endianness: Endianness) -> Self {
+        let sink = Sink::Fixed { bytes, length: 0 };
+        Self { sink, origin: 0, version, endianness, form: Form::Sample, depth: 0 }
+    }
+
     /// The encoding version.
+    #[inline]
     pub fn version(&self) -> XcdrVersion {
         self.version
     }
 
     /// The byte order.
+    #[inline]
     pub fn endianness(&self) -> Endianness {
         self.endianness
     }
 
     /// Whether only key members are wanted.
+    #[inline]
     pub fn key_only(&self) -> bool {
         self.form != Form::Sample
     }
 
     /// Whether members must come in ascending order of member id (XTypes 1.3 §7.6.8 step 1).
+    #[inline]
     pub fn by_member_id(&self) -> bool {
         self.form == Form::KeyHash
     }
 
     /// Octets in the buffer, those before this encoder's first included.
+    #[inline]
     pub fn position(&self) -> usize {
         match &self.sink {
             Sink::Growing(buffer) => buffer.len(),
@@ -204,6 +215,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Opens a structure or union: a DHEADER where XCDR2 wants one (§7.4.3.5.3 rules 21, 27, 30).
+    #[inline]
     pub fn begin_aggregate(&mut self, extensibility: Extensibility) -> Result<OpenObject, EncodeError> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
@@ -214,21 +226,25 @@ impl<'a> Encoder<'a> {
     }
 
     /// Closes a structure or union.
+    #[inline]
     pub fn end_aggregate(&mut self, object: OpenObject) -> Result<(), EncodeError> {
         self.depth -= 1;
         self.end_delimited(&object)
     }
 
     /// Opens a collection: a DHEADER in XCDR2 unless its elements are primitive (rules 9, 12, 15).
+    #[inline]
     pub fn begin_collection(&mut self, primitive: bool) -> Result<OpenObject, EncodeError> {
         self.begin_delimited(!primitive && self.version == XcdrVersion::Xcdr2)
     }
 
     /// Closes a collection.
+    #[inline]
     pub fn end_collection(&mut self, object: OpenObject) -> Result<(), EncodeError> {
         self.end_delimited(&object)
     }
 
+    #[inline]
     fn begin_delimited(&mut self, delimited: bool) -> Result<OpenObject, EncodeError> {
         if !delimited {
             return Ok(OpenObject { start: None });
@@ -237,6 +253,7 @@ impl<'a> Encoder<'a> {
         Ok(OpenObject { start: Some(self.position()) })
     }
 
+    #[inline]
     fn end_delimited(&mut self, object: &OpenObject) -> Result<(), EncodeError> {
         let Some(start) = object.start else {
             return Ok(());

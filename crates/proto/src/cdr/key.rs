@@ -62,19 +62,25 @@ pub fn key_hash<T: DdsType>(sample: &T) -> Result<KeyHash, EncodeError> {
     if !T::KEYED {
         return Ok(KeyHash::default());
     }
+    if is_short::<T>() {
+        // It is the key hash itself.
+        let mut hash = KeyHash::default();
+        sample.encode(&mut Encoder::key_hash(&mut hash.0))?;
+        return Ok(hash);
+    }
     let mut scratch = [0; SCRATCH_BYTES];
     let mut encoder = Encoder::key_hash(&mut scratch);
     match sample.encode(&mut encoder) {
         Ok(()) => {
             let length = encoder.position();
-            Ok(digest::<T>(scratch.get(..length).unwrap_or_default()))
+            Ok(digest(scratch.get(..length).unwrap_or_default()))
         }
         Err(EncodeError::BufferFull { .. }) => {
             let mut buffer = Vec::with_capacity(2 * SCRATCH_BYTES);
             let mut encoder = Encoder::new(&mut buffer, XcdrVersion::Xcdr2, Endianness::Big);
             encoder.form = EncodeForm::KeyHash;
             sample.encode(&mut encoder)?;
-            Ok(digest::<T>(&buffer))
+            Ok(digest(&buffer))
         }
         Err(error) => Err(error),
     }
@@ -96,15 +102,13 @@ fn decode_key<T: DdsType>(decoder: &mut Decoder<'_>) -> Result<T, Malformed> {
     if T::KEYED { T::decode(decoder) } else { Ok(T::initial()) }
 }
 
-/// Step 5 of XTypes 1.3 §7.6.8.
-fn digest<T: DdsType>(key: &[u8]) -> KeyHash {
-    let mut hash = KeyHash::default();
-    if T::KEY_BYTES_MAX.is_some_and(|bytes| bytes <= hash.0.len())
-        && let Some(place) = hash.0.get_mut(..key.len())
-    {
-        place.copy_from_slice(key);
-        return hash;
-    }
+/// Whether keys of this type are never longer than their hash (step 5.1 of XTypes 1.3 §7.6.8).
+fn is_short<T: DdsType>() -> bool {
+    T::KEY_BYTES_MAX.is_some_and(|bytes| bytes <= KeyHash::default().0.len())
+}
+
+/// Step 5.2: of longer keys.
+fn digest(key: &[u8]) -> KeyHash {
     KeyHash(Md5::digest(key).into())
 }
 

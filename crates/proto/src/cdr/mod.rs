@@ -384,7 +384,22 @@ pub fn from_payload<T: DdsType>(payload: &[u8]) -> Result<T, Malformed> {
     T::decode(&mut open_payload::<T>(payload, decode::Form::Sample)?)
 }
 
-/// The one way to write a payload.
+/// As [`to_payload`], into a fixed place; the octets used.
+///
+/// # Errors
+/// [`EncodeError::BufferFull`] when the place is too small; those of [`to_payload`].
+pub fn to_fixed_payload<T: DdsType>(
+    sample: &T,
+    version: XcdrVersion,
+    endianness: Endianness,
+    place: &mut [u8],
+) -> Result<usize, EncodeError> {
+    let encapsulation = Encapsulation::for_type(version, T::EXTENSIBILITY, endianness);
+    let mut encoder = Encoder::in_place(place, version, endianness);
+    put_payload(sample, encapsulation, &mut encoder)?;
+    Ok(encoder.position())
+}
+
 fn append_payload<T: DdsType>(
     sample: &T,
     encapsulation: Encapsulation,
@@ -392,18 +407,31 @@ fn append_payload<T: DdsType>(
     buffer: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
     let start = buffer.len();
-    buffer.extend_from_slice(&encapsulation.id().to_be_bytes());
-    buffer.extend_from_slice(&[0, 0]);
     let mut encoder = Encoder::new(buffer, encapsulation.version, encapsulation.endianness);
     encoder.form = form;
-    if let Err(error) = sample.encode(&mut encoder) {
+    let result = put_payload(sample, encapsulation, &mut encoder);
+    if result.is_err() {
         buffer.truncate(start);
-        return Err(error);
     }
-    let padding = (buffer.len() - start).wrapping_neg() & 3;
-    buffer.resize(buffer.len() + padding, 0);
-    if let (Some(options), Ok(padding)) = (buffer.get_mut(start + 3), u8::try_from(padding)) {
-        *options = padding;
+    result
+}
+
+/// The one way to write a payload.
+#[inline]
+fn put_payload<T: DdsType>(
+    sample: &T,
+    encapsulation: Encapsulation,
+    encoder: &mut Encoder<'_>,
+) -> Result<(), EncodeError> {
+    let start = encoder.position();
+    let [id_high, id_low] = encapsulation.id().to_be_bytes();
+    encoder.put(&[id_high, id_low, 0, 0])?;
+    encoder.origin = encoder.position();
+    sample.encode(encoder)?;
+    let padding = (encoder.position() - start).wrapping_neg() & 3;
+    if padding > 0 {
+        encoder.put([0; 3].get(..padding).unwrap_or_default())?;
+        encoder.overwrite(start + 3, &[padding as u8]);
     }
     Ok(())
 }

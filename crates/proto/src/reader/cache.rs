@@ -215,7 +215,7 @@ impl Cache {
             return Outcome::Dropped(DropReason::NotMatched);
         };
         let order = (change.source_timestamp, guid);
-        let known = self.instances.find(handle);
+        let known = self.instances.find_often(handle);
         let wanted = self.wants(change);
         let mut filtered = false;
         if let Some(id) = known {

@@ -93,6 +93,8 @@ pub(super) struct Instances {
     slots: Vec<Option<Instance>>,
     free: Vec<InstanceId>,
     index: HashMap<InstanceHandle, InstanceId>,
+    /// The instance asked for last: samples of one instance after the other need no look-up.
+    recent: Option<(InstanceHandle, InstanceId)>,
     tally: Tally,
 }
 
@@ -228,6 +230,18 @@ impl Instances {
         self.index.get(&handle).copied()
     }
 
+    /// As [`Self::find`], for what will be asked for again.
+    pub(super) fn find_often(&mut self, handle: InstanceHandle) -> Option<InstanceId> {
+        if let Some((recent, id)) = self.recent
+            && recent == handle
+        {
+            return Some(id);
+        }
+        let id = self.find(handle)?;
+        self.recent = Some((handle, id));
+        Some(id)
+    }
+
     pub(super) fn get(&self, id: InstanceId) -> Option<&Instance> {
         self.slots.get(id as usize)?.as_ref()
     }
@@ -262,6 +276,7 @@ impl Instances {
         self.tally.account(&instance, id, before);
         instance.samples = samples;
         self.index.remove(&instance.handle);
+        self.recent = self.recent.filter(|(_, recent)| *recent != id);
         self.free.push(id);
         Some(instance)
     }

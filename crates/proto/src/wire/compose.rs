@@ -78,6 +78,14 @@ pub struct DataFragHeader<'a> {
 #[derive(Debug)]
 pub struct MessageBuilder<'o> {
     out: &'o mut Outbox,
+    open: OpenMessage,
+    /// It goes on another time: see [`MessageBuilder::pause`].
+    paused: bool,
+}
+
+/// Where a datagram at the end of an outbox stands: with it, and that outbox as it was, building goes on.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenMessage {
     bytes_start: usize,
     segments_start: usize,
     destinations_start: usize,
@@ -85,9 +93,17 @@ pub struct MessageBuilder<'o> {
     run_start: usize,
     len: usize,
     datagram_bytes_max: usize,
+    info: Info,
+}
+
+/// What the INFO submessages tell.
+#[derive(Clone, Copy, Debug)]
+struct Info {
     source: InForce<GuidPrefix>,
     destination: InForce<GuidPrefix>,
     timestamp: InForce<Option<Time>>,
+    /// Source or destination may have changed.
+    readdressed: bool,
 }
 
 /// What the receiver holds at this point of the message, and what it should hold next.
@@ -107,6 +123,54 @@ impl<T: Copy + PartialEq> InForce<T> {
     }
 }
 
+impl Info {
+    const fn new(source: GuidPrefix) -> Self {
+        Self {
+            source: InForce::new(source),
+            destination: InForce::new(GuidPrefix::UNKNOWN),
+            timestamp: InForce::new(None),
+            readdressed: false,
+        }
+    }
+
+    /// Octets that have to be written before the next entity submessage.
+    fn bytes(&self) -> usize {
+        if !self.readdressed {
+            return self.timestamp.change().map_or(0, info::timestamp_bytes);
+        }
+        let source = self.source.change().map_or(0, |_| info::SOURCE_BYTES);
+        let destination = self.destination.change().map_or(0, |_| info::DESTINATION_BYTES);
+        source + destination + self.timestamp_change().map_or(0, info::timestamp_bytes)
+    }
+
+    /// INFO_SRC takes the receiver's timestamp away (§8.3.8.9), so after it only a real one is news.
+    fn timestamp_change(&self) -> Option<Option<Time>> {
+        match self.source.change() {
+            Some(_) => self.timestamp.wanted.map(Some),
+            None => self.timestamp.change(),
+        }
+    }
+
+    fn emit(&mut self, bytes: &mut Vec<u8>) {
+        let timestamp = if self.readdressed { self.timestamp_change() } else { self.timestamp.change() };
+        if self.readdressed {
+            self.readdressed = false;
+            if let Some(prefix) = self.source.change() {
+                InfoSource::ours(prefix).emit(bytes, true);
+                self.source.current = prefix;
+            }
+            if let Some(prefix) = self.destination.change() {
+                info::emit_destination(bytes, prefix, true);
+                self.destination.current = prefix;
+            }
+        }
+        if let Some(time) = timestamp {
+            info::emit_timestamp(bytes, time, true);
+        }
+        self.timestamp.current = self.timestamp.wanted;
+    }
+}
+
 impl Outbox {
     /// Starts a datagram from `source` to `destinations`, of at most `datagram_bytes_max` octets of
     /// UDP payload. Dropping or finishing the builder ends it.
@@ -120,35 +184,40 @@ impl Outbox {
         let destinations_start = self.destinations.len();
         self.destinations.extend_from_slice(destinations);
         header::emit(&mut self.bytes, source);
-        MessageBuilder {
-            out: self,
+        let open = OpenMessage {
             bytes_start,
             segments_start,
             destinations_start,
             run_start: bytes_start,
             len: HEADER_BYTES,
             datagram_bytes_max,
-            source: InForce::new(source),
-            destination: InForce::new(GuidPrefix::UNKNOWN),
-            timestamp: InForce::new(None),
-        }
+            info: Info::new(source),
+        };
+        MessageBuilder { out: self, open, paused: false }
+    }
+
+    /// Goes on with the datagram that was paused last in this outbox, to which nothing was added since.
+    pub const fn resume(&mut self, open: OpenMessage) -> MessageBuilder<'_> {
+        MessageBuilder { out: self, open, paused: false }
     }
 }
 
 impl MessageBuilder<'_> {
     /// Addresses what follows to one participant (INFO_DST); UNKNOWN means everyone.
     pub fn info_destination(&mut self, prefix: GuidPrefix) {
-        self.destination.wanted = prefix;
+        self.open.info.destination.wanted = prefix;
+        self.open.info.readdressed = true;
     }
 
     /// Gives what follows a source timestamp (INFO_TS); `None` takes it away.
     pub fn info_timestamp(&mut self, time: Option<Time>) {
-        self.timestamp.wanted = time.filter(|time| *time != Time::INVALID);
+        self.open.info.timestamp.wanted = time.filter(|time| *time != Time::INVALID);
     }
 
     /// Sends what follows in the name of another participant (INFO_SRC): relays do.
     pub fn info_source(&mut self, prefix: GuidPrefix) {
-        self.source.wanted = prefix;
+        self.open.info.source.wanted = prefix;
+        self.open.info.readdressed = true;
     }
 
     /// Appends a DATA. An empty payload sets neither the data nor the key flag.
@@ -165,15 +234,22 @@ impl MessageBuilder<'_> {
             (false, true) => flag::DATA_KEY,
         };
         let flags = flag::LITTLE_ENDIAN | inline_qos_flag(data.inline_qos) | payload_flag;
-        let mut sink = Sink::new(&mut self.out.bytes, true);
-        sink.octets(&[id::DATA, flags]);
-        sink.u16(body as u16);
-        sink.u16(0);
-        sink.u16(16);
-        sink.entity(data.reader);
-        sink.entity(data.writer);
-        sink.sequence(data.sequence_number);
-        sink.octets(data.inline_qos);
+        let (high, low) = data.sequence_number.to_wire();
+        let mut head = [0; SUBMESSAGE_HEADER_BYTES + DATA_BODY_BYTES];
+        let fields: [&[u8]; 7] = [
+            &[id::DATA, flags],
+            &(body as u16).to_le_bytes(),
+            &[0, 0, 16, 0],
+            &data.reader.0,
+            &data.writer.0,
+            &high.to_le_bytes(),
+            &low.to_le_bytes(),
+        ];
+        gather(&mut head, &fields);
+        self.out.bytes.extend_from_slice(&head);
+        if !data.inline_qos.is_empty() {
+            self.out.bytes.extend_from_slice(data.inline_qos);
+        }
         self.payload(payload);
         true
     }
@@ -243,114 +319,110 @@ impl MessageBuilder<'_> {
     /// Octets of the datagram so far, without INFO submessages still to be written.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.len
+        self.open.len
     }
 
     /// Whether nothing was added yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.len == HEADER_BYTES
+        self.open.len == HEADER_BYTES
     }
 
     /// Octets the next submessage may have, its header included.
     #[must_use]
     pub fn remaining(&self) -> usize {
-        self.datagram_bytes_max.saturating_sub(self.len + self.info_bytes())
+        self.open.datagram_bytes_max.saturating_sub(self.open.len + self.open.info.bytes())
     }
 
     /// Ends the datagram.
     pub fn finish(self) {}
 
-    fn info_bytes(&self) -> usize {
-        let source = self.source.change().map_or(0, |_| info::SOURCE_BYTES);
-        let destination = self.destination.change().map_or(0, |_| info::DESTINATION_BYTES);
-        source + destination + self.timestamp_change().map_or(0, info::timestamp_bytes)
-    }
-
-    /// INFO_SRC takes the receiver's timestamp away (§8.3.8.9), so after it only a real one is news.
-    fn timestamp_change(&self) -> Option<Option<Time>> {
-        match self.source.change() {
-            Some(_) => self.timestamp.wanted.map(Some),
-            None => self.timestamp.change(),
-        }
+    /// Leaves the datagram open: [`Outbox::resume`] goes on with it.
+    #[must_use = "nothing sends a datagram that is never resumed"]
+    pub fn pause(mut self) -> OpenMessage {
+        self.paused = true;
+        self.open
     }
 
     /// Writes the INFO submessages wanted, when they and `submessage_bytes` more octets fit.
     fn make_room(&mut self, submessage_bytes: usize) -> bool {
-        if submessage_bytes > self.remaining() {
+        let info_bytes = self.open.info.bytes();
+        let len = self.open.len + info_bytes + submessage_bytes;
+        if len > self.open.datagram_bytes_max {
             return false;
         }
-        self.write_info();
-        self.len += submessage_bytes;
+        self.out.bytes.reserve(info_bytes + submessage_bytes);
+        if info_bytes > 0 {
+            self.open.info.emit(&mut self.out.bytes);
+        }
+        self.open.len = len;
         true
-    }
-
-    fn write_info(&mut self) {
-        self.len += self.info_bytes();
-        let timestamp = self.timestamp_change();
-        if let Some(prefix) = self.source.change() {
-            InfoSource::ours(prefix).emit(&mut self.out.bytes, true);
-            self.source.current = prefix;
-        }
-        if let Some(prefix) = self.destination.change() {
-            info::emit_destination(&mut self.out.bytes, prefix, true);
-            self.destination.current = prefix;
-        }
-        if let Some(time) = timestamp {
-            info::emit_timestamp(&mut self.out.bytes, time, true);
-        }
-        self.timestamp.current = self.timestamp.wanted;
     }
 
     /// Writes a submessage of at most a few dozen octets, and takes it back when it does not fit.
     fn control(&mut self, emit: impl FnOnce(&mut Vec<u8>)) -> bool {
-        let before = (self.out.bytes.len(), self.len, self.source, self.destination, self.timestamp);
-        self.write_info();
-        let start = self.out.bytes.len();
+        let before = (self.out.bytes.len(), self.open.len, self.open.info);
+        self.open.info.emit(&mut self.out.bytes);
         emit(&mut self.out.bytes);
-        self.len += self.out.bytes.len() - start;
-        if self.len <= self.datagram_bytes_max {
+        self.open.len += self.out.bytes.len() - before.0;
+        if self.open.len <= self.open.datagram_bytes_max {
             return true;
         }
         self.out.bytes.truncate(before.0);
-        (_, self.len, self.source, self.destination, self.timestamp) = before;
+        (_, self.open.len, self.open.info) = before;
         false
     }
 
     fn payload(&mut self, payload: &Payload) {
-        let padding = payload.len().next_multiple_of(4) - payload.len();
-        if payload.len() <= COPIED_BYTES_MAX {
-            self.out.bytes.extend_from_slice(payload.as_slice());
+        let octets = payload.as_slice();
+        let padding = octets.len().wrapping_neg() & 3;
+        if octets.len() <= COPIED_BYTES_MAX {
+            self.out.bytes.extend_from_slice(octets);
         } else {
             self.close_run();
             self.out.segments.push(Segment::Payload(payload.clone()));
         }
-        self.out.bytes.extend_from_slice([0; 3].get(..padding).unwrap_or(&[]));
+        if padding > 0 {
+            self.out.bytes.extend_from_slice([0; 3].get(..padding).unwrap_or(&[]));
+        }
     }
 
     /// Makes the bytes since the last segment a segment of their own.
     fn close_run(&mut self) {
         let end = self.out.bytes.len();
-        if self.run_start < end {
-            self.out.segments.push(Segment::Bytes(self.run_start..end));
-            self.run_start = end;
+        if self.open.run_start < end {
+            self.out.segments.push(Segment::Bytes(self.open.run_start..end));
+            self.open.run_start = end;
         }
     }
 }
 
 impl Drop for MessageBuilder<'_> {
     fn drop(&mut self) {
+        if self.paused {
+            return;
+        }
         if self.is_empty() {
-            self.out.bytes.truncate(self.bytes_start);
-            self.out.destinations.truncate(self.destinations_start);
+            self.out.bytes.truncate(self.open.bytes_start);
+            self.out.destinations.truncate(self.open.destinations_start);
             return;
         }
         self.close_run();
         self.out.transmits.push(Transmit {
-            segments: self.segments_start..self.out.segments.len(),
-            destinations: self.destinations_start..self.out.destinations.len(),
-            len: self.len,
+            segments: self.open.segments_start..self.out.segments.len(),
+            destinations: self.open.destinations_start..self.out.destinations.len(),
+            len: self.open.len,
         });
+    }
+}
+
+/// Puts the fields one behind the other.
+fn gather<const BYTES: usize>(head: &mut [u8; BYTES], fields: &[&[u8]]) {
+    let mut rest = head.as_mut_slice();
+    for field in fields {
+        let Some((place, after)) = rest.split_at_mut_checked(field.len()) else { return };
+        place.copy_from_slice(field);
+        rest = after;
     }
 }
 

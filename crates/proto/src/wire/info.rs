@@ -6,7 +6,7 @@ use crate::locator::Locator;
 use crate::malformed::Malformed;
 use crate::time::Time;
 
-use super::header::{PROTOCOL_VERSION, VENDOR_ID, flag, id};
+use super::header::{PROTOCOL_VERSION, SUBMESSAGE_HEADER_BYTES, VENDOR_ID, flag, id};
 use super::octets::{Reader, Sink};
 use super::param::{PARAMETERS_MAX, pid};
 
@@ -39,12 +39,15 @@ pub(crate) fn parse_destination(body: &[u8], flags: u8) -> Result<GuidPrefix, Ma
 
 /// INFO_TS; `None` invalidates.
 pub(crate) fn emit_timestamp(out: &mut Vec<u8>, time: Option<Time>, little_endian: bool) {
-    let flags = if time.is_some() { 0 } else { flag::INVALIDATE };
-    Sink::new(out, little_endian).submessage(id::INFO_TS, flags, |sink| {
-        if let Some(time) = time {
-            sink.time(time);
-        }
-    });
+    let Some(time) = time else {
+        return Sink::new(out, little_endian).submessage(id::INFO_TS, flag::INVALIDATE, |_| {});
+    };
+    let field = |value: u32| if little_endian { value.to_le_bytes() } else { value.to_be_bytes() };
+    let (seconds, fraction) = time.to_wire();
+    let length = (TIMESTAMP_BYTES - SUBMESSAGE_HEADER_BYTES) as u8;
+    let [low, high] = if little_endian { [length, 0] } else { [0, length] };
+    let ([a, b, c, d], [e, f, g, h]) = (field(seconds), field(fraction));
+    out.extend_from_slice(&[id::INFO_TS, little_endian.into(), low, high, a, b, c, d, e, f, g, h]);
 }
 
 /// The timestamp of INFO_TS; `None` when it is invalidated.

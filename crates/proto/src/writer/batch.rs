@@ -5,9 +5,12 @@
 use crate::outbox::Outbox;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant, Now};
+use crate::wire::Heartbeat;
+use crate::wire::compose::OpenMessage;
 
-use super::fragment::INLINE_QOS_BYTES_MAX;
+use super::fragment::{INLINE_QOS_BYTES_MAX, Target};
 use super::heartbeat::Piggyback;
+use super::history::Change;
 use super::proxy::Class;
 use super::send::{encode, heartbeat};
 use super::{Writer, WriterLimits};
@@ -32,6 +35,52 @@ pub(super) struct Batch {
     bytes: usize,
     /// When they leave at the latest.
     due: Option<Instant>,
+    /// The datagrams they share, for each class of readers.
+    drafts: [Draft; 2],
+}
+
+/// The datagrams of a batch for one class, of which the last is open while anything waits.
+#[derive(Debug, Default)]
+struct Draft {
+    out: Outbox,
+    open: Option<OpenMessage>,
+}
+
+impl Draft {
+    /// Adds a sample, which fits an empty datagram.
+    fn put(&mut self, target: &Target<'_>, number: SequenceNumber, change: &Change, inline_qos: &[u8]) {
+        let mut message = match self.open.take() {
+            Some(open) => self.out.resume(open),
+            None => target.open(&mut self.out),
+        };
+        if !target.put_data(&mut message, number, change, inline_qos) {
+            message.finish();
+            message = target.open(&mut self.out);
+            let _ = target.put_data(&mut message, number, change, inline_qos);
+        }
+        self.open = Some(message.pause());
+    }
+
+    /// Nobody is left to hear it.
+    fn discard(&mut self) {
+        self.open = None;
+        self.out.clear_transmits();
+    }
+
+    /// Moves the datagrams to `out`, with a heartbeat at the end.
+    fn leave(&mut self, target: &Target<'_>, heartbeat: Option<&Heartbeat>, out: &mut Outbox) {
+        let Some(open) = self.open.take() else { return };
+        let mut message = self.out.resume(open);
+        if let Some(heartbeat) = heartbeat
+            && !message.heartbeat(heartbeat)
+        {
+            message.finish();
+            target.send_heartbeat(heartbeat, &mut self.out);
+        } else {
+            message.finish();
+        }
+        out.append(&mut self.out);
+    }
 }
 
 impl Batch {
@@ -107,9 +156,12 @@ impl Writer {
             self.send_held(now, out);
             return false;
         }
-        for (class, route) in routes {
+        encode(&self.config, &self.proxies, change, &mut self.inline_qos);
+        for ((class, route), draft) in routes.into_iter().zip(&mut self.batch.drafts) {
             if !route.destinations.is_empty() {
-                self.pacer.push_held(number, class, change.clone());
+                let target = route.target(class, self.config.guid, limits);
+                draft.put(&target, number, change, &self.inline_qos);
+                self.pacer.hold(number, class);
             }
         }
         self.batch.bytes += bytes;
@@ -147,36 +199,22 @@ impl Writer {
         }
         self.batch.due = None;
         let carried = self.carried_heartbeat(now);
+        self.pacer.release_held();
         let mut asked = false;
-        for class in Class::ALL {
+        for (class, draft) in Class::ALL.into_iter().zip(&mut self.batch.drafts) {
             let route = self.proxies.route(class);
+            if route.destinations.is_empty() {
+                draft.discard();
+                continue;
+            }
             let target = route.target(class, self.config.guid, &self.config.limits);
-            let mut message = target.open(out);
-            while let Some((number, change)) = self.pacer.pop_held(class) {
-                if route.destinations.is_empty() {
-                    continue;
-                }
-                encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
-                if !target.put_data(&mut message, number, &change, &self.inline_qos) {
-                    message.finish();
-                    message = target.open(out);
-                    // It fits an empty datagram: it was asked when it came.
-                    let _ = target.put_data(&mut message, number, &change, &self.inline_qos);
-                }
-            }
-            let Some(carried) = carried.filter(|_| route.reliable > 0) else { continue };
-            let heartbeat = heartbeat(
-                &mut self.heartbeat,
-                &self.history,
-                &self.pacer,
-                &target,
-                carried == Piggyback::Tells,
-            );
-            if !message.heartbeat(&heartbeat) {
-                message.finish();
-                target.send_heartbeat(&heartbeat, out);
-            }
-            asked |= carried == Piggyback::Asks;
+            let carried = carried.filter(|_| route.reliable > 0);
+            let heartbeat = carried.map(|carried| {
+                let final_flag = carried == Piggyback::Tells;
+                heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, final_flag)
+            });
+            draft.leave(&target, heartbeat.as_ref(), out);
+            asked |= carried == Some(Piggyback::Asks);
         }
         if asked {
             self.heartbeat.asked(now.mono);

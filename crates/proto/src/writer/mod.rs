@@ -491,6 +491,8 @@ impl Writer {
         let reliable = self.config.qos.is_reliable() && reader.qos.is_reliable();
         let durable = self.config.qos.durability >= Durability::TransientLocal
             && reader.qos.durability >= Durability::TransientLocal;
+        // What waits for others is addressed to those who were here before.
+        self.flush(now, out);
         let last = self.history.last();
         let new = self.proxies.insert(reader, reliable, durable, last);
         self.adopt_filter(reader);
@@ -516,6 +518,7 @@ impl Writer {
         if !self.proxies.remove(reader) {
             return;
         }
+        self.flush(now, out);
         self.pacer.forget(reader);
         self.matched.unmatched(reader);
         self.changed(StatusKind::PublicationMatched, out);
@@ -599,7 +602,7 @@ impl Writer {
     /// When [`Writer::timeout`] is due.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
-        [
+        let dues = [
             self.history.next_expiry(),
             self.history.next_cleanup(),
             self.instances.next_deadline(),
@@ -607,10 +610,8 @@ impl Writer {
             self.batch.due(),
             self.pacer.due(),
             self.heartbeat.due(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        ];
+        earliest(dues)
     }
 
     /// PUBLICATION_MATCHED; resets its changes.
@@ -692,6 +693,12 @@ fn expiry(now: Now, source_timestamp: Time, lifespan: Duration) -> Option<Instan
         return None;
     }
     now.mono.after(source_timestamp.plus(lifespan).since(now.wall))
+}
+
+/// The earliest that is set. Asked for after every write: as one number each they need no branches.
+fn earliest<const COUNT: usize>(dues: [Option<Instant>; COUNT]) -> Option<Instant> {
+    let first = dues.iter().fold(u64::MAX, |first, due| first.min(due.map_or(u64::MAX, |due| due.0)));
+    (first != u64::MAX).then_some(Instant(first))
 }
 
 /// A RESOURCE_LIMITS value as a count.

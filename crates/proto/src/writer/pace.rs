@@ -65,8 +65,8 @@ pub(super) struct Pacer {
     /// New changes, one queue per class.
     live: [VecDeque<Live>; 2],
     pub(super) repeats: VecDeque<Repeat>,
-    /// Entries of `live` that wait for others, not for a window. All do, or none.
-    held: usize,
+    /// The first change that waits for others, not for a window, for each class: then `live` is empty.
+    held: [Option<SequenceNumber>; 2],
     left: [usize; 2],
     window_end: Instant,
 }
@@ -76,7 +76,7 @@ impl Pacer {
         Self {
             live: [VecDeque::new(), VecDeque::new()],
             repeats: VecDeque::new(),
-            held: 0,
+            held: [None; 2],
             left: [0; 2],
             window_end: Instant(0),
         }
@@ -109,8 +109,8 @@ impl Pacer {
 
     /// When the next window opens, if something waits for it; what waits for others does not.
     pub(super) fn due(&self) -> Option<Instant> {
-        let waits = self.held == 0 && self.unsent().is_some();
-        (waits || !self.repeats.is_empty()).then_some(self.window_end)
+        let waits = self.live.iter().any(|queue| !queue.is_empty()) || !self.repeats.is_empty();
+        waits.then_some(self.window_end)
     }
 
     /// Queues a new change for the readers of one class.
@@ -120,26 +120,20 @@ impl Pacer {
         }
     }
 
-    /// Queues a new change that waits for others.
-    pub(super) fn push_held(&mut self, number: SequenceNumber, class: Class, change: Change) {
-        if let Some(queue) = self.live.get_mut(class as usize) {
-            self.held += 1;
-            queue.push_back(Live { number, fragments_sent: 0, begun: Some(change) });
+    /// A new change waits for others before it goes to the readers of one class.
+    pub(super) fn hold(&mut self, number: SequenceNumber, class: Class) {
+        if let Some(first) = self.held.get_mut(class as usize) {
+            first.get_or_insert(number);
         }
     }
 
-    /// The next change that waits for others.
-    pub(super) fn pop_held(&mut self, class: Class) -> Option<(SequenceNumber, Change)> {
-        let live = self.live.get_mut(class as usize)?.pop_front()?;
-        self.held -= 1;
-        Some((live.number, live.begun?))
+    /// Nothing waits for others any more.
+    pub(super) const fn release_held(&mut self) {
+        self.held = [None; 2];
     }
 
-    /// The new change to send next to the readers of one class, unless changes wait for others.
+    /// The new change to send next to the readers of one class.
     pub(super) fn first_live(&mut self, class: Class) -> Option<&mut Live> {
-        if self.held > 0 {
-            return None;
-        }
         self.live.get_mut(class as usize)?.front_mut()
     }
 
@@ -151,12 +145,18 @@ impl Pacer {
 
     /// The first change not yet sent to all readers of one class, and how many of its fragments were.
     pub(super) fn unsent_to(&self, class: Class) -> Option<(SequenceNumber, FragmentNumber)> {
-        self.live.get(class as usize)?.front().map(|live| (live.number, live.fragments_sent))
+        let held = self.held.get(class as usize).copied().flatten();
+        let live = self.live.get(class as usize).and_then(VecDeque::front);
+        held.map(|number| (number, 0)).or_else(|| live.map(|live| (live.number, live.fragments_sent)))
     }
 
     /// The first change not yet sent to all readers.
     pub(super) fn unsent(&self) -> Option<SequenceNumber> {
-        Class::ALL.into_iter().filter_map(|class| self.unsent_to(class)).map(|(number, _)| number).min()
+        let first = |class| self.unsent_to(class).map(|(number, _)| number);
+        match (first(Class::SameHost), first(Class::Remote)) {
+            (Some(local), Some(remote)) => Some(local.min(remote)),
+            (local, remote) => local.or(remote),
+        }
     }
 
     /// Whether the change, or the given fragment of it, is on its way to the reader anyway.

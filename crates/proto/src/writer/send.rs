@@ -461,6 +461,7 @@ pub(super) fn encode(
     bytes: &mut Vec<u8>,
 ) -> usize {
     let marks = &change.marks;
+    let tells_key = !marks.is_end && (change.kind.is_key_only() || proxies.inline_qos());
     let mut qos = InlineQos {
         coherent_set: marks.set.filter(|_| !marks.is_end),
         group_coherent_set: marks.group_set,
@@ -471,7 +472,8 @@ pub(super) fn encode(
             unregistered: change.kind.unregisters(),
             filtered: false,
         },
-        key_hash: (config.keyed && !marks.is_end).then(|| change.instance.key_hash()),
+        // Data has its key in it.
+        key_hash: (config.keyed && tells_key).then(|| change.instance.key_hash()),
         ..InlineQos::default()
     };
     if proxies.inline_qos() && !marks.is_end {

@@ -27,7 +27,7 @@ fn fragments(sent: &[Sent]) -> Vec<FragmentSent> {
 fn fact_10_fragments_make_up_the_sample_and_fit_their_datagrams() {
     for (reader, datagram_max) in [(reliable(7), 65_000), (remote(7), 1_456)] {
         let mut story = Story::new(QosSet::writer().keep_all());
-        story.matched(&reader);
+        story.matched(&MatchedReader { expects_inline_qos: true, ..reader });
         story.sent();
         let sample = sample(100_001);
         story.write(1, &sample).unwrap();

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cdr::KeyHash;
+use crate::discovery::MatchedReader;
 use crate::qos::{Liveliness, LivelinessKind, ResourceLimits, WriterDataLifecycle};
 use crate::wire::param::StatusInfo;
 
@@ -22,11 +23,19 @@ fn fact_13_and_14_a_dispose_carries_status_key_hash_and_serialized_key() {
     story.change(ChangeKind::Dispose, 5, b"key5").unwrap();
     let sent = markers(&story.sent());
     assert_eq!(sent[0].qos.status_info, StatusInfo::default());
-    assert_eq!(sent[0].qos.key_hash, Some(KeyHash([5; 16])), "plain samples carry the key hash too");
+    assert_eq!(sent[0].qos.key_hash, None, "data has its key in it");
     assert!(!sent[0].key_only);
     let expected = StatusInfo { disposed: true, unregistered: false, filtered: false };
     assert_eq!((sent[1].qos.status_info, sent[1].qos.key_hash), (expected, Some(KeyHash([5; 16]))));
     assert_eq!((sent[1].key_only, &sent[1].payload[..]), (true, &b"key5"[..]));
+}
+
+#[test]
+fn data_carries_its_key_hash_for_readers_that_expect_inline_qos() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    story.matched(&MatchedReader { expects_inline_qos: true, ..reliable(7) });
+    story.write(5, b"data").unwrap();
+    assert_eq!(markers(&story.sent())[0].qos.key_hash, Some(KeyHash([5; 16])));
 }
 
 #[test]
