@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Instant as StdInstant, SystemTime};
 
 use plainsong_proto::guid::GuidPrefix;
@@ -10,9 +11,38 @@ use plainsong_proto::vendor::PLAINSONG as VENDOR_ID;
 
 static ORIGIN: OnceLock<StdInstant> = OnceLock::new();
 
-/// Both clocks. Monotonic time counts from the first call in this process.
+/// When both clocks were read last, in monotonic time, and by how much wall-clock time was ahead.
+static READ_AT: AtomicU64 = AtomicU64::new(0);
+static AHEAD: AtomicI64 = AtomicI64::new(0);
+
+/// Both clocks go at the same speed, so for so long one is told from the other: reading one is half of the work.
+const TOGETHER: Duration = Duration::from_micros(500);
+/// Differences that come from reading one after the other; larger ones mean that the host set its clock.
+const READING: Duration = Duration::from_micros(10);
+
+/// Both clocks. Monotonic time counts from the first call in this process. Wall-clock time follows half a
+/// millisecond late when the host sets its clock.
 pub(crate) fn now() -> Now {
-    Now { mono: mono(), wall: wall() }
+    let mono = mono();
+    let read_at = READ_AT.load(Ordering::Acquire);
+    if read_at != 0 && mono.since(Instant(read_at)) < TOGETHER {
+        let nanos = i64::try_from(mono.0).unwrap_or(i64::MAX);
+        return Now { mono, wall: Time(nanos.saturating_add(AHEAD.load(Ordering::Relaxed))) };
+    }
+    read_both(mono, read_at == 0)
+}
+
+fn read_both(mono: Instant, first: bool) -> Now {
+    let wall = wall();
+    // Who was kept from running in between does not know what belongs together.
+    if self::mono().since(mono) < READING {
+        let ahead = wall.0.saturating_sub_unsigned(mono.0);
+        if first || ahead.abs_diff(AHEAD.load(Ordering::Relaxed)) > READING.0.unsigned_abs() {
+            AHEAD.store(ahead, Ordering::Relaxed);
+        }
+        READ_AT.store(mono.0, Ordering::Release);
+    }
+    Now { mono, wall }
 }
 
 /// Monotonic time alone.

@@ -8,6 +8,7 @@ use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
 use crate::payload::Payload;
 use crate::status::StatusKind;
+use crate::wire::compose::OpenMessage;
 
 /// Effects of one or more calls, in order.
 #[derive(Debug, Default)]
@@ -16,6 +17,7 @@ pub struct Outbox {
     pub(crate) segments: Vec<Segment>,
     pub(crate) destinations: Vec<Locator>,
     pub(crate) transmits: Vec<Transmit>,
+    pub(crate) open: OpenMessage,
     /// Decisions of the control plane about user endpoints, in order.
     pub commands: Vec<Command>,
     /// What happened, for listeners, conditions and waiting callers.

@@ -7,11 +7,12 @@ use crate::malformed::Malformed;
 use crate::outbox::Outbox;
 use crate::stats::{DropCounters, DropReason};
 use crate::time::Now;
-use crate::wire::header::{Header, PROTOCOL_VERSION, Submessage, flag, id};
+use crate::wire::header::{Header, PROTOCOL_VERSION, Submessage, Submessages, flag, id};
 use crate::wire::info::{self, HeaderExtension, InfoReply, InfoReplyIp4, InfoSource};
 use crate::wire::secure::{CryptoHeader, Protection};
 use crate::wire::{
     AckNack, Data, DataFrag, EndpointSubmessage, Gap, Heartbeat, HeartbeatFrag, MessageContext, NackFrag,
+    Target,
 };
 
 /// Who is here: implemented by the driver and by the simulator.
@@ -31,8 +32,67 @@ pub trait Registry {
         out: &mut Outbox,
     );
 
+    /// As [`Self::deliver`], for each sample of `run`: who finds the endpoint of the first has found that of
+    /// all. What is left of the run comes back in another.
+    fn deliver_run(&mut self, now: Now, run: &mut Run<'_, '_>, out: &mut Outbox) {
+        while let Some((context, data)) = run.next() {
+            self.deliver(now, context, &EndpointSubmessage::Data(data), out);
+        }
+    }
+
     /// Whether `prefix` is a participant of this registry.
     fn is_local(&self, prefix: GuidPrefix) -> bool;
+}
+
+/// Samples of one writer to the same readers that follow each other in a message, with no more than
+/// timestamps in between. There is at least one.
+#[derive(Debug)]
+pub struct Run<'m, 'a> {
+    context: &'m mut MessageContext,
+    rest: &'m mut Submessages<'a>,
+    first: Data<'a>,
+    begun: bool,
+}
+
+impl<'a> Run<'_, 'a> {
+    /// Where the message comes from and goes to.
+    #[must_use]
+    pub const fn context(&self) -> &MessageContext {
+        self.context
+    }
+
+    /// Whom the samples are for.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        EndpointSubmessage::Data(self.first).target(self.context.source)
+    }
+
+    /// The next sample and its timestamp.
+    #[expect(clippy::should_implement_trait, reason = "it lends the context, which iterators cannot")]
+    pub fn next(&mut self) -> Option<(&MessageContext, Data<'a>)> {
+        if !self.begun {
+            self.begun = true;
+            return Some((self.context, self.first));
+        }
+        let (mut rest, mut timestamp) = (*self.rest, self.context.timestamp);
+        loop {
+            // What is wrong, or anything else, ends the run; the walk meets it again.
+            let Submessage { id, flags, body } = rest.next()?.ok()?;
+            match id {
+                id::INFO_TS => timestamp = info::parse_timestamp(body, flags).ok()?,
+                id::DATA if flags & flag::DATA_NON_STANDARD == 0 => {
+                    let data = Data::parse(body, flags).ok()?;
+                    if (data.writer, data.reader) != (self.first.writer, self.first.reader) {
+                        return None;
+                    }
+                    *self.rest = rest;
+                    self.context.timestamp = timestamp;
+                    return Some((self.context, data));
+                }
+                _ => return None,
+            }
+        }
+    }
 }
 
 /// Reads the datagram `bytes` that arrived from `from`, delivers what it holds and counts what it drops.
@@ -64,13 +124,14 @@ pub fn datagram(
             timestamp: None,
             from,
         },
+        rest: submessages,
         skip: None,
         protected: false,
         registry,
         counters,
         out,
     };
-    for submessage in submessages {
+    while let Some(submessage) = message.rest.next() {
         if let Err(reason) = submessage.map_err(DropReason::from).and_then(|it| message.submessage(it)) {
             return message.counters.count(reason);
         }
@@ -82,6 +143,7 @@ struct Message<'a, R> {
     now: Now,
     bytes_len: usize,
     context: MessageContext,
+    rest: Submessages<'a>,
     /// Why endpoint submessages go nowhere for now.
     skip: Option<DropReason>,
     /// Between SEC_PREFIX and SEC_POSTFIX.
@@ -91,9 +153,9 @@ struct Message<'a, R> {
     out: &'a mut Outbox,
 }
 
-impl<R: Registry> Message<'_, R> {
+impl<'a, R: Registry> Message<'a, R> {
     /// An error ends the message.
-    fn submessage(&mut self, submessage: Submessage<'_>) -> Result<(), DropReason> {
+    fn submessage(&mut self, submessage: Submessage<'a>) -> Result<(), DropReason> {
         let Submessage { id, flags, body } = submessage;
         if let Some(protection) = Protection::of(id) {
             return self.protection(protection, body);
@@ -118,12 +180,12 @@ impl<R: Registry> Message<'_, R> {
         Ok(())
     }
 
-    fn endpoint_submessage(&mut self, submessage: Submessage<'_>) -> Result<(), DropReason> {
+    fn endpoint_submessage(&mut self, submessage: Submessage<'a>) -> Result<(), DropReason> {
         let Submessage { id, flags, body } = submessage;
         let parsed = match id {
             id::DATA if flags & flag::DATA_NON_STANDARD != 0 => return self.needs_security(),
             id::DATA_FRAG if flags & flag::FRAG_NON_STANDARD != 0 => return self.needs_security(),
-            id::DATA => EndpointSubmessage::Data(Data::parse(body, flags)?),
+            id::DATA => return self.samples(Data::parse(body, flags)?),
             id::DATA_FRAG => EndpointSubmessage::DataFrag(DataFrag::parse(body, flags)?),
             id::HEARTBEAT => EndpointSubmessage::Heartbeat(Heartbeat::parse(body, flags)?),
             id::HEARTBEAT_FRAG => EndpointSubmessage::HeartbeatFrag(HeartbeatFrag::parse(body, flags)?),
@@ -138,6 +200,19 @@ impl<R: Registry> Message<'_, R> {
         match self.skip {
             Some(reason) => self.counters.count(reason),
             None => self.registry.deliver(self.now, &self.context, &parsed, self.out),
+        }
+        Ok(())
+    }
+
+    /// A sample, and those like it that follow.
+    fn samples(&mut self, first: Data<'a>) -> Result<(), DropReason> {
+        match self.skip {
+            Some(reason) => self.counters.count(reason),
+            None => {
+                let (context, rest) = (&mut self.context, &mut self.rest);
+                let mut run = Run { context, rest, first, begun: false };
+                self.registry.deliver_run(self.now, &mut run, self.out);
+            }
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plainsong_proto::guid::{Guid, GuidPrefix};
 use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
-use plainsong_proto::receiver;
+use plainsong_proto::receiver::{self, Run};
 use plainsong_proto::stats::{DropCounters, DropReason};
 use plainsong_proto::time::Now;
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
@@ -121,6 +121,21 @@ impl receiver::Registry for Router<'_> {
         }
     }
 
+    fn deliver_run(&mut self, now: Now, run: &mut Run<'_, '_>, out: &mut Outbox) {
+        let Some(participant) = self.shared.registry.participant(run.context().destination) else {
+            while let Some((context, data)) = run.next() {
+                self.deliver(now, context, &EndpointSubmessage::Data(data), out);
+            }
+            return;
+        };
+        if let Some(reader) = Self::only_reader(&participant, run) {
+            return self.run_to_reader(&participant, &reader, now, run, out);
+        }
+        while let Some((context, data)) = run.next() {
+            self.deliver_to(&participant, now, context, &EndpointSubmessage::Data(data), out);
+        }
+    }
+
     fn is_local(&self, prefix: GuidPrefix) -> bool {
         self.shared.registry.contains(prefix)
     }
@@ -169,16 +184,73 @@ impl Router<'_> {
         if let Err(reason) = delivered {
             self.drops.count(reason);
         }
-        self.tell_later(participant, untold_max, out);
+        self.tell_later(participant, 1, untold_max, out);
+    }
+
+    /// The reader that all samples of a run are for, when there is just one.
+    fn only_reader(participant: &ParticipantSlot, run: &Run<'_, '_>) -> Option<Arc<ReaderSlot>> {
+        match run.target() {
+            Target::Reader(id) => participant.reader(id),
+            Target::ReadersOf(writer) => match &*participant.matched_readers(writer)? {
+                [only] => Some(Arc::clone(only)),
+                _ => None,
+            },
+            Target::Builtin | Target::Writer(_) => None,
+        }
+    }
+
+    /// Gives a reader the samples of a run under one lock, until some have to be told before others come.
+    fn run_to_reader(
+        &mut self,
+        participant: &Arc<ParticipantSlot>,
+        slot: &ReaderSlot,
+        now: Now,
+        run: &mut Run<'_, '_>,
+        out: &mut Outbox,
+    ) {
+        if self.untold.as_ref().is_some_and(|(other, _)| other.prefix != participant.prefix) {
+            self.tell(out);
+        }
+        let addressed = matches!(run.target(), Target::Reader(_));
+        loop {
+            let untold = self.untold.as_ref().map_or(0, |(_, samples)| *samples);
+            let room = slot.untold_max.saturating_sub(untold).max(1);
+            let drops = &mut self.drops;
+            let (samples, ended) = slot.run(self.shared, now, out, |reader, now, out| {
+                let mut samples = 0;
+                while let Some((context, data)) = run.next() {
+                    if let Err(reason) = reader.on_data(now, context, &data, out)
+                        && addressed
+                    {
+                        drops.count(reason);
+                    }
+                    samples += usize::from(!out.events.is_empty());
+                    if samples >= room {
+                        return (samples, false);
+                    }
+                }
+                (samples, true)
+            });
+            self.tell_later(participant, samples, slot.untold_max, out);
+            if ended {
+                return;
+            }
+        }
     }
 
     /// Samples of one datagram are told together, as many as none of the readers has to forget any for.
-    fn tell_later(&mut self, participant: &Arc<ParticipantSlot>, untold_max: usize, out: &mut Outbox) {
+    fn tell_later(
+        &mut self,
+        participant: &Arc<ParticipantSlot>,
+        new: usize,
+        untold_max: usize,
+        out: &mut Outbox,
+    ) {
         if out.events.is_empty() {
             return;
         }
         let (_, samples) = self.untold.get_or_insert_with(|| (Arc::clone(participant), 0));
-        *samples += 1;
+        *samples += new;
         if *samples >= untold_max {
             self.tell(out);
         }

@@ -78,14 +78,13 @@ pub struct DataFragHeader<'a> {
 #[derive(Debug)]
 pub struct MessageBuilder<'o> {
     out: &'o mut Outbox,
-    open: OpenMessage,
     /// It goes on another time: see [`MessageBuilder::pause`].
     paused: bool,
 }
 
-/// Where a datagram at the end of an outbox stands: with it, and that outbox as it was, building goes on.
+/// The datagram under construction at the end of an outbox.
 #[derive(Clone, Copy, Debug)]
-pub struct OpenMessage {
+pub(crate) struct OpenMessage {
     bytes_start: usize,
     segments_start: usize,
     destinations_start: usize,
@@ -120,6 +119,20 @@ impl<T: Copy + PartialEq> InForce<T> {
 
     fn change(&self) -> Option<T> {
         (self.current != self.wanted).then_some(self.wanted)
+    }
+}
+
+impl Default for OpenMessage {
+    fn default() -> Self {
+        Self {
+            bytes_start: 0,
+            segments_start: 0,
+            destinations_start: 0,
+            run_start: 0,
+            len: 0,
+            datagram_bytes_max: 0,
+            info: Info::new(GuidPrefix::UNKNOWN),
+        }
     }
 }
 
@@ -184,7 +197,7 @@ impl Outbox {
         let destinations_start = self.destinations.len();
         self.destinations.extend_from_slice(destinations);
         header::emit(&mut self.bytes, source);
-        let open = OpenMessage {
+        self.open = OpenMessage {
             bytes_start,
             segments_start,
             destinations_start,
@@ -193,31 +206,31 @@ impl Outbox {
             datagram_bytes_max,
             info: Info::new(source),
         };
-        MessageBuilder { out: self, open, paused: false }
+        MessageBuilder { out: self, paused: false }
     }
 
-    /// Goes on with the datagram that was paused last in this outbox, to which nothing was added since.
-    pub const fn resume(&mut self, open: OpenMessage) -> MessageBuilder<'_> {
-        MessageBuilder { out: self, open, paused: false }
+    /// Goes on with the datagram that was paused: nothing else was done with this outbox since.
+    pub(crate) const fn resume(&mut self) -> MessageBuilder<'_> {
+        MessageBuilder { out: self, paused: false }
     }
 }
 
 impl MessageBuilder<'_> {
     /// Addresses what follows to one participant (INFO_DST); UNKNOWN means everyone.
     pub fn info_destination(&mut self, prefix: GuidPrefix) {
-        self.open.info.destination.wanted = prefix;
-        self.open.info.readdressed = true;
+        self.out.open.info.destination.wanted = prefix;
+        self.out.open.info.readdressed = true;
     }
 
     /// Gives what follows a source timestamp (INFO_TS); `None` takes it away.
     pub fn info_timestamp(&mut self, time: Option<Time>) {
-        self.open.info.timestamp.wanted = time.filter(|time| *time != Time::INVALID);
+        self.out.open.info.timestamp.wanted = time.filter(|time| *time != Time::INVALID);
     }
 
     /// Sends what follows in the name of another participant (INFO_SRC): relays do.
     pub fn info_source(&mut self, prefix: GuidPrefix) {
-        self.open.info.source.wanted = prefix;
-        self.open.info.readdressed = true;
+        self.out.open.info.source.wanted = prefix;
+        self.out.open.info.readdressed = true;
     }
 
     /// Appends a DATA. An empty payload sets neither the data nor the key flag.
@@ -319,57 +332,57 @@ impl MessageBuilder<'_> {
     /// Octets of the datagram so far, without INFO submessages still to be written.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.open.len
+        self.out.open.len
     }
 
     /// Whether nothing was added yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.open.len == HEADER_BYTES
+        self.out.open.len == HEADER_BYTES
     }
 
     /// Octets the next submessage may have, its header included.
     #[must_use]
     pub fn remaining(&self) -> usize {
-        self.open.datagram_bytes_max.saturating_sub(self.open.len + self.open.info.bytes())
+        self.out.open.datagram_bytes_max.saturating_sub(self.out.open.len + self.out.open.info.bytes())
     }
 
     /// Ends the datagram.
     pub fn finish(self) {}
 
     /// Leaves the datagram open: [`Outbox::resume`] goes on with it.
-    #[must_use = "nothing sends a datagram that is never resumed"]
-    pub fn pause(mut self) -> OpenMessage {
+    pub(crate) fn pause(mut self) {
         self.paused = true;
-        self.open
     }
 
     /// Writes the INFO submessages wanted, when they and `submessage_bytes` more octets fit.
     fn make_room(&mut self, submessage_bytes: usize) -> bool {
-        let info_bytes = self.open.info.bytes();
-        let len = self.open.len + info_bytes + submessage_bytes;
-        if len > self.open.datagram_bytes_max {
+        let info_bytes = self.out.open.info.bytes();
+        let len = self.out.open.len + info_bytes + submessage_bytes;
+        if len > self.out.open.datagram_bytes_max {
             return false;
         }
         self.out.bytes.reserve(info_bytes + submessage_bytes);
         if info_bytes > 0 {
-            self.open.info.emit(&mut self.out.bytes);
+            let Outbox { bytes, open, .. } = &mut *self.out;
+            open.info.emit(bytes);
         }
-        self.open.len = len;
+        self.out.open.len = len;
         true
     }
 
     /// Writes a submessage of at most a few dozen octets, and takes it back when it does not fit.
     fn control(&mut self, emit: impl FnOnce(&mut Vec<u8>)) -> bool {
-        let before = (self.out.bytes.len(), self.open.len, self.open.info);
-        self.open.info.emit(&mut self.out.bytes);
-        emit(&mut self.out.bytes);
-        self.open.len += self.out.bytes.len() - before.0;
-        if self.open.len <= self.open.datagram_bytes_max {
+        let before = (self.out.bytes.len(), self.out.open.len, self.out.open.info);
+        let Outbox { bytes, open, .. } = &mut *self.out;
+        open.info.emit(bytes);
+        emit(bytes);
+        self.out.open.len += self.out.bytes.len() - before.0;
+        if self.out.open.len <= self.out.open.datagram_bytes_max {
             return true;
         }
         self.out.bytes.truncate(before.0);
-        (_, self.open.len, self.open.info) = before;
+        (_, self.out.open.len, self.out.open.info) = before;
         false
     }
 
@@ -390,9 +403,9 @@ impl MessageBuilder<'_> {
     /// Makes the bytes since the last segment a segment of their own.
     fn close_run(&mut self) {
         let end = self.out.bytes.len();
-        if self.open.run_start < end {
-            self.out.segments.push(Segment::Bytes(self.open.run_start..end));
-            self.open.run_start = end;
+        if self.out.open.run_start < end {
+            self.out.segments.push(Segment::Bytes(self.out.open.run_start..end));
+            self.out.open.run_start = end;
         }
     }
 }
@@ -403,15 +416,15 @@ impl Drop for MessageBuilder<'_> {
             return;
         }
         if self.is_empty() {
-            self.out.bytes.truncate(self.open.bytes_start);
-            self.out.destinations.truncate(self.open.destinations_start);
+            self.out.bytes.truncate(self.out.open.bytes_start);
+            self.out.destinations.truncate(self.out.open.destinations_start);
             return;
         }
         self.close_run();
         self.out.transmits.push(Transmit {
-            segments: self.open.segments_start..self.out.segments.len(),
-            destinations: self.open.destinations_start..self.out.destinations.len(),
-            len: self.open.len,
+            segments: self.out.open.segments_start..self.out.segments.len(),
+            destinations: self.out.open.destinations_start..self.out.destinations.len(),
+            len: self.out.open.len,
         });
     }
 }

@@ -6,7 +6,6 @@ use crate::outbox::Outbox;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant, Now};
 use crate::wire::Heartbeat;
-use crate::wire::compose::OpenMessage;
 
 use super::fragment::{INLINE_QOS_BYTES_MAX, Target};
 use super::heartbeat::Piggyback;
@@ -43,34 +42,34 @@ pub(super) struct Batch {
 #[derive(Debug, Default)]
 struct Draft {
     out: Outbox,
-    open: Option<OpenMessage>,
+    is_open: bool,
 }
 
 impl Draft {
     /// Adds a sample, which fits an empty datagram.
     fn put(&mut self, target: &Target<'_>, number: SequenceNumber, change: &Change, inline_qos: &[u8]) {
-        let mut message = match self.open.take() {
-            Some(open) => self.out.resume(open),
-            None => target.open(&mut self.out),
-        };
+        let is_open = std::mem::replace(&mut self.is_open, true);
+        let mut message = if is_open { self.out.resume() } else { target.open(&mut self.out) };
         if !target.put_data(&mut message, number, change, inline_qos) {
             message.finish();
             message = target.open(&mut self.out);
             let _ = target.put_data(&mut message, number, change, inline_qos);
         }
-        self.open = Some(message.pause());
+        message.pause();
     }
 
     /// Nobody is left to hear it.
     fn discard(&mut self) {
-        self.open = None;
+        self.is_open = false;
         self.out.clear_transmits();
     }
 
     /// Moves the datagrams to `out`, with a heartbeat at the end.
     fn leave(&mut self, target: &Target<'_>, heartbeat: Option<&Heartbeat>, out: &mut Outbox) {
-        let Some(open) = self.open.take() else { return };
-        let mut message = self.out.resume(open);
+        if !std::mem::take(&mut self.is_open) {
+            return;
+        }
+        let mut message = self.out.resume();
         if let Some(heartbeat) = heartbeat
             && !message.heartbeat(heartbeat)
         {

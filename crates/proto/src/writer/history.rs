@@ -285,7 +285,9 @@ impl History {
     /// Makes a hole of an entry.
     fn empty(&mut self, position: usize, instances: &mut Instances) {
         let Some(entry) = self.entries.get_mut(position) else { return };
-        let Some(change) = entry.change.take() else { return };
+        let Some(change) = &entry.change else { return };
+        let (bytes, marks) = (change.window_bytes(), change.marks);
+        entry.change = None;
         if let Some(service) = &mut self.service {
             service.closed(entry.sequence_number);
         }
@@ -293,7 +295,7 @@ impl History {
         self.changes -= 1;
         if number > self.released {
             self.pending -= 1;
-            self.pending_bytes -= change.window_bytes();
+            self.pending_bytes -= bytes;
         }
         if let Some(entry) = previous.and_then(|previous| self.entry_mut(previous)) {
             entry.next = next;
@@ -311,7 +313,7 @@ impl History {
             }
         }
         instances.forget_if_over(slot);
-        if let Some(end) = self.leave_set(&change.marks)
+        if let Some(end) = self.leave_set(&marks)
             && let Ok(position) = self.position(end)
         {
             self.empty(position, instances);
