@@ -272,7 +272,8 @@ impl<T: DdsType> DataReader<T> {
         // Taken out of its cell, so that a listener called meanwhile can take too.
         let mut cached = SCRATCH.take();
         let filled = self.inner.with(|reader, now, _| fill(reader, now, &mut cached));
-        for sample in cached.drain(..) {
+        samples.reserve(cached.len());
+        for sample in &cached {
             let data = if sample.info.valid_data {
                 let Ok(data) = cdr::from_payload(sample.payload.as_slice()) else {
                     self.inner.undecodable.fetch_add(1, Ordering::Relaxed);
@@ -284,6 +285,7 @@ impl<T: DdsType> DataReader<T> {
             };
             samples.push(Sample { data, info: sample.info });
         }
+        cached.clear();
         SCRATCH.set(cached);
         filled
     }

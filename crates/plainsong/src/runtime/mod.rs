@@ -84,11 +84,14 @@ struct Deadline {
 impl Deadline {
     const NEVER: u64 = u64::MAX;
 
-    /// A later deadline waits for the entry to go off: that then finds out.
+    /// A later deadline waits for the entry to go off: that then finds out. Only who holds the lock of the state
+    /// machine sets it.
     fn set(&self, shared: &Shared, guid: Guid, next: Option<Instant>) {
         let next = next.map_or(Self::NEVER, |next| next.0);
         // Here first `next`, then `armed_at`; in `went_off` the other way round: one of the two sees the other.
-        self.next.store(next, Ordering::SeqCst);
+        if next != self.next.load(Ordering::Relaxed) {
+            self.next.store(next, Ordering::SeqCst);
+        }
         if next < self.armed_at.load(Ordering::SeqCst) {
             self.arm(shared, guid, next);
         }
@@ -324,7 +327,8 @@ impl<M: StateMachine> EndpointSlot<M> {
                 self.0.store(false, Ordering::SeqCst);
             }
         }
-        self.serving.store(true, Ordering::SeqCst);
+        // Who sees this late waits for the lock.
+        self.serving.store(true, Ordering::Release);
         let _serving = Serving(&self.serving);
         f(&mut locked.1)
     }

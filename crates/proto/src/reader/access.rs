@@ -192,15 +192,14 @@ impl Cache {
     /// Takes the first sample if it matches.
     fn take_front(&mut self, id: InstanceId, choice: &Choice<'_>, samples: &mut Vec<CachedSample>) -> bool {
         let Some(instance) = self.instances.get_mut(id) else { return false };
-        let Some(mut sample) = instance.samples.pop_front_if(|sample| choice.wants(sample)) else {
+        let Some(sample) = instance.samples.front().filter(|sample| choice.wants(sample)) else {
             return false;
         };
+        let (info, key_only) = (info(instance, sample), sample.key_only);
+        let Some(sample) = instance.samples.pop_front() else { return false };
         instance.left(&sample);
-        let info = info(instance, &sample);
-        let key_only = sample.key_only;
         self.released(&sample);
-        let payload = std::mem::take(&mut sample.payload);
-        samples.push(CachedSample { info, payload, key_only });
+        samples.push(CachedSample { info, payload: sample.payload, key_only });
         true
     }
 

@@ -268,7 +268,8 @@ impl Cache {
             self.hold(id, sample);
             return Outcome::Consumed;
         }
-        if !self.holds_newer(id, &sample) {
+        let holds = self.instances.get(id).is_some_and(|instance| instance.held.is_some());
+        if holds && !self.holds_newer(id, &sample) {
             self.drop_held(id);
         }
         self.insert(now, id, sample);
@@ -371,7 +372,11 @@ impl Cache {
         if policy.interleaved {
             self.order.insert(policy.order.place(&sample), id);
         }
-        instance.samples.insert(position, sample);
+        if position == instance.samples.len() {
+            instance.samples.push_back(sample);
+        } else {
+            instance.samples.insert(position, sample);
+        }
         instance.valid += 1;
         instance.unread += 1;
         if !policy.separation.is_infinite() && policy.separation > Duration::ZERO {

@@ -478,6 +478,9 @@ impl Reader {
         if self.presenter.take_shown() {
             self.data_available(out);
         }
+        if self.presenter.lost + self.cache.crowded_out == 0 && !self.presenter.part_ended {
+            return;
+        }
         let lost = std::mem::take(&mut self.presenter.lost);
         for _ in 0..lost {
             self.drops.count(DropReason::IncompleteSet);

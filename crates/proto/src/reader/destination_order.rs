@@ -36,6 +36,9 @@ impl Order {
 
     /// Where a sample comes in its instance: a marker is a border it does not cross.
     pub(super) fn position(self, instance: &Instance, sample: &Sample) -> usize {
+        if !self.by_source {
+            return instance.samples.len();
+        }
         let later = instance.samples.iter().rev();
         let later = later.take_while(|other| other.valid && self.is_before(sample, other));
         instance.samples.len() - later.count()

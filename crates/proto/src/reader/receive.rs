@@ -124,7 +124,7 @@ impl Reader {
                 if !data.payload.is_empty() {
                     change.payload = self.small.copy(data.payload);
                 }
-                self.arrived(now, id, change, out)
+                self.arrived(now, id, &mut change, out)
             }
             Err(reason) => self.unusable(now, id, number, reason, out),
         }
@@ -213,7 +213,7 @@ impl Reader {
         &mut self,
         now: Now,
         id: WriterId,
-        mut change: Change,
+        change: &mut Change,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         if let (Some(strength), Some(publication)) =
@@ -234,11 +234,12 @@ impl Reader {
         if !in_turn || proxy.blocked {
             let Self { proxies, limits, .. } = self;
             let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut);
-            return proxy.map_or(Err(DropReason::NotMatched), |proxy| proxy.order.insert(change, limits));
+            return proxy
+                .map_or(Err(DropReason::NotMatched), |proxy| proxy.order.insert(change.take(), limits));
         }
         let Self { proxies, cache, presenter, .. } = self;
         let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
-        let outcome = presenter.accept(cache, &mut proxy.sets, now, id, &mut change);
+        let outcome = presenter.accept(cache, &mut proxy.sets, now, id, change);
         let stored = match outcome {
             Outcome::Refused(..) | Outcome::Waits => {
                 if let Outcome::Refused(reason, instance) = outcome {
@@ -248,7 +249,7 @@ impl Reader {
                 let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut);
                 let proxy = proxy.ok_or(DropReason::NotMatched)?;
                 proxy.refused = change.sequence_number;
-                proxy.order.insert(change, limits)?;
+                proxy.order.insert(change.take(), limits)?;
                 proxy.blocked = true;
                 *blocked += 1;
                 return Ok(());
@@ -259,10 +260,9 @@ impl Reader {
         if let Some(proxy) = self.proxy_mut(id) {
             proxy.order.delivered();
         }
-        if self.drain(now, id, out) | stored {
+        if self.deliver_waiting(now, id, out) | stored {
             self.data_available(out);
         }
-        self.tell_presented(out);
         match outcome {
             Outcome::Dropped(reason) => Err(reason),
             _ => Ok(()),
@@ -273,7 +273,7 @@ impl Reader {
         &mut self,
         now: Now,
         id: WriterId,
-        mut change: Change,
+        change: &mut Change,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let proxy = self.proxy_mut(id).ok_or(DropReason::NotMatched)?;
@@ -284,7 +284,7 @@ impl Reader {
             let lost = change.sequence_number.0 - previous.0 - 1;
             self.samples_lost(u64::try_from(lost).unwrap_or(0), out);
         }
-        let result = self.accept_best_effort(now, id, &mut change, out);
+        let result = self.accept_best_effort(now, id, change, out);
         self.tell_presented(out);
         result
     }
@@ -320,6 +320,16 @@ impl Reader {
     pub(super) fn rejected(&mut self, reason: RejectReason, instance: InstanceHandle, out: &mut Outbox) {
         self.statuses.reject(reason, instance);
         self.changed(StatusKind::SampleRejected, out);
+    }
+
+    /// A change was delivered in its turn: as [`Self::drain`], where it is not the last that has arrived.
+    fn deliver_waiting(&mut self, now: Now, id: WriterId, out: &mut Outbox) -> bool {
+        let waiting = self.proxy(id).is_some_and(|proxy| proxy.order.is_waiting() || proxy.historical);
+        if waiting {
+            return self.drain(now, id, out);
+        }
+        self.tell_presented(out);
+        false
     }
 
     /// Delivers what has its turn now. Returns whether anything became readable.
@@ -425,8 +435,8 @@ impl Reader {
         proxy.fragment_arrival = Some((now.mono, number));
         let Some(change) = complete else { return Ok(()) };
         // A sample is received when it is whole.
-        let change = Change { reception_timestamp: now.wall, ..change };
-        let arrived = self.arrived(now, id, change, out);
+        let mut change = Change { reception_timestamp: now.wall, ..change };
+        let arrived = self.arrived(now, id, &mut change, out);
         self.keep_promise(now.mono, id, out);
         arrived
     }

@@ -35,6 +35,10 @@ impl Intervals {
         true
     }
 
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The end of the range that covers `number`.
     pub(super) fn end_covering(&self, number: i64) -> Option<i64> {
         let at = self.0.partition_point(|(_, end)| *end < number);
@@ -107,8 +111,8 @@ impl Reorder {
     pub(super) fn arrival(&self, number: SequenceNumber) -> Arrival {
         let number = number.0;
         if number < self.expected.max(self.first_available)
-            || self.pending.contains_key(&number)
-            || self.irrelevant.end_covering(number).is_some()
+            || !self.pending.is_empty() && self.pending.contains_key(&number)
+            || !self.irrelevant.is_empty() && self.irrelevant.end_covering(number).is_some()
         {
             Arrival::Known
         } else if number == self.expected {
@@ -182,9 +186,16 @@ impl Reorder {
         self.pending.get_mut(&self.expected).map(|(change, _)| change)
     }
 
+    /// Whether anything waits for its turn.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// The change with the number `expected` is dealt with.
     pub(super) fn delivered(&mut self) {
-        self.remove(self.expected);
+        if self.is_waiting() {
+            self.remove(self.expected);
+        }
         self.delivered = self.expected;
         self.expected = self.expected.saturating_add(1);
         self.advance();
@@ -192,6 +203,9 @@ impl Reorder {
 
     /// Moves `expected` over what is irrelevant, stopping at what is here.
     fn advance(&mut self) {
+        if self.irrelevant.is_empty() && self.expected >= self.first_available {
+            return;
+        }
         loop {
             let target = if self.expected < self.first_available {
                 self.first_available

@@ -1,6 +1,8 @@
 //! DATA and DATA_FRAG (RTPS 2.5 §8.3.8.2, §8.3.8.3, §9.4.5.4, §9.4.5.5).
 
+use crate::guid::EntityId;
 use crate::malformed::Malformed;
+use crate::seq::SequenceNumber;
 
 use super::header::{flag, id};
 use super::octets::{Reader, Sink};
@@ -10,18 +12,21 @@ use super::{Data, DataFrag, ParameterListView};
 const DATA_FIELDS_BYTES: u16 = 16;
 /// The same of DATA_FRAG.
 const DATA_FRAG_FIELDS_BYTES: u16 = 28;
+/// Octets of a DATA body before the inline QoS in this version.
+const DATA_HEAD_BYTES: usize = 4 + DATA_FIELDS_BYTES as usize;
 /// Octets of an encapsulation header: a payload has at least these.
 const ENCAPSULATION_BYTES: usize = 4;
 
 /// The octets after the fixed fields: where `octetsToInlineQos` points, which may be further than this
 /// version's fields reach but not nearer.
 fn after_fields(body: &[u8], little_endian: bool, fields_bytes: u16) -> Result<&[u8], Malformed> {
-    let mut start = Reader::new(body, little_endian);
-    let (_extra_flags, offset) = (start.u16()?, start.u16()?);
+    let (&[_, _, first, second], rest) = body.split_first_chunk().ok_or(Malformed::Truncated)?;
+    let offset = [first, second];
+    let offset = if little_endian { u16::from_le_bytes(offset) } else { u16::from_be_bytes(offset) };
     if offset < fields_bytes {
         return Err(Malformed::InvalidOffset);
     }
-    start.rest().get(usize::from(offset)..).ok_or(Malformed::InvalidOffset)
+    rest.get(usize::from(offset)..).ok_or(Malformed::InvalidOffset)
 }
 
 type InlineQosAndRest<'a> = (Option<ParameterListView<'a>>, &'a [u8]);
@@ -53,16 +58,20 @@ impl<'a> Data<'a> {
         if !payload.is_empty() && payload.len() < ENCAPSULATION_BYTES {
             return Err(Malformed::Truncated);
         }
-        let mut fields = Reader::new(body, little_endian);
-        fields.octets(4)?;
-        Ok(Self {
-            reader: fields.entity()?,
-            writer: fields.entity()?,
-            sequence_number: fields.change_number()?,
-            inline_qos,
-            payload,
-            key_only: has_key,
-        })
+        let [_, _, _, _, fields @ ..] = body.first_chunk::<DATA_HEAD_BYTES>().ok_or(Malformed::Truncated)?;
+        let [r0, r1, r2, r3, w0, w1, w2, w3, h0, h1, h2, h3, l0, l1, l2, l3] = *fields;
+        let (high, low) = ([h0, h1, h2, h3], [l0, l1, l2, l3]);
+        let (high, low) = if little_endian {
+            (i32::from_le_bytes(high), u32::from_le_bytes(low))
+        } else {
+            (i32::from_be_bytes(high), u32::from_be_bytes(low))
+        };
+        let sequence_number = SequenceNumber::from_wire(high, low);
+        if sequence_number < SequenceNumber::FIRST {
+            return Err(Malformed::InvalidSequenceNumber);
+        }
+        let (reader, writer) = (EntityId([r0, r1, r2, r3]), EntityId([w0, w1, w2, w3]));
+        Ok(Self { reader, writer, sequence_number, inline_qos, payload, key_only: has_key })
     }
 
     /// Appends the submessage; the inline QoS keeps its own octet order, so it must be `little_endian`'s.

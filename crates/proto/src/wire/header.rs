@@ -138,14 +138,17 @@ pub struct Submessages<'a> {
 
 impl<'a> Submessages<'a> {
     fn advance(&mut self) -> Result<Submessage<'a>, Malformed> {
-        let [id, flags] = Reader::new(self.rest, false).array()?;
-        let mut fields = Reader::new(self.rest, flags & flag::LITTLE_ENDIAN != 0);
-        fields.octets(2)?;
-        let length = usize::from(fields.u16()?);
+        let (&[id, flags, first, second], contents) =
+            self.rest.split_first_chunk::<SUBMESSAGE_HEADER_BYTES>().ok_or(Malformed::Truncated)?;
+        let little_endian = flags & flag::LITTLE_ENDIAN != 0;
+        let length = [first, second];
+        let length = if little_endian { u16::from_le_bytes(length) } else { u16::from_be_bytes(length) };
+        let length = usize::from(length);
         // Zero means "to the end of the message", but for those that may be empty (§9.4.5.1.3).
         let to_the_end = length == 0 && !matches!(id, id::PAD | id::INFO_TS);
-        let body = fields.octets(if to_the_end { fields.rest().len() } else { length })?;
-        self.rest = fields.rest();
+        let end = if to_the_end { contents.len() } else { length };
+        let (body, rest) = contents.split_at_checked(end).ok_or(Malformed::Truncated)?;
+        self.rest = rest;
         Ok(Submessage { id, flags, body })
     }
 }

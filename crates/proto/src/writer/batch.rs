@@ -98,6 +98,10 @@ impl Batch {
         let pause = self.over.map_or(Duration::INFINITE, |over| now.since(over));
         if pause < limits.flow_pause || std::mem::take(&mut self.blocked) {
             self.streak = self.streak.saturating_add(1);
+        } else if pause < limits.flow_wait {
+            // As when the host keeps the application from running for a moment: this sample leaves at once, and
+            // when the next follows without a pause the flow goes on.
+            self.streak = self.streak.min(FLOW_WRITES - 1);
         } else {
             self.streak = 0;
         }
