@@ -1,5 +1,6 @@
 //! What an instance costs among many: the instructions of a write, its arrival, its take and the look-ups of
-//! both sides, with one instance and with 100,000. Nothing on these paths may scan the instances.
+//! both sides, with one instance and with 100,000. Nothing on these paths may scan the instances. And what a sample
+//! of a flow costs, where samples share datagrams: no more than it did.
 //!
 //! A child process does the work between two signals to itself; its parent counts the instructions in between
 //! by stepping through them.
@@ -18,9 +19,10 @@ use plainsong::proto::qos::QosSet;
 use plainsong::proto::reader::{CachedSample, Reader, ReaderConfig, ReaderLimits};
 use plainsong::proto::receiver::{self, Registry};
 use plainsong::proto::sample_info::Selector;
+use plainsong::proto::seq::SequenceSet;
 use plainsong::proto::stats::DropCounters;
 use plainsong::proto::time::{Duration, Instant, Now, Time};
-use plainsong::proto::wire::{EndpointSubmessage, MessageContext};
+use plainsong::proto::wire::{AckNack, EndpointSubmessage, MessageContext};
 use plainsong::proto::writer::{ChangeKind, Writer, WriterConfig, WriterLimits};
 
 const WRITER: Guid = GuidPrefix([1; 12]).entity(EntityId::user_writer(1, true));
@@ -28,6 +30,12 @@ const READER: Guid = GuidPrefix([2; 12]).entity(EntityId::user_reader(1, true));
 const CHILD: &str = "PLAINSONG_TEST_INSTANCES_COST_CHILD";
 /// Samples measured.
 const SAMPLES: u32 = 6;
+/// Samples of a batch.
+const FLOW_SAMPLES: u32 = 32;
+/// The most instructions that writing, arrival and taking may need for each of them: a tenth more than were counted.
+/// Without optimization, and with.
+const FLOW_DEBUG_MAX: [usize; 3] = [1, 1, 1];
+const FLOW_RELEASE_MAX: [usize; 3] = [1, 1, 1];
 /// What is measured, in this order.
 const STEPS: [&str; 4] = ["write", "arrival", "take", "look-ups"];
 
@@ -51,6 +59,7 @@ struct Ends {
     out: Outbox,
     pool: PayloadPool,
     taken: Vec<CachedSample>,
+    acknowledgements: i32,
 }
 
 struct Ear<'a>(&'a mut Reader);
@@ -71,11 +80,22 @@ impl Registry for Ear<'_> {
 }
 
 impl Ends {
+    /// Each sample leaves at once.
     fn new() -> Self {
-        let now = Now { mono: Instant(1_000_000_000), wall: Time(1_700_000_000_000_000_000) };
-        let offered = QosSet::writer().keep_last(1);
-        let requested = QosSet::reader().keep_last(1);
         let limits = WriterLimits { batch_bytes: 0, ..WriterLimits::default() };
+        Self::with(QosSet::writer().keep_last(1), QosSet::reader().keep_last(1), limits)
+    }
+
+    /// Samples wait for each other.
+    fn batching() -> Self {
+        let latency_budget = Duration::from_secs(1);
+        let offered = QosSet { latency_budget, ..QosSet::writer().keep_all() };
+        let requested = QosSet { latency_budget, ..QosSet::reader().reliable().keep_all() };
+        Self::with(offered, requested, WriterLimits::default())
+    }
+
+    fn with(offered: QosSet, requested: QosSet, limits: WriterLimits) -> Self {
+        let now = Now { mono: Instant(1_000_000_000), wall: Time(1_700_000_000_000_000_000) };
         let content_filter = None;
         let mut writer = Writer::new(WriterConfig {
             guid: WRITER,
@@ -101,18 +121,18 @@ impl Ends {
         writer.match_reader(now, &matched, &mut out);
         let matched = MatchedWriter { guid: WRITER, locators, publisher: EntityId::UNKNOWN, qos: offered };
         reader.match_writer(now, &matched, &mut out);
-        Self { writer, reader, now, out, pool: PayloadPool::new(), taken: Vec::new() }
+        Self { writer, reader, now, out, pool: PayloadPool::new(), taken: Vec::new(), acknowledgements: 0 }
     }
 
     fn write(&mut self, number: u32) {
         self.now.mono = self.now.mono.after(Duration::from_micros(20)).unwrap();
-        let mut payload = self.pool.take();
-        payload.bytes_mut().extend_from_slice(&[0, 1, 0, 0]);
-        payload.bytes_mut().extend_from_slice(&number.to_le_bytes());
-        payload.bytes_mut().extend_from_slice(&[7; 56]);
+        let mut payload = [7; 64];
+        payload[..4].copy_from_slice(&[0, 1, 0, 0]);
+        payload[4..8].copy_from_slice(&number.to_le_bytes());
+        let payload = self.pool.copy(&payload);
         let (kind, instance) = (ChangeKind::Alive, handle(&number.to_le_bytes()));
         let stamp = self.now.wall;
-        self.writer.write(self.now, kind, instance, payload.freeze(), stamp, &mut self.out).unwrap();
+        self.writer.write(self.now, kind, instance, payload, stamp, &mut self.out).unwrap();
     }
 
     fn arrive(&mut self, bytes: &[u8]) {
@@ -127,6 +147,21 @@ impl Ends {
         sent
     }
 
+    /// The reader has everything.
+    fn acknowledge(&mut self) {
+        let next = self.writer.last_sequence_number().next();
+        self.acknowledgements += 1;
+        let acknack = AckNack {
+            reader: READER.entity,
+            writer: WRITER.entity,
+            missing: SequenceSet::empty(next),
+            count: self.acknowledgements,
+            final_flag: true,
+        };
+        self.writer.on_acknack(self.now, READER, &acknack, &mut self.out).unwrap();
+        self.out.clear();
+    }
+
     fn take(&mut self) {
         self.reader.take(self.now, &Selector { samples_max: 1, ..Selector::default() }, &mut self.taken);
         assert_eq!(self.taken.len(), 1);
@@ -136,6 +171,48 @@ impl Ends {
     fn look_up(&self, number: u32) {
         let handle = handle(&number.to_le_bytes());
         assert!(self.writer.is_registered(handle) && self.reader.has_instance(handle));
+    }
+}
+
+/// The child: batches of samples of one instance, of which the last is measured.
+fn flow_between_marks() {
+    let mut ends = Ends::batching();
+    for round in 0..10 {
+        let step = |ends: &mut Ends, step: &mut dyn FnMut(&mut Ends)| {
+            if round == 9 {
+                mark();
+            }
+            step(ends);
+            if round == 9 {
+                mark();
+            }
+        };
+        step(&mut ends, &mut |ends| (0..FLOW_SAMPLES).for_each(|_| ends.write(1)));
+        ends.writer.flush(ends.now, &mut ends.out);
+        let sent = ends.sent();
+        assert_eq!(sent.len(), 1, "the samples share a datagram");
+        step(&mut ends, &mut |ends| sent.iter().for_each(|datagram| ends.arrive(datagram)));
+        step(&mut ends, &mut |ends| ends.reader.take(ends.now, &Selector::default(), &mut ends.taken));
+        assert_eq!(ends.taken.len(), FLOW_SAMPLES as usize);
+        ends.taken.clear();
+        // Answers of the reader: the writer lets go of what it has.
+        ends.out.clear();
+        ends.acknowledge();
+    }
+}
+
+#[test]
+fn a_sample_of_a_flow_costs_no_more_than_it_did() {
+    if std::env::var_os(CHILD).is_some() {
+        return flow_between_marks();
+    }
+    let counts = count_instructions("a_sample_of_a_flow_costs_no_more_than_it_did", "flow");
+    let bounds = if cfg!(debug_assertions) { FLOW_DEBUG_MAX } else { FLOW_RELEASE_MAX };
+    assert_eq!(counts.len(), bounds.len());
+    for ((step, count), most) in STEPS.iter().zip(counts).zip(bounds) {
+        let each = count / FLOW_SAMPLES as usize;
+        println!("{step}: {each} instructions a sample");
+        assert!(each <= most, "{step}: {each} instructions a sample, which were less than {most}");
     }
 }
 
@@ -186,19 +263,27 @@ fn no_path_of_a_sample_depends_on_the_number_of_instances() {
     if let Some(instances) = std::env::var_os(CHILD) {
         return work_between_marks(instances.to_str().unwrap().parse().unwrap());
     }
-    let [one, many] = [1, 100_000].map(count_instructions);
+    let test = "no_path_of_a_sample_depends_on_the_number_of_instances";
+    let [one, many] = ["1", "100000"].map(|instances| averages(&count_instructions(test, instances)));
     for (step, (one, many)) in STEPS.iter().zip(one.iter().zip(&many)) {
         println!("{step}: {one} instructions with one instance, {many} with 100,000");
         assert!(*many <= one + one / 2, "{step}: {one} instructions with one instance, {many} with 100,000");
     }
 }
 
-/// Runs the child and gives the average instructions of each of [`STEPS`].
-fn count_instructions(instances: u32) -> [usize; 4] {
+/// The average instructions of each of [`STEPS`].
+fn averages(counts: &[usize]) -> [usize; 4] {
+    assert_eq!(counts.len(), SAMPLES as usize * STEPS.len());
+    std::array::from_fn(|step| {
+        counts.iter().skip(step).step_by(STEPS.len()).sum::<usize>() / SAMPLES as usize
+    })
+}
+
+/// Runs the test as a child, told what to do, and gives the instructions of each pair of its marks.
+fn count_instructions(test: &str, what: &str) -> Vec<usize> {
     use std::os::unix::process::CommandExt;
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let test = "no_path_of_a_sample_depends_on_the_number_of_instances";
-    command.args(["--exact", test, "--test-threads=1"]).env(CHILD, instances.to_string());
+    command.args(["--exact", test, "--test-threads=1"]).env(CHILD, what);
     // SAFETY: between fork and exec only one system call is made.
     unsafe {
         command.pre_exec(|| {
@@ -208,11 +293,7 @@ fn count_instructions(instances: u32) -> [usize; 4] {
     }
     #[expect(clippy::zombie_processes, reason = "step_between_marks() waits")]
     let child = command.spawn().unwrap();
-    let counts = step_between_marks(child.id() as libc::pid_t);
-    assert_eq!(counts.len(), SAMPLES as usize * STEPS.len());
-    std::array::from_fn(|step| {
-        counts.iter().skip(step).step_by(STEPS.len()).sum::<usize>() / SAMPLES as usize
-    })
+    step_between_marks(child.id() as libc::pid_t)
 }
 
 /// The instructions of each pair of marks.

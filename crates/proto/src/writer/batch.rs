@@ -32,7 +32,7 @@ pub(super) struct Batch {
     suspended: bool,
     /// Octets that wait; 0 when nothing does.
     bytes: usize,
-    /// When they leave at the latest.
+    /// When they leave at the latest; of a batch that was full, when the next would at the earliest.
     due: Option<Instant>,
     /// The datagrams they share, for each class of readers.
     drafts: [Draft; 2],
@@ -167,12 +167,15 @@ impl Writer {
                 self.pacer.hold(number, class);
             }
         }
-        self.batch.bytes += bytes;
-        if self.batch.due.is_none() {
-            self.batch.due = now.mono.after(patience);
+        let due = now.mono.after(patience);
+        if !waits {
+            self.batch.due = due;
         }
+        self.batch.bytes += bytes;
         if self.batch.bytes >= limits.batch_bytes {
             self.send_held(now, out);
+            // The next batch is due no earlier: its first sample need not wake the timer.
+            self.batch.due = due;
         }
         true
     }
@@ -185,6 +188,7 @@ impl Writer {
     /// Sends what waits for others, as many samples in a datagram as it takes.
     pub fn flush(&mut self, now: Now, out: &mut Outbox) {
         if !self.holds() {
+            self.batch.due = None;
             return;
         }
         self.send_held(now, out);
@@ -197,10 +201,10 @@ impl Writer {
     /// Sends what waits for others. A change that was just written may follow: the history keeps what nobody
     /// has to acknowledge until that is sent, too.
     pub(super) fn send_held(&mut self, now: Now, out: &mut Outbox) {
+        self.batch.due = None;
         if std::mem::take(&mut self.batch.bytes) == 0 {
             return;
         }
-        self.batch.due = None;
         let carried = self.carried_heartbeat(now);
         self.pacer.release_held();
         let mut asked = false;
