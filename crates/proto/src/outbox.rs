@@ -4,11 +4,11 @@
 use std::ops::Range;
 
 use crate::discovery::Command;
-use crate::guid::{EntityId, Guid};
+use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::payload::Payload;
 use crate::status::StatusKind;
-use crate::wire::compose::OpenMessage;
+use crate::time::Time;
 
 /// Effects of one or more calls, in order.
 #[derive(Debug, Default)]
@@ -39,6 +39,71 @@ pub struct Transmit {
     pub(crate) segments: Range<usize>,
     pub(crate) destinations: Range<usize>,
     pub(crate) len: usize,
+}
+
+/// The datagram under construction at the end of an outbox.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenMessage {
+    pub(crate) bytes_start: usize,
+    pub(crate) segments_start: usize,
+    pub(crate) destinations_start: usize,
+    /// Where the run of bytes begins that is not yet a segment.
+    pub(crate) run_start: usize,
+    pub(crate) len: usize,
+    pub(crate) datagram_bytes_max: usize,
+    pub(crate) info: Info,
+}
+
+/// What the INFO submessages tell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Info {
+    pub(crate) source: InForce<GuidPrefix>,
+    pub(crate) destination: InForce<GuidPrefix>,
+    pub(crate) timestamp: InForce<Option<Time>>,
+    /// Source or destination may have changed.
+    pub(crate) readdressed: bool,
+}
+
+/// What the receiver holds at this point of the message, and what it should hold next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InForce<T> {
+    pub(crate) current: T,
+    pub(crate) wanted: T,
+}
+
+impl<T: Copy + PartialEq> InForce<T> {
+    pub(crate) const fn new(initial: T) -> Self {
+        Self { current: initial, wanted: initial }
+    }
+
+    pub(crate) fn change(&self) -> Option<T> {
+        (self.current != self.wanted).then_some(self.wanted)
+    }
+}
+
+impl Default for OpenMessage {
+    fn default() -> Self {
+        Self {
+            bytes_start: 0,
+            segments_start: 0,
+            destinations_start: 0,
+            run_start: 0,
+            len: 0,
+            datagram_bytes_max: 0,
+            info: Info::new(GuidPrefix::UNKNOWN),
+        }
+    }
+}
+
+impl Info {
+    pub(crate) const fn new(source: GuidPrefix) -> Self {
+        Self {
+            source: InForce::new(source),
+            destination: InForce::new(GuidPrefix::UNKNOWN),
+            timestamp: InForce::new(None),
+            readdressed: false,
+        }
+    }
 }
 
 /// Something the driver reports to the application or to a waiting caller.

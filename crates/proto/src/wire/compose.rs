@@ -3,7 +3,7 @@
 
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
-use crate::outbox::{Outbox, Segment, Transmit};
+use crate::outbox::{Info, OpenMessage, Outbox, Segment, Transmit};
 use crate::payload::Payload;
 use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::time::Time;
@@ -82,70 +82,7 @@ pub struct MessageBuilder<'o> {
     paused: bool,
 }
 
-/// The datagram under construction at the end of an outbox.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OpenMessage {
-    bytes_start: usize,
-    segments_start: usize,
-    destinations_start: usize,
-    /// Where the run of bytes begins that is not yet a segment.
-    run_start: usize,
-    len: usize,
-    datagram_bytes_max: usize,
-    info: Info,
-}
-
-/// What the INFO submessages tell.
-#[derive(Clone, Copy, Debug)]
-struct Info {
-    source: InForce<GuidPrefix>,
-    destination: InForce<GuidPrefix>,
-    timestamp: InForce<Option<Time>>,
-    /// Source or destination may have changed.
-    readdressed: bool,
-}
-
-/// What the receiver holds at this point of the message, and what it should hold next.
-#[derive(Clone, Copy, Debug)]
-struct InForce<T> {
-    current: T,
-    wanted: T,
-}
-
-impl<T: Copy + PartialEq> InForce<T> {
-    const fn new(initial: T) -> Self {
-        Self { current: initial, wanted: initial }
-    }
-
-    fn change(&self) -> Option<T> {
-        (self.current != self.wanted).then_some(self.wanted)
-    }
-}
-
-impl Default for OpenMessage {
-    fn default() -> Self {
-        Self {
-            bytes_start: 0,
-            segments_start: 0,
-            destinations_start: 0,
-            run_start: 0,
-            len: 0,
-            datagram_bytes_max: 0,
-            info: Info::new(GuidPrefix::UNKNOWN),
-        }
-    }
-}
-
 impl Info {
-    const fn new(source: GuidPrefix) -> Self {
-        Self {
-            source: InForce::new(source),
-            destination: InForce::new(GuidPrefix::UNKNOWN),
-            timestamp: InForce::new(None),
-            readdressed: false,
-        }
-    }
-
     /// Octets that have to be written before the next entity submessage.
     fn bytes(&self) -> usize {
         if !self.readdressed {
