@@ -7,6 +7,7 @@
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, reason = "tests; ptrace needs unsafe")]
 
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use plainsong::proto::discovery::{MatchedReader, MatchedWriter};
 use plainsong::proto::guid::{EntityId, Guid, GuidPrefix};
@@ -282,6 +283,9 @@ fn averages(counts: &[usize]) -> [usize; 4] {
 /// Runs the test as a child, told what to do, and gives the instructions of each pair of its marks.
 fn count_instructions(test: &str, what: &str) -> Vec<usize> {
     use std::os::unix::process::CommandExt;
+    // Who steps waits for all children of the process, so only one may.
+    static STEPPING: Mutex<()> = Mutex::new(());
+    let _alone = STEPPING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--test-threads=1"]).env(CHILD, what);
     // SAFETY: between fork and exec only one system call is made.

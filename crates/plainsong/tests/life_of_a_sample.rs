@@ -10,7 +10,6 @@ mod counting;
 mod tracing;
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -20,6 +19,12 @@ use plainsong::prelude::*;
 
 const CHILD: &str = "PLAINSONG_TEST_LIFE_CHILD";
 const ROUNDS: u32 = 200;
+/// After so long the next sample tells its reader again what there is.
+const TELLS_AFTER: Duration = Duration::from_micros(1100);
+/// Rounds that are over within `QUICK` see at most one acknowledgement, for which a writer asks every 10 ms: of so
+/// many in a row, some see none.
+const QUICK_ROUNDS: u32 = 8;
+const QUICK: Duration = Duration::from_millis(4);
 /// The steps, as the document names them, and as kinds of laps.
 const WRITE: (u8, &str) = (0, "`write`");
 const RECEIVE: (u8, &str) = (1, "arrival, listener, `take`");
@@ -55,11 +60,9 @@ fn documented(step: &str) -> [u64; 3] {
     cells.try_into().unwrap()
 }
 
-/// What occurs most often: now and then a heartbeat or an acknowledgement comes in between.
-fn usual<T: Ord + Copy>(all: impl IntoIterator<Item = T>) -> T {
-    let mut counts = BTreeMap::new();
-    all.into_iter().for_each(|one| *counts.entry(one).or_insert(0) += 1);
-    counts.into_iter().max_by_key(|(_, count)| *count).unwrap().0
+/// What a step costs when nothing comes in between: timers and acknowledgements only add to it.
+fn alone<T: Ord>(all: impl IntoIterator<Item = T>) -> T {
+    all.into_iter().min().unwrap()
 }
 
 #[test]
@@ -70,9 +73,9 @@ fn the_document_tells_what_each_step_costs() {
     let laps = tracing::count_system_calls("the_document_tells_what_each_step_costs", CHILD, "1");
     // Every other lap of the writer is between writes.
     let writes = laps.of(WRITE.0).iter().step_by(2).map(|calls| calls.values().sum::<u64>());
-    assert_eq!(usual(writes), documented(WRITE.1)[2], "system calls of {}", WRITE.1);
+    assert_eq!(alone(writes), documented(WRITE.1)[2], "system calls of {}", WRITE.1);
     let arrivals = laps.of(RECEIVE.0).iter().map(|calls| calls.values().sum::<u64>());
-    assert_eq!(usual(arrivals), documented(RECEIVE.1)[2], "system calls of {}", RECEIVE.1);
+    assert_eq!(alone(arrivals), documented(RECEIVE.1)[2], "system calls of {}", RECEIVE.1);
 }
 
 /// Takes each sample and notes what happened in its thread since the one before.
@@ -106,20 +109,27 @@ fn live() {
     let listener = Arc::clone(&taker);
     pair.reader.set_listener(Some(listener), StatusMask::NONE.with(StatusKind::DataAvailable));
     let mut writes = Vec::new();
-    for round in 0..ROUNDS {
+    let (mut round, mut quick, mut quiet) = (0, 0, false);
+    // On a busy host rounds are long: there are more of them until some in a row are not.
+    while round < ROUNDS || !quiet {
+        let began = Instant::now();
         let sample = Point { id: round % 4, x: 1.0, y: 2.0 };
         let before = spent();
         tracing::lap(WRITE.0);
         pair.writer.write(&sample).unwrap();
         tracing::lap(WRITE.0);
         writes.push(spent().since(before));
+        let written = Instant::now();
         until("the sample is taken", || taker.taken.load(Ordering::Acquire) > round);
-        let pause = Instant::now();
-        while pause.elapsed() < Duration::from_micros(50) {}
+        while written.elapsed() < TELLS_AFTER {}
+        quick = if began.elapsed() < QUICK { quick + 1 } else { 0 };
+        quiet |= quick >= QUICK_ROUNDS;
+        round += 1;
     }
     let costs = taker.costs.lock().unwrap().clone();
     for (name, costs) in [(WRITE.1, writes), (RECEIVE.1, costs)] {
         let [allocations, locks, _] = documented(name);
-        assert_eq!(usual(costs), Cost { allocations, locks }, "{name}");
+        assert_eq!(alone(costs.iter().map(|cost| cost.allocations)), allocations, "allocations of {name}");
+        assert_eq!(alone(costs.iter().map(|cost| cost.locks)), locks, "locks of {name}");
     }
 }
