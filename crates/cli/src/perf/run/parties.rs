@@ -48,6 +48,8 @@ const DRAIN: Time = Time::from_millis(500);
 const DRAIN_LOSSY: Time = Time::from_millis(2000);
 /// For the last acknowledgement of reliable writers: longer than the slowest period of heartbeats that products have by default (3 s).
 const SETTLE_MS: u64 = 5000;
+/// And for each process more, which all share the cores.
+const SETTLE_EACH_MS: u64 = 100;
 /// Steps of a ramp that are waited for unless its scenario says how long.
 const RAMP_STEPS_MAX: u64 = 40;
 const FIRST_DOMAIN: u32 = 20;
@@ -88,6 +90,14 @@ pub(crate) fn estimate(campaign: &Campaign, planned: &Planned) -> Duration {
 
 fn drain(scenario: &Scenario, point: &Point) -> Time {
     scenario.drain.unwrap_or(if point.loss_percent > 0.0 { DRAIN_LOSSY } else { DRAIN })
+}
+
+fn settle_ms(scenario: &Scenario, point: &Point) -> u64 {
+    if scenario.kind.has_pongs() || !point.reliable {
+        return 0;
+    }
+    let processes = point.publishers.saturating_add(point.subscribers);
+    SETTLE_MS + SETTLE_EACH_MS * u64::from(processes)
 }
 
 impl Draft<'_> {
@@ -135,7 +145,7 @@ impl Draft<'_> {
             samples_max: scenario.samples.unwrap_or(0),
             match_timeout_ms: scenario.match_timeout.unwrap_or(MATCH_TIMEOUT).millis(),
             drain_ms: drain(scenario, point).millis(),
-            settle_ms: if scenario.kind.has_pongs() || !point.reliable { 0 } else { SETTLE_MS },
+            settle_ms: settle_ms(scenario, point),
             faults: scenario.faults.unwrap_or_default(),
             seed: campaign.seed.wrapping_mul(1_000_003).wrapping_add(u64::from(self.repetition)),
         };
