@@ -1,6 +1,6 @@
 //! What a reader does with each sample: count it, and note its latency.
 
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Range};
 
 use hdrhistogram::Histogram;
 
@@ -53,8 +53,8 @@ pub struct Counting {
     switches: Vec<Switch>,
     first_ns: u64,
     last_ns: u64,
-    /// What comes after this time counts, but for no rate.
-    end_ns: u64,
+    /// The measured time: what comes after it counts, but for no rate.
+    measured_ns: Option<Range<u64>>,
     in_time: InTime,
     /// The last sample of any kind, warm-up included.
     any_ns: u64,
@@ -129,7 +129,7 @@ pub struct Counted {
     pub moments: Moments,
     /// When the first counted sample came, 0 if none did.
     pub first_ns: u64,
-    /// From the first to the last counted sample that came in time.
+    /// The measured time; from the first to the last counted sample if that was not to its end.
     pub length_ns: u64,
     /// What came in time.
     pub in_time: InTime,
@@ -165,15 +165,15 @@ impl Counting {
             switches: Vec::with_capacity(if exclusive { SWITCHES_MAX } else { 0 }),
             first_ns: 0,
             last_ns: 0,
-            end_ns: u64::MAX,
+            measured_ns: None,
             in_time: InTime::default(),
             any_ns: 0,
         })
     }
 
-    /// Says when the measured time is over.
-    pub fn ends_at(&mut self, end_ns: u64) {
-        self.end_ns = end_ns;
+    /// Says what the measured time is.
+    pub fn measures_in(&mut self, measured_ns: Range<u64>) {
+        self.measured_ns = Some(measured_ns);
     }
 
     /// Notes a sample that came now.
@@ -189,7 +189,7 @@ impl Counting {
         if self.first_ns == 0 {
             self.first_ns = now_ns;
         }
-        if now_ns <= self.end_ns {
+        if self.measured_ns.as_ref().is_none_or(|measured| now_ns <= measured.end) {
             self.last_ns = now_ns;
             self.in_time.received += counts.received;
             self.in_time.octets += counts.octets;
@@ -306,8 +306,17 @@ impl Counting {
         self.totals.received
     }
 
+    /// How long the measured time was that is over now: a product that stood still for a part of it is not
+    /// the faster for that. When it ended early, as for a number of samples, from the first to the last of them.
+    fn length_ns(&self, now_ns: u64) -> u64 {
+        match &self.measured_ns {
+            Some(measured) if now_ns >= measured.end => measured.end.saturating_sub(measured.start),
+            _ => self.last_ns.saturating_sub(self.first_ns),
+        }
+    }
+
     /// The end.
-    pub fn finish(&mut self) -> Counted {
+    pub fn finish(&mut self, now_ns: u64) -> Counted {
         self.end_phase();
         let instances = self.expectation.instances.max(1) as usize;
         let streams = self.streams.iter().enumerate().filter(|(_, counts)| **counts != Counts::default());
@@ -334,7 +343,7 @@ impl Counting {
             switches: self.switches.clone(),
             moments: self.latency.moments(),
             first_ns: self.first_ns,
-            length_ns: self.last_ns.saturating_sub(self.first_ns),
+            length_ns: self.length_ns(now_ns),
             in_time: self.in_time,
         }
     }

@@ -89,7 +89,7 @@ pub struct Interval {
 pub struct Report {
     /// When measuring began and how long it took.
     pub start_ns: u64,
-    /// See `start_ns`. For a subscriber: from the first to the last sample counted that came in time.
+    /// See `start_ns`. For a subscriber whose time did not come to its end: from the first to the last sample counted.
     pub length_ns: u64,
     /// Samples written in the measured time (answers, for a pong). Equals what readers should count.
     pub sent: u64,

@@ -21,7 +21,7 @@ pub struct WorkerSpec {
     pub samples_max: u64,
     /// Within this time all that is expected must be matched.
     pub match_timeout_ms: u64,
-    /// After the end, also when stopped, a reader goes on until nothing came for so long (a minute at most), or it is stopped
+    /// After the end, also when stopped, a reader goes on until nothing came for so long (8 s at most), or it is stopped
     /// again. A writer waits so long for acknowledgements.
     pub drain_ms: u64,
     /// When its time is over, a writer waits at least so long for acknowledgements, and a reader so long to be stopped before its

@@ -39,7 +39,7 @@ fn losses_duplicates_and_order_are_counted_by_writer_and_instance() {
         play.comes(head(0, sequence), 1, 500);
     }
     play.comes(head(1, 2), 0, 500);
-    let counted = play.counting.finish();
+    let counted = play.counting.finish(play.now_ns);
     let first = Totals { received: 5, octets: 5 * 64, lost: 1, duplicates: 1, reordered: 1, corrupted: 0 };
     let second = Totals { received: 1, octets: 64, lost: 2, ..Totals::default() };
     assert_eq!(
@@ -56,14 +56,14 @@ fn losses_duplicates_and_order_are_counted_by_writer_and_instance() {
 #[test]
 fn what_a_product_repairs_after_the_end_is_not_lost_but_is_in_no_rate() {
     let mut play = Play::new(expectation());
-    play.counting.ends_at(1_003_500);
+    play.counting.measures_in(1_000_500..1_003_500);
     for sequence in [0, 1, 3, 2, 4] {
         play.comes(head(0, sequence), 1, 500);
     }
-    let counted = play.counting.finish();
+    let counted = play.counting.finish(play.now_ns);
     assert_eq!((counted.totals.received, counted.totals.lost), (5, 0));
     assert_eq!(counted.in_time, InTime { received: 3, octets: 3 * 64 });
-    assert_eq!(counted.length_ns, 2000);
+    assert_eq!(counted.length_ns, 3000);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn the_warm_up_is_seen_in_intervals_alone() {
     play.comes(head(0, 0), 0, 500);
     let (interval, _) = play.counting.end_interval(&mut histogram());
     assert_eq!(interval.received, 2);
-    let counted = play.counting.finish();
+    let counted = play.counting.finish(play.now_ns);
     assert_eq!((counted.totals.received, counted.totals.lost), (1, 0));
     assert_eq!(counted.moments.mean(), Some(500.0));
 }
@@ -92,7 +92,7 @@ fn a_corrupted_sample_is_not_lost_as_well() {
     play.comes(head(9, 0), 0, 0);
     play.comes(head(0, 0), 7, 0);
     play.counting.sample(99, Sample { instance: 0, payload: &[1] });
-    let totals = play.counting.finish().totals;
+    let totals = play.counting.finish(play.now_ns).totals;
     assert_eq!((totals.received, totals.lost, totals.corrupted), (7, 0, 6));
 }
 
@@ -103,7 +103,7 @@ fn each_step_of_a_ramp_is_counted_apart() {
         let phase = u16::try_from(sequence / 50).expect("two steps");
         play.comes(Head { phase, ..head(0, sequence) }, 0, 1000 * u64::from(phase + 1));
     }
-    let phases = play.counting.finish().phases;
+    let phases = play.counting.finish(play.now_ns).phases;
     let told: Vec<_> = phases.iter().map(|it| (it.phase, it.totals.received, it.length_ns)).collect();
     assert_eq!(told, [(0, 50, 49_000), (1, 50, 49_000)]);
     assert_eq!(phases[0].latency_p99_ns, Some(1000));
@@ -120,7 +120,7 @@ fn a_new_owner_is_a_switch_and_not_a_loss() {
     for sequence in 60..65 {
         play.comes(head(1, sequence), 0, 0);
     }
-    let counted = play.counting.finish();
+    let counted = play.counting.finish(play.now_ns);
     assert_eq!((counted.totals.received, counted.totals.lost), (10, 0));
     let [switch] = counted.switches[..] else { panic!("one change of owner: {:?}", counted.switches) };
     assert_eq!((switch.from, switch.to, switch.gap_ns), (0, 1, 51_000));
@@ -133,7 +133,7 @@ fn several_writers_cannot_be_told_apart_in_four_octets() {
     for sequence in [0, 0, 1, 1] {
         play.comes(head(0, sequence), 0, 0);
     }
-    let totals = play.counting.finish().totals;
+    let totals = play.counting.finish(play.now_ns).totals;
     assert_eq!((totals.received, totals.duplicates, totals.lost), (4, 0, 0));
 }
 
@@ -147,7 +147,7 @@ fn a_million_instances_are_counted_in_bounded_memory() {
         play.comes(head(0, 0), instance, 0);
     }
     play.comes(head(0, 2), 999_999, 0);
-    let counted = play.counting.finish();
+    let counted = play.counting.finish(play.now_ns);
     assert_eq!((counted.totals.received, counted.totals.lost), (1_000_001, 1));
     assert_eq!(counted.streams.len(), 1);
     assert_eq!(counted.streams[0].instance, None);

@@ -132,7 +132,7 @@ impl Work for Pong {
             return Err(failure);
         }
         lock(&self.answering.writer).finish()?;
-        let counted = lock(&self.answering.counting).finish();
+        let counted = lock(&self.answering.counting).finish(now_ns());
         Ok(Report {
             start_ns: if counted.first_ns == 0 { window.measure_ns } else { counted.first_ns },
             length_ns: counted.length_ns,

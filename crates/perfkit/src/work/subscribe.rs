@@ -17,7 +17,7 @@ use crate::spec::{EndpointSpec, Role};
 /// Time between looks at whether it is over.
 const LOOKING_NS: u64 = 10_000_000;
 /// However long samples go on to come after the end, they are not waited for any longer.
-const DRAIN_MAX_NS: u64 = 60_000_000_000;
+const DRAIN_MAX_NS: u64 = 8_000_000_000;
 
 pub(super) struct Subscribe {
     context: Context,
@@ -71,7 +71,7 @@ impl Work for Subscribe {
 
     fn run(&mut self, _adapter: &mut dyn Adapter, start_ns: u64) -> Result<Report, Failure> {
         let window = self.context.window(start_ns);
-        lock(&self.counting).ends_at(window.end_ns);
+        lock(&self.counting).measures_in(window.measure_ns..window.end_ns);
         self.reading.begin(self.endpoint.read);
         let ticker = Ticker::start(&self.context, window, Arc::clone(&self.counting) as Arc<dyn Source>);
         let counting = Arc::clone(&self.counting);
@@ -82,7 +82,7 @@ impl Work for Subscribe {
         let ended = self.reading.end();
         let latencies = ticker.finish();
         ended?;
-        let counted = lock(&self.counting).finish();
+        let counted = lock(&self.counting).finish(now_ns());
         Ok(Report {
             start_ns: if counted.first_ns == 0 { window.measure_ns } else { counted.first_ns },
             length_ns: counted.length_ns,

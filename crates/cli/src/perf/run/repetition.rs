@@ -233,8 +233,8 @@ impl<'a> Play<'a, '_> {
             }
         }
         let killed = self.killed.clone();
-        // However long the drain is extended by samples that still come.
-        let patience = Duration::from_secs(75);
+        // However long the drain is extended by samples that still come; the agent ends it before this does.
+        let patience = Duration::from_secs(30);
         self.until("made a report", patience, |it| it.result.report.is_some() || killed.contains(&it.number))
     }
 
