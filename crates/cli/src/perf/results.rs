@@ -164,13 +164,38 @@ pub(crate) struct Resources {
     pub(crate) descriptors_max: u32,
     /// The time line.
     pub(crate) samples: Vec<ResourceSample>,
-    /// Of the whole network namespace in the same time, like all that follow.
+    /// Of the whole network namespace in the same time.
+    #[serde(flatten)]
+    pub(crate) traffic: Traffic,
+}
+
+/// Counters of a network namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Traffic {
     pub(crate) udp_in_datagrams: u64,
     pub(crate) udp_out_datagrams: u64,
     pub(crate) udp_in_errors: u64,
     pub(crate) udp_receive_buffer_errors: u64,
+    /// Sent, over all interfaces.
     pub(crate) interface_octets: u64,
     pub(crate) interface_packets: u64,
+}
+
+impl Traffic {
+    /// What has been counted since an earlier look.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            udp_in_datagrams: self.udp_in_datagrams.saturating_sub(before.udp_in_datagrams),
+            udp_out_datagrams: self.udp_out_datagrams.saturating_sub(before.udp_out_datagrams),
+            udp_in_errors: self.udp_in_errors.saturating_sub(before.udp_in_errors),
+            udp_receive_buffer_errors: self
+                .udp_receive_buffer_errors
+                .saturating_sub(before.udp_receive_buffer_errors),
+            interface_octets: self.interface_octets.saturating_sub(before.interface_octets),
+            interface_packets: self.interface_packets.saturating_sub(before.interface_packets),
+        }
+    }
 }
 
 /// One look at a process.

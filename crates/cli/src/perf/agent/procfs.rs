@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use crate::perf::results::Traffic;
+
 /// Linux counts CPU time of processes in hundredths of a second, whatever its timer does (`USER_HZ`).
 const TICK_NS: u64 = 10_000_000;
 
@@ -24,18 +26,6 @@ pub(crate) struct Details {
     pub(crate) voluntary_switches: u64,
     pub(crate) involuntary_switches: u64,
     pub(crate) descriptors: u32,
-}
-
-/// Counters of a network namespace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Traffic {
-    pub(crate) udp_in_datagrams: u64,
-    pub(crate) udp_out_datagrams: u64,
-    pub(crate) udp_in_errors: u64,
-    pub(crate) udp_receive_buffer_errors: u64,
-    /// Sent, over all interfaces.
-    pub(crate) interface_octets: u64,
-    pub(crate) interface_packets: u64,
 }
 
 /// CPU time of the whole machine since it started, in nanoseconds over all cores.

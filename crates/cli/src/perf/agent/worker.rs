@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use plainsong_perfkit::{Command, Event};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::procfs::{self, Details, MachineTime, Traffic, Usage};
+use super::procfs::{self, Details, MachineTime, Usage};
 use super::protocol::{End, LINE_OCTETS_MAX, Lines, MachineUse, Manner, Notice};
 use super::{Input, LOOKING, SAMPLING, child, clock, is_answer};
-use crate::perf::results::{ResourceSample, Resources};
+use crate::perf::results::{ResourceSample, Resources, Traffic};
 
 /// How long a worker may take for its first line, to begin its answer beyond what it was allowed, and to leave.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
@@ -215,12 +215,7 @@ impl Worker {
             threads_max: self.threads_max,
             descriptors_max: self.descriptors_max,
             samples: self.samples.clone(),
-            udp_in_datagrams: traffic.udp_in_datagrams,
-            udp_out_datagrams: traffic.udp_out_datagrams,
-            udp_in_errors: traffic.udp_in_errors,
-            udp_receive_buffer_errors: traffic.udp_receive_buffer_errors,
-            interface_octets: traffic.interface_octets,
-            interface_packets: traffic.interface_packets,
+            traffic,
             ..Resources::default()
         };
         if let (Some((first, details)), Some(last)) = (self.first, self.last) {
@@ -377,7 +372,7 @@ impl Workers {
         // Work that is done before its time is over: what it took is known now, and the worker may leave at once.
         if let (Event::Report(_), Some(first)) = (event, measuring) {
             worker.look(true);
-            self.traffic = difference(procfs::traffic(), first);
+            self.traffic = procfs::traffic().since(first);
         }
     }
 
@@ -479,7 +474,7 @@ impl Workers {
         }
         let traffic = procfs::traffic();
         let first = *measuring.first.get_or_insert(traffic);
-        self.traffic = difference(traffic, first);
+        self.traffic = traffic.since(first);
         let step = u64::try_from(SAMPLING.as_nanos()).unwrap_or(u64::MAX);
         // After a pause of the agent what was missed is not made up for.
         measuring.next_ns = (measuring.next_ns + step).max(clock::now_ns()).min(measuring.until_ns);
@@ -512,18 +507,5 @@ impl Workers {
 impl Drop for Workers {
     fn drop(&mut self) {
         self.kill_all();
-    }
-}
-
-fn difference(after: Traffic, before: Traffic) -> Traffic {
-    Traffic {
-        udp_in_datagrams: after.udp_in_datagrams.saturating_sub(before.udp_in_datagrams),
-        udp_out_datagrams: after.udp_out_datagrams.saturating_sub(before.udp_out_datagrams),
-        udp_in_errors: after.udp_in_errors.saturating_sub(before.udp_in_errors),
-        udp_receive_buffer_errors: after
-            .udp_receive_buffer_errors
-            .saturating_sub(before.udp_receive_buffer_errors),
-        interface_octets: after.interface_octets.saturating_sub(before.interface_octets),
-        interface_packets: after.interface_packets.saturating_sub(before.interface_packets),
     }
 }

@@ -495,9 +495,9 @@ fn resources(repetition: &Repetition, found: &mut BTreeMap<&'static str, f64>) {
     for worker in measured {
         let used = &worker.resources;
         let most = hosts.entry(&worker.host).or_default();
-        most.0 = most.0.max(used.interface_octets);
-        most.1 = most.1.max(used.interface_packets);
-        most.2 = most.2.max(used.udp_receive_buffer_errors);
+        most.0 = most.0.max(used.traffic.interface_octets);
+        most.1 = most.1.max(used.traffic.interface_packets);
+        most.2 = most.2.max(used.traffic.udp_receive_buffer_errors);
     }
     let octets: u64 = hosts.values().map(|counters| counters.0).sum();
     if octets > 0 {

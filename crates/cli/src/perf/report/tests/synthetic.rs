@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::perf::results::{
     Calibration, Cell, Floor, HashedFile, Host, Program, Repetition, ResourceSample, Resources, Run, SCHEMA,
-    Status, WorkerResult,
+    Status, Traffic, WorkerResult,
 };
 
 /// A name that would be a program if it were not escaped.
@@ -113,8 +113,7 @@ pub(crate) fn worker(name: &str, adapter: &str, report: Report, noise: &mut Nois
             resident_octets_max: 6_500_000,
             voluntary_switches: 123_456,
             samples,
-            interface_octets: 9_000_000,
-            interface_packets: 80_000,
+            traffic: Traffic { interface_octets: 9_000_000, interface_packets: 80_000, ..Traffic::default() },
             ..Resources::default()
         },
         exit: "exit 0".to_owned(),
