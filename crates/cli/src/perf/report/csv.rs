@@ -103,7 +103,7 @@ fn row(text: &mut String, run: &Run, summary: &Summary<'_>, role: Side) {
     let writer = role == Side::Writer;
     let parameters: Vec<String> =
         cell.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let reasons: Vec<&str> = summary.reasons().into_iter().map(|(_, reason)| reason).collect();
+    let reasons: Vec<String> = summary.reasons().into_iter().map(|(_, reason)| reason).collect();
     let marks: Vec<&str> = summary.marks().into_keys().collect();
     let product = if writer { &cell.adapter } else { &cell.peer };
     let role_name = if writer { "writer" } else { "reader" };

@@ -263,13 +263,14 @@ pub(crate) fn columns(kind: &str) -> Vec<&'static str> {
         ["received_per_s", "received_total_per_s", "mbit_per_s", "mbit_total_per_s", "sent_per_s"];
     const ERRORS: [&str; 7] =
         ["lost", "lost_percent", "duplicates", "reordered", "corrupted", "missed_slots", "write_timeouts"];
-    const COST: [&str; 6] = [
+    const COST: [&str; 7] = [
         "cpu_writer_percent",
         "cpu_reader_percent",
         "memory_writer_mib",
         "memory_reader_mib",
         "switches_per_s",
         "receive_buffer_errors",
+        "others_percent",
     ];
     let parts: &[&[&'static str]] = match kind {
         "pingpong" | "latency_at_rate" => &[&LATENCY, &["received_per_s"], &ERRORS, &COST],

@@ -187,9 +187,9 @@ impl<'a> Summary<'a> {
     }
 
     /// Why repetitions are not ok, each once, with the status.
-    pub(crate) fn reasons(&self) -> BTreeSet<(Status, &'a str)> {
+    pub(crate) fn reasons(&self) -> BTreeSet<(Status, String)> {
         let not_ok = self.cell.repetitions.iter().filter(|repetition| repetition.status != Status::Ok);
-        not_ok.map(|repetition| (repetition.status, repetition.reason.as_str())).collect()
+        not_ok.map(|repetition| (repetition.status, of_any_worker(&repetition.reason))).collect()
     }
 
     /// What makes repetitions doubtful: each sort once, as the worst says it, with the number of repetitions.
@@ -329,6 +329,19 @@ fn percentile_metrics() -> [(&'static str, f64); 12] {
         ("p99.9999_us", 99.9999),
         ("max_us", 100.0),
     ]
+}
+
+/// A reason as any worker of the same role would give it: `sub-4 (product) made no report` without the number, `pub-0: not
+/// offered` without the worker.
+fn of_any_worker(reason: &str) -> String {
+    let Some((role, rest)) = reason.split_once('-') else { return reason.to_owned() };
+    let words = rest.trim_start_matches(|each: char| each.is_ascii_digit());
+    let numbered = words.len() < rest.len() && role.chars().all(|each| each.is_ascii_lowercase());
+    match words.strip_prefix(": ") {
+        Some(words) if numbered => words.to_owned(),
+        None if numbered && words.starts_with(" (") => format!("{role}{words}"),
+        _ => reason.to_owned(),
+    }
 }
 
 fn has_report(repetition: &Repetition) -> bool {

@@ -49,10 +49,14 @@ pub(crate) fn notes(summary: &Summary<'_>) -> Vec<String> {
     for (status, reason) in summary.reasons() {
         let count = summary.statuses().get(&status).copied().unwrap_or(0);
         let of = summary.cell.repetitions.len();
-        let why = if reason.is_empty() { "no reason is given" } else { reason };
+        let why = if reason.is_empty() { "no reason is given" } else { &reason };
         lines.push(format!("{} ({count} of {of}): {why}", status.label()));
     }
     lines.extend(summary.marks().into_iter().map(|(mark, count)| format!("{MARKED} in {count}: {mark}")));
+    let carries_samples = !matches!(summary.cell.kind.as_str(), "discovery" | "encode" | "read_cost");
+    if carries_samples && summary.ok > 0 && summary.value("received").is_none() {
+        lines.push("not one sample was received in the measured time".to_owned());
+    }
     lines.extend(summary.memory_slope.filter(Slope::rises).map(|slope| {
         let [low, high] = [slope.low, slope.high].map(|each| format::number(each * 3600.0 / 1024.0));
         format!("memory grows by {low} to {high} KiB an hour (Theil–Sen, 95 % confidence)")

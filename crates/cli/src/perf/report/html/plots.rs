@@ -198,8 +198,9 @@ fn chart(section: &Section<'_, '_>, facet: &Facet<'_, '_>, plot: &Plot) -> Optio
     let most = values().map(|point| point.y).filter(|y| y.is_finite()).reduce(f64::max)? * SPREAD_MAX;
     let high = |point: &Point| point.spread.map_or(point.y, |(_, high)| high);
     let cut = !plot.log && values().any(|point| high(point) > most);
+    let drawn = || values().filter(|point| point.y.is_finite());
     let ends =
-        || values().flat_map(|point| [point.spread.map_or(point.y, |(low, _)| low), point.y, high(point)]);
+        || drawn().flat_map(|point| [point.spread.map_or(point.y, |(low, _)| low), point.y, high(point)]);
     let scale = if plot.log { Scale::log(ends())? } else { Scale::linear(ends().map(|end| end.min(most)))? };
     if cut {
         for (_, high) in

@@ -130,7 +130,8 @@ fn table(names: &Names, section: &Section<'_, '_>, calibration: Option<&Calibrat
             table.keyed(&value.map_or_else(String::new, |value| parameter(over, value)), section.place(row));
             used += 1;
         }
-        table.classed(if row.ok == row.cell.repetitions.len() { "t" } else { "t bad" }, &outcome(row));
+        let well = row.statuses().keys().all(|status| matches!(status, Status::Ok | Status::Unsupported));
+        table.classed(if well && row.damage.is_empty() { "t" } else { "t bad" }, &outcome(row));
         if row.ok == 0 {
             table.rest(used, &why_nothing(row));
             say(&mut table, row, true);

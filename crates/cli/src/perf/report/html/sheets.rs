@@ -220,12 +220,8 @@ fn trouble_lines(names: &Names, summaries: &[Summary<'_>]) -> Vec<(bool, String)
     for summary in summaries {
         let cell = summary.cell;
         for (status, reason) in summary.reasons() {
-            let reason = if reason.is_empty() { "no reason is given" } else { reason };
-            // Which of several workers it was that said so makes no difference.
-            let (worker, rest) = reason.split_once(": ").unwrap_or(("", reason));
-            let numbered = worker.split_once('-').is_some_and(|(_, number)| number.parse::<u32>().is_ok());
-            let reason = if numbered { rest } else { reason };
-            let key = (status, format!("{}, {}", cell.scenario, names.pair(cell)), reason.to_owned());
+            let reason = if reason.is_empty() { "no reason is given".to_owned() } else { reason };
+            let key = (status, format!("{}, {}", cell.scenario, names.pair(cell)), reason);
             match alike.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, ids)) if ids.contains(&cell.id.as_str()) => {}
                 Some((_, ids)) => ids.push(&cell.id),
