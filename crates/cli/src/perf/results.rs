@@ -222,6 +222,14 @@ pub(crate) struct Host {
     pub(crate) governor: String,
     pub(crate) smt: String,
     pub(crate) virtualization: String,
+    /// What the kernel reads the time from.
+    pub(crate) clock_source: String,
+    /// The sort of container that the agent is in, empty if none is seen.
+    pub(crate) container: String,
+    /// Cores that a control group leaves to the agent, none if it does not limit them.
+    pub(crate) cpu_limit: Option<f64>,
+    /// What the kernel does about faults of the processor that it has; some of it is slow.
+    pub(crate) mitigations: BTreeMap<String, String>,
     pub(crate) sysctls: BTreeMap<String, String>,
     /// CPU of all other processes, percent of one core, over a second before the start.
     pub(crate) load_before: f64,

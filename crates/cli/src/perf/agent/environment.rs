@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use crate::perf::results::Host;
 
@@ -51,6 +52,10 @@ pub(crate) fn host(name: &str) -> Host {
         governor: known(read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
         smt: known(read("/sys/devices/system/cpu/smt/control")),
         virtualization: virtualization(hypervised),
+        clock_source: known(read("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        container: container(),
+        cpu_limit: cpu_limit(Path::new("/sys/fs/cgroup"), &read("/proc/self/cgroup")),
+        mitigations: mitigations(Path::new("/sys/devices/system/cpu/vulnerabilities")),
         sysctls,
         ..Host::default()
     }
@@ -69,11 +74,82 @@ fn known(text: String) -> String {
     if text.is_empty() { "unknown".to_owned() } else { text }
 }
 
+/// As containers are known from within: by a file that their makers leave.
+fn container() -> String {
+    let marks = [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
+    let mark = marks.iter().find(|(file, _)| Path::new(file).exists());
+    mark.map_or_else(|| read("/run/systemd/container"), |(_, name)| (*name).to_owned())
+}
+
+/// The tightest `cpu.max` on the way from the control group of this process (version 2) to the root, in cores.
+fn cpu_limit(root: &Path, own: &str) -> Option<f64> {
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let groups = Path::new(path.trim_start_matches('/')).ancestors().map(|group| root.join(group));
+    let limits = groups.filter_map(|group| {
+        let text = fs::read_to_string(group.join("cpu.max")).ok()?;
+        let (quota, period) = text.trim().split_once(' ')?;
+        // `max` is no number.
+        Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
+    });
+    limits.reduce(f64::min)
+}
+
+/// By the names that the kernel gives to faults, without those that this processor does not have.
+fn mitigations(directory: &Path) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let answers = entries.filter_map(|entry| {
+        let answer = fs::read_to_string(entry.path()).ok()?.trim().to_owned();
+        Some((entry.file_name().to_string_lossy().into_owned(), answer))
+    });
+    answers.filter(|(_, answer)| answer != "Not affected").collect()
+}
+
 fn virtualization(hypervised: bool) -> String {
     let product = read("/sys/class/dmi/id/product_name");
     match (hypervised, product.is_empty()) {
         (false, _) => "none".to_owned(),
         (true, true) => "virtual machine".to_owned(),
         (true, false) => format!("virtual machine ({product})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory with these files.
+    fn files(name: &str, files: &[(&str, &str)]) -> std::path::PathBuf {
+        let directory = std::env::temp_dir().join(format!("plainsong-{name}-{}", std::process::id()));
+        for (path, text) in files {
+            let path = directory.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        directory
+    }
+
+    #[test]
+    fn the_tightest_limit_of_all_groups_counts() {
+        let root = files(
+            "groups",
+            &[
+                ("cpu.max", "max 100000\n"),
+                ("outer/cpu.max", "50000 100000\n"),
+                ("outer/inner/cpu.max", "200000 100000\n"),
+            ],
+        );
+        assert_eq!(cpu_limit(&root, "0::/outer/inner"), Some(0.5));
+        assert_eq!(cpu_limit(&root, "1:cpu:/x\n0::/"), None);
+        assert_eq!(cpu_limit(&root, "0::/elsewhere"), None);
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn faults_that_the_processor_does_not_have_are_left_out() {
+        let directory =
+            files("faults", &[("meltdown", "Not affected\n"), ("spectre_v2", "Mitigation: Retpolines\n")]);
+        let found = mitigations(&directory);
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), [("spectre_v2".to_owned(), "Mitigation: Retpolines".to_owned())]);
+        fs::remove_dir_all(&directory).unwrap();
     }
 }

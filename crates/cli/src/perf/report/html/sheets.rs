@@ -68,7 +68,10 @@ fn rows_of(host: &Host) -> Rows {
             format::number(host.clock_bound_ns as f64)
         )
     };
-    let mut rows: Vec<(String, String)> = [
+    let mitigations: Vec<String> =
+        host.mitigations.iter().map(|(fault, answer)| format!("{fault}: {answer}")).collect();
+    let mitigations = if mitigations.is_empty() { "none known".to_owned() } else { mitigations.join("; ") };
+    let mut rows: Rows = [
         ("Host name", told(&host.hostname)),
         ("Kernel", told(&host.kernel)),
         ("CPU", format!("{} × {}", host.cpus, told(&host.cpu))),
@@ -76,6 +79,10 @@ fn rows_of(host: &Host) -> Rows {
         ("Frequency governor", told(&host.governor)),
         ("SMT", told(&host.smt)),
         ("Virtualization", told(&host.virtualization)),
+        ("Container", if host.container.is_empty() { "none seen".to_owned() } else { host.container.clone() }),
+        ("CPU limit", host.cpu_limit.map_or_else(|| "none".to_owned(), |it| format!("{} cores", format::number(it)))),
+        ("Mitigations", mitigations),
+        ("Clock source", told(&host.clock_source)),
         ("Used by others before the start", format!("{} % of a core", format::number(host.load_before))),
         ("Clock", clock),
     ]
