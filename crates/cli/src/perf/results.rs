@@ -162,6 +162,8 @@ pub(crate) struct Resources {
     pub(crate) major_faults: u64,
     pub(crate) threads_max: u32,
     pub(crate) descriptors_max: u32,
+    /// CPU time in nanoseconds by the names of threads; those with one name are taken together.
+    pub(crate) threads: BTreeMap<String, u64>,
     /// The time line.
     pub(crate) samples: Vec<ResourceSample>,
     /// Of the whole network namespace in the same time.

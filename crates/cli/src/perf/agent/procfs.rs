@@ -1,5 +1,6 @@
 //! What `/proc` says of processes, of a network namespace and of the whole machine.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -20,9 +21,11 @@ pub(crate) struct Usage {
     pub(crate) resident_octets_max: u64,
 }
 
-/// Switches of all threads of a process, and its open descriptors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Switches and CPU time of all threads of a process, and its open descriptors.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Details {
+    /// CPU time in nanoseconds by name; threads with one name are taken together.
+    pub(crate) threads: BTreeMap<String, u64>,
     pub(crate) voluntary_switches: u64,
     pub(crate) involuntary_switches: u64,
     pub(crate) descriptors: u32,
@@ -63,6 +66,13 @@ fn parse_stat(text: &str) -> Option<Usage> {
     })
 }
 
+/// Name and CPU time of a thread.
+fn parse_thread(stat: &str) -> Option<(String, u64)> {
+    let usage = parse_stat(stat)?;
+    let (_, name) = stat.rsplit_once(')')?.0.split_once('(')?;
+    Some((name.to_owned(), usage.user_ns + usage.system_ns))
+}
+
 fn number_of(text: &str, label: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(label))?;
     line.split_ascii_whitespace().next()?.parse().ok()
@@ -76,6 +86,10 @@ pub(crate) fn details(pid: u32) -> Option<Details> {
     let mut details = Details::default();
     for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
         let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
+        let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        if let Some((name, cpu_ns)) = parse_thread(&stat) {
+            *details.threads.entry(name).or_insert(0) += cpu_ns;
+        }
         details.voluntary_switches += number_of(&status, "voluntary_ctxt_switches:").unwrap_or(0);
         details.involuntary_switches += number_of(&status, "nonvoluntary_ctxt_switches:").unwrap_or(0);
     }
@@ -166,6 +180,7 @@ mod tests {
         let usage = parse_stat(text).unwrap();
         assert_eq!((usage.minor_faults, usage.major_faults, usage.threads), (700, 3, 4));
         assert_eq!((usage.user_ns, usage.system_ns), (250_000_000, 70_000_000));
+        assert_eq!(parse_thread(text), Some(("a) b (c".to_owned(), 320_000_000)));
         assert_eq!(parse_stat("42 (a"), None);
         assert_eq!(parse_stat("42 (a) S 1"), None);
     }
@@ -175,7 +190,8 @@ mod tests {
         let usage = usage(std::process::id()).unwrap();
         assert!(usage.resident_octets > 100_000 && usage.threads >= 1);
         assert!(usage.resident_octets_max >= usage.resident_octets);
-        assert!(details(std::process::id()).unwrap().descriptors >= 3);
+        let details = details(std::process::id()).unwrap();
+        assert!(details.descriptors >= 3 && !details.threads.is_empty());
         assert!(super::usage(0).is_none());
     }
 

@@ -190,11 +190,11 @@ impl Worker {
         self.resident_octets_max = self.resident_octets_max.max(usage.resident_octets_max);
         self.threads_max = self.threads_max.max(usage.threads);
         if with_details && let Some(details) = procfs::details(pid) {
-            self.last_details = details;
             self.descriptors_max = self.descriptors_max.max(details.descriptors);
+            self.last_details = details;
         }
         match self.last {
-            None => self.first = Some((look, self.last_details)),
+            None => self.first = Some((look, self.last_details.clone())),
             Some(before) => {
                 let used = (usage.user_ns + usage.system_ns)
                     .saturating_sub(before.usage.user_ns + before.usage.system_ns);
@@ -218,7 +218,7 @@ impl Worker {
             traffic,
             ..Resources::default()
         };
-        if let (Some((first, details)), Some(last)) = (self.first, self.last) {
+        if let (Some((first, details)), Some(last)) = (&self.first, self.last) {
             let (before, after) = (first.usage, last.usage);
             resources.user_ns = after.user_ns.saturating_sub(before.user_ns);
             resources.system_ns = after.system_ns.saturating_sub(before.system_ns);
@@ -226,11 +226,16 @@ impl Worker {
             resources.resident_octets_end = after.resident_octets;
             resources.minor_faults = after.minor_faults.saturating_sub(before.minor_faults);
             resources.major_faults = after.major_faults.saturating_sub(before.major_faults);
-            let switched = self.last_details;
+            let switched = &self.last_details;
             resources.voluntary_switches =
                 switched.voluntary_switches.saturating_sub(details.voluntary_switches);
             resources.involuntary_switches =
                 switched.involuntary_switches.saturating_sub(details.involuntary_switches);
+            let since = |(name, after): (&String, &u64)| {
+                let before = details.threads.get(name).copied().unwrap_or(0);
+                (name.clone(), after.saturating_sub(before))
+            };
+            resources.threads = switched.threads.iter().map(since).filter(|(_, used)| *used > 0).collect();
         }
         resources
     }

@@ -122,6 +122,7 @@ fn every_kind_and_every_status_is_in_the_page() {
         ", 2 marked",
         "SHA-256 5e5e5e",
         "libddsc.so.0.10.2",
+        "main 40, &lt;script&gt;",
         "crashed (1 of 6): ping ended by signal 6",
         "limit p99_us = 10 missed",
         "is said to be ok but has no report",

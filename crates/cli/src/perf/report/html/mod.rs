@@ -7,6 +7,7 @@ mod series;
 mod sheets;
 mod special;
 mod table;
+mod threads;
 
 use std::fmt::Write;
 

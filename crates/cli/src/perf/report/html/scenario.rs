@@ -6,6 +6,7 @@ use super::floor;
 use super::plots::{self, Facet};
 use super::special;
 use super::table::Table;
+use super::threads;
 use super::{Budget, series};
 use crate::perf::report::compare::{Pair, with_reference};
 use crate::perf::report::section::{Names, Section, columns, parameter};
@@ -63,6 +64,7 @@ pub(crate) fn body(
         text.push_str(&comparison(&format!("Each row divided by {reference} at the same point."), &pairs));
     }
     text.push_str(&timed(names, section, budget));
+    text.push_str(&threads::table(names, section));
     text
 }
 

@@ -8,7 +8,7 @@ use crate::perf::report::svg::escape;
 use crate::perf::statistics::bootstrap::Estimate;
 
 /// Titles of columns that hold words.
-const WORDED: [&str; 4] = ["ok", "verdict", "duration of", "all values of latency"];
+const WORDED: [&str; 6] = ["ok", "verdict", "duration of", "all values of latency", "process", "threads"];
 
 /// A wide table, row by row. What is put into cells is escaped here.
 pub(crate) struct Table {

@@ -112,6 +112,7 @@ pub(crate) fn worker(name: &str, adapter: &str, report: Report, noise: &mut Nois
             wall_ns: 10_000_000_000,
             resident_octets_max: 6_500_000,
             voluntary_switches: 123_456,
+            threads: [("main".to_owned(), 4_000_000_000), (HOSTILE.to_owned(), 1_000_000_000)].into(),
             samples,
             traffic: Traffic { interface_octets: 9_000_000, interface_packets: 80_000, ..Traffic::default() },
             ..Resources::default()
