@@ -80,6 +80,9 @@ pub struct Interval {
     pub latency_p99_ns: Option<u64>,
     /// The longest.
     pub latency_max_ns: Option<u64>,
+    /// All of them, in the form of those of a [`Report`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<NamedHistogram>,
     /// Writes that began later than a tenth of their period after their time (paced writers).
     pub missed_slots: u64,
 }

@@ -4,6 +4,7 @@
 //! DIR/run.json                                      Run
 //! DIR/cells/<cell id>/<repetition>/<worker>.ndjson  every line that the worker said
 //! DIR/cells/<cell id>/<repetition>/<worker>.hlog    its histograms as a standard HdrHistogram log (V2, base64)
+//! DIR/cells/<cell id>/<repetition>/<worker>-intervals.hlog   the same, one of each second
 //! DIR/cells/<cell id>/<repetition>/resources.csv    one row for each process and sampling time
 //! ```
 
@@ -140,6 +141,7 @@ pub(crate) struct WorkerResult {
     pub(crate) adapter: String,
     pub(crate) pid: u32,
     pub(crate) ready_after_ns: Option<u64>,
+    /// Without their histograms, which are in files of their own.
     pub(crate) intervals: Vec<Interval>,
     pub(crate) report: Option<Report>,
     pub(crate) resources: Resources,

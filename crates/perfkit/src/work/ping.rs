@@ -134,6 +134,10 @@ impl Answered {
 }
 
 impl Source for Answered {
+    fn latency(&self) -> &'static str {
+        "round_trip"
+    }
+
     fn end_interval(&self, latencies: &mut Histogram<u64>) -> Interval {
         let mut interval = Interval::default();
         {

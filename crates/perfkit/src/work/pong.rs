@@ -73,6 +73,10 @@ impl Answering {
 }
 
 impl Source for Answering {
+    fn latency(&self) -> &'static str {
+        "one_way"
+    }
+
     fn end_interval(&self, latencies: &mut Histogram<u64>) -> Interval {
         let interval = self.counting.end_interval(latencies);
         Interval { sent: self.sent_interval.swap(0, Ordering::Relaxed), ..interval }

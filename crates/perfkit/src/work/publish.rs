@@ -53,6 +53,10 @@ struct Telling {
 }
 
 impl Source for Telling {
+    fn latency(&self) -> &'static str {
+        "write_call"
+    }
+
     fn end_interval(&self, latencies: &mut Histogram<u64>) -> Interval {
         lock(&self.calls).exchange(latencies);
         let (sent, missed) = (self.sent.load(Ordering::Relaxed), self.missed.load(Ordering::Relaxed));

@@ -55,6 +55,10 @@ impl Subscribe {
 }
 
 impl Source for Mutex<Counting> {
+    fn latency(&self) -> &'static str {
+        "one_way"
+    }
+
     fn end_interval(&self, latencies: &mut Histogram<u64>) -> Interval {
         let (counts, phase) = lock(self).end_interval(latencies);
         let mut interval = Interval { phase, ..Interval::default() };

@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use super::{Context, Window};
 use crate::clock::now_ns;
 use crate::event::{Event, Interval};
-use crate::recorder::histogram;
+use crate::recorder::{histogram, named};
 
 /// Nanoseconds of an interval.
 const LENGTH_NS: u64 = 1_000_000_000;
@@ -19,6 +19,9 @@ const SHORTEST_NS: u64 = 1_000_000;
 
 /// What is told of.
 pub(super) trait Source: Send + Sync {
+    /// What its latencies are called.
+    fn latency(&self) -> &'static str;
+
     /// Counts since the last time, with latencies in exchange for an empty histogram.
     fn end_interval(&self, latencies: &mut Histogram<u64>) -> Interval;
 }
@@ -66,6 +69,7 @@ fn tell(context: &Context, window: Window, source: &dyn Source, ended: &Receiver
             interval.latency_p50_ns = Some(latencies.value_at_quantile(0.5));
             interval.latency_p99_ns = Some(latencies.value_at_quantile(0.99));
             interval.latency_max_ns = Some(latencies.max());
+            interval.histogram = named(source.latency(), &latencies);
             // Both have the same bounds, so this cannot fail.
             let _ = whole.add(&latencies);
             latencies.reset();

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use plainsong_perfkit::Event;
+use plainsong_perfkit::event::NamedHistogram;
 
 use super::repetition::Finished;
 use crate::perf::results::WorkerResult;
@@ -59,13 +60,14 @@ pub(super) fn write_repetition(directory: &Path, cell: &str, finished: &Finished
     for (name, lines) in &finished.lines {
         write_lines(&place.join(format!("{name}.ndjson")), lines).map_err(fail)?;
     }
-    for worker in finished.repetition.workers.iter().filter(|it| it.report.is_some()) {
-        write_histograms(
-            &place.join(format!("{}.hlog", worker.name)),
-            worker,
-            finished.repetition.started_unix_ms,
-        )
-        .map_err(fail)?;
+    let started_unix_ms = finished.repetition.started_unix_ms;
+    for worker in &finished.repetition.workers {
+        let lines = finished.lines.iter().find(|(name, _)| *name == worker.name);
+        let (whole, each) = logged(worker, lines.map_or(&[][..], |(_, lines)| lines.as_slice()));
+        for (name, histograms) in [(worker.name.clone(), whole), (format!("{}-intervals", worker.name), each)] {
+            let path = place.join(format!("{name}.hlog"));
+            write_histograms(&path, worker, &histograms, started_unix_ms).map_err(fail)?;
+        }
     }
     write_resources(&place.join("resources.csv"), &finished.repetition.workers).map_err(fail)
 }
@@ -79,10 +81,37 @@ fn write_lines(path: &Path, lines: &[Event]) -> io::Result<()> {
     out.flush()
 }
 
-/// As other tools for HdrHistogram read it: one line for each histogram, over the whole measured time.
-fn write_histograms(path: &Path, worker: &WorkerResult, started_unix_ms: u64) -> io::Result<()> {
-    let Some(report) = &worker.report else { return Ok(()) };
-    if report.histograms.is_empty() {
+/// A histogram with the time it is about, in nanoseconds since the measurement began.
+struct Logged<'a> {
+    histogram: &'a NamedHistogram,
+    begin_ns: u64,
+    length_ns: u64,
+}
+
+/// The histograms of the whole measured time, and those of its intervals.
+fn logged<'a>(worker: &'a WorkerResult, lines: &'a [Event]) -> (Vec<Logged<'a>>, Vec<Logged<'a>>) {
+    let Some(report) = &worker.report else { return (Vec::new(), Vec::new()) };
+    let whole = report.histograms.iter();
+    let whole = whole.map(|histogram| Logged { histogram, begin_ns: 0, length_ns: report.length_ns });
+    let each = lines.iter().filter_map(|line| {
+        let Event::Interval(interval) = line else { return None };
+        Some(Logged {
+            histogram: interval.histogram.as_ref()?,
+            begin_ns: interval.start_ns.saturating_sub(report.start_ns),
+            length_ns: interval.length_ns,
+        })
+    });
+    (whole.collect(), each.collect())
+}
+
+/// As other tools for HdrHistogram read it: one line for each histogram.
+fn write_histograms(
+    path: &Path,
+    worker: &WorkerResult,
+    histograms: &[Logged<'_>],
+    started_unix_ms: u64,
+) -> io::Result<()> {
+    if histograms.is_empty() {
         return Ok(());
     }
     let mut out = BufWriter::new(File::create(path)?);
@@ -93,12 +122,12 @@ fn write_histograms(path: &Path, worker: &WorkerResult, started_unix_ms: u64) ->
         out,
         "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\""
     )?;
-    for histogram in &report.histograms {
+    for Logged { histogram, begin_ns, length_ns } in histograms {
         // A comma or a blank would end the tag.
         let tag = histogram.name.replace([',', ' '], "_");
-        let length = report.length_ns as f64 / 1e9;
+        let (begin, length) = (*begin_ns as f64 / 1e9, *length_ns as f64 / 1e9);
         // The largest value is in the histogram; this column is for those who do not decode it.
-        writeln!(out, "Tag={tag},0.000,{length:.3},0.000,{}", histogram.data)?;
+        writeln!(out, "Tag={tag},{begin:.3},{length:.3},0.000,{}", histogram.data)?;
     }
     out.flush()
 }
@@ -125,11 +154,39 @@ fn write_resources(path: &Path, workers: &[WorkerResult]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use plainsong_perfkit::event::{Interval, Report};
+
+    use super::*;
+
+    #[test]
+    fn each_interval_is_logged_with_its_time() {
+        let histogram = |data: &str| NamedHistogram { name: "one way".into(), count: 1, data: data.into() };
+        let report = Report {
+            start_ns: 5_000_000_000,
+            length_ns: 2_000_000_000,
+            histograms: vec![histogram("whole")],
+            ..Report::default()
+        };
+        let worker = WorkerResult { name: "sub-0".into(), report: Some(report), ..WorkerResult::default() };
+        let interval = |start_ns, data| {
+            let histogram = Some(histogram(data));
+            Event::Interval(Interval { start_ns, length_ns: 1_000_000_000, histogram, ..Interval::default() })
+        };
+        let lines = [interval(5_000_000_000, "first"), interval(6_000_000_000, "second")];
+        let (whole, each) = logged(&worker, &lines);
+        assert_eq!((whole.len(), each.len()), (1, 2));
+        let path = std::env::temp_dir().join(format!("plainsong-log-{}.hlog", std::process::id()));
+        write_histograms(&path, &worker, &each, 0).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(text.ends_with("Tag=one_way,0.000,1.000,0.000,first\nTag=one_way,1.000,1.000,0.000,second\n"), "{text}");
+    }
+
     #[test]
     fn dates_are_right_around_leap_days() {
-        assert_eq!(super::stamp(0), "19700101-000000");
-        assert_eq!(super::stamp(951_782_399_000), "20000228-235959");
-        assert_eq!(super::stamp(951_782_400_000), "20000229-000000");
-        assert_eq!(super::stamp(1_772_323_200_000), "20260301-000000");
+        assert_eq!(stamp(0), "19700101-000000");
+        assert_eq!(stamp(951_782_399_000), "20000228-235959");
+        assert_eq!(stamp(951_782_400_000), "20000229-000000");
+        assert_eq!(stamp(1_772_323_200_000), "20260301-000000");
     }
 }

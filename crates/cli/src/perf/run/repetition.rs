@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use plainsong_perfkit::event::ErrorKind;
+use plainsong_perfkit::event::{ErrorKind, Interval};
 use plainsong_perfkit::spec::Role;
 use plainsong_perfkit::{Command, Description, Event};
 
@@ -358,7 +358,7 @@ impl<'a> Play<'a, '_> {
                 Ok(())
             }
             Event::Interval(interval) => {
-                member.result.intervals.push(interval);
+                member.result.intervals.push(Interval { histogram: None, ..interval });
                 Ok(())
             }
             Event::Report(_) if !member.started => {
