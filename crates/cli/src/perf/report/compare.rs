@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::format;
-use super::section::{Names, Section};
+use super::section::{Names, Section, parameter, plain};
 use super::summary::{Better, Summary, find_metric, is_paired};
 use crate::perf::statistics::bootstrap::Estimate;
 use crate::perf::statistics::compare::{Comparison, Dominance, compare, magnitude};
@@ -82,6 +82,44 @@ pub(crate) fn with_base<'s, 'a>(now: &'s [Summary<'a>], base: &'s [Summary<'a>])
             Some(Pair::new(summary.cell.id.clone(), base, summary))
         })
         .collect()
+}
+
+/// Ways that a product can be used, of which one wants to see the second against the first: parameter and values.
+const WAYS: [(&str, &str, &str); 2] = [("multicast", "false", "true"), ("profile", "default", "tuned")];
+
+/// Within a section: two ways to use a product, point by point, with what they are called.
+pub(crate) fn with_other_way<'s, 'a>(
+    names: &Names,
+    section: &Section<'s, 'a>,
+) -> Vec<(String, Vec<Pair<'s, 'a>>)> {
+    let mut found = Vec::new();
+    for (name, first, second) in WAYS {
+        let in_way = |row: &Summary<'_>, way: &str| {
+            row.cell.parameters.get(name).is_some_and(|value| plain(value) == way)
+        };
+        let pairs: Vec<Pair<'s, 'a>> = section
+            .ordered()
+            .into_iter()
+            .filter(|row| in_way(row, second))
+            .filter_map(|row| {
+                let label = section.point_without(names, row.cell, name);
+                let same = |other: &&&'s Summary<'a>| {
+                    in_way(other, first) && section.point_without(names, other.cell, name) == label
+                };
+                let base = section.rows.iter().find(same)?;
+                Some(Pair::new(label, base, row))
+            })
+            .filter(|pair| !pair.ratios.is_empty())
+            .collect();
+        let words = |way: &str| {
+            let mut values = section.rows.iter().filter_map(|row| row.cell.parameters.get(name));
+            values.find(|value| plain(value) == way).map_or_else(String::new, |value| parameter(name, value))
+        };
+        if !pairs.is_empty() {
+            found.push((format!("{} divided by {}", format::capitalized(&words(second)), words(first)), pairs));
+        }
+    }
+    found
 }
 
 /// Within a section: all others against one product, point by point. The reference is Plainsong, or the first.

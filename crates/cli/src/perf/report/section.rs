@@ -172,7 +172,14 @@ impl<'s, 'a> Section<'s, 'a> {
         over.map_or_else(|| series.clone(), |over| format!("{series}, {over}"))
     }
 
-    /// The same without the products: what two cells that are compared must share.
+    /// The products of a cell and all that differs in the section, but for one parameter.
+    pub(crate) fn point_without(&self, names: &Names, cell: &Cell, left_out: &str) -> String {
+        let each = cell.parameters.iter().filter(|(name, _)| self.is_varying(name) && *name != left_out);
+        let words = each.map(|(name, value)| parameter(name, value));
+        std::iter::once(names.pair(cell)).chain(words).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What differs in the section, without the products: what two cells that are compared must share.
     pub(crate) fn variant_of(&self, cell: &Cell) -> String {
         let each =
             cell.parameters.iter().filter(|(name, _)| self.is_varying(name) && self.tied != Some(name));

@@ -8,7 +8,7 @@ use super::special;
 use super::table::Table;
 use super::threads;
 use super::{Budget, series};
-use crate::perf::report::compare::{Pair, with_reference};
+use crate::perf::report::compare::{Pair, with_other_way, with_reference};
 use crate::perf::report::section::{Names, Section, columns, parameter};
 use crate::perf::report::summary::{Summary, is_paired};
 use crate::perf::report::svg::escape;
@@ -62,6 +62,9 @@ pub(crate) fn body(
     text.push_str(&special::calls(names, section));
     if let Some((reference, pairs)) = with_reference(names, section) {
         text.push_str(&comparison(&format!("Each row divided by {reference} at the same point."), &pairs));
+    }
+    for (ways, pairs) in with_other_way(names, section) {
+        text.push_str(&comparison(&format!("{ways}, all else being the same."), &pairs));
     }
     text.push_str(&timed(names, section, budget));
     text.push_str(&threads::table(names, section));
