@@ -288,7 +288,7 @@ pub(crate) fn columns(kind: &str) -> Vec<&'static str> {
         "ramp" => &[&["knee_per_s"], &FLOW, &ERRORS, &COST],
         "soak" => &[&FLOW, &ERRORS, &["memory_slope_kib_per_h"], &LATENCY, &COST],
         "read_cost" => &[&COST],
-        _ => &[&FLOW, &ERRORS, &LATENCY, &COST],
+        _ => &[&["knee_per_s"], &FLOW, &ERRORS, &LATENCY, &COST],
     };
     parts.concat()
 }
@@ -306,6 +306,13 @@ pub(crate) fn brief_columns(kind: &str) -> &'static [&'static str] {
         "ramp" => &["knee_per_s", "lost_percent"],
         "read_cost" => &[],
         "soak" => &["received_per_s", "lost", "corrupted", "memory_slope_kib_per_h", "p50_us", "p99_us"],
-        _ => &["received_per_s", "mbit_per_s", "lost_percent", "cpu_writer_percent", "cpu_reader_percent"],
+        _ => &[
+            "knee_per_s",
+            "received_per_s",
+            "mbit_per_s",
+            "lost_percent",
+            "cpu_writer_percent",
+            "cpu_reader_percent",
+        ],
     }
 }

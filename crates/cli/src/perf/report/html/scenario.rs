@@ -76,9 +76,13 @@ fn charts(names: &Names, section: &Section<'_, '_>, facets: &[Facet<'_, '_>], bu
     let mut text = grids.clone();
     text.push_str(&special::matrices(names, section).concat());
     let mut first = special::bar_charts(names, section, facets);
-    first.extend(special::ramps(names, section));
+    let ramps = special::ramps(names, section);
+    // Where a grid has all knees, single ramps are folded.
+    let (shown, hidden) = if grids.is_empty() { (ramps, Vec::new()) } else { (Vec::new(), ramps) };
+    first.extend(shown);
     first.extend(special::failovers(names, section));
     text.push_str(&budget.plots(first));
+    text.push_str(&folded("Ramps, step by step", &budget.plots(hidden)));
     // Where a grid tells it all, or latency is not what it is about, the rest is folded.
     let about_latency = is_paired(&section.kind);
     for facet in facets {

@@ -15,6 +15,9 @@ use crate::perf::report::svg::scale::Scale;
 use crate::perf::results::{Cell, Repetition, Status};
 use crate::perf::statistics::trend::{Step, bend};
 
+/// More bars than this are no picture.
+const BARS_MAX: usize = 24;
+
 /// Two parameters that differ, one down and one across.
 fn grid_of(section: &Section<'_, '_>) -> Option<(&'static str, &'static str)> {
     let pairs: &[(&str, &str)] = match section.kind.as_str() {
@@ -52,6 +55,7 @@ pub(crate) fn heat_maps(names: &Names, section: &Section<'_, '_>) -> Vec<String>
     }
     let metrics: &[&str] = match section.kind.as_str() {
         "discovery" => &["matched_ms", "wire_octets"],
+        _ if section.rows.iter().any(|row| !row.steps.is_empty()) => &["knee_per_s", "lost_percent"],
         _ => &["received_total_per_s", "lost_percent"],
     };
     let mut tables = Vec::new();
@@ -134,6 +138,7 @@ fn value_or_why(row: &Summary<'_>, metric: &str) -> Result<f64, String> {
         statuses.keys().next_back().map_or_else(
             || "not run".to_owned(),
             |status| match status {
+                Status::Ok if metric == "knee_per_s" => "no step kept up with".to_owned(),
                 Status::Ok => "not measured".to_owned(),
                 other => other.label().to_owned(),
             },
@@ -352,8 +357,9 @@ pub(crate) fn bar_charts(names: &Names, section: &Section<'_, '_>, facets: &[Fac
                     let value = row.metrics.get(name)?.clone();
                     Some(Bar { label: section.series_of(names, row.cell), index: index_of(row), value })
                 })
-                .take(24)
                 .collect();
+            let (shown, all) = (bars.get(..BARS_MAX).unwrap_or(&bars), bars.len());
+            let cut = if shown.len() < all { format!(", the first {BARS_MAX} of {all}") } else { String::new() };
             let order = match metric.better {
                 Better::Less => ", less is better",
                 Better::More => ", more is better",
@@ -365,8 +371,8 @@ pub(crate) fn bar_charts(names: &Names, section: &Section<'_, '_>, facets: &[Fac
                     "p99_us" => "99th percentile".to_owned(),
                     _ => format::capitalized(metric.title),
                 },
-                &format!("{} ({}){order}", metric.title, metric.unit),
-                &bars,
+                &format!("{} ({}){order}{cut}", metric.title, metric.unit),
+                shown,
             ))
         })
         .filter(|figure| !figure.is_empty())
