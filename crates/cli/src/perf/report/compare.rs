@@ -1,10 +1,11 @@
 //! A/B: cells beside those of a base, or of another product.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::format;
 use super::section::{Names, Section, parameter, plain};
 use super::summary::{Better, Summary, find_metric, is_paired};
+use crate::perf::results::Run;
 use crate::perf::statistics::bootstrap::Estimate;
 use crate::perf::statistics::compare::{Comparison, Dominance, compare, magnitude};
 
@@ -70,6 +71,42 @@ impl<'s, 'a> Pair<'s, 'a> {
             format::probability(found.distance_p)
         ))
     }
+}
+
+/// What else is not the same in two runs, in words: the machine, and programs that have one name.
+pub(crate) fn differences(now: &Run, base: &Run) -> Vec<String> {
+    let machines = |run: &Run| -> BTreeSet<(String, u32, String)> {
+        run.hosts.iter().map(|host| (host.cpu.clone(), host.cpus, host.kernel.clone())).collect()
+    };
+    let mut found = Vec::new();
+    if machines(now) != machines(base) {
+        found.push("the base was measured on another machine, or with another kernel".to_owned());
+    }
+    let (mut changed, mut unknown) = (Vec::new(), Vec::new());
+    for adapter in now.adapters.keys().filter(|adapter| base.adapters.contains_key(*adapter)) {
+        match (hashes(now, adapter), hashes(base, adapter)) {
+            (Some(here), Some(there)) if here == there => {}
+            (Some(_), Some(_)) => changed.push(adapter.as_str()),
+            _ => unknown.push(adapter.as_str()),
+        }
+    }
+    for (what, adapters) in [
+        ("another program, or another library, ran in the base as", changed),
+        ("it is not known whether the same program ran in the base as", unknown),
+    ] {
+        if !adapters.is_empty() {
+            found.push(format!("{what} {}", adapters.join(", ")));
+        }
+    }
+    found
+}
+
+/// Of all files that ran under the name of an adapter; none if they are not all known.
+fn hashes<'r>(run: &'r Run, adapter: &str) -> Option<BTreeSet<&'r str>> {
+    let programs = run.programs.iter().filter(|program| program.adapter == adapter);
+    let files = programs.flat_map(|program| &program.files);
+    let hashes: BTreeSet<&str> = files.map(|file| file.sha256.as_str()).collect();
+    (!hashes.is_empty() && !hashes.contains("")).then_some(hashes)
 }
 
 /// Cells of the same name in both runs.

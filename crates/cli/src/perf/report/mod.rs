@@ -107,7 +107,7 @@ fn show(options: &Options) -> Result<Vec<String>, String> {
             .as_ref()
             .map_or_else(Vec::new, |base| compare::with_base(each.summaries, base.summaries));
         if let Some(base) = &reported_base {
-            print!("{}", text::comparison(base.run, &pairs));
+            print!("{}", text::comparison(each.run, base.run, &pairs));
         }
         complaints.extend(missed_of(each.run, each.summaries));
         complaints.extend(

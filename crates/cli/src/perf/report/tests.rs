@@ -432,3 +432,16 @@ fn what_was_not_measured_keeps_no_ratio() {
         verdicts.iter().all(|verdict| !verdict.kept() && verdict.words().ends_with("missed: not measured"))
     );
 }
+
+#[test]
+fn a_comparison_says_what_else_has_changed() {
+    let base = empty("base");
+    let mut now = base.clone();
+    let told = compare::differences(&now, &base);
+    assert_eq!(told, ["it is not known whether the same program ran in the base as cyclone11, fastdds, hostile, udp"]);
+    now.hosts[0].kernel = "6.19.0".to_owned();
+    now.programs[1].files[1].sha256 = "ab".repeat(32);
+    let told = compare::differences(&now, &base);
+    assert!(told[0].contains("another kernel"), "{told:?}");
+    assert_eq!(told[1], "another program, or another library, ran in the base as cyclone");
+}

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::compare::Pair;
+use super::compare::{Pair, differences};
 use super::format;
 use super::limits;
 use super::ratios;
@@ -161,8 +161,11 @@ fn printable(text: &str) -> String {
 }
 
 /// A table of what has changed against a base.
-pub(crate) fn comparison(base: &Run, pairs: &[Pair<'_, '_>]) -> String {
+pub(crate) fn comparison(now: &Run, base: &Run, pairs: &[Pair<'_, '_>]) -> String {
     let mut text = format!("\nagainst {}, {}\n", printable(&base.name), format::time(base.started_unix_ms));
+    for difference in differences(now, base) {
+        let _ = writeln!(text, "  {}", printable(&difference));
+    }
     if pairs.is_empty() {
         text.push_str("  no cell is in both runs\n");
         return text;

@@ -162,7 +162,8 @@ fn chapter(
         } else {
             scenario::comparison(&caption, &pairs)
         };
-        add("base", format!("Compared with {}", base.run.name), String::new(), body);
+        let notices = sheets::differences(run, base.run);
+        add("base", format!("Compared with {}", base.run.name), String::new(), format!("{notices}{body}"));
     }
     if summaries.is_empty() {
         add(

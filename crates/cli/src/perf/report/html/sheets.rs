@@ -6,7 +6,7 @@ use super::table::sheet;
 use crate::perf::report::section::Names;
 use crate::perf::report::summary::Summary;
 use crate::perf::report::svg::escape;
-use crate::perf::report::{format, ratios};
+use crate::perf::report::{compare, format, ratios};
 use crate::perf::results::{Host, Program, Run, Status};
 
 /// More of the campaign than this is not put into the page.
@@ -242,6 +242,12 @@ fn trouble_lines(names: &Names, summaries: &[Summary<'_>]) -> Vec<(bool, String)
         (status != Status::Unsupported, format!("{cells}: {}: {reason}", status.label()))
     });
     told.chain(lines).collect()
+}
+
+/// What else has changed since the base.
+pub(crate) fn differences(run: &Run, base: &Run) -> String {
+    let boxed = |what: &String| format!("<p class=\"box\">{}.</p>\n", escape(&format::capitalized(what)));
+    compare::differences(run, base).iter().map(boxed).collect()
 }
 
 /// The resolved campaign, to run it again.
