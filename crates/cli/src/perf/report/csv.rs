@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use plainsong_perfkit::event::Interval;
 
+use super::floor;
 use super::section::{Names, Section};
 use super::summary::{METRICS, Side, Summary, is_paired, side};
 use super::text::ends;
@@ -76,7 +77,7 @@ fn table(runs: &[(&Run, &[Summary<'_>])]) -> String {
         text.push(',');
         text.push_str(name);
     }
-    text.push_str(",p50_us_low,p50_us_high,p99_us_low,p99_us_high\n");
+    text.push_str(",p50_us_low,p50_us_high,p99_us_low,p99_us_high,floor_ratio,floor_ratio_of\n");
     for (run, summaries) in runs {
         for summary in *summaries {
             let roles: &[Side] =
@@ -157,7 +158,16 @@ fn row(text: &mut String, run: &Run, summary: &Summary<'_>, role: Side) {
             plain(interval.map(|(_, high)| high))
         );
     }
-    text.push('\n');
+    let ratio = floor_ratio(run, summary).filter(|_| mine("p50_us"));
+    let (value, of) = ratio.unwrap_or_default();
+    let _ = writeln!(text, ",{value},{of}");
+}
+
+/// The ratio to the floor of the machine, and what it is a ratio of.
+fn floor_ratio(run: &Run, summary: &Summary<'_>) -> Option<(String, String)> {
+    let (title, how) = floor::column(&summary.cell.kind)?;
+    let ratio = floor::ratio(run.calibration.as_ref()?, summary)?;
+    Some((plain(Some(ratio.value)), field(&format!("{}{title}; {how}", ratio.sign))))
 }
 
 /// `ok`, or how the others ended too.

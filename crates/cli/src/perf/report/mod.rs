@@ -2,6 +2,7 @@
 
 mod compare;
 mod csv;
+mod floor;
 mod format;
 mod html;
 mod limits;

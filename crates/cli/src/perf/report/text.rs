@@ -3,12 +3,13 @@
 use std::fmt::Write;
 
 use super::compare::{Pair, differences};
+use super::floor;
 use super::format;
 use super::limits;
 use super::ratios;
 use super::section::{Names, Section, brief_columns, parameter};
 use super::summary::{Summary, find_metric};
-use crate::perf::results::{Run, Status};
+use crate::perf::results::{Calibration, Run, Status};
 use crate::perf::statistics::trend::Slope;
 
 /// Tables of all scenarios of a run.
@@ -23,7 +24,7 @@ pub(crate) fn write(run: &Run, summaries: &[Summary<'_>]) -> String {
         if !shared.is_empty() {
             let _ = writeln!(text, "  {}", printable(&shared));
         }
-        text.push_str(&table(&names, &section));
+        text.push_str(&table(&names, &section, run.calibration.as_ref()));
     }
     for ratio in ratios::check(run, summaries) {
         let _ = writeln!(text, "{}: {}", printable(&ratio.cell), printable(&ratio.words()));
@@ -65,13 +66,17 @@ pub(crate) fn notes(summary: &Summary<'_>) -> Vec<String> {
     lines
 }
 
-fn table(names: &Names, section: &Section<'_, '_>) -> String {
+fn table(names: &Names, section: &Section<'_, '_>, calibration: Option<&Calibration>) -> String {
     let columns: Vec<&str> = brief_columns(&section.kind)
         .iter()
         .copied()
         .filter(|name| section.rows.iter().any(|row| row.metrics.contains_key(name)))
         .collect();
+    let floor = calibration.zip(floor::column(&section.kind));
     let mut rows = vec![header(section, &columns)];
+    if let (Some((_, (title, _))), Some(header)) = (floor, rows.first_mut()) {
+        header.push(title.to_owned());
+    }
     for row in section.ordered() {
         let mut cells = vec![section.series_of(names, row.cell)];
         if let Some(over) = section.over {
@@ -82,6 +87,9 @@ fn table(names: &Names, section: &Section<'_, '_>) -> String {
         cells.extend(
             columns.iter().map(|name| row.value(name).map_or_else(|| "-".to_owned(), format::number)),
         );
+        if let Some((calibration, _)) = floor {
+            cells.push(floor::ratio(calibration, row).map_or_else(|| "-".to_owned(), |ratio| ratio.text));
+        }
         rows.push(cells);
         rows.extend(calls(section, row, columns.len()));
     }

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use super::floor;
 use super::plots::{self, Facet};
 use super::special;
 use super::table::Table;
 use super::threads;
 use super::{Budget, series};
+use crate::perf::report::floor;
 use crate::perf::report::compare::{Pair, with_other_way, with_reference};
 use crate::perf::report::section::{Names, Section, columns, parameter};
 use crate::perf::report::summary::{Summary, is_paired};
