@@ -6,6 +6,7 @@ mod scenario;
 mod series;
 mod sheets;
 mod special;
+mod streams;
 mod table;
 mod threads;
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::plots::{self, Facet};
 use super::special;
+use super::streams;
 use super::table::Table;
 use super::threads;
 use super::{Budget, series};
@@ -60,6 +61,7 @@ pub(crate) fn body(
     text.push_str(&charts(names, section, &facets, budget));
     text.push_str(&table(names, section, calibration));
     text.push_str(&special::calls(names, section));
+    text.push_str(&streams::table(names, section));
     if let Some((reference, pairs)) = with_reference(names, section) {
         text.push_str(&comparison(&format!("Each row divided by {reference} at the same point."), &pairs));
     }

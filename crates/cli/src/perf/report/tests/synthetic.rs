@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use plainsong_perfkit::adapter::{Description, EncodeCost};
-use plainsong_perfkit::event::{Interval, NamedHistogram, Phase, Report, Switch, Totals};
+use plainsong_perfkit::event::{Interval, NamedHistogram, Phase, Report, Stream, Switch, Totals};
 use serde_json::{Value, json};
 
 use crate::perf::results::{
@@ -200,14 +200,16 @@ pub(crate) fn flow(kind: &str, adapter: &str, parameters: Value, seed: u64) -> C
             let mut workers = vec![worker("pub-0", adapter, sent, noise)];
             for reader in 0..readers.min(4) {
                 let lost = if size > 16_000 { received / 50 } else { 0 };
+                let totals = Totals {
+                    received: received - lost,
+                    octets: received * size,
+                    lost,
+                    ..Totals::default()
+                };
                 let report = Report {
                     length_ns: 10_000_000_000,
-                    totals: Totals {
-                        received: received - lost,
-                        octets: received * size,
-                        lost,
-                        ..Totals::default()
-                    },
+                    totals,
+                    streams: vec![Stream { writer: 0, instance: None, totals }],
                     histograms: vec![histogram("one_way", 400, 90_000.0 * slowness(adapter), noise)],
                     ..Report::default()
                 };
