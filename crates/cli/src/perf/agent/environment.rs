@@ -149,7 +149,10 @@ mod tests {
         let directory =
             files("faults", &[("meltdown", "Not affected\n"), ("spectre_v2", "Mitigation: Retpolines\n")]);
         let found = mitigations(&directory);
-        assert_eq!(found.into_iter().collect::<Vec<_>>(), [("spectre_v2".to_owned(), "Mitigation: Retpolines".to_owned())]);
+        assert_eq!(
+            found.into_iter().collect::<Vec<_>>(),
+            [("spectre_v2".to_owned(), "Mitigation: Retpolines".to_owned())]
+        );
         fs::remove_dir_all(&directory).unwrap();
     }
 }

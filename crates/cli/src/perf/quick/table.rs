@@ -226,7 +226,11 @@ fn discovery_row(cell: &Cell, ok: &[&Repetition]) -> Row {
     let times: Vec<f64> = ok.iter().filter_map(slowest).collect();
     let traffic = |octets: bool| {
         let of = |it: &WorkerResult| {
-            if octets { it.resources.traffic.interface_octets } else { it.resources.traffic.interface_packets }
+            if octets {
+                it.resources.traffic.interface_octets
+            } else {
+                it.resources.traffic.interface_packets
+            }
         };
         let each: Vec<f64> =
             ok.iter().filter_map(|it| it.workers.iter().map(of).max()).map(|it| it as f64).collect();

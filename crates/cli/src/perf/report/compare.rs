@@ -153,7 +153,10 @@ pub(crate) fn with_other_way<'s, 'a>(
             values.find(|value| plain(value) == way).map_or_else(String::new, |value| parameter(name, value))
         };
         if !pairs.is_empty() {
-            found.push((format!("{} divided by {}", format::capitalized(&words(second)), words(first)), pairs));
+            found.push((
+                format!("{} divided by {}", format::capitalized(&words(second)), words(first)),
+                pairs,
+            ));
         }
     }
     found

@@ -441,7 +441,10 @@ fn a_comparison_says_what_else_has_changed() {
     let base = empty("base");
     let mut now = base.clone();
     let told = compare::differences(&now, &base);
-    assert_eq!(told, ["it is not known whether the same program ran in the base as cyclone11, fastdds, hostile, udp"]);
+    assert_eq!(
+        told,
+        ["it is not known whether the same program ran in the base as cyclone11, fastdds, hostile, udp"]
+    );
     now.hosts[0].kernel = "6.19.0".to_owned();
     now.programs[1].files[1].sha256 = "ab".repeat(32);
     let told = compare::differences(&now, &base);

@@ -64,7 +64,8 @@ pub(super) fn write_repetition(directory: &Path, cell: &str, finished: &Finished
     for worker in &finished.repetition.workers {
         let lines = finished.lines.iter().find(|(name, _)| *name == worker.name);
         let (whole, each) = logged(worker, lines.map_or(&[][..], |(_, lines)| lines.as_slice()));
-        for (name, histograms) in [(worker.name.clone(), whole), (format!("{}-intervals", worker.name), each)] {
+        for (name, histograms) in [(worker.name.clone(), whole), (format!("{}-intervals", worker.name), each)]
+        {
             let path = place.join(format!("{name}.hlog"));
             write_histograms(&path, worker, &histograms, started_unix_ms).map_err(fail)?;
         }
@@ -179,7 +180,10 @@ mod tests {
         write_histograms(&path, &worker, &each, 0).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        assert!(text.ends_with("Tag=one_way,0.000,1.000,0.000,first\nTag=one_way,1.000,1.000,0.000,second\n"), "{text}");
+        assert!(
+            text.ends_with("Tag=one_way,0.000,1.000,0.000,first\nTag=one_way,1.000,1.000,0.000,second\n"),
+            "{text}"
+        );
     }
 
     #[test]

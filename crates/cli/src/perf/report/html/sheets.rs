@@ -79,8 +79,14 @@ fn rows_of(host: &Host) -> Rows {
         ("Frequency governor", told(&host.governor)),
         ("SMT", told(&host.smt)),
         ("Virtualization", told(&host.virtualization)),
-        ("Container", if host.container.is_empty() { "none seen".to_owned() } else { host.container.clone() }),
-        ("CPU limit", host.cpu_limit.map_or_else(|| "none".to_owned(), |it| format!("{} cores", format::number(it)))),
+        (
+            "Container",
+            if host.container.is_empty() { "none seen".to_owned() } else { host.container.clone() },
+        ),
+        (
+            "CPU limit",
+            host.cpu_limit.map_or_else(|| "none".to_owned(), |it| format!("{} cores", format::number(it))),
+        ),
         ("Mitigations", mitigations),
         ("Clock source", told(&host.clock_source)),
         ("Used by others before the start", format!("{} % of a core", format::number(host.load_before))),

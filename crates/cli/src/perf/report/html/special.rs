@@ -359,7 +359,8 @@ pub(crate) fn bar_charts(names: &Names, section: &Section<'_, '_>, facets: &[Fac
                 })
                 .collect();
             let (shown, all) = (bars.get(..BARS_MAX).unwrap_or(&bars), bars.len());
-            let cut = if shown.len() < all { format!(", the first {BARS_MAX} of {all}") } else { String::new() };
+            let cut =
+                if shown.len() < all { format!(", the first {BARS_MAX} of {all}") } else { String::new() };
             let order = match metric.better {
                 Better::Less => ", less is better",
                 Better::More => ", more is better",

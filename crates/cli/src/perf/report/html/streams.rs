@@ -26,11 +26,15 @@ pub(crate) fn table(names: &Names, section: &Section<'_, '_>) -> String {
         ("corrupted", "samples"),
     ]
     .map(|(title, unit)| (title.to_owned(), unit.to_owned()));
-    let mut table = Table::new("Readers and writers between which samples were lost, repeated, late or corrupted.", &heads);
+    let mut table = Table::new(
+        "Readers and writers between which samples were lost, repeated, late or corrupted.",
+        &heads,
+    );
     let mut rows = 0;
     for row in section.ordered() {
         let ok = row.cell.repetitions.iter().filter(|repetition| repetition.status == Status::Ok);
-        for (repetition, worker) in ok.flat_map(|it| it.workers.iter().map(move |worker| (it.number, worker))) {
+        for (repetition, worker) in ok.flat_map(|it| it.workers.iter().map(move |worker| (it.number, worker)))
+        {
             let streams = worker.report.iter().flat_map(|report| &report.streams);
             for stream in streams.filter(|stream| went_wrong(stream)) {
                 rows += 1;
@@ -48,7 +52,10 @@ pub(crate) fn table(names: &Names, section: &Section<'_, '_>) -> String {
     }
     let more = match rows.saturating_sub(ROWS_MAX) {
         0 => String::new(),
-        more => format!("<p class=\"note\">{} further rows are in the files of the run.</p>", format::number(more as f64)),
+        more => format!(
+            "<p class=\"note\">{} further rows are in the files of the run.</p>",
+            format::number(more as f64)
+        ),
     };
     format!("<details><summary>Losses, writer by writer</summary>{table}{more}</details>\n")
 }

@@ -200,12 +200,8 @@ pub(crate) fn flow(kind: &str, adapter: &str, parameters: Value, seed: u64) -> C
             let mut workers = vec![worker("pub-0", adapter, sent, noise)];
             for reader in 0..readers.min(4) {
                 let lost = if size > 16_000 { received / 50 } else { 0 };
-                let totals = Totals {
-                    received: received - lost,
-                    octets: received * size,
-                    lost,
-                    ..Totals::default()
-                };
+                let totals =
+                    Totals { received: received - lost, octets: received * size, lost, ..Totals::default() };
                 let report = Report {
                     length_ns: 10_000_000_000,
                     totals,
