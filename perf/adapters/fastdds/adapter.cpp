@@ -29,6 +29,7 @@
 #ifdef PERF_FASTDDS_3
 #include "version_3.hpp"
 #else
+#include "encode.hpp"
 #include "version_2.hpp"
 #endif
 #include "perfkit.h"
@@ -482,7 +483,8 @@ perfkit_adapter table()
                      "transient_local read_cost";
 #else
   adapter.features = "rtps listener waitset polling keyed reliable best_effort multicast unicast ownership "
-                     "transient_local filter read_cost";
+                     "transient_local filter read_cost encode";
+  adapter.encode_cost = encode::measure_cost;
 #endif
   adapter.open = session_open;
   adapter.close = session_close;

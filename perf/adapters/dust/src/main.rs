@@ -8,6 +8,8 @@ use std::marker::PhantomData;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use dust_dds::dds_async::domain_participant::DomainParticipantAsync;
+use dust_dds::dds_async::subscriber::SubscriberAsync;
 use dust_dds::domain::domain_participant::DomainParticipant;
 use dust_dds::domain::domain_participant_factory::DomainParticipantFactory;
 use dust_dds::infrastructure::error::DdsError;
@@ -23,7 +25,7 @@ use dust_dds::infrastructure::time::{Duration as DustDuration, DurationKind};
 use dust_dds::infrastructure::type_support::DdsType;
 use dust_dds::publication::data_writer::DataWriter;
 use dust_dds::publication::publisher::Publisher;
-use dust_dds::subscription::subscriber::Subscriber;
+use dust_dds::std_runtime::executor::block_on;
 use dust_dds::topic_definition::topic::Topic;
 use dust_dds::xtypes::type_support::TypeSupport;
 use plainsong_perfkit::adapter::{Adapter, Description, Failure, Reader, Session, Sink, Writer};
@@ -101,15 +103,11 @@ impl Adapter for Dust {
         }
         let participant =
             factory.create_participant(domain, QosKind::Default, NO_LISTENER, NO_STATUS).map_err(failed)?;
-        Ok(Box::new(DustSession {
-            publisher: participant
-                .create_publisher(QosKind::Default, NO_LISTENER, NO_STATUS)
-                .map_err(failed)?,
-            subscriber: participant
-                .create_subscriber(QosKind::Default, NO_LISTENER, NO_STATUS)
-                .map_err(failed)?,
-            participant,
-        }))
+        let publisher =
+            participant.create_publisher(QosKind::Default, NO_LISTENER, NO_STATUS).map_err(failed)?;
+        let asynchronous = DomainParticipantAsync::from(participant.clone());
+        let subscriber = block_on(asynchronous.create_subscriber(QosKind::Default, NO_LISTENER, NO_STATUS));
+        Ok(Box::new(DustSession { participant, publisher, subscriber: subscriber.map_err(failed)? }))
     }
 }
 
@@ -138,7 +136,8 @@ fn name_of(interface: &str) -> Result<String, Failure> {
 struct DustSession {
     participant: DomainParticipant,
     publisher: Publisher,
-    subscriber: Subscriber,
+    /// Asynchronous for the sake of wait sets, see [`reader::within`].
+    subscriber: SubscriberAsync,
 }
 
 impl Session for DustSession {
@@ -155,9 +154,9 @@ impl Session for DustSession {
             return unsupported("Dust DDS does not filter numbers by `<`");
         }
         if endpoint.keyed {
-            reader::open::<PerfKeyed>(&self.subscriber, &self.topic::<PerfKeyed>(endpoint)?, endpoint, sink)
+            reader::open::<PerfKeyed>(&self.subscriber, self.topic::<PerfKeyed>(endpoint)?, endpoint, sink)
         } else {
-            reader::open::<PerfBytes>(&self.subscriber, &self.topic::<PerfBytes>(endpoint)?, endpoint, sink)
+            reader::open::<PerfBytes>(&self.subscriber, self.topic::<PerfBytes>(endpoint)?, endpoint, sink)
         }
     }
 }

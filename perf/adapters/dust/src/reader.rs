@@ -1,8 +1,17 @@
 //! Readers of Dust DDS.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
 
+use dust_dds::dds_async::data_reader::DataReaderAsync;
+use dust_dds::dds_async::subscriber::SubscriberAsync;
+use dust_dds::dds_async::topic::TopicAsync;
+use dust_dds::dds_async::wait_set::{ConditionAsync, WaitSetAsync};
 use dust_dds::infrastructure::error::DdsError;
 use dust_dds::infrastructure::instance::InstanceHandle;
 use dust_dds::infrastructure::listener::NO_LISTENER;
@@ -11,28 +20,31 @@ use dust_dds::infrastructure::sample_info::{
     ANY_INSTANCE_STATE, ANY_SAMPLE_STATE, ANY_VIEW_STATE, Sample as DustSample,
 };
 use dust_dds::infrastructure::status::{NO_STATUS, StatusKind};
+use dust_dds::std_runtime::executor::block_on;
 use dust_dds::subscription::data_reader::DataReader;
-use dust_dds::subscription::subscriber::Subscriber;
 use dust_dds::topic_definition::topic::Topic;
-use dust_dds::wait_set::{Condition, WaitSet};
 use plainsong_perfkit::adapter::{Failure, Reader, Sample, Sink};
 use plainsong_perfkit::spec::{EndpointSpec, ReadCall, ReadMethod};
 
-use crate::{Common, Perf, duration, failed, unsupported};
+use crate::{Common, Perf, failed, unsupported};
 
 const TAKE_MAX: i32 = 64;
+/// Who waits gives up only after nothing has moved for so long.
+const QUIET: Duration = Duration::from_millis(100);
 
 /// Makes a reader, with a wait set if asked for.
 pub(crate) fn open<T: Perf>(
-    subscriber: &Subscriber,
-    topic: &Topic,
+    subscriber: &SubscriberAsync,
+    topic: Topic,
     endpoint: &EndpointSpec,
     sink: Sink,
 ) -> Result<Box<dyn Reader>, Failure> {
     let qos = QosKind::Specific(Common::reader_qos(endpoint)?);
-    let reader = subscriber.create_datareader::<T>(topic, qos, NO_LISTENER, NO_STATUS).map_err(failed)?;
+    let topic = TopicAsync::from(topic);
+    let reader = block_on(subscriber.create_datareader::<T>(&topic, qos, NO_LISTENER, NO_STATUS));
+    let reader = reader.map_err(failed)?;
     let waitset = match endpoint.read {
-        ReadMethod::Waitset => Some(waitset(&reader).map_err(failed)?),
+        ReadMethod::Waitset => Some(block_on(waitset(&reader)).map_err(failed)?),
         ReadMethod::Polling { .. } => None,
         ReadMethod::Listener => {
             return unsupported(
@@ -40,15 +52,50 @@ pub(crate) fn open<T: Perf>(
             );
         }
     };
-    Ok(Box::new(DustReader { reader, waitset, handles: HashMap::new(), sink }))
+    Ok(Box::new(DustReader { reader: DataReader::from(reader), waitset, handles: HashMap::new(), sink }))
 }
 
-fn waitset<T>(reader: &DataReader<T>) -> Result<WaitSet, DdsError> {
+async fn waitset<T>(reader: &DataReaderAsync<T>) -> Result<WaitSetAsync, DdsError> {
     let condition = reader.get_statuscondition();
-    condition.set_enabled_statuses(&[StatusKind::DataAvailable])?;
-    let mut waitset = WaitSet::new();
-    waitset.attach_condition(Condition::StatusCondition(condition))?;
+    condition.set_enabled_statuses(&[StatusKind::DataAvailable]).await?;
+    let mut waitset = WaitSetAsync::new();
+    waitset.attach_condition(ConditionAsync::StatusCondition(condition)).await?;
     Ok(waitset)
+}
+
+/// What comes of a future if it comes in time, and after that as long as something moves. `WaitSet::wait` of 0.16.0 gives up
+/// in the midst of a call to Dust's executor too, and its answer is then taken for that of the next call, which panics.
+fn within<T>(timeout: Duration, future: impl Future<Output = T>) -> Option<T> {
+    let alarm = Arc::new(Alarm { rung: AtomicBool::new(false), sleeper: std::thread::current() });
+    let waker = Waker::from(Arc::clone(&alarm));
+    let mut future = pin!(future);
+    let end = Instant::now() + timeout;
+    loop {
+        if let Poll::Ready(result) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return Some(result);
+        }
+        let end = end.max(Instant::now() + QUIET);
+        while !alarm.rung.swap(false, Ordering::Acquire) {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            std::thread::park_timeout(left);
+        }
+    }
+}
+
+/// Wakes a thread.
+struct Alarm {
+    rung: AtomicBool,
+    sleeper: Thread,
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.rung.store(true, Ordering::Release);
+        self.sleeper.unpark();
+    }
 }
 
 fn hand_over<T: Perf>(samples: Vec<DustSample<T>>, sink: &mut Sink) -> u64 {
@@ -63,7 +110,7 @@ fn hand_over<T: Perf>(samples: Vec<DustSample<T>>, sink: &mut Sink) -> u64 {
 
 struct DustReader<T> {
     reader: DataReader<T>,
-    waitset: Option<WaitSet>,
+    waitset: Option<WaitSetAsync>,
     handles: HashMap<u32, InstanceHandle>,
     sink: Sink,
 }
@@ -101,10 +148,10 @@ impl<T: Perf> Reader for DustReader<T> {
         let Some(waitset) = &self.waitset else {
             return unsupported("this reader was not opened to wait for it");
         };
-        match waitset.wait(duration(timeout)?) {
-            Ok(_) => Ok(true),
-            Err(DdsError::Timeout) => Ok(false),
-            Err(error) => Err(failed(error)),
+        match within(timeout, waitset.wait()) {
+            Some(Ok(_)) => Ok(true),
+            None => Ok(false),
+            Some(Err(error)) => Err(failed(error)),
         }
     }
 

@@ -452,7 +452,7 @@ impl<'a> Play<'a, '_> {
 /// What the end of a worker means that was not to end.
 fn verdict(name: &str, adapter: &str, reported: bool, end: &End) -> Stopped {
     let last_words =
-        end.complaint.lines().last().map(|it| format!("; its last words: {it}")).unwrap_or_default();
+        last_words(&end.complaint).map_or_else(String::new, |it| format!("; its last words: {it}"));
     let when = if reported { " after its report" } else { "" };
     let (status, what) = match end.manner {
         Manner::Signal => (Status::Crashed, format!("died by {}{when}", end.exit)),
@@ -463,4 +463,28 @@ fn verdict(name: &str, adapter: &str, reported: bool, end: &End) -> Stopped {
         Manner::Killed => (Status::Failed, "was killed".to_owned()),
     };
     Stopped { status, reason: format!("{name} ({adapter}) {what}{last_words}") }
+}
+
+/// What a process said of its end: why it panicked, without the hints and frames that come after that, else its last line.
+fn last_words(complaint: &str) -> Option<String> {
+    let mut lines = complaint.lines();
+    match lines.find(|line| line.contains(" panicked at ")) {
+        Some(place) => Some(format!("{place} {}", lines.next().unwrap_or_default()).trim_end().to_owned()),
+        None => complaint.lines().last().map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_panic_the_reason_is_told_and_not_the_hint_that_follows() {
+        let panic = "a warning\nthread 'main' panicked at src/a.rs:7:9:\nexpected this, got that\nstack backtrace:\n   0: f\n\
+                     note: Some details are omitted";
+        let told = "thread 'main' panicked at src/a.rs:7:9: expected this, got that";
+        for (complaint, expected) in [(panic, Some(told)), ("first\nlast", Some("last")), ("", None)] {
+            assert_eq!(last_words(complaint).as_deref(), expected);
+        }
+    }
 }
