@@ -22,6 +22,7 @@ use plainsong_proto::writer::{ChangeKind, FilterFunction, WriteError, Writer, Wr
 use crate::clock;
 use crate::condition::{Condition, HasCore};
 use crate::content_filtered_topic::payload_filter;
+use crate::doubt::{self, Doubt};
 use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations};
 use crate::error::{Error, Result};
 use crate::group::{Member, announced_qos};
@@ -492,7 +493,7 @@ impl WriterInner {
         timestamp: Option<Time>,
         patience: Option<Duration>,
     ) -> Result<()> {
-        let mut deadline = None;
+        let (mut deadline, mut doubt) = (None, Doubt::new());
         loop {
             // Read before trying, so that progress made in between is not slept through.
             let epoch = self.slot.progress.epoch();
@@ -508,7 +509,7 @@ impl WriterInner {
                 return Err(self.write_error(error, patience));
             };
             let deadline = *deadline.get_or_insert_with(|| clock::deadline(patience));
-            if !self.slot.progress.wait(epoch, deadline) {
+            if !doubt.wait(&self.slot.progress, epoch, deadline, || self.forget_dead()) {
                 return Err(self.write_error(error, Some(patience)));
             }
         }
@@ -520,16 +521,24 @@ impl WriterInner {
             writer.request_acknowledgments(now, out);
             writer.last_sequence_number()
         })?;
+        let mut doubt = Doubt::new();
         loop {
             let epoch = self.slot.progress.epoch();
             if self.is_acknowledged(last)? {
                 return Ok(());
             }
-            if !self.slot.progress.wait(epoch, deadline) {
+            if !doubt.wait(&self.slot.progress, epoch, deadline, || self.forget_dead()) {
                 let what = format!("waiting for acknowledgments of {}", self.describe());
                 return Err(Error::Timeout { what, timeout });
             }
         }
+    }
+
+    /// Those it waits for in vain, because their processes on this host are no more.
+    fn forget_dead(&self) {
+        let Ok(slot) = self.publisher.participant.slot() else { return };
+        let slowest: Vec<Guid> = self.slot.look(|writer| writer.slowest_readers().collect());
+        doubt::forget_dead(slot, slowest.into_iter().map(|reader| reader.prefix));
     }
 
     fn is_acknowledged(&self, last: SequenceNumber) -> Result<bool> {

@@ -42,6 +42,7 @@ mod default_qos;
 mod delete;
 mod discovered;
 mod domain;
+mod doubt;
 mod entity;
 mod error;
 mod farewell;

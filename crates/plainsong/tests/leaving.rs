@@ -1,4 +1,5 @@
-//! A process that ends takes leave, whatever handles are left: nobody waits for the leases of its participants.
+//! A process that ends takes leave, whatever handles are left, and one that is killed is missed: nobody waits for the
+//! leases of their participants.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -48,6 +49,9 @@ fn end_as_told() -> bool {
     calls.recv_timeout(PATIENCE).unwrap();
     match ending {
         "exit" => std::process::exit(0),
+        "killed" => loop {
+            std::thread::park();
+        },
         _ => drop((reader, participant)),
     }
     true
@@ -66,6 +70,9 @@ fn time_until_a_blocked_writer_goes_on(test: &str, ending: &str) -> Duration {
     let blocked = std::thread::spawn(move || {
         (0..10).for_each(|_| writer.write(&Blob::default()).unwrap());
     });
+    if ending == "killed" {
+        child.kill().unwrap();
+    }
     child.wait().unwrap();
     let ended = Instant::now();
     blocked.join().unwrap();
@@ -90,5 +97,16 @@ fn a_process_that_exits_with_all_its_handles_takes_leave() {
     }
     let name = "a_process_that_exits_with_all_its_handles_takes_leave";
     let waited = time_until_a_blocked_writer_goes_on(name, "exit");
+    assert!(waited < Duration::from_secs(5), "{waited:?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_process_that_is_killed_holds_up_a_blocked_writer_for_a_moment_only() {
+    if end_as_told() {
+        return;
+    }
+    let name = "a_process_that_is_killed_holds_up_a_blocked_writer_for_a_moment_only";
+    let waited = time_until_a_blocked_writer_goes_on(name, "killed");
     assert!(waited < Duration::from_secs(5), "{waited:?}");
 }

@@ -232,6 +232,11 @@ impl Remote {
         self.meta = self.choose(&self.usable_meta, host);
     }
 
+    /// Where it receives, as far as we may send there.
+    pub(super) fn sockets(&self) -> Vec<Locator> {
+        [&self.usable_meta[..], &self.usable_user].concat()
+    }
+
     /// Notes that it answered from `from`.
     pub(super) fn prove(&mut self, from: &Locator, host: &Host) {
         let Some(ip) = from.ip() else { return };

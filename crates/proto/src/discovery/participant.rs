@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use super::builtin::ParticipantData;
 use super::config::{DiscoveryError, LocalEndpoint, LocalLocators, ParticipantConfig};
-use super::database::Database;
+use super::database::{Database, Remote};
 use super::liveliness::Liveliness;
 use super::matching::{Endpoint, Matching};
 use super::path::Host;
@@ -365,6 +365,23 @@ impl Participant {
             user_data: &remote.data.user_data,
             properties: &remote.data.properties,
         })
+    }
+
+    /// Where a matched participant receives, if that is on this host alone; nothing for any other.
+    #[must_use]
+    pub fn sockets_on_this_host(&self, prefix: GuidPrefix) -> Vec<Locator> {
+        let is_here = |locator: &Locator| locator.ip().is_some_and(|ip| self.host.is_own(ip));
+        let remote = self.database.get(prefix);
+        let sockets = remote.filter(|remote| remote.matched.is_some() && self.host.sent(&remote.from));
+        let sockets = sockets.map(Remote::sockets);
+        sockets.filter(|sockets| sockets.iter().all(is_here)).unwrap_or_default()
+    }
+
+    /// The driver found out that a remote participant is no more: it leaves as if its lease had ended.
+    pub fn participant_died(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        if self.presence == Presence::Present {
+            self.forget(now, prefix, out);
+        }
     }
 
     /// Remote endpoints in the order of their GUIDs.

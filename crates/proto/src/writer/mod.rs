@@ -573,6 +573,13 @@ impl Writer {
         self.proxies.iter().map(|reader| reader.guid)
     }
 
+    /// The reliable readers that have acknowledged least: for these room is waited for.
+    pub fn slowest_readers(&self) -> impl Iterator<Item = Guid> {
+        let least = self.proxies.acknowledged();
+        let slowest = self.proxies.iter().filter(move |it| it.reliable && Some(it.acknowledged) == least);
+        slowest.map(|reader| reader.guid)
+    }
+
     /// Does what is due. Calling it early is harmless.
     pub fn timeout(&mut self, now: Now, out: &mut Outbox) {
         if self.history.expire(now.mono, &mut self.instances) {

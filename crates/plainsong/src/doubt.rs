@@ -1,0 +1,104 @@
+//! Doubts of a thread that waits for readers: a process of this host may have been killed, and its lease lasts long.
+//!
+//! Its sockets went with it, and the kernel refuses what is sent to them: nobody else can say so of an address of this
+//! host, because datagrams that come from outside under such an address are dropped. Refused by all of them, the
+//! participant is gone. Where another process has the ports by now, and on other hosts, the lease tells.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use plainsong_proto::guid::GuidPrefix;
+use plainsong_proto::locator::Locator;
+use plainsong_proto::time::Instant;
+use plainsong_proto::vendor::PLAINSONG as VENDOR_ID;
+
+use crate::clock;
+use crate::runtime::ParticipantSlot;
+use crate::runtime::notify::Notify;
+
+/// First and longest pause before somebody who waits has doubts.
+const PAUSE_FIRST: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// On this host the refusal comes while the datagram is sent, or right after.
+const REFUSAL_WAIT: Duration = Duration::from_millis(1);
+/// So many participants are looked at in one go.
+const PARTICIPANTS_MAX: usize = 8;
+
+/// How long one call has waited without looking.
+#[derive(Debug)]
+pub(crate) struct Doubt {
+    pause: Duration,
+}
+
+impl Doubt {
+    pub(crate) const fn new() -> Self {
+        Self { pause: PAUSE_FIRST }
+    }
+
+    /// Waits as [`Notify::wait`] does, and looks now and then whether waiting makes sense.
+    pub(crate) fn wait(
+        &mut self,
+        progress: &Notify,
+        epoch: u32,
+        deadline: Option<Instant>,
+        look: impl Fn(),
+    ) -> bool {
+        loop {
+            let doubt = clock::deadline(self.pause);
+            let first = deadline.into_iter().chain(doubt).min();
+            if progress.wait(epoch, first) {
+                return true;
+            }
+            if deadline.is_some_and(|deadline| deadline <= clock::mono()) {
+                return false;
+            }
+            self.pause = (self.pause * 2).min(PAUSE_MAX);
+            look();
+        }
+    }
+}
+
+/// Forgets those of the participants on this host whose sockets are closed.
+pub(crate) fn forget_dead(participant: &ParticipantSlot, others: impl Iterator<Item = GuidPrefix>) {
+    let mut others: Vec<GuidPrefix> = others.collect();
+    others.dedup();
+    let registry = &participant.shared().registry;
+    for prefix in others.into_iter().filter(|prefix| !registry.contains(*prefix)).take(PARTICIPANTS_MAX) {
+        let sockets = participant.look(|control| control.sockets_on_this_host(prefix));
+        if !sockets.is_empty() && sockets.iter().all(|socket| is_closed(participant.prefix, socket)) {
+            participant.control(|control, now, out| control.participant_died(now, prefix, out));
+        }
+    }
+}
+
+/// Whether the kernel refuses a message without submessages (RTPS 2.5 §8.3.4), which means nothing to anybody.
+fn is_closed(from: GuidPrefix, to: &Locator) -> bool {
+    let (Some(ip), Some(port)) = (to.ip(), to.udp_port()) else { return false };
+    let any = if ip.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let mut header = *b"RTPS\x02\x05\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+    header[6..8].copy_from_slice(&VENDOR_ID);
+    header[8..].copy_from_slice(&from.0);
+    let asked = UdpSocket::bind(SocketAddr::new(any, 0)).and_then(|socket| {
+        socket.connect(SocketAddr::new(ip, port))?;
+        socket.set_read_timeout(Some(REFUSAL_WAIT))?;
+        socket.send(&header)?;
+        socket.recv(&mut [0; 1])
+    });
+    asked.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_closed_when_nobody_has_its_port() {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let locator = Locator::udp(Ipv4Addr::LOCALHOST.into(), socket.local_addr().unwrap().port());
+        assert!(!is_closed(GuidPrefix([1; 12]), &locator));
+        assert_eq!(socket.recv(&mut [0; 64]).unwrap(), 20);
+        drop(socket);
+        assert!(is_closed(GuidPrefix([1; 12]), &locator));
+    }
+}
