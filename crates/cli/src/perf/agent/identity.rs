@@ -26,7 +26,12 @@ pub(super) fn of(pid: u32, adapter: &str, directory: &Path) -> Option<Program> {
     let running = PathBuf::from(format!("/proc/{pid}/exe"));
     let mut files = vec![hashed(&executable, &running)];
     files.extend(libraries.iter().map(|path| hashed(path, path)));
-    Some(Program { adapter: adapter.to_owned(), hosts: Vec::new(), build: without_home(&build), files })
+    Some(Program {
+        adapter: adapter.to_owned(),
+        hosts: Vec::new(),
+        build: without_home(&without_checkout(&build)),
+        files,
+    })
 }
 
 fn hashed(path: &Path, place: &Path) -> HashedFile {
@@ -67,9 +72,26 @@ fn without_home(text: &str) -> String {
     }
 }
 
+/// Nor does that of the checkout that adapters are built from, which every compiler is told of.
+fn without_checkout(command: &str) -> String {
+    let mut words = command.split(' ');
+    match words.find_map(|word| word.strip_suffix("/crates/perfkit/include")) {
+        Some(checkout) if !checkout.is_empty() => command.replace(&format!("{checkout}/"), ""),
+        _ => command.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_name_files_of_the_checkout_by_their_place_in_it() {
+        let command =
+            "cc -I /home/me/plainsong/crates/perfkit/include /home/me/plainsong/perf/adapters/x/adapter.c";
+        assert_eq!(without_checkout(command), "cc -I crates/perfkit/include perf/adapters/x/adapter.c");
+        assert_eq!(without_checkout("cargo build --release"), "cargo build --release");
+    }
 
     #[test]
     fn this_process_is_known_by_its_executable_and_libraries() {
