@@ -474,7 +474,8 @@ pub fn from_octets(octets: &[u8]) -> Result<QosSet, Malformed> {
 /// Appends the policies that others must know about: of a writer or reader also those of its publisher
 /// or subscriber and topic. Policies with a request/offered rule always travel, so that nobody has to
 /// guess a default; the others only when they differ from it. So does TYPE_CONSISTENCY_ENFORCEMENT, whose
-/// absence means DISALLOW_TYPE_COERCION to others, not the default (XTypes 1.3 §7.6.3.4.1).
+/// absence means DISALLOW_TYPE_COERCION to others, not the default (XTypes 1.3 §7.6.3.4.1). DEADLINE and LIVELINESS do not:
+/// everyone knows that they are infinite unless told, while Dust DDS 0.16 takes an infinite time that is told for a finite one.
 pub(crate) fn encode_qos(qos: &QosSet, kind: EntityKind, list: &mut ParameterListBuilder<'_>) {
     let entities = match kind {
         EntityKind::Writer => WRITER | EntityKind::Publisher as u8,
@@ -486,7 +487,11 @@ pub(crate) fn encode_qos(qos: &QosSet, kind: EntityKind, list: &mut ParameterLis
     for policy in POLICIES {
         let Some(form) = policy.form else { continue };
         let applies = policy.entities & entities != 0 || (is_endpoint && policy.entities == TOPIC);
-        let always = policy.rule.is_some() || form.pid == pid::TYPE_CONSISTENCY_ENFORCEMENT;
+        let always = match form.pid {
+            pid::DEADLINE | pid::LIVELINESS => false,
+            pid::TYPE_CONSISTENCY_ENFORCEMENT => true,
+            _ => policy.rule.is_some(),
+        };
         if applies && (always || !(policy.equal)(qos, &default)) {
             list.parameter(form.pid, |sink| (form.encode)(qos, sink));
         }

@@ -142,17 +142,15 @@ fn what_a_reader_announces_arrives_whole() {
 }
 
 #[test]
-fn fact_17_what_the_rules_compare_is_said_even_when_it_is_the_default() {
+fn fact_17_what_the_rules_compare_is_said_even_when_it_is_the_default_unless_it_is_infinite() {
     let list = encoded(&QosSet::reader(), EntityKind::Reader);
     let (view, _) = ParameterListView::parse(&list, true).unwrap();
     let ids: Vec<u16> = view.parameters().map(|parameter| parameter.id).collect();
     let always = [
         pid::DURABILITY,
         pid::PRESENTATION,
-        pid::DEADLINE,
         pid::LATENCY_BUDGET,
         pid::OWNERSHIP,
-        pid::LIVELINESS,
         pid::RELIABILITY,
         pid::DESTINATION_ORDER,
         pid::DATA_REPRESENTATION,
