@@ -17,7 +17,7 @@ use crate::sample_info::Selector;
 use crate::stats::DropReason;
 use crate::time::{Instant, Now};
 use crate::vendor;
-use crate::wire::{AckNack, EndpointSubmessage, MessageContext};
+use crate::wire::{AckNack, EndpointSubmessage, Heartbeat, MessageContext};
 use crate::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
 
 /// What a submessage to a built-in reader led to.
@@ -235,6 +235,12 @@ impl Builtin {
     /// An acknowledgement for a matched participant that wants an answer.
     pub(super) fn question(&mut self, prefix: GuidPrefix) -> Option<AckNack> {
         self.pairs.iter_mut().find_map(|pair| pair.reader.question(prefix.entity(pair.channel.writer())))
+    }
+
+    /// A heartbeat that wants an answer of whoever hears of publications, matched or not.
+    pub(super) fn heartbeat(&mut self) -> Heartbeat {
+        let [publications, ..] = &mut self.pairs;
+        publications.writer.question(publications.channel.reader())
     }
 
     /// Has everything announced again on one channel.

@@ -31,8 +31,8 @@ const REMINDERS_PER_LEASE: i64 = 3;
 const JITTER_DIVISOR: u64 = 10;
 /// Message header and DATA without payload: the least a received announcement had besides its payload.
 const RECEIVED_OVERHEAD_BYTES: usize = 44;
-/// An ACKNACK without members.
-const QUESTION_BYTES: usize = 28;
+/// An ACKNACK without members, and a HEARTBEAT.
+const QUESTION_BYTES: usize = 28 + 32;
 /// Largest datagram of an announcement.
 pub(super) const ANNOUNCEMENT_BYTES_MAX: usize = 65_000;
 
@@ -197,7 +197,8 @@ impl Participant {
 
     /// Announces us to a participant that has to prove its address. One that knows us already sees no
     /// news in that, so an acknowledgement asks for a heartbeat too: in turns as the standard writes it
-    /// and with base 0, the only one that Fast DDS answers when it has nothing to repeat (fact 5).
+    /// and with base 0, the only one that Fast DDS answers when it has nothing to repeat (fact 5). RustDDS
+    /// answers neither, and addresses its heartbeats to nobody, but acknowledges what a heartbeat asks for.
     fn send_challenge(&mut self, now: Now, to: GuidPrefix, locator: Locator, turn: u32, out: &mut Outbox) {
         // From a reader that knows the participant and only waits for proof of a new address, this must
         // not look like a reader that began anew.
@@ -211,9 +212,10 @@ impl Participant {
         if !turn.is_multiple_of(2) {
             question.missing = SequenceSet::empty(SequenceNumber(0));
         }
+        let heartbeat = self.builtin.heartbeat();
         let mut message = self.compose_announcement(now, Some(to), &[locator], out);
-        let fits = message.acknack(&question);
-        debug_assert!(fits, "announcements leave room for it");
+        let fits = message.acknack(&question) && message.heartbeat(&heartbeat);
+        debug_assert!(fits, "announcements leave room for them");
     }
 
     /// Tells everyone that we leave: disposed and unregistered, with the key in both forms (fact 14).

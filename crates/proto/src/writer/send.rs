@@ -1,6 +1,6 @@
 //! Sending: new changes to everyone at once, what waits for its turn, and heartbeats.
 
-use crate::guid::Guid;
+use crate::guid::{EntityId, Guid};
 use crate::outbox::Outbox;
 use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::time::Now;
@@ -381,6 +381,21 @@ impl Writer {
             target.send_heartbeat(&heartbeat, out);
         }
         self.heartbeat.asked(now.mono);
+    }
+
+    /// A HEARTBEAT that wants an answer of a reader, be it matched or not.
+    pub fn question(&mut self, reader: EntityId) -> Heartbeat {
+        let last = self.sent_last(true).min(self.sent_last(false));
+        Heartbeat {
+            reader,
+            writer: self.config.guid.entity,
+            first: self.history.first().min(last.next()),
+            last,
+            count: self.heartbeat.next_count(),
+            final_flag: false,
+            liveliness: false,
+            group: None,
+        }
     }
 
     /// The last change that readers on this host, or elsewhere, were sent.

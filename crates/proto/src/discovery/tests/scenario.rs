@@ -15,7 +15,7 @@ use crate::seq::{SequenceNumber, SequenceSet};
 use crate::stats::{DropCounters, DropReason};
 use crate::time::{Duration, Now};
 use crate::wire::compose::DataHeader;
-use crate::wire::{AckNack, EndpointSubmessage, MessageContext};
+use crate::wire::{AckNack, EndpointSubmessage, Heartbeat, MessageContext};
 
 fn is_match_reader(command: &Command) -> bool {
     matches!(command, Command::MatchReader { reader, .. } if reader.guid.prefix != prefix(0))
@@ -465,6 +465,30 @@ fn an_acknowledgement_addressed_to_us_proves_an_address() {
     assert!(network.nodes[0].participant.remote_participants().next().unwrap().proven);
 }
 
+/// As RustDDS is: its acknowledgements come before its announcement, and later it answers heartbeats only.
+#[test]
+fn who_answers_nothing_but_heartbeats_is_asked_with_one() {
+    let mut network = Network::of(1);
+    network.capture = Some(Vec::new());
+    let stranger = udp("10.0.0.9", 7410);
+    let data =
+        ParticipantData { meta_unicast: vec![stranger], ..ParticipantData::new(prefix(9).participant()) };
+    let mut counts = Vec::new();
+    for _ in 0..2 {
+        network.inject(stranger, group(), &announcement(&data, GuidPrefix::UNKNOWN));
+        network.run_for(Duration::from_millis(50));
+    }
+    for (_, _, bytes) in network.capture.take().unwrap().iter().filter(|(_, to, _)| *to == stranger) {
+        counts.extend(dissect(bytes).heartbeats.into_iter().map(|heartbeat| {
+            assert!(!heartbeat.final_flag, "it has to be answered");
+            assert_eq!(heartbeat.writer, EntityId::SEDP_PUBLICATIONS_WRITER);
+            assert_eq!((heartbeat.first, heartbeat.last), (SequenceNumber(1), SequenceNumber(1)));
+            heartbeat.count
+        }));
+    }
+    assert!(counts.len() == 2 && counts[0] < counts[1], "{counts:?}");
+}
+
 #[test]
 fn a_host_with_two_interfaces_is_one_participant_on_one_path() {
     let mut network = Network::of(1);
@@ -634,6 +658,7 @@ pub(super) fn announcement(data: &ParticipantData, destination: GuidPrefix) -> V
 struct Dissection {
     writers: Vec<EntityId>,
     numbers: Vec<SequenceNumber>,
+    heartbeats: Vec<Heartbeat>,
 }
 
 impl receiver::Registry for Dissection {
@@ -643,7 +668,10 @@ impl receiver::Registry for Dissection {
                 self.numbers.push(data.sequence_number);
                 self.writers.push(data.writer);
             }
-            EndpointSubmessage::Heartbeat(heartbeat) => self.writers.push(heartbeat.writer),
+            EndpointSubmessage::Heartbeat(heartbeat) => {
+                self.writers.push(heartbeat.writer);
+                self.heartbeats.push(*heartbeat);
+            }
             EndpointSubmessage::Gap(gap) => self.writers.push(gap.writer),
             EndpointSubmessage::AckNack(acknack) => self.writers.push(acknack.writer),
             _ => {}
