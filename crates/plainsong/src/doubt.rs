@@ -1,8 +1,8 @@
 //! Doubts of a thread that waits for readers: a process of this host may have been killed, and its lease lasts long.
 //!
-//! Its sockets went with it, and the kernel refuses what is sent to them: nobody else can say so of an address of this
-//! host, because datagrams that come from outside under such an address are dropped. Refused by all of them, the
-//! participant is gone. Where another process has the ports by now, and on other hosts, the lease tells.
+//! Its sockets went with it, and the kernel refuses what is sent to them. Who wanted to forge such a refusal from outside
+//! had to name the port of a socket that lives for a millisecond, for each of the participant's sockets. Refused by all of
+//! them, the participant is gone; if it is not, its next announcement brings it back. Where another process has the ports by now, and on other hosts, the lease tells.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
