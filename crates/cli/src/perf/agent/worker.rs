@@ -122,6 +122,11 @@ impl Worker {
         })
     }
 
+    /// Whether the thread that reads its errors has read all.
+    fn complaint_ended(&self) -> bool {
+        Arc::strong_count(&self.complaint) == 1
+    }
+
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -456,7 +461,7 @@ impl Workers {
                 worker.gone = Some((now, status));
             }
             if let Some((since, status)) = worker.gone
-                && (worker.output_ended || now >= since + OUTPUT_WITHIN)
+                && (worker.output_ended && worker.complaint_ended() || now >= since + OUTPUT_WITHIN)
             {
                 let end = worker.end(status, self.traffic);
                 notices.push(Notice::Ended { worker: worker.number, end: Box::new(end) });
