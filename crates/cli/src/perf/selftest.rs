@@ -59,7 +59,7 @@ fn attempt(options: &Options) -> Result<ExitCode, String> {
         adapters: directory,
         token: String::new(),
         strict: false,
-        quiet: true,
+        quiet: false,
     };
     let outcome = conduct(&job, run)?;
     if outcome.interrupted {
