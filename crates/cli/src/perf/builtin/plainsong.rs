@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plainsong::Error;
-use plainsong::config::Peer;
+use plainsong::config::{Peer, Use};
 use plainsong::prelude::*;
 use plainsong::proto::time;
 use plainsong_perfkit::adapter::{EncodeCost, Reader, Session, Sink, Writer};
@@ -114,7 +114,11 @@ impl Joined {
             config.unacknowledged_bytes_max = 4 << 20;
             config.batch_bytes = 60_000;
         }
-        config.busy_poll |= self.busy_poll;
+        if self.busy_poll {
+            config.busy_poll = true;
+            // A thread for each family would never sleep: more than two cores have to give.
+            config.ipv6 = Use::Off;
+        }
         if !batching {
             config.batch_bytes = 0;
         }
