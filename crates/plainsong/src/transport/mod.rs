@@ -92,6 +92,9 @@ pub struct InterfaceReport {
     pub send_errors: u64,
     /// The last such refusal.
     pub last_error: Option<String>,
+    /// Datagrams that could not be handed to the host in one piece, though it offered that: from then on they go one
+    /// by one. For unicast.
+    pub uncut: u64,
 }
 
 impl fmt::Display for InterfaceReport {
@@ -288,6 +291,7 @@ impl Transport {
             multicast_heard: counters.multicast_heard.load(Ordering::Relaxed),
             send_errors: counters.send_errors.load(Ordering::Relaxed),
             last_error: counters.last_error(),
+            uncut: if index == 0 { self.families.iter().map(Family::uncut).sum() } else { 0 },
         };
         let interfaces = self.interfaces.load();
         let rows =
@@ -389,6 +393,10 @@ impl Transport {
 impl Family {
     fn is_ipv4(&self) -> bool {
         self.group.is_ipv4()
+    }
+
+    fn uncut(&self) -> u64 {
+        self.meta.offload.uncut()
     }
 
     /// All families that the host has, at the first participant index whose ports are all free, or else at ports

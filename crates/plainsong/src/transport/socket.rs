@@ -20,6 +20,8 @@ pub(crate) struct Socket {
     pub(super) raw: Raw,
     /// Its port.
     pub(crate) port: u16,
+    /// What the kernel does with many datagrams at once.
+    pub(super) offload: platform::Offload,
 }
 
 /// What is asked of the kernel for one socket.
@@ -38,15 +40,15 @@ impl BufferSizes {
 impl Socket {
     /// A socket that no other shares. Port 0: the host chooses one.
     pub(crate) fn bind(address: SocketAddr, sizes: BufferSizes) -> io::Result<Self> {
-        let raw = Self::unbound(address.ip(), sizes)?;
+        let (raw, offload) = Self::unbound(address.ip(), sizes)?;
         raw.bind(&address.into())?;
         let port = raw.local_addr()?.as_socket().map_or(0, |address| address.port());
-        Ok(Self { raw, port })
+        Ok(Self { raw, port, offload })
     }
 
     /// A socket for datagrams to `group`, shared with everyone on this host who listens there too.
     pub(crate) fn bind_group(group: IpAddr, port: u16, sizes: BufferSizes) -> io::Result<Self> {
-        let raw = Self::unbound(group, sizes)?;
+        let (raw, offload) = Self::unbound(group, sizes)?;
         raw.set_reuse_address(true)?;
         #[cfg(unix)]
         raw.set_reuse_port(true)?;
@@ -64,10 +66,10 @@ impl Socket {
             IpAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
         };
         raw.bind(&SocketAddr::new(bound, port).into())?;
-        Ok(Self { raw, port })
+        Ok(Self { raw, port, offload })
     }
 
-    fn unbound(address: IpAddr, sizes: BufferSizes) -> io::Result<Raw> {
+    fn unbound(address: IpAddr, sizes: BufferSizes) -> io::Result<(Raw, platform::Offload)> {
         let domain = if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
         let raw = Raw::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
         if address.is_ipv4() {
@@ -79,8 +81,8 @@ impl Socket {
             raw.set_multicast_hops_v6(MULTICAST_TTL_HOPS)?;
         }
         raw.set_write_timeout(Some(SEND_TIMEOUT))?;
-        platform::prepare(&raw, address.is_ipv4(), sizes)?;
-        Ok(raw)
+        let offload = platform::prepare(&raw, address.is_ipv4(), sizes)?;
+        Ok((raw, offload))
     }
 
     /// Listens to `group` on one interface; fine when it did already.

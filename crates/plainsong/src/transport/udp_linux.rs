@@ -5,11 +5,12 @@
 use std::cell::Cell;
 use std::io;
 use std::marker::PhantomData;
-use std::mem::{size_of, zeroed};
+use std::mem::{size_of, take, zeroed};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::{ptr, slice};
 
 use socket2::{SockAddr, SockAddrStorage, Socket as Raw};
 
@@ -19,12 +20,46 @@ use super::{Ready, Received, Refused, Via};
 
 /// Messages for one call of sendmmsg.
 const SEND_MESSAGES_MAX: usize = 64;
-/// Slots of one call of recvmmsg.
+/// Datagrams that the kernel cuts from one message at most, and their octets: what one UDP packet may have.
+const SEGMENTS_MAX: usize = 64;
+const SEGMENTED_BYTES_MAX: usize = 65_000;
+/// Slices of one message: IOV_MAX.
+const SLICES_MAX: usize = 1_024;
+/// Messages in which the last one to the same destination is looked for.
+const LOOK_BACK: usize = 8;
+/// Slots of one call of recvmmsg: few while few datagrams come, as each takes some work.
 const RECEIVE_SLOTS: usize = 32;
+const RECEIVE_SLOTS_MIN: usize = 2;
 /// Any UDP datagram fits.
 const SLOT_BYTES: usize = 1 << 16;
 
-/// Room for one IP_PKTINFO or IPV6_PKTINFO control message, and one of the traffic class.
+/// What the kernel does with many datagrams at once (`man 7 udp`): asked of each socket when it is made.
+#[derive(Debug, Default)]
+pub(crate) struct Offload {
+    /// It cuts what is sent in one piece into datagrams (UDP_SEGMENT).
+    segments: AtomicBool,
+    /// Pieces that it did not cut, though it said it would: their datagrams went one by one.
+    uncut: AtomicU64,
+}
+
+impl Offload {
+    /// How often the kernel did not cut what it was asked to.
+    pub(crate) fn uncut(&self) -> u64 {
+        self.uncut.load(Ordering::Relaxed)
+    }
+
+    fn cuts(&self) -> bool {
+        self.segments.load(Ordering::Relaxed)
+    }
+
+    /// A way without it, as of a device that computes no checksums: this socket does without from now on.
+    fn give_up(&self) {
+        self.uncut.fetch_add(1, Ordering::Relaxed);
+        self.segments.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Room for one IP_PKTINFO or IPV6_PKTINFO control message, and one of the traffic class or of segments.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct Control([u8; CONTROL_BYTES]);
@@ -32,7 +67,7 @@ struct Control([u8; CONTROL_BYTES]);
 const CONTROL_BYTES: usize = 64;
 
 /// Sets what `socket2` does not know: buffers beyond the usual limit, and the interface of each datagram.
-pub(super) fn prepare(raw: &Raw, ipv4: bool, sizes: BufferSizes) -> io::Result<()> {
+pub(super) fn prepare(raw: &Raw, ipv4: bool, sizes: BufferSizes) -> io::Result<Offload> {
     let bytes = |size: usize| libc::c_int::try_from(size).unwrap_or(libc::c_int::MAX);
     // Beyond the limit with CAP_NET_ADMIN, else up to the limit.
     if set_option(raw, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes(sizes.receive_bytes)).is_err() {
@@ -42,10 +77,15 @@ pub(super) fn prepare(raw: &Raw, ipv4: bool, sizes: BufferSizes) -> io::Result<(
         raw.set_send_buffer_size(sizes.send_bytes)?;
     }
     if ipv4 {
-        set_option(raw, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)
+        set_option(raw, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
     } else {
-        set_option(raw, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)
+        set_option(raw, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
     }
+    // Without it datagrams come one by one.
+    let _ = set_option(raw, libc::SOL_UDP, libc::UDP_GRO, 1);
+    // 0, the usual: datagrams are cut only where a message says so.
+    let segments = set_option(raw, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
+    Ok(Offload { segments: segments.into(), ..Offload::default() })
 }
 
 fn set_option(raw: &Raw, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
@@ -60,7 +100,9 @@ fn set_option(raw: &Raw, level: libc::c_int, name: libc::c_int, value: libc::c_i
 pub(crate) struct Sender<'a> {
     memory: Box<SendMemory>,
     socket: Option<&'a Socket>,
+    /// The datagram: its slices and its octets.
     current: Range<usize>,
+    current_bytes: usize,
     traffic_class: u8,
     refused: &'a Refused<'a>,
     /// The slices that `memory.slices` points to.
@@ -74,8 +116,13 @@ struct SendMemory {
     headers: Vec<libc::mmsghdr>,
 }
 
+/// One datagram, or several to the same destination that the kernel is to cut from one piece.
 struct Message {
     slices: Range<usize>,
+    /// Octets of all of it, and of each datagram but the last, which may have fewer.
+    bytes: usize,
+    segment_bytes: usize,
+    datagrams: usize,
     to: SockAddr,
     via: Option<Via>,
     control: Control,
@@ -90,7 +137,15 @@ impl<'a> Sender<'a> {
     /// IP header that holds the DSCP.
     pub(crate) fn new(traffic_class: u8, refused: &'a Refused<'a>) -> Self {
         let memory = SEND_MEMORY.take().unwrap_or_default();
-        Self { memory, socket: None, current: 0..0, traffic_class, refused, borrowed: PhantomData }
+        Self {
+            memory,
+            socket: None,
+            current: 0..0,
+            current_bytes: 0,
+            traffic_class,
+            refused,
+            borrowed: PhantomData,
+        }
     }
 
     /// The datagram that the following calls of [`Sender::to`] are about.
@@ -106,6 +161,8 @@ impl<'a> Sender<'a> {
             }),
         );
         self.current = start..self.memory.slices.len();
+        let slices = self.memory.slices.get(self.current.clone()).unwrap_or(&[]);
+        self.current_bytes = slices.iter().map(|slice| slice.iov_len).sum();
     }
 
     /// Sends the datagram to `to`. A scope id says where IPv6 leaves, `via` the same for IPv4.
@@ -115,9 +172,14 @@ impl<'a> Sender<'a> {
             self.flush();
         }
         self.socket = Some(socket);
+        let (slices, bytes) = (self.current.clone(), self.current_bytes);
+        let to = SockAddr::from(to);
+        if via.is_none() && socket.offload.cuts() && self.memory.join(&slices, bytes, &to) {
+            return;
+        }
         let control = Control([0; CONTROL_BYTES]);
-        let slices = self.current.clone();
-        self.memory.messages.push(Message { slices, to: to.into(), via, control });
+        let message = Message { slices, bytes, segment_bytes: bytes, datagrams: 1, to, via, control };
+        self.memory.messages.push(message);
     }
 
     /// Sends what is still held.
@@ -132,15 +194,24 @@ impl<'a> Sender<'a> {
         let SendMemory { slices, messages, headers } = &mut *self.memory;
         headers.clear();
         let traffic_class = self.traffic_class;
-        headers.extend(messages.iter_mut().map(|message| message.header(slices, traffic_class)));
+        headers.extend(messages.iter_mut().map(|message| {
+            let segment_bytes = (message.datagrams > 1).then_some(message.segment_bytes);
+            message.header(&mut slices[message.slices.clone()], traffic_class, segment_bytes)
+        }));
+        let fd = socket.raw.as_raw_fd();
         let mut sent = 0;
         while sent < headers.len() {
-            match send(socket.raw.as_raw_fd(), &mut headers[sent..]) {
+            match send(fd, &mut headers[sent..]) {
                 Ok(count) => sent += count.max(1),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     // It is about the first one; the rest still goes out.
-                    (self.refused)(messages[sent].via.map_or(0, |via| via.interface), &error);
+                    let message = &mut messages[sent];
+                    if message.datagrams > 1 {
+                        message.send_apart(socket, slices, traffic_class, self.refused);
+                    } else {
+                        (self.refused)(message.via.map_or(0, |via| via.interface), &error);
+                    }
                     sent += 1;
                 }
             }
@@ -150,9 +221,37 @@ impl<'a> Sender<'a> {
     }
 }
 
+impl SendMemory {
+    /// Adds a datagram to the last message to its destination, if the kernel can cut it off again.
+    fn join(&mut self, slices: &Range<usize>, bytes: usize, to: &SockAddr) -> bool {
+        let last = self.messages.iter_mut().rev().take(LOOK_BACK).find(|message| message.to == *to);
+        let Some(message) = last.filter(|message| message.takes(slices, bytes)) else { return false };
+        message.slices.end = slices.end;
+        message.bytes += bytes;
+        message.datagrams += 1;
+        true
+    }
+}
+
 impl Message {
-    fn header(&mut self, slices: &mut [libc::iovec], traffic_class: u8) -> libc::mmsghdr {
-        let slices = &mut slices[self.slices.clone()];
+    /// Whether a datagram can follow: all have the length of the first, but for the last, which may be shorter.
+    fn takes(&self, slices: &Range<usize>, bytes: usize) -> bool {
+        self.via.is_none()
+            && self.slices.end == slices.start
+            && slices.end - self.slices.start <= SLICES_MAX
+            && self.bytes == self.datagrams * self.segment_bytes
+            && (1..=self.segment_bytes).contains(&bytes)
+            && self.datagrams < SEGMENTS_MAX
+            && self.bytes + bytes <= SEGMENTED_BYTES_MAX
+    }
+
+    /// `slices` are its own, or those of one of its datagrams.
+    fn header(
+        &mut self,
+        slices: &mut [libc::iovec],
+        traffic_class: u8,
+        segment_bytes: Option<usize>,
+    ) -> libc::mmsghdr {
         // SAFETY: all-zero is a valid msghdr: no name, no slices, no control.
         let mut header: libc::mmsghdr = unsafe { zeroed() };
         let fields = &mut header.msg_hdr;
@@ -175,11 +274,51 @@ impl Message {
                 if ipv4 { (libc::IPPROTO_IP, libc::IP_TOS) } else { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) };
             used += self.control.put(used, level, kind, libc::c_int::from(traffic_class));
         }
+        if let Some(bytes) = segment_bytes.and_then(|bytes| u16::try_from(bytes).ok()) {
+            used += self.control.put(used, libc::SOL_UDP, libc::UDP_SEGMENT, bytes);
+        }
         if used > 0 {
             fields.msg_control = self.control.0.as_mut_ptr().cast();
             fields.msg_controllen = used as _;
         }
         header
+    }
+
+    /// The kernel did not take the datagrams in one piece: it gets one after the other. Where that helps, the
+    /// socket sends no more pieces.
+    fn send_apart(
+        &mut self,
+        socket: &Socket,
+        slices: &mut [libc::iovec],
+        traffic_class: u8,
+        refused: &Refused<'_>,
+    ) {
+        let mut rest = &mut slices[self.slices.clone()];
+        let mut helped = false;
+        for _ in 0..self.datagrams {
+            let mut bytes = 0;
+            let within = |slice: &&libc::iovec| {
+                bytes += slice.iov_len;
+                bytes <= self.segment_bytes
+            };
+            let count = rest.iter().take_while(within).count();
+            let (datagram, others) = take(&mut rest).split_at_mut(count);
+            rest = others;
+            let mut header = self.header(datagram, traffic_class, None);
+            let sent = loop {
+                match send(socket.raw.as_raw_fd(), slice::from_mut(&mut header)) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    other => break other,
+                }
+            };
+            match sent {
+                Ok(_) => helped = true,
+                Err(error) => refused(0, &error),
+            }
+        }
+        if helped {
+            socket.offload.give_up();
+        }
     }
 }
 
@@ -219,8 +358,10 @@ fn send(fd: RawFd, headers: &mut [libc::mmsghdr]) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Slots that datagrams arrive in. Allocated once for each receive thread.
+/// Slots that datagrams arrive in, one or several of the same sender each. Allocated once for each receive thread.
 pub(crate) struct Receiver {
+    /// How many the next call offers to the kernel.
+    offered: usize,
     slots: Vec<u8>,
     names: Vec<SockAddrStorage>,
     controls: Vec<Control>,
@@ -231,6 +372,7 @@ pub(crate) struct Receiver {
 impl Receiver {
     pub(crate) fn new() -> Self {
         Self {
+            offered: RECEIVE_SLOTS_MIN,
             // Zeroed pages cost nothing until a datagram lands in them.
             slots: vec![0; RECEIVE_SLOTS * SLOT_BYTES],
             names: (0..RECEIVE_SLOTS).map(|_| SockAddrStorage::zeroed()).collect(),
@@ -251,12 +393,15 @@ impl Receiver {
         let flags = if wait { libc::MSG_WAITFORONE } else { libc::MSG_DONTWAIT };
         let headers = self.headers.as_mut_ptr();
         let fd = socket.raw.as_raw_fd();
+        let offered = self.headers.len() as libc::c_uint;
         // SAFETY: each header's name, slice and control point to its own part of `self`, all of which stay in
-        // place, borrowed, until the next call.
-        let count = unsafe { libc::recvmmsg(fd, headers, RECEIVE_SLOTS as _, flags as _, ptr::null_mut()) };
+        // place, borrowed, until the next call; `offered` is their number.
+        let count = unsafe { libc::recvmmsg(fd, headers, offered, flags as _, ptr::null_mut()) };
         let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+        // Twice as many as came: a flow soon has all, a lone datagram costs two.
+        self.offered = (2 * count).clamp(RECEIVE_SLOTS_MIN, RECEIVE_SLOTS);
         let headers = self.headers.iter().zip(&self.names).zip(self.slots.chunks(SLOT_BYTES));
-        Ok(headers.take(count).filter_map(|((header, name), slot)| received(header, name, slot)))
+        Ok(headers.take(count).flat_map(|((header, name), slot)| received(header, name, slot)))
     }
 
     /// The kernel overwrites lengths, so every header is made anew.
@@ -266,6 +411,7 @@ impl Receiver {
         self.slices.extend(
             self.slots
                 .chunks_mut(SLOT_BYTES)
+                .take(self.offered)
                 .map(|slot| libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() }),
         );
         for ((name, slice), control) in self.names.iter_mut().zip(&mut self.slices).zip(&mut self.controls) {
@@ -283,20 +429,32 @@ impl Receiver {
     }
 }
 
-/// What one slot holds; `None` for a datagram that did not fit, or the empty answer of a socket shut down.
-fn received<'a>(header: &libc::mmsghdr, name: &SockAddrStorage, slot: &'a [u8]) -> Option<Received<'a>> {
+/// What one slot holds: a datagram, or several that the kernel put together; nothing where one did not fit, or for the
+/// empty answer of a socket shut down.
+fn received<'a>(
+    header: &libc::mmsghdr,
+    name: &SockAddrStorage,
+    slot: &'a [u8],
+) -> impl Iterator<Item = Received<'a>> + use<'a> {
     let fields = &header.msg_hdr;
-    if fields.msg_flags & libc::MSG_TRUNC != 0 || fields.msg_namelen == 0 {
-        return None;
-    }
-    // SAFETY: the kernel wrote an address of `msg_namelen` octets into this storage; the rest is initialised too.
-    let from = unsafe { SockAddr::new(ptr::read(name), fields.msg_namelen) }.as_socket()?;
-    let bytes = slot.get(..header.msg_len as usize)?;
-    Some(Received { from, interface: interface(fields), bytes })
+    let whole = fields.msg_flags & libc::MSG_TRUNC == 0 && fields.msg_namelen != 0;
+    let from = whole.then(|| {
+        // SAFETY: the kernel wrote an address of `msg_namelen` octets into this storage; the rest is initialised too.
+        unsafe { SockAddr::new(ptr::read(name), fields.msg_namelen) }.as_socket()
+    });
+    let (interface, segment_bytes) = told(fields);
+    let bytes = slot.get(..header.msg_len as usize);
+    from.flatten().zip(bytes).into_iter().flat_map(move |(from, bytes)| {
+        let datagrams = bytes.chunks(segment_bytes.unwrap_or(bytes.len()).max(1));
+        let empty = bytes.is_empty().then_some(bytes);
+        datagrams.chain(empty).map(move |bytes| Received { from, interface, bytes })
+    })
 }
 
-/// The interface a datagram arrived on; 0 when the host did not say.
-fn interface(fields: &libc::msghdr) -> u32 {
+/// What the kernel tells of what arrived: the interface, 0 when it did not say, and the octets of each datagram but
+/// the last, when it put several together.
+fn told(fields: &libc::msghdr) -> (u32, Option<usize>) {
+    let (mut interface, mut segment_bytes) = (0, None);
     // SAFETY: the control octets belong to the header and were written by the kernel up to `msg_controllen`;
     // the CMSG macros stay within that, and the data is read unaligned only for its own type.
     unsafe {
@@ -305,16 +463,22 @@ fn interface(fields: &libc::msghdr) -> u32 {
             let data = libc::CMSG_DATA(control);
             match ((*control).cmsg_level, (*control).cmsg_type) {
                 (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-                    return ptr::read_unaligned(data.cast::<libc::in_pktinfo>()).ipi_ifindex.cast_unsigned();
+                    interface =
+                        ptr::read_unaligned(data.cast::<libc::in_pktinfo>()).ipi_ifindex.cast_unsigned();
                 }
                 (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-                    return ptr::read_unaligned(data.cast::<libc::in6_pktinfo>()).ipi6_ifindex;
+                    interface = ptr::read_unaligned(data.cast::<libc::in6_pktinfo>()).ipi6_ifindex;
                 }
-                _ => control = libc::CMSG_NXTHDR(fields, control),
+                (libc::SOL_UDP, libc::UDP_GRO) => {
+                    let bytes = ptr::read_unaligned(data.cast::<libc::c_int>());
+                    segment_bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes > 0);
+                }
+                _ => {}
             }
+            control = libc::CMSG_NXTHDR(fields, control);
         }
     }
-    0
+    (interface, segment_bytes)
 }
 
 /// Ends a [`wait`] from another thread, once and for all.
