@@ -200,7 +200,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "batch_bytes",
-        default: "16384",
+        default: "60000",
         allowed: "a number of octets from 0 to 60000",
         doc: "octets of small samples that leave together while an application writes without a pause",
         set: |config, value| number(value, 0, 60_000).map(|bytes| config.batch_bytes = bytes),

@@ -66,14 +66,14 @@ struct Buffer {
     pool: Weak<Free>,
 }
 
-/// Buffers a pool keeps at most, and what those that are not large hold together; the rest is freed.
+/// Buffers a pool keeps at most, and what they hold together, but for some large ones; the rest is freed.
 const POOL_BUFFERS_MAX: usize = 1 << 14;
 const POOL_BYTES_MAX: usize = 8 << 20;
 /// So many are noted without the list having to grow.
 const POOL_BUFFERS_USUAL: usize = 256;
 /// Larger buffers are not kept: a rare image must not pin its memory for ever.
 const POOL_BUFFER_BYTES_MAX: usize = 8 << 20;
-/// Kept buffers together hold at most this much beyond what is small.
+/// So many large buffers are kept whatever they hold together.
 const POOL_LARGE_BUFFERS_MAX: usize = 8;
 const LARGE_BYTES: usize = 64 << 10;
 
@@ -129,7 +129,7 @@ impl PayloadPool {
         count_lock();
         let Ok(mut free) = self.0.lock() else { return };
         let kept = if bytes > LARGE_BYTES {
-            free.buffers.len() < POOL_LARGE_BUFFERS_MAX
+            free.buffers.len() < POOL_LARGE_BUFFERS_MAX || free.bytes + bytes <= POOL_BYTES_MAX
         } else {
             free.buffers.len() < POOL_BUFFERS_MAX && free.bytes + bytes <= POOL_BYTES_MAX
         };

@@ -16,6 +16,9 @@ use super::{Writer, WriterLimits};
 
 /// So many writes without a pause are a flow.
 const FLOW_WRITES: u32 = 8;
+/// A batch of so many octets and samples is full, whatever it may have: longer ones of short samples save nothing.
+const USUAL_BYTES: usize = 16 << 10;
+const USUAL_SAMPLES: usize = 100;
 /// What a sample adds to a batch beside its payload: about its headers and inline QoS.
 const SAMPLE_OVERHEAD_BYTES: usize = 72;
 
@@ -30,8 +33,9 @@ pub(super) struct Batch {
     blocked: bool,
     /// Publications are suspended.
     suspended: bool,
-    /// Octets that wait; 0 when nothing does.
+    /// Octets that wait, 0 when nothing does, and the samples they are.
     bytes: usize,
+    samples: usize,
     /// When they leave at the latest; of a batch that was full, when the next would at the earliest.
     due: Option<Instant>,
     /// The datagrams they share, for each class of readers.
@@ -86,6 +90,12 @@ impl Batch {
     /// When what waits leaves at the latest.
     pub(super) const fn due(&self) -> Option<Instant> {
         self.due
+    }
+
+    /// Whether it leaves now, after a sample of so many octets: another one like it would be too much.
+    const fn is_full(&self, bytes: usize, limits: &WriterLimits) -> bool {
+        self.bytes + bytes > limits.batch_bytes
+            || self.bytes >= USUAL_BYTES && self.samples >= USUAL_SAMPLES
     }
 
     /// A write found no room.
@@ -172,7 +182,8 @@ impl Writer {
             self.batch.due = due;
         }
         self.batch.bytes += bytes;
-        if self.batch.bytes >= limits.batch_bytes {
+        self.batch.samples += 1;
+        if self.batch.is_full(bytes, limits) {
             self.send_held(now, out);
             // The next batch is due no earlier: its first sample need not wake the timer.
             self.batch.due = due;
@@ -202,6 +213,7 @@ impl Writer {
     /// has to acknowledge until that is sent, too.
     pub(super) fn send_held(&mut self, now: Now, out: &mut Outbox) {
         self.batch.due = None;
+        self.batch.samples = 0;
         if std::mem::take(&mut self.batch.bytes) == 0 {
             return;
         }

@@ -124,7 +124,7 @@ impl Default for WriterLimits {
             burst_bytes_local: 3 * 64_000,
             burst_bytes_remote: 64_000,
             burst_interval: Duration::from_micros(500),
-            batch_bytes: 16 << 10,
+            batch_bytes: 60_000,
             flow_pause: Duration::from_micros(5),
             flow_wait: Duration::from_micros(200),
             batch_wait_max: Duration::from_millis(100),

@@ -109,6 +109,17 @@ fn a_full_batch_leaves_before_its_time() {
 }
 
 #[test]
+fn samples_of_any_length_fill_one_datagram_when_there_is_company() {
+    for (bytes, company) in [(64, 120..130), (1_000, 55..56), (8_192, 7..8), (16_384, 3..4)] {
+        let (mut story, _) = budgeted();
+        story.write_many(2 * company.end, &vec![7; bytes]);
+        let samples = story.samples_by_datagram();
+        assert!(samples.iter().all(|count| company.contains(count)), "{samples:?} of {bytes} octets");
+        assert!(samples.len() >= 2);
+    }
+}
+
+#[test]
 fn a_batch_leaves_when_told_and_when_somebody_waits_for_acknowledgements() {
     let (mut story, _) = budgeted();
     story.write(1, b"data").unwrap();
@@ -152,7 +163,7 @@ fn what_ends_a_batch_is_sent_although_nobody_has_to_acknowledge_it() {
     story.pass(Duration::from_micros(20));
     story.write(1, b"data").unwrap();
     story.write_many(10, b"data");
-    story.write(1, &[0; 9_000]).unwrap();
+    story.write(1, &[0; 31_000]).unwrap();
     assert_eq!(data(&story.sent()), (1..=22).collect::<Vec<_>>());
 }
 
