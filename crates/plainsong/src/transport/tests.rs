@@ -35,6 +35,10 @@ fn address_of(socket: &Socket) -> SocketAddr {
     socket.raw.local_addr().unwrap().as_socket().unwrap()
 }
 
+fn refuse_nothing(_: u32, error: &io::Error) {
+    panic!("refused: {error}");
+}
+
 /// What every kind of UDP does.
 macro_rules! conformance {
     ($platform:ident) => {
@@ -54,10 +58,6 @@ macro_rules! conformance {
                 all
             }
 
-            fn refuse_nothing(_: u32, error: &io::Error) {
-                panic!("refused: {error}");
-            }
-
             #[test]
             fn every_size_arrives_whole_and_in_order() {
                 for ipv4 in [true, false] {
@@ -74,6 +74,28 @@ macro_rules! conformance {
                     assert!(arrived.iter().all(|(source, _)| *source == address_of(&from)));
                     let arrived: Vec<_> = arrived.into_iter().map(|(_, bytes)| bytes).collect();
                     assert!(arrived == datagrams);
+                }
+            }
+
+            #[test]
+            fn datagrams_of_one_length_arrive_one_by_one_and_in_order() {
+                for ipv4 in [true, false] {
+                    let (from, to) = (local(ipv4), [local(ipv4), local(ipv4)]);
+                    // Shorter ones in between, like the last fragment of a sample.
+                    let lengths = [vec![1_400; 100], vec![900], vec![1_400; 3], vec![20, 20]].concat();
+                    let mut datagrams: Vec<_> = lengths.into_iter().map(pattern).collect();
+                    (0..).zip(&mut datagrams).for_each(|(number, datagram)| datagram[0] = number);
+                    let mut sender = Sender::new(0x20, &refuse_nothing);
+                    for datagram in &datagrams {
+                        sender.datagram(datagram.chunks(500));
+                        to.iter().for_each(|to| sender.to(&from, address_of(to), None));
+                    }
+                    sender.finish();
+                    for to in &to {
+                        let arrived = receive(to, datagrams.len());
+                        let arrived: Vec<_> = arrived.into_iter().map(|(_, bytes)| bytes).collect();
+                        assert!(arrived == datagrams);
+                    }
                 }
             }
 
@@ -121,6 +143,62 @@ macro_rules! conformance {
 conformance!(udp);
 #[cfg(target_os = "linux")]
 conformance!(udp_linux);
+
+/// Sends `count` datagrams of 1400 octets; how many messages they were for the kernel.
+#[cfg(target_os = "linux")]
+fn send_alike(from: &Socket, to: &Socket, count: usize) -> usize {
+    let datagram = pattern(1_400);
+    let mut sender = udp_linux::Sender::new(0, &refuse_nothing);
+    for _ in 0..count {
+        sender.datagram(std::iter::once(datagram.as_slice()));
+        sender.to(from, address_of(to), None);
+    }
+    let messages = sender.messages();
+    sender.finish();
+    messages
+}
+
+#[cfg(target_os = "linux")]
+fn receive_alike(to: &Socket, count: usize) {
+    let (mut receiver, mut arrived, datagram) = (udp_linux::Receiver::new(), 0, pattern(1_400));
+    eventually("all arrive", || {
+        if let Ok(some) = receiver.receive(to, false) {
+            some.for_each(|it| {
+                assert!(it.bytes == datagram);
+                arrived += 1;
+            });
+        }
+        arrived == count
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_host_cuts_datagrams_of_one_length_from_one_piece() {
+    let (from, to) = (local(true), local(true));
+    assert_eq!(send_alike(&from, &to, 46), 1, "64 KiB in one message");
+    receive_alike(&to, 46);
+    assert_eq!(send_alike(&from, &to, 100), 3);
+    receive_alike(&to, 100);
+    assert_eq!(from.offload.uncut(), 0);
+}
+
+/// On such an interface the host must not cut datagrams of that length, though it can.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_the_host_does_not_cut_goes_one_by_one() {
+    const NAME: &str = "transport::tests::what_the_host_does_not_cut_goes_one_by_one";
+    if !hosts::in_namespace(NAME, "ip link set lo mtu 1280 up") {
+        return;
+    }
+    let (from, to) = (local(true), local(true));
+    assert_eq!(send_alike(&from, &to, 20), 1);
+    receive_alike(&to, 20);
+    assert_eq!(from.offload.uncut(), 1);
+    assert_eq!(send_alike(&from, &to, 20), 20, "it is not tried again");
+    receive_alike(&to, 20);
+    assert_eq!(from.offload.uncut(), 1);
+}
 
 fn loopback_config() -> Config {
     Config { interfaces: Some(vec!["lo".to_owned()]), ..Config::default() }

@@ -182,6 +182,12 @@ impl<'a> Sender<'a> {
         self.memory.messages.push(message);
     }
 
+    /// Messages that wait to be sent.
+    #[cfg(test)]
+    pub(super) fn messages(&self) -> usize {
+        self.memory.messages.len()
+    }
+
     /// Sends what is still held.
     pub(crate) fn finish(mut self) {
         self.flush();
