@@ -115,6 +115,7 @@ impl Ends {
             locators: locators.clone(),
             expects_inline_qos: false,
             same_host: true,
+            receive_bytes: 0,
             qos: requested,
             content_filter: None,
         };

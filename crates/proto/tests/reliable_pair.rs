@@ -92,6 +92,7 @@ impl Pair {
             locators: locators.clone(),
             expects_inline_qos: false,
             same_host: false,
+            receive_bytes: 0,
             qos,
             content_filter: self.filter.clone(),
         };

@@ -22,6 +22,7 @@ fn reader(number: u8, qos: QosSet) -> MatchedReader {
         locators: vec![Locator::udp([127, 0, 0, 1].into(), 7_400 + u16::from(number))],
         expects_inline_qos: false,
         same_host: !number.is_multiple_of(2),
+        receive_bytes: 0,
         qos,
         content_filter: None,
     }

@@ -212,6 +212,7 @@ impl Node {
             own_addresses: vec![self.options.host.address()],
             announce_to: if by_multicast { vec![group] } else { self.options.peers.clone() },
             scan: Vec::new(),
+            receive_bytes: SOCKET_BYTES_MAX as u32,
         }
     }
 

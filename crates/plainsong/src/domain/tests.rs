@@ -122,6 +122,7 @@ impl Pair {
             locators: locators.clone(),
             expects_inline_qos: false,
             same_host: true,
+            receive_bytes: 0,
             qos: qos.clone(),
             content_filter: None,
         });

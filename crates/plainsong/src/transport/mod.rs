@@ -240,6 +240,9 @@ impl Transport {
         locators.own_addresses = interfaces.iter().flat_map(|it| it.addresses.iter().copied()).collect();
         locators.announce_to.extend(self.peers.load().iter());
         locators.scan.extend(self.loopback_scan());
+        // Half of what was granted: the kernel counts its own overhead, too.
+        let granted = self.families.iter().filter_map(|family| family.user.raw.recv_buffer_size().ok());
+        locators.receive_bytes = granted.min().and_then(|bytes| u32::try_from(bytes / 2).ok()).unwrap_or(0);
         locators
     }
 

@@ -63,6 +63,9 @@ pub struct ParticipantData {
     pub user_data: Vec<u8>,
     /// Properties.
     pub properties: Vec<Property>,
+    /// Octets of large datagrams that a socket of its user traffic holds until it is read; 0 when not told. Only
+    /// Plainsong participants tell: others may use the parameter for something else.
+    pub receive_bytes: u32,
 }
 
 impl ParticipantData {
@@ -91,6 +94,7 @@ impl ParticipantData {
             name: String::new(),
             user_data: Vec::new(),
             properties: Vec::new(),
+            receive_bytes: 0,
         }
     }
 
@@ -128,6 +132,9 @@ impl ParticipantData {
         }
         if !self.name.is_empty() {
             list.parameter(pid::ENTITY_NAME, |value| value.string(&self.name));
+        }
+        if self.receive_bytes != 0 {
+            list.parameter(pid::PLAINSONG_RECEIVE_BYTES, |value| value.u32(self.receive_bytes));
         }
         // USER_DATA and PROPERTY travel as every policy does.
         let qos = QosSet {
@@ -177,10 +184,13 @@ impl ParticipantData {
                 pid::BUILTIN_ENDPOINT_SET => data.builtin_endpoints = value.u32()?,
                 pid::PARTICIPANT_MANUAL_LIVELINESS_COUNT => data.manual_liveliness_count = value.i32()?,
                 pid::ENTITY_NAME => data.name = name(&mut value)?,
+                // Of another product it may be anything.
+                pid::PLAINSONG_RECEIVE_BYTES => data.receive_bytes = value.u32().unwrap_or(0),
                 _ => qos_or_unknown(&mut qos, &parameter, &list)?,
             }
         }
-        Ok(Self { user_data: qos.user_data, properties: qos.properties, ..data })
+        let receive_bytes = if data.vendor == VENDOR_ID { data.receive_bytes } else { 0 };
+        Ok(Self { user_data: qos.user_data, properties: qos.properties, receive_bytes, ..data })
     }
 
     /// The participant a key-only payload names.

@@ -76,6 +76,8 @@ pub struct LocalLocators {
     /// Where participants of this host may listen whom multicast does not reach: asked at the start, after
     /// changes, and then rarely.
     pub scan: Vec<Locator>,
+    /// Octets of large datagrams that a socket of user traffic holds until it is read; 0 when unknown. Announced.
+    pub receive_bytes: u32,
 }
 
 /// Bounds on what remote participants may make us remember.

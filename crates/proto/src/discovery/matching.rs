@@ -51,6 +51,8 @@ pub(super) struct Endpoint {
     /// Where we send to it.
     pub(super) locators: Vec<Locator>,
     pub(super) same_host: bool,
+    /// What its socket holds; 0 when unknown.
+    pub(super) receive_bytes: u32,
     pub(super) expects_inline_qos: bool,
     /// Its publisher or subscriber; UNKNOWN unless told.
     pub(super) group: EntityId,
@@ -506,6 +508,7 @@ impl Endpoint {
             locators: self.locators.clone(),
             expects_inline_qos: self.expects_inline_qos,
             same_host: self.same_host,
+            receive_bytes: self.receive_bytes,
             qos: self.qos.clone(),
             content_filter: self.content_filter.clone(),
         }

@@ -38,6 +38,8 @@ pub struct MatchedReader {
     pub expects_inline_qos: bool,
     /// All locators stay on this host: large fragments are fine.
     pub same_host: bool,
+    /// Octets of large datagrams that its socket holds until it is read; 0 when it does not tell.
+    pub receive_bytes: u32,
     /// QoS of the reader and its subscriber.
     pub qos: QosSet,
     /// The content filter of a reader that told of one.

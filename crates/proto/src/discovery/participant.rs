@@ -178,6 +178,7 @@ impl Participant {
             multicast: Vec::new(),
             locators: self.local_path(),
             same_host: true,
+            receive_bytes: self.config.locators.receive_bytes,
             expects_inline_qos: false,
             group,
             content_filter,
@@ -429,6 +430,7 @@ impl Participant {
             name: self.config.name.clone(),
             user_data: qos.user_data.clone(),
             properties: qos.properties.iter().filter(|property| property.propagate).cloned().collect(),
+            receive_bytes: locators.receive_bytes,
             ..ParticipantData::new(self.guid())
         }
     }

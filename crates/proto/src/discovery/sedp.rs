@@ -222,6 +222,7 @@ impl Builtin {
                     locators: vec![path.locator],
                     expects_inline_qos: false,
                     same_host: path.same_host,
+                    receive_bytes: 0,
                     qos: pair.channel.qos(),
                     content_filter: None,
                 };
@@ -429,6 +430,7 @@ impl Participant {
             multicast: announced.multicast,
             locators,
             same_host,
+            receive_bytes: remote.data.receive_bytes,
             expects_inline_qos: announced.expects_inline_qos,
             group: announced.group,
             content_filter: announced.content_filter,

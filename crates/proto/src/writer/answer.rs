@@ -81,6 +81,7 @@ impl Writer {
         let has = self.proxies.get(reader).map(|proxy| self.acknowledged_by(proxy, base)).unwrap_or_default();
         if self.proxies.acknowledge(reader, has) {
             self.heartbeat.progressed(now.mono);
+            self.pacer.acknowledged(self.proxies.acknowledged().unwrap_or(last));
             self.settle(now);
             self.progress(out);
         } else if base.0 > 0 && self.proxies.rewind(reader, has) {

@@ -117,19 +117,22 @@ impl HeartbeatTimer {
         if self.due.is_some() && !self.hurried {
             self.due = now.after(self.interval);
         }
-        let since = |then: Option<Instant>| then.map_or(Duration::INFINITE, |then| now.since(then));
-        let asked = since(self.asked);
-        // When urgent, an eighth of a millisecond, or every eighth sample, whichever comes first.
-        if asked >= self.acknowledgement
-            || urgent && (asked.0 >= self.piggyback.0 / 8 || self.written_since >= 8)
-        {
+        if self.must_ask(now, urgent) {
             return Some(Piggyback::Asks);
         }
-        let tells = since(self.told) >= self.piggyback;
+        let tells = since(self.told, now) >= self.piggyback;
         if tells {
             self.told = Some(now);
         }
         tells.then_some(Piggyback::Tells)
+    }
+
+    /// Whether it is time to ask again while samples flow; when urgent, after an eighth of a millisecond or with every
+    /// eighth sample, whichever comes first.
+    pub(super) fn must_ask(&self, now: Instant, urgent: bool) -> bool {
+        let asked = since(self.asked, now);
+        asked >= self.acknowledgement
+            || urgent && (asked.0 >= self.piggyback.0 / 8 || self.written_since >= 8)
     }
 
     /// Whether readers should be told of fragments of a sample that is still being sent.
@@ -161,4 +164,9 @@ impl HeartbeatTimer {
         self.due = now.after(self.interval);
         self.hurried = false;
     }
+}
+
+/// How long ago that was; for ever when it never was.
+fn since(then: Option<Instant>, now: Instant) -> Duration {
+    then.map_or(Duration::INFINITE, |then| now.since(then))
 }

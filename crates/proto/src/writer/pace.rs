@@ -59,6 +59,42 @@ impl Repeat {
     }
 }
 
+/// New changes that were sent to the readers of one class and not acknowledged: they may all still be in the buffers
+/// of sockets.
+#[derive(Debug)]
+struct Flight {
+    /// Octets sent since the beginning, and how many of them were acknowledged.
+    sent: u64,
+    acknowledged: u64,
+    /// Changes sent to their end, and what `sent` was then.
+    ends: VecDeque<(SequenceNumber, u64)>,
+}
+
+/// Ends that are told apart; later ones count as one, which is acknowledged with the last of them.
+const ENDS_MAX: usize = 64;
+
+impl Flight {
+    fn ended(&mut self, number: SequenceNumber) {
+        if self.ends.len() >= ENDS_MAX {
+            self.ends.pop_back();
+        }
+        self.ends.push_back((number, self.sent));
+    }
+
+    fn acknowledge(&mut self, up_to: SequenceNumber) {
+        while let Some((number, sent)) = self.ends.front().copied()
+            && number <= up_to
+        {
+            self.acknowledged = sent;
+            self.ends.pop_front();
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        usize::try_from(self.sent - self.acknowledged).unwrap_or(usize::MAX)
+    }
+}
+
 /// The queues of one writer and the octets its current window still admits.
 #[derive(Debug)]
 pub(super) struct Pacer {
@@ -69,6 +105,7 @@ pub(super) struct Pacer {
     held: [Option<SequenceNumber>; 2],
     left: [usize; 2],
     window_end: Instant,
+    flights: [Flight; 2],
 }
 
 impl Pacer {
@@ -79,6 +116,7 @@ impl Pacer {
             held: [None; 2],
             left: [0; 2],
             window_end: Instant(0),
+            flights: [const { Flight { sent: 0, acknowledged: 0, ends: VecDeque::new() } }; 2],
         }
     }
 
@@ -87,6 +125,34 @@ impl Pacer {
         if now >= self.window_end {
             self.window_end = now.after(limits.burst_interval).unwrap_or(now);
             self.left = Class::ALL.map(|class| limits.burst_bytes(class));
+        }
+    }
+
+    /// Readers of this class acknowledge what they have: as much may be on its way as their sockets hold.
+    pub(super) fn widen(&mut self, class: Class, window_bytes: usize) {
+        let room = window_bytes.saturating_sub(self.in_flight(class));
+        if let Some(left) = self.left.get_mut(class as usize) {
+            *left = room.max(*left);
+        }
+    }
+
+    /// Octets of new changes that were sent to the readers of this class and not acknowledged.
+    pub(super) fn in_flight(&self, class: Class) -> usize {
+        self.flights.get(class as usize).map_or(0, Flight::bytes)
+    }
+
+    /// Everyone has all changes up to this one.
+    pub(super) fn acknowledged(&mut self, up_to: SequenceNumber) {
+        self.flights.iter_mut().for_each(|flight| flight.acknowledge(up_to));
+    }
+
+    /// Octets of a new change were sent; `end`: its last.
+    pub(super) fn sent_live(&mut self, class: Class, bytes: usize, end: Option<SequenceNumber>) {
+        self.spend(class, bytes);
+        let Some(flight) = self.flights.get_mut(class as usize) else { return };
+        flight.sent += bytes as u64;
+        if let Some(number) = end {
+            flight.ended(number);
         }
     }
 

@@ -33,6 +33,8 @@ pub(super) struct ReaderProxy {
     /// Reader and writer are both reliable.
     pub(super) reliable: bool,
     pub(super) expects_inline_qos: bool,
+    /// What its socket holds; 0 when unknown.
+    receive_bytes: u32,
     /// Last change when it was matched: nobody waits for its acknowledgement of those.
     pub(super) joined_at: SequenceNumber,
     /// Changes below were written before it was matched and are not for it.
@@ -64,6 +66,7 @@ impl ReaderProxy {
             class: Class::Remote,
             reliable,
             expects_inline_qos: false,
+            receive_bytes: 0,
             joined_at: last,
             first_relevant: history.next(),
             acknowledged: history,
@@ -84,6 +87,7 @@ impl ReaderProxy {
         self.locators.clone_from(&reader.locators);
         self.class = if reader.same_host { Class::SameHost } else { Class::Remote };
         self.expects_inline_qos = reader.expects_inline_qos;
+        self.receive_bytes = reader.receive_bytes;
     }
 
     pub(super) fn target<'a>(&'a self, source: Guid, limits: &WriterLimits) -> Target<'a> {
@@ -147,7 +151,15 @@ pub(super) struct Route {
     reader: EntityId,
     /// Reliable readers.
     pub(super) reliable: usize,
+    /// Octets of large samples that may be on their way to them unacknowledged, whatever the time; `None`: a reader
+    /// acknowledges nothing, or did not tell what its socket holds.
+    pub(super) window_bytes: Option<usize>,
 }
+
+/// The part of a socket's buffer that one writer may fill: others write too, and the kernel counts more than octets.
+const WINDOW_PART: u32 = 4;
+/// More on its way than this makes nothing faster.
+const WINDOW_BYTES_MAX: u32 = 2 << 20;
 
 impl Route {
     pub(super) fn target<'a>(&'a self, class: Class, source: Guid, limits: &WriterLimits) -> Target<'a> {
@@ -172,6 +184,9 @@ impl Route {
         let all = members.clone();
         let together = members.all(|reader| reader.guid.prefix == first.prefix);
         self.prefix = if together { first.prefix } else { GuidPrefix::UNKNOWN };
+        let holds = all.clone().map(|reader| if reader.reliable { reader.receive_bytes } else { 0 });
+        let window = (holds.min().unwrap_or(0) / WINDOW_PART).min(WINDOW_BYTES_MAX);
+        self.window_bytes = usize::try_from(window).ok().filter(|bytes| *bytes > 0);
         self.reliable = 0;
         self.destinations.clear();
         for reader in all {

@@ -7,13 +7,14 @@ use crate::time::Now;
 use crate::wire::param::{InlineQos, StatusInfo, encode_inline_qos};
 use crate::wire::{Heartbeat, HeartbeatFrag};
 
+use super::coherent::Marks;
 use super::fragment::Target;
 use super::gap::GapBuilder;
 use super::heartbeat::{HeartbeatTimer, Piggyback};
 use super::history::{Change, History};
 use super::pace::{Pacer, Repeat, Repeated};
 use super::proxy::{Class, Proxies, ReaderProxy};
-use super::{Writer, WriterConfig};
+use super::{ChangeKind, Writer, WriterConfig};
 
 impl Writer {
     /// Sends a change just written: whole where it fits, the first burst of its fragments where not.
@@ -64,9 +65,14 @@ impl Writer {
         }
     }
 
+    /// Half of what may be unacknowledged is.
+    fn is_half_full(&self) -> bool {
+        self.history.pending_bytes() >= self.config.limits.unacknowledged_bytes_max / 2
+    }
+
     /// The heartbeat that samples sent now carry.
     pub(super) fn carried_heartbeat(&mut self, now: Now) -> Option<Piggyback> {
-        let urgent = self.history.pending_bytes() >= self.config.limits.unacknowledged_bytes_max / 2;
+        let urgent = self.is_half_full();
         let reliable = self.proxies.acknowledged().is_some();
         if reliable { self.heartbeat.piggyback(now.mono, urgent) } else { None }
     }
@@ -74,6 +80,9 @@ impl Writer {
     /// Sends what waits, as far as the current burst allows: new changes and repetitions by turns.
     pub(super) fn pump(&mut self, now: Now, out: &mut Outbox) {
         self.pacer.refresh(now.mono, &self.config.limits);
+        if let Some(window_bytes) = self.proxies.route(Class::SameHost).window_bytes {
+            self.pacer.widen(Class::SameHost, window_bytes);
+        }
         let unsent = self.pacer.unsent();
         loop {
             let local = self.pump_live(now, Class::SameHost, out);
@@ -96,6 +105,8 @@ impl Writer {
         if !self.pacer.may_send(class) {
             return false;
         }
+        let half_full = self.is_half_full();
+        let window_bytes = self.proxies.route(class).window_bytes.filter(|_| class == Class::SameHost);
         let Some(live) = self.pacer.first_live(class) else { return false };
         let number = live.number;
         if live.begun.is_none() {
@@ -124,7 +135,7 @@ impl Writer {
             let _ = target.put_fragment(&mut message, number, change, fragment, &self.inline_qos);
             fragment >= target.fragments(change.payload.len())
         };
-        self.pacer.spend(class, message.len());
+        self.pacer.sent_live(class, message.len(), finished.then_some(number));
         if !finished {
             message.finish();
             self.announce_fragments(now, class, out);
@@ -135,14 +146,22 @@ impl Writer {
             if self.proxies.is_filtering() {
                 message.finish();
                 self.heartbeat_aimed(class, false, out);
+                self.heartbeat.asked(now.mono);
             } else {
-                let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, false);
+                // Where acknowledgements make room, they are asked for in time; else with each sample.
+                let asks = window_bytes.is_none_or(|window_bytes| {
+                    let urgent = half_full || 2 * self.pacer.in_flight(class) >= window_bytes;
+                    self.heartbeat.must_ask(now.mono, urgent)
+                });
+                let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, !asks);
                 if !message.heartbeat(&heartbeat) {
                     message.finish();
                     target.send_heartbeat(&heartbeat, out);
                 }
+                if asks {
+                    self.heartbeat.asked(now.mono);
+                }
             }
-            self.heartbeat.asked(now.mono);
         }
         true
     }
@@ -475,7 +494,12 @@ pub(super) fn encode(
     change: &Change,
     bytes: &mut Vec<u8>,
 ) -> usize {
+    bytes.clear();
     let marks = &change.marks;
+    let is_plain = change.kind == ChangeKind::Alive && *marks == Marks::default();
+    if is_plain && config.group.is_none() && !proxies.inline_qos() {
+        return 0;
+    }
     let tells_key = !marks.is_end && (change.kind.is_key_only() || proxies.inline_qos());
     let mut qos = InlineQos {
         coherent_set: marks.set.filter(|_| !marks.is_end),
@@ -495,7 +519,6 @@ pub(super) fn encode(
         qos.lifespan = Some(config.qos.lifespan);
         qos.ownership_strength = Some(config.qos.ownership_strength);
     }
-    bytes.clear();
     encode_inline_qos(&qos, bytes);
     bytes.len()
 }

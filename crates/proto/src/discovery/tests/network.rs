@@ -66,6 +66,7 @@ pub(super) fn locators(ip: &str) -> LocalLocators {
         own_addresses: vec![ip.parse().unwrap()],
         announce_to: vec![group()],
         scan: Vec::new(),
+        receive_bytes: 0,
     }
 }
 

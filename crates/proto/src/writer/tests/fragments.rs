@@ -98,6 +98,46 @@ fn a_large_sample_leaves_in_bursts() {
     assert!(story.now.mono.since(start) < Duration::from_millis(30));
 }
 
+/// A reader on this host whose socket holds `bytes`.
+fn holding(number: u8, bytes: u32) -> MatchedReader {
+    MatchedReader { receive_bytes: bytes, ..reliable(number) }
+}
+
+#[test]
+fn acknowledgements_open_the_window_of_readers_that_tell_what_their_sockets_hold() {
+    let mut story = Story::new(QosSet::writer().keep_last(100));
+    let reader = holding(7, 4 << 20);
+    story.matched(&reader);
+    story.sent();
+    for _ in 0..20 {
+        story.write(1, &sample(100_000)).unwrap();
+    }
+    let sent = story.sent();
+    let octets: usize = fragments(&sent).iter().map(|fragment| fragment.payload.len()).sum();
+    assert!((MIB..MIB + 65_000).contains(&octets), "a quarter of the buffer at once, not {octets}");
+    let asking = heartbeats(&sent).iter().filter(|heartbeat| !heartbeat.final_flag).count();
+    assert!((1..10).contains(&asking), "{asking} of 10 samples ask for acknowledgements");
+    story.acknack(&reader, 6, &[]).unwrap();
+    let octets: usize = fragments(&story.sent()).iter().map(|fragment| fragment.payload.len()).sum();
+    assert!((400_000..565_001).contains(&octets), "five are acknowledged, so five more follow, not {octets}");
+}
+
+#[test]
+fn time_opens_the_window_of_readers_that_acknowledge_nothing_or_tell_nothing() {
+    for other in [reliable(8), MatchedReader { receive_bytes: 4 << 20, ..reader(8, QosSet::reader()) }] {
+        let mut story = Story::new(QosSet::writer().keep_last(100));
+        story.matched(&holding(7, 4 << 20));
+        story.matched(&other);
+        story.sent();
+        story.write(1, &sample(MIB)).unwrap();
+        let octets: usize = fragments(&story.sent()).iter().map(|fragment| fragment.payload.len()).sum();
+        assert!(octets < 4 * 65_000, "one burst, not {octets}");
+        story.pass(Duration::from_millis(10));
+        let rest: usize = fragments(&story.sent()).iter().map(|fragment| fragment.payload.len()).sum();
+        assert_eq!(octets + rest, MIB);
+    }
+}
+
 #[test]
 fn heartbeats_do_not_announce_what_is_still_on_its_way() {
     let mut story = Story::new(QosSet::writer().keep_last(5));

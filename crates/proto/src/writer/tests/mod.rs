@@ -241,6 +241,7 @@ fn reader(number: u8, qos: QosSet) -> MatchedReader {
         locators: vec![locator],
         expects_inline_qos: false,
         same_host: true,
+        receive_bytes: 0,
         qos,
         content_filter: None,
     }
