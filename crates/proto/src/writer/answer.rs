@@ -82,7 +82,10 @@ impl Writer {
         if self.proxies.acknowledge(reader, has) {
             self.heartbeat.progressed(now.mono);
             self.pacer.acknowledged(self.proxies.acknowledged().unwrap_or(last));
-            self.settle(now);
+            // Who writes in a flow lets go of the changes, which are in the caches of that core.
+            if self.blocked || !self.batch.is_flowing(now.mono, &self.config.limits) {
+                self.settle(now);
+            }
             self.progress(out);
         } else if base.0 > 0 && self.proxies.rewind(reader, has) {
             // It owes an acknowledgement again: without the timer, one lost repetition would be the last.

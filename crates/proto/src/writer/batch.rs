@@ -98,6 +98,11 @@ impl Batch {
             || self.bytes >= USUAL_BYTES && self.samples >= USUAL_SAMPLES
     }
 
+    /// Whether the application writes without a pause and will write again any moment.
+    pub(super) fn is_flowing(&self, now: Instant, limits: &WriterLimits) -> bool {
+        self.streak >= FLOW_WRITES && self.over.is_some_and(|over| now.since(over) < limits.flow_wait)
+    }
+
     /// A write found no room.
     pub(super) const fn blocked(&mut self) {
         self.blocked = true;

@@ -316,8 +316,8 @@ impl Writer {
             return Err(WriteError::UnknownInstance);
         }
         self.check_timestamp(known, source_timestamp)?;
-        if let Err(error) = self.admit(known, kind, payload.len()) {
-            self.make_room(now, error, kind, instance, payload.len(), out)?;
+        if self.admit(known, kind, payload.len()).is_err() {
+            self.make_room(now, kind, instance, payload.len(), out)?;
         }
         let slot = self.instances.register(instance);
         self.note_timestamp(slot, source_timestamp);
@@ -330,7 +330,7 @@ impl Writer {
         self.assert_lease(now);
         let held = self.holds();
         self.send_new(now, number, out);
-        self.settle(now);
+        self.settle_up_to(now, self.history.released().plus(RELEASES_OF_WRITE));
         if held && !self.holds() && self.blocked {
             self.progress(out);
         }
@@ -341,19 +341,19 @@ impl Writer {
     fn make_room(
         &mut self,
         now: Now,
-        error: WriteError,
         kind: ChangeKind,
         instance: InstanceHandle,
         bytes: usize,
         out: &mut Outbox,
     ) -> Result<(), WriteError> {
-        // What waits for others may be all that takes the room.
+        // What is acknowledged, or waits for others, may be all that takes the room.
+        self.settle(now);
         self.flush(now, out);
-        if error == WriteError::Full && self.admit(self.instances.find(instance), kind, bytes).is_ok() {
-            return Ok(());
+        let result = self.admit(self.instances.find(instance), kind, bytes);
+        if let Err(error) = result {
+            self.ask_when_full(now, error, out);
         }
-        self.ask_when_full(now, error, out);
-        Err(error)
+        result
     }
 
     /// The kind as it travels.
@@ -451,7 +451,8 @@ impl Writer {
         if !self.config.keyed {
             return Err(WriteError::NotKeyed);
         }
-        if self.instances.find(instance).is_none() {
+        if self.instances.find(instance).is_none() && self.admit_instance().is_err() {
+            self.settle(now);
             self.admit_instance()?;
         }
         let slot = self.instances.register(instance);
@@ -673,10 +674,15 @@ impl Writer {
     /// Lets go of what nobody needs any more, and keeps the heartbeat timer running while somebody
     /// owes an acknowledgement.
     fn settle(&mut self, now: Now) {
+        self.settle_up_to(now, self.history.last());
+    }
+
+    /// As [`Self::settle`], but lets go of no change beyond `most`.
+    fn settle_up_to(&mut self, now: Now, most: SequenceNumber) {
         let last = self.history.last();
         let acknowledged = self.proxies.acknowledged().unwrap_or(last);
         let sent = self.pacer.unsent().map_or(last, SequenceNumber::previous);
-        self.history.release(now.mono, acknowledged.min(sent), &mut self.instances);
+        self.history.release(now.mono, acknowledged.min(sent).min(most), &mut self.instances);
         if acknowledged < last {
             self.heartbeat.arm(now.mono);
         } else {
@@ -693,6 +699,9 @@ impl Writer {
         self.batch.blocked();
     }
 }
+
+/// Changes that one write lets go of at most: an acknowledgement is of thousands, and no single write is to pay for all.
+const RELEASES_OF_WRITE: i64 = 64;
 
 /// When a change written at `source_timestamp` expires.
 fn expiry(now: Now, source_timestamp: Time, lifespan: Duration) -> Option<Instant> {
