@@ -286,7 +286,7 @@ impl<T: DdsType> DataWriter<T> {
     ) -> Result<()> {
         let handle = self.handle_of(sample)?;
         let payload = self.serialize(sample, kind != ChangeKind::Alive)?;
-        self.inner.write(kind, handle, &payload, timestamp, patience)
+        self.inner.write(kind, handle, payload, timestamp, patience)
     }
 
     fn handle_of(&self, sample: &T) -> Result<InstanceHandle> {
@@ -489,7 +489,7 @@ impl WriterInner {
         &self,
         kind: ChangeKind,
         handle: InstanceHandle,
-        payload: &Payload,
+        mut payload: Payload,
         timestamp: Option<Time>,
         patience: Option<Duration>,
     ) -> Result<()> {
@@ -499,7 +499,7 @@ impl WriterInner {
             let epoch = self.slot.progress.epoch();
             let written = self.with(|writer, now, out| {
                 let timestamp = timestamp.unwrap_or_else(|| writer.source_timestamp(now, handle));
-                writer.write(now, kind, handle, payload.clone(), timestamp, out)
+                writer.write_from(now, kind, handle, &mut payload, timestamp, out)
             })?;
             let Err(error) = written else {
                 self.publisher.participant.assert_manual_writers();
@@ -596,7 +596,7 @@ impl WriterInner {
         let patience = self.max_blocking_time.min(DELETION_PATIENCE);
         // What readers do not take in time, they learn from its leaving.
         let disposed = instances.into_iter().try_for_each(|(handle, key)| {
-            self.write(ChangeKind::Unregister, handle, &key, None, Some(patience))
+            self.write(ChangeKind::Unregister, handle, key, None, Some(patience))
         });
         let _ = disposed.and_then(|()| self.wait_for_acknowledgments(patience));
     }

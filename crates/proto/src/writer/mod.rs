@@ -303,7 +303,23 @@ impl Writer {
         now: Now,
         kind: ChangeKind,
         instance: InstanceHandle,
-        payload: Payload,
+        mut payload: Payload,
+        source_timestamp: Time,
+        out: &mut Outbox,
+    ) -> Result<SequenceNumber, WriteError> {
+        self.write_from(now, kind, instance, &mut payload, source_timestamp, out)
+    }
+
+    /// As [`Self::write`]; the payload stays with the caller, who may try again, unless it was written.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_from(
+        &mut self,
+        now: Now,
+        kind: ChangeKind,
+        instance: InstanceHandle,
+        payload: &mut Payload,
         source_timestamp: Time,
         out: &mut Outbox,
     ) -> Result<SequenceNumber, WriteError> {
@@ -321,10 +337,11 @@ impl Writer {
         }
         let slot = self.instances.register(instance);
         self.note_timestamp(slot, source_timestamp);
-        self.life_cycle(now, kind, slot, &payload);
+        self.life_cycle(now, kind, slot, payload);
         let expires = expiry(now, source_timestamp, self.config.qos.lifespan);
         let marks = self.marks();
-        let verdict = self.proxies.judge(kind, &marks, &payload);
+        let verdict = self.proxies.judge(kind, &marks, payload);
+        let payload = std::mem::take(payload);
         let change = Change { kind, instance, payload, source_timestamp, expires, marks, verdict };
         let number = self.history.push(slot, change, &mut self.instances);
         self.assert_lease(now);
