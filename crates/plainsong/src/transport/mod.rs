@@ -107,6 +107,9 @@ impl fmt::Display for InterfaceReport {
         if let Some(reason) = self.unusable {
             return write!(f, ": not used, {reason}");
         }
+        if self.uncut > 0 {
+            f.write_str(", datagrams go one by one since the host did not cut them")?;
+        }
         // Where multicast is heard, a family of addresses without it is no news.
         match (self.multicast_heard, &self.last_error) {
             (1.., _) => f.write_str(", multicast heard"),
