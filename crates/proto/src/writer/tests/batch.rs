@@ -230,3 +230,35 @@ fn a_coherent_set_leaves_when_it_ends() {
     story.writer.end_coherent_changes(story.now, SequenceNumber(1), &mut story.out);
     assert_eq!(data(&story.sent()), [1, 2, 3, 4]);
 }
+
+#[test]
+fn writes_of_a_flow_let_go_of_what_is_acknowledged_a_few_at_a_time() {
+    let mut story = flowing(QosSet::writer().keep_all());
+    let reader = reliable(7);
+    story.matched(&reader);
+    story.write_many(1_000, b"data");
+    story.acknack(&reader, 801, &[]).unwrap();
+    assert_eq!(story.writer.history.len(), 1_000);
+    story.write(1, b"data").unwrap();
+    assert_eq!(story.writer.history.len(), 1_001 - 64);
+    story.write_many(20, b"data");
+    assert_eq!(story.writer.history.len(), 221);
+    // After a pause nobody knows whether a write follows.
+    story.pass(Duration::from_millis(1));
+    story.acknack(&reader, 1_022, &[]).unwrap();
+    assert_eq!(story.writer.history.len(), 0);
+}
+
+#[test]
+fn what_is_acknowledged_makes_room_at_once() {
+    let mut qos = QosSet::writer().keep_all();
+    qos.resource_limits.max_samples = 100;
+    let mut story = flowing(qos);
+    let reader = reliable(7);
+    story.matched(&reader);
+    story.write_many(99, b"data");
+    story.writer.flush(story.now, &mut story.out);
+    story.acknack(&reader, 51, &[]).unwrap();
+    story.write_many(51, b"data");
+    assert_eq!(story.write(1, b"data"), Err(WriteError::Full));
+}
