@@ -148,7 +148,7 @@ conformance!(udp_linux);
 #[cfg(target_os = "linux")]
 fn send_alike(from: &Socket, to: &Socket, count: usize) -> usize {
     let datagram = pattern(1_400);
-    let mut sender = udp_linux::Sender::new(0, &refuse_nothing);
+    let mut sender = Sender::new(0, &refuse_nothing);
     for _ in 0..count {
         sender.datagram(std::iter::once(datagram.as_slice()));
         sender.to(from, address_of(to), None);
@@ -160,7 +160,7 @@ fn send_alike(from: &Socket, to: &Socket, count: usize) -> usize {
 
 #[cfg(target_os = "linux")]
 fn receive_alike(to: &Socket, count: usize) {
-    let (mut receiver, mut arrived, datagram) = (udp_linux::Receiver::new(), 0, pattern(1_400));
+    let (mut receiver, mut arrived, datagram) = (Receiver::new(), 0, pattern(1_400));
     eventually("all arrive", || {
         if let Ok(some) = receiver.receive(to, false) {
             some.for_each(|it| {
