@@ -94,8 +94,7 @@ impl Batch {
 
     /// Whether it leaves now, after a sample of so many octets: another one like it would be too much.
     const fn is_full(&self, bytes: usize, limits: &WriterLimits) -> bool {
-        self.bytes + bytes > limits.batch_bytes
-            || self.bytes >= USUAL_BYTES && self.samples >= USUAL_SAMPLES
+        self.bytes + bytes > limits.batch_bytes || self.bytes >= USUAL_BYTES && self.samples >= USUAL_SAMPLES
     }
 
     /// Whether the application writes without a pause and will write again any moment.
