@@ -63,9 +63,6 @@ pub struct ParticipantData {
     pub user_data: Vec<u8>,
     /// Properties.
     pub properties: Vec<Property>,
-    /// Octets of large datagrams that a socket of its user traffic holds until it is read; 0 when not told. Only
-    /// Plainsong participants tell: others may use the parameter for something else.
-    pub receive_bytes: u32,
 }
 
 impl ParticipantData {
@@ -94,7 +91,6 @@ impl ParticipantData {
             name: String::new(),
             user_data: Vec::new(),
             properties: Vec::new(),
-            receive_bytes: 0,
         }
     }
 
@@ -132,9 +128,6 @@ impl ParticipantData {
         }
         if !self.name.is_empty() {
             list.parameter(pid::ENTITY_NAME, |value| value.string(&self.name));
-        }
-        if self.receive_bytes != 0 {
-            list.parameter(pid::PLAINSONG_RECEIVE_BYTES, |value| value.u32(self.receive_bytes));
         }
         // USER_DATA and PROPERTY travel as every policy does.
         let qos = QosSet {
@@ -184,13 +177,10 @@ impl ParticipantData {
                 pid::BUILTIN_ENDPOINT_SET => data.builtin_endpoints = value.u32()?,
                 pid::PARTICIPANT_MANUAL_LIVELINESS_COUNT => data.manual_liveliness_count = value.i32()?,
                 pid::ENTITY_NAME => data.name = name(&mut value)?,
-                // Of another product it may be anything.
-                pid::PLAINSONG_RECEIVE_BYTES => data.receive_bytes = value.u32().unwrap_or(0),
                 _ => qos_or_unknown(&mut qos, &parameter, &list)?,
             }
         }
-        let receive_bytes = if data.vendor == VENDOR_ID { data.receive_bytes } else { 0 };
-        Ok(Self { user_data: qos.user_data, properties: qos.properties, receive_bytes, ..data })
+        Ok(Self { user_data: qos.user_data, properties: qos.properties, ..data })
     }
 
     /// The participant a key-only payload names.
@@ -231,6 +221,9 @@ pub struct EndpointData {
     pub type_information: Option<TypeInformation>,
     /// The same of a Plainsong endpoint, which tells it to its like alone.
     pub own_type_information: Option<TypeInformation>,
+    /// Octets of large datagrams that the socket of a Plainsong reader holds until it is read; 0 when not told. Of
+    /// another product it may be anything.
+    pub receive_bytes: u32,
 }
 
 impl EndpointData {
@@ -251,6 +244,7 @@ impl EndpointData {
             content_filter: None,
             type_information: None,
             own_type_information: None,
+            receive_bytes: 0,
         }
     }
 
@@ -267,6 +261,9 @@ impl EndpointData {
         encode_locators(&mut list, pid::MULTICAST_LOCATOR, &self.multicast);
         if self.expects_inline_qos {
             list.parameter(pid::EXPECTS_INLINE_QOS, |value| value.boolean(true));
+        }
+        if self.receive_bytes != 0 {
+            list.parameter(pid::PLAINSONG_RECEIVE_BYTES, |value| value.u32(self.receive_bytes));
         }
         if let Some(bytes) = self.type_max_serialized_bytes {
             list.parameter(pid::TYPE_MAX_SIZE_SERIALIZED, |value| value.u32(bytes));
@@ -323,6 +320,7 @@ impl EndpointData {
                 pid::UNICAST_LOCATOR => keep_locator(&mut data.unicast, &mut value)?,
                 pid::MULTICAST_LOCATOR => keep_locator(&mut data.multicast, &mut value)?,
                 pid::EXPECTS_INLINE_QOS => data.expects_inline_qos = value.boolean()?,
+                pid::PLAINSONG_RECEIVE_BYTES => data.receive_bytes = value.u32().unwrap_or(0),
                 pid::TYPE_MAX_SIZE_SERIALIZED => data.type_max_serialized_bytes = Some(value.u32()?),
                 pid::GROUP_ENTITY_ID => data.group = value.entity()?,
                 pid::CONTENT_FILTER_PROPERTY => data.content_filter = ContentFilter::decode(&mut value).ok(),

@@ -430,7 +430,6 @@ impl Participant {
             name: self.config.name.clone(),
             user_data: qos.user_data.clone(),
             properties: qos.properties.iter().filter(|property| property.propagate).cloned().collect(),
-            receive_bytes: locators.receive_bytes,
             ..ParticipantData::new(self.guid())
         }
     }

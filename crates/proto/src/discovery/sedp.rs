@@ -430,7 +430,7 @@ impl Participant {
             multicast: announced.multicast,
             locators,
             same_host,
-            receive_bytes: remote.data.receive_bytes,
+            receive_bytes: if told { announced.receive_bytes } else { 0 },
             expects_inline_qos: announced.expects_inline_qos,
             group: announced.group,
             content_filter: announced.content_filter,
@@ -495,6 +495,7 @@ impl Participant {
             group: endpoint.group,
             content_filter: endpoint.content_filter.clone(),
             own_type_information: endpoint.description.as_ref().map(|it| it.information.clone()),
+            receive_bytes: if guid.entity.is_reader() { endpoint.receive_bytes } else { 0 },
             ..EndpointData::new(guid, topic_name, type_name)
         };
         self.builtin

@@ -76,7 +76,7 @@ pub mod pid {
     pub const TYPE_INFORMATION: u16 = 0x0075;
     /// The same, for other Plainsong participants alone: see [`crate::discovery`].
     pub const PLAINSONG_TYPE_INFORMATION: u16 = VENDOR_SPECIFIC | TYPE_INFORMATION;
-    /// What the sockets of user traffic of a Plainsong participant hold, in octets.
+    /// What the socket of a Plainsong reader holds, in octets.
     pub const PLAINSONG_RECEIVE_BYTES: u16 = VENDOR_SPECIFIC | 0x0f00;
     pub const DOMAIN_TAG: u16 = 0x4014;
 }
