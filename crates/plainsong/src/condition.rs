@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::locks::lock;
 use crate::query::Query;
 use crate::runtime::notify::Notify;
+use crate::runtime::{Shared, turn};
 
 /// Something a [`WaitSet`] can wait for. Clones are the same condition.
 #[derive(Clone)]
@@ -30,6 +31,11 @@ enum Kind {
 /// An entity with a status condition.
 pub(crate) trait HasCore: Send + Sync {
     fn core(&self) -> &EntityCore;
+
+    /// The domain that user data for it comes from.
+    fn shared(&self) -> Option<&Arc<Shared>> {
+        None
+    }
 }
 
 /// A condition that the application itself triggers.
@@ -143,6 +149,16 @@ impl Condition {
             Kind::Query(query) => query.reader.core().waiters(),
         }
     }
+
+    /// The domain that user data for it comes from, if it waits for such.
+    fn shared(&self) -> Option<&Arc<Shared>> {
+        match &self.0 {
+            Kind::Guard(_) => None,
+            Kind::Status { entity, .. } => entity.shared(),
+            Kind::Read { reader, .. } => reader.shared(),
+            Kind::Query(query) => query.reader.shared(),
+        }
+    }
 }
 
 impl PartialEq for Condition {
@@ -196,24 +212,47 @@ impl WaitSet {
 
     /// Blocks until a condition is triggered, and returns all that are.
     ///
+    /// A thread that waits for data may receive it itself, for all readers and writers of the domain. It calls no
+    /// listener.
+    ///
     /// # Errors
     /// [`Error::Timeout`] when none was within `timeout`; `None` waits for ever.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Vec<Condition>> {
+        let mut triggered = Vec::new();
+        self.wait_into(timeout, &mut triggered)?;
+        Ok(triggered)
+    }
+
+    /// Like [`Self::wait`], appending to `triggered`, whose memory the caller keeps.
+    ///
+    /// # Errors
+    /// As [`Self::wait`].
+    pub fn wait_into(&self, timeout: Option<Duration>, triggered: &mut Vec<Condition>) -> Result<()> {
         let deadline = timeout.and_then(clock::deadline);
         loop {
             let seen = self.notify.epoch();
-            let triggered: Vec<_> =
-                self.lock().iter().filter(|condition| condition.trigger_value()).cloned().collect();
-            if !triggered.is_empty() {
-                return Ok(triggered);
-            }
-            if !self.notify.wait(seen, deadline) {
+            let Some(domain) = self.look(triggered) else { return Ok(()) };
+            let woken = match domain {
+                Some(shared) => turn::wait(&shared, &self.notify, seen, deadline),
+                None => self.notify.wait(seen, deadline),
+            };
+            if !woken {
                 return Err(Error::Timeout {
                     what: "a wait set".into(),
                     timeout: timeout.unwrap_or_default(),
                 });
             }
         }
+    }
+
+    /// Finds the conditions that are triggered. When none is: the domain that data may come from, that of the first
+    /// condition that waits for some.
+    #[expect(clippy::option_option, reason = "nothing is triggered, and no domain has what is waited for")]
+    fn look(&self, triggered: &mut Vec<Condition>) -> Option<Option<Arc<Shared>>> {
+        let conditions = self.lock();
+        let before = triggered.len();
+        triggered.extend(conditions.iter().filter(|condition| condition.trigger_value()).cloned());
+        (triggered.len() == before).then(|| conditions.iter().find_map(Condition::shared).cloned())
     }
 
     /// The conditions attached.

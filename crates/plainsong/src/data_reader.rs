@@ -33,7 +33,7 @@ use crate::listener::DataReaderListener;
 use crate::locks::lock;
 use crate::participant::check_qos;
 use crate::query::QueryCondition;
-use crate::runtime::{ParticipantSlot, ReaderSlot};
+use crate::runtime::{ParticipantSlot, ReaderSlot, Shared, turn};
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{AnyTopic, Topic, TopicInner};
 
@@ -129,6 +129,9 @@ impl<T: DdsType> DataReader<T> {
     }
 
     /// Removes and returns up to `samples_max` samples of any state.
+    ///
+    /// Who asks again and again, and finds nothing, may receive what comes itself, for all readers and writers of the
+    /// domain. It calls no listener for that.
     ///
     /// # Errors
     /// [`Error::NotEnabled`].
@@ -264,14 +267,17 @@ impl<T: DdsType> DataReader<T> {
     fn collect(
         &self,
         samples: &mut Vec<Sample<T>>,
-        fill: impl FnOnce(&mut Reader, Now, &mut Vec<CachedSample>),
+        mut fill: impl FnMut(&mut Reader, Now, &mut Vec<CachedSample>),
     ) -> Result<()> {
         self.inner.check_access()?;
         self.inner.core.lower(StatusKind::DataAvailable);
         self.inner.subscriber.data_on_readers_consumed();
         // Taken out of its cell, so that a listener called meanwhile can take too.
         let mut cached = SCRATCH.take();
-        let filled = self.inner.with(|reader, now, _| fill(reader, now, &mut cached));
+        let mut filled = self.inner.with(|reader, now, _| fill(reader, now, &mut cached));
+        if cached.is_empty() && self.inner.shared().is_some_and(|shared| turn::poll(shared)) {
+            filled = self.inner.with(|reader, now, _| fill(reader, now, &mut cached));
+        }
         samples.reserve(cached.len());
         for sample in &cached {
             let data = if sample.info.valid_data {
@@ -563,6 +569,7 @@ impl ReaderInner {
             if self.with(|reader, _, _| reader.is_history_complete())? {
                 return Ok(());
             }
+            let _blocked = self.shared().map(|shared| shared.turns.block());
             if !self.slot.progress.wait(epoch, deadline) {
                 let what = format!("waiting for historical data of {}", self.describe());
                 return Err(Error::Timeout { what, timeout });
@@ -600,12 +607,26 @@ impl ReaderInner {
     /// DATA_ON_READERS has precedence over DATA_AVAILABLE (DCPS 1.4 §2.2.4.2.2): true when somebody
     /// wanted it.
     fn tell_data_on_readers(&self) -> bool {
-        let kind = StatusKind::DataOnReaders;
-        self.subscriber.core.raise(kind);
-        let listener = self.subscriber.listener.wants(kind).or_else(|| self.participant_listener(kind));
-        let Some(listener) = listener else { return false };
+        self.subscriber.core.raise(StatusKind::DataOnReaders);
+        let Some(listener) = self.listener_of_subscriber() else { return false };
         self.core.raise(StatusKind::DataAvailable);
         listener.on_data_on_readers(&Subscriber { inner: Arc::clone(&self.subscriber) });
+        true
+    }
+
+    /// Whoever hears of DATA_ON_READERS.
+    fn listener_of_subscriber(&self) -> Option<Arc<dyn DataReaderListener>> {
+        let kind = StatusKind::DataOnReaders;
+        self.subscriber.listener.wants(kind).or_else(|| self.participant_listener(kind))
+    }
+
+    /// There is data: wakes who waits for it, unless a listener wants to hear of it.
+    pub(crate) fn on_data_quietly(&self) -> bool {
+        if self.listener_of_subscriber().is_some() || self.data_listener().is_some() {
+            return false;
+        }
+        self.subscriber.core.raise(StatusKind::DataOnReaders);
+        self.core.raise(StatusKind::DataAvailable);
         true
     }
 
@@ -654,6 +675,10 @@ impl ReaderInner {
 impl HasCore for ReaderInner {
     fn core(&self) -> &EntityCore {
         &self.core
+    }
+
+    fn shared(&self) -> Option<&Arc<Shared>> {
+        Some(self.subscriber.participant.slot().ok()?.shared())
     }
 }
 

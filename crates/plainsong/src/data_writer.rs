@@ -16,7 +16,7 @@ use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, MatchedStatus, StatusKind, StatusMask,
 };
-use plainsong_proto::time::Time;
+use plainsong_proto::time::{Instant, Time};
 use plainsong_proto::writer::{ChangeKind, FilterFunction, WriteError, Writer, WriterConfig};
 
 use crate::clock;
@@ -509,7 +509,7 @@ impl WriterInner {
                 return Err(self.write_error(error, patience));
             };
             let deadline = *deadline.get_or_insert_with(|| clock::deadline(patience));
-            if !doubt.wait(&self.slot.progress, epoch, deadline, || self.forget_dead()) {
+            if !self.wait_for_progress(&mut doubt, epoch, deadline) {
                 return Err(self.write_error(error, Some(patience)));
             }
         }
@@ -527,11 +527,18 @@ impl WriterInner {
             if self.is_acknowledged(last)? {
                 return Ok(());
             }
-            if !doubt.wait(&self.slot.progress, epoch, deadline, || self.forget_dead()) {
+            if !self.wait_for_progress(&mut doubt, epoch, deadline) {
                 let what = format!("waiting for acknowledgments of {}", self.describe());
                 return Err(Error::Timeout { what, timeout });
             }
         }
+    }
+
+    /// False when `deadline` passed first. Acknowledgements are received meanwhile, whoever does that.
+    fn wait_for_progress(&self, doubt: &mut Doubt, epoch: u32, deadline: Option<Instant>) -> bool {
+        let slot = self.publisher.participant.slot();
+        let _blocked = slot.as_ref().map(|slot| slot.shared().turns.block());
+        doubt.wait(&self.slot.progress, epoch, deadline, || self.forget_dead())
     }
 
     /// Those it waits for in vain, because their processes on this host are no more.

@@ -14,6 +14,7 @@ use crate::runtime::placement::Placement;
 use crate::runtime::receive::{self, ReceiveThread};
 use crate::runtime::registry::Registry;
 use crate::runtime::timer::Timer;
+use crate::runtime::turn::Turns;
 use crate::runtime::{ParticipantSlot, Shared, lock};
 use crate::transport::Transport;
 
@@ -60,8 +61,10 @@ impl Domain {
                 format!("domain {domain_id} has no UDP ports; the largest is {}", ports::DOMAIN_MAX);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
+        let transport = Transport::open(domain_id, config)?;
         let shared = Arc::new(Shared {
-            transport: Transport::open(domain_id, config)?,
+            turns: Turns::new(&transport, config),
+            transport,
             timer: Timer::default(),
             registry: Registry::default(),
             drops: Mutex::default(),
@@ -145,6 +148,7 @@ impl Domain {
 impl Drop for Domain {
     fn drop(&mut self) {
         self.shared.transport.stop();
+        self.shared.turns.stop();
         self.shared.timer.stop();
         self.shared.registry.clear();
         for thread in self.threads.drain(..) {

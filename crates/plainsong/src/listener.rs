@@ -2,7 +2,8 @@
 //!
 //! A status goes to the first listener that asked for it, from the entity upwards: writer or reader,
 //! then publisher or subscriber, then participant (DCPS 1.4 §2.2.4.2.3). A listener that heard of it
-//! has consumed the change. Callbacks should return soon: they run on a receive or timer thread.
+//! has consumed the change. Callbacks should return soon: they run on a receive or timer thread. A thread that waits
+//! or takes and receives meanwhile what is for others calls none of them.
 
 use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,

@@ -659,6 +659,20 @@ impl Router {
 }
 
 impl EventSink for Router {
+    fn told_quietly(&self, event: &Event) -> bool {
+        match event {
+            Event::Progress { endpoint } => {
+                self.report(*endpoint, None);
+                true
+            }
+            Event::DataAvailable { reader } => match self.find(*reader) {
+                Some(Endpoint::Reader(reader)) => reader.upgrade().is_none_or(|it| it.on_data_quietly()),
+                _ => true,
+            },
+            _ => false,
+        }
+    }
+
     fn events(&self, events: &mut Vec<Event>) {
         for event in events.drain(..) {
             match event {

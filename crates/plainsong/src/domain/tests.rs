@@ -43,6 +43,10 @@ impl<F: Fn(Event) + Send + Sync> EventSink for Listener<F> {
     fn events(&self, events: &mut Vec<Event>) {
         events.drain(..).for_each(&self.0);
     }
+
+    fn told_quietly(&self, _: &Event) -> bool {
+        false
+    }
 }
 
 fn participant(

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use plainsong_proto::outbox::{Event, Outbox};
 
-use super::{ParticipantSlot, Rank};
+use super::{ParticipantSlot, Rank, turn};
 
 thread_local! {
     #[expect(clippy::vec_box, reason = "lent and taken back for every call: a pointer moves faster than an outbox")]
@@ -33,9 +33,21 @@ impl ParticipantSlot {
                 self.progress(*endpoint);
             }
         }
-        // A listener that panics must not end a receive or timer thread; its message was printed by the hook.
-        let _ = catch_unwind(AssertUnwindSafe(|| self.sink().events(&mut out.events)));
+        if turn::is_on_loan() {
+            out.events.retain(|event| !self.sink().told_quietly(event));
+            if !out.events.is_empty() {
+                self.shared().turns.leave_untold(self.prefix, out.events.drain(..).collect());
+            }
+            return;
+        }
+        self.tell(&mut out.events);
         out.events.clear();
+    }
+
+    /// Tells the sink. No lock may be held.
+    pub(crate) fn tell(&self, events: &mut Vec<Event>) {
+        // A listener that panics must not end a receive or timer thread; its message was printed by the hook.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.sink().events(events)));
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod placement;
 pub(crate) mod receive;
 pub(crate) mod registry;
 pub(crate) mod timer;
+pub(crate) mod turn;
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -42,6 +43,10 @@ pub(crate) type ReaderSlot = EndpointSlot<Reader>;
 pub(crate) trait EventSink: Send + Sync {
     /// Called with no lock held, on the thread that caused the events. Whatever is left in `events` is dropped.
     fn events(&self, events: &mut Vec<Event>);
+
+    /// Wakes who waits for an event, on a thread that may hold locks of the application. False, and nothing done,
+    /// when there is more to tell: [`EventSink::events`] then does.
+    fn told_quietly(&self, event: &Event) -> bool;
 }
 
 /// What all participants of a domain share, and its threads.
@@ -50,6 +55,7 @@ pub(crate) struct Shared {
     pub(crate) timer: timer::Timer,
     pub(crate) registry: registry::Registry,
     pub(crate) drops: Mutex<DropCounters>,
+    pub(crate) turns: turn::Turns,
 }
 
 /// A sans-IO state machine, as the timer sees it.

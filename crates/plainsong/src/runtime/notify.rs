@@ -3,14 +3,21 @@
 #![cfg_attr(target_os = "linux", allow(unsafe_code, reason = "the futex system call has no safe wrapper"))]
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use plainsong_proto::time::Instant;
+
+use super::lock;
+use crate::transport::Bell;
 
 /// An epoch that threads wait on. Waking costs no system call when nobody sleeps; nothing allocates.
 #[derive(Debug, Default)]
 pub(crate) struct Notify {
     epoch: AtomicU32,
     sleepers: AtomicU32,
+    /// Threads that wait for something else as well, which ends when their bell rings.
+    listeners: AtomicU32,
+    bells: Mutex<Vec<Arc<Bell>>>,
     #[cfg(not(target_os = "linux"))]
     bed: (std::sync::Mutex<()>, std::sync::Condvar),
 }
@@ -46,6 +53,15 @@ impl Notify {
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             self.rouse();
         }
+        if self.listeners.load(Ordering::SeqCst) > 0 {
+            lock(&self.bells).iter().for_each(|bell| bell.ring());
+        }
+    }
+
+    /// While this lives, `bell` may be listened for.
+    pub(crate) fn hang(&self, bell: &Arc<Bell>) -> Hung<'_> {
+        lock(&self.bells).push(Arc::clone(bell));
+        Hung { notify: self, bell: Arc::clone(bell) }
     }
 
     #[cfg(target_os = "linux")]
@@ -99,6 +115,40 @@ impl Notify {
     fn rouse(&self) {
         let _bed = super::lock(&self.bed.0);
         self.bed.1.notify_all();
+    }
+}
+
+/// A bell that a [`Notify`] may ring.
+pub(crate) struct Hung<'a> {
+    notify: &'a Notify,
+    bell: Arc<Bell>,
+}
+
+/// While it lives, everything that moves the epoch rings the bells.
+pub(crate) struct Listening<'a>(&'a Notify);
+
+impl Hung<'_> {
+    /// `None` when the epoch is not `seen` any more: nothing rings then.
+    pub(crate) fn listen(&self, seen: u32) -> Option<Listening<'_>> {
+        // As in `wait`: first counted in, then looked at the epoch.
+        self.notify.listeners.fetch_add(1, Ordering::SeqCst);
+        let listening = Listening(self.notify);
+        (self.notify.epoch() == seen).then_some(listening)
+    }
+}
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        self.0.listeners.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Hung<'_> {
+    fn drop(&mut self) {
+        let mut bells = lock(&self.notify.bells);
+        if let Some(position) = bells.iter().position(|bell| Arc::ptr_eq(bell, &self.bell)) {
+            bells.swap_remove(position);
+        }
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn run(shared: &Arc<Shared>, thread: ReceiveThread) {
         ReceiveThread::Meta => {
             shared.transport.receive_meta(|it| datagram(shared, &it), || locators_changed(shared));
         }
-        ReceiveThread::User(socket) => shared.transport.receive_user(socket, |it| datagram(shared, &it)),
+        ReceiveThread::User(socket) => shared.turns.run(shared, socket),
     }
 }
 
@@ -76,7 +76,8 @@ fn locators_changed(shared: &Shared) {
     }
 }
 
-fn datagram(shared: &Shared, received: &Received<'_>) {
+/// Walks what arrived, on the thread that received it.
+pub(super) fn datagram(shared: &Shared, received: &Received<'_>) {
     survive(|| {
         dispatch::with_outbox(|out| {
             let mut counters = DropCounters::default();

@@ -21,6 +21,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use plainsong_proto::discovery::LocalLocators;
@@ -38,7 +39,7 @@ use udp::Watcher;
 #[cfg(target_os = "linux")]
 use {netlink::Watcher, udp_linux as platform};
 
-pub(crate) use platform::Receiver;
+pub(crate) use platform::{Alarm, Bell, Receiver};
 use platform::{Sender, Waker};
 
 /// A peer without a port is asked at the well-known ports of this many participants.
@@ -73,6 +74,13 @@ struct Ready {
     interfaces: bool,
     /// In the order of the sockets waited for.
     sockets: [bool; META_SOCKETS_MAX],
+}
+
+/// What ended the wait for one socket; nothing: the time was over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Awaited {
+    pub(crate) datagram: bool,
+    pub(crate) bell: bool,
 }
 
 /// What is known of one interface of this host.
@@ -317,7 +325,7 @@ impl Transport {
         let multicast = self.families.iter().filter_map(|family| Some((family.multicast.as_ref()?, true)));
         let sockets: Vec<_> = unicast.chain(multicast).collect();
         let waited: Vec<_> = sockets.iter().map(|(socket, _)| *socket).collect();
-        while !self.stopped.load(Ordering::Acquire) {
+        while !self.is_stopped() {
             let Ok(ready) = platform::wait(&waited, self.watcher.as_ref(), &self.waker) else { continue };
             if ready.interfaces {
                 self.watcher.iter().for_each(Watcher::drain);
@@ -337,14 +345,43 @@ impl Transport {
         }
     }
 
-    /// Receives user traffic on one socket until stopped.
-    pub(crate) fn receive_user(&self, socket: usize, mut each: impl FnMut(Received<'_>)) {
-        let Some(family) = self.families.get(socket) else { return };
-        let mut receiver = Receiver::new();
-        let wait = !self.config.busy_poll;
-        while !self.stopped.load(Ordering::Acquire) {
-            self.receive_batch(&mut receiver, &family.user, wait, &mut each);
+    /// Waits for user traffic on one socket and receives what is there. With `busy_poll`, does not wait.
+    pub(crate) fn receive_user(
+        &self,
+        socket: usize,
+        receiver: &mut Receiver,
+        each: impl FnMut(Received<'_>),
+    ) {
+        if let Some(family) = self.families.get(socket) {
+            self.receive_batch(receiver, &family.user, !self.config.busy_poll, each);
         }
+    }
+
+    /// Waits until there is user traffic on one socket, the bell rings or the time is over.
+    ///
+    /// # Errors
+    /// A signal came, or the host does not let the caller wait.
+    pub(crate) fn await_user(
+        &self,
+        socket: usize,
+        bell: &Bell,
+        timeout: Option<Duration>,
+    ) -> io::Result<Awaited> {
+        let family = self.families.get(socket).ok_or(io::ErrorKind::NotFound)?;
+        platform::await_one(&family.user, bell, timeout)
+    }
+
+    /// Receives one datagram of user traffic if there is one.
+    pub(crate) fn receive_one(&self, socket: usize, receiver: &mut Receiver, each: impl FnMut(Received<'_>)) {
+        if let Some(family) = self.families.get(socket) {
+            receiver.expect_one();
+            self.receive_batch(receiver, &family.user, false, each);
+        }
+    }
+
+    /// Whether [`Self::stop`] was called.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
     }
 
     fn receive_batch(
@@ -363,7 +400,7 @@ impl Transport {
                 );
                 if !harmless {
                     // Never in a tight loop, whatever is wrong with the socket.
-                    std::thread::sleep(std::time::Duration::from_millis(1));
+                    std::thread::sleep(Duration::from_millis(1));
                 }
             }
         }

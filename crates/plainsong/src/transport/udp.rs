@@ -9,7 +9,7 @@ use std::time::Duration;
 use socket2::Socket as Raw;
 
 use super::socket::{BufferSizes, Socket};
-use super::{META_SOCKETS_MAX, Ready, Received, Refused, Via};
+use super::{Awaited, META_SOCKETS_MAX, Ready, Received, Refused, Via};
 use crate::runtime::lock;
 
 const SLOT_BYTES: usize = 1 << 16;
@@ -85,6 +85,9 @@ impl Receiver {
         Self(vec![0; SLOT_BYTES])
     }
 
+    /// There is one slot anyway.
+    pub(crate) const fn expect_one(&mut self) {}
+
     /// Receives one datagram if there is one; with `wait`, blocks for it for a while.
     pub(crate) fn receive(
         &mut self,
@@ -110,6 +113,46 @@ impl Waker {
 
     pub(crate) fn wake(&self) {
         self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Portable sockets cannot be waited for together with anything else: no thread of the application receives.
+#[derive(Debug)]
+pub(crate) enum Bell {}
+
+impl Bell {
+    pub(crate) fn new() -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) const fn ring(&self) {
+        match *self {}
+    }
+
+    pub(crate) const fn hush(&self) {
+        match *self {}
+    }
+}
+
+pub(crate) fn await_one(_: &Socket, bell: &Bell, _: Option<Duration>) -> io::Result<Awaited> {
+    match *bell {}
+}
+
+/// There is none where nothing is put off.
+#[derive(Debug)]
+pub(crate) enum Alarm {}
+
+impl Alarm {
+    pub(crate) fn new() -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) const fn set(&self, _: Duration) {
+        match *self {}
+    }
+
+    pub(crate) const fn wait(&self) {
+        match *self {}
     }
 }
 

@@ -1,6 +1,6 @@
 //! UDP on Linux: many datagrams for one system call, no copy of payloads, the interface chosen for each datagram.
 
-#![allow(unsafe_code, reason = "sendmmsg, recvmmsg, poll and control messages have no safe wrapper")]
+#![allow(unsafe_code, reason = "sendmmsg, recvmmsg, poll, timers and control messages have no safe wrapper")]
 
 use std::cell::Cell;
 use std::io;
@@ -10,13 +10,14 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 use std::{ptr, slice};
 
 use socket2::{SockAddr, SockAddrStorage, Socket as Raw};
 
 use super::netlink::Watcher;
 use super::socket::{BufferSizes, Socket};
-use super::{Ready, Received, Refused, Via};
+use super::{Awaited, Ready, Received, Refused, Via};
 
 /// Messages for one call of sendmmsg.
 const SEND_MESSAGES_MAX: usize = 64;
@@ -375,6 +376,9 @@ pub(crate) struct Receiver {
     headers: Vec<libc::mmsghdr>,
 }
 
+// SAFETY: its pointers point into its own vectors, and are made anew for each call.
+unsafe impl Send for Receiver {}
+
 impl Receiver {
     pub(crate) fn new() -> Self {
         Self {
@@ -408,6 +412,11 @@ impl Receiver {
         self.offered = (2 * count).clamp(RECEIVE_SLOTS_MIN, RECEIVE_SLOTS);
         let headers = self.headers.iter().zip(&self.names).zip(self.slots.chunks(SLOT_BYTES));
         Ok(headers.take(count).flat_map(|((header, name), slot)| received(header, name, slot)))
+    }
+
+    /// The next call offers one slot: a lone datagram is expected.
+    pub(crate) const fn expect_one(&mut self) {
+        self.offered = 1;
     }
 
     /// The kernel overwrites lengths, so every header is made anew.
@@ -494,18 +503,95 @@ pub(crate) struct Waker(OwnedFd);
 impl Waker {
     pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: a plain system call; the descriptor it returns is owned by nobody else.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: as above; `fd` is a descriptor.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+        owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }).map(Self)
     }
 
     pub(crate) fn wake(&self) {
         let one = 1_u64;
         // SAFETY: writes eight octets of a local variable. A full counter is a wake as well.
         unsafe { libc::write(self.0.as_raw_fd(), ptr::from_ref(&one).cast(), size_of::<u64>()) };
+    }
+}
+
+/// A new descriptor, or why there is none.
+fn owned(fd: RawFd) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: callers have just got `fd` from the kernel and give it to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Ends an [`await_one`] of its thread, and can be used again.
+#[derive(Debug)]
+pub(crate) struct Bell(Waker);
+
+impl Bell {
+    pub(crate) fn new() -> io::Result<Self> {
+        Waker::new().map(Self)
+    }
+
+    pub(crate) fn ring(&self) {
+        self.0.wake();
+    }
+
+    /// It rings no longer.
+    pub(crate) fn hush(&self) {
+        let mut rung = 0_u64;
+        // SAFETY: reads eight octets into a local variable. Nothing to read is fine: it did not ring.
+        unsafe { libc::read(self.0.0.as_raw_fd(), ptr::from_mut(&mut rung).cast(), size_of::<u64>()) };
+    }
+}
+
+/// Blocks until the socket has something, the bell rings or the time is over.
+pub(crate) fn await_one(socket: &Socket, bell: &Bell, timeout: Option<Duration>) -> io::Result<Awaited> {
+    let entry = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut polled = [entry(socket.raw.as_raw_fd()), entry(bell.0.0.as_raw_fd())];
+    let timeout = timeout.map(timespec);
+    let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: the pointer and count describe `polled`; `timeout` is null or points to a local timespec.
+    let result = unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as _, timeout, ptr::null()) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let [datagram, bell] = polled.map(|entry| entry.revents != 0);
+    Ok(Awaited { datagram, bell })
+}
+
+/// Wakes one thread at a time that may be put off without waking it.
+#[derive(Debug)]
+pub(crate) struct Alarm(OwnedFd);
+
+impl Alarm {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: a plain system call; the descriptor it returns is owned by nobody else.
+        owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) }).map(Self)
+    }
+
+    /// Goes off after that time, and not when it was to before.
+    pub(crate) fn set(&self, after: Duration) {
+        let setting = libc::itimerspec {
+            // Zero would turn it off.
+            it_value: timespec(after.max(Duration::from_nanos(1))),
+            it_interval: timespec(Duration::ZERO),
+        };
+        // SAFETY: the pointers are to a local variable and null: the old setting is not asked for.
+        unsafe { libc::timerfd_settime(self.0.as_raw_fd(), 0, &raw const setting, ptr::null_mut()) };
+    }
+
+    /// Sleeps until it goes off, or a signal says otherwise.
+    pub(crate) fn wait(&self) {
+        let mut times = 0_u64;
+        // SAFETY: reads eight octets into a local variable.
+        unsafe { libc::read(self.0.as_raw_fd(), ptr::from_mut(&mut times).cast(), size_of::<u64>()) };
+    }
+}
+
+fn timespec(duration: Duration) -> libc::timespec {
+    libc::timespec {
+        tv_sec: libc::time_t::try_from(duration.as_secs()).unwrap_or(libc::time_t::MAX),
+        // Fits: below 10⁹.
+        tv_nsec: duration.subsec_nanos() as libc::c_long,
     }
 }
 

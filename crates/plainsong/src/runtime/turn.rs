@@ -1,0 +1,475 @@
+//! Whose turn it is to receive user data: a receive thread's, or that of a thread that waits for it anyway.
+//!
+//! A thread of the application that sleeps in a wait costs a second wake-up for each sample: first the receive
+//! thread, then it. So a receive thread that only ever wakes one and the same sleeper lends it the socket. The waiting
+//! thread then sleeps in the socket, does with a datagram what the receive thread would have done, and when it leaves
+//! its wait the socket is nobody's. If it does not come back within [`GRACE`], an alarm that it left wakes the
+//! receive thread, which takes its socket back.
+//!
+//! A waiting thread calls nobody: events that a listener wants to hear of are left to the receive thread.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use plainsong_proto::guid::GuidPrefix;
+use plainsong_proto::outbox::Event;
+use plainsong_proto::time::Instant;
+
+use super::notify::Notify;
+use super::{Shared, lock, receive};
+use crate::clock;
+use crate::config::Config;
+use crate::transport::{Alarm, Bell, Receiver, Transport};
+
+/// For so long data may be in a socket that nobody receives from, after a waiting thread left it.
+const GRACE: Duration = Duration::from_millis(1);
+/// A receive thread lends its socket after so many lone datagrams in a row that were awaited.
+const LONE_MIN: u32 = 3;
+/// Who looks so often between two datagrams does nothing else.
+const POLLS_MIN: u32 = 8;
+/// After loans that were of no use it takes more of them, up to so many.
+const LONE_MAX: u32 = 4096;
+/// A loan is of use when so many datagrams were received on it.
+const USEFUL: u64 = 16;
+/// Who did not have to wait so often in a row is in a flow: then two threads are better than one.
+const AT_ONCE_MAX: u32 = 4;
+/// A wait as short as that was none.
+const AT_ONCE: Duration = Duration::from_micros(3);
+
+/// The sockets for user data of a domain, and who receives from them.
+pub(crate) struct Turns {
+    state: Mutex<State>,
+    /// How many are asleep: a copy for who looks without the lock.
+    asleep: AtomicUsize,
+    /// How often a thread found nothing to take.
+    polls: AtomicU32,
+    /// Some socket is lent to threads that look again and again.
+    is_lent_to_polls: AtomicBool,
+    desks: Vec<Desk>,
+}
+
+/// What it takes to receive from one socket.
+struct Desk {
+    /// Locked by whose turn it is.
+    receiver: Mutex<Receiver>,
+    /// Wakes the receive thread while the socket is lent; `None`: it is never lent.
+    alarm: Option<Alarm>,
+}
+
+struct State {
+    loans: Vec<Loan>,
+    /// Threads in a wait that a receive thread will end.
+    asleep: Vec<Arc<Notify>>,
+    /// Other threads that cannot go on until something is received.
+    blocked: usize,
+    /// What listeners have to be told, by a receive thread, and by whose participant.
+    untold: Vec<(GuidPrefix, Vec<Event>)>,
+    stopped: bool,
+}
+
+/// Who has one socket, and how that went.
+#[derive(Debug)]
+struct Loan {
+    holder: Holder,
+    /// The alarm will go off.
+    armed: bool,
+    /// Datagrams that waiting threads received on it.
+    received: u64,
+    /// Waits in a row that were none.
+    at_once: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    /// The receive thread.
+    Thread,
+    /// Nobody: the receive thread is coming.
+    Called,
+    /// A thread that waits.
+    Waiter,
+    /// Nobody: whoever comes first, the receive thread not before then.
+    Nobody(Option<Instant>),
+}
+
+thread_local! {
+    /// This thread receives on a loan; true when listeners are to be told of something.
+    static ON_LOAN: Cell<Option<bool>> = const { Cell::new(None) };
+    /// Kept for all waits of the thread.
+    static BELL: RefCell<Option<Arc<Bell>>> = const { RefCell::new(None) };
+}
+
+/// Whether listeners may not be called here: the thread waits, with whatever locks its application holds.
+pub(crate) fn is_on_loan() -> bool {
+    ON_LOAN.get().is_some()
+}
+
+fn bell_of_thread() -> Option<Arc<Bell>> {
+    BELL.with_borrow_mut(|bell| {
+        if bell.is_none() {
+            *bell = Bell::new().ok().map(Arc::new);
+        }
+        bell.clone()
+    })
+}
+
+/// A thread found nothing to take. Receives what is there when the socket was lent to those who look again and again;
+/// true when that was something.
+pub(crate) fn poll(shared: &Shared) -> bool {
+    let turns = &shared.turns;
+    // Exact numbers do not matter.
+    turns.polls.store(turns.polls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    turns.is_lent_to_polls.load(Ordering::Relaxed) && turns.begin().is_some_and(|mut turn| turn.poll(shared))
+}
+
+/// Sleeps while the epoch of `notify` is `seen`, receiving meanwhile when nobody else does. False when `deadline`
+/// passed first.
+pub(crate) fn wait(shared: &Shared, notify: &Arc<Notify>, seen: u32, deadline: Option<Instant>) -> bool {
+    if let Some(mut turn) = shared.turns.begin()
+        && let Some(woken) = turn.receive(shared, notify, seen, deadline)
+    {
+        return woken;
+    }
+    let _asleep = shared.turns.sleep(notify);
+    notify.wait(seen, deadline)
+}
+
+impl Turns {
+    pub(crate) fn new(transport: &Transport, config: &Config) -> Self {
+        // Where a receive thread was given a place, a priority or a core of its own, that is where data is received.
+        let may_lend = !config.busy_poll && config.receive_cpus.is_empty() && config.receive_priority == 0;
+        let desk = |_| Desk {
+            receiver: Mutex::new(Receiver::new()),
+            alarm: if may_lend { Alarm::new().ok() } else { None },
+        };
+        let loan = |_| Loan { holder: Holder::Thread, armed: false, received: 0, at_once: 0 };
+        let sockets = 0..transport.user_sockets();
+        let state = State {
+            loans: sockets.clone().map(loan).collect(),
+            asleep: Vec::new(),
+            blocked: 0,
+            untold: Vec::new(),
+            stopped: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            asleep: AtomicUsize::new(0),
+            polls: AtomicU32::new(0),
+            is_lent_to_polls: AtomicBool::new(false),
+            desks: sockets.map(desk).collect(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Receives from one socket until the transport stops: the life of a receive thread.
+    pub(crate) fn run(&self, shared: &Shared, socket: usize) {
+        let Some(desk) = self.desks.get(socket) else { return };
+        let mut streak = Streak { lone: 0, enough: LONE_MIN, polls: 0, is_polled: false };
+        while !shared.transport.is_stopped() {
+            self.receive(shared, socket, desk, &mut streak);
+            if let Some(alarm) = &desk.alarm
+                && let Some(before) = self.lend(socket, alarm, streak.is_polled)
+            {
+                let received = self.sleep_through_loan(socket, alarm).wrapping_sub(before);
+                streak.enough = if received < USEFUL { (2 * streak.enough).min(LONE_MAX) } else { LONE_MIN };
+                self.tell(shared);
+            }
+        }
+    }
+
+    /// Receives until the socket is better lent.
+    fn receive(&self, shared: &Shared, socket: usize, desk: &Desk, streak: &mut Streak) {
+        let mut receiver = lock(&desk.receiver);
+        while !shared.transport.is_stopped() {
+            let (mut datagrams, mut is_awaited) = (0, false);
+            shared.transport.receive_user(socket, &mut receiver, |received| {
+                if datagrams == 0 {
+                    is_awaited = streak.is_awaited(self);
+                }
+                datagrams += 1;
+                receive::datagram(shared, &received);
+            });
+            if streak.note(datagrams == 1 && is_awaited) && desk.alarm.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Lends a socket to the one thread that sleeps, or that slept until it was woken just now, or to those that look
+    /// again and again: how much was received on loans before.
+    fn lend(&self, socket: usize, alarm: &Alarm, is_polled: bool) -> Option<u64> {
+        let mut state = self.lock();
+        if state.asleep.len() > 1 || state.blocked > 0 || state.stopped {
+            return None;
+        }
+        let sleeper = state.asleep.first().cloned();
+        let loan = state.loans.get_mut(socket)?;
+        loan.holder = Holder::Nobody(clock::deadline(GRACE));
+        loan.armed = true;
+        loan.at_once = 0;
+        let received = loan.received;
+        alarm.set(GRACE);
+        self.is_lent_to_polls.store(is_polled, Ordering::Relaxed);
+        drop(state);
+        if let Some(sleeper) = sleeper {
+            // It looks again at what it waits for, and then takes the socket.
+            sleeper.wake_all();
+        }
+        Some(received)
+    }
+
+    /// Sleeps until the socket is the receive thread's again: how much was received on loans by then.
+    fn sleep_through_loan(&self, socket: usize, alarm: &Alarm) -> u64 {
+        loop {
+            alarm.wait();
+            let mut state = self.lock();
+            let stopped = state.stopped;
+            let Some(loan) = state.loans.get_mut(socket) else { return 0 };
+            loan.armed = false;
+            let left = match loan.holder {
+                // Its receiver is not waited for when the transport has stopped.
+                _ if stopped => return loan.received,
+                // Who leaves sets the alarm.
+                Holder::Waiter => continue,
+                Holder::Nobody(until) => until.map_or(GRACE, clock::until),
+                Holder::Thread | Holder::Called => Duration::ZERO,
+            };
+            if left.is_zero() {
+                loan.holder = Holder::Thread;
+                self.is_lent_to_polls.store(false, Ordering::Relaxed);
+                return loan.received;
+            }
+            loan.armed = true;
+            alarm.set(left);
+        }
+    }
+
+    /// Tells listeners what waiting threads left for them.
+    fn tell(&self, shared: &Shared) {
+        let untold = std::mem::take(&mut self.lock().untold);
+        for (prefix, mut events) in untold {
+            if let Some(participant) = shared.registry.participant(prefix) {
+                participant.tell(&mut events);
+            }
+        }
+    }
+
+    /// Leaves events of a participant to the receive thread.
+    pub(crate) fn leave_untold(&self, participant: GuidPrefix, events: Vec<Event>) {
+        self.lock().untold.push((participant, events));
+        ON_LOAN.set(Some(true));
+    }
+
+    /// The turn to receive from a socket that is nobody's.
+    fn begin(&self) -> Option<Turn<'_>> {
+        let mut state = self.lock();
+        if state.stopped || is_on_loan() {
+            return None;
+        }
+        let free = |loan: &Loan| matches!(loan.holder, Holder::Nobody(_));
+        let socket = state.loans.iter().position(free)?;
+        let (loan, desk) = (state.loans.get_mut(socket)?, self.desks.get(socket)?);
+        loan.holder = Holder::Waiter;
+        Some(Turn { turns: self, desk, socket, received: 0, at_once: loan.at_once, call: false })
+    }
+
+    /// The calling thread sleeps until a receive thread wakes it.
+    fn sleep<'a>(&'a self, notify: &'a Arc<Notify>) -> Asleep<'a> {
+        let mut state = self.lock();
+        state.asleep.push(Arc::clone(notify));
+        self.asleep.store(state.asleep.len(), Ordering::Relaxed);
+        self.call_for_all(&mut state);
+        Asleep { turns: self, notify }
+    }
+
+    /// While this lives, the calling thread cannot go on until something is received.
+    pub(crate) fn block(&self) -> Blocked<'_> {
+        let mut state = self.lock();
+        state.blocked += 1;
+        self.call_for_all(&mut state);
+        Blocked(self)
+    }
+
+    /// Nothing is received any more: receive threads that sleep return.
+    pub(crate) fn stop(&self) {
+        let mut state = self.lock();
+        state.stopped = true;
+        for alarm in self.desks.iter().filter_map(|desk| desk.alarm.as_ref()) {
+            alarm.set(Duration::ZERO);
+        }
+    }
+
+    /// Has the receive threads come for what is nobody's.
+    fn call_for_all(&self, state: &mut State) {
+        for (loan, desk) in state.loans.iter_mut().zip(&self.desks) {
+            if matches!(loan.holder, Holder::Nobody(_)) {
+                desk.call(loan);
+            }
+        }
+    }
+}
+
+impl Desk {
+    fn call(&self, loan: &mut Loan) {
+        loan.holder = Holder::Called;
+        if let Some(alarm) = &self.alarm {
+            alarm.set(Duration::ZERO);
+        }
+    }
+}
+
+/// How many lone datagrams in a row were awaited, and how many are enough to lend the socket.
+struct Streak {
+    lone: u32,
+    enough: u32,
+    /// What [`Turns::polls`] was.
+    polls: u32,
+    /// The last one was awaited by threads that look again and again.
+    is_polled: bool,
+}
+
+impl Streak {
+    /// Whether one thread sleeps until a datagram comes, or several look for one again and again.
+    fn is_awaited(&mut self, turns: &Turns) -> bool {
+        let before = std::mem::replace(&mut self.polls, turns.polls.load(Ordering::Relaxed));
+        let asleep = turns.asleep.load(Ordering::Relaxed);
+        self.is_polled = asleep == 0 && self.polls.wrapping_sub(before) >= POLLS_MIN;
+        self.is_polled || asleep == 1
+    }
+
+    /// Whether that is enough.
+    const fn note(&mut self, is_lone: bool) -> bool {
+        self.lone = if is_lone { self.lone.saturating_add(1) } else { 0 };
+        let enough = self.lone >= self.enough;
+        if enough {
+            self.lone = 0;
+        }
+        enough
+    }
+}
+
+/// See [`Turns::sleep`].
+struct Asleep<'a> {
+    turns: &'a Turns,
+    notify: &'a Arc<Notify>,
+}
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        let mut state = self.turns.lock();
+        if let Some(position) = state.asleep.iter().position(|notify| Arc::ptr_eq(notify, self.notify)) {
+            state.asleep.swap_remove(position);
+        }
+        self.turns.asleep.store(state.asleep.len(), Ordering::Relaxed);
+    }
+}
+
+/// See [`Turns::block`].
+pub(crate) struct Blocked<'a>(&'a Turns);
+
+impl Drop for Blocked<'_> {
+    fn drop(&mut self) {
+        self.0.lock().blocked -= 1;
+    }
+}
+
+/// The turn of a waiting thread.
+struct Turn<'a> {
+    turns: &'a Turns,
+    desk: &'a Desk,
+    socket: usize,
+    received: u64,
+    at_once: u32,
+    /// The receive thread shall come.
+    call: bool,
+}
+
+impl Turn<'_> {
+    /// Receives until the epoch of `notify` is not `seen` any more (true) or `deadline` has passed (false); `None`
+    /// when the receive thread had better do that.
+    fn receive(
+        &mut self,
+        shared: &Shared,
+        notify: &Notify,
+        seen: u32,
+        deadline: Option<Instant>,
+    ) -> Option<bool> {
+        let Some(bell) = bell_of_thread() else {
+            self.call = true;
+            return None;
+        };
+        let hung = notify.hang(&bell);
+        let mut receiver = lock(&self.desk.receiver);
+        while !self.call {
+            let Some(listening) = hung.listen(seen) else { return Some(true) };
+            let timeout = deadline.map(clock::until);
+            if timeout.is_some_and(|timeout| timeout.is_zero()) {
+                return Some(false);
+            }
+            let began = clock::mono();
+            let awaited = shared.transport.await_user(self.socket, &bell, timeout);
+            // What this thread does itself need not ring.
+            drop(listening);
+            match awaited {
+                Ok(awaited) => {
+                    if awaited.bell {
+                        bell.hush();
+                    }
+                    if awaited.datagram {
+                        let is_flow = clock::mono().since(began) < AT_ONCE.into();
+                        self.at_once = if is_flow { self.at_once + 1 } else { 0 };
+                        self.receive_one(shared, &mut receiver);
+                    }
+                }
+                Err(error) => self.call = error.kind() != std::io::ErrorKind::Interrupted,
+            }
+        }
+        None
+    }
+
+    /// Receives one datagram if there is one.
+    fn poll(&mut self, shared: &Shared) -> bool {
+        let mut receiver = lock(&self.desk.receiver);
+        self.receive_one(shared, &mut receiver);
+        self.at_once = if self.received > 0 { self.at_once + 1 } else { 0 };
+        self.received > 0
+    }
+
+    fn receive_one(&mut self, shared: &Shared, receiver: &mut Receiver) {
+        ON_LOAN.set(Some(false));
+        shared.transport.receive_one(self.socket, receiver, |received| {
+            self.received += 1;
+            receive::datagram(shared, &received);
+        });
+        let untold = ON_LOAN.take() == Some(true);
+        self.call = untold || self.at_once >= AT_ONCE_MAX || shared.transport.is_stopped();
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut state = self.turns.lock();
+        // Who waits too must not wait for this thread to come back.
+        let call = self.call || !state.asleep.is_empty() || state.blocked > 0;
+        let Some(loan) = state.loans.get_mut(self.socket) else { return };
+        loan.received += self.received;
+        loan.at_once = self.at_once;
+        if call {
+            return self.desk.call(loan);
+        }
+        loan.holder = Holder::Nobody(clock::deadline(GRACE));
+        if !loan.armed
+            && let Some(alarm) = &self.desk.alarm
+        {
+            loan.armed = true;
+            alarm.set(GRACE);
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
