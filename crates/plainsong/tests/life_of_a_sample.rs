@@ -27,7 +27,7 @@ const QUICK_ROUNDS: u32 = 8;
 const QUICK: Duration = Duration::from_millis(4);
 /// The steps, as the document names them, and as kinds of laps.
 const WRITE: (u8, &str) = (0, "`write`");
-const RECEIVE: (u8, &str) = (1, "arrival, listener, `take`");
+const RECEIVE: (u8, &str) = (1, "arrival, listener, `take_into`");
 
 /// What a step costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,12 +82,15 @@ fn the_document_tells_what_each_step_costs() {
 struct Taker {
     taken: AtomicU32,
     costs: Mutex<Vec<Cost>>,
+    samples: Mutex<Vec<Sample<Point>>>,
 }
 
 impl DataReaderListener for Taker {
     fn on_data_available(&self, reader: &AnyDataReader) {
         let reader = reader.downcast::<Point>().unwrap();
-        let count = reader.take(usize::MAX).unwrap().len() as u32;
+        let mut samples = self.samples.lock().unwrap();
+        reader.take_into(&Selector::default(), &mut samples).unwrap();
+        let count = samples.drain(..).len() as u32;
         let now = spent();
         if let Some(before) = LAST.replace(Some(now)) {
             self.costs.lock().unwrap().push(now.since(before));
@@ -105,6 +108,7 @@ fn live() {
     let taker = Arc::new(Taker {
         taken: AtomicU32::new(0),
         costs: Mutex::new(Vec::with_capacity(2 * ROUNDS as usize)),
+        samples: Mutex::default(),
     });
     let listener = Arc::clone(&taker);
     pair.reader.set_listener(Some(listener), StatusMask::NONE.with(StatusKind::DataAvailable));

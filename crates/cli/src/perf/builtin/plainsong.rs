@@ -166,7 +166,7 @@ impl Joined {
         }
         let waiting = WaitSet::new();
         waiting.attach(reader.read_condition(Selector::default()));
-        Ok(Box::new(Reading { reader, taking, waiting, query: None }))
+        Ok(Box::new(Reading { reader, taking, waiting, triggered: Vec::new(), query: None }))
     }
 }
 
@@ -272,6 +272,7 @@ struct Reading<T: Measured> {
     reader: DataReader<T>,
     taking: Arc<Taking<T>>,
     waiting: WaitSet,
+    triggered: Vec<Condition>,
     query: Option<QueryCondition<T>>,
 }
 
@@ -314,8 +315,9 @@ impl<T: Measured> Reader for Reading<T> {
     }
 
     fn wait(&mut self, timeout: Duration) -> Result<bool, Failure> {
-        match self.waiting.wait(Some(timeout)) {
-            Ok(conditions) => Ok(!conditions.is_empty()),
+        self.triggered.clear();
+        match self.waiting.wait_into(Some(timeout), &mut self.triggered) {
+            Ok(()) => Ok(true),
             Err(Error::Timeout { .. }) => Ok(false),
             Err(error) => Err(failed(error)),
         }
