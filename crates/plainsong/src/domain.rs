@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use plainsong_proto::discovery::{LocalLocators, Participant};
 use plainsong_proto::guid::EntityId;
 use plainsong_proto::locator::ports;
-use plainsong_proto::stats::DropCounters;
+use plainsong_proto::stats::{DropCounters, DropReason};
 
 use crate::config::Config;
 use crate::runtime::placement::Placement;
@@ -141,7 +141,9 @@ impl Domain {
 
     /// What was dropped before it reached any endpoint.
     pub(crate) fn drops(&self) -> DropCounters {
-        lock(&self.shared.drops).clone()
+        let mut drops = lock(&self.shared.drops).clone();
+        drops.count_many(DropReason::SocketFull, self.shared.transport.overflows());
+        drops
     }
 }
 

@@ -59,11 +59,13 @@ pub enum DropReason {
     ContentFilter,
     /// The application ignores the participant, endpoint or topic.
     Ignored,
+    /// A socket's receive buffer had no room for the datagram: the host dropped it.
+    SocketFull,
 }
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Malformed,
         Self::UnknownVersion,
         Self::OwnDatagram,
@@ -90,6 +92,7 @@ impl DropReason {
         Self::SecurityRequired,
         Self::ContentFilter,
         Self::Ignored,
+        Self::SocketFull,
     ];
 }
 
@@ -106,8 +109,13 @@ pub struct DropCounters([u64; DropReason::ALL.len()]);
 impl DropCounters {
     /// Counts one more.
     pub fn count(&mut self, reason: DropReason) {
+        self.count_many(reason, 1);
+    }
+
+    /// Counts so many more.
+    pub fn count_many(&mut self, reason: DropReason, more: u64) {
         if let Some(counter) = self.0.get_mut(reason as usize) {
-            *counter += 1;
+            *counter += more;
         }
     }
 

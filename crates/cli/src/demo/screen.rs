@@ -161,8 +161,9 @@ fn summary(view: &View) -> String {
 
 fn interfaces(participant: &DomainParticipant) -> Vec<String> {
     let reports = participant.interfaces();
-    // The row without a number is about unicast, which needs no mention while nothing is refused.
-    let worth_telling = reports.iter().filter(|report| report.index != 0 || report.send_errors > 0);
+    // The row without a number is about unicast, which needs no mention while nothing is refused or lost.
+    let worth_telling =
+        reports.iter().filter(|report| report.index != 0 || report.send_errors > 0 || report.overflows > 0);
     worth_telling.map(ToString::to_string).collect()
 }
 

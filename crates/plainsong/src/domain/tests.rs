@@ -197,7 +197,7 @@ fn a_reliable_writer_faster_than_its_reader_waits_and_loses_nothing() {
         assert_eq!(sample.payload.as_slice()[4..8], (index as u32).to_le_bytes());
         assert_eq!(sample.payload.len(), 4_004);
     }
-    assert!(pair.domain.drops().get(plainsong_proto::stats::DropReason::Malformed) == 0);
+    assert!(pair.domain.drops().get(DropReason::Malformed) == 0);
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn r9_packets_start_no_threads_and_open_no_sockets() {
             stranger.send_to(&[name; 64], to).unwrap();
         }
     }
-    let malformed = || pair.domain.drops().get(plainsong_proto::stats::DropReason::Malformed);
+    let malformed = || pair.domain.drops().get(DropReason::Malformed);
     eventually("all packets are looked at", || malformed() == 2 * (u64::from(u8::MAX) - 2));
     assert!(knows(&pair.writer.0) > 0, "some of the forged were believed");
     assert_eq!(resources(), before);
@@ -366,7 +366,7 @@ fn r7_octets_that_mean_nothing_end_no_receive_thread() {
             stranger.send_to(datagram, to).unwrap();
         }
     }
-    let malformed = || pair.domain.drops().get(plainsong_proto::stats::DropReason::Malformed);
+    let malformed = || pair.domain.drops().get(DropReason::Malformed);
     eventually("what means nothing is counted", || malformed() >= 4);
     pair.write(b"still here");
     assert_eq!(pair.take_until(1)[0].payload.as_slice()[4..], *b"still here\0\0");

@@ -103,6 +103,9 @@ pub struct InterfaceReport {
     /// Datagrams that could not be handed to the host in one piece, though it offered that: from then on they go one
     /// by one. For unicast.
     pub uncut: u64,
+    /// Datagrams that the host dropped because the receive buffer of a socket had no room for them. For unicast, with
+    /// those to groups.
+    pub overflows: u64,
 }
 
 impl fmt::Display for InterfaceReport {
@@ -117,6 +120,9 @@ impl fmt::Display for InterfaceReport {
         }
         if self.uncut > 0 {
             f.write_str(", datagrams go one by one since the host did not cut them")?;
+        }
+        if self.overflows > 0 {
+            write!(f, ", {} datagrams lost since receive buffers were full", self.overflows)?;
         }
         // Where multicast is heard, a family of addresses without it is no news.
         match (self.multicast_heard, &self.last_error) {
@@ -306,11 +312,22 @@ impl Transport {
             send_errors: counters.send_errors.load(Ordering::Relaxed),
             last_error: counters.last_error(),
             uncut: if index == 0 { self.families.iter().map(Family::uncut).sum() } else { 0 },
+            overflows: if index == 0 { self.overflows() } else { 0 },
         };
         let interfaces = self.interfaces.load();
         let rows =
             interfaces.iter().map(|it| row(&it.name, it.index, &it.addresses, it.unusable, &it.counters));
         rows.chain([row("*", 0, &[], None, &self.unicast)]).collect()
+    }
+
+    /// Datagrams that were dropped because the receive buffer of a socket had no room for them. Nobody counts while
+    /// receiving: the kernel is asked.
+    pub(crate) fn overflows(&self) -> u64 {
+        let sockets = |family: &Family| {
+            let [meta, user] = [&family.meta, &family.user].map(platform::overflows);
+            meta + user + family.multicast.as_ref().map_or(0, platform::overflows)
+        };
+        self.families.iter().map(sockets).sum()
     }
 
     /// How many sockets receive user traffic.

@@ -40,6 +40,11 @@ pub(super) fn prepare(raw: &Raw, _ipv4: bool, sizes: BufferSizes) -> io::Result<
     Ok(Offload)
 }
 
+/// Portable sockets do not tell.
+pub(super) const fn overflows(_: &Socket) -> u64 {
+    0
+}
+
 /// Datagrams on their way out.
 pub(crate) struct Sender<'a> {
     slices: Vec<IoSlice<'a>>,

@@ -97,6 +97,20 @@ fn set_option(raw: &Raw, level: libc::c_int, name: libc::c_int, value: libc::c_i
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Datagrams that the kernel dropped because the socket's receive buffer had no room: what SO_RXQ_OVFL tells with each
+/// datagram that follows, for the asking (SO_MEMINFO, Linux 4.12).
+pub(super) fn overflows(socket: &Socket) -> u64 {
+    const DROPS: usize = libc::SK_MEMINFO_DROPS as usize;
+    let mut memory = [0_u32; DROPS + 1];
+    let mut size = size_of_val(&memory) as libc::socklen_t;
+    let fd = socket.raw.as_raw_fd();
+    // SAFETY: the pointers and the size describe local variables. Where the kernel tells less, zeros stay.
+    unsafe {
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, memory.as_mut_ptr().cast(), &raw mut size);
+    }
+    memory[DROPS].into()
+}
+
 /// Datagrams on their way out. Memory is this thread's and reused.
 pub(crate) struct Sender<'a> {
     memory: Box<SendMemory>,

@@ -309,3 +309,35 @@ fn a_taken_group_port_leaves_us_deaf_but_not_mute() {
         drop(taken);
     }
 }
+
+#[test]
+fn what_a_full_socket_loses_is_counted() {
+    let test = "transport::tests::hosts::what_a_full_socket_loses_is_counted";
+    if !in_namespace(test, "ip link set lo up") {
+        return;
+    }
+    const DATAGRAMS: u64 = 500;
+    let config = Config { receive_buffer_bytes: 16 << 10, multicast: false, ..Config::default() };
+    let transport = Transport::open(7, &config).unwrap();
+    let sender = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = transport.families.first().unwrap().user.port;
+    assert_eq!(transport.overflows(), 0);
+    for number in 0..DATAGRAMS {
+        // Nobody receives: soon there is no room.
+        sender.send_to(&number.to_le_bytes(), (Ipv4Addr::LOCALHOST, port)).unwrap();
+    }
+    let lost = transport.overflows();
+    let (mut receiver, mut received) = (Receiver::new(), 0);
+    loop {
+        let before = received;
+        transport.receive_one(0, &mut receiver, |_| received += 1);
+        if received == before {
+            break;
+        }
+    }
+    assert!(received > 0 && lost > 0, "{received} received, {lost} lost");
+    assert_eq!(received + lost, DATAGRAMS);
+    let rows = transport.report();
+    let unicast = rows.iter().find(|row| row.index == 0).unwrap();
+    assert!(unicast.to_string().contains(&format!("{lost} datagrams lost")), "{unicast}");
+}
