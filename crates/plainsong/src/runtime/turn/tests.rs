@@ -1,5 +1,7 @@
 //! Threads that receive what they wait for, with real sockets: nothing is lost, nobody is called by the wrong thread.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::time::Instant;
 
