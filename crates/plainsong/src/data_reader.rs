@@ -267,16 +267,22 @@ impl<T: DdsType> DataReader<T> {
     fn collect(
         &self,
         samples: &mut Vec<Sample<T>>,
-        mut fill: impl FnMut(&mut Reader, Now, &mut Vec<CachedSample>),
+        fill: impl FnOnce(&mut Reader, Now, &mut Vec<CachedSample>),
     ) -> Result<()> {
         self.inner.check_access()?;
+        let shared = self.inner.shared();
+        if let Some(shared) = shared {
+            turn::poll(shared);
+        }
         self.inner.core.lower(StatusKind::DataAvailable);
         self.inner.subscriber.data_on_readers_consumed();
         // Taken out of its cell, so that a listener called meanwhile can take too.
         let mut cached = SCRATCH.take();
-        let mut filled = self.inner.with(|reader, now, _| fill(reader, now, &mut cached));
-        if cached.is_empty() && self.inner.shared().is_some_and(|shared| turn::poll(shared)) {
-            filled = self.inner.with(|reader, now, _| fill(reader, now, &mut cached));
+        let filled = self.inner.with(|reader, now, _| fill(reader, now, &mut cached));
+        if let Some(shared) = shared
+            && cached.is_empty()
+        {
+            turn::found_nothing(shared);
         }
         samples.reserve(cached.len());
         for sample in &cached {

@@ -114,13 +114,20 @@ fn bell_of_thread() -> Option<Arc<Bell>> {
     })
 }
 
-/// A thread found nothing to take. Receives what is there when the socket was lent to those who look again and again;
-/// true when that was something.
-pub(crate) fn poll(shared: &Shared) -> bool {
+/// Before something is taken: receives what is there when the socket was lent to threads that look again and again.
+pub(crate) fn poll(shared: &Shared) {
     let turns = &shared.turns;
-    // Exact numbers do not matter.
-    turns.polls.store(turns.polls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-    turns.is_lent_to_polls.load(Ordering::Relaxed) && turns.begin().is_some_and(|mut turn| turn.poll(shared))
+    if turns.is_lent_to_polls.load(Ordering::Relaxed)
+        && let Some(mut turn) = turns.begin()
+    {
+        turn.poll(shared);
+    }
+}
+
+/// There was nothing to take. Exact numbers do not matter.
+pub(crate) fn found_nothing(shared: &Shared) {
+    let polls = &shared.turns.polls;
+    polls.store(polls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
 
 /// Sleeps while the epoch of `notify` is `seen`, receiving meanwhile when nobody else does. False when `deadline`
@@ -432,11 +439,10 @@ impl Turn<'_> {
     }
 
     /// Receives one datagram if there is one.
-    fn poll(&mut self, shared: &Shared) -> bool {
+    fn poll(&mut self, shared: &Shared) {
         let mut receiver = lock(&self.desk.receiver);
         self.receive_one(shared, &mut receiver);
         self.at_once = if self.received > 0 { self.at_once + 1 } else { 0 };
-        self.received > 0
     }
 
     fn receive_one(&mut self, shared: &Shared, receiver: &mut Receiver) {

@@ -414,14 +414,7 @@ impl Receiver {
         wait: bool,
     ) -> io::Result<impl Iterator<Item = Received<'_>>> {
         self.prepare();
-        let flags = if wait { libc::MSG_WAITFORONE } else { libc::MSG_DONTWAIT };
-        let headers = self.headers.as_mut_ptr();
-        let fd = socket.raw.as_raw_fd();
-        let offered = self.headers.len() as libc::c_uint;
-        // SAFETY: each header's name, slice and control point to its own part of `self`, all of which stay in
-        // place, borrowed, until the next call; `offered` is their number.
-        let count = unsafe { libc::recvmmsg(fd, headers, offered, flags as _, ptr::null_mut()) };
-        let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+        let count = receive_into(socket.raw.as_raw_fd(), &mut self.headers, wait)?;
         // Twice as many as came: a flow soon has all, a lone datagram costs two.
         self.offered = (2 * count).clamp(RECEIVE_SLOTS_MIN, RECEIVE_SLOTS);
         let headers = self.headers.iter().zip(&self.names).zip(self.slots.chunks(SLOT_BYTES));
@@ -456,6 +449,30 @@ impl Receiver {
             self.headers.push(header);
         }
     }
+}
+
+/// Fills the slots that the headers tell of, at least one of them when that is to `wait`: how many.
+fn receive_into(fd: RawFd, headers: &mut [libc::mmsghdr], wait: bool) -> io::Result<usize> {
+    let flags = match (wait, headers.len()) {
+        (false, _) => libc::MSG_DONTWAIT,
+        (true, 1) => 0,
+        (true, _) => libc::MSG_WAITFORONE,
+    };
+    let result = match headers {
+        // SAFETY: name, slice and control of the header point to parts of the `Receiver` that stay in place, borrowed,
+        // until the next call.
+        [one] => unsafe {
+            let bytes = libc::recvmsg(fd, &raw mut one.msg_hdr, flags);
+            one.msg_len = libc::c_uint::try_from(bytes).unwrap_or(0);
+            if bytes < 0 { -1 } else { 1 }
+        },
+        // SAFETY: as above, for each header; the count is that of the slice.
+        many => unsafe {
+            let count = many.len() as libc::c_uint;
+            libc::recvmmsg(fd, many.as_mut_ptr(), count, flags as _, ptr::null_mut()) as isize
+        },
+    };
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
 /// What one slot holds: a datagram, or several that the kernel put together; nothing where one did not fit, or for the
