@@ -9,12 +9,13 @@ use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber, SequenceSet};
 use crate::time::{Duration, Instant, Now};
 use crate::wire::{AckNack, NackFrag};
 
-/// What was just asked for is not asked for again before this time: it may be on its way.
-const ASK_AGAIN: Duration = Duration::from_millis(2);
+/// What was just asked for is not asked for again before this time: it may be on its way. Where the way is longer, the
+/// writer knows what it has just repeated.
+const ASK_AGAIN: Duration = Duration::from_micros(500);
 /// Fragments that follow the last one within this time are on their way, not lost.
-const FRAGMENTS_QUIET: Duration = Duration::from_millis(1);
-/// Incomplete samples asked for in one answer.
-const NACK_FRAGS_MAX: usize = 8;
+const FRAGMENTS_QUIET: Duration = Duration::from_micros(300);
+/// Windows of 256 fragments asked for in one answer.
+const NACK_FRAGS_MAX: usize = 16;
 /// Room for an ACKNACK and as many NACK_FRAGs, each at most 68 octets.
 const ANSWER_BYTES_MAX: usize = 1_456;
 
@@ -158,16 +159,21 @@ impl Reader {
     ) {
         let reader = self.guid;
         let Some(proxy) = self.proxy_mut(id).filter(|proxy| !proxy.blocked) else { return };
-        let Some(missing) = proxy.fragments.missing(sequence_number, last) else { return };
+        let mut missing = proxy.fragments.missing(sequence_number, last).take(NACK_FRAGS_MAX).peekable();
+        if missing.peek().is_none() {
+            return;
+        }
         let mut message = out.message(reader.prefix, &proxy.locators, ANSWER_BYTES_MAX);
         message.info_destination(proxy.guid.prefix);
-        fits(message.nack_frag(&NackFrag {
-            reader: reader.entity,
-            writer: proxy.guid.entity,
-            sequence_number,
-            missing,
-            count: proxy.answer.next_nack_frag_count(),
-        }));
+        for missing in missing {
+            fits(message.nack_frag(&NackFrag {
+                reader: reader.entity,
+                writer: proxy.guid.entity,
+                sequence_number,
+                missing,
+                count: proxy.answer.next_nack_frag_count(),
+            }));
+        }
         message.finish();
         proxy.answer.asked = Some((now, proxy.order.expected()));
     }
@@ -227,7 +233,7 @@ impl Proxy {
             .fragments
             .incomplete(last)
             .filter(|number| *number >= self.order.expected() && Some(*number) != arriving)
-            .filter_map(|number| Some((number, self.fragments.missing(number, FragmentNumber::MAX)?)))
+            .flat_map(|number| self.fragments.missing(number, FragmentNumber::MAX).map(move |it| (number, it)))
             .take(NACK_FRAGS_MAX)
             .collect();
         let in_flight = arriving.is_some_and(|number| number <= last && self.fragments.contains(number));

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::Change;
 use crate::payload::{PayloadBuffer, PayloadPool};
-use crate::seq::{FragmentNumber, FragmentSet, SET_BITS_MAX, SequenceNumber};
+use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber};
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant};
 use crate::wire::DataFrag;
@@ -146,20 +146,30 @@ impl Fragments {
         self.samples.insert(fragment.sequence_number.0, sample);
     }
 
-    /// The missing fragments of `number` up to `last`, at most 256; of a sample of which nothing is
-    /// here, all. `None` when nothing is missing.
-    pub(super) fn missing(&self, number: SequenceNumber, last: FragmentNumber) -> Option<FragmentSet> {
+    /// The missing fragments of `number` up to `last` in sets that begin with the first of them; of a sample of which
+    /// nothing is here, all.
+    pub(super) fn missing(
+        &self,
+        number: SequenceNumber,
+        last: FragmentNumber,
+    ) -> impl Iterator<Item = FragmentSet> + '_ {
         let sample = self.samples.get(&number.0);
         let last = sample.map_or(last, |sample| last.min(sample.total()));
-        let base = sample.map_or(0, |sample| sample.prefix) + 1;
-        let mut set = FragmentSet::empty(base);
-        let end = last.min(base.saturating_add(SET_BITS_MAX - 1));
-        for fragment in base..=end {
-            if !sample.is_some_and(|sample| sample.has(fragment)) {
-                set.insert(fragment);
+        let next = move |from: FragmentNumber| {
+            let first = sample.map_or(from, |sample| sample.next_missing(from));
+            (first <= last).then_some(first)
+        };
+        let mut from = sample.map_or(0, |sample| sample.prefix) + 1;
+        std::iter::from_fn(move || {
+            let first = next(from)?;
+            let mut set = FragmentSet::empty(first);
+            let mut missing = Some(first);
+            while let Some(fragment) = missing.filter(|fragment| set.insert(*fragment)) {
+                from = fragment.saturating_add(1);
+                missing = next(from);
             }
-        }
-        (!set.is_empty()).then_some(set)
+            Some(set)
+        })
     }
 
     /// Forgets the incomplete samples below `number`.
@@ -251,6 +261,21 @@ impl Reassembly {
     fn has(&self, fragment: FragmentNumber) -> bool {
         let bit = fragment - 1;
         self.received.get((bit / 64) as usize).is_some_and(|word| word & (1 << (bit % 64)) != 0)
+    }
+
+    /// The first fragment from `from` on that is not here; it may be beyond the last.
+    fn next_missing(&self, from: FragmentNumber) -> FragmentNumber {
+        let bit = from - 1;
+        let mut index = bit / 64;
+        let mut skipped = (1u64 << (bit % 64)) - 1;
+        while let Some(word) = self.received.get(index as usize) {
+            let missing = !(word | skipped);
+            if missing != 0 {
+                return index * 64 + missing.trailing_zeros() + 1;
+            }
+            (index, skipped) = (index + 1, 0);
+        }
+        from.max(index * 64 + 1)
     }
 
     fn fill(&mut self, fragment: &DataFrag<'_>) -> Result<(), DropReason> {

@@ -5,13 +5,13 @@ use crate::guid::Guid;
 use crate::outbox::Outbox;
 use crate::seq::{FragmentSet, SequenceNumber};
 use crate::stats::DropReason;
-use crate::time::Now;
+use crate::time::{Duration, Now};
 use crate::wire::{AckNack, NackFrag};
 
 use super::Writer;
 use super::gap::GapBuilder;
 use super::pace::{Repeat, Repeated};
-use super::proxy::{ReaderProxy, Repeats, is_news};
+use super::proxy::{ReaderProxy, is_news};
 use super::send::{encode, heartbeat_to, sent_fragments, sent_last};
 
 /// No reader of ours was ever sent smaller fragments.
@@ -22,11 +22,24 @@ const FRAGMENT_BYTES_LEAST: usize = 512;
 struct Answer {
     /// Changes or gaps were sent.
     sent: bool,
+    /// A large change was queued.
+    queued: bool,
     /// Something must be asked for again later.
     deferred: bool,
 }
 
+impl Answer {
+    const fn is_any(self) -> bool {
+        self.sent || self.queued || self.deferred
+    }
+}
+
 impl Writer {
+    /// What is asked for again in this time is not repeated: the requests crossed.
+    fn crossing(&self) -> Duration {
+        self.heartbeat.crossing(self.config.limits.repeat_pause)
+    }
+
     /// An ACKNACK of a matched reader.
     ///
     /// # Errors
@@ -96,8 +109,11 @@ impl Writer {
         let gaps = self.send_gaps(now, reader, acknack, out);
         let mut answer = self.repeat_missing(now, reader, acknack, out);
         answer.sent |= gaps;
+        if answer.is_any() {
+            self.heartbeat.heard(now.mono);
+        }
         if answer.deferred {
-            let later = now.mono.after(self.config.limits.repeat_pause).unwrap_or(now.mono);
+            let later = now.mono.after(self.crossing()).unwrap_or(now.mono);
             self.heartbeat.hurry(later.max(self.pacer.window_end()));
         }
         if answer.sent || !acknack.final_flag && !answer.deferred {
@@ -158,6 +174,7 @@ impl Writer {
         let mut answer = Answer::default();
         let Some(proxy) = self.proxies.get(reader) else { return answer };
         let limits = &self.config.limits;
+        let crossing = self.crossing();
         let target = proxy.target(self.config.guid, limits);
         let sent = sent_last(&self.history, &self.pacer, proxy.class);
         let mut repeated = proxy.repeated;
@@ -176,13 +193,14 @@ impl Writer {
                 answer.deferred = true;
                 break;
             }
-            if repeated.note(number, now.mono, limits.repeat_pause) {
+            if repeated.note(number, now.mono, crossing) {
                 answer.deferred = true;
                 continue;
             }
             if large {
                 let what = Repeated::Fragments { number, next: 1, wanted: None };
                 self.pacer.repeats.push_back(Repeat { reader, what });
+                answer.queued = true;
                 continue;
             }
             if !target.put_data(&mut message, number, change, &self.inline_qos) {
@@ -257,31 +275,35 @@ impl Writer {
             self.pump(now, out);
             return Ok(());
         }
-        let (of, mut repeated) = proxy.repeated_fragments;
-        if of != number {
-            repeated = Repeats::new(1);
-        }
+        let crossing = self.crossing();
+        let mut repeated = self.proxies.get_mut(reader).map(|it| std::mem::take(&mut it.repeated_fragments));
         let mut wanted = FragmentSet::empty(nack.missing.base().max(1));
-        let mut deferred = self.pacer.repeats.len() >= self.config.limits.repeats_max;
+        let full = self.pacer.repeats.len() >= self.config.limits.repeats_max;
+        let mut deferred = full;
         for fragment in nack.missing.iter().filter(|fragment| *fragment >= 1 && *fragment <= sent) {
-            if deferred || self.pacer.covers(reader, number, fragment) {
+            if full || self.pacer.covers(reader, number, fragment) {
                 continue;
             }
-            if repeated.note(fragment, now.mono, self.config.limits.repeat_pause) {
+            let crossed =
+                repeated.as_mut().is_some_and(|it| it.note((number, fragment), now.mono, crossing));
+            if crossed {
                 deferred = true;
             } else {
                 wanted.insert(fragment);
             }
         }
-        if let Some(proxy) = self.proxies.get_mut(reader) {
-            proxy.repeated_fragments = (number, repeated);
+        if let (Some(proxy), Some(repeated)) = (self.proxies.get_mut(reader), repeated) {
+            proxy.repeated_fragments = repeated;
+        }
+        if deferred || !wanted.is_empty() {
+            self.heartbeat.heard(now.mono);
         }
         if !wanted.is_empty() {
             let next = wanted.base();
             let what = Repeated::Fragments { number, next, wanted: Some(wanted) };
             self.pacer.repeats.push_back(Repeat { reader, what });
         } else if deferred {
-            let later = now.mono.after(self.config.limits.repeat_pause).unwrap_or(now.mono);
+            let later = now.mono.after(crossing).unwrap_or(now.mono);
             self.heartbeat.hurry(later);
         }
         self.pump(now, out);
@@ -291,7 +313,7 @@ impl Writer {
     /// A reader lacks fragments of a change that is not cut like that any more: the way to it has changed
     /// since it got the first. It is sent the whole change.
     fn repeat_recut(&mut self, now: Now, reader: Guid, number: SequenceNumber) {
-        let pause = self.config.limits.repeat_pause;
+        let pause = self.crossing();
         let full = self.pacer.repeats.len() >= self.config.limits.repeats_max;
         let Some(proxy) = self.proxies.get_mut(reader) else { return };
         if full || proxy.repeated.note(number, now.mono, pause) {

@@ -1,5 +1,6 @@
 //! When a writer asks its readers what they have (RTPS 2.5 §8.4.9.2.7): with samples while they flow,
-//! by a timer that backs off while somebody owes an answer, and never once everything is acknowledged.
+//! by a timer while somebody owes an answer, and never once everything is acknowledged. An answer that does not come
+//! in the time that answers take is asked for again; when none comes at all, ever more rarely.
 
 use std::sync::Arc;
 
@@ -8,7 +9,15 @@ use crate::time::{Duration, Instant};
 use crate::wire::HeartbeatGroup;
 
 use super::history::History;
+use super::round_trip::RoundTrip;
 use super::{WriterConfig, WriterGroup};
+
+/// So often readers are asked again before the pauses grow: each of as many losses in a row costs the same.
+const PROMPT_TRIES: u32 = 3;
+/// A sample that follows the one before after such a pause asks: the next may be too late to show that it is lost.
+const LONE_PAUSE: Duration = Duration::from_millis(2);
+/// A request that follows an answer sooner may have crossed it, however short the road is.
+const CROSSING_LEAST: Duration = Duration::from_micros(250);
 
 /// The timer and the counter of one writer's heartbeats.
 #[derive(Debug)]
@@ -16,6 +25,9 @@ pub(super) struct HeartbeatTimer {
     count: i32,
     due: Option<Instant>,
     interval: Duration,
+    /// Times in a row that it went off and asked.
+    tries: u32,
+    round_trip: RoundTrip,
     /// `due` was brought forward: samples do not put it off.
     hurried: bool,
     /// When readers were last asked.
@@ -26,6 +38,9 @@ pub(super) struct HeartbeatTimer {
     fragments: Option<Instant>,
     /// Samples written since they were asked.
     written_since: usize,
+    /// When the last one was.
+    written: Option<Instant>,
+    quickest: Duration,
     shortest: Duration,
     longest: Duration,
     piggyback: Duration,
@@ -50,11 +65,15 @@ impl HeartbeatTimer {
             count: 0,
             due: None,
             interval: limits.heartbeat_shortest,
+            tries: 0,
+            round_trip: RoundTrip::default(),
             hurried: false,
             asked: None,
             told: None,
             fragments: None,
             written_since: 0,
+            written: None,
+            quickest: limits.heartbeat_quickest,
             shortest: limits.heartbeat_shortest,
             longest: limits.heartbeat_longest,
             piggyback: limits.heartbeat_piggyback,
@@ -83,12 +102,33 @@ impl HeartbeatTimer {
         self.due
     }
 
+    /// The first pause after a question.
+    fn pause(&self) -> Duration {
+        // An application may set a longest pause below the others.
+        let patience = self.round_trip.patience().unwrap_or(self.shortest);
+        patience.max(self.quickest).min(self.longest)
+    }
+
+    /// A request that comes within this time of what it asks for crossed it; `default` before any answer came.
+    pub(super) fn crossing(&self, default: Duration) -> Duration {
+        let crossing = self.round_trip.crossing().unwrap_or(default);
+        crossing.max(CROSSING_LEAST).min(self.longest)
+    }
+
     /// Somebody owes an acknowledgement: makes sure the timer runs.
     pub(super) fn arm(&mut self, now: Instant) {
         if self.due.is_none() {
-            self.interval = self.shortest;
-            self.due = now.after(self.interval);
+            self.restart(now);
+            if self.asked != Some(now) {
+                self.due = now.after(self.interval.max(self.shortest));
+            }
         }
+    }
+
+    fn restart(&mut self, now: Instant) {
+        self.tries = 0;
+        self.interval = self.pause();
+        self.due = now.after(self.interval);
     }
 
     /// Nobody owes anything.
@@ -99,9 +139,18 @@ impl HeartbeatTimer {
 
     /// A reader acknowledged something: it is there, so the back-off starts anew.
     pub(super) fn progressed(&mut self, now: Instant) {
-        self.interval = self.shortest;
-        self.due = now.after(self.interval);
+        self.round_trip.answered(now);
+        self.restart(now);
         self.hurried = false;
+    }
+
+    /// A reader asked for something that it gets: it is there.
+    pub(super) fn heard(&mut self, now: Instant) {
+        if self.due.is_some() && !self.hurried {
+            self.restart(now);
+        }
+        self.tries = 0;
+        self.interval = self.pause();
     }
 
     /// Asks again soon: something was left out that the readers must ask for.
@@ -114,10 +163,11 @@ impl HeartbeatTimer {
     /// flow they ask often enough, so the timer waits until they pause.
     pub(super) fn piggyback(&mut self, now: Instant, urgent: bool) -> Option<Piggyback> {
         self.written_since += 1;
+        let lone = self.written.replace(now).is_none_or(|before| now.since(before) >= LONE_PAUSE);
         if self.due.is_some() && !self.hurried {
-            self.due = now.after(self.interval);
+            self.due = now.after(self.interval.max(self.shortest));
         }
-        if self.must_ask(now, urgent) {
+        if lone || self.must_ask(now, urgent) {
             return Some(Piggyback::Asks);
         }
         let tells = since(self.told, now) >= self.piggyback;
@@ -137,7 +187,7 @@ impl HeartbeatTimer {
 
     /// Whether readers should be told of fragments of a sample that is still being sent.
     pub(super) fn fragments_due(&mut self, now: Instant) -> bool {
-        let due = self.fragments.is_none_or(|told| now.since(told) >= self.shortest);
+        let due = self.fragments.is_none_or(|told| now.since(told) >= self.pause());
         if due {
             self.fragments = Some(now);
         }
@@ -146,6 +196,7 @@ impl HeartbeatTimer {
 
     /// Readers were asked by a heartbeat with the final flag clear.
     pub(super) fn asked(&mut self, now: Instant) {
+        self.round_trip.asked(now);
         self.asked = Some(now);
         self.told = Some(now);
         self.written_since = 0;
@@ -155,10 +206,11 @@ impl HeartbeatTimer {
         }
     }
 
-    /// The timer went off. If readers were asked, the next pause is twice as long; if what they owe
-    /// was not even sent yet, it is not.
+    /// The timer went off. If readers were asked, and some times before in vain, the next pause is twice as long; if
+    /// what they owe was not even sent yet, it is not.
     pub(super) fn fired(&mut self, now: Instant, asked: bool) {
-        if asked {
+        self.tries += u32::from(asked);
+        if asked && self.tries > PROMPT_TRIES {
             self.interval = Duration(self.interval.0.saturating_mul(2)).min(self.longest);
         }
         self.due = now.after(self.interval);

@@ -18,6 +18,7 @@ mod instances;
 mod liveliness;
 mod pace;
 mod proxy;
+mod round_trip;
 mod send;
 #[cfg(test)]
 mod tests;
@@ -77,7 +78,10 @@ pub struct WriterLimits {
     /// KEEP_ALL: octets of unacknowledged samples, each with some overhead, at which `write` reports
     /// [`WriteError::Full`]; one sample is always admitted.
     pub unacknowledged_bytes_max: usize,
-    /// First pause before unacknowledged readers are asked.
+    /// Least pause before readers that were asked are asked again, however fast they answer.
+    pub heartbeat_quickest: Duration,
+    /// First pause before unacknowledged readers are asked, and before they are asked again while it is not known
+    /// how fast they answer.
     pub heartbeat_shortest: Duration,
     /// Longest pause, when a reader stays silent.
     pub heartbeat_longest: Duration,
@@ -85,7 +89,8 @@ pub struct WriterLimits {
     pub heartbeat_piggyback: Duration,
     /// While samples flow, one in this time carries a heartbeat that everyone answers.
     pub acknowledgement_period: Duration,
-    /// A sample asked for again in this time is not repeated: the requests crossed.
+    /// A sample asked for again in this time is not repeated while it is not known how fast readers answer: the
+    /// requests crossed.
     pub repeat_pause: Duration,
     /// Octets of one burst to readers on the same host: what a default socket buffer (208 KiB) takes.
     pub burst_bytes_local: usize,
@@ -116,8 +121,9 @@ impl Default for WriterLimits {
             datagram_bytes_max_local: 65_000,
             datagram_bytes_max_remote: 1_456,
             unacknowledged_bytes_max: 1 << 20,
+            heartbeat_quickest: Duration::from_millis(1),
             heartbeat_shortest: Duration::from_millis(4),
-            heartbeat_longest: Duration::from_millis(200),
+            heartbeat_longest: Duration::from_millis(60),
             heartbeat_piggyback: Duration::from_millis(1),
             acknowledgement_period: Duration::from_millis(10),
             repeat_pause: Duration::from_millis(2),

@@ -4,7 +4,7 @@
 use crate::discovery::MatchedReader;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
-use crate::seq::{FragmentNumber, Number, NumberSet, SequenceNumber};
+use crate::seq::{FragmentNumber, Number, NumberSet, SET_BITS_MAX, SequenceNumber};
 use crate::time::{Duration, Instant};
 
 use super::WriterLimits;
@@ -53,8 +53,8 @@ pub(super) struct ReaderProxy {
     pub(super) passed_over: Option<SequenceNumber>,
     /// Changes repeated for it lately.
     pub(super) repeated: Repeats<SequenceNumber>,
-    /// Fragments repeated for it lately, of which change.
-    pub(super) repeated_fragments: (SequenceNumber, Repeats<FragmentNumber>),
+    /// Fragments repeated for it lately.
+    pub(super) repeated_fragments: RepeatedFragments,
 }
 
 impl ReaderProxy {
@@ -77,7 +77,7 @@ impl ReaderProxy {
             filter: None,
             passed_over: None,
             repeated: Repeats::new(SequenceNumber::FIRST),
-            repeated_fragments: (SequenceNumber(0), Repeats::new(1)),
+            repeated_fragments: RepeatedFragments::default(),
         };
         proxy.update(reader);
         proxy
@@ -116,15 +116,51 @@ impl<N: Number> Repeats<N> {
 
     /// Whether `number` was repeated less than `pause` ago; if not, notes that it is repeated now.
     pub(super) fn note(&mut self, number: N, now: Instant, pause: Duration) -> bool {
+        self.note_from(number, number, now, pause)
+    }
+
+    /// The same; a new bitmap begins with `base`.
+    fn note_from(&mut self, base: N, number: N, now: Instant, pause: Duration) -> bool {
         let fresh = now.since(self.since) < pause;
         if fresh && self.numbers.contains(number) {
             return true;
         }
         if !fresh || !self.numbers.insert(number) {
-            *self = Self { numbers: NumberSet::empty(number), since: now };
+            *self = Self { numbers: NumberSet::empty(base), since: now };
             self.numbers.insert(number);
         }
         false
+    }
+}
+
+/// Fragments of one change that were repeated for a reader lately, by windows of 256.
+#[derive(Debug, Default)]
+pub(super) struct RepeatedFragments {
+    number: SequenceNumber,
+    windows: Vec<Repeats<FragmentNumber>>,
+}
+
+impl RepeatedFragments {
+    /// So many windows are remembered; a request names as many fragments at most.
+    const WINDOWS_MAX: u32 = 16;
+
+    /// Whether the fragment was repeated less than `pause` ago; if not, notes that it is repeated now.
+    pub(super) fn note(
+        &mut self,
+        (number, fragment): (SequenceNumber, FragmentNumber),
+        now: Instant,
+        pause: Duration,
+    ) -> bool {
+        if self.number != number {
+            *self = Self { number, windows: Vec::new() };
+        }
+        let window = fragment.saturating_sub(1) / SET_BITS_MAX;
+        let index = (window % Self::WINDOWS_MAX) as usize;
+        if index >= self.windows.len() {
+            self.windows.resize(index + 1, Repeats::new(1));
+        }
+        let start = window * SET_BITS_MAX + 1;
+        self.windows.get_mut(index).is_some_and(|repeats| repeats.note_from(start, fragment, now, pause))
     }
 }
 
