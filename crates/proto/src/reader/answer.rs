@@ -233,7 +233,9 @@ impl Proxy {
             .fragments
             .incomplete(last)
             .filter(|number| *number >= self.order.expected() && Some(*number) != arriving)
-            .flat_map(|number| self.fragments.missing(number, FragmentNumber::MAX).map(move |it| (number, it)))
+            .flat_map(|number| {
+                self.fragments.missing(number, FragmentNumber::MAX).map(move |it| (number, it))
+            })
             .take(NACK_FRAGS_MAX)
             .collect();
         let in_flight = arriving.is_some_and(|number| number <= last && self.fragments.contains(number));

@@ -284,8 +284,7 @@ impl Writer {
             if full || self.pacer.covers(reader, number, fragment) {
                 continue;
             }
-            let crossed =
-                repeated.as_mut().is_some_and(|it| it.note((number, fragment), now.mono, crossing));
+            let crossed = repeated.as_mut().is_some_and(|it| it.note((number, fragment), now.mono, crossing));
             if crossed {
                 deferred = true;
             } else {

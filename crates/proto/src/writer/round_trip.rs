@@ -68,7 +68,10 @@ mod tests {
             trip.answered(at(round * 1_000 + 200));
         }
         let patience = trip.patience().unwrap();
-        assert!(Duration::from_micros(200) <= patience && patience < Duration::from_micros(210), "{patience:?}");
+        assert!(
+            Duration::from_micros(200) <= patience && patience < Duration::from_micros(210),
+            "{patience:?}"
+        );
         // One slow answer makes it patient at once, though not for ever.
         trip.asked(at(100_000));
         trip.answered(at(103_000));
