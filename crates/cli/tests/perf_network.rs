@@ -21,6 +21,15 @@ fn may_make_namespaces(test: &str) -> bool {
     root
 }
 
+fn has_nft(test: &str) -> bool {
+    let there = Command::new("nft").arg("--version").output().is_ok();
+    if !there {
+        assert!(std::env::var_os("CI").is_none(), "nft is missing: install the package nftables");
+        eprintln!("{test}: skipped, there is no nft (package nftables)");
+    }
+    there
+}
+
 const SCENARIOS: &str = "
 [[scenario]]
 kind = \"pingpong\"
@@ -127,9 +136,7 @@ fn datagrams_are_dropped_where_the_campaign_says_so() {
     if !may_make_namespaces(test) {
         return;
     }
-    if Command::new("nft").arg("--version").output().is_err() {
-        assert!(std::env::var_os("CI").is_none(), "nft is missing: install the package nftables");
-        eprintln!("{test}: skipped, there is no nft (package nftables)");
+    if !has_nft(test) {
         return;
     }
     let bench = Bench::new();
@@ -145,4 +152,33 @@ fn datagrams_are_dropped_where_the_campaign_says_so() {
     assert_eq!(lost("throughput.udp.loss0_0"), 0);
     let of_2000 = lost("throughput.udp.loss20_0");
     assert!((300..500).contains(&of_2000), "{of_2000} of 2000 at 20 %");
+}
+
+#[test]
+fn a_reliable_flow_goes_on_after_an_outage_and_the_time_it_takes_is_told() {
+    let test = "a_reliable_flow_goes_on_after_an_outage_and_the_time_it_takes_is_told";
+    if !may_make_namespaces(test) || !has_nft(test) {
+        return;
+    }
+    let bench = Bench::new();
+    let scenario = "[[scenario]]\nkind = \"outage\"\nadapters = [\"plainsong\", \"udp\"]\nnetwork = \"private\"\n\
+                    outage = \"300ms\"\nrates = 500\nduration = \"900ms\"\n";
+    let (_, results) = bench.run(&bench.campaign("repetitions = 1", scenario));
+    let repetition = common::repetition(&results, "outage.plainsong");
+    assert_eq!(repetition["status"], "ok", "{}", repetition["reason"]);
+    let ended_ns = repetition["outage_end_ns"].as_u64().unwrap();
+    let reports = |repetition: &Value| repetition["workers"].as_array().unwrap().clone();
+    let subscriber = reports(repetition).into_iter().find(|it| it["name"] == "sub-0").unwrap();
+    assert_eq!(subscriber["report"]["totals"]["lost"], 0);
+    let stalls = subscriber["report"]["stalls"].as_array().unwrap();
+    let around = |it: &&Value| {
+        it["begin_ns"].as_u64().unwrap() < ended_ns
+            && it["end_ns"].as_u64().is_some_and(|end| end >= ended_ns)
+    };
+    let stall = stalls.iter().find(around).unwrap_or_else(|| panic!("{stalls:?} around {ended_ns}"));
+    assert!(ended_ns - stall["begin_ns"].as_u64().unwrap() >= 250_000_000, "{stall}");
+    // What repairs nothing has lost what was sent meanwhile, for good.
+    let repetition = common::repetition(&results, "outage.udp");
+    assert_eq!(repetition["status"], "failed");
+    assert!(repetition["reason"].as_str().unwrap().contains("never up to date again"), "{repetition:#}");
 }

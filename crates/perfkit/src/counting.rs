@@ -5,7 +5,7 @@ use std::ops::{AddAssign, Range};
 use hdrhistogram::Histogram;
 
 use crate::adapter::{Failure, Sample};
-use crate::event::{InTime, Interval, Phase, Stream, Switch, Totals};
+use crate::event::{InTime, Interval, Phase, Stall, Stream, Switch, Totals};
 use crate::payload::{self, Head};
 use crate::recorder::{Moments, Recorder, histogram};
 use crate::tracker::{Seen, Tracker};
@@ -16,6 +16,12 @@ const STREAMS_TOLD_MAX: usize = 64;
 pub(crate) const PHASES_MAX: usize = 1024;
 /// Most changes of owner that are told.
 const SWITCHES_MAX: usize = 10_000;
+/// A sample that comes so long after it was due is late: a reader that gets one is not up to date.
+const LATE_NS: u64 = 10_000_000;
+/// Most stalls that are told.
+const STALLS_MAX: usize = 100;
+/// Shorter ones are not.
+const STALL_MIN_NS: u64 = 50_000_000;
 /// A corrupted sample is believed to be one whose sequence number is this near to the expected one.
 const PLAUSIBLE: i32 = 64;
 
@@ -58,6 +64,9 @@ pub struct Counting {
     in_time: InTime,
     /// The last sample of any kind, warm-up included.
     any_ns: u64,
+    /// When the last sample came that was not late, and how many were missing then; 0 before any came.
+    timely: (u64, i64),
+    stalls: Vec<Stall>,
 }
 
 /// [`Totals`] while they grow: a late sample takes a loss back.
@@ -125,6 +134,8 @@ pub struct Counted {
     pub phases: Vec<Phase>,
     /// Changes of owner.
     pub switches: Vec<Switch>,
+    /// Times of at least 50 ms in which the reader was behind, if latency is measured.
+    pub stalls: Vec<Stall>,
     /// Mean and deviation of the latency.
     pub moments: Moments,
     /// When the first counted sample came, 0 if none did.
@@ -168,6 +179,8 @@ impl Counting {
             measured_ns: None,
             in_time: InTime::default(),
             any_ns: 0,
+            timely: (0, 0),
+            stalls: Vec::with_capacity(STALLS_MAX),
         })
     }
 
@@ -207,6 +220,22 @@ impl Counting {
             let latency_ns = now_ns.saturating_sub(head.due_ns);
             self.latency.record(latency_ns);
             self.phase_latency.saturating_record(latency_ns.max(1));
+            if latency_ns <= LATE_NS {
+                self.note_timely(now_ns);
+            }
+        }
+    }
+
+    /// A sample came in time. After a stall the reader is up to date again once nothing is missing from it.
+    fn note_timely(&mut self, now_ns: u64) {
+        let (begin_ns, missing) = self.timely;
+        let stalled = begin_ns > 0 && now_ns.saturating_sub(begin_ns) >= STALL_MIN_NS;
+        if stalled && self.totals.lost > missing {
+            return;
+        }
+        self.timely = (now_ns, self.totals.lost);
+        if stalled && self.stalls.len() < STALLS_MAX {
+            self.stalls.push(Stall { begin_ns, end_ns: Some(now_ns) });
         }
     }
 
@@ -336,11 +365,17 @@ impl Counting {
             latency_p99_ns: phase.latency_p99_ns,
             ..Phase::default()
         });
+        // Behind at the last sample, it never was up to date again.
+        let begin_ns = self.timely.0;
+        if begin_ns > 0 && self.last_ns.saturating_sub(begin_ns) >= STALL_MIN_NS {
+            self.stalls.push(Stall { begin_ns, end_ns: None });
+        }
         Counted {
             totals: self.totals.totals(),
             streams: streams.collect(),
             phases: phases.collect(),
             switches: self.switches.clone(),
+            stalls: self.stalls.clone(),
             moments: self.latency.moments(),
             first_ns: self.first_ns,
             length_ns: self.length_ns(now_ns),

@@ -111,6 +111,12 @@ pub struct Report {
     pub histograms: Vec<NamedHistogram>,
     /// Changes of owner and gaps, for failover.
     pub switches: Vec<Switch>,
+    /// Times in which a subscriber that measures one-way latency was behind.
+    #[serde(default)]
+    pub stalls: Vec<Stall>,
+    /// What streamed beside pings and answers: written by the one, received by the other, both in the measured time.
+    #[serde(default)]
+    pub background: InTime,
     /// Mean and standard deviation of the latency, in nanoseconds, from the values themselves.
     pub latency_mean_ns: Option<f64>,
     /// See `latency_mean_ns`.
@@ -147,7 +153,7 @@ pub struct Totals {
     pub corrupted: u64,
 }
 
-/// What a subscriber received before its time was over.
+/// What a subscriber received before its time was over, or a thread beside a ping or its answer wrote or received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InTime {
     /// Good samples.
@@ -157,6 +163,13 @@ pub struct InTime {
 }
 
 impl Report {
+    /// The time that this reader was behind at that moment.
+    #[must_use]
+    pub fn stall_at(&self, at_ns: u64) -> Option<Stall> {
+        let holds = |it: &&Stall| it.begin_ns <= at_ns && it.end_ns.is_none_or(|end_ns| end_ns > at_ns);
+        self.stalls.iter().find(holds).copied()
+    }
+
     /// What counts for a rate: what came in time, or all where nobody made a difference.
     #[must_use]
     pub fn received_in_time(&self) -> InTime {
@@ -205,6 +218,15 @@ pub struct NamedHistogram {
     pub count: u64,
     /// HdrHistogram V2, deflated, base64.
     pub data: String,
+}
+
+/// A time in which a subscriber was not up to date: samples came later than 10 ms after they were due, or were missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stall {
+    /// When the last sample came that was not late.
+    pub begin_ns: u64,
+    /// When the first one came that was not late, with none missing that was not missing before; `None`: never.
+    pub end_ns: Option<u64>,
 }
 
 /// The stream a reader shows went from one writer to another.

@@ -33,6 +33,22 @@ pub struct WorkerSpec {
     pub faults: Faults,
     /// Seed of everything random: payload, order of instances.
     pub seed: u64,
+    /// What streams beside pings and answers, between the same two processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<Background>,
+}
+
+/// Samples that the worker that pings writes to the one that answers, each by a thread and an endpoint more in the same
+/// session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Background {
+    /// The writer and the reader.
+    pub endpoint: EndpointSpec,
+    /// Octets of payload, at least 4.
+    pub size: u64,
+    /// When they are written. [`Pacing::Max`]: each as soon as the one before is acknowledged.
+    pub pacing: Pacing,
 }
 
 /// Where a worker joins.

@@ -6,7 +6,9 @@ mod driver;
 use bus::Bus;
 use driver::{Worker, endpoint, run_all, spec};
 use plainsong_perfkit::event::{ErrorKind, Interval, Report, Totals};
-use plainsong_perfkit::spec::{EndpointSpec, Faults, InstanceOrder, Pacing, ReadCall, ReadMethod, Role};
+use plainsong_perfkit::spec::{
+    Background, EndpointSpec, Faults, InstanceOrder, Pacing, ReadCall, ReadMethod, Role,
+};
 use plainsong_perfkit::{Command, Event, WorkerSpec};
 
 /// Workers of one bus.
@@ -56,6 +58,29 @@ fn a_closed_loop_measures_each_round_trip_by_every_read_method() {
         assert!(histogram(ping, "round_trip_corrected") >= ping.sent, "{read:?}");
         assert!(ping.latency_mean_ns.is_some_and(|mean| mean > 0.0), "{read:?}");
         assert_eq!(pong.totals.received, ping.sent, "{read:?}");
+    }
+}
+
+#[test]
+fn large_samples_stream_beside_pings_between_the_same_two_workers() {
+    for read in [ReadMethod::Listener, ReadMethod::Waitset] {
+        for pacing in [Pacing::Max, Pacing::Rate { rate: 1000 }] {
+            let endpoint = endpoint("background", read);
+            let background = Some(Background { endpoint, size: 1 << 16, pacing });
+            let beside = |spec: WorkerSpec| WorkerSpec {
+                background: background.clone(),
+                duration_ms: 300,
+                samples_max: 0,
+                ..spec
+            };
+            let done = run(&[beside(ping(200, 1, read)), beside(pong(true, read))]);
+            let (ping, pong) = (&done[0].0, &done[1].0);
+            assert!(ping.totals.received > 0 && ping.totals.lost == 0, "{:?}", ping.totals);
+            assert!(ping.background.received > 0, "{:?}", ping.background);
+            assert_eq!(ping.background.octets, ping.background.received << 16);
+            assert!(pong.background.received > 0, "{:?}", pong.background);
+            assert_eq!(pong.totals.received, ping.sent, "what streams is not counted as pings");
+        }
     }
 }
 

@@ -107,6 +107,9 @@ pub(crate) struct Repetition {
     pub(crate) reason: String,
     /// What makes it doubtful: `busy: 0.34 cores by others`.
     pub(crate) marks: Vec<String>,
+    /// When an outage ended, on the clock of the workers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) outage_end_ns: Option<u64>,
     pub(crate) workers: Vec<WorkerResult>,
 }
 

@@ -53,6 +53,30 @@ fn losses_duplicates_and_order_are_counted_by_writer_and_instance() {
     assert_eq!(counted.totals, all);
 }
 
+/// Samples of one writer, one each millisecond, of which none came for so long: then all at once.
+fn stalled(missing: Option<u32>) -> Counted {
+    let mut play = Play::new(Expectation { writers: 1, instances: 1, ..expectation() });
+    let ms = 1_000_000;
+    for sequence in (0..500).filter(|it| Some(*it) != missing) {
+        let due_ns = 1_000_000_000 + u64::from(sequence) * ms;
+        let stands_still = (100..300).contains(&sequence);
+        play.now_ns = if stands_still { 1_300 * ms } else { due_ns + ms };
+        let payload = play.maker.make(&Head { due_ns, ..head(0, sequence) });
+        play.counting.sample(play.now_ns, Sample { instance: 0, payload });
+    }
+    play.counting.finish(play.now_ns)
+}
+
+#[test]
+fn a_reader_is_behind_until_it_gets_samples_in_time_again() {
+    let ms = 1_000_000;
+    let stall = Stall { begin_ns: 1_100 * ms, end_ns: Some(1_300 * ms) };
+    assert_eq!(stalled(None).stalls, [stall]);
+    assert_eq!(stalled(Some(5)).stalls, [stall], "what was lost before does not count");
+    let never = Stall { end_ns: None, ..stall };
+    assert_eq!(stalled(Some(150)).stalls, [never], "one of it is still missing");
+}
+
 #[test]
 fn what_a_product_repairs_after_the_end_is_not_lost_but_is_in_no_rate() {
     let mut play = Play::new(expectation());

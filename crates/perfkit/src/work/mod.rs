@@ -1,5 +1,6 @@
 //! The workloads, one a module.
 
+mod background;
 mod discover;
 mod encode;
 mod ping;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::adapter::{Adapter, Failure};
 use crate::clock::ms;
 use crate::event::Report;
-use crate::spec::{ReadMethod, Role, WorkerSpec};
+use crate::spec::{EndpointSpec, ReadMethod, Role, WorkerSpec};
 use crate::worker::{Control, Output};
 
 /// What a worker was configured for.
@@ -72,6 +73,9 @@ pub(crate) fn prepare(
     let mut spec = spec.clone();
     if !adapter.description().features.iter().any(|feature| feature == "listener") {
         read_without_listener(&mut spec.role);
+        if let Some(background) = &mut spec.background {
+            waiting(&mut background.endpoint);
+        }
     }
     let context =
         Context { spec: Arc::new(spec.clone()), control: Arc::clone(control), output: Arc::clone(output) };
@@ -88,13 +92,14 @@ pub(crate) fn prepare(
 
 /// Reads in the worker's own thread what the product has no listeners for.
 fn read_without_listener(role: &mut Role) {
-    match role {
-        Role::Ping { reader, .. } | Role::Pong { reader, .. } | Role::Subscribe { reader, .. }
-            if reader.read == ReadMethod::Listener =>
-        {
-            reader.read = ReadMethod::Waitset;
-        }
-        _ => {}
+    if let Role::Ping { reader, .. } | Role::Pong { reader, .. } | Role::Subscribe { reader, .. } = role {
+        waiting(reader);
+    }
+}
+
+fn waiting(reader: &mut EndpointSpec) {
+    if reader.read == ReadMethod::Listener {
+        reader.read = ReadMethod::Waitset;
     }
 }
 

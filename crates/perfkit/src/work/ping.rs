@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+use super::background::BackgroundWriting;
 use super::reading::{Reading, read_once};
 use super::subscribe::drain;
 use super::ticker::{Source, Ticker};
@@ -14,7 +15,7 @@ use super::{Context, Window, Work, checked_size, enough, lock};
 use crate::adapter::{Adapter, Failure, Sample, Session};
 use crate::clock::{ms, now_ns};
 use crate::counting::Counts;
-use crate::event::{Interval, Report, Totals};
+use crate::event::{InTime, Interval, Report, Totals};
 use crate::fault::Faulty;
 use crate::payload::{self, Head, Maker};
 use crate::recorder::{Recorder, corrected, named};
@@ -37,6 +38,7 @@ pub(super) struct Ping {
     answered: Arc<Answered>,
     reading: Reading,
     writer: Faulty,
+    background: Option<BackgroundWriting>,
     // After the reader and the writer, so that it is dropped after them.
     _session: Box<dyn Session>,
 }
@@ -186,6 +188,7 @@ impl Ping {
         });
         let told = Arc::clone(&answered);
         let reading = Reading::Idle(session.reader(&answers, Box::new(move |sample| told.answer(sample)))?);
+        let background = BackgroundWriting::new(&mut *session, &context)?;
         Ok(Self {
             pings,
             answers,
@@ -196,6 +199,7 @@ impl Ping {
             answered,
             reading,
             writer,
+            background,
             context,
             _session: session,
         })
@@ -332,7 +336,8 @@ impl Work for Ping {
     fn matched(&mut self) -> Result<(), String> {
         enough("readers", &self.pings.topic, self.writer.matched(), self.expected)?;
         let writers = self.reading.reader().map_or(0, |reader| reader.matched());
-        enough("writers", &self.answers.topic, writers, self.expected)
+        enough("writers", &self.answers.topic, writers, self.expected)?;
+        self.background.as_mut().map_or(Ok(()), BackgroundWriting::matched)
     }
 
     fn run(&mut self, _adapter: &mut dyn Adapter, start_ns: u64) -> Result<Report, Failure> {
@@ -345,7 +350,11 @@ impl Work for Ping {
         } else {
             self.reading.begin(self.answers.read);
         }
+        if let Some(background) = &mut self.background {
+            background.begin(&self.context.control, window);
+        }
         let worked = self.work(window);
+        let streamed = self.background.as_mut().map_or_else(|| Ok(InTime::default()), BackgroundWriting::end);
         if let Ok(measured) = &worked {
             if closed {
                 self.reading.begin(self.answers.read);
@@ -356,6 +365,7 @@ impl Work for Ping {
         let round_trips = ticker.finish();
         let measured = worked?;
         ended?;
+        let background = streamed?;
         let waiting = lock(&self.answered.waiting);
         let expected = measured.sent.saturating_mul(u64::from(self.expected));
         let here = waiting.totals.received + waiting.totals.corrupted;
@@ -375,6 +385,7 @@ impl Work for Ping {
             latency_mean_ns: waiting.recorder.moments().mean(),
             latency_deviation_ns: waiting.recorder.moments().deviation(),
             injected: self.writer.injected(),
+            background,
             ..Report::default()
         })
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+use super::background::BackgroundReading;
 use super::reading::Reading;
 use super::subscribe::until_over;
 use super::ticker::{Source, Ticker};
@@ -13,7 +14,7 @@ use super::{Context, Work, enough, lock};
 use crate::adapter::{Adapter, Failure, Sample, Session};
 use crate::clock::{now_ns, pause};
 use crate::counting::{Counting, Expectation};
-use crate::event::{Interval, Report};
+use crate::event::{InTime, Interval, Report};
 use crate::fault::Faulty;
 use crate::payload::Head;
 use crate::spec::{EndpointSpec, Role};
@@ -24,6 +25,7 @@ pub(super) struct Pong {
     answers: EndpointSpec,
     answering: Arc<Answering>,
     reading: Reading,
+    background: Option<BackgroundReading>,
     // After the reader and the writer, so that it is dropped after them.
     _session: Box<dyn Session>,
 }
@@ -109,7 +111,8 @@ impl Pong {
         });
         let told = Arc::clone(&answering);
         let reading = Reading::Idle(session.reader(&pings, Box::new(move |sample| told.answer(sample)))?);
-        Ok(Self { context, pings, answers, answering, reading, _session: session })
+        let background = BackgroundReading::new(&mut *session, &context)?;
+        Ok(Self { context, pings, answers, answering, reading, background, _session: session })
     }
 }
 
@@ -118,20 +121,26 @@ impl Work for Pong {
         let readers = lock(&self.answering.writer).matched();
         enough("readers", &self.answers.topic, readers, 1)?;
         let writers = self.reading.reader().map_or(0, |reader| reader.matched());
-        enough("writers", &self.pings.topic, writers, 1)
+        enough("writers", &self.pings.topic, writers, 1)?;
+        self.background.as_mut().map_or(Ok(()), BackgroundReading::matched)
     }
 
     fn run(&mut self, _adapter: &mut dyn Adapter, start_ns: u64) -> Result<Report, Failure> {
         let window = self.context.window(start_ns);
         let ticker = Ticker::start(&self.context, window, Arc::clone(&self.answering) as Arc<dyn Source>);
         self.reading.begin(self.pings.read);
+        if let Some(background) = &mut self.background {
+            background.begin(window);
+        }
         let answering = Arc::clone(&self.answering);
         let failed = || lock(&answering.failure).is_some();
         let heard = || lock(&answering.counting).last_heard_ns();
         until_over(&self.context, &self.reading, window.end_ns, failed, heard);
         let ended = self.reading.end();
+        let streamed = self.background.as_mut().map_or_else(|| Ok(InTime::default()), BackgroundReading::end);
         ticker.finish();
         ended?;
+        let background = streamed?;
         if let Some(failure) = lock(&self.answering.failure).take() {
             return Err(failure);
         }
@@ -145,6 +154,7 @@ impl Work for Pong {
             totals: counted.totals,
             streams: counted.streams,
             injected: lock(&self.answering.writer).injected(),
+            background,
             ..Report::default()
         })
     }

@@ -95,6 +95,7 @@ impl Work for Subscribe {
             streams: counted.streams,
             phases: counted.phases,
             switches: counted.switches,
+            stalls: counted.stalls,
             histograms: named("one_way", &latencies).into_iter().collect(),
             latency_mean_ns: counted.moments.mean(),
             latency_deviation_ns: counted.moments.deviation(),

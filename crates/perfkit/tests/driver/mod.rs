@@ -92,6 +92,7 @@ pub(crate) fn spec(name: &str, role: Role) -> WorkerSpec {
         settle_ms: 0,
         faults: plainsong_perfkit::spec::Faults::default(),
         seed: 42,
+        background: None,
     }
 }
 

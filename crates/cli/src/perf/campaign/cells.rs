@@ -6,7 +6,7 @@ use plainsong_perfkit::spec::Profile;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::values::{History, Multicast, NetworkMode, Pace, Read, Time};
+use super::values::{Background, History, Multicast, NetworkMode, Pace, Read, Time};
 use super::{Campaign, Durability, Echo, Kind, Pair, Ratio, Scenario};
 use crate::perf::agent::child::is_built_in;
 use crate::perf::report::is_metric;
@@ -42,6 +42,8 @@ pub(crate) struct Point {
     pub(crate) loss_percent: f64,
     pub(crate) batching: Option<bool>,
     pub(crate) echo: Option<Echo>,
+    pub(crate) background: Background,
+    pub(crate) outage: Time,
     #[serde(rename = "type")]
     pub(crate) type_name: String,
     pub(crate) reliable: bool,
@@ -62,8 +64,8 @@ struct Axis {
 }
 
 use Kind::{
-    Discovery, Encode, Failover, Fan, Large, LatencyAtRate, Multicast as MulticastKind, Pingpong, Ramp,
-    ReadCost, ReadMethod, Soak, Throughput,
+    Discovery, Encode, Failover, Fan, Large, LatencyAtRate, Multicast as MulticastKind, Outage, Pingpong,
+    Ramp, ReadCost, ReadMethod, Soak, Throughput,
 };
 
 /// Kinds with writers and readers of their own.
@@ -78,9 +80,10 @@ const ENDPOINTS: &[Kind] = &[
     MulticastKind,
     Large,
     Failover,
+    Outage,
     Soak,
 ];
-const STREAMS: &[Kind] = &[Throughput, Fan, Ramp, ReadMethod, MulticastKind, Failover, Soak];
+const STREAMS: &[Kind] = &[Throughput, Fan, Ramp, ReadMethod, MulticastKind, Failover, Outage, Soak];
 const NETWORKED: &[Kind] = &[
     Pingpong,
     LatencyAtRate,
@@ -93,6 +96,7 @@ const NETWORKED: &[Kind] = &[
     Discovery,
     Large,
     Failover,
+    Outage,
     Encode,
     Soak,
 ];
@@ -106,7 +110,7 @@ const fn qos(field: &'static str, parameter: &'static str) -> Axis {
 }
 
 /// In the order in which they appear in the names of cells.
-const AXES: [Axis; 24] = [
+const AXES: [Axis; 26] = [
     axis("network", "network", NETWORKED),
     axis("loss_percent", "loss_percent", NETWORKED),
     axis("profile", "profile", NETWORKED),
@@ -120,10 +124,12 @@ const AXES: [Axis; 24] = [
     axis("processes", "processes", &[Discovery]),
     axis("instances", "instances", &[Throughput, Fan, Ramp, ReadMethod, ReadCost, MulticastKind, Soak]),
     axis("sizes", "size", ENDPOINTS),
-    axis("rates", "rate", &[LatencyAtRate, Failover, Soak]),
+    axis("rates", "rate", &[LatencyAtRate, Failover, Outage, Soak]),
     axis("pacing", "pacing", &[Throughput, Fan, ReadMethod, MulticastKind]),
     axis("batching", "batching", ENDPOINTS),
     axis("echo", "echo", &[Pingpong, LatencyAtRate, Large]),
+    axis("background", "background", &[Pingpong, LatencyAtRate]),
+    axis("outage", "outage", &[Outage]),
     axis("types", "type", &[Encode]),
     qos("history", "history"),
     qos("durability", "durability"),
@@ -137,7 +143,7 @@ const AXES: [Axis; 24] = [
 fn defaults(kind: Kind) -> Vec<(&'static str, Value)> {
     let mut defaults = vec![("profile", json!("default"))];
     if ENDPOINTS.contains(&kind) {
-        let keeps_all = matches!(kind, Throughput | Fan | MulticastKind | Large | Soak);
+        let keeps_all = matches!(kind, Throughput | Fan | MulticastKind | Large | Outage | Soak);
         let history = if keeps_all { "keep_all" } else { "keep_last:16" };
         let size = if kind == Large { 1 << 20 } else { 64 };
         defaults.extend([
@@ -165,6 +171,9 @@ fn defaults(kind: Kind) -> Vec<(&'static str, Value)> {
         }
         Large => defaults.extend([("echo", json!("ack")), ("blocking", json!("10s"))]),
         Failover => defaults.extend([("rate", json!(1000)), ("liveliness", json!("200ms"))]),
+        Outage => {
+            defaults.extend([("rate", json!(1000)), ("outage", json!("1s")), ("blocking", json!("5s"))])
+        }
         Encode => defaults.push(("type", json!("numbers"))),
         Soak => defaults.push(("rate", json!(1000))),
         Ramp => {}
@@ -402,6 +411,7 @@ fn in_name(parameter: &str, value: &Value) -> String {
         ("loss_percent", number) => format!("loss{number}"),
         ("rate", number) => format!("{number}hz"),
         ("priority", number) => format!("priority{number}"),
+        ("background", Value::String(text)) => format!("beside-{text}"),
         (_, Value::String(text)) => text.clone(),
         (_, other) => other.to_string(),
     };

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) use self::cells::{Planned, Point, resolve};
-use self::values::{History, List, Multicast, NetworkMode, Pace, Read, Sizes, Time};
+use self::values::{Background, History, List, Multicast, NetworkMode, Pace, Read, Sizes, Time};
 
 /// The form of campaign files that is read.
 const SCHEMA: u32 = 1;
@@ -119,6 +119,7 @@ pub(crate) enum Kind {
     Discovery,
     Large,
     Failover,
+    Outage,
     Encode,
     Soak,
 }
@@ -138,6 +139,7 @@ impl Kind {
             Self::Discovery => "discovery",
             Self::Large => "large",
             Self::Failover => "failover",
+            Self::Outage => "outage",
             Self::Encode => "encode",
             Self::Soak => "soak",
         }
@@ -277,7 +279,7 @@ pub(crate) struct Scenario {
     /// Octets of payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sizes: Option<List<Sizes>>,
-    /// Samples a second of all `latency_at_rate`, `failover` and `soak` writers, each.
+    /// Samples a second of all `latency_at_rate`, `failover`, `outage` and `soak` writers, each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rates: Option<List<u64>>,
     /// When publishers write.
@@ -314,6 +316,13 @@ pub(crate) struct Scenario {
     pub(crate) batching: Option<List<bool>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) echo: Option<List<Echo>>,
+    /// What streams beside pings, written by the process that pings and read by the one that answers; `qos.priority` is that of
+    /// pings and answers alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) background: Option<List<Background>>,
+    /// Of `outage`: how long nothing at all gets through, in the middle of the measured time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) outage: Option<List<Time>>,
     /// Of `encode`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) types: Option<List<String>>,

@@ -135,3 +135,21 @@ fn a_ratio_that_says_nothing_is_refused_with_its_line() {
     let odd = "{ metric = \"p50_us\", of = { colour = \"red\" }, to = {}, max = 1 }";
     refused(odd, "no parameter called colour");
 }
+
+#[test]
+fn what_streams_beside_pings_is_a_parameter_that_ratios_can_name() {
+    let scenario = "kind = \"pingpong\"\nadapters = [\"a\"]\nbackground = [\"none\", \"16MiB@30\"]\n\
+                    ratios = [{ metric = \"p99_us\", of = { background = \"16MiB@30\" }, to = { background = \"none\" }, max = 3 }]";
+    assert_eq!(names(scenario), ["pingpong.a.beside-none", "pingpong.a.beside-16MiB-30"]);
+    let error = campaign("kind = \"throughput\"\nadapters = [\"a\"]\nbackground = \"16MiB\"").unwrap_err();
+    assert!(error.contains("has no background"), "{error}");
+}
+
+#[test]
+fn an_outage_has_time_before_it_and_after_it() {
+    let campaign =
+        campaign("kind = \"outage\"\nadapters = [\"a\"]\noutage = [\"200ms\", \"2s\"]\nduration = \"1s\"")
+            .unwrap();
+    let names: Vec<_> = resolve(&campaign).unwrap().into_iter().map(|it| it.cell.id).collect();
+    assert_eq!(names, ["outage.a.200ms", "outage.a.2s"]);
+}

@@ -218,6 +218,45 @@ impl<'de> Visitor<'de> for SizesVisitor {
     }
 }
 
+/// What streams beside pings: `none`, samples of a size as fast as they are acknowledged (`16MiB`), or so many a second
+/// (`16MiB@30`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Background {
+    /// Octets of payload; 0 for nothing.
+    pub(crate) size: u64,
+    /// Samples a second; 0 for no pacing.
+    pub(crate) rate: u64,
+}
+
+as_text!(Background);
+
+impl Background {
+    fn from_text(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self::default());
+        }
+        let (size, rate) = match text.split_once('@') {
+            None => (one_size(text), Some(0)),
+            Some((size, rate)) => (one_size(size), rate.parse::<u64>().ok().filter(|rate| *rate > 0)),
+        };
+        size.zip(rate).map(|(size, rate)| Self { size, rate }).ok_or_else(|| {
+            format!(
+                "{text:?} is nothing that can stream: write \"none\", a size (\"16MiB\"), or a size and samples a second \"16MiB@30\""
+            )
+        })
+    }
+
+    pub(crate) fn text(self) -> String {
+        let size = match self.size {
+            0 => return "none".to_owned(),
+            size if size.is_multiple_of(1 << 20) => format!("{}MiB", size >> 20),
+            size if size.is_multiple_of(1 << 10) => format!("{}KiB", size >> 10),
+            size => size.to_string(),
+        };
+        if self.rate == 0 { size } else { format!("{size}@{}", self.rate) }
+    }
+}
+
 /// When samples are written: `max`, `rate:1000`, `burst:100/10ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pace(pub(crate) Pacing);
@@ -433,6 +472,9 @@ mod tests {
         for text in ["host", "private", "pair", "bridge:3"] {
             assert_eq!(NetworkMode::from_text(text).unwrap().text(), text);
         }
+        for text in ["none", "16MiB", "64KiB", "100", "16MiB@30"] {
+            assert_eq!(Background::from_text(text).unwrap().text(), text);
+        }
         for text in ["keep_all", "keep_last:3"] {
             assert_eq!(History::from_text(text).unwrap().text(), text);
         }
@@ -446,5 +488,6 @@ mod tests {
         assert!(Pace::from_text("burst:5/0s").is_err());
         assert!(NetworkMode::from_text("bridge:1").unwrap_err().contains("bridge:N"));
         assert!(History::from_text("keep_last:0").is_err());
+        assert!(Background::from_text("16MiB@0").unwrap_err().contains("16MiB@30"));
     }
 }

@@ -76,6 +76,8 @@ pub(crate) fn parameter(name: &str, value: &Value) -> String {
             format!("{} {name}", number.as_f64().map_or(text, format::number))
         }
         ("pacing", Value::String(_)) if text == "max" => "as fast as possible".to_owned(),
+        ("background", Value::String(_)) if text == "none" => "nothing beside".to_owned(),
+        ("background", Value::String(_)) => format!("beside samples of {text}"),
         ("type", Value::String(_)) => text,
         ("history" | "durability", Value::String(_)) => text.replace(['_', ':'], " "),
         _ => format!("{} {text}", name.replace('_', " ")),
@@ -112,7 +114,7 @@ fn axes(kind: &str) -> &'static [&'static str] {
         "read_cost" => &["instances", "size"],
         "read_method" => &["instances", "size"],
         "large" => &["size", "loss_percent"],
-        "ramp" | "failover" | "encode" | "soak" => &[],
+        "ramp" | "failover" | "outage" | "encode" | "soak" => &[],
         _ => &["size", "rate", "subscribers"],
     }
 }
@@ -270,9 +272,11 @@ pub(crate) fn columns(kind: &str) -> Vec<&'static str> {
         ["received_per_s", "received_total_per_s", "mbit_per_s", "mbit_total_per_s", "sent_per_s"];
     const ERRORS: [&str; 7] =
         ["lost", "lost_percent", "duplicates", "reordered", "corrupted", "missed_slots", "write_timeouts"];
-    const COST: [&str; 7] = [
+    const COST: [&str; 9] = [
         "cpu_writer_percent",
         "cpu_reader_percent",
+        "cpu_per_sample_us",
+        "memory_pair_mib",
         "memory_writer_mib",
         "memory_reader_mib",
         "switches_per_s",
@@ -280,11 +284,14 @@ pub(crate) fn columns(kind: &str) -> Vec<&'static str> {
         "others_percent",
     ];
     let parts: &[&[&'static str]] = match kind {
-        "pingpong" | "latency_at_rate" => &[&LATENCY, &["received_per_s"], &ERRORS, &COST],
+        "pingpong" | "latency_at_rate" => {
+            &[&LATENCY, &["received_per_s", "background_mbit_per_s"], &ERRORS, &COST]
+        }
         "large" => &[&["received_per_s", "mbit_per_s", "wire_per_useful"], &LATENCY, &ERRORS, &COST],
         "discovery" => &[&["matched_median_ms", "matched_ms", "wire_octets", "wire_packets"], &COST],
         "encode" => &[&["encode_ns", "decode_ns", "encoded_octets"]],
         "failover" => &[&["changes", "gap_ms"], &FLOW, &ERRORS, &COST],
+        "outage" => &[&["recovery_ms"], &FLOW, &ERRORS, &LATENCY, &COST],
         "ramp" => &[&["knee_per_s"], &FLOW, &ERRORS, &COST],
         "soak" => &[&FLOW, &ERRORS, &["memory_slope_kib_per_h"], &LATENCY, &COST],
         "read_cost" => &[&COST],
@@ -303,6 +310,7 @@ pub(crate) fn brief_columns(kind: &str) -> &'static [&'static str] {
         "discovery" => &["matched_median_ms", "matched_ms", "wire_octets", "memory_writer_mib"],
         "encode" => &["encode_ns", "decode_ns", "encoded_octets"],
         "failover" => &["changes", "gap_ms", "lost", "duplicates"],
+        "outage" => &["recovery_ms", "lost", "p50_us", "p99_us", "max_us", "missed_slots"],
         "ramp" => &["knee_per_s", "lost_percent"],
         "read_cost" => &[],
         "soak" => &["received_per_s", "lost", "corrupted", "memory_slope_kib_per_h", "p50_us", "p99_us"],

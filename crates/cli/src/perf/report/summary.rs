@@ -101,6 +101,10 @@ pub(crate) const METRICS: &[Metric] = &[
     metric("wire_packets", "packets on the wire", "", Better::Less),
     metric("wire_per_useful", "octets on the wire for each received", "", Better::Less),
     metric("gap_ms", "longest gap at a change of owner", "ms", Better::Less),
+    metric("recovery_ms", "up to date again after an outage", "ms", Better::Less),
+    metric("background_mbit_per_s", "payload received beside", "Mbit/s", Better::More),
+    metric("cpu_per_sample_us", "CPU of all processes for each sample received", "µs", Better::Less),
+    metric("memory_pair_mib", "peak memory of a writer and a reader", "MiB", Better::Less),
     metric("changes", "changes of owner", "", Better::Neither),
     metric("encode_ns", "encode", "ns", Better::Less),
     metric("decode_ns", "decode", "ns", Better::Less),
@@ -246,6 +250,8 @@ impl<'a> Summary<'a> {
         resources(repetition, &mut found);
         discovery(repetition, &mut found);
         failover(kind, repetition, &mut found);
+        beside(repetition, &mut found);
+        recovery(repetition, &mut found);
         if kind == "large" {
             self.large(&mut found);
         }
@@ -498,6 +504,10 @@ fn resources(repetition: &Repetition, found: &mut BTreeMap<&'static str, f64>) {
     if measured.is_empty() {
         return;
     }
+    if let (Some(writer), Some(reader)) = (found.get("memory_writer_mib"), found.get("memory_reader_mib")) {
+        found.insert("memory_pair_mib", writer + reader);
+    }
+    cpu_per_sample(repetition, &measured, found);
     let switches = measured.iter().map(|worker| {
         let used = &worker.resources;
         (used.voluntary_switches + used.involuntary_switches) as f64 / (used.wall_ns as f64 * 1e-9)
@@ -518,6 +528,21 @@ fn resources(repetition: &Repetition, found: &mut BTreeMap<&'static str, f64>) {
         found.insert("wire_packets", hosts.values().map(|counters| counters.1).sum::<u64>() as f64);
     }
     found.insert("receive_buffer_errors", hosts.values().map(|counters| counters.2).sum::<u64>() as f64);
+}
+
+/// CPU time of all processes in the measured time, of user and system, for each sample that a reader received in it.
+fn cpu_per_sample(
+    repetition: &Repetition,
+    measured: &[&WorkerResult],
+    found: &mut BTreeMap<&'static str, f64>,
+) {
+    let readers = reports(repetition).filter(|(worker, _)| side(worker) == Side::Reader);
+    let received: u64 = readers.map(|(_, report)| report.received_in_time().received).sum();
+    let used_ns: u64 =
+        measured.iter().map(|worker| worker.resources.user_ns + worker.resources.system_ns).sum();
+    if received > 0 && used_ns > 0 {
+        found.insert("cpu_per_sample_us", used_ns as f64 * 1e-3 / received as f64);
+    }
 }
 
 fn discovery(repetition: &Repetition, found: &mut BTreeMap<&'static str, f64>) {
@@ -543,6 +568,28 @@ fn failover(kind: &str, repetition: &Repetition, found: &mut BTreeMap<&'static s
     found.insert("changes", gaps.len() as f64);
     if let Some(longest) = gaps.iter().max() {
         found.insert("gap_ms", *longest as f64 * 1e-6);
+    }
+}
+
+/// What streamed beside pings.
+fn beside(repetition: &Repetition, found: &mut BTreeMap<&'static str, f64>) {
+    let readers = repetition.workers.iter().filter(|worker| side(worker) == Side::Reader);
+    for worker in readers.filter(|worker| worker.resources.wall_ns > 0) {
+        let octets = worker.report.as_ref().map_or(0, |report| report.background.octets);
+        if octets > 0 {
+            let seconds = worker.resources.wall_ns as f64 * 1e-9;
+            *found.entry("background_mbit_per_s").or_insert(0.0) += octets as f64 * 8e-6 / seconds;
+        }
+    }
+}
+
+/// From the end of an outage until the last reader was up to date.
+fn recovery(repetition: &Repetition, found: &mut BTreeMap<&'static str, f64>) {
+    let Some(ended_ns) = repetition.outage_end_ns else { return };
+    let readers = reports(repetition).filter(|(worker, _)| side(worker) == Side::Reader);
+    let stalls = readers.filter_map(|(_, report)| report.stall_at(ended_ns)?.end_ns);
+    if let Some(end_ns) = stalls.max() {
+        found.insert("recovery_ms", end_ns.saturating_sub(ended_ns) as f64 * 1e-6);
     }
 }
 

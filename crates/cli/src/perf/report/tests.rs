@@ -187,6 +187,7 @@ fn whatever_is_missing_the_page_says_so() {
         "throughput",
         "ramp",
         "failover",
+        "outage",
         "discovery",
         "encode",
         "read_cost",

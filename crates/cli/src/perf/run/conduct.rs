@@ -13,6 +13,7 @@ use super::directory::write_repetition;
 use super::link::{FromAgents, Mailbox};
 use super::network::{Network, Setting};
 use super::order::Turn;
+use super::outage;
 use super::parties::{Draft, Party, estimate};
 use super::progress::Progress;
 use super::repetition::{Finished, Stage};
@@ -170,21 +171,27 @@ impl Conductor<'_> {
             return Some(skipped(Status::Failed, "there is no such network".to_owned()));
         };
         let one_clock = network.links.iter().all(|it| it.same_clock);
-        let parties: Vec<Party> = Draft {
+        let draft = Draft {
             campaign: &self.job.campaign,
             planned,
             nodes: &network.nodes,
             one_clock,
             repetition: turn.repetition,
             order: turn.order,
+        };
+        let parties: Vec<Party> = draft.parties();
+        let outage = draft.outage();
+        if outage.is_some() && !network.private {
+            let reason = "an outage needs a network of its own: write network = \"private\" or \"pair\"";
+            return Some(skipped(Status::Skipped, reason.to_owned()));
         }
-        .parties();
         let mut stage = Stage {
             links: &mut network.links,
             receiver: &self.receiver,
             interrupted: self.interrupted,
             next_worker: &mut self.next_worker,
             identified: &self.identified,
+            outage,
         };
         let mut finished = stage.perform(&parties)?;
         finished.repetition.marks.extend(marks);
@@ -198,6 +205,7 @@ impl Conductor<'_> {
         }
         add_lost_tails(&parties, &mut finished.repetition.workers);
         check_discovery(&planned.cell.kind, &mut finished.repetition);
+        outage::check(&planned.cell, &mut finished.repetition);
         if finished.broken {
             // The next repetition begins with new agents.
             self.networks.remove(&mode);

@@ -6,6 +6,7 @@ mod link;
 mod network;
 mod order;
 mod others;
+mod outage;
 mod parties;
 mod progress;
 mod repetition;

@@ -19,7 +19,7 @@ pub(crate) struct Network {
     pub(crate) links: Vec<Link>,
     pub(crate) nodes: Vec<Node>,
     loss_percent: f64,
-    private: bool,
+    pub(crate) private: bool,
     /// Holds the namespace of a bridge.
     _hub: Option<Hub>,
 }
@@ -206,25 +206,45 @@ fn in_namespace(script: &str, root: bool) -> Vec<String> {
 
 /// Runs a script in the network namespace of a process.
 fn inside(pid: u32, script: &str, input: &str) -> Result<(), String> {
+    Inside::start(pid, script)?.finish(input)
+}
+
+/// A script in the network namespace of a process, which waits for its input.
+pub(super) struct Inside {
+    script: String,
+    child: Child,
+}
+
+impl Inside {
+    pub(super) fn start(pid: u32, script: &str) -> Result<Self, String> {
+        let child = start_inside(pid, script).map_err(|error| format!("nsenter (util-linux): {error}"))?;
+        Ok(Self { script: script.to_owned(), child })
+    }
+
+    /// Gives it all of its input, and waits for its end.
+    pub(super) fn finish(mut self, input: &str) -> Result<(), String> {
+        if let Some(mut stdin) = self.child.stdin.take() {
+            // Who fails early does not read; its error tells more.
+            let _ = stdin.write_all(input.as_bytes());
+        }
+        let output =
+            self.child.wait_with_output().map_err(|error| format!("nsenter (util-linux): {error}"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let told = String::from_utf8_lossy(&output.stderr);
+        Err(format!("`{}` in a network namespace: {}", self.script, told.trim()))
+    }
+}
+
+fn start_inside(pid: u32, script: &str) -> std::io::Result<Child> {
     let mut command = Command::new("nsenter");
     command.args(["-t", &pid.to_string()]);
     if !is_root() {
         command.args(["-U", "--preserve-credentials"]);
     }
     command.args(["-n", "sh", "-ec", script]);
-    let fail = |error: std::io::Error| format!("nsenter (util-linux): {error}");
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(fail)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // Who fails early does not read; its error tells more.
-        let _ = stdin.write_all(input.as_bytes());
-    }
-    let output = child.wait_with_output().map_err(fail)?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let told = String::from_utf8_lossy(&output.stderr);
-    Err(format!("`{script}` in a network namespace: {}", told.trim()))
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
 }
 
 fn is_root() -> bool {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plainsong_perfkit::WorkerSpec;
-use plainsong_perfkit::spec::{EndpointSpec, Pacing, ReadCall, ReadMethod, Role, SessionSpec};
+use plainsong_perfkit::spec::{Background, EndpointSpec, Pacing, ReadCall, ReadMethod, Role, SessionSpec};
 
 use crate::perf::campaign::values::Time;
 use crate::perf::campaign::{Campaign, Durability, Echo, Kind, Planned, Point, Scenario};
@@ -53,6 +53,17 @@ const SETTLE_EACH_MS: u64 = 100;
 /// Steps of a ramp that are waited for unless its scenario says how long.
 const RAMP_STEPS_MAX: u64 = 40;
 const FIRST_DOMAIN: u32 = 20;
+/// Samples that a writer beside pings keeps: what is written faster than it is sent would fill the memory.
+const BACKGROUND_DEPTH: u32 = 2;
+/// What an outage is unless its scenario says how long.
+const OUTAGE: Time = Time::from_millis(1000);
+
+/// Nothing at all gets through in this time, counted from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outage {
+    pub(crate) begin: Duration,
+    pub(crate) end: Duration,
+}
 
 impl Kind {
     /// What is done once, or in a time of its own, is measured from the start.
@@ -72,7 +83,11 @@ pub(crate) fn duration(campaign: &Campaign, scenario: &Scenario) -> Time {
     // Discovery ends by itself, at the latest when its patience does.
     let of_discovery =
         (scenario.kind == Kind::Discovery).then(|| scenario.match_timeout.unwrap_or(MATCH_TIMEOUT));
-    scenario.duration.or(of_ramp).or(of_discovery).unwrap_or(campaign.duration)
+    let chosen = scenario.duration.or(of_ramp).or(of_discovery).unwrap_or(campaign.duration);
+    // As long before an outage and after it as it takes, at least.
+    let outages = scenario.outage.iter().flat_map(|it| &it.0).copied();
+    let outage = (scenario.kind == Kind::Outage).then(|| outages.max().unwrap_or(OUTAGE));
+    chosen.max(Time(outage.map_or(Duration::ZERO, |it| 3 * it.0)))
 }
 
 /// How long a repetition takes, but for starting and ending processes.
@@ -101,6 +116,18 @@ fn settle_ms(scenario: &Scenario, point: &Point) -> u64 {
 }
 
 impl Draft<'_> {
+    /// The outage of the cell, if it is about one: in the middle of the measured time.
+    pub(crate) fn outage(&self) -> Option<Outage> {
+        let scenario = self.campaign.scenarios.get(self.planned.scenario)?;
+        let length = self.planned.point.outage.0;
+        if scenario.kind != Kind::Outage {
+            return None;
+        }
+        let warmup = scenario.warmup.unwrap_or(self.campaign.warmup).0;
+        let begin = warmup + duration(self.campaign, scenario).0.saturating_sub(length) / 2;
+        Some(Outage { begin, end: begin + length })
+    }
+
     /// All workers of the cell.
     pub(crate) fn parties(&self) -> Vec<Party> {
         let Some(scenario) = self.campaign.scenarios.get(self.planned.scenario) else { return Vec::new() };
@@ -148,6 +175,7 @@ impl Draft<'_> {
             settle_ms: settle_ms(scenario, point),
             faults: scenario.faults.unwrap_or_default(),
             seed: campaign.seed.wrapping_mul(1_000_003).wrapping_add(u64::from(self.repetition)),
+            background: None,
         };
         let pin = scenario.pin.unwrap_or(campaign.pin).then_some(u32::from(!writes));
         let adapter = if writes { cell.adapter.clone() } else { cell.peer.clone() };
@@ -188,6 +216,20 @@ impl Draft<'_> {
         }
     }
 
+    /// What streams beside pings, without their priority.
+    fn background(&self) -> Option<Background> {
+        let wanted = self.planned.point.background;
+        let pacing = if wanted.rate == 0 { Pacing::Max } else { Pacing::Rate { rate: wanted.rate } };
+        let endpoint = EndpointSpec {
+            priority: 0,
+            payload_max: wanted.size,
+            reliable: true,
+            history_depth: BACKGROUND_DEPTH,
+            ..self.endpoint("background", false)
+        };
+        (wanted.size > 0).then_some(Background { endpoint, size: wanted.size, pacing })
+    }
+
     fn ping_and_pong(&self, scenario: &Scenario) -> Vec<Party> {
         let point = &self.planned.point;
         let large = scenario.kind == Kind::Large;
@@ -208,6 +250,8 @@ impl Draft<'_> {
         let pong = self.party(scenario, "pong-0".to_owned(), self.reader_node(0), pong, false);
         // Faults in what is sent are for the writer, the delay for the pong.
         ping.spec.faults.delay_us = 0;
+        ping.spec.background = self.background();
+        let pong = Party { spec: WorkerSpec { background: self.background(), ..pong.spec }, ..pong };
         vec![pong, ping]
     }
 
@@ -222,7 +266,7 @@ impl Draft<'_> {
                 hold_ms: ramp.hold.millis(),
                 misses: ramp.misses,
             },
-            (Kind::Failover | Kind::Soak, _) => rate,
+            (Kind::Failover | Kind::Outage | Kind::Soak, _) => rate,
             _ => point.pacing.map_or(Pacing::Max, |it| it.0),
         };
         let (publishers, subscribers) = (point.publishers.max(1), point.subscribers.max(1));

@@ -11,7 +11,8 @@ use plainsong_perfkit::{Command, Description, Event};
 
 use super::link::{FromAgents, Link};
 use super::others::{Controller, Others};
-use super::parties::Party;
+use super::outage::Cutter;
+use super::parties::{Outage, Party};
 use crate::perf::agent::protocol::{End, MachineUse, Manner, Notice, Order};
 use crate::perf::agent::{clock, fresh_scratch};
 use crate::perf::results::{Program, Repetition, Status, WorkerResult};
@@ -68,6 +69,8 @@ pub(super) struct Stage<'a> {
     pub(super) next_worker: &'a mut u32,
     /// Agents, and adapters of which it is known what exactly runs there.
     pub(super) identified: &'a BTreeSet<(String, String)>,
+    /// In which nothing gets through.
+    pub(super) outage: Option<Outage>,
 }
 
 impl Stage<'_> {
@@ -92,8 +95,14 @@ impl Stage<'_> {
         };
         let members = parties.iter().zip(first..).map(member).collect();
         let started_unix_ms = clock::unix_ms();
-        let mut play =
-            Play { stage: self, members, killed: Vec::new(), machines: Vec::new(), controller: None };
+        let mut play = Play {
+            stage: self,
+            members,
+            killed: Vec::new(),
+            cutter: None,
+            machines: Vec::new(),
+            controller: None,
+        };
         let outcome = play.all_acts();
         let ended = play.finish();
         if play.stage.interrupted.load(Ordering::Relaxed) {
@@ -111,6 +120,7 @@ struct Play<'a, 'b> {
     members: Vec<Member<'a>>,
     /// Members that the campaign kills, once they are.
     killed: Vec<u32>,
+    cutter: Option<Cutter>,
     /// By the number of the link.
     machines: Vec<(usize, MachineUse)>,
     /// From the start of the work on.
@@ -145,6 +155,7 @@ impl<'a> Play<'a, '_> {
         let patience = self.members.iter().map(|it| it.party.spec.match_timeout_ms).max().unwrap_or(0);
         let patience = Duration::from_millis(patience) + Duration::from_secs(5);
         self.until("was ready", patience, |it| it.result.ready_after_ns.is_some())?;
+        self.prepare_outage()?;
         self.start_and_wait()?;
         self.stop_the_others()?;
         self.identify()?;
@@ -154,6 +165,14 @@ impl<'a> Play<'a, '_> {
             }
         }
         self.until("left", Duration::from_secs(5), |it| it.end.is_some())
+    }
+
+    fn prepare_outage(&mut self) -> Result<(), Stopped> {
+        let Some(planned) = self.stage.outage else { return Ok(()) };
+        let pids: Vec<u32> = self.stage.links.iter().map(|it| it.pid).collect();
+        let failed = |reason| Stopped { status: Status::Failed, reason };
+        self.cutter = Some(Cutter::new(planned, &pids).map_err(failed)?);
+        Ok(())
     }
 
     /// Asks what exactly runs, once for each adapter of each agent: now nothing is measured any more.
@@ -249,11 +268,12 @@ impl<'a> Play<'a, '_> {
         let end = begin + patience + AGENT_GRACE;
         while !self.members.iter().all(&done) {
             self.kill_as_planned(begin)?;
+            let next_cut = self.cut_as_planned(begin + START_AFTER)?;
             if self.stage.interrupted.load(Ordering::Relaxed) {
                 return Err(Stopped { status: Status::Skipped, reason: "interrupted".to_owned() });
             }
             let next_kill = self.next_kill(begin).unwrap_or(end);
-            let wake = end.min(Instant::now() + LOOKING).min(next_kill);
+            let wake = end.min(Instant::now() + LOOKING).min(next_kill).min(next_cut.unwrap_or(end));
             match self.stage.receiver.recv_timeout(wake.saturating_duration_since(Instant::now())) {
                 Ok((link, notice)) => self.take(link, notice)?,
                 Err(RecvTimeoutError::Timeout) if Instant::now() < end => {}
@@ -265,6 +285,14 @@ impl<'a> Play<'a, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Cuts and joins the networks once the work has begun; when there is more to do.
+    fn cut_as_planned(&mut self, begin: Instant) -> Result<Option<Instant>, Stopped> {
+        let started = self.members.iter().all(|it| it.started);
+        let Some(cutter) = self.cutter.as_mut().filter(|_| started) else { return Ok(None) };
+        cutter.act(begin).map_err(|reason| Stopped { status: Status::Failed, reason })?;
+        Ok(cutter.next(begin))
     }
 
     fn next_kill(&self, begin: Instant) -> Option<Instant> {
@@ -436,6 +464,7 @@ impl<'a> Play<'a, '_> {
             others,
             broken: false,
         };
+        finished.repetition.outage_end_ns = self.cutter.as_ref().and_then(|it| it.ended_ns);
         finished.repetition.others_percent = others.map(|it| it.percent);
         for member in self.members {
             if let Some(hello) = member.hello {

@@ -202,6 +202,7 @@ fn kind_name(kind: &str) -> String {
         "discovery" => "Discovery",
         "large" => "Large samples",
         "failover" => "Failover",
+        "outage" => "Outage",
         "encode" => "Serialization",
         "soak" => "Soak",
         other => return other.replace('_', " "),

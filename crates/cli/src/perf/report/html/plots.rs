@@ -166,7 +166,7 @@ pub(crate) fn over_axis(section: &Section<'_, '_>, facet: &Facet<'_, '_>) -> Vec
     let plots: &[Plot] = match section.kind.as_str() {
         "pingpong" | "latency_at_rate" | "large" => &LATENCY_PLOTS,
         "discovery" => &DISCOVERY_PLOTS,
-        "encode" | "failover" | "ramp" | "read_cost" => &[],
+        "encode" | "failover" | "outage" | "ramp" | "read_cost" => &[],
         _ => &FLOW_PLOTS,
     };
     let mut figures: Vec<String> = plots.iter().filter_map(|plot| chart(section, facet, plot)).collect();

@@ -37,6 +37,9 @@ fn explanation(kind: &str) -> &'static str {
         "failover" => {
             "The owner of an exclusive topic is killed; the time until a reader is given samples of the next."
         }
+        "outage" => {
+            "Nothing gets through for a while; the time from its end until a reader has all that was due, and gets samples in time."
+        }
         "encode" => "Serialization alone.",
         "soak" => "A long time at a steady rate.",
         _ => "",

@@ -333,6 +333,7 @@ pub(crate) fn bar_charts(names: &Names, section: &Section<'_, '_>, facets: &[Fac
     let metrics: &[&str] = match section.kind.as_str() {
         "encode" => &["encode_ns", "decode_ns", "encoded_octets"],
         "failover" => &["gap_ms"],
+        "outage" => &["recovery_ms"],
         "ramp" => &["knee_per_s"],
         "discovery" if section.over.is_none() => &["matched_ms", "wire_octets"],
         "throughput" | "read_method" | "fan" | "multicast" if section.over.is_none() => {
