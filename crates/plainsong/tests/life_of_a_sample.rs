@@ -137,3 +137,34 @@ fn live() {
         assert_eq!(alone(costs.iter().map(|cost| cost.locks)), locks, "locks of {name}");
     }
 }
+
+#[test]
+fn a_thread_that_waits_and_takes_into_its_own_memory_allocates_nothing() {
+    let pair = Pair::<Point>::new(QosSet::writer().keep_last(8), QosSet::reader().reliable().keep_last(8));
+    let taken = AtomicU32::new(0);
+    let costs = std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let waiting = WaitSet::new();
+            waiting.attach(pair.reader.read_condition(Selector::default()));
+            let (mut triggered, mut samples, mut costs) = (Vec::new(), Vec::new(), Vec::new());
+            while taken.load(Ordering::SeqCst) < ROUNDS {
+                let before = spent();
+                waiting.wait_into(Some(common::PATIENCE), &mut triggered).unwrap();
+                pair.reader.take_into(&Selector::default(), &mut samples).unwrap();
+                costs.push(spent().since(before).allocations);
+                triggered.clear();
+                taken.fetch_add(samples.drain(..).len() as u32, Ordering::SeqCst);
+            }
+            costs
+        });
+        for round in 0..ROUNDS {
+            pair.writer.write(&Point { id: round % 4, x: 1.0, y: 2.0 }).unwrap();
+            until("the sample is taken", || taken.load(Ordering::SeqCst) > round);
+        }
+        waiter.join().unwrap()
+    });
+    // Whatever grows has grown by then: what acknowledgements and timers take is their own.
+    let late = &costs[costs.len() / 2..];
+    let free = late.iter().filter(|allocations| **allocations == 0).count();
+    assert!(2 * free > late.len(), "allocations of each wait and take: {late:?}");
+}
