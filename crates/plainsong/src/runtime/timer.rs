@@ -38,6 +38,8 @@ impl Timer {
         state.heap.set(guid, at.0);
         if state.sleeping_until.is_some_and(|until| at.0 < until) {
             state.sleeping_until = None;
+            // Else the thread wakes only to wait for the lock.
+            drop(state);
             self.earlier.notify_one();
         }
     }
