@@ -161,6 +161,8 @@ pub(crate) struct Resources {
     pub(crate) wall_ns: u64,
     pub(crate) resident_octets_max: u64,
     pub(crate) resident_octets_end: u64,
+    /// Without pages of files, which processes share; the most at any look.
+    pub(crate) own_octets_max: u64,
     pub(crate) voluntary_switches: u64,
     pub(crate) involuntary_switches: u64,
     pub(crate) minor_faults: u64,

@@ -19,6 +19,8 @@ pub(crate) struct Usage {
     pub(crate) threads: u32,
     pub(crate) resident_octets: u64,
     pub(crate) resident_octets_max: u64,
+    /// Of what is resident, all but pages of files, which processes share.
+    pub(crate) own_octets: u64,
 }
 
 /// Switches and CPU time of all threads of a process, and its open descriptors.
@@ -47,6 +49,7 @@ pub(crate) fn usage(pid: u32) -> Option<Usage> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     usage.resident_octets = kib_of(&status, "VmRSS:").unwrap_or(0);
     usage.resident_octets_max = kib_of(&status, "VmHWM:").unwrap_or(0);
+    usage.own_octets = ["RssAnon:", "RssShmem:"].iter().filter_map(|name| kib_of(&status, name)).sum();
     Some(usage)
 }
 
@@ -190,6 +193,8 @@ mod tests {
         let usage = usage(std::process::id()).unwrap();
         assert!(usage.resident_octets > 100_000 && usage.threads >= 1);
         assert!(usage.resident_octets_max >= usage.resident_octets);
+        // Some of it is the text of this program.
+        assert!(usage.own_octets > 100_000 && usage.own_octets < usage.resident_octets);
         let details = details(std::process::id()).unwrap();
         assert!(details.descriptors >= 3 && !details.threads.is_empty());
         assert!(super::usage(0).is_none());

@@ -66,6 +66,7 @@ pub(super) struct Worker {
     last_details: Details,
     samples: Vec<ResourceSample>,
     resident_octets_max: u64,
+    own_octets_max: u64,
     threads_max: u32,
     descriptors_max: u32,
     output_ended: bool,
@@ -114,6 +115,7 @@ impl Worker {
             last_details: Details::default(),
             samples: Vec::new(),
             resident_octets_max: 0,
+            own_octets_max: 0,
             threads_max: 0,
             descriptors_max: 0,
             output_ended: false,
@@ -193,6 +195,7 @@ impl Worker {
         let Some(usage) = procfs::usage(pid).filter(|it| it.resident_octets > 0) else { return };
         let look = Look { at_ns: clock::now_ns(), usage };
         self.resident_octets_max = self.resident_octets_max.max(usage.resident_octets_max);
+        self.own_octets_max = self.own_octets_max.max(usage.own_octets);
         self.threads_max = self.threads_max.max(usage.threads);
         if with_details && let Some(details) = procfs::details(pid) {
             self.descriptors_max = self.descriptors_max.max(details.descriptors);
@@ -217,6 +220,7 @@ impl Worker {
     fn resources(&self, traffic: Traffic) -> Resources {
         let mut resources = Resources {
             resident_octets_max: self.resident_octets_max,
+            own_octets_max: self.own_octets_max,
             threads_max: self.threads_max,
             descriptors_max: self.descriptors_max,
             samples: self.samples.clone(),

@@ -111,6 +111,7 @@ pub(crate) fn worker(name: &str, adapter: &str, report: Report, noise: &mut Nois
             system_ns: 2_000_000_000,
             wall_ns: 10_000_000_000,
             resident_octets_max: 6_500_000,
+            own_octets_max: 1_500_000,
             voluntary_switches: 123_456,
             threads: [("main".to_owned(), 4_000_000_000), (HOSTILE.to_owned(), 1_000_000_000)].into(),
             samples,
