@@ -10,10 +10,11 @@ use crate::time::Now;
 use crate::wire::header::{Header, PROTOCOL_VERSION, Submessage, Submessages, flag, id};
 use crate::wire::info::{self, HeaderExtension, InfoReply, InfoReplyIp4, InfoSource};
 use crate::wire::secure::{CryptoHeader, Protection};
-use crate::wire::{
-    AckNack, Data, DataFrag, EndpointSubmessage, Gap, Heartbeat, HeartbeatFrag, MessageContext, NackFrag,
-    Target,
-};
+use crate::wire::{Data, EndpointSubmessage, MessageContext, Target};
+
+mod control;
+
+pub use control::ControlRun;
 
 /// Who is here: implemented by the driver and by the simulator.
 pub trait Registry {
@@ -37,6 +38,14 @@ pub trait Registry {
     fn deliver_run(&mut self, now: Now, run: &mut Run<'_, '_>, out: &mut Outbox) {
         while let Some((context, data)) = run.next() {
             self.deliver(now, context, &EndpointSubmessage::Data(data), out);
+        }
+    }
+
+    /// As [`Self::deliver`], for each submessage of `run`, all of which are for built-in endpoints: what they cause can leave
+    /// together.
+    fn deliver_control(&mut self, now: Now, run: &mut ControlRun<'_, '_>, out: &mut Outbox) {
+        while let Some((context, submessage)) = run.next() {
+            self.deliver(now, context, &submessage, out);
         }
     }
 
@@ -181,38 +190,35 @@ impl<'a, R: Registry> Message<'a, R> {
     }
 
     fn endpoint_submessage(&mut self, submessage: Submessage<'a>) -> Result<(), DropReason> {
-        let Submessage { id, flags, body } = submessage;
-        let parsed = match id {
-            id::DATA if flags & flag::DATA_NON_STANDARD != 0 => return self.needs_security(),
-            id::DATA_FRAG if flags & flag::FRAG_NON_STANDARD != 0 => return self.needs_security(),
-            id::DATA => return self.samples(Data::parse(body, flags)?),
-            id::DATA_FRAG => EndpointSubmessage::DataFrag(DataFrag::parse(body, flags)?),
-            id::HEARTBEAT => EndpointSubmessage::Heartbeat(Heartbeat::parse(body, flags)?),
-            id::HEARTBEAT_FRAG => EndpointSubmessage::HeartbeatFrag(HeartbeatFrag::parse(body, flags)?),
-            id::GAP => EndpointSubmessage::Gap(Gap::parse(body, flags)?),
-            id::ACKNACK => EndpointSubmessage::AckNack(AckNack::parse(body, flags)?),
-            id::NACK_FRAG => EndpointSubmessage::NackFrag(NackFrag::parse(body, flags)?),
-            _ => {
-                self.counters.count(DropReason::UnknownSubmessage);
-                return Ok(());
-            }
+        let Submessage { id, flags, .. } = submessage;
+        let protected = match id {
+            id::DATA => flags & flag::DATA_NON_STANDARD != 0,
+            id::DATA_FRAG => flags & flag::FRAG_NON_STANDARD != 0,
+            _ => false,
         };
-        match self.skip {
-            Some(reason) => self.counters.count(reason),
-            None => self.registry.deliver(self.now, &self.context, &parsed, self.out),
+        if protected {
+            return self.needs_security();
         }
-        Ok(())
-    }
-
-    /// A sample, and those like it that follow.
-    fn samples(&mut self, first: Data<'a>) -> Result<(), DropReason> {
-        match self.skip {
-            Some(reason) => self.counters.count(reason),
-            None => {
-                let (context, rest) = (&mut self.context, &mut self.rest);
+        let Some(parsed) = control::parse(submessage)? else {
+            self.counters.count(DropReason::UnknownSubmessage);
+            return Ok(());
+        };
+        if let Some(reason) = self.skip {
+            self.counters.count(reason);
+            return Ok(());
+        }
+        let (context, rest) = (&mut self.context, &mut self.rest);
+        match parsed {
+            _ if parsed.target(context.source) == Target::Builtin => {
+                let mut run = ControlRun { context, rest, first: Some(parsed) };
+                self.registry.deliver_control(self.now, &mut run, self.out);
+            }
+            // A sample, and those like it that follow.
+            EndpointSubmessage::Data(first) => {
                 let mut run = Run { context, rest, first, begun: false };
                 self.registry.deliver_run(self.now, &mut run, self.out);
             }
+            _ => self.registry.deliver(self.now, context, &parsed, self.out),
         }
         Ok(())
     }

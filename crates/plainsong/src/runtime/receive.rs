@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plainsong_proto::guid::{Guid, GuidPrefix};
 use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
-use plainsong_proto::receiver::{self, Run};
+use plainsong_proto::receiver::{self, ControlRun, Run};
 use plainsong_proto::stats::{DropCounters, DropReason};
 use plainsong_proto::time::Now;
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
@@ -135,6 +135,27 @@ impl receiver::Registry for Router<'_> {
         while let Some((context, data)) = run.next() {
             self.deliver_to(&participant, now, context, &EndpointSubmessage::Data(data), out);
         }
+    }
+
+    fn deliver_control(&mut self, now: Now, run: &mut ControlRun<'_, '_>, out: &mut Outbox) {
+        let (to, from) = (run.context().destination, run.context().source);
+        let Some(participant) = self.shared.registry.participant(to).filter(|_| to != from) else {
+            while let Some((context, submessage)) = run.next() {
+                self.deliver(now, context, &submessage, out);
+            }
+            return;
+        };
+        self.tell(out);
+        let drops = &mut self.drops;
+        participant.run(now, out, |control, now, out| {
+            while let Some((context, submessage)) = run.next() {
+                if let Err(reason) = control.on_submessage(now, context, &submessage, out) {
+                    drops.count(reason);
+                }
+            }
+            out.merge(0);
+        });
+        participant.report(out);
     }
 
     fn is_local(&self, prefix: GuidPrefix) -> bool {

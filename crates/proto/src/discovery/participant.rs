@@ -278,11 +278,16 @@ impl Participant {
         if let EndpointSubmessage::Data(data) = submessage
             && data.writer == EntityId::SPDP_WRITER
         {
-            return self.on_announcement(now, context, data, out);
+            let first = out.transmits().len();
+            let result = self.on_announcement(now, context, data, out);
+            out.merge(first);
+            return result;
         }
+        let first = out.transmits().len();
         self.note_proof(now, context, out);
         let result = self.on_builtin(now, context, submessage, out);
         self.ask_for_types(now, out);
+        out.merge(first);
         result
     }
 
@@ -330,9 +335,11 @@ impl Participant {
         if self.announcer.next.is_some_and(|at| at <= now.mono) {
             self.announce(now, out);
         }
+        let first = out.transmits().len();
         self.liveliness_timeout(now, out);
         self.type_lookup_timeout(now, out);
         self.builtin.timeout(now, out);
+        out.merge(first);
     }
 
     /// When [`Self::timeout`] wants to be called next.

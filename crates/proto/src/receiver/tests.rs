@@ -5,6 +5,7 @@ use crate::guid::EntityId;
 use crate::seq::{SequenceNumber, SequenceSet};
 use crate::time::{Instant, Time};
 use crate::wire::header::MAGIC;
+use crate::wire::{AckNack, DataFrag, Gap, Heartbeat, HeartbeatFrag, NackFrag};
 
 const US: GuidPrefix = GuidPrefix(*b"us, ourselve");
 const PEER: GuidPrefix = GuidPrefix(*b"a known peer");
@@ -270,4 +271,57 @@ fn every_kind_of_endpoint_submessage_is_delivered() {
     let heard = letter.heard();
     assert_eq!(heard.contexts.len(), 7);
     assert_eq!(heard.counters, DropCounters::default());
+}
+
+/// Remembers what comes for built-in endpoints, run by run.
+#[derive(Default)]
+struct Runs {
+    runs: Vec<Vec<(i32, Option<Time>)>>,
+    others: usize,
+}
+
+impl Registry for Runs {
+    fn deliver(&mut self, _: Now, _: &MessageContext, _: &EndpointSubmessage<'_>, _: &mut Outbox) {
+        self.others += 1;
+    }
+
+    fn deliver_control(&mut self, _: Now, run: &mut ControlRun<'_, '_>, _: &mut Outbox) {
+        let mut heard = Vec::new();
+        while let Some((context, submessage)) = run.next() {
+            assert_eq!(context.destination, US);
+            if let EndpointSubmessage::Heartbeat(heartbeat) = submessage {
+                heard.push((heartbeat.count, context.timestamp));
+            }
+        }
+        self.runs.push(heard);
+    }
+
+    fn is_local(&self, prefix: GuidPrefix) -> bool {
+        prefix == US
+    }
+}
+
+#[test]
+fn what_is_for_builtin_endpoints_comes_in_one_go_until_something_else_follows() {
+    fn of_builtin(mut letter: Letter, count: i32) -> Letter {
+        let place = letter.0.len();
+        letter = letter.heartbeat(count);
+        // Behind the submessage header, the reader and then the writer.
+        letter.0[place + 8..place + 12].copy_from_slice(&EntityId::SEDP_PUBLICATIONS_WRITER.0);
+        letter
+    }
+    let time = Some(Time(1_000_000_000));
+    let letter = of_builtin(Letter::from(PEER).to(US), 1);
+    let letter = of_builtin(letter.to(US).at(time), 2);
+    let letter = of_builtin(letter.heartbeat(3), 4);
+    let letter = of_builtin(letter.to(OTHER), 5);
+    let letter = of_builtin(letter.to(US), 6).raw(&[id::ACKNACK, 1, 4, 0, 0, 0, 0, 0]);
+    let letter = of_builtin(letter, 7);
+    let (mut runs, mut counters) = (Runs::default(), DropCounters::default());
+    let now = Now { mono: Instant(0), wall: Time(0) };
+    datagram(now, Locator::default(), &letter.0, &mut runs, &mut counters, &mut Outbox::new());
+    assert_eq!(runs.runs, [vec![(1, None), (2, time)], vec![(4, time)], vec![(6, time)]]);
+    assert_eq!(runs.others, 1);
+    assert_eq!(counters.get(DropReason::OtherDestination), 1);
+    assert_eq!(counters.get(DropReason::Malformed), 1, "which ends the message");
 }

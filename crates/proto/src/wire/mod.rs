@@ -7,6 +7,7 @@ pub mod data;
 pub mod group;
 pub mod header;
 pub mod info;
+mod merge;
 pub(crate) mod octets;
 pub mod param;
 pub mod secure;

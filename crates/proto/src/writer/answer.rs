@@ -11,7 +11,7 @@ use crate::wire::{AckNack, NackFrag};
 use super::Writer;
 use super::gap::GapBuilder;
 use super::pace::{Repeat, Repeated};
-use super::proxy::{ReaderProxy, is_news};
+use super::proxy::{News, ReaderProxy, is_news};
 use super::send::{encode, heartbeat_to, sent_fragments, sent_last};
 
 /// No reader of ours was ever sent smaller fragments.
@@ -92,15 +92,21 @@ impl Writer {
             proxy.confirmed = base.max(proxy.first_relevant).previous();
         }
         let has = self.proxies.get(reader).map(|proxy| self.acknowledged_by(proxy, base)).unwrap_or_default();
-        if self.proxies.acknowledge(reader, has) {
-            self.heartbeat.progressed(now.mono);
+        let news = self.proxies.acknowledge(reader, has);
+        if news != News::None {
+            let lowest = self.proxies.acknowledged().unwrap_or(last);
+            self.heartbeat.progressed(now.mono, self.proxies.owing(last), lowest);
+        }
+        if news == News::OfAll {
             self.pacer.acknowledged(self.proxies.acknowledged().unwrap_or(last));
             // Who writes in a flow lets go of the changes, which are in the caches of that core.
             if self.blocked || !self.batch.is_flowing(now.mono, &self.config.limits) {
                 self.settle(now);
             }
-            self.progress(out);
-        } else if base.0 > 0 && self.proxies.rewind(reader, has) {
+            if !self.blocked || self.has_room_to_go_on() {
+                self.progress(out);
+            }
+        } else if news == News::None && base.0 > 0 && self.proxies.rewind(reader, has) {
             // It owes an acknowledgement again: without the timer, one lost repetition would be the last.
             // A base of 0 acknowledges nothing and takes nothing back: it only asks for a heartbeat.
             self.settle(now);
@@ -231,7 +237,7 @@ impl Writer {
         }
         if owes {
             proxy.answered = Some(now.mono);
-            self.heartbeat.asked(now.mono);
+            self.heartbeat.asked_one(now.mono);
         }
         let Some(proxy) = self.proxies.get(reader) else { return };
         let target = proxy.target(self.config.guid, &self.config.limits);

@@ -16,6 +16,11 @@ use super::{Writer, WriterLimits};
 
 /// So many writes without a pause are a flow.
 const FLOW_WRITES: u32 = 8;
+/// After so many a longer pause interrupts the flow, but does not end it.
+const LONG_FLOW_WRITES: u32 = 64;
+/// A sample of a flow waits for others as long as sending so many batches takes, and that at most.
+const COSTS_OF_WAIT: i64 = 2;
+const COSTLY_WAIT_MAX: Duration = Duration::from_millis(4);
 /// A batch of so many octets and samples is full, whatever it may have: longer ones of short samples save nothing.
 const USUAL_BYTES: usize = 16 << 10;
 const USUAL_SAMPLES: usize = 100;
@@ -38,6 +43,9 @@ pub(super) struct Batch {
     samples: usize,
     /// When they leave at the latest; of a batch that was full, when the next would at the earliest.
     due: Option<Instant>,
+    /// When the datagrams of a batch were composed that are being handed over, and how long that took lately.
+    leaving: Option<Instant>,
+    cost: Duration,
     /// The datagrams they share, for each class of readers.
     drafts: [Draft; 2],
 }
@@ -112,9 +120,10 @@ impl Batch {
         let pause = self.over.map_or(Duration::INFINITE, |over| now.since(over));
         if pause < limits.flow_pause || std::mem::take(&mut self.blocked) {
             self.streak = self.streak.saturating_add(1);
-        } else if pause < limits.flow_wait {
-            // As when the host keeps the application from running for a moment: this sample leaves at once, and
-            // when the next follows without a pause the flow goes on.
+        } else if pause < limits.flow_wait || self.streak >= LONG_FLOW_WRITES && pause < limits.batch_wait_max
+        {
+            // As when the host keeps the application from running for a moment, or lets many others run first: this
+            // sample leaves at once, and when the next follows without a pause the flow goes on.
             self.streak = self.streak.min(FLOW_WRITES - 1);
         } else {
             self.streak = 0;
@@ -126,7 +135,13 @@ impl Batch {
         if budget > Duration::ZERO {
             return Some(budget.min(limits.batch_wait_max));
         }
-        (self.streak >= FLOW_WRITES).then_some(limits.flow_wait)
+        (self.streak >= FLOW_WRITES).then(|| self.wait(limits))
+    }
+
+    /// How long a sample of a flow waits: sending too early costs more where there are many readers, or a busy host.
+    fn wait(&self, limits: &WriterLimits) -> Duration {
+        let costly = Duration(self.cost.0.saturating_mul(COSTS_OF_WAIT)).min(COSTLY_WAIT_MAX);
+        limits.flow_wait.max(costly)
     }
 }
 
@@ -134,6 +149,10 @@ impl Writer {
     /// The datagrams of the last call were handed over at `now`: how long that took is no pause of the
     /// application's.
     pub fn sent(&mut self, now: Instant) {
+        if let Some(leaving) = self.batch.leaving.take() {
+            let (cost, took) = (self.batch.cost.0, now.since(leaving).0);
+            self.batch.cost = Duration(cost - cost / 4 + took / 4);
+        }
         self.batch.over = Some(now);
     }
 
@@ -221,6 +240,7 @@ impl Writer {
         if std::mem::take(&mut self.batch.bytes) == 0 {
             return;
         }
+        self.batch.leaving = Some(now.mono);
         let carried = self.carried_heartbeat(now);
         self.pacer.release_held();
         let mut asked = false;

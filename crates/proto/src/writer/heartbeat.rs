@@ -8,6 +8,7 @@ use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
 use crate::wire::HeartbeatGroup;
 
+use super::crowd::Crowd;
 use super::history::History;
 use super::round_trip::RoundTrip;
 use super::{WriterConfig, WriterGroup};
@@ -36,11 +37,22 @@ pub(super) struct HeartbeatTimer {
     told: Option<Instant>,
     /// When readers were last told of fragments.
     fragments: Option<Instant>,
-    /// Samples written since they were asked.
+    /// Samples sent since they were asked.
     written_since: usize,
     /// When the last one was.
     written: Option<Instant>,
     quickest: Duration,
+    /// Octets of the window that samples have taken since then.
+    bytes_since: usize,
+    /// The last change written.
+    last: SequenceNumber,
+    /// Reliable readers: so many answer when all are asked.
+    readers: usize,
+    /// Those of them that owe an answer.
+    owing: usize,
+    crowd: Crowd,
+    /// Octets of the window after which they are asked again once it is half full, when they are many.
+    share_bytes: usize,
     shortest: Duration,
     longest: Duration,
     piggyback: Duration,
@@ -74,6 +86,12 @@ impl HeartbeatTimer {
             written_since: 0,
             written: None,
             quickest: limits.heartbeat_quickest,
+            bytes_since: 0,
+            last: SequenceNumber(0),
+            readers: 0,
+            owing: 0,
+            crowd: Crowd::default(),
+            share_bytes: limits.unacknowledged_bytes_max / 4,
             shortest: limits.heartbeat_shortest,
             longest: limits.heartbeat_longest,
             piggyback: limits.heartbeat_piggyback,
@@ -104,6 +122,9 @@ impl HeartbeatTimer {
 
     /// The first pause after a question.
     fn pause(&self) -> Duration {
+        if self.readers > Crowd::PROMPT {
+            return self.crowd.pause(self.owing, self.shortest);
+        }
         // An application may set a longest pause below the others.
         let patience = self.round_trip.patience().unwrap_or(self.shortest);
         patience.max(self.quickest).min(self.longest)
@@ -115,9 +136,34 @@ impl HeartbeatTimer {
         crossing.max(CROSSING_LEAST).min(self.longest)
     }
 
+    /// So many reliable readers answer when all are asked, and so much may be unacknowledged.
+    pub(super) const fn set_readers(&mut self, readers: usize, window_bytes: usize) {
+        self.readers = readers;
+        self.share_bytes = window_bytes / 4;
+    }
+
+    /// A change took so many octets of the window.
+    pub(super) const fn wrote(&mut self, number: SequenceNumber, bytes: usize) {
+        self.last = number;
+        self.bytes_since = self.bytes_since.saturating_add(bytes);
+    }
+
+    /// The next sample that leaves asks if the window is at least half full.
+    pub(super) const fn demand(&mut self) {
+        if self.bytes_since > 0 {
+            self.bytes_since = usize::MAX;
+        }
+    }
+
+    /// Not everyone was asked about all that was written.
+    pub(super) const fn is_unasked(&self) -> bool {
+        self.bytes_since > 0
+    }
+
     /// Somebody owes an acknowledgement: makes sure the timer runs.
     pub(super) fn arm(&mut self, now: Instant) {
         if self.due.is_none() {
+            self.owing = self.readers;
             self.restart(now);
             if self.asked != Some(now) {
                 self.due = now.after(self.interval.max(self.shortest));
@@ -133,13 +179,16 @@ impl HeartbeatTimer {
 
     /// Nobody owes anything.
     pub(super) const fn disarm(&mut self) {
+        self.crowd.forget();
         self.due = None;
         self.hurried = false;
     }
 
-    /// A reader acknowledged something: it is there, so the back-off starts anew.
-    pub(super) fn progressed(&mut self, now: Instant) {
+    /// A reader acknowledged something: it is there, so the back-off starts anew, for those who still owe.
+    pub(super) fn progressed(&mut self, now: Instant, owing: usize, lowest: SequenceNumber) {
         self.round_trip.answered(now);
+        self.crowd.answered(now, lowest);
+        self.owing = owing;
         self.restart(now);
         self.hurried = false;
     }
@@ -167,7 +216,11 @@ impl HeartbeatTimer {
         if self.due.is_some() && !self.hurried {
             self.due = now.after(self.interval.max(self.shortest));
         }
-        if lone || self.must_ask(now, urgent) {
+        let asks = match self.readers {
+            0 | 1 => lone || self.must_ask(now, urgent),
+            few => lone && few <= Crowd::PROMPT || self.must_ask_many(now, urgent),
+        };
+        if asks {
             return Some(Piggyback::Asks);
         }
         let tells = since(self.told, now) >= self.piggyback;
@@ -185,6 +238,14 @@ impl HeartbeatTimer {
             || urgent && (asked.0 >= self.piggyback.0 / 8 || self.written_since >= 8)
     }
 
+    /// The same for short samples, of which each carries an answer of every reader: many readers are asked by quarters
+    /// of the window, and by time the more rarely the more they are.
+    fn must_ask_many(&self, now: Instant, urgent: bool) -> bool {
+        let period = Duration(self.acknowledgement.0.saturating_mul(self.readers as i64));
+        since(self.asked, now) >= period.min(Crowd::PAUSE_MAX.max(self.acknowledgement))
+            || urgent && self.bytes_since >= self.share_bytes
+    }
+
     /// Whether readers should be told of fragments of a sample that is still being sent.
     pub(super) fn fragments_due(&mut self, now: Instant) -> bool {
         let due = self.fragments.is_none_or(|told| now.since(told) >= self.pause());
@@ -194,12 +255,30 @@ impl HeartbeatTimer {
         due
     }
 
+    /// One reader was asked; the others were not.
+    pub(super) fn asked_one(&mut self, now: Instant) {
+        if self.readers > 1 {
+            self.put_off(now);
+        } else {
+            self.asked(now);
+        }
+    }
+
     /// Readers were asked by a heartbeat with the final flag clear.
     pub(super) fn asked(&mut self, now: Instant) {
         self.round_trip.asked(now);
         self.asked = Some(now);
         self.told = Some(now);
         self.written_since = 0;
+        if self.due.is_some() || self.bytes_since > 0 {
+            self.crowd.asked(now, self.last);
+        }
+        self.bytes_since = 0;
+        self.put_off(now);
+    }
+
+    /// Who was asked is given time to answer.
+    fn put_off(&mut self, now: Instant) {
         self.hurried = false;
         if self.due.is_some() {
             self.due = now.after(self.interval);
@@ -211,7 +290,7 @@ impl HeartbeatTimer {
     pub(super) fn fired(&mut self, now: Instant, asked: bool) {
         self.tries += u32::from(asked);
         if asked && self.tries > PROMPT_TRIES {
-            self.interval = Duration(self.interval.0.saturating_mul(2)).min(self.longest);
+            self.interval = Duration(self.interval.0.saturating_mul(2)).min(self.longest).max(self.interval);
         }
         self.due = now.after(self.interval);
         self.hurried = false;

@@ -44,7 +44,7 @@ pub(super) struct Change {
 
 impl Change {
     /// What it counts for in the window of a writer.
-    fn window_bytes(&self) -> usize {
+    pub(super) fn window_bytes(&self) -> usize {
         self.payload.len() + CHANGE_OVERHEAD_BYTES
     }
 

@@ -7,6 +7,7 @@ mod answer;
 mod batch;
 mod coherent;
 mod content;
+mod crowd;
 mod destination_order;
 mod durability;
 mod fragment;
@@ -45,6 +46,7 @@ pub use group::WriterGroup;
 
 use batch::Batch;
 use coherent::OpenSet;
+use crowd::Crowd;
 use heartbeat::HeartbeatTimer;
 use history::{CHANGE_OVERHEAD_BYTES, Change, History};
 use instances::{Instances, Slot};
@@ -227,6 +229,8 @@ pub struct Writer {
     pacer: Pacer,
     batch: Batch,
     heartbeat: HeartbeatTimer,
+    /// What may be unacknowledged now.
+    window_bytes: usize,
     /// The coherent set being written.
     open_set: Option<OpenSet>,
     /// Inline QoS of the change being sent; kept for its memory.
@@ -255,6 +259,7 @@ impl Writer {
             pacer: Pacer::new(),
             batch: Batch::default(),
             heartbeat: HeartbeatTimer::new(&config),
+            window_bytes: config.limits.unacknowledged_bytes_max,
             open_set: None,
             inline_qos: Vec::new(),
             blocked: false,
@@ -349,7 +354,9 @@ impl Writer {
         let verdict = self.proxies.judge(kind, &marks, payload);
         let payload = std::mem::take(payload);
         let change = Change { kind, instance, payload, source_timestamp, expires, marks, verdict };
+        let bytes = change.window_bytes();
         let number = self.history.push(slot, change, &mut self.instances);
+        self.heartbeat.wrote(number, bytes);
         self.assert_lease(now);
         let held = self.holds();
         self.send_new(now, number, out);
@@ -371,6 +378,7 @@ impl Writer {
     ) -> Result<(), WriteError> {
         // What is acknowledged, or waits for others, may be all that takes the room.
         self.settle(now);
+        self.heartbeat.demand();
         self.flush(now, out);
         let result = self.admit(self.instances.find(instance), kind, bytes);
         if let Err(error) = result {
@@ -401,7 +409,7 @@ impl Writer {
         let depth = match self.config.qos.history.kind {
             HistoryKind::KeepLast => usize::try_from(self.config.qos.history.depth).unwrap_or(1).max(1),
             HistoryKind::KeepAll => {
-                let most = self.config.limits.unacknowledged_bytes_max;
+                let most = self.window_bytes;
                 if self.history.pending() > 0
                     && self.history.pending_bytes() + CHANGE_OVERHEAD_BYTES + bytes > most
                 {
@@ -519,6 +527,7 @@ impl Writer {
         self.flush(now, out);
         let last = self.history.last();
         let new = self.proxies.insert(reader, reliable, durable, last);
+        self.fit_window();
         self.adopt_filter(reader);
         if !new {
             return;
@@ -542,6 +551,7 @@ impl Writer {
         if !self.proxies.remove(reader) {
             return;
         }
+        self.fit_window();
         self.flush(now, out);
         self.pacer.forget(reader);
         self.matched.unmatched(reader);
@@ -717,11 +727,37 @@ impl Writer {
     fn ask_when_full(&mut self, now: Now, error: WriteError, out: &mut Outbox) {
         if error == WriteError::Full && !self.blocked {
             self.blocked = true;
-            self.ask(now, out);
+            // The last sample may have asked already.
+            if self.heartbeat.is_unasked() || self.pacer.unsent().is_some() {
+                self.ask(now, out);
+            }
         }
         self.batch.blocked();
     }
+
+    /// The more readers, the less each may be behind: their sockets, and the time that a sample spends in them, are shared
+    /// with the other writers that so many readers usually have.
+    fn fit_window(&mut self) {
+        let readers = self.proxies.reliable();
+        let most = self.config.limits.unacknowledged_bytes_max;
+        self.window_bytes = (most / (readers / Crowd::PROMPT).max(1)).max(most.min(WINDOW_BYTES_LEAST));
+        self.heartbeat.set_readers(readers, self.window_bytes);
+    }
+
+    /// Who waits for room in the window is woken for a quarter of it, not for each sample's: it would be full again
+    /// at once, and everybody asked again.
+    fn has_room_to_go_on(&self) -> bool {
+        let limits = self.config.qos.resource_limits;
+        limits.max_samples >= 0
+            || limits.max_samples_per_instance >= 0
+            || limits.max_instances >= 0
+            || self.history.pending_bytes() <= self.window_bytes / 4 * 3
+            || self.proxies.acknowledged().is_none_or(|lowest| lowest >= self.history.last())
+    }
 }
+
+/// What the window of many readers is at least, if it was not less from the beginning.
+const WINDOW_BYTES_LEAST: usize = 64 << 10;
 
 /// Changes that one write lets go of at most: an acknowledgement is of thousands, and no single write is to pay for all.
 const RELEASES_OF_WRITE: i64 = 64;

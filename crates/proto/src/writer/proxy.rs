@@ -90,6 +90,11 @@ impl ReaderProxy {
         self.receive_bytes = reader.receive_bytes;
     }
 
+    /// It has every change up to here, or nobody waits for its acknowledgement.
+    fn awaited(&self) -> SequenceNumber {
+        self.acknowledged.max(self.joined_at)
+    }
+
     pub(super) fn target<'a>(&'a self, source: Guid, limits: &WriterLimits) -> Target<'a> {
         Target {
             source,
@@ -100,6 +105,17 @@ impl ReaderProxy {
             datagram_bytes_max: limits.datagram_bytes_max(self.class),
         }
     }
+}
+
+/// What an acknowledgement changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// It repeats an earlier one.
+    None,
+    /// What is known of this reader; others still owe as much as before.
+    OfOne,
+    /// What all readers have: there may be room, and an end of waiting.
+    OfAll,
 }
 
 /// What was repeated for a reader lately: two requests that crossed on the wire are answered once.
@@ -243,6 +259,8 @@ pub(super) struct Proxies {
     routes: [Route; 2],
     /// Lowest `acknowledged` of the reliable readers; `None` without such readers.
     acknowledged: Option<SequenceNumber>,
+    /// The same for who waits for acknowledgements: those of changes before a reader joined are not waited for.
+    awaited: Option<SequenceNumber>,
     /// A reader wants inline QoS, so every sample carries it: its octets are composed once for all.
     inline_qos: bool,
 }
@@ -326,18 +344,28 @@ impl Proxies {
         self.update_acknowledged();
     }
 
-    /// The reader has everything up to `number`; whether that is news.
-    pub(super) fn acknowledge(&mut self, guid: Guid, number: SequenceNumber) -> bool {
-        let lowest = self.acknowledged;
+    /// The reader has everything up to `number`.
+    pub(super) fn acknowledge(&mut self, guid: Guid, number: SequenceNumber) -> News {
+        let before = (self.acknowledged, self.awaited);
         let Some(reader) = self.get_mut(guid).filter(|reader| reader.acknowledged < number) else {
-            return false;
+            return News::None;
         };
-        let was_lowest = lowest == Some(reader.acknowledged);
+        let was_lowest = before.0 == Some(reader.acknowledged) || before.1 == Some(reader.awaited());
         reader.acknowledged = number;
         if was_lowest {
             self.update_acknowledged();
         }
-        true
+        if (self.acknowledged, self.awaited) == before { News::OfOne } else { News::OfAll }
+    }
+
+    /// Reliable readers.
+    pub(super) const fn reliable(&self) -> usize {
+        self.routes[0].reliable + self.routes[1].reliable
+    }
+
+    /// Reliable readers that have not acknowledged everything up to `last`.
+    pub(super) fn owing(&self, last: SequenceNumber) -> usize {
+        self.readers.iter().filter(|reader| reader.reliable && reader.acknowledged < last).count()
     }
 
     /// The reader says that it lacks what it had acknowledged; whether that is news. It lost its writer,
@@ -354,7 +382,8 @@ impl Proxies {
     }
 
     pub(super) fn update_acknowledged(&mut self) {
-        self.acknowledged =
-            self.readers.iter().filter(|reader| reader.reliable).map(|reader| reader.acknowledged).min();
+        let reliable = || self.readers.iter().filter(|reader| reader.reliable);
+        self.acknowledged = reliable().map(|reader| reader.acknowledged).min();
+        self.awaited = reliable().map(ReaderProxy::awaited).min();
     }
 }

@@ -67,7 +67,7 @@ impl Writer {
 
     /// Half of what may be unacknowledged is.
     fn is_half_full(&self) -> bool {
-        self.history.pending_bytes() >= self.config.limits.unacknowledged_bytes_max / 2
+        self.history.pending_bytes() >= self.window_bytes / 2
     }
 
     /// The heartbeat that samples sent now carry.
@@ -342,24 +342,23 @@ impl Writer {
         self.heartbeat.asked(now.mono);
     }
 
-    /// Asks every reliable reader that owes an acknowledgement of what was sent: alone when it is
-    /// the only one, all of a route otherwise. Whether there was any.
+    /// Asks the reliable readers that owe an acknowledgement of what was sent: each of them when they are the lesser part,
+    /// all of a route otherwise. Whether there was any.
     pub(super) fn ask(&mut self, now: Now, out: &mut Outbox) -> bool {
         if self.proxies.is_filtering() {
             return self.ask_each(now, out);
         }
-        let mut owing = self.proxies.iter().filter(|proxy| {
+        let owes = |proxy: &&ReaderProxy| {
             proxy.reliable && proxy.acknowledged < sent_last(&self.history, &self.pacer, proxy.class)
-        });
-        let Some(first) = owing.next() else { return false };
-        self.heartbeat.asked(now.mono);
-        if owing.next().is_none() {
-            let target = first.target(self.config.guid, &self.config.limits);
-            let heartbeat =
-                heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, first, &target, false);
-            target.send_heartbeat(&heartbeat, out);
-            return true;
+        };
+        let owing = self.proxies.iter().filter(owes).count();
+        if owing == 0 {
+            return false;
         }
+        if owing == 1 || 2 * owing <= self.proxies.reliable() {
+            return self.ask_each(now, out);
+        }
+        self.heartbeat.asked(now.mono);
         for class in Class::ALL {
             let route = self.proxies.route(class);
             if route.reliable > 0 {

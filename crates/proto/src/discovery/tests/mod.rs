@@ -4,6 +4,7 @@ mod announced;
 mod explain;
 mod hostile;
 mod ignore;
+mod many;
 mod network;
 mod scenario;
 mod types;

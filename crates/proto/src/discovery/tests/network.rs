@@ -7,7 +7,7 @@ use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::{Locator, ports};
 use crate::outbox::{Event, Outbox};
 use crate::qos::QosSet;
-use crate::receiver::{self, Registry};
+use crate::receiver::{self, ControlRun, Registry};
 use crate::stats::{DropCounters, DropReason};
 use crate::time::{Duration, Instant, Now, Time};
 use crate::wire::{EndpointSubmessage, MessageContext};
@@ -19,6 +19,8 @@ pub(super) const SECOND: u64 = 1_000_000_000;
 pub(super) struct Network {
     pub(super) now: u64,
     pub(super) nodes: Vec<Node>,
+    /// Time that each datagram takes of the one core that all share: late ones wait.
+    pub(super) work: u64,
     /// Datagrams lost, in percent.
     pub(super) loss: u64,
     /// Datagrams lost besides, by what is in them.
@@ -100,6 +102,7 @@ impl Network {
         Self {
             now: SECOND,
             nodes: Vec::new(),
+            work: 0,
             loss: 0,
             loses: None,
             blocked: Vec::new(),
@@ -265,9 +268,12 @@ impl Network {
         node.events.extend(out.events.iter().map(|event| (now, *event)));
     }
 
+    /// Delivers what is due now; what becomes due while that takes time has its turn after the timers.
     fn deliver_due(&mut self) {
-        while let Some(entry) = self.on_the_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
+        let due = self.now;
+        while let Some(entry) = self.on_the_way.first_entry().filter(|entry| entry.key().0 <= due) {
             let (index, from, bytes) = entry.remove();
+            self.now += self.work;
             if !self.nodes[index].up {
                 continue;
             }
@@ -304,6 +310,14 @@ impl Registry for Node {
         if let Err(reason) = self.participant.on_submessage(now, context, submessage, out) {
             self.drops.count(reason);
         }
+    }
+
+    fn deliver_control(&mut self, now: Now, run: &mut ControlRun<'_, '_>, out: &mut Outbox) {
+        let first = out.transmits().len();
+        while let Some((context, submessage)) = run.next() {
+            self.deliver(now, context, &submessage, out);
+        }
+        out.merge(first);
     }
 
     fn is_local(&self, prefix: GuidPrefix) -> bool {

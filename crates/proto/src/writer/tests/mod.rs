@@ -5,6 +5,7 @@ mod coherent;
 mod content;
 mod destination_order;
 mod durability;
+mod fan;
 mod fragments;
 mod histories;
 mod instances;

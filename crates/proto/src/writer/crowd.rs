@@ -1,0 +1,79 @@
+//! How long many readers take until the last has answered: on a busy host that is the time until each had its turn. Who
+//! asks sooner is answered twice by all, and makes the host busier.
+
+use crate::seq::SequenceNumber;
+use crate::time::{Duration, Instant};
+
+/// The readers of a writer, as far as their answers take time.
+#[derive(Debug, Default)]
+pub(super) struct Crowd {
+    /// When all were asked about changes up to this one, and have not answered yet.
+    question: Option<(Instant, SequenceNumber)>,
+    /// What their answers took: long ones count at once, short ones by and by.
+    took: Duration,
+}
+
+impl Crowd {
+    /// So many readers answer in no time.
+    pub(super) const PROMPT: usize = 4;
+    /// No pause is longer.
+    pub(super) const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+    /// All were asked about changes up to `last`.
+    pub(super) fn asked(&mut self, now: Instant, last: SequenceNumber) {
+        self.question.get_or_insert((now, last));
+    }
+
+    /// Nobody owes an answer: who did may have left.
+    pub(super) const fn forget(&mut self) {
+        self.question = None;
+    }
+
+    /// All have answered about changes up to `lowest`.
+    pub(super) fn answered(&mut self, now: Instant, lowest: SequenceNumber) {
+        if let Some((asked, _)) = self.question.take_if(|(_, last)| *last <= lowest) {
+            let took = now.since(asked);
+            self.took = took.max(Duration(self.took.0 - self.took.0 / 8 + took.0 / 8));
+        }
+    }
+
+    /// First pause before those of them that owe an answer are asked again; `shortest` were they few.
+    pub(super) fn pause(&self, owing: usize, shortest: Duration) -> Duration {
+        let times = (owing / Self::PROMPT).max(1) as i64;
+        let usual = Duration(shortest.0.saturating_mul(times));
+        // Some take longer than all did the last time.
+        usual.max(Duration(self.took.0.saturating_mul(2))).min(Self::PAUSE_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORTEST: Duration = Duration::from_millis(4);
+
+    fn ms(millis: u64) -> Instant {
+        Instant(millis * 1_000_000)
+    }
+
+    #[test]
+    fn a_crowd_is_given_twice_the_time_that_its_last_answer_took_and_not_more_than_that() {
+        let mut crowd = Crowd::default();
+        assert_eq!(crowd.pause(24, SHORTEST), Duration::from_millis(24));
+        crowd.asked(ms(1_000), SequenceNumber(7));
+        crowd.asked(ms(1_020), SequenceNumber(9));
+        crowd.answered(ms(1_050), SequenceNumber(6));
+        assert_eq!(crowd.pause(24, SHORTEST), Duration::from_millis(24), "one still owes");
+        crowd.answered(ms(1_090), SequenceNumber(8));
+        assert_eq!(crowd.pause(24, SHORTEST), Duration::from_millis(180));
+        assert_eq!(crowd.pause(1, SHORTEST), Duration::from_millis(180));
+        for round in 2..60 {
+            crowd.asked(ms(1_000 * round), SequenceNumber(7));
+            crowd.answered(ms(1_000 * round + 1), SequenceNumber(7));
+        }
+        assert_eq!(crowd.pause(24, SHORTEST), Duration::from_millis(24), "the host is idle again");
+        crowd.asked(ms(90_000), SequenceNumber(7));
+        crowd.answered(ms(99_000), SequenceNumber(7));
+        assert_eq!(crowd.pause(24, SHORTEST), Crowd::PAUSE_MAX, "not for ever");
+    }
+}
