@@ -108,9 +108,13 @@ pub struct InterfaceReport {
     pub overflows: u64,
 }
 
+/// The choice for user data, and why: `docs/performance-path.md` has what multicast would save.
+const UNICAST: &str =
+    "unicast, also of user data, which what is for one reader would overtake if it went by multicast";
+
 impl fmt::Display for InterfaceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = if self.index == 0 { "unicast" } else { &self.name };
+        let name = if self.index == 0 { UNICAST } else { &self.name };
         write!(f, "{name}")?;
         for address in &self.addresses {
             write!(f, " {address}")?;
