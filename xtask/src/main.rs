@@ -6,6 +6,7 @@ mod bench;
 mod ci;
 mod docs;
 mod fuzz;
+mod instructions;
 mod interop;
 mod setup;
 mod shell;
@@ -29,6 +30,7 @@ usage: cargo xtask <task> [options]
   fuzz [TARGET] [--seconds N] [--engine seeded|libfuzzer]
                                 seeded mutation tests (stable), or cargo-fuzz (nightly)
   interop [...]                 the interop harness; options go to interop/run.py
+  instructions [--write]        what a sample costs on its two paths (callgrind): no more than is written down
   bench                         round trips, throughput and footprint beside Cyclone DDS and raw sockets
 ";
 
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         "setup" => setup::run(&rest),
         "sim" => sim::run(&rest),
         "fuzz" => fuzz::run(&rest),
+        "instructions" => instructions::run(&rest),
         "interop" => interop::run(&rest),
         "help" | "-h" | "--help" => {
             print!("{USAGE}");

@@ -7,10 +7,11 @@ use crate::shell;
 use crate::step::Steps;
 
 /// Debian packages: the tools of the tests, then what the peers are built from.
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 11] = [
     "iproute2",
     "nftables",
     "tshark",
+    "valgrind",
     "gcc",
     "g++",
     "python3-venv",

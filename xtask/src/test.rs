@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::step::Steps;
-use crate::{fuzz, interop, setup, shell, sim};
+use crate::{fuzz, instructions, interop, setup, shell, sim};
 
 const SIM_SEEDS: &str = "0..3000";
 const FUZZ_SECONDS: u32 = 30;
@@ -28,6 +28,7 @@ pub(crate) fn add_steps(steps: &mut Steps) {
         let unit = shell::cargo(&["test", "--workspace", "--no-fail-fast", "--offline"]);
         steps.run("cargo test --workspace", minutes(15), shell::isolated(&unit));
     }
+    instructions(steps);
     let seeds = ["--seeds".to_owned(), SIM_SEEDS.to_owned()];
     steps.run("simulation", minutes(15), sim::command(&seeds));
     steps.run("simulated mistakes", minutes(15), sim::command(&["--mutations".to_owned()]));
@@ -35,6 +36,17 @@ pub(crate) fn add_steps(steps: &mut Steps) {
     if steps.run("build plainsong", minutes(15), interop::build()) {
         steps.run("interop", minutes(20), interop::command(&[]));
         laboratory(steps);
+    }
+}
+
+/// The two paths of a sample cost no more instructions than is written down.
+fn instructions(steps: &mut Steps) {
+    if setup::missing_packages().contains(&"valgrind") && std::env::var_os("CI").is_none() {
+        let mut skipped = Command::new("printf");
+        skipped.arg("without valgrind\\n0 passed, 0 failed, 1 skipped\\n");
+        steps.run("instructions of a sample", minutes(1), skipped);
+    } else {
+        steps.call("instructions of a sample", || instructions::run(&[]));
     }
 }
 

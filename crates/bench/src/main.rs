@@ -7,6 +7,7 @@
 mod encode;
 mod footprint;
 mod latency;
+mod paths;
 mod scale;
 mod start;
 mod throughput;
@@ -65,6 +66,8 @@ enum Role {
     Endpoints,
     /// Lets many participants of one process find each other.
     Participants,
+    /// Writes `count` samples that another participant takes: for `cargo xtask instructions`.
+    Paths,
     /// Starts publishers and prints how long their first samples took.
     Start,
     /// What it starts.
@@ -97,6 +100,7 @@ fn main() -> ExitCode {
         Role::Instances => scale::instances(&options),
         Role::Endpoints => scale::endpoints(&options),
         Role::Participants => scale::participants(&options),
+        Role::Paths => paths::run(&options),
         Role::Start => start::measure(&options),
         Role::StartPublish => start::publish(&options),
     };
