@@ -170,9 +170,9 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "datagram_bytes_max",
-        default: "1456",
+        default: "65000",
         allowed: "a number of octets from 512 to 65000",
-        doc: "largest UDP payload sent to other hosts; beyond the path's MTU, one lost packet loses it all",
+        doc: "largest UDP payload sent to other hosts, if their paths take as much: it is never beyond a path's MTU",
         set: |config, value| number(value, 512, 65_000).map(|bytes| config.datagram_bytes_max = bytes),
     },
     Key {

@@ -10,12 +10,14 @@ use crate::config::Config;
 impl Config {
     /// Limits of every writer.
     pub(crate) fn writer_limits(&self) -> WriterLimits {
+        let defaults = WriterLimits::default();
         WriterLimits {
             datagram_bytes_max_local: self.datagram_bytes_max_local,
-            datagram_bytes_max_remote: self.datagram_bytes_max,
+            // What no path was told of may take.
+            datagram_bytes_max_remote: defaults.datagram_bytes_max_remote.min(self.datagram_bytes_max),
             unacknowledged_bytes_max: self.unacknowledged_bytes_max,
             batch_bytes: self.batch_bytes,
-            ..WriterLimits::default()
+            ..defaults
         }
     }
 

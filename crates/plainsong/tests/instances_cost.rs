@@ -113,6 +113,7 @@ impl Ends {
         let matched = MatchedReader {
             guid: READER,
             locators: locators.clone(),
+            urgent: None,
             expects_inline_qos: false,
             same_host: true,
             receive_bytes: 0,

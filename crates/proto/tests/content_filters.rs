@@ -50,6 +50,7 @@ impl Member {
         MatchedReader {
             guid: self.reader.guid(),
             locators: vec![Locator::udp([127, 0, 0, 1].into(), self.port())],
+            urgent: None,
             expects_inline_qos: false,
             // Some near, some far: datagrams of two sizes.
             same_host: self.port().is_multiple_of(2),

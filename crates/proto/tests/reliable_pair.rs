@@ -90,6 +90,7 @@ impl Pair {
         let reader = MatchedReader {
             guid: READER,
             locators: locators.clone(),
+            urgent: None,
             expects_inline_qos: false,
             same_host: false,
             receive_bytes: 0,

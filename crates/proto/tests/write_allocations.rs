@@ -20,6 +20,7 @@ fn reader(number: u8, qos: QosSet) -> MatchedReader {
     MatchedReader {
         guid: GuidPrefix([number; 12]).entity(EntityId::user_reader(1, true)),
         locators: vec![Locator::udp([127, 0, 0, 1].into(), 7_400 + u16::from(number))],
+        urgent: None,
         expects_inline_qos: false,
         same_host: !number.is_multiple_of(2),
         receive_bytes: 0,

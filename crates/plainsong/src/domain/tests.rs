@@ -126,6 +126,7 @@ impl Pair {
             locators: locators.clone(),
             expects_inline_qos: false,
             same_host: true,
+            urgent: None,
             receive_bytes: 0,
             qos: qos.clone(),
             content_filter: None,

@@ -14,6 +14,7 @@ pub(crate) mod turn;
 
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
@@ -70,6 +71,11 @@ pub(crate) trait StateMachine: Send {
     fn traffic_class(&self) -> u8 {
         0
     }
+    /// The path to an address takes datagrams of so many octets. A machine that takes it into account sends what did not pass
+    /// in smaller ones; that of others is left to IP.
+    const FOLLOWS_PATHS: bool = false;
+
+    fn path(&mut self, _address: IpAddr, _bytes: usize) {}
     /// What the last call left was sent; `clock` tells when.
     fn sent(&mut self, _clock: fn() -> Instant) {}
 }
@@ -219,9 +225,12 @@ impl<M: StateMachine> Timed<M> {
     ) -> R {
         let result = f(&mut self.machine, now, out);
         if !out.transmits().is_empty() {
-            shared.transport.send(out, self.machine.traffic_class());
+            let too_long = shared.transport.send(out, self.machine.traffic_class(), M::FOLLOWS_PATHS);
             out.clear_transmits();
             self.machine.sent(clock::mono);
+            for (address, bytes) in too_long {
+                self.machine.path(address, bytes);
+            }
         }
         self.arm(shared, guid);
         result
@@ -418,6 +427,12 @@ impl StateMachine for Writer {
 
     fn traffic_class(&self) -> u8 {
         Self::traffic_class(self)
+    }
+
+    const FOLLOWS_PATHS: bool = true;
+
+    fn path(&mut self, address: IpAddr, bytes: usize) {
+        Self::path(self, address, bytes);
     }
 
     fn sent(&mut self, clock: fn() -> Instant) {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use arc_swap::ArcSwap;
 use plainsong_proto::discovery::{Command, Participant};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
+use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::time::Now;
 
@@ -209,7 +210,16 @@ impl ParticipantSlot {
         };
         match command {
             Command::MatchReader { writer: id, reader } => {
-                writer(id, out, &|writer, out| writer.match_reader(now, &reader, out));
+                let elsewhere = reader.locators.iter().filter(|_| !reader.same_host);
+                let address = |locator: &Locator| locator.ip().filter(|address| !address.is_multicast());
+                let paths: Vec<_> = elsewhere
+                    .filter_map(address)
+                    .map(|address| (address, self.shared.transport.path_bytes(address)))
+                    .collect();
+                writer(id, out, &|writer, out| {
+                    paths.iter().for_each(|(address, bytes)| writer.path(*address, *bytes));
+                    writer.match_reader(now, &reader, out);
+                });
             }
             Command::UnmatchReader { writer: id, reader } => {
                 writer(id, out, &|writer, out| writer.unmatch_reader(now, reader, out));

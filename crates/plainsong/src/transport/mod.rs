@@ -16,11 +16,12 @@ mod udp_linux;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -49,6 +50,17 @@ const META_SOCKETS_MAX: usize = 6;
 
 /// Told of each datagram that the host refused: the interface it was for (0: unicast) and why.
 type Refused<'a> = dyn Fn(u32, &io::Error) + 'a;
+/// Told where a datagram was to go, of how many octets, that is longer than the path takes: whether it is left out. If not, IP
+/// cuts it.
+type TooLong<'a> = dyn Fn(SocketAddr, usize) -> bool + 'a;
+
+/// Octets of a UDP payload that a path takes of which the host tells nothing: Ethernet, with a header of IPv6.
+const PATH_BYTES: usize = 1_448;
+/// What a path takes that is said to take more than it just did: the least of IPv6.
+const PATH_BYTES_NARROW: usize = 1_232;
+/// What every path is taken to take, and the most that any is used for.
+const PATH_BYTES_MIN: usize = 512;
+const PATH_BYTES_MAX: usize = 65_000;
 
 /// One datagram that arrived.
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +118,9 @@ pub struct InterfaceReport {
     /// Datagrams that the host dropped because the receive buffer of a socket had no room for them. For unicast, with
     /// those to groups.
     pub overflows: u64,
+    /// Datagrams that were longer than their path to another host takes, and were not sent: what they held follows in shorter
+    /// ones. For unicast.
+    pub too_long: u64,
 }
 
 /// The choice for user data, and why: `docs/performance-path.md` has what multicast would save.
@@ -128,6 +143,9 @@ impl fmt::Display for InterfaceReport {
         if self.overflows > 0 {
             write!(f, ", {} datagrams lost since receive buffers were full", self.overflows)?;
         }
+        if self.too_long > 0 {
+            write!(f, ", {} datagrams cut anew since the path took less", self.too_long)?;
+        }
         // Where multicast is heard, a family of addresses without it is no news.
         match (self.multicast_heard, &self.last_error) {
             (1.., _) => f.write_str(", multicast heard"),
@@ -146,6 +164,7 @@ pub(crate) struct Transport {
     /// Sorted by index.
     interfaces: ArcSwap<Vec<Interface>>,
     unicast: Counters,
+    too_long: AtomicU64,
     peers: ArcSwap<Vec<Locator>>,
     /// `None`: the host does not tell of changes.
     watcher: Option<Watcher>,
@@ -156,9 +175,9 @@ pub(crate) struct Transport {
 /// The sockets of one IP version.
 struct Family {
     group: IpAddr,
-    /// Discovery traffic to this process; everything is sent from here.
+    /// Discovery traffic to this process; everything is sent from here, and cut by nobody on its way.
     meta: Socket,
-    /// User traffic to this process.
+    /// User traffic to this process; what has to be cut by IP leaves here.
     user: Socket,
     /// Discovery traffic to everyone; `None` when multicast is off or its port refused.
     multicast: Option<Socket>,
@@ -188,6 +207,7 @@ impl Transport {
             families,
             interfaces: ArcSwap::default(),
             unicast,
+            too_long: AtomicU64::new(0),
             peers: ArcSwap::default(),
             watcher,
             waker: Waker::new()?,
@@ -197,14 +217,29 @@ impl Transport {
         Ok(transport)
     }
 
-    /// Sends all datagrams of `out`, in order, from the calling thread, marked with a traffic class.
-    pub(crate) fn send(&self, out: &Outbox, traffic_class: u8) {
+    /// Sends all datagrams of `out`, in order, from the calling thread, marked with a traffic class. With `recuts`, those for
+    /// other hosts that are longer than their path takes are left out: for these addresses, whose paths take so many octets. All
+    /// others are cut by IP.
+    pub(crate) fn send(&self, out: &Outbox, traffic_class: u8, recuts: bool) -> Vec<(IpAddr, usize)> {
+        let left_out: RefCell<Vec<(IpAddr, usize)>> = RefCell::default();
         if out.transmits().is_empty() {
-            return;
+            return left_out.into_inner();
         }
         let interfaces = self.interfaces.load();
         let refused = |interface, error: &io::Error| self.counters(&interfaces, interface).refused(error);
-        let mut sender = Sender::new(traffic_class, &refused);
+        let too_long = |to: SocketAddr, bytes: usize| {
+            let own = interfaces.iter().any(|interface| interface.addresses.contains(&to.ip()));
+            let leaves_out = recuts && !own && !to.ip().is_multicast();
+            if leaves_out {
+                self.too_long.fetch_add(1, Ordering::Relaxed);
+                let mut paths = left_out.borrow_mut();
+                if !paths.iter().any(|(address, _)| *address == to.ip()) {
+                    paths.push((to.ip(), self.narrower_path_bytes(to.ip(), bytes)));
+                }
+            }
+            leaves_out
+        };
+        let mut sender = Sender::new(traffic_class, &refused, &too_long);
         for transmit in out.transmits() {
             sender.datagram(out.slices(transmit));
             for destination in out.destinations(transmit) {
@@ -212,6 +247,14 @@ impl Transport {
             }
         }
         sender.finish();
+        left_out.into_inner()
+    }
+
+    /// Octets of a UDP payload that the path to an address takes, as far as this host knows now.
+    pub(crate) fn path_bytes(&self, address: IpAddr) -> usize {
+        let headers = if address.is_ipv4() { 20 + 8 } else { 40 + 8 };
+        let told = platform::path_mtu(address).map(|bytes| bytes.saturating_sub(headers));
+        told.unwrap_or(PATH_BYTES).clamp(PATH_BYTES_MIN, PATH_BYTES_MAX).min(self.config.datagram_bytes_max)
     }
 
     /// A group is reached on every interface: the host's default one may be the wrong one, or down.
@@ -219,14 +262,14 @@ impl Transport {
         let (Some(ip), Some(port)) = (destination.ip(), destination.udp_port()) else { return };
         let Some(family) = self.family(ip) else { return };
         if !ip.is_multicast() {
-            return sender.to(&family.meta, SocketAddr::new(ip, port), None);
+            return sender.to(&family.meta, &family.user, SocketAddr::new(ip, port), None);
         }
         for interface in interfaces.iter().filter(|interface| interface.speaks(ip.is_ipv4())) {
             let mut to = SocketAddr::new(ip, port);
             if let SocketAddr::V6(to) = &mut to {
                 to.set_scope_id(interface.index);
             }
-            sender.to(&family.meta, to, Some(interface.via()));
+            sender.to(&family.meta, &family.user, to, Some(interface.via()));
         }
     }
 
@@ -317,6 +360,7 @@ impl Transport {
             last_error: counters.last_error(),
             uncut: if index == 0 { self.families.iter().map(Family::uncut).sum() } else { 0 },
             overflows: if index == 0 { self.overflows() } else { 0 },
+            too_long: if index == 0 { self.too_long.load(Ordering::Relaxed) } else { 0 },
         };
         let interfaces = self.interfaces.load();
         let rows =
@@ -427,6 +471,15 @@ impl Transport {
         }
     }
 
+    /// The same of a path that did not take a datagram of so many octets, whatever the host says now.
+    fn narrower_path_bytes(&self, address: IpAddr, refused_bytes: usize) -> usize {
+        match self.path_bytes(address) {
+            told if told < refused_bytes => told,
+            _ if refused_bytes > PATH_BYTES_NARROW => PATH_BYTES_NARROW,
+            _ => PATH_BYTES_MIN,
+        }
+    }
+
     /// The sockets hear every interface; those that the user did not select are ignored here.
     fn accepts(&self, received: &Received<'_>) -> bool {
         if self.config.interfaces.is_none() || received.interface == 0 {
@@ -487,6 +540,8 @@ impl Family {
             let bind = |address, port| Socket::bind(SocketAddr::new(address, port), sizes);
             let family = |address: &IpAddr| {
                 let (meta, user) = (bind(*address, meta_port)?, bind(*address, user_port)?);
+                // Where the host cannot, it cuts datagrams by itself.
+                let _ = platform::leave_whole(&meta.raw, address.is_ipv4());
                 let group = group_of(*address);
                 Ok(Self { group, meta, user, multicast: None })
             };

@@ -35,6 +35,10 @@ fn address_of(socket: &Socket) -> SocketAddr {
     socket.raw.local_addr().unwrap().as_socket().unwrap()
 }
 
+fn leave_nothing_out(_: SocketAddr, _: usize) -> bool {
+    false
+}
+
 fn refuse_nothing(_: u32, error: &io::Error) {
     panic!("refused: {error}");
 }
@@ -64,10 +68,10 @@ macro_rules! conformance {
                     let (from, to) = (local(ipv4), local(ipv4));
                     let sizes = [1, 2, 3, 63, 512, 1_455, 1_456, 1_457, 4_096, 16_385, 64_999, 65_000];
                     let datagrams: Vec<_> = sizes.into_iter().map(pattern).collect();
-                    let mut sender = Sender::new(0, &refuse_nothing);
+                    let mut sender = Sender::new(0, &refuse_nothing, &leave_nothing_out);
                     for datagram in &datagrams {
                         sender.datagram(datagram.chunks(datagram.len().div_ceil(3)));
-                        sender.to(&from, address_of(&to), None);
+                        sender.to(&from, &from, address_of(&to), None);
                     }
                     sender.finish();
                     let arrived = receive(&to, datagrams.len());
@@ -85,10 +89,10 @@ macro_rules! conformance {
                     let lengths = [vec![1_400; 100], vec![900], vec![1_400; 3], vec![20, 20]].concat();
                     let mut datagrams: Vec<_> = lengths.into_iter().map(pattern).collect();
                     (0..).zip(&mut datagrams).for_each(|(number, datagram)| datagram[0] = number);
-                    let mut sender = Sender::new(0x20, &refuse_nothing);
+                    let mut sender = Sender::new(0x20, &refuse_nothing, &leave_nothing_out);
                     for datagram in &datagrams {
                         sender.datagram(datagram.chunks(500));
-                        to.iter().for_each(|to| sender.to(&from, address_of(to), None));
+                        to.iter().for_each(|to| sender.to(&from, &from, address_of(to), None));
                     }
                     sender.finish();
                     for to in &to {
@@ -103,10 +107,10 @@ macro_rules! conformance {
             fn one_datagram_reaches_many_destinations() {
                 let (from, to): (_, Vec<_>) = (local(true), (0..150).map(|_| local(true)).collect());
                 let datagram = pattern(700);
-                let mut sender = Sender::new(0, &refuse_nothing);
+                let mut sender = Sender::new(0, &refuse_nothing, &leave_nothing_out);
                 sender.datagram(datagram.chunks(100));
                 for to in &to {
-                    sender.to(&from, address_of(to), None);
+                    sender.to(&from, &from, address_of(to), None);
                 }
                 sender.finish();
                 for to in &to {
@@ -123,13 +127,13 @@ macro_rules! conformance {
                 let note = |interface, error: &io::Error| {
                     refused.borrow_mut().push((interface, error.raw_os_error().unwrap()));
                 };
-                let mut sender = Sender::new(0, &note);
+                let mut sender = Sender::new(0, &note, &leave_nothing_out);
                 for _ in 0..40 {
                     sender.datagram(small.chunks(4));
-                    sender.to(&from, nowhere, None);
-                    sender.to(&from, address_of(&to), None);
+                    sender.to(&from, &from, nowhere, None);
+                    sender.to(&from, &from, address_of(&to), None);
                     sender.datagram(large.chunks(30_000));
-                    sender.to(&from, address_of(&to), None);
+                    sender.to(&from, &from, address_of(&to), None);
                 }
                 sender.finish();
                 assert!(receive(&to, 40).iter().all(|(_, bytes)| *bytes == small));
@@ -148,10 +152,10 @@ conformance!(udp_linux);
 #[cfg(target_os = "linux")]
 fn send_alike(from: &Socket, to: &Socket, count: usize) -> usize {
     let datagram = pattern(1_400);
-    let mut sender = Sender::new(0, &refuse_nothing);
+    let mut sender = Sender::new(0, &refuse_nothing, &leave_nothing_out);
     for _ in 0..count {
         sender.datagram(std::iter::once(datagram.as_slice()));
-        sender.to(from, address_of(to), None);
+        sender.to(from, from, address_of(to), None);
     }
     let messages = sender.messages();
     sender.finish();

@@ -1,7 +1,7 @@
 //! UDP with nothing but portable sockets: one system call for each datagram, interfaces looked at now and then.
 
 use std::io::{self, IoSlice};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use socket2::Socket as Raw;
 
 use super::socket::{BufferSizes, Socket};
-use super::{Awaited, META_SOCKETS_MAX, Ready, Received, Refused, Via};
+use super::{Awaited, META_SOCKETS_MAX, Ready, Received, Refused, TooLong, Via};
 use crate::runtime::lock;
 
 const SLOT_BYTES: usize = 1 << 16;
@@ -45,6 +45,16 @@ pub(super) const fn overflows(_: &Socket) -> u64 {
     0
 }
 
+/// Portable sockets cannot be told so.
+pub(super) fn leave_whole(_raw: &Raw, _ipv4: bool) -> io::Result<()> {
+    Ok(())
+}
+
+/// What the path to an address takes: portable sockets do not know.
+pub(super) fn path_mtu(_address: IpAddr) -> Option<usize> {
+    None
+}
+
 /// Datagrams on their way out.
 pub(crate) struct Sender<'a> {
     slices: Vec<IoSlice<'a>>,
@@ -54,7 +64,7 @@ pub(crate) struct Sender<'a> {
 impl<'a> Sender<'a> {
     /// `refused` is told of each datagram that the host does not take. Portable sockets know no traffic class of
     /// one datagram: TRANSPORT_PRIORITY, a hint, marks nothing here.
-    pub(crate) fn new(_traffic_class: u8, refused: &'a Refused<'a>) -> Self {
+    pub(crate) fn new(_traffic_class: u8, refused: &'a Refused<'a>, _too_long: &'a TooLong<'a>) -> Self {
         Self { slices: Vec::new(), refused }
     }
 
@@ -65,7 +75,7 @@ impl<'a> Sender<'a> {
     }
 
     /// Sends the datagram to `to`; multicast leaves by `via`.
-    pub(crate) fn to(&mut self, socket: &'a Socket, to: SocketAddr, via: Option<Via>) {
+    pub(crate) fn to(&mut self, socket: &'a Socket, _cutting: &'a Socket, to: SocketAddr, via: Option<Via>) {
         let guard = via.is_some().then(|| lock(&MULTICAST_SEND));
         let chosen = via.map_or(Ok(()), |via| match to {
             SocketAddr::V4(_) => socket.raw.set_multicast_if_v4(&via.source),

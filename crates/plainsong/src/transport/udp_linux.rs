@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::io;
 use std::marker::PhantomData;
 use std::mem::{size_of, take, zeroed};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use socket2::{SockAddr, SockAddrStorage, Socket as Raw};
 
 use super::netlink::Watcher;
 use super::socket::{BufferSizes, Socket};
-use super::{Awaited, Ready, Received, Refused, Via};
+use super::{Awaited, Ready, Received, Refused, TooLong, Via};
 
 /// Messages for one call of sendmmsg.
 const SEND_MESSAGES_MAX: usize = 64;
@@ -111,15 +111,45 @@ pub(super) fn overflows(socket: &Socket) -> u64 {
     memory[DROPS].into()
 }
 
+/// Datagrams of this socket are cut by nobody: what is longer than its path takes is refused, as soon as a router has told.
+pub(super) fn leave_whole(raw: &Raw, ipv4: bool) -> io::Result<()> {
+    if ipv4 {
+        set_option(raw, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
+    } else {
+        set_option(raw, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)
+    }
+}
+
+/// The MTU of the path to an address: that of the first link, or less if a router has told so lately.
+pub(super) fn path_mtu(address: IpAddr) -> Option<usize> {
+    let (from, level, name) = match address {
+        IpAddr::V4(_) => (IpAddr::from(Ipv4Addr::UNSPECIFIED), libc::IPPROTO_IP, libc::IP_MTU),
+        IpAddr::V6(_) => (Ipv6Addr::UNSPECIFIED.into(), libc::IPPROTO_IPV6, libc::IPV6_MTU),
+    };
+    let socket = UdpSocket::bind((from, 0)).ok()?;
+    // Sends nothing: the host chooses a route. Any port will do.
+    socket.connect((address, 9)).ok()?;
+    let mut mtu: libc::c_int = 0;
+    let mut size = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the pointers describe `mtu` and `size`, which outlive the call.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, name, ptr::from_mut(&mut mtu).cast(), &raw mut size)
+    };
+    usize::try_from(mtu).ok().filter(|mtu| result == 0 && *mtu > 0)
+}
+
 /// Datagrams on their way out. Memory is this thread's and reused.
 pub(crate) struct Sender<'a> {
     memory: Box<SendMemory>,
     socket: Option<&'a Socket>,
+    /// What has to be cut by IP leaves here.
+    cutting: Option<&'a Socket>,
     /// The datagram: its slices and its octets.
     current: Range<usize>,
     current_bytes: usize,
     traffic_class: u8,
     refused: &'a Refused<'a>,
+    too_long: &'a TooLong<'a>,
     /// The slices that `memory.slices` points to.
     borrowed: PhantomData<&'a [u8]>,
 }
@@ -150,15 +180,17 @@ thread_local! {
 impl<'a> Sender<'a> {
     /// `refused` is told of each datagram that the host does not take. The traffic class is the octet of the
     /// IP header that holds the DSCP.
-    pub(crate) fn new(traffic_class: u8, refused: &'a Refused<'a>) -> Self {
+    pub(crate) fn new(traffic_class: u8, refused: &'a Refused<'a>, too_long: &'a TooLong<'a>) -> Self {
         let memory = SEND_MEMORY.take().unwrap_or_default();
         Self {
             memory,
             socket: None,
+            cutting: None,
             current: 0..0,
             current_bytes: 0,
             traffic_class,
             refused,
+            too_long,
             borrowed: PhantomData,
         }
     }
@@ -180,13 +212,15 @@ impl<'a> Sender<'a> {
         self.current_bytes = slices.iter().map(|slice| slice.iov_len).sum();
     }
 
-    /// Sends the datagram to `to`. A scope id says where IPv6 leaves, `via` the same for IPv4.
-    pub(crate) fn to(&mut self, socket: &'a Socket, to: SocketAddr, via: Option<Via>) {
+    /// Sends the datagram to `to`, by `cutting` if it is too long for the path. A scope id says where IPv6 leaves, `via` the
+    /// same for IPv4.
+    pub(crate) fn to(&mut self, socket: &'a Socket, cutting: &'a Socket, to: SocketAddr, via: Option<Via>) {
         let other_socket = self.socket.is_some_and(|before| !ptr::eq(before, socket));
         if other_socket || self.memory.messages.len() == SEND_MESSAGES_MAX {
             self.flush();
         }
         self.socket = Some(socket);
+        self.cutting = Some(cutting);
         let (slices, bytes) = (self.current.clone(), self.current_bytes);
         let to = SockAddr::from(to);
         if via.is_none() && socket.offload.cuts() && self.memory.join(&slices, bytes, &to) {
@@ -212,6 +246,7 @@ impl<'a> Sender<'a> {
 
     fn flush(&mut self) {
         let Some(socket) = self.socket.take() else { return };
+        let cutting = self.cutting.take().unwrap_or(socket);
         let SendMemory { slices, messages, headers } = &mut *self.memory;
         headers.clear();
         let traffic_class = self.traffic_class;
@@ -227,12 +262,9 @@ impl<'a> Sender<'a> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     // It is about the first one; the rest still goes out.
-                    let message = &mut messages[sent];
-                    if message.datagrams > 1 {
-                        message.send_apart(socket, slices, traffic_class, self.refused);
-                    } else {
-                        (self.refused)(message.via.map_or(0, |via| via.interface), &error);
-                    }
+                    let (refused, too_long) = (self.refused, self.too_long);
+                    let apart = Apart { socket, cutting, traffic_class, refused, too_long };
+                    apart.send(&mut messages[sent], slices, error);
                     sent += 1;
                 }
             }
@@ -304,42 +336,76 @@ impl Message {
         }
         header
     }
+}
 
-    /// The kernel did not take the datagrams in one piece: it gets one after the other. Where that helps, the
-    /// socket sends no more pieces.
-    fn send_apart(
-        &mut self,
-        socket: &Socket,
-        slices: &mut [libc::iovec],
-        traffic_class: u8,
-        refused: &Refused<'_>,
-    ) {
-        let mut rest = &mut slices[self.slices.clone()];
-        let mut helped = false;
-        for _ in 0..self.datagrams {
+/// What becomes of messages that the kernel did not take.
+struct Apart<'a> {
+    socket: &'a Socket,
+    cutting: &'a Socket,
+    traffic_class: u8,
+    refused: &'a Refused<'a>,
+    too_long: &'a TooLong<'a>,
+}
+
+impl Apart<'_> {
+    /// It gets the datagrams one after the other. Where that helps, the socket sends no more pieces.
+    fn send(&self, message: &mut Message, slices: &mut [libc::iovec], error: io::Error) {
+        let mut rest = &mut slices[message.slices.clone()];
+        if message.datagrams == 1 {
+            self.was_refused(message, rest, error);
+            return;
+        }
+        let (mut helped, mut fits) = (false, true);
+        for _ in 0..message.datagrams {
             let mut bytes = 0;
             let within = |slice: &&libc::iovec| {
                 bytes += slice.iov_len;
-                bytes <= self.segment_bytes
+                bytes <= message.segment_bytes
             };
             let count = rest.iter().take_while(within).count();
             let (datagram, others) = take(&mut rest).split_at_mut(count);
             rest = others;
-            let mut header = self.header(datagram, traffic_class, None);
-            let sent = loop {
-                match send(socket.raw.as_raw_fd(), slice::from_mut(&mut header)) {
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    other => break other,
+            match self.send_one(self.socket, message, datagram) {
+                Ok(()) => helped = true,
+                Err(error) => {
+                    fits &= error.raw_os_error() != Some(libc::EMSGSIZE);
+                    self.was_refused(message, datagram, error);
                 }
-            };
-            match sent {
-                Ok(_) => helped = true,
-                Err(error) => refused(0, &error),
             }
         }
-        if helped {
-            socket.offload.give_up();
+        if helped && fits {
+            self.socket.offload.give_up();
         }
+    }
+
+    fn send_one(
+        &self,
+        socket: &Socket,
+        message: &mut Message,
+        datagram: &mut [libc::iovec],
+    ) -> io::Result<()> {
+        let mut header = message.header(datagram, self.traffic_class, None);
+        loop {
+            match send(socket.raw.as_raw_fd(), slice::from_mut(&mut header)) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other.map(|_| ()),
+            }
+        }
+    }
+
+    /// What is too long for the path is left out, or cut by IP.
+    fn was_refused(&self, message: &mut Message, datagram: &mut [libc::iovec], mut error: io::Error) {
+        if error.raw_os_error() == Some(libc::EMSGSIZE) {
+            let bytes = datagram.iter().map(|slice| slice.iov_len).sum();
+            if message.to.as_socket().is_some_and(|to| (self.too_long)(to, bytes)) {
+                return;
+            }
+            match self.send_one(self.cutting, message, datagram) {
+                Ok(()) => return,
+                Err(other) => error = other,
+            }
+        }
+        (self.refused)(message.via.map_or(0, |via| via.interface), &error);
     }
 }
 

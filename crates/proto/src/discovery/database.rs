@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::amplification::Budget;
 use super::builtin::ParticipantData;
 use super::config::DiscoveryLimits;
-use super::path::{self, Acceptance, Host, Path};
+use super::path::{self, Acceptance, EndpointPath, Host, Path};
 use crate::guid::{Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::stats::{DropCounters, DropReason};
 use crate::time::{Duration, Instant};
+use crate::vendor;
 
 /// Leases shorter than this would only make a participant come and go.
 const LEASE_MIN: Duration = Duration::from_millis(100);
@@ -297,7 +298,7 @@ impl Remote {
         host: &Host,
         limits: &DiscoveryLimits,
         drops: &mut DropCounters,
-    ) -> (Vec<Locator>, bool) {
+    ) -> EndpointPath {
         let acceptance = self.acceptance(host, limits);
         let own;
         let usable = if unicast.is_empty() && multicast.is_empty() {
@@ -309,13 +310,17 @@ impl Remote {
         let chosen = self.choose(usable, host);
         let proven = chosen.filter(|path| path.locator.ip().is_some_and(|ip| self.proves(ip, host)));
         if let Some(path) = proven {
-            return (vec![path.locator], path.same_host);
+            // Others may hear no user data there; an endpoint with locators of its own hears it nowhere else.
+            let told = self.data.vendor == vendor::PLAINSONG && unicast.is_empty();
+            let meta = self.proven_meta(host).filter(|meta| told && meta.same_host == path.same_host);
+            let urgent = meta.map(|meta| meta.locator);
+            return EndpointPath { locators: vec![path.locator], urgent, same_host: path.same_host };
         }
         let multicast =
             if unicast.is_empty() && multicast.is_empty() { &self.data.default_multicast } else { multicast };
         let group =
             if chosen.is_none() { path::groups(multicast, acceptance).first().copied() } else { None };
-        (group.into_iter().collect(), false)
+        EndpointPath { locators: group.into_iter().collect(), ..EndpointPath::default() }
     }
 
     fn acceptance(&self, host: &Host, limits: &DiscoveryLimits) -> Acceptance {

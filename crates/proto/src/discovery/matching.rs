@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::ignore::Ignored;
 use super::participant::RemoteEndpoint;
+use super::path::EndpointPath;
 use super::type_lookup::{Lookups, TypeRelation};
 use super::{Command, MatchedReader, MatchedWriter};
 use crate::filter::ContentFilter;
@@ -49,8 +50,7 @@ pub(super) struct Endpoint {
     pub(super) unicast: Vec<Locator>,
     pub(super) multicast: Vec<Locator>,
     /// Where we send to it.
-    pub(super) locators: Vec<Locator>,
-    pub(super) same_host: bool,
+    pub(super) path: EndpointPath,
     /// What its socket holds; 0 when unknown.
     pub(super) receive_bytes: u32,
     pub(super) expects_inline_qos: bool,
@@ -194,12 +194,12 @@ impl Matching {
     }
 
     /// Changes where an endpoint is reached; its matches are told.
-    pub(super) fn set_path(&mut self, guid: Guid, locators: Vec<Locator>, same_host: bool, out: &mut Outbox) {
+    pub(super) fn set_path(&mut self, guid: Guid, path: EndpointPath, out: &mut Outbox) {
         let Some(known) = self.endpoints.get(&guid) else { return };
-        if known.endpoint.locators == locators && known.endpoint.same_host == same_host {
+        if known.endpoint.path == path {
             return;
         }
-        let endpoint = Endpoint { locators, same_host, ..known.endpoint.clone() };
+        let endpoint = Endpoint { path, ..known.endpoint.clone() };
         self.insert(guid, endpoint, out);
     }
 
@@ -449,7 +449,7 @@ impl Matching {
 
     /// Whether an endpoint is of another participant and nothing may be sent to it.
     pub(super) fn is_unreachable(&self, guid: Guid, endpoint: &Endpoint) -> bool {
-        guid.prefix != self.own && endpoint.locators.is_empty()
+        guid.prefix != self.own && endpoint.path.locators.is_empty()
     }
 
     fn tell_unmatched(&self, local: Guid, other: Guid, out: &mut Outbox) {
@@ -505,9 +505,10 @@ impl Endpoint {
     fn as_reader(&self, guid: Guid) -> MatchedReader {
         MatchedReader {
             guid,
-            locators: self.locators.clone(),
+            locators: self.path.locators.clone(),
+            urgent: self.path.urgent,
             expects_inline_qos: self.expects_inline_qos,
-            same_host: self.same_host,
+            same_host: self.path.same_host,
             receive_bytes: self.receive_bytes,
             qos: self.qos.clone(),
             content_filter: self.content_filter.clone(),
@@ -515,7 +516,7 @@ impl Endpoint {
     }
 
     fn as_writer(&self, guid: Guid) -> MatchedWriter {
-        let (locators, qos) = (self.locators.clone(), self.qos.clone());
+        let (locators, qos) = (self.path.locators.clone(), self.qos.clone());
         MatchedWriter { guid, locators, publisher: self.group, qos }
     }
 

@@ -34,6 +34,8 @@ pub struct MatchedReader {
     pub guid: Guid,
     /// Where to send: one locator when one suffices.
     pub locators: Vec<Locator>,
+    /// Where it also hears, beside the way of the others: for writers with a TRANSPORT_PRIORITY.
+    pub urgent: Option<Locator>,
     /// The reader wants inline QoS with each sample.
     pub expects_inline_qos: bool,
     /// All locators stay on this host: large fragments are fine.

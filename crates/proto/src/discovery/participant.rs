@@ -7,7 +7,7 @@ use super::config::{DiscoveryError, LocalEndpoint, LocalLocators, ParticipantCon
 use super::database::{Database, Remote};
 use super::liveliness::Liveliness;
 use super::matching::{Endpoint, Matching};
-use super::path::Host;
+use super::path::{EndpointPath, Host};
 use super::sedp::{AVAILABLE_ENDPOINTS, Builtin};
 use super::spdp::Announcer;
 use crate::filter::ContentFilter;
@@ -135,7 +135,7 @@ impl Participant {
         let path = self.local_path();
         let own: Vec<Guid> = self.matching.of(self.config.prefix).map(|(guid, _)| guid).collect();
         for guid in own {
-            self.matching.set_path(guid, path.clone(), true, out);
+            self.matching.set_path(guid, path.clone(), out);
         }
     }
 
@@ -176,8 +176,7 @@ impl Participant {
             qos,
             unicast: Vec::new(),
             multicast: Vec::new(),
-            locators: self.local_path(),
-            same_host: true,
+            path: self.local_path(),
             receive_bytes: self.config.locators.receive_bytes,
             expects_inline_qos: false,
             group,
@@ -442,9 +441,16 @@ impl Participant {
     }
 
     /// Where local endpoints reach each other.
-    fn local_path(&self) -> Vec<Locator> {
-        let user = &self.config.locators.user_unicast;
-        let loopback = user.iter().find(|locator| locator.ip().is_some_and(|ip| ip.is_loopback()));
-        loopback.or_else(|| user.first()).copied().into_iter().collect()
+    fn local_path(&self) -> EndpointPath {
+        let nearest = |locators: &[Locator]| {
+            let loopback = locators.iter().find(|locator| locator.ip().is_some_and(|ip| ip.is_loopback()));
+            loopback.or_else(|| locators.first()).copied()
+        };
+        let LocalLocators { user_unicast, meta_unicast, .. } = &self.config.locators;
+        EndpointPath {
+            locators: nearest(user_unicast).into_iter().collect(),
+            urgent: nearest(meta_unicast),
+            same_host: true,
+        }
     }
 }

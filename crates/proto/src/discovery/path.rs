@@ -12,6 +12,17 @@ pub(super) struct Host {
     peers: Vec<IpAddr>,
 }
 
+/// Where a user endpoint is reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct EndpointPath {
+    /// One locator when one suffices.
+    pub(super) locators: Vec<Locator>,
+    /// Where its participant hears discovery, of a Plainsong endpoint: what is urgent does not queue behind what is not.
+    pub(super) urgent: Option<Locator>,
+    /// All of them stay on this host.
+    pub(super) same_host: bool,
+}
+
 /// Where one participant or endpoint is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Path {

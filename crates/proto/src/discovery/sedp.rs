@@ -220,6 +220,7 @@ impl Builtin {
                 let matched = MatchedReader {
                     guid: reader,
                     locators: vec![path.locator],
+                    urgent: None,
                     expects_inline_qos: false,
                     same_host: path.same_host,
                     receive_bytes: 0,
@@ -412,7 +413,7 @@ impl Participant {
         if ignored.has(guid) || ignored.has_topic(&announced.topic_name) {
             return Err(DropReason::Ignored);
         }
-        let (locators, same_host) = remote.endpoint_path(
+        let path = remote.endpoint_path(
             &announced.unicast,
             &announced.multicast,
             &self.host,
@@ -428,8 +429,7 @@ impl Participant {
             qos: announced.qos,
             unicast: announced.unicast,
             multicast: announced.multicast,
-            locators,
-            same_host,
+            path,
             receive_bytes: if told { announced.receive_bytes } else { 0 },
             expects_inline_qos: announced.expects_inline_qos,
             group: announced.group,
@@ -474,10 +474,10 @@ impl Participant {
                 );
                 (guid, path)
             })
-            .filter(|(_, (locators, _))| !locators.is_empty())
+            .filter(|(_, path)| !path.locators.is_empty())
             .collect();
-        for (guid, (locators, same_host)) in paths {
-            self.matching.set_path(guid, locators, same_host, out);
+        for (guid, path) in paths {
+            self.matching.set_path(guid, path, out);
         }
     }
 

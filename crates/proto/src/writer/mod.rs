@@ -18,6 +18,7 @@ mod history;
 mod instances;
 mod liveliness;
 mod pace;
+mod path;
 mod proxy;
 mod round_trip;
 mod send;
@@ -51,6 +52,7 @@ use heartbeat::HeartbeatTimer;
 use history::{CHANGE_OVERHEAD_BYTES, Change, History};
 use instances::{Instances, Slot};
 use pace::{Pacer, Repeat, Repeated};
+use path::Paths;
 use proxy::{Class, Proxies};
 
 /// What a writer is made of.
@@ -75,7 +77,8 @@ pub struct WriterConfig {
 pub struct WriterLimits {
     /// Largest UDP payload to readers on the same host, in octets.
     pub datagram_bytes_max_local: usize,
-    /// Largest UDP payload to other readers, in octets: one Ethernet frame, so that IP never fragments.
+    /// Largest UDP payload to other readers, in octets, as long as [`Writer::path`] was not told what their paths take: one
+    /// Ethernet frame, so that IP never fragments.
     pub datagram_bytes_max_remote: usize,
     /// KEEP_ALL: octets of unacknowledged samples, each with some overhead, at which `write` reports
     /// [`WriteError::Full`]; one sample is always admitted.
@@ -227,6 +230,7 @@ pub struct Writer {
     instances: Instances,
     proxies: Proxies,
     pacer: Pacer,
+    paths: Paths,
     batch: Batch,
     heartbeat: HeartbeatTimer,
     /// What may be unacknowledged now.
@@ -252,11 +256,14 @@ impl Writer {
     /// A writer without readers.
     #[must_use]
     pub fn new(config: WriterConfig) -> Self {
+        let mut proxies = Proxies::default();
+        proxies.set_urgent(config.qos.transport_priority > 0);
         Self {
             history: History::of(&config.qos),
             instances: Instances::new(config.qos.deadline),
-            proxies: Proxies::default(),
+            proxies,
             pacer: Pacer::new(),
+            paths: Paths::new(config.limits.datagram_bytes_max_remote),
             batch: Batch::default(),
             heartbeat: HeartbeatTimer::new(&config),
             window_bytes: config.limits.unacknowledged_bytes_max,
@@ -301,6 +308,8 @@ impl Writer {
             self.history.set_expiry(|source_timestamp| expiry(now, source_timestamp, qos.lifespan));
         }
         self.config.qos = qos;
+        // What waits for others is addressed as it was written.
+        self.proxies.set_urgent(self.traffic_class() > 0);
     }
 
     /// Writes a change and sends it to all matched readers. `payload` is data with its encapsulation
@@ -554,6 +563,7 @@ impl Writer {
         self.fit_window();
         self.flush(now, out);
         self.pacer.forget(reader);
+        self.forget_paths();
         self.matched.unmatched(reader);
         self.changed(StatusKind::PublicationMatched, out);
         self.settle(now);

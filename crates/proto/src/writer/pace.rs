@@ -240,6 +240,18 @@ impl Pacer {
         }
     }
 
+    /// Datagrams to the readers of one class have another size from now on: what was begun begins anew.
+    pub(super) fn recut(&mut self, class: Class, is_of_class: impl Fn(Guid) -> bool) {
+        if let Some(live) = self.live.get_mut(class as usize).and_then(VecDeque::front_mut) {
+            live.fragments_sent = 0;
+        }
+        for repeat in self.repeats.iter_mut().filter(|repeat| is_of_class(repeat.reader)) {
+            if let Repeated::Fragments { next, wanted, .. } = &mut repeat.what {
+                (*next, *wanted) = (1, None);
+            }
+        }
+    }
+
     /// Drops what was meant for a reader that is gone.
     pub(super) fn forget(&mut self, reader: Guid) {
         self.repeats.retain(|repeat| repeat.reader != reader);

@@ -29,6 +29,10 @@ impl Class {
 pub(super) struct ReaderProxy {
     pub(super) guid: Guid,
     pub(super) locators: Vec<Locator>,
+    /// Instead of these for what is urgent.
+    urgent: Option<Locator>,
+    /// The writer has a TRANSPORT_PRIORITY.
+    is_urgent: bool,
     pub(super) class: Class,
     /// Reader and writer are both reliable.
     pub(super) reliable: bool,
@@ -63,6 +67,8 @@ impl ReaderProxy {
         let mut proxy = Self {
             guid: reader.guid,
             locators: Vec::new(),
+            urgent: None,
+            is_urgent: false,
             class: Class::Remote,
             reliable,
             expects_inline_qos: false,
@@ -85,6 +91,7 @@ impl ReaderProxy {
 
     fn update(&mut self, reader: &MatchedReader) {
         self.locators.clone_from(&reader.locators);
+        self.urgent = reader.urgent;
         self.class = if reader.same_host { Class::SameHost } else { Class::Remote };
         self.expects_inline_qos = reader.expects_inline_qos;
         self.receive_bytes = reader.receive_bytes;
@@ -95,10 +102,18 @@ impl ReaderProxy {
         self.acknowledged.max(self.joined_at)
     }
 
+    /// Where to send to it.
+    fn destinations(&self) -> &[Locator] {
+        match &self.urgent {
+            Some(urgent) if self.is_urgent => std::slice::from_ref(urgent),
+            _ => &self.locators,
+        }
+    }
+
     pub(super) fn target<'a>(&'a self, source: Guid, limits: &WriterLimits) -> Target<'a> {
         Target {
             source,
-            destinations: &self.locators,
+            destinations: self.destinations(),
             prefix: self.guid.prefix,
             reader: self.guid.entity,
             class: self.class,
@@ -243,7 +258,7 @@ impl Route {
         self.destinations.clear();
         for reader in all {
             self.reliable += usize::from(reader.reliable);
-            self.destinations.extend_from_slice(&reader.locators);
+            self.destinations.extend_from_slice(reader.destinations());
         }
         self.destinations.sort_unstable();
         self.destinations.dedup();
@@ -263,9 +278,19 @@ pub(super) struct Proxies {
     awaited: Option<SequenceNumber>,
     /// A reader wants inline QoS, so every sample carries it: its octets are composed once for all.
     inline_qos: bool,
+    /// The writer has a TRANSPORT_PRIORITY.
+    is_urgent: bool,
 }
 
 impl Proxies {
+    /// What follows is urgent, or not any more: it goes where readers hear it beside the rest.
+    pub(super) fn set_urgent(&mut self, is_urgent: bool) {
+        if self.is_urgent != is_urgent {
+            self.is_urgent = is_urgent;
+            self.rebuild();
+        }
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &ReaderProxy> {
         self.readers.iter()
     }
@@ -334,6 +359,8 @@ impl Proxies {
     }
 
     fn rebuild(&mut self) {
+        let is_urgent = self.is_urgent;
+        self.readers.iter_mut().for_each(|reader| reader.is_urgent = is_urgent);
         for class in Class::ALL {
             if let Some(route) = self.routes.get_mut(class as usize) {
                 route.rebuild(self.readers.iter().filter(|reader| reader.class == class));

@@ -303,7 +303,7 @@ fn fact_25_a_new_address_moves_every_match_with_it() {
     network.run_for(Duration::from_millis(100));
     let now_at = |command: &Command| match command {
         Command::MatchReader { reader, .. } if reader.guid.prefix == prefix(0) => {
-            reader.locators == [udp("10.0.0.77", 7411)]
+            reader.locators == [udp("10.0.0.77", 7411)] && reader.urgent == Some(udp("10.0.0.77", 7410))
         }
         _ => false,
     };

@@ -10,6 +10,7 @@ mod fragments;
 mod histories;
 mod instances;
 mod matching;
+mod paths;
 mod reliability;
 
 use super::*;
@@ -240,6 +241,7 @@ fn reader(number: u8, qos: QosSet) -> MatchedReader {
     MatchedReader {
         guid,
         locators: vec![locator],
+        urgent: None,
         expects_inline_qos: false,
         same_host: true,
         receive_bytes: 0,

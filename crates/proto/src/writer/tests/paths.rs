@@ -1,0 +1,108 @@
+//! Where datagrams go, and how long they may be on their way there.
+
+use core::net::IpAddr;
+
+use super::*;
+
+/// On another host.
+fn remote(number: u8) -> MatchedReader {
+    let locator = Locator::udp(address(number), 7_411);
+    MatchedReader { same_host: false, locators: vec![locator], ..reliable(number) }
+}
+
+fn address(number: u8) -> IpAddr {
+    [192, 0, 2, number].into()
+}
+
+fn longest(story: &Story) -> usize {
+    story.out.transmits().iter().map(|transmit| transmit.len()).max().unwrap()
+}
+
+fn fragments(sent: &[Sent]) -> Vec<u32> {
+    let number = |sent: &Sent| if let Sent::Fragment(it) = sent { Some(it.fragment) } else { None };
+    sent.iter().filter_map(number).collect()
+}
+
+#[test]
+fn datagrams_are_as_long_as_the_narrowest_of_the_paths_takes() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    let mut longest_to = |paths: &[(u8, usize)], readers: &[u8]| {
+        for (number, bytes) in paths {
+            story.writer.path(address(*number), *bytes);
+        }
+        readers.iter().for_each(|number| story.matched(&remote(*number)));
+        story.sent();
+        story.write(1, &[7; 40_000]).unwrap();
+        story.pass(Duration::from_millis(3));
+        let longest = longest(&story);
+        story.sent();
+        longest
+    };
+    let jumbo = longest_to(&[(7, 8_972)], &[7]);
+    assert!((8_500..=8_972).contains(&jumbo), "{jumbo}");
+    let ethernet = longest_to(&[(8, 1_472)], &[8]);
+    assert!((1_300..=1_472).contains(&ethernet), "{ethernet}");
+    let untold = longest_to(&[], &[9]);
+    assert!(untold <= 1_456, "{untold}: as long as a path that nobody told of may be");
+}
+
+#[test]
+fn readers_that_are_gone_narrow_nothing() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    for (number, bytes) in [(7, 8_972), (8, 1_232)] {
+        story.writer.path(address(number), bytes);
+        story.matched(&remote(number));
+    }
+    story.writer.unmatch_reader(story.now, remote(8).guid, &mut story.out);
+    story.sent();
+    story.write(1, &[7; 8_000]).unwrap();
+    assert_eq!(data(&story.sent()), [1], "it fits one datagram");
+}
+
+#[test]
+fn a_sample_that_was_begun_begins_anew_when_its_path_takes_less() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    story.writer.path(address(7), 1_472);
+    story.matched(&remote(7));
+    story.sent();
+    story.write(1, &[7; 200_000]).unwrap();
+    let first = fragments(&story.sent());
+    assert!(first.len() > 10 && first.len() < 100, "the first burst: {}", first.len());
+
+    story.writer.path(address(7), 1_252);
+    story.pass(Duration::from_millis(20));
+    assert!(longest(&story) <= 1_252);
+    let all = story.sent();
+    let again = fragments(&all);
+    assert!(again.iter().copied().eq(1..=again.len() as u32), "all of them, from the first on");
+    let octets = |sent: &Sent| if let Sent::Fragment(it) = sent { it.payload.len() } else { 0 };
+    assert_eq!(all.iter().map(octets).sum::<usize>(), 200_000);
+}
+
+#[test]
+fn what_has_a_priority_goes_where_it_does_not_queue_behind_the_rest() {
+    let urgent = Locator::udp([127, 0, 0, 1].into(), 7_410);
+    let both = MatchedReader { urgent: Some(urgent), ..reliable(7) };
+    let other = reliable(8);
+    let qos = |priority| QosSet { transport_priority: priority, ..QosSet::writer().keep_all() };
+    let mut story = Story::new(qos(5));
+    story.matched(&both);
+    story.matched(&other);
+    story.sent();
+    let mut written_to = |priority| {
+        story.writer.set_qos(story.now, qos(priority));
+        story.write(1, &[7; 8]).unwrap();
+        let mut destinations: Vec<Locator> =
+            story.sent_by_datagram().into_iter().flat_map(|(destinations, _)| destinations).collect();
+        destinations.sort_unstable();
+        destinations
+    };
+    let sorted = |mut locators: Vec<Locator>| {
+        locators.sort_unstable();
+        locators
+    };
+    assert_eq!(written_to(5), sorted(vec![urgent, other.locators[0]]), "who tells of no such place has one");
+    assert_eq!(written_to(0), sorted(vec![both.locators[0], other.locators[0]]));
+    assert_eq!(written_to(-1), sorted(vec![both.locators[0], other.locators[0]]), "less than none is none");
+    assert_eq!(written_to(1), sorted(vec![urgent, other.locators[0]]));
+}
