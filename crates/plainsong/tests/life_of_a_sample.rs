@@ -74,7 +74,9 @@ fn the_document_tells_what_each_step_costs() {
     // Every other lap of the writer is between writes.
     let writes = laps.of(WRITE.0).iter().step_by(2).map(|calls| calls.values().sum::<u64>());
     assert_eq!(alone(writes), documented(WRITE.1)[2], "system calls of {}", WRITE.1);
-    let arrivals = laps.of(RECEIVE.0).iter().map(|calls| calls.values().sum::<u64>());
+    // On a busy host a lap may be without any: the call that brought its sample fell into the lap before.
+    let arrivals =
+        laps.of(RECEIVE.0).iter().map(|calls| calls.values().sum::<u64>()).filter(|calls| *calls > 0);
     assert_eq!(alone(arrivals), documented(RECEIVE.1)[2], "system calls of {}", RECEIVE.1);
 }
 

@@ -88,8 +88,7 @@ fn trace(process: libc::pid_t) -> Laps {
         let is_system_call = signal == libc::SIGTRAP | 0x80;
         if is_system_call {
             let enters = entering.entry(thread).or_insert(true);
-            if *enters {
-                let (number, argument) = system_call(thread);
+            if *enters && let Some((number, argument)) = system_call(thread) {
                 laps.call(thread, number, argument);
             }
             *enters = !*enters;
@@ -116,15 +115,24 @@ fn wait_any() -> Option<(libc::pid_t, libc::c_int)> {
     (thread > 0).then_some((thread, status))
 }
 
-/// Number and first argument of the call that a stopped thread is about to make.
-fn system_call(thread: libc::pid_t) -> (i64, i64) {
+/// Number and first argument of the call that a stopped thread is about to make; `None` when its process ended
+/// meanwhile.
+fn system_call(thread: libc::pid_t) -> Option<(i64, i64)> {
     // SAFETY: all-zero is a valid value of this plain C structure.
     let mut info: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };
     let size = size_of::<libc::ptrace_syscall_info>();
     // SAFETY: `thread` is stopped and traced by us, and `info` has `size` octets.
     let got = unsafe { libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, thread, size, &raw mut info) };
-    assert!(got > 0, "the kernel does not describe system calls: {}", std::io::Error::last_os_error());
+    if got <= 0 {
+        let error = std::io::Error::last_os_error();
+        assert_eq!(
+            error.raw_os_error(),
+            Some(libc::ESRCH),
+            "the kernel does not describe system calls: {error}"
+        );
+        return None;
+    }
     // SAFETY: at the entry of a call the union holds `entry`.
     let entry = unsafe { info.u.entry };
-    (entry.nr as i64, entry.args[0] as i64)
+    Some((entry.nr as i64, entry.args[0] as i64))
 }
