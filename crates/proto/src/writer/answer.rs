@@ -89,7 +89,7 @@ impl Writer {
         if base.0 > 0
             && let Some(proxy) = self.proxies.get_mut(reader)
         {
-            proxy.confirmed = base.max(proxy.first_relevant).previous();
+            proxy.confirmed = base.previous();
         }
         let has = self.proxies.get(reader).map(|proxy| self.acknowledged_by(proxy, base)).unwrap_or_default();
         let news = self.proxies.acknowledge(reader, has);

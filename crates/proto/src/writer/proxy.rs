@@ -45,7 +45,8 @@ pub(super) struct ReaderProxy {
     pub(super) first_relevant: SequenceNumber,
     /// It has, or does not need, every change up to here.
     pub(super) acknowledged: SequenceNumber,
-    /// It said so itself of every change up to here; of what its filter refused it may not know yet.
+    /// It said so itself of every change up to here; of what its filter refused, or was before its time, it may not know
+    /// yet.
     pub(super) confirmed: SequenceNumber,
     pub(super) acknack_count: Option<i32>,
     pub(super) nack_frag_count: Option<i32>,
@@ -76,7 +77,7 @@ impl ReaderProxy {
             joined_at: last,
             first_relevant: history.next(),
             acknowledged: history,
-            confirmed: history,
+            confirmed: SequenceNumber(0),
             acknack_count: None,
             nack_frag_count: None,
             answered: None,

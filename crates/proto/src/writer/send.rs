@@ -393,7 +393,10 @@ impl Writer {
             let gap = GapBuilder::range(SequenceNumber::FIRST, proxy.first_relevant);
             let _ = message.gap(&gap.gap(target.reader, target.source.entity));
         }
-        let heartbeat = heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, false);
+        let mut heartbeat =
+            heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, false);
+        // It comes with the GAP or not at all.
+        heartbeat.first = heartbeat.first.max(proxy.first_relevant).min(heartbeat.last.next());
         if !message.heartbeat(&heartbeat) {
             message.finish();
             target.send_heartbeat(&heartbeat, out);
@@ -478,7 +481,8 @@ pub(super) fn heartbeat_to(
     heartbeat.last = heartbeat.last.max(proxy.first_relevant.previous());
     heartbeat.first = heartbeat.first.max(proxy.first_relevant).min(heartbeat.last.next());
     if proxy.filter.is_some() || proxy.confirmed < proxy.acknowledged {
-        // Of what its filter refused it may not know yet: were it said to be gone, it would count as lost.
+        // Of what its filter refused, or was before its time, it may not know yet, even when it was told: were it said to
+        // be gone, it would count as lost.
         heartbeat.first = heartbeat.first.min(proxy.confirmed.next());
     }
     heartbeat.group = timer.group_info(history, heartbeat.first, heartbeat.last);
