@@ -2,7 +2,8 @@
 //!
 //! Its sockets went with it, and the kernel refuses what is sent to them. Who wanted to forge such a refusal from outside
 //! had to name the port of a socket that lives for a millisecond, for each of the participant's sockets. Refused by all of
-//! them, the participant is gone; if it is not, its next announcement brings it back. Where another process has the ports by now, and on other hosts, the lease tells.
+//! them, the participant is gone; if it is not, its next announcement brings it back. Where another process has the ports by
+//! now, and on other hosts, the lease tells.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

@@ -190,18 +190,14 @@ impl<'a, R: Registry> Message<'a, R> {
     }
 
     fn endpoint_submessage(&mut self, submessage: Submessage<'a>) -> Result<(), DropReason> {
-        let Submessage { id, flags, .. } = submessage;
-        let protected = match id {
-            id::DATA => flags & flag::DATA_NON_STANDARD != 0,
-            id::DATA_FRAG => flags & flag::FRAG_NON_STANDARD != 0,
-            _ => false,
-        };
-        if protected {
-            return self.needs_security();
-        }
-        let Some(parsed) = control::parse(submessage)? else {
-            self.counters.count(DropReason::UnknownSubmessage);
-            return Ok(());
+        let parsed = match control::parse(submessage) {
+            Ok(Some(parsed)) => parsed,
+            Ok(None) => {
+                self.counters.count(DropReason::UnknownSubmessage);
+                return Ok(());
+            }
+            Err(DropReason::SecurityRequired) => return self.needs_security(),
+            Err(reason) => return Err(reason),
         };
         if let Some(reason) = self.skip {
             self.counters.count(reason);

@@ -96,14 +96,7 @@ impl Registry for Place<'_> {
             }
             let reader = &mut member.reader;
             // Duplicates and stale counts are the network's doing, and counted where they are dropped.
-            let _ = match submessage {
-                EndpointSubmessage::Data(it) => reader.on_data(now, context, it, out),
-                EndpointSubmessage::DataFrag(it) => reader.on_data_frag(now, context, it, out),
-                EndpointSubmessage::Heartbeat(it) => reader.on_heartbeat(now, context, it, out),
-                EndpointSubmessage::HeartbeatFrag(it) => reader.on_heartbeat_frag(now, context, it, out),
-                EndpointSubmessage::Gap(it) => reader.on_gap(now, context, it, out),
-                _ => Ok(()),
-            };
+            let _ = reader.on_submessage(now, context, submessage, out);
         }
         if self.port.is_none() {
             let _ = match submessage {

@@ -38,15 +38,9 @@ impl Registry for Ends {
     ) {
         // Duplicates and stale counts are the network's doing, and counted where they are dropped.
         let _ = match submessage {
-            EndpointSubmessage::Data(data) => self.reader.on_data(now, context, data, out),
-            EndpointSubmessage::DataFrag(fragment) => self.reader.on_data_frag(now, context, fragment, out),
-            EndpointSubmessage::Heartbeat(heartbeat) => {
-                self.reader.on_heartbeat(now, context, heartbeat, out)
-            }
-            EndpointSubmessage::HeartbeatFrag(it) => self.reader.on_heartbeat_frag(now, context, it, out),
-            EndpointSubmessage::Gap(gap) => self.reader.on_gap(now, context, gap, out),
             EndpointSubmessage::AckNack(acknack) => self.writer.on_acknack(now, READER, acknack, out),
             EndpointSubmessage::NackFrag(nack) => self.writer.on_nack_frag(now, READER, nack, out),
+            of_writer => self.reader.on_submessage(now, context, of_writer, out),
         };
     }
 

@@ -309,15 +309,8 @@ impl Router<'_> {
         submessage: &EndpointSubmessage<'_>,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        slot.run(self.shared, now, out, |reader, now, out| match submessage {
-            EndpointSubmessage::Data(it) => reader.on_data(now, context, it, out),
-            EndpointSubmessage::DataFrag(it) => reader.on_data_frag(now, context, it, out),
-            EndpointSubmessage::Heartbeat(it) => reader.on_heartbeat(now, context, it, out),
-            EndpointSubmessage::HeartbeatFrag(it) => reader.on_heartbeat_frag(now, context, it, out),
-            EndpointSubmessage::Gap(it) => reader.on_gap(now, context, it, out),
-            EndpointSubmessage::AckNack(_) | EndpointSubmessage::NackFrag(_) => {
-                Err(DropReason::UnknownEndpoint)
-            }
+        slot.run(self.shared, now, out, |reader, now, out| {
+            reader.on_submessage(now, context, submessage, out)
         })
     }
 }

@@ -298,19 +298,13 @@ impl Builtin {
         let peer = context.source.entity(channel.writer());
         let missed_before = reader.last_missed(peer);
         quietly(out, |out| match submessage {
-            EndpointSubmessage::Data(data) => reader.on_data(now, context, data, out),
-            EndpointSubmessage::DataFrag(data) => reader.on_data_frag(now, context, data, out),
-            EndpointSubmessage::Heartbeat(heartbeat) => reader.on_heartbeat(now, context, heartbeat, out),
-            EndpointSubmessage::HeartbeatFrag(heartbeat) => {
-                reader.on_heartbeat_frag(now, context, heartbeat, out)
-            }
-            EndpointSubmessage::Gap(gap) => reader.on_gap(now, context, gap, out),
             EndpointSubmessage::AckNack(acknack) => {
                 writer.on_acknack(now, context.source.entity(acknack.reader), acknack, out)
             }
             EndpointSubmessage::NackFrag(nack) => {
                 writer.on_nack_frag(now, context.source.entity(nack.reader), nack, out)
             }
+            of_writer => reader.on_submessage(now, context, of_writer, out),
         })?;
         let announces = matches!(channel, Channel::Publications | Channel::Subscriptions);
         let missed = announces && reader.last_missed(peer) != missed_before;

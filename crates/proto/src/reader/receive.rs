@@ -16,7 +16,8 @@ use crate::status::{RejectReason, StatusKind};
 use crate::time::{Duration, Instant, Now, Time};
 use crate::wire::param::InlineQos;
 use crate::wire::{
-    ContentFilterInfo, Data, DataFrag, Gap, Heartbeat, HeartbeatFrag, MessageContext, ParameterListView,
+    ContentFilterInfo, Data, DataFrag, EndpointSubmessage, Gap, Heartbeat, HeartbeatFrag, MessageContext,
+    ParameterListView,
 };
 
 /// Beyond this number nothing is believed: it leaves room for arithmetic.
@@ -26,6 +27,29 @@ const NUMBER_MAX: i64 = 1 << 62;
 const PLAUSIBLE_JUMP: i64 = 1 << 32;
 
 impl Reader {
+    /// What a writer sent; [`DropReason::UnknownEndpoint`] for what only writers hear.
+    ///
+    /// # Errors
+    /// As [`Self::on_data`].
+    pub fn on_submessage(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        submessage: &EndpointSubmessage<'_>,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        match submessage {
+            EndpointSubmessage::Data(it) => self.on_data(now, context, it, out),
+            EndpointSubmessage::DataFrag(it) => self.on_data_frag(now, context, it, out),
+            EndpointSubmessage::Heartbeat(it) => self.on_heartbeat(now, context, it, out),
+            EndpointSubmessage::HeartbeatFrag(it) => self.on_heartbeat_frag(now, context, it, out),
+            EndpointSubmessage::Gap(it) => self.on_gap(now, context, it, out),
+            EndpointSubmessage::AckNack(_) | EndpointSubmessage::NackFrag(_) => {
+                Err(DropReason::UnknownEndpoint)
+            }
+        }
+    }
+
     /// DATA.
     ///
     /// # Errors

@@ -39,11 +39,10 @@ pub(super) struct HeartbeatTimer {
     fragments: Option<Instant>,
     /// Samples sent since they were asked.
     written_since: usize,
-    /// When the last one was.
-    written: Option<Instant>,
-    quickest: Duration,
     /// Octets of the window that samples have taken since then.
     bytes_since: usize,
+    /// When the last sample was sent.
+    written: Option<Instant>,
     /// The last change written.
     last: SequenceNumber,
     /// Reliable readers: so many answer when all are asked.
@@ -53,6 +52,7 @@ pub(super) struct HeartbeatTimer {
     crowd: Crowd,
     /// Octets of the window after which they are asked again once it is half full, when they are many.
     share_bytes: usize,
+    quickest: Duration,
     shortest: Duration,
     longest: Duration,
     piggyback: Duration,

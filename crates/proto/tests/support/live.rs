@@ -282,14 +282,7 @@ impl Registry for Live {
             }
         }
         for reader in &mut self.readers {
-            match submessage {
-                EndpointSubmessage::Data(it) => reader.on_data(now, context, it, out).ok(),
-                EndpointSubmessage::DataFrag(it) => reader.on_data_frag(now, context, it, out).ok(),
-                EndpointSubmessage::Heartbeat(it) => reader.on_heartbeat(now, context, it, out).ok(),
-                EndpointSubmessage::HeartbeatFrag(it) => reader.on_heartbeat_frag(now, context, it, out).ok(),
-                EndpointSubmessage::Gap(it) => reader.on_gap(now, context, it, out).ok(),
-                EndpointSubmessage::AckNack(_) | EndpointSubmessage::NackFrag(_) => None,
-            };
+            reader.on_submessage(now, context, submessage, out).ok();
         }
     }
 

@@ -165,12 +165,12 @@ impl Member {
                 _ => count(Err(DropReason::UnknownEndpoint)),
             },
             Target::Reader(reader) => match self.readers.get_mut(&reader) {
-                Some(local) => count(to_reader(&mut local.reader, now, context, submessage, call.out)),
+                Some(local) => count(local.reader.on_submessage(now, context, submessage, call.out)),
                 None => count(Err(DropReason::UnknownEndpoint)),
             },
             Target::ReadersOf(writer) => {
                 for local in self.readers.values_mut().filter(|local| local.reader.is_matched(writer)) {
-                    count(to_reader(&mut local.reader, now, context, submessage, call.out));
+                    count(local.reader.on_submessage(now, context, submessage, call.out));
                 }
             }
         }
@@ -188,25 +188,6 @@ fn to_writer(
     match submessage {
         EndpointSubmessage::AckNack(acknack) => writer.on_acknack(now, reader, acknack, out),
         EndpointSubmessage::NackFrag(nack_frag) => writer.on_nack_frag(now, reader, nack_frag, out),
-        _ => Err(DropReason::UnknownEndpoint),
-    }
-}
-
-fn to_reader(
-    reader: &mut Reader,
-    now: Now,
-    context: &MessageContext,
-    submessage: &EndpointSubmessage<'_>,
-    out: &mut Outbox,
-) -> Result<(), DropReason> {
-    match submessage {
-        EndpointSubmessage::Data(data) => reader.on_data(now, context, data, out),
-        EndpointSubmessage::DataFrag(fragment) => reader.on_data_frag(now, context, fragment, out),
-        EndpointSubmessage::Heartbeat(heartbeat) => reader.on_heartbeat(now, context, heartbeat, out),
-        EndpointSubmessage::HeartbeatFrag(heartbeat) => {
-            reader.on_heartbeat_frag(now, context, heartbeat, out)
-        }
-        EndpointSubmessage::Gap(gap) => reader.on_gap(now, context, gap, out),
         _ => Err(DropReason::UnknownEndpoint),
     }
 }

@@ -110,9 +110,8 @@ impl Joined {
         }
         config.peers.extend(other_hosts(&self.spec).into_iter().map(|host| Peer { host, port: None }));
         if self.spec.profile == Profile::Tuned {
-            // More under way, and more in a datagram: throughput at the price of memory.
+            // More under way: throughput at the price of memory.
             config.unacknowledged_bytes_max = 4 << 20;
-            config.batch_bytes = 60_000;
         }
         if self.busy_poll {
             config.busy_poll = true;
