@@ -40,10 +40,11 @@ fn a_steady_write_allocates_nothing_and_makes_one_system_call() {
                 "reliable {reliable}: nothing else: {calls:?}"
             );
         }
-        // A busy host may keep the writing thread from running for so long that the heartbeat timer goes off
-        // and must be started again: that burst was no steady state. At least one must be.
-        let steady = bursts.iter().filter(|calls| calls.len() == 1).count();
-        assert!(steady > 0, "reliable {reliable}: nothing else; by number: {bursts:?}");
+        // The timer thread is woken once for each time that readers are asked, not for each write: on a busy host, where
+        // writes take long, that is now and then in each burst.
+        let woken: u64 = bursts.iter().filter_map(|calls| calls.get(&libc::SYS_futex)).sum();
+        let writes = u64::from(WRITES) * BURSTS as u64;
+        assert!(woken <= writes / 10, "reliable {reliable}: {woken} wake-ups in {writes} writes: {bursts:?}");
     }
 }
 

@@ -21,9 +21,12 @@ const LONG_FLOW_WRITES: u32 = 64;
 /// A sample of a flow waits for others as long as sending so many batches takes, and that at most.
 const COSTS_OF_WAIT: i64 = 2;
 const COSTLY_WAIT_MAX: Duration = Duration::from_millis(4);
+/// After so many, which take milliseconds, its last samples wait for so long: the timer looks after it no more often.
+const GREAT_FLOW_WRITES: u32 = 4_096;
+const GREAT_FLOW_WAIT: Duration = Duration::from_millis(1);
 /// A batch of so many octets and samples is full, whatever it may have: longer ones of short samples save nothing.
-const USUAL_BYTES: usize = 16 << 10;
-const USUAL_SAMPLES: usize = 100;
+const USUAL_BYTES: usize = 32 << 10;
+const USUAL_SAMPLES: usize = 200;
 /// What a sample adds to a batch beside its payload: about its headers and inline QoS.
 const SAMPLE_OVERHEAD_BYTES: usize = 72;
 
@@ -141,7 +144,8 @@ impl Batch {
     /// How long a sample of a flow waits: sending too early costs more where there are many readers, or a busy host.
     fn wait(&self, limits: &WriterLimits) -> Duration {
         let costly = Duration(self.cost.0.saturating_mul(COSTS_OF_WAIT)).min(COSTLY_WAIT_MAX);
-        limits.flow_wait.max(costly)
+        let least = if self.streak >= GREAT_FLOW_WRITES { GREAT_FLOW_WAIT } else { limits.flow_wait };
+        least.max(costly)
     }
 }
 

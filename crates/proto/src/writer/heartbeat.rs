@@ -216,11 +216,7 @@ impl HeartbeatTimer {
         if self.due.is_some() && !self.hurried {
             self.due = now.after(self.interval.max(self.shortest));
         }
-        let asks = match self.readers {
-            0 | 1 => lone || self.must_ask(now, urgent),
-            few => lone && few <= Crowd::PROMPT || self.must_ask_many(now, urgent),
-        };
-        if asks {
+        if lone && self.readers <= Crowd::PROMPT || self.must_ask_for_room(now, urgent) {
             return Some(Piggyback::Asks);
         }
         let tells = since(self.told, now) >= self.piggyback;
@@ -238,10 +234,10 @@ impl HeartbeatTimer {
             || urgent && (asked.0 >= self.piggyback.0 / 8 || self.written_since >= 8)
     }
 
-    /// The same for short samples, of which each carries an answer of every reader: many readers are asked by quarters
-    /// of the window, and by time the more rarely the more they are.
-    fn must_ask_many(&self, now: Instant, urgent: bool) -> bool {
-        let period = Duration(self.acknowledgement.0.saturating_mul(self.readers as i64));
+    /// The same for short samples, which come so often that answers would cost as much as they do: readers are asked by
+    /// quarters of the window, and by time the more rarely the more they are.
+    fn must_ask_for_room(&self, now: Instant, urgent: bool) -> bool {
+        let period = Duration(self.acknowledgement.0.saturating_mul(self.readers.max(1) as i64));
         since(self.asked, now) >= period.min(Crowd::PAUSE_MAX.max(self.acknowledgement))
             || urgent && self.bytes_since >= self.share_bytes
     }
