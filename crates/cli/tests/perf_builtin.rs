@@ -74,8 +74,16 @@ impl Drop for Cell {
     }
 }
 
-const ADAPTERS: [&str; 7] =
-    ["plainsong", "plainsong-busy", "udp", "udp-busy", "unix", "shm-spin", "shm-futex"];
+const ADAPTERS: [&str; 8] = [
+    "plainsong",
+    "plainsong-busy",
+    "plainsong-small-buffers",
+    "udp",
+    "udp-busy",
+    "unix",
+    "shm-spin",
+    "shm-futex",
+];
 
 fn ping_pong(read: ReadMethod, size: u64, keyed: bool) -> Vec<WorkerSpec> {
     let with = |topic| EndpointSpec { payload_max: size, keyed, ..endpoint(topic, read) };

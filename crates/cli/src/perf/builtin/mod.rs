@@ -13,6 +13,8 @@ use clap::{Args, ValueEnum};
 use plainsong_perfkit::Adapter;
 use plainsong_perfkit::spec::SessionSpec;
 
+use self::plainsong::Setting;
+
 /// What a worker speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Name {
@@ -20,6 +22,8 @@ pub(crate) enum Name {
     Plainsong,
     /// This product with the setting `busy_poll`.
     PlainsongBusy,
+    /// This product with socket buffers as Linux gives them to anyone, also when it runs as root.
+    PlainsongSmallBuffers,
     /// UDP sockets that block.
     Udp,
     /// UDP sockets that are looked at all the time.
@@ -43,8 +47,9 @@ pub(crate) struct Options {
 /// Is a worker on standard input and output.
 pub(crate) fn run(options: &Options) -> ExitCode {
     let mut adapter: Box<dyn Adapter> = match options.adapter {
-        Name::Plainsong => Box::new(plainsong::Product { busy_poll: false }),
-        Name::PlainsongBusy => Box::new(plainsong::Product { busy_poll: true }),
+        Name::Plainsong => Box::new(plainsong::Product(Setting::Usual)),
+        Name::PlainsongBusy => Box::new(plainsong::Product(Setting::BusyPoll)),
+        Name::PlainsongSmallBuffers => Box::new(plainsong::Product(Setting::SmallBuffers)),
         Name::Udp => Box::new(datagram::Floor::new(datagram::Kind::Udp)),
         Name::UdpBusy => Box::new(datagram::Floor::new(datagram::Kind::UdpBusy)),
         Name::Unix => Box::new(datagram::Floor::new(datagram::Kind::Unix)),

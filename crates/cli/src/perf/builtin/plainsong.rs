@@ -55,10 +55,20 @@ macro_rules! measured {
 measured!(PerfBytes);
 measured!(PerfKeyed);
 
+/// Octets that a socket may hold where nobody set `net.core.rmem_default`, before the kernel doubles them for its own use.
+const USUAL_BUFFER_BYTES: usize = 212_992 / 2;
+
 /// Plainsong.
-pub(super) struct Product {
+pub(super) struct Product(pub(super) Setting);
+
+/// What is different from how it comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Setting {
+    Usual,
     /// Its receive threads never sleep.
-    pub(super) busy_poll: bool,
+    BusyPoll,
+    /// Its sockets hold what those of every program do.
+    SmallBuffers,
 }
 
 fn failed(error: Error) -> Failure {
@@ -72,7 +82,12 @@ impl Adapter for Product {
     fn description(&self) -> Description {
         let features = "listener waitset polling keyed reliable best_effort unicast ownership read_cost encode batching rtps";
         Description {
-            product: if self.busy_poll { "Plainsong, busy" } else { "Plainsong" }.to_owned(),
+            product: match self.0 {
+                Setting::Usual => "Plainsong",
+                Setting::BusyPoll => "Plainsong, busy",
+                Setting::SmallBuffers => "Plainsong, small buffers",
+            }
+            .to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             features: features.split(' ').map(str::to_owned).collect(),
         }
@@ -82,7 +97,7 @@ impl Adapter for Product {
         if spec.multicast == Some(true) {
             return Err(Failure::Unsupported("Plainsong sends user data by unicast only".to_owned()));
         }
-        Ok(Box::new(Joined { spec: spec.clone(), busy_poll: self.busy_poll, participant: None }))
+        Ok(Box::new(Joined { spec: spec.clone(), setting: self.0, participant: None }))
     }
 
     fn encode_cost(&mut self, type_name: &str, rounds: u64) -> Result<EncodeCost, Failure> {
@@ -93,7 +108,7 @@ impl Adapter for Product {
 /// A participant. It is made with its first endpoint, since batching is a setting of the process.
 struct Joined {
     spec: SessionSpec,
-    busy_poll: bool,
+    setting: Setting,
     participant: Option<DomainParticipant>,
 }
 
@@ -113,10 +128,17 @@ impl Joined {
             // More under way: throughput at the price of memory.
             config.unacknowledged_bytes_max = 4 << 20;
         }
-        if self.busy_poll {
-            config.busy_poll = true;
-            // A thread for each family would never sleep: more than two cores have to give.
-            config.ipv6 = Use::Off;
+        match self.setting {
+            Setting::Usual => {}
+            Setting::BusyPoll => {
+                config.busy_poll = true;
+                // A thread for each family would never sleep: more than two cores have to give.
+                config.ipv6 = Use::Off;
+            }
+            Setting::SmallBuffers => {
+                config.receive_buffer_bytes = USUAL_BUFFER_BYTES;
+                config.send_buffer_bytes = USUAL_BUFFER_BYTES;
+            }
         }
         if !batching {
             config.batch_bytes = 0;
