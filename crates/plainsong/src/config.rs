@@ -191,7 +191,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "unacknowledged_bytes_max",
-        default: "1048576",
+        default: "2097152",
         allowed: "a number of octets from 65536 to 2147483647",
         doc: "unacknowledged octets a reliable writer may have under way before it waits",
         set: |config, value| {

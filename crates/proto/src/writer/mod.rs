@@ -125,7 +125,7 @@ impl Default for WriterLimits {
         Self {
             datagram_bytes_max_local: 65_000,
             datagram_bytes_max_remote: 1_456,
-            unacknowledged_bytes_max: 1 << 20,
+            unacknowledged_bytes_max: 2 << 20,
             heartbeat_quickest: Duration::from_millis(1),
             heartbeat_shortest: Duration::from_millis(4),
             heartbeat_longest: Duration::from_millis(60),
@@ -750,7 +750,8 @@ impl Writer {
     fn fit_window(&mut self) {
         let readers = self.proxies.reliable();
         let most = self.config.limits.unacknowledged_bytes_max;
-        self.window_bytes = (most / (readers / Crowd::PROMPT).max(1)).max(most.min(WINDOW_BYTES_LEAST));
+        let parts = if readers <= 1 { 1 } else { 2 * (readers / Crowd::PROMPT).max(1) };
+        self.window_bytes = (most / parts).max(most.min(WINDOW_BYTES_LEAST));
         self.heartbeat.set_readers(readers, self.window_bytes);
     }
 
