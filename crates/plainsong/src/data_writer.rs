@@ -10,7 +10,7 @@ use plainsong_proto::cdr::{self, DdsType, EncodeError, Endianness, XcdrVersion};
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::Outbox;
-use plainsong_proto::payload::{Payload, PayloadPool, SHORT_BYTES_MAX};
+use plainsong_proto::payload::{NewPayload, Payload, PayloadPool, SHORT_BYTES_MAX};
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, Unhonoured, changed_immutable, unhonoured};
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::status::{
@@ -285,8 +285,20 @@ impl<T: DdsType> DataWriter<T> {
         patience: Option<Duration>,
     ) -> Result<()> {
         let handle = self.handle_of(sample)?;
-        let payload = self.serialize(sample, kind != ChangeKind::Alive)?;
-        self.inner.write(kind, handle, payload, timestamp, patience)
+        let key_only = kind != ChangeKind::Alive;
+        if !key_only && self.inner.short.load(Ordering::Relaxed) {
+            let mut place = [0; SHORT_BYTES_MAX];
+            match cdr::to_fixed_payload(sample, self.inner.version, Endianness::Little, &mut place) {
+                Ok(bytes) => {
+                    let octets = place.get(..bytes).unwrap_or(&[]);
+                    return self.inner.write(kind, handle, NewPayload::Octets(octets), timestamp, patience);
+                }
+                Err(EncodeError::BufferFull { .. }) => self.inner.short.store(false, Ordering::Relaxed),
+                Err(error) => return Err(self.inner.serialization(&error)),
+            }
+        }
+        let mut payload = self.serialize(sample, key_only)?;
+        self.inner.write(kind, handle, NewPayload::Payload(&mut payload), timestamp, patience)
     }
 
     fn handle_of(&self, sample: &T) -> Result<InstanceHandle> {
@@ -298,15 +310,6 @@ impl<T: DdsType> DataWriter<T> {
 
     fn serialize(&self, sample: &T, key_only: bool) -> Result<Payload> {
         let version = self.inner.version;
-        if !key_only && self.inner.short.load(Ordering::Relaxed) {
-            let filled = Payload::filled_in_place(|place| {
-                cdr::to_fixed_payload(sample, version, Endianness::Little, place)
-            });
-            match filled {
-                Err(EncodeError::BufferFull { .. }) => self.inner.short.store(false, Ordering::Relaxed),
-                other => return other.map_err(|error| self.inner.serialization(&error)),
-            }
-        }
         let mut buffer = self.inner.pool.take();
         let bytes = buffer.bytes_mut();
         if key_only {
@@ -489,7 +492,7 @@ impl WriterInner {
         &self,
         kind: ChangeKind,
         handle: InstanceHandle,
-        mut payload: Payload,
+        mut payload: NewPayload<'_>,
         timestamp: Option<Time>,
         patience: Option<Duration>,
     ) -> Result<()> {
@@ -499,7 +502,7 @@ impl WriterInner {
             let epoch = self.slot.progress.epoch();
             let written = self.with(|writer, now, out| {
                 let timestamp = timestamp.unwrap_or_else(|| writer.source_timestamp(now, handle));
-                writer.write_from(now, kind, handle, &mut payload, timestamp, out)
+                writer.write_from(now, kind, handle, payload.again(), timestamp, out)
             })?;
             let Err(error) = written else {
                 self.publisher.participant.assert_manual_writers();
@@ -602,7 +605,8 @@ impl WriterInner {
         }
         let patience = self.max_blocking_time.min(DELETION_PATIENCE);
         // What readers do not take in time, they learn from its leaving.
-        let disposed = instances.into_iter().try_for_each(|(handle, key)| {
+        let disposed = instances.into_iter().try_for_each(|(handle, mut key)| {
+            let key = NewPayload::Payload(&mut key);
             self.write(ChangeKind::Unregister, handle, key, None, Some(patience))
         });
         let _ = disposed.and_then(|()| self.wait_for_acknowledgments(patience));

@@ -22,6 +22,24 @@ enum Octets {
     Shared { owner: Arc<Buffer>, start: usize, end: usize },
 }
 
+/// The octets of a sample, wherever they are kept.
+#[derive(Clone, Copy, Debug)]
+pub enum PayloadView<'a> {
+    /// Few, among others.
+    Octets(&'a [u8]),
+    /// A payload, of which there may be other users.
+    Payload(&'a Payload),
+}
+
+/// What a change to be written has.
+#[derive(Debug)]
+pub enum NewPayload<'a> {
+    /// Few octets, which are copied.
+    Octets(&'a [u8]),
+    /// A payload, which is taken away when the change is written.
+    Payload(&'a mut Payload),
+}
+
 /// A buffer being filled, before it becomes a [`Payload`].
 pub struct PayloadBuffer(Arc<Buffer>);
 
@@ -182,18 +200,6 @@ impl Payload {
         Some(Self(Octets::Short { start: 0, end: u8::try_from(octets.len()).ok()?, bytes }))
     }
 
-    /// What `fill` puts into the array, whose length it returns.
-    ///
-    /// # Errors
-    /// Those of `fill`.
-    pub fn filled_in_place<E>(
-        fill: impl FnOnce(&mut [u8; SHORT_BYTES_MAX]) -> Result<usize, E>,
-    ) -> Result<Self, E> {
-        let mut bytes = [0; SHORT_BYTES_MAX];
-        let length = fill(&mut bytes)?.min(SHORT_BYTES_MAX);
-        Ok(Self(Octets::Short { start: 0, end: length as u8, bytes }))
-    }
-
     /// A payload that owns `bytes` and belongs to no pool.
     #[must_use]
     pub fn from_vec(bytes: Vec<u8>) -> Self {
@@ -247,6 +253,80 @@ impl Payload {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+impl<'a> PayloadView<'a> {
+    /// The octets.
+    #[must_use]
+    pub fn as_slice(self) -> &'a [u8] {
+        match self {
+            Self::Octets(octets) => octets,
+            Self::Payload(payload) => payload.as_slice(),
+        }
+    }
+
+    /// Length in octets.
+    #[must_use]
+    pub const fn len(self) -> usize {
+        match self {
+            Self::Octets(octets) => octets.len(),
+            Self::Payload(payload) => payload.len(),
+        }
+    }
+
+    /// Whether there are no octets.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The same octets as a payload, which outlives where they are kept.
+    #[must_use]
+    pub fn to_payload(self) -> Payload {
+        match self {
+            Self::Octets(octets) => {
+                Payload::short(octets).unwrap_or_else(|| Payload::from_vec(octets.to_vec()))
+            }
+            Self::Payload(payload) => payload.clone(),
+        }
+    }
+
+    /// As [`Payload::slice`].
+    #[must_use]
+    pub fn slice(self, range: Range<usize>) -> Payload {
+        match self {
+            Self::Octets(octets) => {
+                Self::Octets(octets.get(narrow(0..octets.len(), &range)).unwrap_or(&[])).to_payload()
+            }
+            Self::Payload(payload) => payload.slice(range),
+        }
+    }
+}
+
+impl<'a> From<&'a Payload> for PayloadView<'a> {
+    fn from(payload: &'a Payload) -> Self {
+        Self::Payload(payload)
+    }
+}
+
+impl NewPayload<'_> {
+    /// The same once more, for another try.
+    #[must_use]
+    pub const fn again(&mut self) -> NewPayload<'_> {
+        match self {
+            Self::Octets(octets) => NewPayload::Octets(octets),
+            Self::Payload(payload) => NewPayload::Payload(payload),
+        }
+    }
+
+    /// The octets.
+    #[must_use]
+    pub const fn view(&self) -> PayloadView<'_> {
+        match self {
+            Self::Octets(octets) => PayloadView::Octets(octets),
+            Self::Payload(payload) => PayloadView::Payload(payload),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
 use crate::outbox::{Info, OpenMessage, Outbox, Segment, Transmit};
-use crate::payload::Payload;
+use crate::payload::PayloadView;
 use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::time::Time;
 
@@ -173,7 +173,8 @@ impl MessageBuilder<'_> {
     /// Appends a DATA. An empty payload sets neither the data nor the key flag.
     /// False, and nothing written, when it does not fit.
     #[must_use = "false: the datagram is full and nothing was written"]
-    pub fn data(&mut self, data: &DataHeader<'_>, payload: &Payload) -> bool {
+    pub fn data<'p>(&mut self, data: &DataHeader<'_>, payload: impl Into<PayloadView<'p>>) -> bool {
+        let payload = payload.into();
         let body = DATA_BODY_BYTES + data.inline_qos.len() + payload.len().next_multiple_of(4);
         if body > BODY_BYTES_MAX || !self.make_room(SUBMESSAGE_HEADER_BYTES + body) {
             return false;
@@ -207,7 +208,12 @@ impl MessageBuilder<'_> {
     /// Appends a DATA_FRAG with the fragments `header` names of the whole payload `sample`.
     /// False, and nothing written, when it does not fit or `sample` has no such fragment.
     #[must_use = "false: the datagram is full and nothing was written"]
-    pub fn data_frag(&mut self, header: &DataFragHeader<'_>, sample: &Payload) -> bool {
+    pub fn data_frag<'p>(
+        &mut self,
+        header: &DataFragHeader<'_>,
+        sample: impl Into<PayloadView<'p>>,
+    ) -> bool {
+        let sample = sample.into();
         let fragment_bytes = usize::from(header.fragment_bytes);
         let Some(index) = header.first_fragment.checked_sub(1) else { return false };
         let start = (index as usize).saturating_mul(fragment_bytes);
@@ -232,7 +238,7 @@ impl MessageBuilder<'_> {
         sink.u16(header.fragment_bytes);
         sink.u32(sample_bytes);
         sink.octets(header.inline_qos);
-        self.payload(&part);
+        self.payload(PayloadView::Payload(&part));
         true
     }
 
@@ -323,14 +329,14 @@ impl MessageBuilder<'_> {
         false
     }
 
-    fn payload(&mut self, payload: &Payload) {
+    fn payload(&mut self, payload: PayloadView<'_>) {
         let octets = payload.as_slice();
         let padding = octets.len().wrapping_neg() & 3;
         if octets.len() <= COPIED_BYTES_MAX {
             self.out.bytes.extend_from_slice(octets);
         } else {
             self.close_run();
-            self.out.segments.push(Segment::Payload(payload.clone()));
+            self.out.segments.push(Segment::Payload(payload.to_payload()));
         }
         if padding > 0 {
             self.out.bytes.extend_from_slice([0; 3].get(..padding).unwrap_or(&[]));

@@ -164,15 +164,15 @@ impl Writer {
     /// Whether a change can be sent to the reader: it is for it, held, and of use.
     fn is_held_for(&self, now: Now, proxy: &ReaderProxy, number: SequenceNumber) -> bool {
         number >= proxy.first_relevant
-            && self.history.get(number).is_some_and(|change| {
-                !change.is_expired(now.mono) && self.proxies.wants(proxy, number, change)
+            && self.history.get(number, &self.instances).is_some_and(|change| {
+                !change.is_expired(now.mono) && self.proxies.wants(proxy, number, &change)
             })
     }
 
     /// Whether a change is held, but does not pass the reader's content filter.
     fn is_filtered(&self, proxy: &ReaderProxy, number: SequenceNumber) -> bool {
-        let change = self.history.get(number).filter(|_| number >= proxy.first_relevant);
-        change.is_some_and(|change| !self.proxies.wants(proxy, number, change))
+        let change = self.history.get(number, &self.instances).filter(|_| number >= proxy.first_relevant);
+        change.is_some_and(|change| !self.proxies.wants(proxy, number, &change))
     }
 
     /// Repeats the changes the reader misses, as far as the burst allows.
@@ -189,10 +189,10 @@ impl Writer {
             if !self.is_held_for(now, proxy, number) || self.pacer.covers(reader, number, 1) {
                 continue;
             }
-            let Some(change) = self.history.get(number) else { continue };
+            let Some(change) = self.history.get(number, &self.instances) else { continue };
             let large = !target.fits(
                 change.payload.len(),
-                encode(&self.config, &self.proxies, change, &mut self.inline_qos),
+                encode(&self.config, &self.proxies, &change, &mut self.inline_qos),
             );
             let full = self.pacer.repeats.len() >= limits.repeats_max;
             if !self.pacer.may_send(proxy.class) || large && full {
@@ -209,11 +209,11 @@ impl Writer {
                 answer.queued = true;
                 continue;
             }
-            if !target.put_data(&mut message, number, change, &self.inline_qos) {
+            if !target.put_data(&mut message, number, &change, &self.inline_qos) {
                 self.pacer.spend(target.class, message.len());
                 message.finish();
                 message = target.open(out);
-                let _ = target.put_data(&mut message, number, change, &self.inline_qos);
+                let _ = target.put_data(&mut message, number, &change, &self.inline_qos);
             }
             answer.sent = true;
         }
@@ -264,16 +264,16 @@ impl Writer {
         let Some(proxy) = self.proxies.get(reader) else { return Ok(()) };
         let target = proxy.target(self.config.guid, &self.config.limits);
         let relevant = number >= proxy.first_relevant;
-        let held = self.history.get(number).filter(|change| {
+        let held = self.history.get(number, &self.instances).filter(|change| {
             relevant && !change.is_expired(now.mono) && self.proxies.wants(proxy, number, change)
         });
         let Some(change) = held else {
             target.send_gap(&GapBuilder::range(number, number.next()), out);
             return Ok(());
         };
-        let sent = sent_fragments(&self.pacer, &target, number, change);
+        let sent = sent_fragments(&self.pacer, &target, number, &change);
         let fragments = target.fragments(change.payload.len());
-        let inline_qos = encode(&self.config, &self.proxies, change, &mut self.inline_qos);
+        let inline_qos = encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
         let whole = target.fits(change.payload.len(), inline_qos);
         let plausible = nack.missing.base() as usize <= change.payload.len().div_ceil(FRAGMENT_BYTES_LEAST);
         if sent == fragments && plausible && (whole || nack.missing.base() > fragments) {

@@ -62,7 +62,7 @@ struct Draft {
 
 impl Draft {
     /// Adds a sample, which fits an empty datagram.
-    fn put(&mut self, target: &Target<'_>, number: SequenceNumber, change: &Change, inline_qos: &[u8]) {
+    fn put(&mut self, target: &Target<'_>, number: SequenceNumber, change: &Change<'_>, inline_qos: &[u8]) {
         let is_open = std::mem::replace(&mut self.is_open, true);
         let mut message = if is_open { self.out.resume() } else { target.open(&mut self.out) };
         if !target.put_data(&mut message, number, change, inline_qos) {
@@ -178,7 +178,7 @@ impl Writer {
         let limits = &self.config.limits;
         let patience = self.batch.patience(now.mono, self.config.qos.latency_budget, limits);
         let waits = self.batch.bytes > 0;
-        let Some(change) = self.history.get(number) else { return false };
+        let Some(change) = self.history.get(number, &self.instances) else { return false };
         let bytes = change.payload.len() + SAMPLE_OVERHEAD_BYTES;
         let small = bytes <= limits.batch_bytes / 2 && !change.marks.is_end;
         let (true, Some(patience)) = (small && (waits || self.pacer.unsent().is_none()), patience) else {
@@ -196,11 +196,11 @@ impl Writer {
             self.send_held(now, out);
             return false;
         }
-        encode(&self.config, &self.proxies, change, &mut self.inline_qos);
+        encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
         for ((class, route), draft) in routes.into_iter().zip(&mut self.batch.drafts) {
             if !route.destinations.is_empty() {
                 let target = route.target(class, self.config.guid, limits);
-                draft.put(&target, number, change, &self.inline_qos);
+                draft.put(&target, number, &change, &self.inline_qos);
                 self.pacer.hold(number, class);
             }
         }

@@ -4,15 +4,14 @@
 //! data: it needs no instance, counts towards no limit, and stays in the history as long as anything of
 //! its set does, so that late joiners get sets whole.
 
-use crate::instance::InstanceHandle;
 use crate::outbox::Outbox;
-use crate::payload::Payload;
+use crate::payload::NewPayload;
 use crate::qos::AccessScope;
 use crate::seq::SequenceNumber;
 use crate::time::Now;
 
 use super::content::Verdict;
-use super::history::Change;
+use super::history::NewChange;
 use super::{ChangeKind, Writer, expiry, instances};
 
 /// What a change says about coherence and order beyond its writer's own numbers.
@@ -60,16 +59,14 @@ impl Writer {
             group_number: open.group.map(|_| group),
             is_end: true,
         };
-        let change = Change {
+        let change = NewChange {
             kind: ChangeKind::Alive,
-            instance: InstanceHandle::NIL,
-            payload: Payload::empty(),
             source_timestamp: now.wall,
             expires: expiry(now, now.wall, self.config.qos.lifespan),
             marks,
             verdict: Verdict::ALL,
         };
-        let number = self.history.push(instances::NIL, change, &mut self.instances);
+        let number = self.history.push(instances::NIL, &change, NewPayload::Octets(&[]), &mut self.instances);
         self.send_new(now, number, out);
         self.settle(now);
     }

@@ -13,7 +13,7 @@ use crate::discovery::MatchedReader;
 use crate::filter::{ContentFilter, PayloadFilter};
 use crate::guid::Guid;
 use crate::outbox::Outbox;
-use crate::payload::Payload;
+use crate::payload::PayloadView;
 use crate::qos::{LivelinessKind, Ownership};
 use crate::seq::SequenceNumber;
 use crate::time::Now;
@@ -81,11 +81,11 @@ struct Aim {
 
 impl Entry {
     /// Whether a sample is worth the look, and fails it.
-    fn refuses(&self, payload: &Payload) -> bool {
+    fn refuses(&self, payload: PayloadView<'_>) -> bool {
         self.judges(payload) && !self.filter.passes(payload.as_slice())
     }
 
-    fn judges(&self, payload: &Payload) -> bool {
+    fn judges(&self, payload: PayloadView<'_>) -> bool {
         self.filter.is_affordable(payload.as_slice(), STEPS_MAX)
     }
 }
@@ -139,7 +139,7 @@ impl Filters {
     }
 
     /// Asks every filter once.
-    fn judge(&self, payload: &Payload) -> Verdict {
+    fn judge(&self, payload: PayloadView<'_>) -> Verdict {
         let refusing = self
             .entries
             .iter()
@@ -148,7 +148,7 @@ impl Filters {
         Verdict(refusing.fold(u32::MAX, |bits, (slot, _)| bits & !(1 << slot)))
     }
 
-    fn wants(&self, slot: Option<usize>, number: SequenceNumber, change: &Change) -> bool {
+    fn wants(&self, slot: Option<usize>, number: SequenceNumber, change: &Change<'_>) -> bool {
         let Some(Some(entry)) = slot.and_then(|slot| self.entries.get(slot)) else { return true };
         if !is_judged(change.kind, &change.marks) {
             return true;
@@ -156,7 +156,7 @@ impl Filters {
         if number > entry.since {
             return slot.is_none_or(|slot| change.verdict.0 >> slot & 1 == 1);
         }
-        !entry.refuses(&change.payload)
+        !entry.refuses(change.payload)
     }
 
     /// Octets that [`Self::append_verdicts`] adds at most.
@@ -165,11 +165,11 @@ impl Filters {
     }
 
     /// Appends what the filters said to the inline QoS of a change.
-    fn append_verdicts(&self, change: &Change, inline_qos: &mut Vec<u8>) {
+    fn append_verdicts(&self, change: &Change<'_>, inline_qos: &mut Vec<u8>) {
         let mut verdicts = [(FilterSignature([0; 16]), false); FILTERS_MAX];
         let mut count = 0;
         for (slot, entry) in self.entries.iter().enumerate() {
-            let judged = entry.as_ref().filter(|entry| entry.judges(&change.payload));
+            let judged = entry.as_ref().filter(|entry| entry.judges(change.payload));
             if let (Some(entry), Some(place)) = (judged, verdicts.get_mut(count)) {
                 *place = (entry.signature, change.verdict.0 >> slot & 1 == 1);
                 count += 1;
@@ -202,12 +202,12 @@ impl Proxies {
     }
 
     /// What the filters of all readers say about a change to be written.
-    pub(super) fn judge(&self, kind: ChangeKind, marks: &Marks, payload: &Payload) -> Verdict {
+    pub(super) fn judge(&self, kind: ChangeKind, marks: &Marks, payload: PayloadView<'_>) -> Verdict {
         if self.is_filtering() && is_judged(kind, marks) { self.filters.judge(payload) } else { Verdict::ALL }
     }
 
     /// Whether a change is for this reader.
-    pub(super) fn wants(&self, proxy: &ReaderProxy, number: SequenceNumber, change: &Change) -> bool {
+    pub(super) fn wants(&self, proxy: &ReaderProxy, number: SequenceNumber, change: &Change<'_>) -> bool {
         self.filters.wants(proxy.filter, number, change)
     }
 
@@ -219,7 +219,7 @@ impl Proxies {
     }
 
     /// Works out for whom of a class a change is.
-    pub(super) fn aim(&mut self, class: Class, number: SequenceNumber, change: &Change) {
+    pub(super) fn aim(&mut self, class: Class, number: SequenceNumber, change: &Change<'_>) {
         if !self.is_filtering() {
             return;
         }
@@ -261,7 +261,7 @@ impl Proxies {
 
     /// A change goes to those of a class that want it: passes over the others, which thereby have all they
     /// need of it.
-    pub(super) fn pass_over(&mut self, class: Class, number: SequenceNumber, change: &Change) {
+    pub(super) fn pass_over(&mut self, class: Class, number: SequenceNumber, change: &Change<'_>) {
         if !self.is_filtering() {
             return;
         }
@@ -311,7 +311,7 @@ impl Proxies {
     /// over before is told of that first, unless it is `told` with the change.
     pub(super) fn begin(
         &mut self,
-        (class, number, change): (Class, SequenceNumber, &Change),
+        (class, number, change): (Class, SequenceNumber, &Change<'_>),
         told: Option<Guid>,
         config: &WriterConfig,
         out: &mut Outbox,
@@ -349,12 +349,12 @@ impl Writer {
         let carried = self.carried_heartbeat(now);
         let (mut asked, mut queued) = (false, false);
         for class in Class::ALL {
-            let Some(change) = self.history.get(number) else { return };
+            let Some(change) = self.history.get(number, &self.instances) else { return };
             if self.proxies.route(class).destinations.is_empty() {
                 continue;
             }
-            self.proxies.aim(class, number, change);
-            let inline_qos = encode(&self.config, &self.proxies, change, &mut self.inline_qos);
+            self.proxies.aim(class, number, &change);
+            let inline_qos = encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
             let route = self.proxies.aimed(class);
             let target = route.target(class, self.config.guid, &self.config.limits);
             let unfit = !route.destinations.is_empty() && !target.fits(change.payload.len(), inline_qos);
@@ -364,7 +364,7 @@ impl Writer {
                 continue;
             }
             let only = route.only();
-            self.proxies.begin((class, number, change), only, &self.config, out);
+            self.proxies.begin((class, number, &change), only, &self.config, out);
             asked |= self.send_aimed(class, number, carried, out);
         }
         if carried == Some(Piggyback::Asks) {
@@ -389,7 +389,7 @@ impl Writer {
     ) -> bool {
         let only = self.proxies.aimed(class).only();
         let gap = only.and_then(|only| self.proxies.get_mut(only)?.close_gap(number));
-        let Some(change) = self.history.get(number) else { return false };
+        let Some(change) = self.history.get(number, &self.instances) else { return false };
         let route = self.proxies.aimed(class);
         if route.destinations.is_empty() {
             return false;
@@ -407,14 +407,14 @@ impl Writer {
         let verdicts_fit =
             target.fits(change.payload.len() + gap_bytes, self.inline_qos.len() + filters.verdict_bytes());
         if verdicts_fit && is_judged(change.kind, &change.marks) {
-            filters.append_verdicts(change, &mut self.inline_qos);
+            filters.append_verdicts(&change, &mut self.inline_qos);
         }
         let mut message = target.open(out);
         if let Some(gap) = gap.filter(|_| gap_bytes > 0) {
             let _ = message.gap(&gap.gap(target.reader, target.source.entity));
         }
         // It fits: the target said so.
-        let _ = target.put_data(&mut message, number, change, &self.inline_qos);
+        let _ = target.put_data(&mut message, number, &change, &self.inline_qos);
         let Some(carried) = carried.filter(|_| route.reliable > 0) else { return false };
         let final_flag = carried == Piggyback::Tells;
         if let Some(proxy) = only.and_then(|only| self.proxies.get(only)) {
@@ -505,8 +505,8 @@ impl Writer {
         let mut number = next;
         for filtered in 0..UNWANTED_SCANNED_MAX as u64 {
             number = self.history.next_held(number).min(last.next());
-            let change = self.history.get(number).filter(|_| number <= last);
-            if change.is_none_or(|change| self.proxies.wants(proxy, number, change)) {
+            let change = self.history.get(number, &self.instances).filter(|_| number <= last);
+            if change.is_none_or(|change| self.proxies.wants(proxy, number, &change)) {
                 return (number, filtered);
             }
             number = number.next();

@@ -76,9 +76,9 @@ impl History {
         slot: Slot,
         instances: &mut Instances,
     ) {
-        let Some((change, previous, is_last)) = self.with_previous(number) else { return };
-        if change.kind.unregisters() && is_last {
-            let disposed = change.kind.disposes() || previous.is_some_and(|it| it.kind.disposes());
+        let Some((kind, previous, is_last)) = self.with_previous(number) else { return };
+        if kind.unregisters() && is_last {
+            let disposed = kind.disposes() || previous.is_some_and(ChangeKind::disposes);
             self.close(now, number, slot, disposed, instances);
         }
         self.trim(slot, instances);
@@ -106,8 +106,7 @@ impl History {
     fn trim(&mut self, slot: Slot, instances: &mut Instances) {
         let Some(depth) = self.service.as_ref().map(|service| service.depth) else { return };
         while let Some(instance) = instances.get(slot).filter(|instance| instance.samples > depth) {
-            let is_end = |change: &super::Change| change.kind == ChangeKind::Unregister;
-            let extra = usize::from(self.get(instance.newest).is_some_and(is_end));
+            let extra = usize::from(self.kind(instance.newest) == Some(ChangeKind::Unregister));
             if instance.samples - extra <= depth || instance.oldest > self.released() {
                 return;
             }

@@ -76,7 +76,7 @@ impl Target<'_> {
         &self,
         message: &mut MessageBuilder<'_>,
         number: SequenceNumber,
-        change: &Change,
+        change: &Change<'_>,
         inline_qos: &[u8],
     ) -> bool {
         message.info_timestamp(Some(change.source_timestamp));
@@ -87,7 +87,7 @@ impl Target<'_> {
             inline_qos,
             key_only: change.kind.is_key_only(),
         };
-        message.data(&header, &change.payload)
+        message.data(&header, change.payload)
     }
 
     /// Appends one fragment; inline QoS goes with the first only.
@@ -95,7 +95,7 @@ impl Target<'_> {
         &self,
         message: &mut MessageBuilder<'_>,
         number: SequenceNumber,
-        change: &Change,
+        change: &Change<'_>,
         fragment: FragmentNumber,
         inline_qos: &[u8],
     ) -> bool {
@@ -110,6 +110,6 @@ impl Target<'_> {
             inline_qos: if fragment == 1 { inline_qos } else { &[] },
             key_only: change.kind.is_key_only(),
         };
-        message.data_frag(&header, &change.payload)
+        message.data_frag(&header, change.payload)
     }
 }

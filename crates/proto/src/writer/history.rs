@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::instance::InstanceHandle;
-use crate::payload::Payload;
+use crate::payload::{NewPayload, Payload, PayloadView};
 use crate::qos::{Durability, QosSet};
 use crate::seq::SequenceNumber;
 use crate::time::{Instant, Time};
@@ -18,6 +18,7 @@ use super::coherent::Marks;
 use super::content::Verdict;
 use super::durability::Service;
 use super::instances::{Instances, Slot};
+use super::payloads::{Payloads, Place};
 
 /// Holes tolerated beyond one per change before the queue is compacted.
 const HOLES_MAX: usize = 64;
@@ -27,13 +28,13 @@ const HOLES_SCANNED_MAX: usize = 256;
 /// What a small sample takes beside its payload, here and on its way.
 pub(super) const CHANGE_OVERHEAD_BYTES: usize = 128;
 
-/// One change of one instance.
-#[derive(Clone, Debug)]
-pub(super) struct Change {
+/// One change of one instance, as the history shows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change<'a> {
     pub(super) kind: ChangeKind,
     pub(super) instance: InstanceHandle,
     /// Data, or the serialized key for all kinds but Alive.
-    pub(super) payload: Payload,
+    pub(super) payload: PayloadView<'a>,
     pub(super) source_timestamp: Time,
     /// End of its lifespan.
     pub(super) expires: Option<Instant>,
@@ -42,32 +43,85 @@ pub(super) struct Change {
     pub(super) verdict: Verdict,
 }
 
-impl Change {
-    /// What it counts for in the window of a writer.
-    pub(super) fn window_bytes(&self) -> usize {
-        self.payload.len() + CHANGE_OVERHEAD_BYTES
-    }
-
+impl Change<'_> {
     pub(super) fn is_expired(&self, now: Instant) -> bool {
         self.expires.is_some_and(|end| end <= now)
     }
 }
 
+/// What is written of a change, payload apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewChange {
+    pub(super) kind: ChangeKind,
+    pub(super) source_timestamp: Time,
+    pub(super) expires: Option<Instant>,
+    pub(super) marks: Marks,
+    pub(super) verdict: Verdict,
+}
+
+/// A change that outlives its place in the history.
 #[derive(Debug)]
+pub(super) struct TakenChange {
+    change: Change<'static>,
+    payload: Payload,
+}
+
+impl TakenChange {
+    pub(super) fn of(change: &Change<'_>) -> Self {
+        let payload = change.payload.to_payload();
+        Self { change: Change { payload: PayloadView::Octets(&[]), ..*change }, payload }
+    }
+
+    pub(super) fn view(&self) -> Change<'_> {
+        Change { payload: (&self.payload).into(), ..self.change }
+    }
+}
+
+/// What a change counts for in the window of a writer.
+pub(super) const fn window_bytes(payload_bytes: usize) -> usize {
+    payload_bytes + CHANGE_OVERHEAD_BYTES
+}
+
+/// One change, or the hole that it left. One cache line: a window has thousands.
+#[derive(Debug)]
+#[repr(align(64))]
 struct Entry {
     sequence_number: SequenceNumber,
+    /// Neighbours among the changes of the same instance, 0 for none. The one before may be gone.
+    previous: SequenceNumber,
+    next: SequenceNumber,
+    source_timestamp: Time,
+    expires: Instant,
+    /// What few changes have.
+    rare: Option<Box<Rare>>,
+    payload: Place,
     slot: Slot,
-    /// Neighbours among the changes of the same instance.
-    previous: Option<SequenceNumber>,
-    next: Option<SequenceNumber>,
     /// `None`: a hole.
-    change: Option<Change>,
+    kind: Option<ChangeKind>,
+}
+
+/// Expires never.
+const NEVER: Instant = Instant(u64::MAX);
+/// No neighbour.
+const NONE: SequenceNumber = SequenceNumber(0);
+
+#[derive(Debug)]
+struct Rare {
+    marks: Marks,
+    verdict: Verdict,
+}
+
+impl Entry {
+    fn marks(&self) -> Marks {
+        self.rare.as_ref().map_or_else(Marks::default, |rare| rare.marks)
+    }
 }
 
 /// The changes of one writer.
 #[derive(Debug, Default)]
 pub(super) struct History {
     entries: VecDeque<Entry>,
+    payloads: Payloads,
     /// Entries that are not holes.
     changes: usize,
     last: SequenceNumber,
@@ -143,16 +197,22 @@ impl History {
     /// When the oldest change expires. Changes expire in the order written; one written with an older
     /// source timestamp may wait for those before it, and is refused when asked for meanwhile.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
-        self.entries.front()?.change.as_ref()?.expires
+        self.entries.front().map(|entry| entry.expires).filter(|end| *end != NEVER)
     }
 
-    /// Appends a change; its number.
-    pub(super) fn push(&mut self, slot: Slot, change: Change, instances: &mut Instances) -> SequenceNumber {
+    /// Appends a change; its number. The payload is taken.
+    pub(super) fn push(
+        &mut self,
+        slot: Slot,
+        change: &NewChange,
+        payload: NewPayload<'_>,
+        instances: &mut Instances,
+    ) -> SequenceNumber {
         let sequence_number = self.last.next();
         self.last = sequence_number;
         self.changes += 1;
         self.pending += 1;
-        self.pending_bytes += change.window_bytes();
+        self.pending_bytes += window_bytes(payload.view().len());
         let superseded = self.join_set(sequence_number, &change.marks);
         let mut previous = None;
         if let Some(instance) = instances.get_mut(slot) {
@@ -166,9 +226,21 @@ impl History {
         }
         self.reopen(previous);
         if let Some(entry) = previous.and_then(|previous| self.entry_mut(previous)) {
-            entry.next = Some(sequence_number);
+            entry.next = sequence_number;
         }
-        self.entries.push_back(Entry { sequence_number, slot, previous, next: None, change: Some(change) });
+        let is_rare = change.marks != Marks::default() || change.verdict != Verdict::ALL;
+        let rare = is_rare.then(|| Box::new(Rare { marks: change.marks, verdict: change.verdict }));
+        self.entries.push_back(Entry {
+            sequence_number,
+            previous: previous.unwrap_or(NONE),
+            next: NONE,
+            source_timestamp: change.source_timestamp,
+            expires: change.expires.unwrap_or(NEVER),
+            rare,
+            payload: self.payloads.push(payload),
+            slot,
+            kind: Some(change.kind),
+        });
         if let Some(superseded) = superseded {
             self.remove(superseded, instances);
         }
@@ -176,8 +248,27 @@ impl History {
     }
 
     /// The change of that number, if it is held.
-    pub(super) fn get(&self, number: SequenceNumber) -> Option<&Change> {
-        self.entries.get(self.position(number).ok()?)?.change.as_ref()
+    pub(super) fn get(&self, number: SequenceNumber, instances: &Instances) -> Option<Change<'_>> {
+        let entry = self.held(number)?;
+        let rare = entry.rare.as_deref();
+        Some(Change {
+            kind: entry.kind?,
+            instance: instances.get(entry.slot).map_or(InstanceHandle::NIL, |instance| instance.handle),
+            payload: self.payloads.get(entry.payload),
+            source_timestamp: entry.source_timestamp,
+            expires: Some(entry.expires).filter(|end| *end != NEVER),
+            marks: entry.marks(),
+            verdict: rare.map_or(Verdict::ALL, |rare| rare.verdict),
+        })
+    }
+
+    /// What the change of that number does to its instance, if it is held.
+    pub(super) fn kind(&self, number: SequenceNumber) -> Option<ChangeKind> {
+        self.held(number)?.kind
+    }
+
+    fn held(&self, number: SequenceNumber) -> Option<&Entry> {
+        self.entries.get(self.position(number).ok()?).filter(|entry| entry.kind.is_some())
     }
 
     /// The first change held with this number or a higher one, or, when many holes follow, a number
@@ -186,7 +277,7 @@ impl History {
         let (Ok(start) | Err(start)) = self.position(number);
         let end = start.saturating_add(HOLES_SCANNED_MAX).min(self.entries.len());
         for entry in self.entries.range(start.min(end)..end) {
-            if entry.change.is_some() {
+            if entry.kind.is_some() {
                 return entry.sequence_number;
             }
         }
@@ -195,7 +286,7 @@ impl History {
 
     /// The group number of a change that is held.
     pub(super) fn numbered(&self, number: SequenceNumber) -> Option<SequenceNumber> {
-        self.get(number)?.marks.group_number
+        self.held(number)?.marks().group_number
     }
 
     /// The group number of the last change held with this number or a lower one; `None` also after many holes.
@@ -203,8 +294,8 @@ impl History {
         let (Ok(end) | Err(end)) = self.position(number.next());
         let end = end.min(self.entries.len());
         let start = end.saturating_sub(HOLES_SCANNED_MAX);
-        let held = self.entries.range(start..end).rev().find_map(|entry| entry.change.as_ref())?;
-        held.marks.group_number
+        let held = self.entries.range(start..end).rev().find(|entry| entry.kind.is_some())?;
+        held.marks().group_number
     }
 
     /// Drops one change, wherever it is.
@@ -234,8 +325,8 @@ impl History {
 
     /// LIFESPAN was changed: all changes held follow the new one.
     pub(super) fn set_expiry(&mut self, expiry: impl Fn(Time) -> Option<Instant>) {
-        for change in self.entries.iter_mut().filter_map(|entry| entry.change.as_mut()) {
-            change.expires = expiry(change.source_timestamp);
+        for entry in self.entries.iter_mut().filter(|entry| entry.kind.is_some()) {
+            entry.expires = expiry(entry.source_timestamp).unwrap_or(NEVER);
         }
     }
 
@@ -250,28 +341,45 @@ impl History {
         if number <= self.released {
             return false;
         }
-        let (Ok(mut position) | Err(mut position)) = self.position(self.released.next());
-        while let Some(entry) = self.entries.get(position).filter(|entry| entry.sequence_number <= number) {
-            self.released = entry.sequence_number;
-            if let Some(change) = &entry.change {
-                self.pending -= 1;
-                self.pending_bytes -= change.window_bytes();
-                let (slot, unregisters) = (entry.slot, change.kind.unregisters());
-                let (is_end, number_released) = (change.marks.is_end, entry.sequence_number);
-                if !self.durable || is_end && self.is_useless_end(number_released) {
-                    self.empty(position, instances);
-                } else if self.service.is_some() {
-                    self.hand_over(now, number_released, slot, instances);
-                } else if unregisters && entry.next.is_none() {
-                    self.purge(slot, instances);
+        if self.durable {
+            self.release_durable(now, number, instances);
+        } else {
+            while let Some(entry) = self.entries.front().filter(|entry| entry.sequence_number <= number) {
+                self.released = entry.sequence_number;
+                if entry.kind.is_some() {
+                    self.pending -= 1;
+                    self.pending_bytes -= window_bytes(self.payloads.len(entry.payload));
+                    self.empty(0, instances);
                 }
+                self.pop_front();
             }
-            position += 1;
         }
         self.released = number;
         self.drop_holes();
         self.keep_service_limits(instances);
         true
+    }
+
+    /// Nobody present needs changes up to `number` any more.
+    fn release_durable(&mut self, now: Instant, number: SequenceNumber, instances: &mut Instances) {
+        let (Ok(mut position) | Err(mut position)) = self.position(self.released.next());
+        while let Some(entry) = self.entries.get(position).filter(|entry| entry.sequence_number <= number) {
+            self.released = entry.sequence_number;
+            if let Some(kind) = entry.kind {
+                self.pending -= 1;
+                self.pending_bytes -= window_bytes(self.payloads.len(entry.payload));
+                let (slot, unregisters) = (entry.slot, kind.unregisters());
+                let (is_end, number_released) = (entry.marks().is_end, entry.sequence_number);
+                if is_end && self.is_useless_end(number_released) {
+                    self.empty(position, instances);
+                } else if self.service.is_some() {
+                    self.hand_over(now, number_released, slot, instances);
+                } else if unregisters && entry.next == NONE {
+                    self.purge(slot, instances);
+                }
+            }
+            position += 1;
+        }
     }
 
     /// Drops every change of an instance.
@@ -285,31 +393,36 @@ impl History {
     /// Makes a hole of an entry.
     fn empty(&mut self, position: usize, instances: &mut Instances) {
         let Some(entry) = self.entries.get_mut(position) else { return };
-        let Some(change) = &entry.change else { return };
-        let (bytes, marks) = (change.window_bytes(), change.marks);
-        entry.change = None;
-        if let Some(service) = &mut self.service {
-            service.closed(entry.sequence_number);
+        if entry.kind.take().is_none() {
+            return;
         }
+        entry.expires = NEVER;
+        let marks = entry.rare.take().map_or_else(Marks::default, |rare| rare.marks);
         let (number, slot, previous, next) = (entry.sequence_number, entry.slot, entry.previous, entry.next);
         self.changes -= 1;
         if number > self.released {
             self.pending -= 1;
-            self.pending_bytes -= bytes;
+            self.pending_bytes -= window_bytes(self.payloads.len(entry.payload));
         }
-        if let Some(entry) = previous.and_then(|previous| self.entry_mut(previous)) {
-            entry.next = next;
-        }
-        if let Some(entry) = next.and_then(|next| self.entry_mut(next)) {
-            entry.previous = previous;
+        self.payloads.let_go(entry.payload);
+        if let Some(service) = &mut self.service {
+            service.closed(number);
         }
         if let Some(instance) = instances.get_mut(slot) {
             instance.samples -= 1;
-            if previous.is_none() {
-                instance.oldest = next.unwrap_or_default();
+            if instance.newest == number {
+                instance.newest = previous;
             }
-            if next.is_none() {
-                instance.newest = previous.unwrap_or_default();
+            if instance.oldest == number {
+                // The next is not touched, lest its cache line be: that what was before it is gone shows.
+                instance.oldest = next;
+            } else {
+                if let Some(entry) = self.entry_mut(previous) {
+                    entry.next = next;
+                }
+                if let Some(entry) = self.entry_mut(next) {
+                    entry.previous = previous;
+                }
             }
         }
         instances.forget_if_over(slot);
@@ -354,29 +467,42 @@ impl History {
         if number == self.last_end {
             return false;
         }
-        let change = self.get(number).filter(|change| change.marks.is_end);
-        let set = change.and_then(|change| self.sets.get(&change.marks.set?));
+        let marks = self.held(number).map(Entry::marks).filter(|marks| marks.is_end);
+        let set = marks.and_then(|marks| self.sets.get(&marks.set?));
         set.is_some_and(|set| set.changes == 0)
     }
 
-    /// The change of that number, and the one before it of its instance; and whether it is the last of it.
-    pub(super) fn with_previous(&self, number: SequenceNumber) -> Option<(&Change, Option<&Change>, bool)> {
-        let entry = self.entries.get(self.position(number).ok()?)?;
-        let previous = entry.previous.and_then(|previous| self.get(previous));
-        Some((entry.change.as_ref()?, previous, entry.next.is_none()))
+    /// The kind of the change of that number, and of the one before it of its instance; and whether it is the last of it.
+    pub(super) fn with_previous(
+        &self,
+        number: SequenceNumber,
+    ) -> Option<(ChangeKind, Option<ChangeKind>, bool)> {
+        let entry = self.held(number)?;
+        Some((entry.kind?, self.kind(entry.previous), entry.next == NONE))
     }
 
     /// The change before that number of the same instance.
     pub(super) fn previous(&self, number: SequenceNumber) -> Option<SequenceNumber> {
-        self.entries.get(self.position(number).ok()?)?.previous
+        let previous = self.entries.get(self.position(number).ok()?)?.previous;
+        self.held(previous).map(|entry| entry.sequence_number)
     }
 
     pub(super) fn drop_holes(&mut self) {
-        while self.entries.front().is_some_and(|entry| entry.change.is_none()) {
-            self.entries.pop_front();
+        while self.entries.front().is_some_and(|entry| entry.kind.is_none()) {
+            self.pop_front();
         }
         if self.entries.len() > 2 * self.changes + HOLES_MAX {
-            self.entries.retain(|entry| entry.change.is_some());
+            self.entries.retain(|entry| entry.kind.is_some());
+            self.payloads.compact(self.entries.iter_mut().map(|entry| &mut entry.payload));
+        }
+    }
+
+    fn pop_front(&mut self) {
+        if let Some(entry) = self.entries.pop_front() {
+            self.payloads.pop_front(entry.payload);
+        }
+        if self.entries.is_empty() {
+            self.payloads.clear();
         }
     }
 

@@ -19,6 +19,7 @@ mod instances;
 mod liveliness;
 mod pace;
 mod path;
+mod payloads;
 mod proxy;
 mod round_trip;
 mod send;
@@ -33,7 +34,7 @@ use crate::discovery::MatchedReader;
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::outbox::{Event, Outbox};
-use crate::payload::Payload;
+use crate::payload::{NewPayload, Payload, PayloadView};
 use crate::qos::{Durability, HistoryKind, QosSet};
 use crate::seq::SequenceNumber;
 use crate::stats::{DropCounters, DropReason};
@@ -49,7 +50,7 @@ use batch::Batch;
 use coherent::OpenSet;
 use crowd::Crowd;
 use heartbeat::HeartbeatTimer;
-use history::{CHANGE_OVERHEAD_BYTES, Change, History};
+use history::{CHANGE_OVERHEAD_BYTES, History, NewChange, window_bytes};
 use instances::{Instances, Slot};
 use pace::{Pacer, Repeat, Repeated};
 use path::Paths;
@@ -327,7 +328,8 @@ impl Writer {
         source_timestamp: Time,
         out: &mut Outbox,
     ) -> Result<SequenceNumber, WriteError> {
-        self.write_from(now, kind, instance, &mut payload, source_timestamp, out)
+        let payload = NewPayload::Payload(&mut payload);
+        self.write_from(now, kind, instance, payload, source_timestamp, out)
     }
 
     /// As [`Self::write`]; the payload stays with the caller, who may try again, unless it was written.
@@ -339,12 +341,13 @@ impl Writer {
         now: Now,
         kind: ChangeKind,
         instance: InstanceHandle,
-        payload: &mut Payload,
+        payload: NewPayload<'_>,
         source_timestamp: Time,
         out: &mut Outbox,
     ) -> Result<SequenceNumber, WriteError> {
         let kind = self.effective(kind)?;
-        if u32::try_from(payload.len()).is_err() {
+        let payload_bytes = payload.view().len();
+        if u32::try_from(payload_bytes).is_err() {
             return Err(WriteError::TooLarge);
         }
         let known = self.instances.find(instance);
@@ -352,20 +355,18 @@ impl Writer {
             return Err(WriteError::UnknownInstance);
         }
         self.check_timestamp(known, source_timestamp)?;
-        if self.admit(known, kind, payload.len()).is_err() {
-            self.make_room(now, kind, instance, payload.len(), out)?;
+        if self.admit(known, kind, payload_bytes).is_err() {
+            self.make_room(now, kind, instance, payload_bytes, out)?;
         }
         let slot = self.instances.register(instance);
         self.note_timestamp(slot, source_timestamp);
-        self.life_cycle(now, kind, slot, payload);
+        self.life_cycle(now, kind, slot, payload.view());
         let expires = expiry(now, source_timestamp, self.config.qos.lifespan);
         let marks = self.marks();
-        let verdict = self.proxies.judge(kind, &marks, payload);
-        let payload = std::mem::take(payload);
-        let change = Change { kind, instance, payload, source_timestamp, expires, marks, verdict };
-        let bytes = change.window_bytes();
-        let number = self.history.push(slot, change, &mut self.instances);
-        self.heartbeat.wrote(number, bytes);
+        let verdict = self.proxies.judge(kind, &marks, payload.view());
+        let change = NewChange { kind, source_timestamp, expires, marks, verdict };
+        let number = self.history.push(slot, &change, payload, &mut self.instances);
+        self.heartbeat.wrote(number, window_bytes(payload_bytes));
         self.assert_lease(now);
         let held = self.holds();
         self.send_new(now, number, out);
@@ -464,7 +465,7 @@ impl Writer {
     }
 
     /// What a change does to its instance here.
-    fn life_cycle(&mut self, now: Now, kind: ChangeKind, slot: Slot, payload: &Payload) {
+    fn life_cycle(&mut self, now: Now, kind: ChangeKind, slot: Slot, payload: PayloadView<'_>) {
         match kind {
             ChangeKind::Alive => self.instances.restart_deadline(slot, now.mono),
             ChangeKind::Dispose => self.instances.disposed(slot),
@@ -474,7 +475,7 @@ impl Writer {
             && let Some(instance) = self.instances.get_mut(slot)
             && instance.key.is_none()
         {
-            instance.key = Some(payload.clone());
+            instance.key = Some(payload.to_payload());
         }
     }
 

@@ -8,7 +8,7 @@ use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber};
 use crate::time::Instant;
 
 use super::WriterLimits;
-use super::history::Change;
+use super::history::TakenChange;
 use super::proxy::Class;
 
 /// A new change on its way to all readers of one class.
@@ -18,7 +18,7 @@ pub(super) struct Live {
     /// Fragments already sent.
     pub(super) fragments_sent: FragmentNumber,
     /// The change, once begun: what was begun is sent to its end, even when the history lets it go.
-    pub(super) begun: Option<Change>,
+    pub(super) begun: Option<TakenChange>,
 }
 
 /// Something on its way to one reader.

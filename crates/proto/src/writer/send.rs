@@ -11,7 +11,7 @@ use super::coherent::Marks;
 use super::fragment::Target;
 use super::gap::GapBuilder;
 use super::heartbeat::{HeartbeatTimer, Piggyback};
-use super::history::{Change, History};
+use super::history::{Change, History, TakenChange};
 use super::pace::{Pacer, Repeat, Repeated};
 use super::proxy::{Class, Proxies, ReaderProxy};
 use super::{ChangeKind, Writer, WriterConfig};
@@ -27,8 +27,8 @@ impl Writer {
             return;
         }
         let carried = self.carried_heartbeat(now);
-        let Some(change) = self.history.get(number) else { return };
-        encode(&self.config, &self.proxies, change, &mut self.inline_qos);
+        let Some(change) = self.history.get(number, &self.instances) else { return };
+        encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
         let (mut asked, mut queued) = (false, false);
         for class in Class::ALL {
             let route = self.proxies.route(class);
@@ -45,7 +45,7 @@ impl Writer {
             }
             let mut message = target.open(out);
             // It fits: the target said so.
-            let _ = target.put_data(&mut message, number, change, &self.inline_qos);
+            let _ = target.put_data(&mut message, number, &change, &self.inline_qos);
             if let Some(carried) = carried.filter(|_| route.reliable > 0) {
                 let final_flag = carried == Piggyback::Tells;
                 let heartbeat =
@@ -110,16 +110,16 @@ impl Writer {
         let Some(live) = self.pacer.first_live(class) else { return false };
         let number = live.number;
         if live.begun.is_none() {
-            live.begun = self.history.get(number).cloned();
+            live.begun = self.history.get(number, &self.instances).as_ref().map(TakenChange::of);
         }
-        if let Some(change) = live.begun.as_ref() {
+        if let Some(change) = &live.begun.as_ref().map(TakenChange::view) {
             self.proxies.aim(class, number, change);
             if live.fragments_sent == 0 {
                 self.proxies.begin((class, number, change), None, &self.config, out);
             }
         }
         let route = self.proxies.aimed(class);
-        let Some(change) = live.begun.as_ref().filter(|_| !route.destinations.is_empty()) else {
+        let Some(change) = &live.begun.as_ref().map(TakenChange::view).filter(|_| !route.destinations.is_empty()) else {
             self.pacer.pop_live(class);
             return true;
         };
@@ -252,18 +252,18 @@ impl Writer {
                 next = held;
                 continue;
             }
-            let Some(change) = self.history.get(next) else { break };
+            let Some(change) = self.history.get(next, &self.instances) else { break };
             if change.is_expired(now.mono) {
                 next = next.next();
                 continue;
             }
-            encode(&self.config, &self.proxies, change, &mut self.inline_qos);
+            encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
             if !target.fits(change.payload.len(), self.inline_qos.len()) {
                 large = Some(next);
                 next = next.next();
                 break;
             }
-            if !target.put_data(&mut message, next, change, &self.inline_qos) {
+            if !target.put_data(&mut message, next, &change, &self.inline_qos) {
                 break;
             }
             next = next.next();
@@ -297,17 +297,17 @@ impl Writer {
         fragment: FragmentNumber,
         out: &mut Outbox,
     ) -> bool {
-        let (Some(change), Some(proxy)) = (self.history.get(number), self.proxies.get(reader)) else {
+        let (Some(change), Some(proxy)) = (self.history.get(number, &self.instances), self.proxies.get(reader)) else {
             return false;
         };
-        encode(&self.config, &self.proxies, change, &mut self.inline_qos);
+        encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
         let target = proxy.target(self.config.guid, &self.config.limits);
         let whole = target.fits(change.payload.len(), self.inline_qos.len());
         if whole || fragment > target.fragments(change.payload.len()) {
             return false;
         }
         let mut message = target.open(out);
-        let _ = target.put_fragment(&mut message, number, change, fragment, &self.inline_qos);
+        let _ = target.put_fragment(&mut message, number, &change, fragment, &self.inline_qos);
         let bytes = message.len();
         message.finish();
         self.pacer.spend(target.class, bytes);
@@ -327,7 +327,7 @@ impl Writer {
         }
         let target = proxy.target(self.config.guid, &self.config.limits);
         let mut message = target.open(out);
-        if let Some(change) = self.history.get(number) {
+        if let Some(change) = self.history.get(number, &self.instances) {
             let _ = message.heartbeat_frag(&HeartbeatFrag {
                 reader: target.reader,
                 writer: target.source.entity,
@@ -437,7 +437,7 @@ pub(super) fn sent_fragments(
     pacer: &Pacer,
     target: &Target<'_>,
     number: SequenceNumber,
-    change: &Change,
+    change: &Change<'_>,
 ) -> FragmentNumber {
     match pacer.unsent_to(target.class) {
         Some((unsent, _)) if number > unsent => 0,
@@ -494,7 +494,7 @@ pub(super) fn heartbeat_to(
 pub(super) fn encode(
     config: &WriterConfig,
     proxies: &Proxies,
-    change: &Change,
+    change: &Change<'_>,
     bytes: &mut Vec<u8>,
 ) -> usize {
     bytes.clear();

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::payload::NewPayload;
 use crate::qos::ResourceLimits;
 
 fn limited(max_samples: i32, max_samples_per_instance: i32) -> ResourceLimits {
@@ -173,7 +174,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (0..8_u8, prop::bool::weighted(0.1), 0..50_usize)
+        4 => (0..8_u8, prop::bool::weighted(0.1), 0..180_usize)
             .prop_map(|(instance, unregister, bytes)| Step::Push(instance, unregister, bytes)),
         2 => (0..8_u8).prop_map(Step::RemoveOldest),
         1 => (0..40_i64).prop_map(Step::Remove),
@@ -205,17 +206,17 @@ fn apply(step: &Step, history: &mut History, instances: &mut Instances, model: &
             if unregister {
                 instances.unregister(slot);
             }
-            let change = Change {
+            let change = NewChange {
                 marks: Default::default(),
                 verdict: super::super::content::Verdict::ALL,
                 kind,
-                instance: handle(instance),
-                payload: Payload::from_vec(vec![0; bytes]),
                 source_timestamp: Time(0),
                 expires: None,
             };
             model.last += 1;
-            assert_eq!(history.push(slot, change, instances).0, model.last);
+            let mut payload = Payload::from_vec(octets(model.last, bytes));
+            let number = history.push(slot, &change, NewPayload::Payload(&mut payload), instances);
+            assert_eq!((number.0, payload.len()), (model.last, 0));
             model.changes.push((model.last, instance, kind, bytes));
         }
         Step::RemoveOldest(instance) => {
@@ -242,16 +243,27 @@ fn apply(step: &Step, history: &mut History, instances: &mut Instances, model: &
     }
 }
 
+/// The payload of a change.
+fn octets(number: i64, bytes: usize) -> Vec<u8> {
+    vec![number as u8; bytes]
+}
+
 fn compare(history: &History, instances: &Instances, model: &Model) {
     let held: Vec<i64> = model.changes.iter().map(|change| change.0).collect();
     assert_eq!(history.len(), held.len());
     assert_eq!(history.last().0, model.last);
     assert_eq!(history.first().0, held.first().copied().unwrap_or(model.last + 1));
     for number in 0..=model.last + 1 {
-        assert_eq!(history.get(SequenceNumber(number)).is_some(), held.contains(&number));
+        let change = history.get(SequenceNumber(number), instances);
+        assert_eq!(change.is_some(), held.contains(&number));
         let next = held.iter().copied().find(|held| *held >= number).unwrap_or(model.last + 1);
         let found = history.next_held(SequenceNumber(number)).0;
         assert!(found == next || found < next && found > number, "{number}: {found} instead of {next}");
+    }
+    for (number, instance, kind, bytes) in &model.changes {
+        let change = history.get(SequenceNumber(*number), instances).expect("it is held");
+        assert_eq!((change.kind, change.instance), (*kind, handle(*instance)));
+        assert_eq!(change.payload.as_slice(), octets(*number, *bytes));
     }
     let pending = model.changes.iter().filter(|change| change.0 > model.released);
     assert_eq!(history.pending(), pending.clone().count());

@@ -1,0 +1,186 @@
+//! The payloads of the changes in a history. Short ones are a ring of octets in the order of writing, so that a sample
+//! of 30 octets takes 30 and no pool or count of references; longer ones are referenced.
+
+use std::collections::VecDeque;
+
+use crate::payload::{NewPayload, Payload, PayloadView, SHORT_BYTES_MAX};
+
+/// Where a payload is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    /// So many octets from this position of the ring on.
+    Short { at: u32, len: u8 },
+    /// Its number among the long ones.
+    Long(u32),
+}
+
+/// The payloads of one writer's changes, in the order of their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Payloads {
+    ring: Ring,
+    long: VecDeque<Payload>,
+    /// The number of the first long one. Numbers wrap.
+    long_first: u32,
+}
+
+/// Octets, those of each payload in one piece. Positions count on and wrap; where one is, is its remainder by the length.
+#[derive(Debug, Default)]
+struct Ring {
+    /// A power of two of them, or none.
+    bytes: Vec<u8>,
+    first: u32,
+    end: u32,
+}
+
+impl Payloads {
+    pub(super) fn push(&mut self, payload: NewPayload<'_>) -> Place {
+        let octets = payload.view().as_slice();
+        if octets.len() <= SHORT_BYTES_MAX
+            && let Some(at) = self.ring.push(octets)
+        {
+            let len = octets.len() as u8;
+            if let NewPayload::Payload(payload) = payload {
+                *payload = Payload::empty();
+            }
+            return Place::Short { at, len };
+        }
+        let number = self.long_end();
+        self.long.push_back(match payload {
+            NewPayload::Octets(octets) => PayloadView::Octets(octets).to_payload(),
+            NewPayload::Payload(payload) => std::mem::take(payload),
+        });
+        Place::Long(number)
+    }
+
+    pub(super) fn get(&self, place: Place) -> PayloadView<'_> {
+        let long = match place {
+            Place::Short { at, len } => return PayloadView::Octets(self.ring.get(at, len)),
+            Place::Long(number) => self.long.get(number.wrapping_sub(self.long_first) as usize),
+        };
+        long.map_or(PayloadView::Octets(&[]), PayloadView::Payload)
+    }
+
+    pub(super) fn len(&self, place: Place) -> usize {
+        match place {
+            Place::Short { len, .. } => usize::from(len),
+            Place::Long(_) => self.get(place).len(),
+        }
+    }
+
+    /// The change is gone; others before it may not be.
+    pub(super) fn let_go(&mut self, place: Place) {
+        if let Place::Long(number) = place
+            && let Some(payload) = self.long.get_mut(number.wrapping_sub(self.long_first) as usize)
+        {
+            *payload = Payload::empty();
+        }
+    }
+
+    /// The first is gone.
+    pub(super) fn pop_front(&mut self, place: Place) {
+        match place {
+            Place::Short { at, len } => self.ring.first = at.wrapping_add(u32::from(len)),
+            Place::Long(_) => {
+                self.long.pop_front();
+                self.long_first = self.long_first.wrapping_add(1);
+            }
+        }
+    }
+
+    /// Nothing is held any more: what comes next takes the memory that was used last.
+    pub(super) fn clear(&mut self) {
+        self.long.clear();
+        (self.long_first, self.ring.first, self.ring.end) = (0, 0, 0);
+    }
+
+    /// Moves what is held together. `places`: those that are kept, in order.
+    pub(super) fn compact<'p>(&mut self, places: impl Iterator<Item = &'p mut Place>) {
+        let mut end = self.ring.first;
+        let mut kept = 0;
+        for place in places {
+            match place {
+                Place::Short { at, len } => *at = self.ring.move_down(&mut end, *at, *len),
+                Place::Long(number) => {
+                    let from = number.wrapping_sub(self.long_first) as usize;
+                    self.long.swap(kept, from);
+                    *number = self.long_first.wrapping_add(kept as u32);
+                    kept += 1;
+                }
+            }
+        }
+        self.ring.end = end;
+        self.long.truncate(kept);
+    }
+
+    fn long_end(&self) -> u32 {
+        self.long_first.wrapping_add(self.long.len() as u32)
+    }
+}
+
+impl Ring {
+    const BYTES_LEAST: usize = 1 << 12;
+    /// Positions have 32 bits.
+    const BYTES_MAX: usize = 1 << 31;
+
+    /// `None`: the ring cannot grow any more.
+    fn push(&mut self, octets: &[u8]) -> Option<u32> {
+        let len = octets.len() as u32;
+        let mut at = self.fitting(self.end, len);
+        while at.wrapping_add(len).wrapping_sub(self.first) as usize > self.bytes.len() {
+            self.grow()?;
+            at = self.fitting(self.end, len);
+        }
+        let place = self.place(at);
+        self.bytes.get_mut(place..place + octets.len())?.copy_from_slice(octets);
+        self.end = at.wrapping_add(len);
+        Some(at)
+    }
+
+    fn get(&self, at: u32, len: u8) -> &[u8] {
+        let place = self.place(at);
+        self.bytes.get(place..place + usize::from(len)).unwrap_or(&[])
+    }
+
+    fn place(&self, at: u32) -> usize {
+        at as usize & self.bytes.len().wrapping_sub(1)
+    }
+
+    /// The first position from `end` on where so many octets are in one piece.
+    fn fitting(&self, end: u32, len: u32) -> u32 {
+        let left = self.bytes.len().wrapping_sub(self.place(end)) as u32;
+        if len <= left { end } else { end.wrapping_add(left) }
+    }
+
+    fn grow(&mut self) -> Option<()> {
+        let length = (2 * self.bytes.len()).max(Self::BYTES_LEAST);
+        if length > Self::BYTES_MAX {
+            return None;
+        }
+        let before = std::mem::replace(self, Self { bytes: vec![0; length], first: self.first, end: self.end });
+        // What is in one piece stays so: the greater length is a multiple of the lesser.
+        let mut at = before.first;
+        while at != before.end && !before.bytes.is_empty() {
+            let from = before.place(at);
+            let piece = (before.end.wrapping_sub(at) as usize).min(before.bytes.len() - from);
+            let to = self.place(at);
+            if let (Some(from), Some(to)) =
+                (before.bytes.get(from..from + piece), self.bytes.get_mut(to..to + piece))
+            {
+                to.copy_from_slice(from);
+            }
+            at = at.wrapping_add(piece as u32);
+        }
+        Some(())
+    }
+
+    /// Moves a payload to `end`, which is not beyond it, and `end` behind it.
+    fn move_down(&mut self, end: &mut u32, at: u32, len: u8) -> u32 {
+        let (from, to) = (self.place(at), self.fitting(*end, u32::from(len)));
+        let place = self.place(to);
+        if from != place && from + usize::from(len) <= self.bytes.len() {
+            self.bytes.copy_within(from..from + usize::from(len), place);
+        }
+        *end = to.wrapping_add(u32::from(len));
+        to
+    }
+}
