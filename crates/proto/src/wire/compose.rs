@@ -208,11 +208,7 @@ impl MessageBuilder<'_> {
     /// Appends a DATA_FRAG with the fragments `header` names of the whole payload `sample`.
     /// False, and nothing written, when it does not fit or `sample` has no such fragment.
     #[must_use = "false: the datagram is full and nothing was written"]
-    pub fn data_frag<'p>(
-        &mut self,
-        header: &DataFragHeader<'_>,
-        sample: impl Into<PayloadView<'p>>,
-    ) -> bool {
+    pub fn data_frag<'p>(&mut self, header: &DataFragHeader<'_>, sample: impl Into<PayloadView<'p>>) -> bool {
         let sample = sample.into();
         let fragment_bytes = usize::from(header.fragment_bytes);
         let Some(index) = header.first_fragment.checked_sub(1) else { return false };

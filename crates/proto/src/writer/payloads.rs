@@ -156,7 +156,8 @@ impl Ring {
         if length > Self::BYTES_MAX {
             return None;
         }
-        let before = std::mem::replace(self, Self { bytes: vec![0; length], first: self.first, end: self.end });
+        let before =
+            std::mem::replace(self, Self { bytes: vec![0; length], first: self.first, end: self.end });
         // What is in one piece stays so: the greater length is a multiple of the lesser.
         let mut at = before.first;
         while at != before.end && !before.bytes.is_empty() {

@@ -119,7 +119,9 @@ impl Writer {
             }
         }
         let route = self.proxies.aimed(class);
-        let Some(change) = &live.begun.as_ref().map(TakenChange::view).filter(|_| !route.destinations.is_empty()) else {
+        let Some(change) =
+            &live.begun.as_ref().map(TakenChange::view).filter(|_| !route.destinations.is_empty())
+        else {
             self.pacer.pop_live(class);
             return true;
         };
@@ -297,7 +299,9 @@ impl Writer {
         fragment: FragmentNumber,
         out: &mut Outbox,
     ) -> bool {
-        let (Some(change), Some(proxy)) = (self.history.get(number, &self.instances), self.proxies.get(reader)) else {
+        let (Some(change), Some(proxy)) =
+            (self.history.get(number, &self.instances), self.proxies.get(reader))
+        else {
             return false;
         };
         encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
