@@ -92,10 +92,11 @@ struct Entry {
     next: SequenceNumber,
     source_timestamp: Time,
     expires: Instant,
-    /// What few changes have.
-    rare: Option<Box<Rare>>,
-    payload: Place,
+    /// Of a coherent set, or numbered among those of all writers of the publisher: few are.
+    marks: Option<Box<Marks>>,
     slot: Slot,
+    verdict: Verdict,
+    payload: Place,
     /// `None`: a hole.
     kind: Option<ChangeKind>,
 }
@@ -105,15 +106,11 @@ const NEVER: Instant = Instant(u64::MAX);
 /// No neighbour.
 const NONE: SequenceNumber = SequenceNumber(0);
 
-#[derive(Debug)]
-struct Rare {
-    marks: Marks,
-    verdict: Verdict,
-}
+const _: () = assert!(size_of::<Entry>() == 64);
 
 impl Entry {
     fn marks(&self) -> Marks {
-        self.rare.as_ref().map_or_else(Marks::default, |rare| rare.marks)
+        self.marks.as_deref().copied().unwrap_or_default()
     }
 }
 
@@ -228,17 +225,17 @@ impl History {
         if let Some(entry) = previous.and_then(|previous| self.entry_mut(previous)) {
             entry.next = sequence_number;
         }
-        let is_rare = change.marks != Marks::default() || change.verdict != Verdict::ALL;
-        let rare = is_rare.then(|| Box::new(Rare { marks: change.marks, verdict: change.verdict }));
+        let marks = (change.marks != Marks::default()).then(|| Box::new(change.marks));
         self.entries.push_back(Entry {
             sequence_number,
             previous: previous.unwrap_or(NONE),
             next: NONE,
             source_timestamp: change.source_timestamp,
             expires: change.expires.unwrap_or(NEVER),
-            rare,
-            payload: self.payloads.push(payload),
+            marks,
             slot,
+            verdict: change.verdict,
+            payload: self.payloads.push(payload),
             kind: Some(change.kind),
         });
         if let Some(superseded) = superseded {
@@ -250,7 +247,6 @@ impl History {
     /// The change of that number, if it is held.
     pub(super) fn get(&self, number: SequenceNumber, instances: &Instances) -> Option<Change<'_>> {
         let entry = self.held(number)?;
-        let rare = entry.rare.as_deref();
         Some(Change {
             kind: entry.kind?,
             instance: instances.get(entry.slot).map_or(InstanceHandle::NIL, |instance| instance.handle),
@@ -258,7 +254,7 @@ impl History {
             source_timestamp: entry.source_timestamp,
             expires: Some(entry.expires).filter(|end| *end != NEVER),
             marks: entry.marks(),
-            verdict: rare.map_or(Verdict::ALL, |rare| rare.verdict),
+            verdict: entry.verdict,
         })
     }
 
@@ -397,7 +393,7 @@ impl History {
             return;
         }
         entry.expires = NEVER;
-        let marks = entry.rare.take().map_or_else(Marks::default, |rare| rare.marks);
+        let marks = entry.marks.take().map_or_else(Marks::default, |marks| *marks);
         let (number, slot, previous, next) = (entry.sequence_number, entry.slot, entry.previous, entry.next);
         self.changes -= 1;
         if number > self.released {

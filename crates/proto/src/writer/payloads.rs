@@ -5,13 +5,32 @@ use std::collections::VecDeque;
 
 use crate::payload::{NewPayload, Payload, PayloadView, SHORT_BYTES_MAX};
 
-/// Where a payload is.
+/// Where a payload is. Packed, since it is one of many fields in a cache line.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+#[repr(C, packed(1))]
+pub(super) struct Place {
+    at: u32,
+    bytes: u8,
+}
+
+/// Where a payload is, to look at.
+enum Where {
     /// So many octets from this position of the ring on.
     Short { at: u32, len: u8 },
     /// Its number among the long ones.
     Long(u32),
+}
+
+impl Place {
+    /// More than short ones have.
+    const LONG: u8 = u8::MAX;
+
+    const fn to(self) -> Where {
+        match self.bytes {
+            Self::LONG => Where::Long(self.at),
+            len => Where::Short { at: self.at, len },
+        }
+    }
 }
 
 /// The payloads of one writer's changes, in the order of their numbers.
@@ -42,34 +61,34 @@ impl Payloads {
             if let NewPayload::Payload(payload) = payload {
                 *payload = Payload::empty();
             }
-            return Place::Short { at, len };
+            return Place { at, bytes: len };
         }
         let number = self.long_end();
         self.long.push_back(match payload {
             NewPayload::Octets(octets) => PayloadView::Octets(octets).to_payload(),
             NewPayload::Payload(payload) => std::mem::take(payload),
         });
-        Place::Long(number)
+        Place { at: number, bytes: Place::LONG }
     }
 
     pub(super) fn get(&self, place: Place) -> PayloadView<'_> {
-        let long = match place {
-            Place::Short { at, len } => return PayloadView::Octets(self.ring.get(at, len)),
-            Place::Long(number) => self.long.get(number.wrapping_sub(self.long_first) as usize),
+        let long = match place.to() {
+            Where::Short { at, len } => return PayloadView::Octets(self.ring.get(at, len)),
+            Where::Long(number) => self.long.get(number.wrapping_sub(self.long_first) as usize),
         };
         long.map_or(PayloadView::Octets(&[]), PayloadView::Payload)
     }
 
     pub(super) fn len(&self, place: Place) -> usize {
-        match place {
-            Place::Short { len, .. } => usize::from(len),
-            Place::Long(_) => self.get(place).len(),
+        match place.to() {
+            Where::Short { len, .. } => usize::from(len),
+            Where::Long(_) => self.get(place).len(),
         }
     }
 
     /// The change is gone; others before it may not be.
     pub(super) fn let_go(&mut self, place: Place) {
-        if let Place::Long(number) = place
+        if let Where::Long(number) = place.to()
             && let Some(payload) = self.long.get_mut(number.wrapping_sub(self.long_first) as usize)
         {
             *payload = Payload::empty();
@@ -78,9 +97,9 @@ impl Payloads {
 
     /// The first is gone.
     pub(super) fn pop_front(&mut self, place: Place) {
-        match place {
-            Place::Short { at, len } => self.ring.first = at.wrapping_add(u32::from(len)),
-            Place::Long(_) => {
+        match place.to() {
+            Where::Short { at, len } => self.ring.first = at.wrapping_add(u32::from(len)),
+            Where::Long(_) => {
                 self.long.pop_front();
                 self.long_first = self.long_first.wrapping_add(1);
             }
@@ -98,12 +117,12 @@ impl Payloads {
         let mut end = self.ring.first;
         let mut kept = 0;
         for place in places {
-            match place {
-                Place::Short { at, len } => *at = self.ring.move_down(&mut end, *at, *len),
-                Place::Long(number) => {
+            match place.to() {
+                Where::Short { at, len } => place.at = self.ring.move_down(&mut end, at, len),
+                Where::Long(number) => {
                     let from = number.wrapping_sub(self.long_first) as usize;
                     self.long.swap(kept, from);
-                    *number = self.long_first.wrapping_add(kept as u32);
+                    place.at = self.long_first.wrapping_add(kept as u32);
                     kept += 1;
                 }
             }
