@@ -117,7 +117,7 @@ impl Cache {
                 Access::Read => read_at(instance, at, samples),
                 Access::Take => {
                     let Some(sample) = instance.samples.remove(at) else { continue };
-                    instance.left(&sample);
+                    instance.left(&sample, self.policy.order);
                     let (info, key_only) = (info(instance, &sample), sample.key_only);
                     self.released(&sample);
                     samples.push(CachedSample { info, payload: sample.payload, key_only });
@@ -184,6 +184,7 @@ impl Cache {
         self.instances.reshaped(id, before);
         rank(samples.get_mut(start..).unwrap_or_default(), generations);
         if access == Access::Take {
+            self.instances.take_back_queue(id);
             self.retire_if_idle(id);
         }
         true
@@ -197,7 +198,7 @@ impl Cache {
         };
         let (info, key_only) = (info(instance, sample), sample.key_only);
         let Some(sample) = instance.samples.pop_front() else { return false };
-        instance.left(&sample);
+        instance.left(&sample, self.policy.order);
         self.released(&sample);
         samples.push(CachedSample { info, payload: sample.payload, key_only });
         true
@@ -223,7 +224,7 @@ impl Cache {
                 held.push_back(sample);
                 continue;
             }
-            instance.left(&sample);
+            instance.left(&sample, self.policy.order);
             let (info, key_only) = (info(instance, &sample), sample.key_only);
             self.released(&sample);
             samples.push(CachedSample { info, payload: sample.payload, key_only });

@@ -13,6 +13,7 @@ use super::{Change, KeyFunction, ReaderLimits};
 use crate::filter::PayloadFilter;
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
+use crate::payload::Payload;
 use crate::qos::{AccessScope, HistoryKind, Ownership, QosSet};
 use crate::sample_info::InstanceState;
 use crate::stats::DropReason;
@@ -57,7 +58,7 @@ pub(super) struct Policy {
     samples_max: usize,
     instances_max: usize,
     samples_per_instance_max: usize,
-    order: Order,
+    pub(super) order: Order,
     exclusive: bool,
     /// Samples are returned in one order across instances.
     interleaved: bool,
@@ -351,6 +352,7 @@ impl Cache {
 
     fn insert(&mut self, now: Now, id: InstanceId, mut sample: Sample) {
         let policy = self.policy;
+        self.instances.lend_queue(id);
         let Some(instance) = self.instances.get_mut(id) else { return };
         let before = instance.shape();
         instance.revive();
@@ -388,7 +390,7 @@ impl Cache {
         };
         let replaced = replaced.and_then(|at| instance.samples.remove(at));
         if let Some(replaced) = &replaced {
-            instance.left(replaced);
+            instance.left(replaced, policy.order);
         }
         self.instances.reshaped(id, before);
         if let Some(replaced) = replaced {
@@ -516,7 +518,7 @@ impl Cache {
             && let Some(at) = instance.samples.iter().position(|sample| !sample.valid)
             && let Some(marker) = instance.samples.remove(at)
         {
-            instance.left(&marker);
+            instance.left(&marker, self.policy.order);
             if self.policy.interleaved {
                 self.order.remove(&self.policy.order.place(&marker));
             }
@@ -530,8 +532,8 @@ impl Cache {
             no_writers_generation: instance.no_writers_generations,
             read: false,
             valid: false,
-            key_only: instance.key.key_only,
-            payload: instance.key.payload.clone(),
+            key_only: instance.key().is_some_and(|key| key.key_only),
+            payload: instance.key().map_or_else(Payload::empty, |key| key.payload.clone()),
             expires: None,
             group_number: None,
         };
@@ -628,7 +630,7 @@ impl Cache {
 
     pub(super) fn forget(&mut self, id: InstanceId) {
         let Some(instance) = self.instances.remove(id) else { return };
-        self.key_bytes -= instance.key.payload.len();
+        self.key_bytes -= instance.key().map_or(0, |key| key.payload.len());
         self.bytes -= instance.held.as_ref().map_or(0, |held| held.payload.len());
         for sample in &instance.samples {
             self.released(sample);
@@ -656,7 +658,7 @@ impl Cache {
             let before = instance.shape();
             let place = instance.samples.iter().position(|candidate| candidate.id == sample);
             let Some(expired) = place.and_then(|place| instance.samples.remove(place)) else { continue };
-            instance.left(&expired);
+            instance.left(&expired, self.policy.order);
             self.instances.reshaped(id, before);
             self.released(&expired);
             self.retire_if_idle(id);
@@ -740,7 +742,8 @@ impl Cache {
     }
 
     pub(super) fn instance_key(&self, handle: InstanceHandle) -> Option<InstanceKey> {
-        self.instances.get(self.instances.find(handle)?).map(|instance| instance.key.clone())
+        let instance = self.instances.get(self.instances.find(handle)?)?;
+        Some(instance.key().cloned().unwrap_or_default())
     }
 }
 
@@ -749,17 +752,13 @@ const fn publication_of((_, guid): (Time, Guid)) -> Guid {
 }
 
 /// Keeps `payload` as what names the instance, if nothing better is there and the budget allows.
-fn remember_key(
-    held: &mut usize,
-    budget: usize,
-    instance: &mut Instance,
-    payload: &crate::payload::Payload,
-    key_only: bool,
-) {
-    let better = instance.key.payload.is_empty() || (key_only && !instance.key.key_only);
-    let others = *held - instance.key.payload.len();
-    if better && others.saturating_add(payload.len()) <= budget {
+fn remember_key(held: &mut usize, budget: usize, instance: &mut Instance, payload: &Payload, key_only: bool) {
+    if instance.key().is_some_and(|key| !key.payload.is_empty() && (key.key_only || !key_only)) {
+        return;
+    }
+    let others = *held - instance.key().map_or(0, |key| key.payload.len());
+    if others.saturating_add(payload.len()) <= budget {
         *held = others + payload.len();
-        instance.key = InstanceKey { payload: payload.clone(), key_only };
+        instance.set_key(InstanceKey { payload: payload.clone(), key_only });
     }
 }

@@ -25,6 +25,11 @@ impl Order {
         Self { by_source: qos.destination_order == DestinationOrder::BySourceTimestamp }
     }
 
+    /// BY_SOURCE_TIMESTAMP.
+    pub(super) const fn is_by_source(self) -> bool {
+        self.by_source
+    }
+
     /// Where a sample comes among those of all instances.
     pub(super) const fn place(self, sample: &Sample) -> Place {
         if self.by_source {

@@ -1,8 +1,10 @@
 //! The instances of a reader: states, samples, and the sets that make every look-up short.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::ops::Bound;
 
+use super::destination_order::Order;
+use super::handle_set::HandleSet;
 use super::ownership::WriterId;
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
@@ -44,39 +46,40 @@ pub(super) struct Sample {
     pub(super) group_number: Option<SequenceNumber>,
 }
 
-/// One instance.
+/// One instance. What each sample touches is in front, in two cache lines: there may be many instances.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Instance {
     pub(super) handle: InstanceHandle,
-    pub(super) state: InstanceState,
-    pub(super) view: ViewState,
-    pub(super) disposed_generations: i32,
-    pub(super) no_writers_generations: i32,
     pub(super) samples: VecDeque<Sample>,
     /// Samples with data.
     pub(super) valid: usize,
     pub(super) unread: usize,
-    pub(super) has_marker: bool,
-    /// Writers that keep it alive.
-    pub(super) writers: u32,
-    /// The writer known to be among them: it wrote last.
+    /// The writer known to be among those that keep it alive: it wrote last.
     pub(super) recent_writer: Option<WriterId>,
     /// EXCLUSIVE ownership.
     pub(super) owner: Option<WriterId>,
-    /// BY_SOURCE_TIMESTAMP: nothing older than what left the cache may enter it.
-    pub(super) ordered_after: Option<(Time, Guid)>,
-    pub(super) deadline: Option<Instant>,
-    pub(super) deadline_armed: Option<Instant>,
     /// TIME_BASED_FILTER: nothing before this time.
     pub(super) filtered_until: Option<Instant>,
     /// The last sample filtered out: shown after all when the writer falls silent.
     pub(super) held: Option<Box<Sample>>,
+    key: Option<Box<InstanceKey>>,
+    pub(super) disposed_generations: i32,
+    pub(super) no_writers_generations: i32,
+    /// Writers that keep it alive.
+    pub(super) writers: u32,
+    pub(super) state: InstanceState,
+    pub(super) view: ViewState,
+    pub(super) has_marker: bool,
+    /// BY_SOURCE_TIMESTAMP: nothing older than what left the cache may enter it.
+    pub(super) ordered_after: Option<(Time, Guid)>,
+    pub(super) deadline: Option<Instant>,
+    pub(super) deadline_armed: Option<Instant>,
     /// When it ceased to be alive; `None` while it is.
     pub(super) ended_at: Option<Instant>,
     pub(super) purge_at: Option<Instant>,
     /// Names this instance's place in the queue of forgettable ones.
     pub(super) retired: u64,
-    pub(super) key: InstanceKey,
 }
 
 /// What of an instance the counters and sets depend on.
@@ -94,17 +97,24 @@ pub(super) struct Instances {
     free: Vec<InstanceId>,
     index: HashMap<InstanceHandle, InstanceId>,
     /// The instance asked for last: samples of one instance after the other need no look-up.
-    recent: Option<(InstanceHandle, InstanceId)>,
+    recent: Option<InstanceId>,
+    /// Queues of instances without samples, whose memory is warm, for those that get some.
+    spare: Vec<VecDeque<Sample>>,
     tally: Tally,
 }
+
+/// So many queues are kept: more than a datagram has samples.
+const SPARE_MAX: usize = 2048;
+/// Longer ones stay with their instances.
+const SPARE_SAMPLES_MAX: usize = 4;
 
 /// Where the samples are.
 #[derive(Debug, Default)]
 struct Tally {
-    /// Instances with samples.
-    occupied: BTreeMap<InstanceHandle, InstanceId>,
     /// Instances with samples that were not read.
-    unread: BTreeMap<InstanceHandle, InstanceId>,
+    fresh: HandleSet,
+    /// Instances with samples, all of which were read.
+    stale: HandleSet,
     /// Samples by view and instance state: read, not read.
     counters: [[usize; 2]; CELLS],
 }
@@ -138,27 +148,36 @@ impl Instance {
     fn new(handle: InstanceHandle) -> Self {
         Self {
             handle,
-            state: InstanceState::Alive,
-            view: ViewState::New,
-            disposed_generations: 0,
-            no_writers_generations: 0,
             samples: VecDeque::new(),
             valid: 0,
             unread: 0,
-            has_marker: false,
-            writers: 0,
             recent_writer: None,
             owner: None,
+            filtered_until: None,
+            held: None,
+            key: None,
+            disposed_generations: 0,
+            no_writers_generations: 0,
+            writers: 0,
+            state: InstanceState::Alive,
+            view: ViewState::New,
+            has_marker: false,
             ordered_after: None,
             deadline: None,
             deadline_armed: None,
-            filtered_until: None,
-            held: None,
             ended_at: None,
             purge_at: None,
             retired: 0,
-            key: InstanceKey::default(),
         }
+    }
+
+    /// What names it to the application, when that is known.
+    pub(super) fn key(&self) -> Option<&InstanceKey> {
+        self.key.as_deref()
+    }
+
+    pub(super) fn set_key(&mut self, key: InstanceKey) {
+        self.key = Some(Box::new(key));
     }
 
     pub(super) fn is_alive(&self) -> bool {
@@ -204,12 +223,13 @@ impl Instance {
     }
 
     /// Accounts for a sample that left `samples`.
-    pub(super) fn left(&mut self, sample: &Sample) {
+    pub(super) fn left(&mut self, sample: &Sample, order: Order) {
         self.unread -= usize::from(!sample.read);
         if sample.valid {
             self.valid -= 1;
-            let order = Some(sample.source_order());
-            self.ordered_after = self.ordered_after.max(order);
+            if order.is_by_source() {
+                self.ordered_after = self.ordered_after.max(Some(sample.source_order()));
+            }
         } else {
             self.has_marker = false;
         }
@@ -230,16 +250,39 @@ impl Instances {
         self.index.get(&handle).copied()
     }
 
-    /// As [`Self::find`], for what will be asked for again.
+    /// As [`Self::find`], where samples come one after the other: of the same instance as the last, or of the one that
+    /// became known after that, as when a writer goes through its instances by turns.
     pub(super) fn find_often(&mut self, handle: InstanceHandle) -> Option<InstanceId> {
-        if let Some((recent, id)) = self.recent
-            && recent == handle
-        {
-            return Some(id);
-        }
-        let id = self.find(handle)?;
-        self.recent = Some((handle, id));
+        let recent = self.recent.unwrap_or_default();
+        let guesses = [recent, recent.wrapping_add(1), 0];
+        let is_it = |id: &InstanceId| self.get(*id).is_some_and(|instance| instance.handle == handle);
+        let id = guesses.into_iter().find(is_it).or_else(|| self.find(handle))?;
+        self.recent = Some(id);
         Some(id)
+    }
+
+    /// The queue of an instance is about to be filled.
+    pub(super) fn lend_queue(&mut self, id: InstanceId) {
+        if let Some(instance) = self.slots.get_mut(id as usize).and_then(Option::as_mut)
+            && instance.samples.capacity() == 0
+            && let Some(queue) = self.spare.pop()
+        {
+            instance.samples = queue;
+        }
+    }
+
+    /// The instance may have no samples any more: others may use its queue then.
+    pub(super) fn take_back_queue(&mut self, id: InstanceId) {
+        if self.spare.len() < SPARE_MAX
+            && let Some(instance) = self.slots.get_mut(id as usize).and_then(Option::as_mut)
+            && instance.samples.is_empty()
+            && (1..=SPARE_SAMPLES_MAX).contains(&instance.samples.capacity())
+        {
+            let mut queue = std::mem::take(&mut instance.samples);
+            // Begins in front again, where its memory was used last.
+            queue.clear();
+            self.spare.push(queue);
+        }
     }
 
     pub(super) fn get(&self, id: InstanceId) -> Option<&Instance> {
@@ -276,7 +319,7 @@ impl Instances {
         self.tally.account(&instance, id, before);
         instance.samples = samples;
         self.index.remove(&instance.handle);
-        self.recent = self.recent.filter(|(_, recent)| *recent != id);
+        self.recent = self.recent.filter(|recent| *recent != id);
         self.free.push(id);
         Some(instance)
     }
@@ -306,12 +349,14 @@ impl Instances {
         from: Bound<InstanceHandle>,
         selector: &Selector,
     ) -> Option<(InstanceHandle, InstanceId)> {
-        let set = if selector.sample_states & SampleState::Read as u8 == 0 {
-            &self.tally.unread
-        } else {
-            &self.tally.occupied
-        };
-        set.range((from, Bound::Unbounded)).next().map(|(handle, id)| (*handle, *id))
+        let fresh = self.tally.fresh.following(from);
+        if selector.sample_states & SampleState::Read as u8 == 0 {
+            return fresh;
+        }
+        match (fresh, self.tally.stale.following(from)) {
+            (Some(fresh), Some(stale)) => Some(fresh.min(stale)),
+            (fresh, stale) => fresh.or(stale),
+        }
     }
 }
 
@@ -326,16 +371,40 @@ impl Tally {
             *read += after.total - after.unread;
             *unread += after.unread;
         }
-        let sets = [
-            (&mut self.occupied, before.total, after.total),
-            (&mut self.unread, before.unread, after.unread),
-        ];
-        for (set, was, is) in sets {
-            match (was > 0, is > 0) {
-                (false, true) => drop(set.insert(instance.handle, id)),
-                (true, false) => drop(set.remove(&instance.handle)),
-                _ => {}
+        let (was, is) = (before.reading(), after.reading());
+        if was != is {
+            if let Some(set) = self.set(was) {
+                set.remove(instance.handle);
             }
+            if let Some(set) = self.set(is) {
+                set.insert(instance.handle, id);
+            }
+        }
+    }
+
+    const fn set(&mut self, reading: Reading) -> Option<&mut HandleSet> {
+        match reading {
+            Reading::Nothing => None,
+            Reading::Fresh => Some(&mut self.fresh),
+            Reading::Stale => Some(&mut self.stale),
+        }
+    }
+}
+
+/// What there is to read of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Nothing,
+    Fresh,
+    Stale,
+}
+
+impl Shape {
+    const fn reading(&self) -> Reading {
+        match (self.total, self.unread) {
+            (0, _) => Reading::Nothing,
+            (_, 0) => Reading::Stale,
+            _ => Reading::Fresh,
         }
     }
 }

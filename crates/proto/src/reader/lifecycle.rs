@@ -70,7 +70,7 @@ impl Cache {
         let before = instance.shape();
         let samples = std::mem::take(&mut instance.samples);
         for sample in &samples {
-            instance.left(sample);
+            instance.left(sample, self.policy.order);
         }
         self.instances.reshaped(id, before);
         for sample in &samples {

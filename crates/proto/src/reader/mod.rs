@@ -11,6 +11,7 @@ mod coherent;
 mod destination_order;
 mod fragment;
 mod group;
+mod handle_set;
 mod instances;
 mod lifecycle;
 mod liveliness;

@@ -16,7 +16,7 @@ impl Writer {
             return now.wall;
         }
         let last = self.instances.find(instance).and_then(|slot| self.instances.get(slot));
-        last.and_then(|last| last.timestamp).map_or(now.wall, |last| last.max(now.wall))
+        last.map_or(now.wall, |last| last.timestamp.max(now.wall))
     }
 
     pub(super) fn check_timestamp(&self, slot: Option<Slot>, timestamp: Time) -> Result<(), WriteError> {
@@ -24,7 +24,7 @@ impl Writer {
             return Ok(());
         }
         let last = slot.and_then(|slot| self.instances.get(slot));
-        if last.and_then(|last| last.timestamp).is_some_and(|last| timestamp < last) {
+        if last.is_some_and(|last| timestamp < last.timestamp) {
             return Err(WriteError::TimestampBack);
         }
         Ok(())
@@ -32,7 +32,7 @@ impl Writer {
 
     pub(super) fn note_timestamp(&mut self, slot: Slot, timestamp: Time) {
         if let Some(instance) = self.instances.get_mut(slot) {
-            instance.timestamp = Some(timestamp);
+            instance.timestamp = timestamp;
         }
     }
 

@@ -16,27 +16,67 @@ pub(super) type Slot = u32;
 /// No slot.
 pub(super) const NIL: Slot = Slot::MAX;
 
-/// One instance of the topic.
-#[derive(Debug, Default)]
+/// One instance of the topic. One cache line: there may be many of them.
+#[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct Instance {
     pub(super) handle: InstanceHandle,
-    /// Serialized key, once known.
-    pub(super) key: Option<Payload>,
-    /// The application may still write it.
-    pub(super) registered: bool,
     /// Oldest and newest change in the history; meaningful while `samples` is above 0.
     pub(super) oldest: SequenceNumber,
     pub(super) newest: SequenceNumber,
+    /// Serialized key, once known.
+    key: Option<Box<Payload>>,
+    /// Source timestamp of the last change, INVALID before the first.
+    pub(super) timestamp: Time,
     /// Changes in the history.
     pub(super) samples: usize,
-    /// Source timestamp of the last change.
-    pub(super) timestamp: Option<Time>,
+    /// The application may still write it.
+    pub(super) registered: bool,
     /// It was written, and not disposed since.
     is_alive: bool,
-    deadline: Option<Instant>,
-    /// Neighbours in the list of running deadlines.
+}
+
+impl Instance {
+    const fn new(handle: InstanceHandle) -> Self {
+        Self {
+            handle,
+            oldest: SequenceNumber(0),
+            newest: SequenceNumber(0),
+            key: None,
+            timestamp: Time::INVALID,
+            samples: 0,
+            registered: false,
+            is_alive: false,
+        }
+    }
+
+    pub(super) fn key(&self) -> Option<&Payload> {
+        self.key.as_deref()
+    }
+
+    /// Notes the serialized key, unless it is known.
+    pub(super) fn set_key(&mut self, key: impl FnOnce() -> Payload) {
+        self.key.get_or_insert_with(|| Box::new(key()));
+    }
+
+    /// Whether its slot is not free.
+    const fn is_known(&self) -> bool {
+        self.registered || self.samples > 0
+    }
+}
+
+/// A place in the list of running deadlines.
+#[derive(Clone, Copy, Debug)]
+struct Deadline {
+    /// `None`: it does not run.
+    end: Option<Instant>,
+    /// Neighbours.
     earlier: Slot,
     later: Slot,
+}
+
+impl Deadline {
+    const NONE: Self = Self { end: None, earlier: NIL, later: NIL };
 }
 
 /// All instances of one writer.
@@ -45,9 +85,11 @@ pub(super) struct Instances {
     index: HashMap<InstanceHandle, Slot>,
     slots: Vec<Instance>,
     free: Vec<Slot>,
-    /// The instance used last: writing one instance again and again needs no look-up.
-    recent: Option<(InstanceHandle, Slot)>,
+    /// The instance used last.
+    recent: Slot,
     deadline_period: Duration,
+    /// By slot, as far as there are any.
+    deadlines: Vec<Deadline>,
     /// Running deadlines are a list in the order in which they end: all have the same period, so
     /// the instance written last always goes to the back.
     first_deadline: Slot,
@@ -60,8 +102,9 @@ impl Instances {
             index: HashMap::new(),
             slots: Vec::new(),
             free: Vec::new(),
-            recent: None,
+            recent: 0,
             deadline_period,
+            deadlines: Vec::new(),
             first_deadline: NIL,
             last_deadline: NIL,
         }
@@ -72,11 +115,11 @@ impl Instances {
         self.slots.len() - self.free.len()
     }
 
+    /// Who writes one instance again and again, or all by turns, needs no look-up.
     pub(super) fn find(&self, handle: InstanceHandle) -> Option<Slot> {
-        match self.recent {
-            Some((recent, slot)) if recent == handle => Some(slot),
-            _ => self.index.get(&handle).copied(),
-        }
+        let is_it = |slot: &Slot| self.get(*slot).is_some_and(|it| it.handle == handle && it.is_known());
+        let guesses = [self.recent, self.recent.wrapping_add(1), 0];
+        guesses.into_iter().find(is_it).or_else(|| self.index.get(&handle).copied())
     }
 
     pub(super) fn get(&self, slot: Slot) -> Option<&Instance> {
@@ -90,13 +133,13 @@ impl Instances {
     /// Handles and serialized keys of the registered instances; keys that are not known are empty.
     pub(super) fn registered(&self) -> impl Iterator<Item = (InstanceHandle, Payload)> + '_ {
         let registered = self.slots.iter().filter(|instance| instance.registered);
-        registered.map(|instance| (instance.handle, instance.key.clone().unwrap_or_default()))
+        registered.map(|instance| (instance.handle, instance.key().cloned().unwrap_or_default()))
     }
 
     /// The instance's slot, made when it is new; registered from now on.
     pub(super) fn register(&mut self, handle: InstanceHandle) -> Slot {
         let slot = self.find(handle).unwrap_or_else(|| self.insert(handle));
-        self.recent = Some((handle, slot));
+        self.recent = slot;
         if let Some(instance) = self.get_mut(slot) {
             instance.registered = true;
         }
@@ -104,7 +147,7 @@ impl Instances {
     }
 
     fn insert(&mut self, handle: InstanceHandle) -> Slot {
-        let instance = Instance { handle, earlier: NIL, later: NIL, ..Instance::default() };
+        let instance = Instance::new(handle);
         let slot = match self.free.pop() {
             Some(slot) => {
                 if let Some(place) = self.slots.get_mut(slot as usize) {
@@ -139,9 +182,6 @@ impl Instances {
         if self.index.remove(&handle).is_none() {
             return;
         }
-        if self.recent.is_some_and(|(recent, _)| recent == handle) {
-            self.recent = None;
-        }
         if let Some(instance) = self.get_mut(slot) {
             instance.key = None;
         }
@@ -154,20 +194,23 @@ impl Instances {
             instance.is_alive = true;
         }
         let Some(end) = now.after(self.deadline_period) else { return };
+        if self.deadlines.len() <= slot as usize {
+            self.deadlines.resize(self.slots.len(), Deadline::NONE);
+        }
         if self.last_deadline != slot {
             self.stop_deadline(slot);
             let last = self.last_deadline;
-            match self.get_mut(last) {
+            match self.deadline_mut(last) {
                 Some(last) => last.later = slot,
                 None => self.first_deadline = slot,
             }
-            if let Some(instance) = self.get_mut(slot) {
-                instance.earlier = last;
+            if let Some(deadline) = self.deadline_mut(slot) {
+                deadline.earlier = last;
             }
             self.last_deadline = slot;
         }
-        if let Some(instance) = self.get_mut(slot) {
-            instance.deadline = Some(end);
+        if let Some(deadline) = self.deadline_mut(slot) {
+            deadline.end = Some(end);
         }
     }
 
@@ -181,31 +224,34 @@ impl Instances {
 
     /// No deadline for the instance until it is written again.
     pub(super) fn stop_deadline(&mut self, slot: Slot) {
-        let Some(instance) = self.get_mut(slot) else { return };
-        if instance.deadline.take().is_none() {
+        let Some(deadline) = self.deadline_mut(slot) else { return };
+        let Deadline { end, earlier, later } = std::mem::replace(deadline, Deadline::NONE);
+        if end.is_none() {
             return;
         }
-        let (earlier, later) = (instance.earlier, instance.later);
-        (instance.earlier, instance.later) = (NIL, NIL);
-        match self.get_mut(earlier) {
+        match self.deadline_mut(earlier) {
             Some(earlier) => earlier.later = later,
             None => self.first_deadline = later,
         }
-        match self.get_mut(later) {
+        match self.deadline_mut(later) {
             Some(later) => later.earlier = earlier,
             None => self.last_deadline = earlier,
         }
     }
 
+    fn deadline_mut(&mut self, slot: Slot) -> Option<&mut Deadline> {
+        self.deadlines.get_mut(slot as usize)
+    }
+
     /// When the next deadline ends.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.get(self.first_deadline)?.deadline
+        self.deadlines.get(self.first_deadline as usize)?.end
     }
 
     /// An instance whose deadline has ended; its next period begins.
     pub(super) fn missed_deadline(&mut self, now: Instant) -> Option<InstanceHandle> {
         let slot = self.first_deadline;
-        let handle = self.get(slot).filter(|first| first.deadline.is_some_and(|end| end <= now))?.handle;
+        let handle = self.next_deadline().filter(|end| *end <= now).and_then(|_| self.get(slot))?.handle;
         self.restart_deadline(slot, now);
         Some(handle)
     }

@@ -473,9 +473,8 @@ impl Writer {
         }
         if kind == ChangeKind::Dispose
             && let Some(instance) = self.instances.get_mut(slot)
-            && instance.key.is_none()
         {
-            instance.key = Some(payload.to_payload());
+            instance.set_key(|| payload.to_payload());
         }
     }
 
@@ -498,7 +497,7 @@ impl Writer {
         }
         let slot = self.instances.register(instance);
         if let Some(instance) = self.instances.get_mut(slot) {
-            instance.key.get_or_insert(key_payload);
+            instance.set_key(|| key_payload);
         }
         self.assert_lease(now);
         Ok(())
@@ -507,7 +506,7 @@ impl Writer {
     /// The serialized key of an instance, when it was registered with one or disposed.
     #[must_use]
     pub fn instance_key(&self, instance: InstanceHandle) -> Option<&Payload> {
-        self.instances.get(self.instances.find(instance)?)?.key.as_ref()
+        self.instances.get(self.instances.find(instance)?)?.key()
     }
 
     /// The registered instances and their serialized keys; empty where only the key hash is known.

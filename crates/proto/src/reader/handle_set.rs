@@ -1,0 +1,100 @@
+//! A set of instances in the order of their handles. Usually instances come in that order and leave in it, all that are
+//! there: then it is a queue. It is a tree as far as they do not.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::{Bound, RangeBounds};
+
+use super::instances::InstanceId;
+use crate::instance::InstanceHandle;
+
+#[derive(Debug, Default)]
+pub(super) struct HandleSet {
+    /// Each came after those before it, and is greater.
+    queue: VecDeque<(InstanceHandle, InstanceId)>,
+    /// The others.
+    tree: BTreeMap<InstanceHandle, InstanceId>,
+}
+
+impl HandleSet {
+    /// Adds an instance that is not in it.
+    pub(super) fn insert(&mut self, handle: InstanceHandle, id: InstanceId) {
+        if self.queue.back().is_none_or(|(last, _)| *last < handle) {
+            self.queue.push_back((handle, id));
+        } else {
+            self.tree.insert(handle, id);
+        }
+    }
+
+    /// Removes an instance that is in it.
+    pub(super) fn remove(&mut self, handle: InstanceHandle) {
+        if self.queue.front().is_some_and(|(first, _)| *first == handle) {
+            self.queue.pop_front();
+        } else if self.queue.back().is_some_and(|(last, _)| *last == handle) {
+            self.queue.pop_back();
+        } else if self.tree.remove(&handle).is_none() {
+            // From the middle: each moves to the tree once, where that costs no more than if it had come there.
+            self.tree.extend(self.queue.drain(..).filter(|(other, _)| *other != handle));
+        }
+    }
+
+    /// The first after `from`.
+    pub(super) fn following(&self, from: Bound<InstanceHandle>) -> Option<(InstanceHandle, InstanceId)> {
+        let range = (from, Bound::Unbounded);
+        let queued = match self.queue.front() {
+            Some(first) if range.contains(&first.0) => Some(first),
+            Some(_) => self.queue.get(self.queue.partition_point(|(handle, _)| !range.contains(handle))),
+            None => None,
+        };
+        let queued = queued.copied();
+        if self.tree.is_empty() {
+            return queued;
+        }
+        let other = self.tree.range(range).next().map(|(handle, id)| (*handle, *id));
+        match (queued, other) {
+            (Some(queued), Some(other)) => Some(queued.min(other)),
+            (queued, other) => queued.or(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn handle(number: u8) -> InstanceHandle {
+        InstanceHandle([number; 16])
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_an_ordered_set(
+            steps in prop::collection::vec((0_u8..3, any::<u8>()), 0..400),
+            from in any::<u8>(),
+        ) {
+            let (mut set, mut model) = (HandleSet::default(), BTreeMap::new());
+            let mut next = 0_u8;
+            for (step, number) in steps {
+                // Many in order, some anywhere.
+                let number = if step == 0 { next } else { number };
+                next = next.wrapping_add(u8::from(step == 0));
+                if step < 2 {
+                    if model.insert(handle(number), u32::from(number)).is_none() {
+                        set.insert(handle(number), u32::from(number));
+                    }
+                } else {
+                    let first = model.range(handle(number)..).next().map(|(handle, _)| *handle);
+                    if let Some(first) = first {
+                        model.remove(&first);
+                        set.remove(first);
+                    }
+                }
+                for bound in [Bound::Unbounded, Bound::Excluded(handle(from)), Bound::Included(handle(from))] {
+                    let expected = model.range((bound, Bound::Unbounded)).next();
+                    prop_assert_eq!(set.following(bound), expected.map(|(handle, id)| (*handle, *id)));
+                }
+            }
+        }
+    }
+}
