@@ -48,7 +48,8 @@ fn read_both(mono: Instant, first: bool) -> Now {
 /// Monotonic time alone.
 pub(crate) fn mono() -> Instant {
     let origin = ORIGIN.get_or_init(StdInstant::now);
-    Instant(u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    let elapsed = origin.elapsed();
+    Instant(elapsed.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(elapsed.subsec_nanos())))
 }
 
 fn wall() -> Time {

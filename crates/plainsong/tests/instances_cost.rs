@@ -36,6 +36,9 @@ const FLOW_SAMPLES: u32 = 8;
 /// The most instructions that writing, arrival and taking may need for each of them: a tenth more than were counted.
 /// Counted without optimization, as tests are built.
 const FLOW_MAX: [usize; 3] = [15_700, 12_600, 3_150];
+/// What finding a place in an ordered set of thousands may take where one of one instance has none to look for. Looking at
+/// each of them would take a hundred times that.
+const SEARCH: usize = 3_000;
 /// What is measured, in this order.
 const STEPS: [&str; 4] = ["write", "arrival", "take", "look-ups"];
 
@@ -270,7 +273,10 @@ fn no_path_of_a_sample_depends_on_the_number_of_instances() {
     let [one, many] = ["1", "100000"].map(|instances| averages(&count_instructions(test, instances)));
     for (step, (one, many)) in STEPS.iter().zip(one.iter().zip(&many)) {
         println!("{step}: {one} instructions with one instance, {many} with 100,000");
-        assert!(*many <= one + one / 2, "{step}: {one} instructions with one instance, {many} with 100,000");
+        assert!(
+            *many <= one + one / 2 + SEARCH,
+            "{step}: {one} instructions with one instance, {many} with 100,000"
+        );
     }
 }
 

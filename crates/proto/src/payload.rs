@@ -114,12 +114,21 @@ impl PayloadPool {
     /// A payload holding a copy of `bytes`.
     #[must_use]
     pub fn copy(&self, bytes: &[u8]) -> Payload {
-        if let Some(short) = Payload::short(bytes) {
-            return short;
+        let mut payload = Payload::empty();
+        self.copy_to(bytes, &mut payload);
+        payload
+    }
+
+    /// Makes `payload` a copy of `bytes`. Short ones are written where they stay: moving one costs more than copying it.
+    #[inline]
+    pub fn copy_to(&self, bytes: &[u8], payload: &mut Payload) {
+        if bytes.len() <= SHORT_BYTES_MAX {
+            payload.set_short(bytes);
+            return;
         }
         let mut buffer = self.take();
         buffer.bytes_mut().extend_from_slice(bytes);
-        buffer.freeze()
+        *payload = buffer.freeze();
     }
 
     /// The buffer returned last, whose memory is warm, or an older one when that is not quite let go of.
@@ -195,9 +204,23 @@ impl Payload {
     /// A copy of at most [`SHORT_BYTES_MAX`] octets, which belongs to no pool.
     #[must_use]
     pub fn short(octets: &[u8]) -> Option<Self> {
-        let mut bytes = [0; SHORT_BYTES_MAX];
-        bytes.get_mut(..octets.len())?.copy_from_slice(octets);
-        Some(Self(Octets::Short { start: 0, end: u8::try_from(octets.len()).ok()?, bytes }))
+        let mut payload = Self::empty();
+        (octets.len() <= SHORT_BYTES_MAX).then(|| {
+            payload.set_short(octets);
+            payload
+        })
+    }
+
+    /// Becomes a copy of the first [`SHORT_BYTES_MAX`] octets.
+    #[inline]
+    fn set_short(&mut self, octets: &[u8]) {
+        let end = octets.len().min(SHORT_BYTES_MAX);
+        self.0 = Octets::Short { start: 0, end: end as u8, bytes: [0; SHORT_BYTES_MAX] };
+        if let Octets::Short { bytes, .. } = &mut self.0
+            && let (Some(place), Some(octets)) = (bytes.get_mut(..end), octets.get(..end))
+        {
+            place.copy_from_slice(octets);
+        }
     }
 
     /// A payload that owns `bytes` and belongs to no pool.

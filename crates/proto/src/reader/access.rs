@@ -117,9 +117,9 @@ impl Cache {
                 Access::Read => read_at(instance, at, samples),
                 Access::Take => {
                     let Some(sample) = instance.samples.remove(at) else { continue };
-                    instance.left(&sample, self.policy.order);
+                    instance.left(sample.departure(), self.policy.order);
                     let (info, key_only) = (info(instance, &sample), sample.key_only);
-                    self.released(&sample);
+                    self.released(sample.departure());
                     samples.push(CachedSample { info, payload: sample.payload, key_only });
                 }
             }
@@ -196,11 +196,13 @@ impl Cache {
         let Some(sample) = instance.samples.front().filter(|sample| choice.wants(sample)) else {
             return false;
         };
-        let (info, key_only) = (info(instance, sample), sample.key_only);
-        let Some(sample) = instance.samples.pop_front() else { return false };
-        instance.left(&sample, self.policy.order);
-        self.released(&sample);
-        samples.push(CachedSample { info, payload: sample.payload, key_only });
+        let (info, key_only, departure) = (info(instance, sample), sample.key_only, sample.departure());
+        let Some(sample) = instance.samples.front_mut() else { return false };
+        // The payload alone moves: the whole sample would be twice as much.
+        samples.push(CachedSample { info, payload: std::mem::take(&mut sample.payload), key_only });
+        drop(instance.samples.pop_front());
+        instance.left(departure, self.policy.order);
+        self.released(departure);
         true
     }
 
@@ -224,9 +226,9 @@ impl Cache {
                 held.push_back(sample);
                 continue;
             }
-            instance.left(&sample, self.policy.order);
+            instance.left(sample.departure(), self.policy.order);
             let (info, key_only) = (info(instance, &sample), sample.key_only);
-            self.released(&sample);
+            self.released(sample.departure());
             samples.push(CachedSample { info, payload: sample.payload, key_only });
         }
         if let Some(instance) = self.instances.get_mut(id) {

@@ -6,7 +6,7 @@ mod room;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::destination_order::{Order, Place};
-use super::instances::{Instance, InstanceId, InstanceKey, Instances, Sample};
+use super::instances::{Departure, Instance, InstanceId, InstanceKey, Instances, Sample};
 use super::lifecycle::Lifecycle;
 use super::ownership::{Publications, WriterId};
 use super::{Change, KeyFunction, ReaderLimits};
@@ -352,7 +352,7 @@ impl Cache {
 
     fn insert(&mut self, now: Now, id: InstanceId, mut sample: Sample) {
         let policy = self.policy;
-        self.instances.lend_queue(id);
+        self.instances.lend_queue(id, policy.room());
         let Some(instance) = self.instances.get_mut(id) else { return };
         let before = instance.shape();
         instance.revive();
@@ -390,11 +390,11 @@ impl Cache {
         };
         let replaced = replaced.and_then(|at| instance.samples.remove(at));
         if let Some(replaced) = &replaced {
-            instance.left(replaced, policy.order);
+            instance.left(replaced.departure(), policy.order);
         }
         self.instances.reshaped(id, before);
         if let Some(replaced) = replaced {
-            self.released(&replaced);
+            self.released(replaced.departure());
         }
         self.arm_deadline(now.mono, id);
     }
@@ -423,16 +423,16 @@ impl Cache {
     }
 
     /// Accounts for a sample that left the cache.
-    pub(super) fn released(&mut self, sample: &Sample) {
+    pub(super) fn released(&mut self, sample: Departure) {
         if self.policy.interleaved {
-            self.order.remove(&self.policy.order.place(sample));
+            self.order.remove(&self.policy.order.place_of(sample.source_order, sample.id));
         }
         if let Some(expires) = sample.expires {
             self.expiry.remove(&(expires, sample.id));
         }
         if sample.valid {
             self.valid_samples -= 1;
-            self.bytes -= sample.payload.len();
+            self.bytes -= sample.bytes;
         }
     }
 
@@ -518,7 +518,7 @@ impl Cache {
             && let Some(at) = instance.samples.iter().position(|sample| !sample.valid)
             && let Some(marker) = instance.samples.remove(at)
         {
-            instance.left(&marker, self.policy.order);
+            instance.left(marker.departure(), self.policy.order);
             if self.policy.interleaved {
                 self.order.remove(&self.policy.order.place(&marker));
             }
@@ -633,7 +633,7 @@ impl Cache {
         self.key_bytes -= instance.key().map_or(0, |key| key.payload.len());
         self.bytes -= instance.held.as_ref().map_or(0, |held| held.payload.len());
         for sample in &instance.samples {
-            self.released(sample);
+            self.released(sample.departure());
         }
         if instance.writers > 0 {
             for publication in self.publications.iter_mut() {
@@ -658,9 +658,9 @@ impl Cache {
             let before = instance.shape();
             let place = instance.samples.iter().position(|candidate| candidate.id == sample);
             let Some(expired) = place.and_then(|place| instance.samples.remove(place)) else { continue };
-            instance.left(&expired, self.policy.order);
+            instance.left(expired.departure(), self.policy.order);
             self.instances.reshaped(id, before);
-            self.released(&expired);
+            self.released(expired.departure());
             self.retire_if_idle(id);
         }
     }

@@ -32,11 +32,11 @@ impl Order {
 
     /// Where a sample comes among those of all instances.
     pub(super) const fn place(self, sample: &Sample) -> Place {
-        if self.by_source {
-            (sample.source_timestamp, sample.writer, sample.id)
-        } else {
-            (Time(0), Guid::UNKNOWN, sample.id)
-        }
+        self.place_of(sample.source_order(), sample.id)
+    }
+
+    pub(super) const fn place_of(self, (timestamp, writer): (Time, Guid), id: u64) -> Place {
+        if self.by_source { (timestamp, writer, id) } else { (Time(0), Guid::UNKNOWN, id) }
     }
 
     /// Where a sample comes in its instance: a marker is a border it does not cross.

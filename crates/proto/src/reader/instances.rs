@@ -46,6 +46,17 @@ pub(super) struct Sample {
     pub(super) group_number: Option<SequenceNumber>,
 }
 
+/// What is to be accounted for when a sample leaves the cache.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Departure {
+    pub(super) id: u64,
+    pub(super) source_order: (Time, Guid),
+    pub(super) expires: Option<Instant>,
+    pub(super) bytes: usize,
+    pub(super) valid: bool,
+    read: bool,
+}
+
 /// One instance. What each sample touches is in front, in two cache lines: there may be many instances.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -132,6 +143,18 @@ impl Sample {
     /// Its place under DESTINATION_ORDER BY_SOURCE_TIMESTAMP.
     pub(super) const fn source_order(&self) -> (Time, Guid) {
         (self.source_timestamp, self.writer)
+    }
+
+    #[inline]
+    pub(super) const fn departure(&self) -> Departure {
+        Departure {
+            id: self.id,
+            source_order: self.source_order(),
+            expires: self.expires,
+            bytes: self.payload.len(),
+            valid: self.valid,
+            read: self.read,
+        }
     }
 
     pub(super) const fn generations(&self) -> i32 {
@@ -223,12 +246,12 @@ impl Instance {
     }
 
     /// Accounts for a sample that left `samples`.
-    pub(super) fn left(&mut self, sample: &Sample, order: Order) {
+    pub(super) fn left(&mut self, sample: Departure, order: Order) {
         self.unread -= usize::from(!sample.read);
         if sample.valid {
             self.valid -= 1;
             if order.is_by_source() {
-                self.ordered_after = self.ordered_after.max(Some(sample.source_order()));
+                self.ordered_after = self.ordered_after.max(Some(sample.source_order));
             }
         } else {
             self.has_marker = false;
@@ -261,13 +284,16 @@ impl Instances {
         Some(id)
     }
 
-    /// The queue of an instance is about to be filled.
-    pub(super) fn lend_queue(&mut self, id: InstanceId) {
+    /// The queue of an instance is about to be filled, with so many samples at most.
+    pub(super) fn lend_queue(&mut self, id: InstanceId, samples_max: usize) {
         if let Some(instance) = self.slots.get_mut(id as usize).and_then(Option::as_mut)
             && instance.samples.capacity() == 0
-            && let Some(queue) = self.spare.pop()
         {
-            instance.samples = queue;
+            match self.spare.pop() {
+                Some(queue) => instance.samples = queue,
+                // One more: the new sample comes before the oldest leaves.
+                None => instance.samples.reserve_exact(samples_max.saturating_add(1).min(SPARE_SAMPLES_MAX)),
+            }
         }
     }
 

@@ -70,11 +70,11 @@ impl Cache {
         let before = instance.shape();
         let samples = std::mem::take(&mut instance.samples);
         for sample in &samples {
-            instance.left(sample, self.policy.order);
+            instance.left(sample.departure(), self.policy.order);
         }
         self.instances.reshaped(id, before);
         for sample in &samples {
-            self.released(sample);
+            self.released(sample.departure());
         }
         self.retire_if_idle(id);
     }

@@ -146,7 +146,7 @@ impl Reader {
         match self.describe(now, context, number, data.inline_qos.as_ref(), data.key_only) {
             Ok(mut change) => {
                 if !data.payload.is_empty() {
-                    change.payload = self.small.copy(data.payload);
+                    self.small.copy_to(data.payload, &mut change.payload);
                 }
                 self.arrived(now, id, &mut change, out)
             }
