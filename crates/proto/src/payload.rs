@@ -333,7 +333,16 @@ impl<'a> From<&'a Payload> for PayloadView<'a> {
     }
 }
 
-impl NewPayload<'_> {
+impl<'a> NewPayload<'a> {
+    /// The octets that are copied: they stay where they are.
+    #[must_use]
+    pub const fn octets(&self) -> Option<&'a [u8]> {
+        match self {
+            Self::Octets(octets) => Some(octets),
+            Self::Payload(_) => None,
+        }
+    }
+
     /// The same once more, for another try.
     #[must_use]
     pub const fn again(&mut self) -> NewPayload<'_> {

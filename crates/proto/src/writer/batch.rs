@@ -174,11 +174,18 @@ impl Writer {
 
     /// Whether the change just written waits for others. What waited before it and cannot wait with it
     /// was sent.
-    pub(super) fn batched(&mut self, now: Now, number: SequenceNumber, out: &mut Outbox) -> bool {
+    pub(super) fn batched(
+        &mut self,
+        now: Now,
+        number: SequenceNumber,
+        fresh: Option<Change<'_>>,
+        out: &mut Outbox,
+    ) -> bool {
         let limits = &self.config.limits;
         let patience = self.batch.patience(now.mono, self.config.qos.latency_budget, limits);
         let waits = self.batch.bytes > 0;
-        let Some(change) = self.history.get(number, &self.instances) else { return false };
+        let held = || self.history.get(number, &self.instances);
+        let Some(change) = fresh.or_else(held) else { return false };
         let bytes = change.payload.len() + SAMPLE_OVERHEAD_BYTES;
         let small = bytes <= limits.batch_bytes / 2 && !change.marks.is_end;
         let (true, Some(patience)) = (small && (waits || self.pacer.unsent().is_none()), patience) else {

@@ -67,7 +67,7 @@ impl Writer {
             verdict: Verdict::ALL,
         };
         let number = self.history.push(instances::NIL, &change, NewPayload::Octets(&[]), &mut self.instances);
-        self.send_new(now, number, out);
+        self.send_new(now, number, None, out);
         self.settle(now);
     }
 

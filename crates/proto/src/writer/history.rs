@@ -43,7 +43,14 @@ pub(super) struct Change<'a> {
     pub(super) verdict: Verdict,
 }
 
-impl Change<'_> {
+impl<'a> Change<'a> {
+    /// As the history will show it once it is there.
+    pub(super) const fn fresh(change: &NewChange, instance: InstanceHandle, octets: &'a [u8]) -> Self {
+        let NewChange { kind, source_timestamp, expires, marks, verdict } = *change;
+        let payload = PayloadView::Octets(octets);
+        Self { kind, instance, payload, source_timestamp, expires, marks, verdict }
+    }
+
     pub(super) fn is_expired(&self, now: Instant) -> bool {
         self.expires.is_some_and(|end| end <= now)
     }

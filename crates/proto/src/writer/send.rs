@@ -17,13 +17,20 @@ use super::proxy::{Class, Proxies, ReaderProxy};
 use super::{ChangeKind, Writer, WriterConfig};
 
 impl Writer {
-    /// Sends a change just written: whole where it fits, the first burst of its fragments where not.
-    pub(super) fn send_new(&mut self, now: Now, number: SequenceNumber, out: &mut Outbox) {
+    /// Sends a change just written: whole where it fits, the first burst of its fragments where not. `fresh`: the change, if
+    /// it need not be looked up.
+    pub(super) fn send_new(
+        &mut self,
+        now: Now,
+        number: SequenceNumber,
+        fresh: Option<Change<'_>>,
+        out: &mut Outbox,
+    ) {
         if self.proxies.is_filtering() {
             self.send_filtered(now, number, out);
             return;
         }
-        if self.batched(now, number, out) {
+        if self.batched(now, number, fresh, out) {
             return;
         }
         let carried = self.carried_heartbeat(now);
