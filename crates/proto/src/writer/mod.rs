@@ -109,7 +109,7 @@ pub struct WriterLimits {
     pub batch_bytes: usize,
     /// An application that pauses for less between writes writes in a flow: its samples may share datagrams.
     pub flow_pause: Duration,
-    /// How long a sample of a flow waits for others at most.
+    /// How long a sample of a flow waits for others at most, if the flow is not a great one and sending costs little.
     pub flow_wait: Duration,
     /// How long a sample waits at most, whatever LATENCY_BUDGET allows.
     pub batch_wait_max: Duration,
