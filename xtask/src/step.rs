@@ -44,10 +44,37 @@ fn count(field: &str, unit: &str) -> Option<u64> {
     field.strip_suffix(unit)?.trim_end().parse().ok()
 }
 
+/// How many lines the summary repeats of a step, and how long they may be.
+const LINES_REPEATED_MAX: usize = 40;
+const LINE_LENGTH_MAX: usize = 400;
+
+/// What the output of a step told.
+#[derive(Default)]
+struct Told {
+    tally: Tally,
+    /// The checks that failed, by name.
+    failures: Vec<String>,
+}
+
+impl Told {
+    fn line(&mut self, line: &str) {
+        self.tally.add(Tally::of_line(line).unwrap_or_default());
+        if names_a_failure(line) && self.failures.len() < LINES_REPEATED_MAX {
+            self.failures.push(line.chars().take(LINE_LENGTH_MAX).collect());
+        }
+    }
+}
+
+/// Whether a line of output names a check that failed: libtest's, the simulator's, the interop harness's.
+fn names_a_failure(line: &str) -> bool {
+    let of_libtest = line.starts_with("test ") && line.ends_with(" FAILED");
+    of_libtest || ["FAILED ", "failed ", "again "].iter().any(|word| line.starts_with(word))
+}
+
 struct Done {
     name: String,
     took: Duration,
-    tally: Tally,
+    told: Told,
 }
 
 /// Runs steps one after the other and remembers how each went.
@@ -62,54 +89,58 @@ impl Steps {
     pub(crate) fn run(&mut self, name: &str, limit: Duration, mut command: Command) -> bool {
         heading(name);
         let begin = Instant::now();
-        let (succeeded, mut tally) = match execute(&mut command, limit) {
-            Ok(result) => result,
-            Err(message) => {
-                println!("{name}: {message}");
-                (false, Tally::default())
-            }
-        };
-        if succeeded && tally == Tally::default() {
-            tally.passed = 1;
+        let mut told = Told::default();
+        let succeeded = execute(&mut command, limit, &mut told).unwrap_or_else(|message| {
+            println!("{name}: {message}");
+            told.failures.push(message);
+            false
+        });
+        if succeeded && told.tally == Tally::default() {
+            told.tally.passed = 1;
         }
-        if !succeeded && tally.failed == 0 {
-            tally.failed = 1;
+        if !succeeded && told.tally.failed == 0 {
+            told.tally.failed = 1;
         }
-        self.finish(name, begin.elapsed(), tally)
+        self.finish(name, begin.elapsed(), told)
     }
 
     /// Runs a step that is a function of this program; `Ok(false)` and `Err` are failures.
     pub(crate) fn call(&mut self, name: &str, step: impl FnOnce() -> Result<bool, String>) -> bool {
         heading(name);
         let begin = Instant::now();
+        let mut failures = Vec::new();
         let succeeded = step().unwrap_or_else(|message| {
             println!("{name}: {message}");
+            failures.push(message);
             false
         });
         let tally = Tally { passed: u64::from(succeeded), failed: u64::from(!succeeded), skipped: 0 };
-        self.finish(name, begin.elapsed(), tally)
+        self.finish(name, begin.elapsed(), Told { tally, failures })
     }
 
-    fn finish(&mut self, name: &str, took: Duration, tally: Tally) -> bool {
-        self.done.push(Done { name: name.to_owned(), took, tally });
-        tally.failed == 0
+    fn finish(&mut self, name: &str, took: Duration, told: Told) -> bool {
+        let succeeded = told.tally.failed == 0;
+        self.done.push(Done { name: name.to_owned(), took, told });
+        succeeded
     }
 
-    /// Prints the table of steps and the closing line; whether nothing failed.
+    /// Prints the table of steps, each with what failed in it, and the closing line; whether nothing failed.
     pub(crate) fn report(&self) -> bool {
         heading("summary");
         let mut total = Tally::default();
         for step in &self.done {
-            total.add(step.tally);
+            let tally = step.told.tally;
+            total.add(tally);
             println!(
                 "{:<6} {:<44} {:>7.1} s {:>6} passed {:>4} failed {:>4} skipped",
-                if step.tally.failed == 0 { "ok" } else { "FAILED" },
+                if tally.failed == 0 { "ok" } else { "FAILED" },
                 step.name,
                 step.took.as_secs_f64(),
-                step.tally.passed,
-                step.tally.failed,
-                step.tally.skipped,
+                tally.passed,
+                tally.failed,
+                tally.skipped,
             );
+            step.told.failures.iter().for_each(|line| println!("       {line}"));
         }
         println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
         total.failed == 0
@@ -120,8 +151,8 @@ fn heading(name: &str) {
     println!("\n==== {name} ====");
 }
 
-/// Runs the command to its end or to the limit, printing its output line by line.
-fn execute(command: &mut Command, limit: Duration) -> Result<(bool, Tally), String> {
+/// Runs the command to its end or to the limit, printing its output line by line; whether it succeeded.
+fn execute(command: &mut Command, limit: Duration, told: &mut Told) -> Result<bool, String> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -143,13 +174,12 @@ fn execute(command: &mut Command, limit: Duration) -> Result<(bool, Tally), Stri
         }
     });
     let deadline = Instant::now() + limit;
-    let mut tally = Tally::default();
     loop {
         let remaining = deadline.saturating_duration_since(Instant::now());
         match lines.recv_timeout(remaining) {
             Ok(line) => {
                 println!("{line}");
-                tally.add(Tally::of_line(&line).unwrap_or_default());
+                told.line(&line);
             }
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
@@ -162,7 +192,7 @@ fn execute(command: &mut Command, limit: Duration) -> Result<(bool, Tally), Stri
     if !status.success() {
         println!("({status})");
     }
-    Ok((status.success(), tally))
+    Ok(status.success())
 }
 
 /// Ends the process group of `child`: politely, then not.
@@ -203,8 +233,26 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", "echo '3 passed, 0 failed, 1 skipped'; exit 1"]);
         assert!(!steps.run("fails", Duration::from_secs(30), command));
-        assert_eq!(steps.done[0].tally.passed, 3);
-        assert_eq!(steps.done[0].tally.failed, 1);
+        assert_eq!(steps.done[0].told.tally.passed, 3);
+        assert_eq!(steps.done[0].told.tally.failed, 1);
+    }
+
+    #[test]
+    fn the_summary_knows_what_failed_by_name() {
+        let mut steps = Steps::default();
+        let mut command = Command::new("printf");
+        command.args([
+            "%s\\n",
+            "test a::b ... ok",
+            "test a::c ... FAILED",
+            "failed   7.0 s  x->y Cft_3  too late",
+            "passed 1",
+        ]);
+        assert!(steps.run("names", Duration::from_secs(30), command));
+        assert_eq!(
+            steps.done[0].told.failures,
+            ["test a::c ... FAILED", "failed   7.0 s  x->y Cft_3  too late"]
+        );
     }
 
     #[test]
