@@ -29,7 +29,7 @@ const SLICES_MAX: usize = 1_024;
 /// Messages in which the last one to the same destination is looked for.
 const LOOK_BACK: usize = 8;
 /// Slots of one call of recvmmsg: few while few datagrams come, as each takes some work.
-const RECEIVE_SLOTS: usize = 32;
+const RECEIVE_SLOTS: usize = 8;
 const RECEIVE_SLOTS_MIN: usize = 2;
 /// Any UDP datagram fits.
 const SLOT_BYTES: usize = 1 << 16;

@@ -178,14 +178,14 @@ impl Writer {
         &mut self,
         now: Now,
         number: SequenceNumber,
-        fresh: Option<Change<'_>>,
+        fresh: Option<&Change<'_>>,
         out: &mut Outbox,
     ) -> bool {
         let limits = &self.config.limits;
         let patience = self.batch.patience(now.mono, self.config.qos.latency_budget, limits);
         let waits = self.batch.bytes > 0;
-        let held = || self.history.get(number, &self.instances);
-        let Some(change) = fresh.or_else(held) else { return false };
+        let held = if fresh.is_none() { self.history.get(number, &self.instances) } else { None };
+        let Some(change) = fresh.or(held.as_ref()) else { return false };
         let bytes = change.payload.len() + SAMPLE_OVERHEAD_BYTES;
         let small = bytes <= limits.batch_bytes / 2 && !change.marks.is_end;
         let (true, Some(patience)) = (small && (waits || self.pacer.unsent().is_none()), patience) else {
@@ -203,11 +203,11 @@ impl Writer {
             self.send_held(now, out);
             return false;
         }
-        encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
+        encode(&self.config, &self.proxies, change, &mut self.inline_qos);
         for ((class, route), draft) in routes.into_iter().zip(&mut self.batch.drafts) {
             if !route.destinations.is_empty() {
                 let target = route.target(class, self.config.guid, limits);
-                draft.put(&target, number, &change, &self.inline_qos);
+                draft.put(&target, number, change, &self.inline_qos);
                 self.pacer.hold(number, class);
             }
         }

@@ -4,14 +4,15 @@
 //! data: it needs no instance, counts towards no limit, and stays in the history as long as anything of
 //! its set does, so that late joiners get sets whole.
 
+use crate::instance::InstanceHandle;
 use crate::outbox::Outbox;
-use crate::payload::NewPayload;
+use crate::payload::{NewPayload, PayloadView};
 use crate::qos::AccessScope;
 use crate::seq::SequenceNumber;
 use crate::time::Now;
 
 use super::content::Verdict;
-use super::history::NewChange;
+use super::history::Change;
 use super::{ChangeKind, Writer, expiry, instances};
 
 /// What a change says about coherence and order beyond its writer's own numbers.
@@ -59,8 +60,10 @@ impl Writer {
             group_number: open.group.map(|_| group),
             is_end: true,
         };
-        let change = NewChange {
+        let change = Change {
             kind: ChangeKind::Alive,
+            instance: InstanceHandle::NIL,
+            payload: PayloadView::Octets(&[]),
             source_timestamp: now.wall,
             expires: expiry(now, now.wall, self.config.qos.lifespan),
             marks,

@@ -25,8 +25,9 @@ const HOLES_MAX: usize = 64;
 /// Entries looked at in one search for the next change: work per submessage stays bounded.
 const HOLES_SCANNED_MAX: usize = 256;
 
-/// What a small sample takes beside its payload, here and on its way.
-pub(super) const CHANGE_OVERHEAD_BYTES: usize = 128;
+/// What a sample counts for in the window beside its payload: twice what it takes here and on its way, so that a window of
+/// short ones is no more than some thousand, whose memory stays in the cache.
+pub(super) const CHANGE_OVERHEAD_BYTES: usize = 256;
 
 /// One change of one instance, as the history shows it.
 #[derive(Clone, Copy, Debug)]
@@ -43,27 +44,10 @@ pub(super) struct Change<'a> {
     pub(super) verdict: Verdict,
 }
 
-impl<'a> Change<'a> {
-    /// As the history will show it once it is there.
-    pub(super) const fn fresh(change: &NewChange, instance: InstanceHandle, octets: &'a [u8]) -> Self {
-        let NewChange { kind, source_timestamp, expires, marks, verdict } = *change;
-        let payload = PayloadView::Octets(octets);
-        Self { kind, instance, payload, source_timestamp, expires, marks, verdict }
-    }
-
+impl Change<'_> {
     pub(super) fn is_expired(&self, now: Instant) -> bool {
         self.expires.is_some_and(|end| end <= now)
     }
-}
-
-/// What is written of a change, payload apart.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct NewChange {
-    pub(super) kind: ChangeKind,
-    pub(super) source_timestamp: Time,
-    pub(super) expires: Option<Instant>,
-    pub(super) marks: Marks,
-    pub(super) verdict: Verdict,
 }
 
 /// A change that outlives its place in the history.
@@ -204,11 +188,11 @@ impl History {
         self.entries.front().map(|entry| entry.expires).filter(|end| *end != NEVER)
     }
 
-    /// Appends a change; its number. The payload is taken.
+    /// Appends a change; its number. The payload is taken from `payload`, whatever `change` shows of it.
     pub(super) fn push(
         &mut self,
         slot: Slot,
-        change: &NewChange,
+        change: &Change<'_>,
         payload: NewPayload<'_>,
         instances: &mut Instances,
     ) -> SequenceNumber {

@@ -50,7 +50,7 @@ use batch::Batch;
 use coherent::OpenSet;
 use crowd::Crowd;
 use heartbeat::HeartbeatTimer;
-use history::{CHANGE_OVERHEAD_BYTES, Change, History, NewChange, window_bytes};
+use history::{CHANGE_OVERHEAD_BYTES, Change, History, window_bytes};
 use instances::{Instances, Slot};
 use pace::{Pacer, Repeat, Repeated};
 use path::Paths;
@@ -364,13 +364,14 @@ impl Writer {
         let expires = expiry(now, source_timestamp, self.config.qos.lifespan);
         let marks = self.marks();
         let verdict = self.proxies.judge(kind, &marks, payload.view());
-        let change = NewChange { kind, source_timestamp, expires, marks, verdict };
-        let fresh = payload.octets().map(|octets| Change::fresh(&change, instance, octets));
+        let octets = payload.octets();
+        let shown = PayloadView::Octets(octets.unwrap_or(&[]));
+        let change = Change { kind, instance, payload: shown, source_timestamp, expires, marks, verdict };
         let number = self.history.push(slot, &change, payload, &mut self.instances);
         self.heartbeat.wrote(number, window_bytes(payload_bytes));
         self.assert_lease(now);
         let held = self.holds();
-        self.send_new(now, number, fresh, out);
+        self.send_new(now, number, octets.is_some().then_some(&change), out);
         self.settle_up_to(now, self.history.released().plus(RELEASES_OF_WRITE));
         if held && !self.holds() && self.blocked {
             self.progress(out);

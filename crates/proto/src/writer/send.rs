@@ -23,7 +23,7 @@ impl Writer {
         &mut self,
         now: Now,
         number: SequenceNumber,
-        fresh: Option<Change<'_>>,
+        fresh: Option<&Change<'_>>,
         out: &mut Outbox,
     ) {
         if self.proxies.is_filtering() {

@@ -206,7 +206,9 @@ fn apply(step: &Step, history: &mut History, instances: &mut Instances, model: &
             if unregister {
                 instances.unregister(slot);
             }
-            let change = NewChange {
+            let change = Change {
+                instance: handle(instance),
+                payload: PayloadView::Octets(&[]),
                 marks: Default::default(),
                 verdict: super::super::content::Verdict::ALL,
                 kind,
