@@ -216,7 +216,7 @@ impl Reader {
 impl Proxy {
     /// What is missing of all that the writer announced.
     fn wants(&self, now: Instant) -> Wants {
-        let last = self.heard.last;
+        let last = self.known_last(now);
         if self.blocked {
             // Nothing goes on before the application takes. What came now would be thrown away once the
             // buffers are full, asked for again, repeated, and so on for ever.

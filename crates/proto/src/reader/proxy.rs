@@ -21,6 +21,9 @@ const PROBE_PAUSE_SLOW: Duration = Duration::from_secs(10);
 const RETRY_PAUSE_FIRST: Duration = Duration::from_millis(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(2);
 
+/// What is missing before a sample is on its way, not lost, when it follows within this time.
+const EARLY_QUIET: Duration = Duration::from_micros(300);
+
 /// An incomplete sample that got no fragment for so long no longer keeps others out.
 pub(super) const FRAGMENTS_STALLED: Duration = Duration::from_secs(1);
 
@@ -64,6 +67,8 @@ pub(super) struct Heard {
     pub(super) last: SequenceNumber,
     /// Highest number when it was heard first: the end of its history.
     pub(super) history_last: SequenceNumber,
+    /// A sample came before its turn, whose number it is, and when: what is missing before it may be asked for.
+    pub(super) early: Option<(Instant, SequenceNumber)>,
 }
 
 /// Counters and timers of what goes back to the writer.
@@ -128,6 +133,26 @@ impl Proxy {
             // Of best effort the oldest: its rest will not come.
             (false, _) => (2, u64::MAX - started.0),
         }
+    }
+
+    /// A sample came before its turn. When nothing closes the gap soon, what is missing is asked for, once, without waiting
+    /// for a heartbeat; it is asked for again when one comes.
+    pub(super) fn came_early(&mut self, now: Instant, number: SequenceNumber) {
+        let asked = self.answer.asked.is_some_and(|(_, base)| base == self.order.expected());
+        if self.heard.count.is_none() || asked {
+            return;
+        }
+        let waits = self.heard.early.is_some_and(|(_, early)| early >= self.order.expected());
+        if !waits && let Some(at) = now.after(EARLY_QUIET) {
+            self.heard.early = Some((now, number));
+            self.answer.owe(at, false);
+        }
+    }
+
+    /// The highest number that the writer announced, or that has shown itself without what comes before it.
+    pub(super) fn known_last(&self, now: Instant) -> SequenceNumber {
+        let early = self.heard.early.filter(|(since, _)| now.since(*since) >= EARLY_QUIET);
+        early.map_or(self.heard.last, |(_, number)| number.max(self.heard.last))
     }
 
     /// When something has to be done for this writer.

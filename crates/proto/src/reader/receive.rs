@@ -256,10 +256,7 @@ impl Reader {
         let proxy = self.proxy(id).ok_or(DropReason::NotMatched)?;
         let in_turn = proxy.order.arrival(change.sequence_number) == Arrival::Next;
         if !in_turn || proxy.blocked {
-            let Self { proxies, limits, .. } = self;
-            let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut);
-            return proxy
-                .map_or(Err(DropReason::NotMatched), |proxy| proxy.order.insert(change.take(), limits));
+            return self.arrived_early(now.mono, id, change);
         }
         let Self { proxies, cache, presenter, .. } = self;
         let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
@@ -291,6 +288,20 @@ impl Reader {
             Outcome::Dropped(reason) => Err(reason),
             _ => Ok(()),
         }
+    }
+
+    /// A reliable change that is not in its turn, or behind one that the cache refused, waits.
+    fn arrived_early(&mut self, now: Instant, id: WriterId, change: &mut Change) -> Result<(), DropReason> {
+        let number = change.sequence_number;
+        let Self { proxies, limits, .. } = self;
+        let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
+        proxy.order.insert(change.take(), limits)?;
+        if !proxy.blocked {
+            proxy.came_early(now, number);
+            let due = proxy.answer.due;
+            self.wake_at(due);
+        }
+        Ok(())
     }
 
     fn arrived_best_effort(
@@ -352,6 +363,8 @@ impl Reader {
         if waiting {
             return self.drain(now, id, out);
         }
+        // A heartbeat may have come before what it names.
+        self.advance_group(id);
         self.tell_presented(out);
         false
     }

@@ -10,6 +10,9 @@ pub(super) struct RoundTrip {
     smoothed: Option<Duration>,
     /// How far single times are from that.
     variation: Duration,
+    /// The shortest of late. Where a question was lost, the answer to a later one is taken for its own: that tells of the
+    /// loss, not of the road.
+    least: Duration,
     /// When the question was asked that is not answered yet.
     asked: Option<Instant>,
     /// It was asked again: nobody knows which of the two the answer is for.
@@ -31,8 +34,10 @@ impl RoundTrip {
         let Some(smoothed) = self.smoothed else {
             self.smoothed = Some(took);
             self.variation = Duration(took.0 / 2);
+            self.least = took;
             return;
         };
+        self.least = took.min(Duration(self.least.0 + (took.0 - self.least.0) / 16));
         let off = smoothed.0.abs_diff(took.0).cast_signed();
         self.variation = Duration(self.variation.0 - self.variation.0 / 4 + off / 4);
         self.smoothed = Some(Duration(smoothed.0 - smoothed.0 / 8 + took.0 / 8));
@@ -46,8 +51,8 @@ impl RoundTrip {
 
     /// A request that comes sooner than this after an answer was most likely sent before it arrived.
     pub(super) fn crossing(&self) -> Option<Duration> {
-        let smoothed = self.smoothed?;
-        Some(Duration(smoothed.0.saturating_add(self.variation.0)))
+        self.smoothed?;
+        Some(Duration(self.least.0.saturating_add(self.least.0 / 2)))
     }
 }
 
@@ -76,6 +81,17 @@ mod tests {
         trip.asked(at(100_000));
         trip.answered(at(103_000));
         assert!(trip.patience().unwrap() > Duration::from_millis(3));
+    }
+
+    #[test]
+    fn a_question_that_was_lost_does_not_keep_requests_from_being_heard() {
+        let mut trip = RoundTrip::default();
+        for round in 0..20 {
+            let took = if round % 5 == 4 { 8_000 } else { 200 };
+            trip.asked(at(round * 10_000));
+            trip.answered(at(round * 10_000 + took));
+            assert!(trip.crossing().unwrap() < Duration::from_micros(1_100), "{:?}", trip.crossing());
+        }
     }
 
     #[test]

@@ -218,6 +218,18 @@ fn a_sample_waits_for_the_lost_one_of_another_writer() {
 }
 
 #[test]
+fn a_heartbeat_that_comes_before_the_samples_it_names_is_remembered() {
+    let mut subscriber = Subscriber::new(2, &ordered(false));
+    // Of the second and third change of the group, which readers here do not hear, this writer has none.
+    subscriber.heartbeat(2, (1, 1), Some([5, 1, 1]));
+    subscriber.data(0, 1, 1, (4, BOTH), 40);
+    assert_eq!(subscriber.shown(), []);
+    subscriber.data(1, 2, 1, (1, BOTH), 10);
+    assert!(subscriber.stirs());
+    assert_eq!(subscriber.shown(), [10, 40], "nobody needs to ask once more");
+}
+
+#[test]
 fn what_a_writer_no_longer_has_is_not_waited_for() {
     let mut subscriber = Subscriber::new(2, &ordered(false));
     subscriber.data(0, 1, 1, (3, BOTH), 30);
