@@ -61,11 +61,13 @@ pub enum DropReason {
     Ignored,
     /// A socket's receive buffer had no room for the datagram: the host dropped it.
     SocketFull,
+    /// A newer sample of its instance replaced it, or its lifespan passed, before its turn came to be sent.
+    ReplacedUnsent,
 }
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Malformed,
         Self::UnknownVersion,
         Self::OwnDatagram,
@@ -93,6 +95,7 @@ impl DropReason {
         Self::ContentFilter,
         Self::Ignored,
         Self::SocketFull,
+        Self::ReplacedUnsent,
     ];
 }
 

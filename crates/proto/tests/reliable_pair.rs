@@ -14,7 +14,7 @@ use plainsong_proto::qos::{Durability, QosSet, ResourceLimits};
 use plainsong_proto::reader::{Reader, ReaderConfig, ReaderLimits};
 use plainsong_proto::receiver::{self, Registry};
 use plainsong_proto::sample_info::Selector;
-use plainsong_proto::stats::DropCounters;
+use plainsong_proto::stats::{DropCounters, DropReason};
 use plainsong_proto::time::{Duration, Instant, Now, Time};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext};
 use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
@@ -283,6 +283,54 @@ fn five_megabytes_survive_a_network_that_loses_a_tenth_without_undue_repetition(
     times.sort_unstable();
     assert!(times[5] < Duration::from_millis(500), "{times:?}");
     assert!(times[10] < Duration::from_secs(2), "{times:?}");
+}
+
+/// A writer that keeps the last is written six times what it may send; the samples that were taken, each with the one that
+/// had been written last by then.
+fn written_faster_than_sent(loss_percent: u64, seed: u64) -> (Pair, Vec<(usize, usize)>) {
+    const SAMPLES: usize = 200;
+    let (offered, requested) = (QosSet::writer().keep_last(1), QosSet::reader().reliable().keep_all());
+    let mut pair = Pair::new(offered, requested, loss_percent, seed);
+    pair.match_both();
+    let mut all = Vec::new();
+    for newest in 0..SAMPLES {
+        pair.write(sample(newest, 390_000));
+        pair.pass(Duration::from_micros(500));
+        pair.take();
+        all.extend(pair.taken.drain(..).map(|taken| (number(&taken), newest)));
+    }
+    pair.settle();
+    all.extend(pair.taken.drain(..).map(|taken| (number(&taken), SAMPLES - 1)));
+    assert_eq!(all.last(), Some(&(SAMPLES - 1, SAMPLES - 1)), "the newest arrives");
+    (pair, all)
+}
+
+fn number(sample: &[u8]) -> usize {
+    usize::from(sample[4]) + 256 * usize::from(sample[5])
+}
+
+#[test]
+fn a_reader_of_a_writer_that_keeps_the_last_hears_the_newest_and_nothing_stale() {
+    let (mut pair, taken) = written_faster_than_sent(0, 1);
+    assert!(taken.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    // One that is being sent, and one that was begun in its place, each take six and a half pauses.
+    let oldest = taken.iter().map(|(sample, newest)| newest - sample).max();
+    assert!(oldest.is_some_and(|samples| samples <= 9), "{oldest:?} samples behind");
+    let skipped = pair.ends.writer.drops().get(DropReason::ReplacedUnsent) as usize;
+    assert_eq!(taken.len() + skipped, 200);
+    assert!(skipped > 150);
+    assert_eq!(pair.ends.reader.sample_lost_status().total_count, 0, "what was replaced is not lost");
+    assert!(pair.road.sent < taken.len() as u64 * 330, "{} datagrams for {}", pair.road.sent, taken.len());
+}
+
+#[test]
+fn what_was_replaced_is_not_repeated_where_datagrams_are_lost() {
+    for seed in 1..=3 {
+        let (pair, taken) = written_faster_than_sent(5, seed);
+        assert!(taken.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        let begun = 200 - pair.ends.writer.drops().get(DropReason::ReplacedUnsent);
+        assert!(pair.road.sent < begun * 400, "{} datagrams for {begun} that were begun", pair.road.sent);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::guid::{EntityId, Guid};
 use crate::outbox::Outbox;
 use crate::seq::{FragmentNumber, SequenceNumber};
+use crate::stats::DropReason;
 use crate::time::Now;
 use crate::wire::param::{InlineQos, StatusInfo, encode_inline_qos};
 use crate::wire::{Heartbeat, HeartbeatFrag};
@@ -112,6 +113,7 @@ impl Writer {
         if !self.pacer.may_send(class) {
             return false;
         }
+        self.skip_replaced(class, out);
         let half_full = self.is_half_full();
         let window_bytes = self.proxies.route(class).window_bytes.filter(|_| class == Class::SameHost);
         let Some(live) = self.pacer.first_live(class) else { return false };
@@ -173,6 +175,30 @@ impl Writer {
             }
         }
         true
+    }
+
+    /// Drops what is first in the queue and was replaced, or has expired, before its turn came, and tells readers so before
+    /// they ask; those that filter are told when they ask.
+    fn skip_replaced(&mut self, class: Class, out: &mut Outbox) {
+        let mut gone: Option<(SequenceNumber, SequenceNumber)> = None;
+        while let Some(live) = self.pacer.first_live(class)
+            && live.begun.is_none()
+            && self.history.kind(live.number).is_none()
+            && gone.is_none_or(|(_, end)| end == live.number)
+        {
+            gone = Some((gone.map_or(live.number, |(start, _)| start), live.number.next()));
+            self.pacer.pop_live(class);
+        }
+        let Some((start, end)) = gone else { return };
+        let route = self.proxies.route(class);
+        if route.destinations.is_empty() {
+            return;
+        }
+        self.drops.count_many(DropReason::ReplacedUnsent, end.0.abs_diff(start.0));
+        if !self.proxies.is_filtering() {
+            let target = route.target(class, self.config.guid, &self.config.limits);
+            target.send_gap(&GapBuilder::range(start, end), out);
+        }
     }
 
     /// The burst ended inside a sample: tells readers now and then how far it got, so that they ask for

@@ -182,6 +182,44 @@ fn of_replaced_samples_in_the_queue_only_the_begun_and_the_last_are_sent() {
 }
 
 #[test]
+fn a_reader_is_told_of_what_was_replaced_in_the_queue_before_it_can_ask() {
+    let mut story = Story::new(QosSet::writer().keep_last(1));
+    let reader = remote(7);
+    story.matched(&reader);
+    story.sent();
+    for _ in 0..4 {
+        story.write(1, &sample(MIB)).unwrap();
+    }
+    story.write(1, b"newest").unwrap();
+    story.pass(Duration::from_millis(20));
+    let sent = story.sent();
+    let large: BTreeSet<i64> = fragments(&sent).iter().map(|fragment| fragment.number).collect();
+    assert_eq!((large, gaps(&sent, 5), data(&sent)), (BTreeSet::from([1]), vec![2, 3, 4], vec![5]));
+    let told = |sent: &Sent| matches!(sent, Sent::Gap(_) | Sent::Data(_));
+    assert!(matches!(sent.iter().find(|it| told(it)), Some(Sent::Gap(_))), "before what replaced them");
+    assert_eq!(story.writer.drops().get(DropReason::ReplacedUnsent), 3);
+    // It lost the first as well, and does not get it any more: there is a newer one.
+    story.acknack(&reader, 1, &[1, 2, 3, 4]).unwrap();
+    let sent = story.sent();
+    assert_eq!((gaps(&sent, 5), data(&sent), fragments(&sent).len()), (vec![1, 2, 3, 4], vec![], 0));
+}
+
+#[test]
+fn what_expires_in_the_queue_is_not_sent_and_not_waited_for() {
+    let mut story = Story::new(QosSet { lifespan: Duration::from_millis(5), ..QosSet::writer().keep_all() });
+    let reader = remote(7);
+    story.matched(&reader);
+    story.sent();
+    story.write(1, &sample(MIB)).unwrap();
+    story.write(1, b"short of life").unwrap();
+    story.pass(Duration::from_millis(20));
+    let sent = story.sent();
+    assert_eq!((gaps(&sent, 2), data(&sent)), (vec![2], vec![]));
+    story.acknack(&reader, 3, &[]).unwrap();
+    assert!(story.writer.is_acknowledged(SequenceNumber(2)));
+}
+
+#[test]
 fn fact_11_only_the_fragments_asked_for_are_repeated() {
     let mut story = Story::new(QosSet::writer().keep_all());
     let (reader, other) = (remote(7), remote(8));
