@@ -70,6 +70,9 @@ pub struct Config {
     pub receive_cpus: Vec<usize>,
     /// Real-time priority (SCHED_FIFO) of the threads that receive user data; 0: none.
     pub receive_priority: u8,
+    /// Long samples for three processes of this host or more go to a group that does not leave it, on Linux, if `multicast` is on
+    /// and `busy_poll` off.
+    pub host_groups: bool,
 }
 
 /// One setting: what it is called, means and may be.
@@ -229,6 +232,14 @@ pub const KEYS: &[Key] = &[
               nothing else runs on their CPUs",
         set: |config, value| number(value, 0, 99).map(|priority| config.receive_priority = priority),
     },
+    Key {
+        name: "host_groups",
+        default: "off",
+        allowed: "on or off",
+        doc: "long samples for three processes of this host or more go to a multicast group that does not leave it; \
+              processes with another setting are sent theirs by unicast",
+        set: |config, value| switch(value).map(|on| config.host_groups = on),
+    },
 ];
 
 impl Key {
@@ -258,6 +269,7 @@ impl Default for Config {
             busy_poll: false,
             receive_cpus: Vec::new(),
             receive_priority: 0,
+            host_groups: false,
         };
         for key in KEYS {
             let set = (key.set)(&mut config, key.default);

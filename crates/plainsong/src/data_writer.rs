@@ -17,7 +17,7 @@ use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, MatchedStatus, StatusKind, StatusMask,
 };
 use plainsong_proto::time::{Instant, Time};
-use plainsong_proto::writer::{ChangeKind, FilterFunction, WriteError, Writer, WriterConfig};
+use plainsong_proto::writer::{ChangeKind, Delivery, FilterFunction, WriteError, Writer, WriterConfig};
 
 use crate::clock;
 use crate::condition::{Condition, HasCore};
@@ -355,6 +355,15 @@ macro_rules! untyped_operations {
         /// [`Error::NotEnabled`].
         pub fn matched_subscriptions(&self) -> Result<Vec<Guid>> {
             self.inner().with(|writer, _, _| writer.matched_readers().collect())
+        }
+
+        /// How samples go to the readers of this host: one datagram for each process, or one for all, and why. The writer
+        /// chooses anew while it writes.
+        ///
+        /// # Errors
+        /// [`Error::NotEnabled`].
+        pub fn delivery(&self) -> Result<Delivery> {
+            self.inner().with(|writer, _, _| writer.delivery())
         }
 
         /// Asserts the writer's liveliness.

@@ -75,7 +75,7 @@ impl Domain {
             let name = format!("{}-{domain_id}", thread.name());
             let placement = match thread {
                 ReceiveThread::Meta => Placement::default(),
-                ReceiveThread::User(_) => Placement::of_receive_threads(config),
+                ReceiveThread::User(_) | ReceiveThread::Groups => Placement::of_receive_threads(config),
             };
             domain.spawn(name, placement, move |shared| receive::run(shared, thread))?;
         }

@@ -95,6 +95,10 @@ pub enum Mutation {
     ForgetPriority,
     /// See [`Mutation::ALL`].
     WaitInLine,
+    /// See [`Mutation::ALL`].
+    SwallowJoins,
+    /// See [`Mutation::ALL`].
+    PretendToHear,
 }
 
 /// Seeds tried before a mistake counts as unnoticed.
@@ -136,6 +140,8 @@ impl Mutation {
         (Self::KeepGhosts, "discovery", "endpoints are not told when a match ends"),
         (Self::ForgetMatches, "discovery", "readers are not told of matches"),
         (Self::SettleAlone, "group_order", "readers of a subscriber do not wait for each other"),
+        (Self::SwallowJoins, "host_group", "processes do not join the groups of their host"),
+        (Self::PretendToHear, "host_group", "processes that hear no group announce that they do"),
         (Self::HideStates, "instance_state", "changes of instance states are not shown"),
         (Self::MixPartitions, "isolation", "endpoints are announced in the default partition"),
         (Self::PretendToFit, "isolation", "endpoints announce the same QoS whatever they have"),

@@ -127,6 +127,7 @@ impl Pair {
             expects_inline_qos: false,
             same_host: true,
             urgent: None,
+            group: None,
             receive_bytes: 0,
             qos: qos.clone(),
             content_filter: None,

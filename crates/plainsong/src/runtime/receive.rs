@@ -14,7 +14,7 @@ use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
 
 use super::{ParticipantSlot, ReaderSlot, Response, Shared, WriterSlot, dispatch, lock};
 use crate::clock;
-use crate::transport::{Received, Transport};
+use crate::transport::{Received, Receiver, Transport};
 
 /// One receive thread.
 #[derive(Clone, Copy, Debug)]
@@ -23,18 +23,22 @@ pub(crate) enum ReceiveThread {
     Meta,
     /// User traffic of one family.
     User(usize),
+    /// User traffic to groups of this host.
+    Groups,
 }
 
 impl ReceiveThread {
     /// Those that a domain needs: their number does not depend on participants.
     pub(crate) fn all(transport: &Transport) -> impl Iterator<Item = Self> + use<> {
-        std::iter::once(Self::Meta).chain((0..transport.user_sockets()).map(Self::User))
+        let groups = transport.hears_groups().then_some(Self::Groups);
+        std::iter::once(Self::Meta).chain((0..transport.user_sockets()).map(Self::User)).chain(groups)
     }
 
     /// For the name of the thread.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Meta => "rx-meta",
+            Self::Groups => "rx-group",
             Self::User(0) => "rx-data",
             Self::User(_) => "rx-data6",
         }
@@ -48,6 +52,12 @@ pub(crate) fn run(shared: &Arc<Shared>, thread: ReceiveThread) {
             shared.transport.receive_meta(|it| datagram(shared, &it), || locators_changed(shared));
         }
         ReceiveThread::User(socket) => shared.turns.run(shared, socket),
+        ReceiveThread::Groups => {
+            let mut receiver = Receiver::new();
+            while !shared.transport.is_stopped() {
+                shared.transport.receive_groups(&mut receiver, |it| datagram(shared, &it));
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Nothing here knows RTPS messages. Sending takes no lock; an error on one destination is counted for its
 //! interface and never keeps datagrams from others (RTPS 2.5 §9.6 for ports and groups).
 
+mod groups;
 mod interfaces;
 #[cfg(target_os = "linux")]
 mod netlink;
@@ -26,10 +27,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use plainsong_proto::discovery::LocalLocators;
+use plainsong_proto::guid::Guid;
 use plainsong_proto::locator::{Locator, ports};
 use plainsong_proto::outbox::Outbox;
 
 use crate::config::{Config, Peer, Use};
+use groups::Groups;
 use interfaces::{Counters, Interface};
 use socket::{BufferSizes, Socket};
 
@@ -123,9 +126,8 @@ pub struct InterfaceReport {
     pub too_long: u64,
 }
 
-/// The choice for user data, and why: `docs/performance-path.md` has what multicast would save.
-const UNICAST: &str =
-    "unicast, also of user data, which what is for one reader would overtake if it went by multicast";
+/// What goes by unicast, and what does not: of each writer, `DataWriter::delivery` tells which, and why.
+const UNICAST: &str = "unicast, also of user data unless its writer has chosen a group of this host";
 
 impl fmt::Display for InterfaceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -161,6 +163,8 @@ pub(crate) struct Transport {
     config: Config,
     /// IPv4 before IPv6; at least one.
     families: Vec<Family>,
+    /// `None`: they are not asked for, multicast is off, their port refused, or receive threads are not to sleep.
+    groups: Option<Groups>,
     /// Sorted by index.
     interfaces: ArcSwap<Vec<Interface>>,
     unicast: Counters,
@@ -201,8 +205,16 @@ impl Transport {
                 Err(error) => unicast.refused(&error),
             }
         }
+        // With `busy_poll` one core is given to one socket. Elsewhere than on Linux a socket would hear the groups of others.
+        let hears_groups =
+            cfg!(target_os = "linux") && config.host_groups && config.multicast && !config.busy_poll;
+        let opens = hears_groups && families.iter().any(Family::is_ipv4);
+        let groups =
+            opens.then(|| Groups::open(ports::host_multicast(domain), BufferSizes::of(config))).transpose();
+        let groups = groups.inspect_err(|error| unicast.refused(error)).ok().flatten();
         let transport = Self {
             domain,
+            groups,
             config: config.clone(),
             families,
             interfaces: ArcSwap::default(),
@@ -264,7 +276,10 @@ impl Transport {
         if !ip.is_multicast() {
             return sender.to(&family.meta, &family.user, SocketAddr::new(ip, port), None);
         }
-        for interface in interfaces.iter().filter(|interface| interface.speaks(ip.is_ipv4())) {
+        let stays = ports::is_host_group(ip);
+        let reaches =
+            |interface: &&Interface| interface.speaks(ip.is_ipv4()) && (!stays || interface.is_loopback());
+        for interface in interfaces.iter().filter(reaches) {
             let mut to = SocketAddr::new(ip, port);
             if let SocketAddr::V6(to) = &mut to {
                 to.set_scope_id(interface.index);
@@ -301,6 +316,7 @@ impl Transport {
             locators.announce_to.push(group);
             locators.meta_multicast.extend(family.multicast.as_ref().map(|_| group));
         }
+        locators.host_group_port = self.groups.as_ref().map_or(0, |groups| groups.socket.port);
         locators.own_addresses = interfaces.iter().flat_map(|it| it.addresses.iter().copied()).collect();
         locators.announce_to.extend(self.peers.load().iter());
         locators.scan.extend(self.loopback_scan());
@@ -375,7 +391,44 @@ impl Transport {
             let [meta, user] = [&family.meta, &family.user].map(platform::overflows);
             meta + user + family.multicast.as_ref().map_or(0, platform::overflows)
         };
-        self.families.iter().map(sockets).sum()
+        let groups = self.groups.as_ref().map_or(0, |groups| platform::overflows(&groups.socket));
+        self.families.iter().map(sockets).sum::<u64>() + groups
+    }
+
+    /// Whether groups of this host are heard.
+    pub(crate) const fn hears_groups(&self) -> bool {
+        self.groups.is_some()
+    }
+
+    /// A reader may be written to by a group of this host, which is heard from now on.
+    pub(crate) fn join_group(&self, reader: Guid, writer: Guid, group: Locator) {
+        let interfaces = self.interfaces.load();
+        let (Some(groups), Some(IpAddr::V4(group)), Some(loopback)) =
+            (&self.groups, group.ip(), interfaces.iter().find(|it| it.is_loopback()))
+        else {
+            return;
+        };
+        if let Err(error) = groups.join((reader, writer), group, loopback.index) {
+            loopback.counters.refused(&error);
+        }
+    }
+
+    /// A reader is not written to by a writer any more; `None`: by any.
+    pub(crate) fn leave_groups(&self, reader: Guid, writer: Option<Guid>) {
+        let interfaces = self.interfaces.load();
+        if let Some(groups) = &self.groups
+            && let Some(loopback) = interfaces.iter().find(|it| it.is_loopback())
+        {
+            let is_gone = |a: Guid, b: Guid| a == reader && writer.is_none_or(|writer| b == writer);
+            groups.leave(is_gone, loopback.index);
+        }
+    }
+
+    /// Waits for user traffic to groups of this host and receives what is there.
+    pub(crate) fn receive_groups(&self, receiver: &mut Receiver, each: impl FnMut(Received<'_>)) {
+        if let Some(groups) = &self.groups {
+            self.receive_batch(receiver, &groups.socket, true, each);
+        }
     }
 
     /// How many sockets receive user traffic.
@@ -504,6 +557,7 @@ impl Transport {
         self.stopped.store(true, Ordering::Release);
         self.waker.wake();
         self.families.iter().for_each(|family| family.user.end_receiving());
+        self.groups.iter().for_each(|groups| groups.socket.end_receiving());
     }
 }
 

@@ -48,6 +48,21 @@ impl Socket {
 
     /// A socket for datagrams to `group`, shared with everyone on this host who listens there too.
     pub(crate) fn bind_group(group: IpAddr, port: u16, sizes: BufferSizes) -> io::Result<Self> {
+        let bound = match group {
+            IpAddr::V4(group) if cfg!(unix) => group.into(),
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+        };
+        Self::bind_shared(group, bound, port, sizes)
+    }
+
+    /// The same for IPv4 datagrams to all groups that are joined.
+    pub(crate) fn bind_groups(port: u16, sizes: BufferSizes) -> io::Result<Self> {
+        let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
+        Self::bind_shared(any, any, port, sizes)
+    }
+
+    fn bind_shared(group: IpAddr, bound: IpAddr, port: u16, sizes: BufferSizes) -> io::Result<Self> {
         let (raw, offload) = Self::unbound(group, sizes)?;
         raw.set_reuse_address(true)?;
         #[cfg(unix)]
@@ -60,11 +75,6 @@ impl Socket {
         } else {
             raw.set_multicast_all_v6(false)?;
         }
-        let bound = match group {
-            IpAddr::V4(group) if cfg!(unix) => group.into(),
-            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            IpAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
-        };
         raw.bind(&SocketAddr::new(bound, port).into())?;
         Ok(Self { raw, port, offload })
     }
@@ -97,6 +107,11 @@ impl Socket {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(()),
             other => other,
         }
+    }
+
+    /// Listens to `group` on that interface no more.
+    pub(crate) fn leave(&self, group: Ipv4Addr, interface: u32) -> io::Result<()> {
+        self.raw.leave_multicast_v4_n(&group, &InterfaceIndexOrAddress::Index(interface))
     }
 
     /// Ends a receive that blocks, and all later ones.

@@ -224,6 +224,9 @@ pub struct EndpointData {
     /// Octets of large datagrams that the socket of a Plainsong reader holds until it is read; 0 when not told. Of
     /// another product it may be anything.
     pub receive_bytes: u32,
+    /// Where the process of a Plainsong reader hears the groups of its host; 0 when it does not. Of another product it may be
+    /// anything.
+    pub host_group_port: u16,
 }
 
 impl EndpointData {
@@ -245,6 +248,7 @@ impl EndpointData {
             type_information: None,
             own_type_information: None,
             receive_bytes: 0,
+            host_group_port: 0,
         }
     }
 
@@ -261,6 +265,9 @@ impl EndpointData {
         encode_locators(&mut list, pid::MULTICAST_LOCATOR, &self.multicast);
         if self.expects_inline_qos {
             list.parameter(pid::EXPECTS_INLINE_QOS, |value| value.boolean(true));
+        }
+        if self.host_group_port != 0 {
+            list.parameter(pid::PLAINSONG_HOST_GROUP_PORT, |value| value.u32(self.host_group_port.into()));
         }
         if self.receive_bytes != 0 {
             list.parameter(pid::PLAINSONG_RECEIVE_BYTES, |value| value.u32(self.receive_bytes));
@@ -320,6 +327,10 @@ impl EndpointData {
                 pid::UNICAST_LOCATOR => keep_locator(&mut data.unicast, &mut value)?,
                 pid::MULTICAST_LOCATOR => keep_locator(&mut data.multicast, &mut value)?,
                 pid::EXPECTS_INLINE_QOS => data.expects_inline_qos = value.boolean()?,
+                pid::PLAINSONG_HOST_GROUP_PORT => {
+                    data.host_group_port =
+                        value.u32().ok().and_then(|it| u16::try_from(it).ok()).unwrap_or(0);
+                }
                 pid::PLAINSONG_RECEIVE_BYTES => data.receive_bytes = value.u32().unwrap_or(0),
                 pid::TYPE_MAX_SIZE_SERIALIZED => data.type_max_serialized_bytes = Some(value.u32()?),
                 pid::GROUP_ENTITY_ID => data.group = value.entity()?,

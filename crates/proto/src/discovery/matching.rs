@@ -12,7 +12,7 @@ use super::type_lookup::{Lookups, TypeRelation};
 use super::{Command, MatchedReader, MatchedWriter};
 use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
-use crate::locator::Locator;
+use crate::locator::{Locator, ports};
 use crate::outbox::{Event, Outbox};
 use crate::qos::{AccessScope, LivelinessKind, QosSet, rxo};
 use crate::time::Duration;
@@ -53,6 +53,8 @@ pub(super) struct Endpoint {
     pub(super) path: EndpointPath,
     /// What its socket holds; 0 when unknown.
     pub(super) receive_bytes: u32,
+    /// Where its process hears the groups of its host; 0: it does not.
+    pub(super) host_group_port: u16,
     pub(super) expects_inline_qos: bool,
     /// Its publisher or subscriber; UNKNOWN unless told.
     pub(super) group: EntityId,
@@ -78,6 +80,8 @@ pub(super) struct Matching {
     /// Writers whose liveliness is asserted by participant messages.
     leased: BTreeSet<Guid>,
     revision: u64,
+    /// See [`super::LocalLocators::host_group_port`].
+    pub(super) host_group_port: u16,
     /// What the application ignores.
     pub(super) ignored: Ignored,
     /// The types of endpoints, and who is asked about them.
@@ -120,6 +124,7 @@ impl Matching {
             pairs: BTreeMap::new(),
             leased: BTreeSet::new(),
             revision: 0,
+            host_group_port: 0,
             ignored: Ignored::new(),
             types: TypeLibrary::new(types),
             lookups: Lookups::default(),
@@ -379,10 +384,16 @@ impl Matching {
                     _ => (false, false),
                 };
                 if writer.prefix == self.own && !knew_reader {
-                    let reader = Box::new(requesting.endpoint.as_reader(reader));
+                    let group = requesting.endpoint.host_group(self.host_group_port);
+                    let reader = Box::new(requesting.endpoint.as_reader(reader, group));
                     out.commands.push(Command::MatchReader { writer: writer.entity, reader });
                 }
                 if reader.prefix == self.own && !knew_writer {
+                    let group = requesting.endpoint.host_group(self.host_group_port);
+                    if let Some(group) = group.filter(|_| offering.endpoint.path.same_host) {
+                        let (reader, writer) = (reader.entity, writer);
+                        out.commands.push(Command::JoinGroup { reader, writer, group });
+                    }
                     let writer = Box::new(offering.endpoint.as_writer(writer));
                     out.commands.push(Command::MatchWriter { reader: reader.entity, writer });
                 }
@@ -502,13 +513,22 @@ impl Endpoint {
         is_grouped.then(|| guid.prefix.entity(self.group))
     }
 
-    fn as_reader(&self, guid: Guid) -> MatchedReader {
+    /// The group of its topic, where it is of this host, hears such groups there, and has no locators of its own. The port is
+    /// ours: nobody else names where we send.
+    fn host_group(&self, port: u16) -> Option<Locator> {
+        let hears = port != 0 && self.host_group_port == port;
+        let is_near = self.path.same_host && self.unicast.is_empty();
+        (hears && is_near).then(|| Locator::udp(ports::host_group(&self.topic).into(), port))
+    }
+
+    fn as_reader(&self, guid: Guid, group: Option<Locator>) -> MatchedReader {
         MatchedReader {
             guid,
             locators: self.path.locators.clone(),
             urgent: self.path.urgent,
             expects_inline_qos: self.expects_inline_qos,
             same_host: self.path.same_host,
+            group,
             receive_bytes: self.receive_bytes,
             qos: self.qos.clone(),
             content_filter: self.content_filter.clone(),

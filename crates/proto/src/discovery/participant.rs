@@ -91,11 +91,13 @@ impl Participant {
     #[must_use]
     pub fn new(config: ParticipantConfig) -> Self {
         let limits = config.limits;
+        let mut matching = Matching::new(config.prefix, limits.mismatches_max, limits.types);
+        matching.host_group_port = config.locators.host_group_port;
         Self {
             host: Host::new(&config.locators.own_addresses, &config.locators.announce_to),
             announcer: Announcer::new(config.seed),
             database: Database::new(limits),
-            matching: Matching::new(config.prefix, limits.mismatches_max, limits.types),
+            matching,
             builtin: Builtin::new(config.prefix, &limits),
             liveliness: Liveliness::default(),
             drops: DropCounters::default(),
@@ -124,6 +126,7 @@ impl Participant {
             return;
         }
         self.host = Host::new(&locators.own_addresses, &locators.announce_to);
+        self.matching.host_group_port = locators.host_group_port;
         self.config.locators = locators;
         self.announce_change(now, out);
         for prefix in self.database.prefixes() {
@@ -178,6 +181,7 @@ impl Participant {
             multicast: Vec::new(),
             path: self.local_path(),
             receive_bytes: self.config.locators.receive_bytes,
+            host_group_port: self.config.locators.host_group_port,
             expects_inline_qos: false,
             group,
             content_filter,

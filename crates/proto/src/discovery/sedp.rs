@@ -223,6 +223,7 @@ impl Builtin {
                     urgent: None,
                     expects_inline_qos: false,
                     same_host: path.same_host,
+                    group: None,
                     receive_bytes: 0,
                     qos: pair.channel.qos(),
                     content_filter: None,
@@ -425,6 +426,7 @@ impl Participant {
             multicast: announced.multicast,
             path,
             receive_bytes: if told { announced.receive_bytes } else { 0 },
+            host_group_port: if told { announced.host_group_port } else { 0 },
             expects_inline_qos: announced.expects_inline_qos,
             group: announced.group,
             content_filter: announced.content_filter,
@@ -490,6 +492,7 @@ impl Participant {
             content_filter: endpoint.content_filter.clone(),
             own_type_information: endpoint.description.as_ref().map(|it| it.information.clone()),
             receive_bytes: if guid.entity.is_reader() { endpoint.receive_bytes } else { 0 },
+            host_group_port: if guid.entity.is_reader() { endpoint.host_group_port } else { 0 },
             ..EndpointData::new(guid, topic_name, type_name)
         };
         self.builtin

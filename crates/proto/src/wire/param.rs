@@ -78,6 +78,8 @@ pub mod pid {
     pub const PLAINSONG_TYPE_INFORMATION: u16 = VENDOR_SPECIFIC | TYPE_INFORMATION;
     /// What the socket of a Plainsong reader holds, in octets.
     pub const PLAINSONG_RECEIVE_BYTES: u16 = VENDOR_SPECIFIC | 0x0f00;
+    /// `discovery::LocalLocators::host_group_port` of a reader.
+    pub const PLAINSONG_HOST_GROUP_PORT: u16 = VENDOR_SPECIFIC | 0x0f01;
     pub const DOMAIN_TAG: u16 = 0x4014;
 }
 

@@ -68,6 +68,17 @@ impl Writer {
         self.accept_nack_frag(now, reader, nack, out).inspect_err(|reason| self.drops.count(*reason))
     }
 
+    /// Whether every reliable reader that was matched when `up_to` was written has acknowledged it.
+    #[must_use]
+    pub fn is_acknowledged(&self, up_to: SequenceNumber) -> bool {
+        // The lowest of all tells it in most cases without looking at each.
+        self.proxies.acknowledged().is_none_or(|lowest| lowest >= up_to)
+            || self
+                .proxies
+                .iter()
+                .all(|reader| !reader.reliable || reader.acknowledged >= up_to || reader.joined_at >= up_to)
+    }
+
     fn accept_acknack(
         &mut self,
         now: Now,
@@ -125,6 +136,8 @@ impl Writer {
         if answer.sent || !acknack.final_flag && !answer.deferred {
             self.answer_with_heartbeat(now, reader, answer.sent, out);
         }
+        let progressed = news != News::None || acknack.missing.is_empty();
+        self.note_answer(now, reader, progressed, out);
         self.pump(now, out);
         Ok(())
     }
@@ -261,6 +274,7 @@ impl Writer {
         if !is_news(&mut proxy.nack_frag_count, nack.count) {
             return Err(DropReason::StaleCount);
         }
+        proxy.hearing.speaks();
         let Some(proxy) = self.proxies.get(reader) else { return Ok(()) };
         let target = proxy.target(self.config.guid, &self.config.limits);
         let relevant = number >= proxy.first_relevant;

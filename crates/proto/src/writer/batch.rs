@@ -248,9 +248,11 @@ impl Writer {
     pub(super) fn send_held(&mut self, now: Now, out: &mut Outbox) {
         self.batch.due = None;
         self.batch.samples = 0;
-        if std::mem::take(&mut self.batch.bytes) == 0 {
+        let bytes = std::mem::take(&mut self.batch.bytes);
+        if bytes == 0 {
             return;
         }
+        self.multicast.sent(bytes);
         self.batch.leaving = Some(now.mono);
         let carried = self.carried_heartbeat(now);
         self.pacer.release_held();

@@ -17,6 +17,7 @@ mod heartbeat;
 mod history;
 mod instances;
 mod liveliness;
+mod multicast;
 mod pace;
 mod path;
 mod payloads;
@@ -45,6 +46,7 @@ use crate::time::{Duration, Instant, Now, Time};
 
 pub use content::FilterFunction;
 pub use group::WriterGroup;
+pub use multicast::{Delivery, UnicastReason};
 
 use batch::Batch;
 use coherent::OpenSet;
@@ -52,6 +54,7 @@ use crowd::Crowd;
 use heartbeat::HeartbeatTimer;
 use history::{CHANGE_OVERHEAD_BYTES, Change, History, window_bytes};
 use instances::{Instances, Slot};
+use multicast::Multicast;
 use pace::{Pacer, Repeat, Repeated};
 use path::Paths;
 use proxy::{Class, Proxies};
@@ -107,6 +110,11 @@ pub struct WriterLimits {
     /// Octets of a batch of samples that share datagrams, headers included; samples larger than half of it
     /// leave alone. 0: all do.
     pub batch_bytes: usize,
+    /// Datagrams that are usually this long, in octets, go to a group where several readers of this host hear one: shorter ones
+    /// are cheaper copied than shared (`docs/performance-path.md`).
+    pub multicast_bytes_min: usize,
+    /// So many processes have to hear the group: sharing a datagram among two costs what a copy does.
+    pub multicast_processes_min: usize,
     /// An application that pauses for less between writes writes in a flow: its samples may share datagrams.
     pub flow_pause: Duration,
     /// How long a sample of a flow waits for others at most, if the flow is not a great one and sending costs little.
@@ -137,6 +145,8 @@ impl Default for WriterLimits {
             burst_bytes_remote: 64_000,
             burst_interval: Duration::from_micros(500),
             batch_bytes: 60_000,
+            multicast_bytes_min: 12_000,
+            multicast_processes_min: 3,
             flow_pause: Duration::from_micros(5),
             flow_wait: Duration::from_micros(200),
             batch_wait_max: Duration::from_millis(100),
@@ -233,6 +243,7 @@ pub struct Writer {
     pacer: Pacer,
     paths: Paths,
     batch: Batch,
+    multicast: Multicast,
     heartbeat: HeartbeatTimer,
     /// What may be unacknowledged now.
     window_bytes: usize,
@@ -266,6 +277,7 @@ impl Writer {
             pacer: Pacer::new(),
             paths: Paths::new(config.limits.datagram_bytes_max_remote),
             batch: Batch::default(),
+            multicast: Multicast::default(),
             heartbeat: HeartbeatTimer::new(&config),
             window_bytes: config.limits.unacknowledged_bytes_max,
             open_set: None,
@@ -564,6 +576,7 @@ impl Writer {
         }
         self.fit_window();
         self.flush(now, out);
+        self.choose_delivery(now, out);
         self.pacer.forget(reader);
         self.forget_paths();
         self.matched.unmatched(reader);
@@ -589,17 +602,6 @@ impl Writer {
     pub fn request_acknowledgments(&mut self, now: Now, out: &mut Outbox) {
         self.flush(now, out);
         self.ask(now, out);
-    }
-
-    /// Whether every reliable reader that was matched when `up_to` was written has acknowledged it.
-    #[must_use]
-    pub fn is_acknowledged(&self, up_to: SequenceNumber) -> bool {
-        // The lowest of all tells it in most cases without looking at each.
-        self.proxies.acknowledged().is_none_or(|lowest| lowest >= up_to)
-            || self
-                .proxies
-                .iter()
-                .all(|reader| !reader.reliable || reader.acknowledged >= up_to || reader.joined_at >= up_to)
     }
 
     /// Number of the last change written; 0 before the first.
@@ -644,6 +646,9 @@ impl Writer {
         if self.pacer.due().is_some_and(|due| due <= now.mono) {
             self.pump(now, out);
         }
+        if self.multicast.due().is_some_and(|due| due <= now.mono) {
+            self.look_for_silence(now, out);
+        }
         if self.heartbeat.due().is_some_and(|due| due <= now.mono) {
             let asked = self.ask(now, out);
             self.heartbeat.fired(now.mono, asked);
@@ -663,6 +668,7 @@ impl Writer {
             self.batch.due(),
             self.pacer.due(),
             self.heartbeat.due(),
+            self.multicast.due(),
         ];
         earliest(dues)
     }
@@ -733,6 +739,7 @@ impl Writer {
         } else {
             self.heartbeat.disarm();
         }
+        self.multicast.watch(now.mono, acknowledged < last && self.proxies.use_group);
     }
 
     /// Full: hastens the acknowledgements that make room.

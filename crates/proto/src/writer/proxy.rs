@@ -10,6 +10,7 @@ use crate::time::{Duration, Instant};
 use super::WriterLimits;
 use super::content::Filters;
 use super::fragment::Target;
+use super::multicast::Hearing;
 
 /// Readers that take datagrams of the same size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,11 @@ impl Class {
 pub(super) struct ReaderProxy {
     pub(super) guid: Guid,
     pub(super) locators: Vec<Locator>,
+    /// Instead of these when it is written to with others, if it hears it.
+    pub(super) group: Option<Locator>,
+    pub(super) hearing: Hearing,
+    /// It is written to by its group.
+    pub(super) by_group: bool,
     /// Instead of these for what is urgent.
     urgent: Option<Locator>,
     /// The writer has a TRANSPORT_PRIORITY.
@@ -68,6 +74,9 @@ impl ReaderProxy {
         let mut proxy = Self {
             guid: reader.guid,
             locators: Vec::new(),
+            group: None,
+            hearing: Hearing::default(),
+            by_group: false,
             urgent: None,
             is_urgent: false,
             class: Class::Remote,
@@ -93,6 +102,11 @@ impl ReaderProxy {
     fn update(&mut self, reader: &MatchedReader) {
         self.locators.clone_from(&reader.locators);
         self.urgent = reader.urgent;
+        if self.group != reader.group {
+            self.group = reader.group;
+            self.hearing = Hearing::default();
+            self.by_group = false;
+        }
         self.class = if reader.same_host { Class::SameHost } else { Class::Remote };
         self.expects_inline_qos = reader.expects_inline_qos;
         self.receive_bytes = reader.receive_bytes;
@@ -105,8 +119,9 @@ impl ReaderProxy {
 
     /// Where to send to it.
     fn destinations(&self) -> &[Locator] {
-        match &self.urgent {
-            Some(urgent) if self.is_urgent => std::slice::from_ref(urgent),
+        match (&self.urgent, &self.group) {
+            (Some(urgent), _) if self.is_urgent => std::slice::from_ref(urgent),
+            (_, Some(group)) if self.by_group => std::slice::from_ref(group),
             _ => &self.locators,
         }
     }
@@ -272,6 +287,9 @@ pub(super) struct Proxies {
     /// In the order of their GUIDs.
     pub(super) readers: Vec<ReaderProxy>,
     pub(super) filters: Filters,
+    /// Processes of this host with readers that may hear a group; whether anything is sent to it.
+    pub(super) may_hear: usize,
+    pub(super) use_group: bool,
     routes: [Route; 2],
     /// Lowest `acknowledged` of the reliable readers; `None` without such readers.
     acknowledged: Option<SequenceNumber>,
@@ -359,7 +377,7 @@ impl Proxies {
         true
     }
 
-    fn rebuild(&mut self) {
+    pub(super) fn rebuild(&mut self) {
         let is_urgent = self.is_urgent;
         self.readers.iter_mut().for_each(|reader| reader.is_urgent = is_urgent);
         for class in Class::ALL {
@@ -367,6 +385,7 @@ impl Proxies {
                 route.rebuild(self.readers.iter().filter(|reader| reader.class == class));
             }
         }
+        self.count_near();
         self.forget_aims();
         self.inline_qos = self.readers.iter().any(|reader| reader.expects_inline_qos);
         self.update_acknowledged();

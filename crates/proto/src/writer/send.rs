@@ -54,6 +54,9 @@ impl Writer {
             let mut message = target.open(out);
             // It fits: the target said so.
             let _ = target.put_data(&mut message, number, &change, &self.inline_qos);
+            if class == Class::SameHost {
+                self.multicast.sent(message.len());
+            }
             if let Some(carried) = carried.filter(|_| route.reliable > 0) {
                 let final_flag = carried == Piggyback::Tells;
                 let heartbeat =
@@ -147,6 +150,9 @@ impl Writer {
             fragment >= target.fragments(change.payload.len())
         };
         self.pacer.sent_live(class, message.len(), finished.then_some(number));
+        if class == Class::SameHost {
+            self.multicast.sent(message.len());
+        }
         if !finished {
             message.finish();
             self.announce_fragments(now, class, out);

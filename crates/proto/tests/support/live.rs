@@ -226,6 +226,8 @@ impl Live {
             Command::IncompatibleReader { writer, policies } => {
                 self.writer(writer, |it| it.incompatible_reader(&policies, out));
             }
+            // Its groups are heard by nobody.
+            Command::JoinGroup { .. } => {}
             Command::MatchWriter { reader, writer } => {
                 self.reader(reader, |it| it.match_writer(now, &writer, out));
             }

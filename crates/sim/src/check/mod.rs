@@ -12,6 +12,7 @@ mod deadline;
 mod destination_order;
 mod discovery;
 mod group_order;
+mod host_group;
 mod instance_state;
 mod isolation;
 mod keep_last;
@@ -52,7 +53,7 @@ pub struct Findings {
 type Check = fn(&Ledger, &mut Findings);
 
 /// Every invariant.
-pub const CHECKS: [(&str, Check); 28] = [
+pub const CHECKS: [(&str, Check); 29] = [
     ("access_order", access_order::check),
     ("amplification", amplification::check),
     ("announced", announced::check),
@@ -64,6 +65,7 @@ pub const CHECKS: [(&str, Check); 28] = [
     ("destination_order", destination_order::check),
     ("discovery", discovery::check),
     ("group_order", group_order::check),
+    ("host_group", host_group::check),
     ("instance_state", instance_state::check),
     ("isolation", isolation::check),
     ("keep_last", keep_last::check),

@@ -154,6 +154,8 @@ pub struct WriterRecord {
     pub fragments: Vec<Instant>,
     /// How its datagrams were marked: TRANSPORT_PRIORITY then, and the traffic class.
     pub marked: BTreeSet<(i32, u8)>,
+    /// How it wrote to the readers of its host when the run ended.
+    pub delivery: Option<plainsong_proto::writer::Delivery>,
     /// What it was told of the content filter of each reader, and when.
     pub told_filters: BTreeMap<Guid, Vec<(Instant, Option<Filter>)>>,
 }

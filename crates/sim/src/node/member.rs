@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use plainsong_proto::discovery::{Command, Participant};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
+use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::reader::Reader;
 use plainsong_proto::stats::{DropCounters, DropReason};
@@ -26,6 +27,8 @@ pub struct Member {
     pub writers: BTreeMap<EntityId, LocalWriter>,
     /// User readers.
     pub readers: BTreeMap<EntityId, LocalReader>,
+    /// The groups of its host that it has joined, by reader and writer.
+    pub groups: BTreeMap<(EntityId, Guid), Locator>,
     pub(super) prefix: GuidPrefix,
     pub(super) next_key: u32,
 }
@@ -82,6 +85,11 @@ impl Member {
                     });
                 }
             }
+            Command::JoinGroup { reader, writer, group } => {
+                if call.mutation != Some(Mutation::SwallowJoins) {
+                    self.groups.insert((reader, writer), group);
+                }
+            }
             Command::MatchWriter { .. } | Command::UnmatchWriter { .. } => {
                 self.carry_out_for_reader(now, command, call);
             }
@@ -133,6 +141,7 @@ impl Member {
                     return;
                 }
                 call.ledger.readers[local.record].endpoint.end_match(writer, call.at);
+                self.groups.remove(&(reader, writer));
                 call.told.push(Told::Match { local: reader, peer: writer, begins: false });
                 local.reader.unmatch_writer(now, writer, call.out);
             }

@@ -46,6 +46,7 @@ impl World {
         let endpoint = self.endpoint(home, topic, qos);
         let born = |ledger: &mut Ledger, guid: Guid| {
             ledger.writers.push(WriterRecord {
+                delivery: None,
                 endpoint: Endpoint { guid, ..endpoint.clone() },
                 changes: Vec::new(),
                 blocked_since: None,

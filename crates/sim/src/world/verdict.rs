@@ -70,6 +70,7 @@ impl World {
                     mismatches.map(|it| (it.writer.guid, it.reader.guid, it.reason)).collect();
                 for local in member.writers.values_mut() {
                     let record = &mut ledger.writers[local.record];
+                    record.delivery = Some(local.writer.delivery());
                     record.liveliness_lost = local.writer.liveliness_lost_status();
                     let endpoint = &mut record.endpoint;
                     endpoint.incompatible = local.writer.offered_incompatible_qos_status();

@@ -68,6 +68,7 @@ pub(super) fn locators(ip: &str) -> LocalLocators {
         own_addresses: vec![ip.parse().unwrap()],
         announce_to: vec![group()],
         scan: Vec::new(),
+        host_group_port: 0,
         receive_bytes: 0,
     }
 }

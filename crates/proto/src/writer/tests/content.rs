@@ -31,7 +31,7 @@ fn filter(least: &str) -> ContentFilter {
 }
 
 /// `reader`, which wants payloads from `least` on.
-fn wanting(least: u8, reader: MatchedReader) -> MatchedReader {
+pub(super) fn wanting(least: u8, reader: MatchedReader) -> MatchedReader {
     MatchedReader { content_filter: Some(filter(&least.to_string())), ..reader }
 }
 

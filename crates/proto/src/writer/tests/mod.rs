@@ -10,6 +10,7 @@ mod fragments;
 mod histories;
 mod instances;
 mod matching;
+mod multicast;
 mod paths;
 mod reliability;
 
@@ -244,6 +245,7 @@ fn reader(number: u8, qos: QosSet) -> MatchedReader {
         urgent: None,
         expects_inline_qos: false,
         same_host: true,
+        group: None,
         receive_bytes: 0,
         qos,
         content_filter: None,

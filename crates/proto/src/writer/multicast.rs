@@ -1,0 +1,276 @@
+//! One datagram for all readers of this host, or one for each: which is chosen, and why.
+//!
+//! The readers of a topic may hear a group of their host (`locator::ports::host_group`), and say so when they are announced. What
+//! a writer has for such a reader goes to the group, also what is for it alone: on the way of another socket it would overtake
+//! what went to all, and ask for what is on its way. A reader that falls silent, or that repetitions do not reach, is written to
+//! by unicast for a while.
+
+use crate::guid::Guid;
+use crate::locator::Locator;
+use crate::outbox::Outbox;
+use crate::time::{Duration, Instant, Now};
+
+use super::Writer;
+use super::proxy::{Class, Proxies, ReaderProxy};
+
+/// A reader that was lost is not written to by the group for so long after it answers; each time for twice as long.
+const PAUSE: Duration = Duration::from_secs(1);
+const DOUBLINGS_MAX: u32 = 6;
+/// Who asks so often in a row, and gets no further, is not reached by what is repeated.
+const VAIN_MAX: u32 = 16;
+/// Who is written to by the group and owes an answer for so long may not hear it any more; the more readers, the more rarely
+/// they are asked.
+const SILENCE_OF_EACH: Duration = Duration::from_millis(250);
+const SILENCE_MAX: Duration = Duration::from_secs(3);
+
+/// How samples go to the readers of this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// A datagram for each reader's participant.
+    Unicast(UnicastReason),
+    /// One datagram for so many readers, by a group that does not leave the host; others are sent theirs.
+    Multicast {
+        /// The group and its port.
+        group: Locator,
+        /// Readers that hear it.
+        readers: usize,
+    },
+}
+
+/// Why samples go by unicast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UnicastReason {
+    /// Too few processes of this host may hear a group: nothing would be saved.
+    FewReaders,
+    /// Datagrams are usually so short that one for each reader costs no more.
+    ShortDatagrams,
+    /// Too few of them have what was before their time, or answer what goes to it.
+    NotHeard,
+    /// A content filter decides for each reader what it is sent.
+    ContentFilter,
+    /// A TRANSPORT_PRIORITY has samples go where discovery is heard.
+    TransportPriority,
+}
+
+impl std::fmt::Display for Delivery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unicast(reason) => write!(f, "unicast: {reason}"),
+            Self::Multicast { group, readers } => {
+                write!(f, "multicast to {group}: one datagram for {readers} readers of this host")
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for UnicastReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::FewReaders => {
+                "fewer than three processes of this host have reliable readers that may hear a group"
+            }
+            Self::ShortDatagrams => "datagrams are so short that copies cost no more than sharing them",
+            Self::NotHeard => {
+                "fewer than three of these processes have the history or answer what goes to the group"
+            }
+            Self::ContentFilter => "content filters decide for each reader what it is sent",
+            Self::TransportPriority => "a TRANSPORT_PRIORITY has samples go where discovery is heard",
+        })
+    }
+}
+
+/// What is known of whether a reader hears its group: it does until it is lost.
+#[derive(Debug, Default)]
+pub(super) struct Hearing {
+    /// How often it was lost.
+    losses: u32,
+    /// It is not written to by the group before, and then when it answers.
+    pause_end: Option<Instant>,
+    /// Since when it has owed an answer and given none.
+    silent_since: Option<Instant>,
+    /// Requests in a row that followed no progress.
+    vain: u32,
+}
+
+impl Hearing {
+    /// It said something, whatever it was.
+    pub(super) const fn speaks(&mut self) {
+        self.silent_since = None;
+    }
+
+    /// It asks for something, after progress or without: whether what is repeated does not reach it.
+    const fn is_stuck(&mut self, progressed: bool) -> bool {
+        self.vain = if progressed { 0 } else { self.vain + 1 };
+        self.vain >= VAIN_MAX
+    }
+
+    /// It answered: it may have come back.
+    fn answers(&mut self, now: Instant) {
+        self.pause_end = self.pause_end.filter(|end| now < *end);
+    }
+
+    /// It owes an answer: whether it has for too long.
+    fn is_silent(&mut self, now: Instant, silence: Duration) -> bool {
+        now.since(*self.silent_since.get_or_insert(now)) >= silence
+    }
+
+    fn lost(&mut self, now: Instant) {
+        let pause = Duration(PAUSE.0 << self.losses.min(DOUBLINGS_MAX));
+        *self = Self { losses: self.losses + 1, pause_end: now.after(pause), ..Self::default() };
+    }
+}
+
+/// What a writer knows of its own flow, as far as the choice depends on it.
+#[derive(Debug, Default)]
+pub(super) struct Multicast {
+    /// Usual octets of a datagram for all readers.
+    datagram_bytes: usize,
+    is_long: bool,
+    /// When readers that owe answers are looked at.
+    due: Option<Instant>,
+}
+
+impl Multicast {
+    /// A datagram for all readers of this host was composed, or will be.
+    pub(super) const fn sent(&mut self, bytes: usize) {
+        self.datagram_bytes = self.datagram_bytes - self.datagram_bytes / 8 + bytes / 8;
+    }
+
+    pub(super) const fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Somebody owes an acknowledgement, or nobody does any more.
+    pub(super) fn watch(&mut self, now: Instant, owing: bool) {
+        match (owing, self.due) {
+            (false, _) => self.due = None,
+            (true, None) => self.due = now.after(SILENCE_OF_EACH),
+            (true, Some(_)) => {}
+        }
+    }
+
+    /// Whether datagrams are long enough; not changing with each of them.
+    const fn judge(&mut self, bytes_min: usize) -> bool {
+        let least = if self.is_long { bytes_min / 2 } else { bytes_min };
+        self.is_long = self.datagram_bytes >= least;
+        self.is_long
+    }
+}
+
+impl ReaderProxy {
+    /// It may hear a group, and says what it has.
+    pub(super) fn may_hear(&self) -> bool {
+        self.reliable && self.class == Class::SameHost && self.group.is_some()
+    }
+
+    /// It hears the group and has what was written before its time: the history for it alone goes to nobody else.
+    fn hears(&self) -> bool {
+        self.may_hear() && self.hearing.pause_end.is_none() && self.acknowledged >= self.joined_at
+    }
+}
+
+impl Proxies {
+    /// Processes of this host with readers of that kind.
+    fn processes(&self, which: impl Fn(&ReaderProxy) -> bool) -> usize {
+        let mut places: Vec<_> = self.readers.iter().filter(|it| which(it)).map(|it| &it.locators).collect();
+        places.sort_unstable();
+        places.dedup();
+        places.len()
+    }
+
+    /// Counts anew who may hear the group, and who is written to by it.
+    pub(super) fn count_near(&mut self) {
+        self.may_hear = self.processes(ReaderProxy::may_hear);
+        self.use_group = self.readers.iter().any(|reader| reader.by_group);
+    }
+
+    /// Who is to be written to by the group, if anybody, is not, or the other way round.
+    fn differs_from(&self, multicast: bool) -> bool {
+        if !multicast {
+            return self.use_group;
+        }
+        self.readers.iter().any(|reader| reader.by_group != reader.hears())
+    }
+}
+
+impl Writer {
+    /// How samples go to the readers of this host, and why.
+    #[must_use]
+    pub fn delivery(&self) -> Delivery {
+        let by_group = || self.proxies.iter().filter(|reader| reader.by_group);
+        match by_group().next().and_then(|reader| reader.group) {
+            Some(group) => Delivery::Multicast { group, readers: by_group().count() },
+            None => Delivery::Unicast(
+                self.unicast_reason(self.multicast.is_long).unwrap_or(UnicastReason::NotHeard),
+            ),
+        }
+    }
+
+    /// Why samples are to go by unicast; `None`: they are not. The rule is this, with
+    /// [`super::WriterLimits::multicast_bytes_min`] and [`super::WriterLimits::multicast_processes_min`].
+    fn unicast_reason(&self, is_long: bool) -> Option<UnicastReason> {
+        if self.traffic_class() > 0 {
+            Some(UnicastReason::TransportPriority)
+        } else if self.proxies.is_filtering() {
+            Some(UnicastReason::ContentFilter)
+        } else if self.proxies.may_hear < self.config.limits.multicast_processes_min {
+            Some(UnicastReason::FewReaders)
+        } else if self.proxies.processes(ReaderProxy::hears) < self.config.limits.multicast_processes_min {
+            Some(UnicastReason::NotHeard)
+        } else if !is_long {
+            Some(UnicastReason::ShortDatagrams)
+        } else {
+            None
+        }
+    }
+
+    /// Chooses anew. What waits for others leaves as it was addressed.
+    pub(super) fn choose_delivery(&mut self, now: Now, out: &mut Outbox) {
+        let is_long = self.multicast.judge(self.config.limits.multicast_bytes_min);
+        let is_thinkable = is_long && self.proxies.may_hear >= self.config.limits.multicast_processes_min;
+        // Nearly always: each acknowledgement comes by here.
+        if !self.proxies.differs_from(is_thinkable) {
+            return;
+        }
+        let multicast = self.unicast_reason(is_long).is_none();
+        if self.proxies.differs_from(multicast) {
+            self.flush(now, out);
+            self.proxies.readers.iter_mut().for_each(|reader| reader.by_group = multicast && reader.hears());
+            self.proxies.rebuild();
+        }
+    }
+
+    /// A reader answered: after progress or missing nothing, or neither.
+    pub(super) fn note_answer(&mut self, now: Now, reader: Guid, progressed: bool, out: &mut Outbox) {
+        if let Some(proxy) = self.proxies.get_mut(reader).filter(|proxy| proxy.may_hear()) {
+            proxy.hearing.speaks();
+            proxy.hearing.answers(now.mono);
+            if proxy.hearing.is_stuck(progressed) && proxy.by_group {
+                proxy.hearing.lost(now.mono);
+            }
+        }
+        self.choose_delivery(now, out);
+    }
+
+    /// Looks whether readers that are written to by the group still answer.
+    pub(super) fn look_for_silence(&mut self, now: Now, out: &mut Outbox) {
+        self.multicast.due = None;
+        let mut lost = false;
+        let last = self.history.last();
+        let readers = i64::try_from(self.proxies.reliable()).unwrap_or(i64::MAX);
+        let silence = Duration(SILENCE_OF_EACH.0.saturating_mul(readers)).min(SILENCE_MAX);
+        for reader in self.proxies.readers.iter_mut().filter(|it| it.by_group && it.acknowledged < last) {
+            if reader.hearing.is_silent(now.mono, silence) {
+                reader.hearing.lost(now.mono);
+                lost = true;
+            }
+        }
+        if lost {
+            self.choose_delivery(now, out);
+            self.ask(now, out);
+        }
+        let owing = self.proxies.acknowledged().is_some_and(|lowest| lowest < last);
+        self.multicast.watch(now.mono, owing && self.proxies.use_group);
+    }
+}
