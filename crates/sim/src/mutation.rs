@@ -99,6 +99,8 @@ pub enum Mutation {
     SwallowJoins,
     /// See [`Mutation::ALL`].
     PretendToHear,
+    /// See [`Mutation::ALL`].
+    OverchargeGroups,
 }
 
 /// Seeds tried before a mistake counts as unnoticed.
@@ -141,6 +143,7 @@ impl Mutation {
         (Self::ForgetMatches, "discovery", "readers are not told of matches"),
         (Self::SettleAlone, "group_order", "readers of a subscriber do not wait for each other"),
         (Self::SwallowJoins, "host_group", "processes do not join the groups of their host"),
+        (Self::OverchargeGroups, "host_group", "processes measure groups as dearer than they are"),
         (Self::PretendToHear, "host_group", "processes that hear no group announce that they do"),
         (Self::HideStates, "instance_state", "changes of instance states are not shown"),
         (Self::MixPartitions, "isolation", "endpoints are announced in the default partition"),

@@ -18,7 +18,9 @@ use plainsong_proto::receiver::{self, Registry};
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::time::{Duration, Instant, Now};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext};
-use plainsong_proto::writer::{FilterFunction, Writer, WriterConfig, WriterGroup, WriterLimits};
+use plainsong_proto::writer::{
+    ComparisonPace, FilterFunction, Writer, WriterConfig, WriterGroup, WriterLimits,
+};
 
 pub use self::member::{LocalReader, LocalWriter, Member};
 
@@ -97,10 +99,21 @@ impl Hearing {
     }
 }
 
-/// Whether the writers of a process send to a group whenever anybody hears it: those of every other process.
-#[must_use]
-pub const fn is_eager(prefix: GuidPrefix) -> bool {
+/// Whether the writers of a process send to a group whenever anybody hears it and it costs less: those of every other process.
+const fn is_eager(prefix: GuidPrefix) -> bool {
     prefix.0[6].is_multiple_of(2)
+}
+
+/// Whether to send to a group costs a process less than one datagram by unicast: most of the eager ones always, all others
+/// four seconds in eight.
+const fn is_group_cheap(prefix: GuidPrefix, at: Instant) -> bool {
+    prefers_groups(prefix) || (at.0 / 4_000_000_000).is_multiple_of(2)
+}
+
+/// Whether the writers of a process are to send to a group whenever anybody hears it.
+#[must_use]
+pub const fn prefers_groups(prefix: GuidPrefix) -> bool {
+    is_eager(prefix) && prefix.0[6] % 8 != 6
 }
 
 /// Whether a process does anything.
@@ -182,10 +195,33 @@ impl Call<'_> {
         writer: &mut Writer,
         call: impl FnOnce(&mut Writer, &mut Outbox) -> R,
     ) -> R {
-        self.classes.resize(self.out.transmits().len(), 0);
+        let before = self.out.transmits().len();
+        self.classes.resize(before, 0);
         let result = call(writer, self.out);
         self.classes.resize(self.out.transmits().len(), writer.traffic_class());
+        if self.out.transmits().len() > before {
+            let took = writer.wants_cost().then(|| self.cost_of_sending(before, writer.guid().prefix));
+            writer.sending_took(took);
+        }
         result
+    }
+
+    /// How long it takes to send the datagrams after the first few: each copy costs something, and so does a group.
+    fn cost_of_sending(&self, before: usize, prefix: GuidPrefix) -> Duration {
+        let is_dear = !is_group_cheap(prefix, self.at) || self.mutation == Some(Mutation::OverchargeGroups);
+        let cost_of = |to: &Locator| match to.ip() {
+            Some(ip) if ports::is_host_group(ip) => {
+                if is_dear {
+                    100
+                } else {
+                    1
+                }
+            }
+            _ => 10,
+        };
+        let sent = self.out.transmits().iter().skip(before);
+        let micros = sent.flat_map(|transmit| self.out.destinations(transmit)).map(cost_of).sum();
+        Duration::from_micros(micros)
     }
 }
 
@@ -368,6 +404,7 @@ impl Node {
         let mut limits = if self.options.tight { tight_writer() } else { WriterLimits::default() };
         if is_eager(guid.prefix) {
             (limits.multicast_bytes_min, limits.multicast_processes_min) = (0, 1);
+            limits.comparison = ComparisonPace { first_after: 1, measured: 3 };
         }
         let content_filter = Some(sample::content_filter as FilterFunction);
         if let Some(group) = &group {

@@ -76,8 +76,12 @@ pub(crate) trait StateMachine: Send {
     const FOLLOWS_PATHS: bool = false;
 
     fn path(&mut self, _address: IpAddr, _bytes: usize) {}
-    /// What the last call left was sent; `clock` tells when.
-    fn sent(&mut self, _clock: fn() -> Instant) {}
+    /// Whether it wants to know how long it takes to send what the last call left.
+    fn wants_cost(&self) -> bool {
+        false
+    }
+    /// What the last call left was sent; `clock` tells when. `begun`: since when, if it was to be told.
+    fn sent(&mut self, _begun: Option<Instant>, _clock: fn() -> Instant) {}
 }
 
 /// A state machine and the deadline the timer knows of.
@@ -225,9 +229,10 @@ impl<M: StateMachine> Timed<M> {
     ) -> R {
         let result = f(&mut self.machine, now, out);
         if !out.transmits().is_empty() {
+            let begun = self.machine.wants_cost().then(clock::mono);
             let too_long = shared.transport.send(out, self.machine.traffic_class(), M::FOLLOWS_PATHS);
             out.clear_transmits();
-            self.machine.sent(clock::mono);
+            self.machine.sent(begun, clock::mono);
             for (address, bytes) in too_long {
                 self.machine.path(address, bytes);
             }
@@ -435,8 +440,14 @@ impl StateMachine for Writer {
         Self::path(self, address, bytes);
     }
 
-    fn sent(&mut self, clock: fn() -> Instant) {
-        Self::sent(self, clock());
+    fn wants_cost(&self) -> bool {
+        Self::wants_cost(self)
+    }
+
+    fn sent(&mut self, begun: Option<Instant>, clock: fn() -> Instant) {
+        let now = clock();
+        self.sending_took(begun.map(|begun| now.since(begun)));
+        Self::sent(self, now);
     }
 }
 

@@ -7,6 +7,7 @@ mod answer;
 mod batch;
 mod coherent;
 mod content;
+mod cost;
 mod crowd;
 mod destination_order;
 mod durability;
@@ -45,6 +46,7 @@ use crate::status::{
 use crate::time::{Duration, Instant, Now, Time};
 
 pub use content::FilterFunction;
+pub use cost::{ComparisonPace, SendCosts};
 pub use group::WriterGroup;
 pub use multicast::{Delivery, UnicastReason};
 
@@ -110,9 +112,11 @@ pub struct WriterLimits {
     /// Octets of a batch of samples that share datagrams, headers included; samples larger than half of it
     /// leave alone. 0: all do.
     pub batch_bytes: usize,
-    /// Datagrams that are usually this long, in octets, go to a group where several readers of this host hear one: shorter ones
-    /// are cheaper copied than shared (`docs/performance-path.md`).
+    /// Datagrams that are usually this long, in octets, may go to a group where several readers of this host hear one. To share
+    /// shorter ones saves little, and a reader that waits at its own socket would be woken twice (`docs/performance-path.md`).
     pub multicast_bytes_min: usize,
+    /// When it is measured whether that costs less.
+    pub comparison: ComparisonPace,
     /// So many processes have to hear the group: sharing a datagram among two costs what a copy does.
     pub multicast_processes_min: usize,
     /// An application that pauses for less between writes writes in a flow: its samples may share datagrams.
@@ -145,7 +149,8 @@ impl Default for WriterLimits {
             burst_bytes_remote: 64_000,
             burst_interval: Duration::from_micros(500),
             batch_bytes: 60_000,
-            multicast_bytes_min: 12_000,
+            multicast_bytes_min: 4_000,
+            comparison: ComparisonPace::default(),
             multicast_processes_min: 3,
             flow_pause: Duration::from_micros(5),
             flow_wait: Duration::from_micros(200),

@@ -3,7 +3,7 @@
 //! The readers of a topic may hear a group of their host (`locator::ports::host_group`), and say so when they are announced. What
 //! a writer has for such a reader goes to the group, also what is for it alone: on the way of another socket it would overtake
 //! what went to all, and ask for what is on its way. A reader that falls silent, or that repetitions do not reach, is written to
-//! by unicast for a while.
+//! by unicast for a while. Of both ways the cheaper one is kept (`cost.rs`).
 
 use crate::guid::Guid;
 use crate::locator::Locator;
@@ -11,6 +11,7 @@ use crate::outbox::Outbox;
 use crate::time::{Duration, Instant, Now};
 
 use super::Writer;
+use super::cost::{Comparison, ComparisonPace, SendCosts};
 use super::proxy::{Class, Proxies, ReaderProxy};
 
 /// A reader that was lost is not written to by the group for so long after it answers; each time for twice as long.
@@ -34,6 +35,8 @@ pub enum Delivery {
         group: Locator,
         /// Readers that hear it.
         readers: usize,
+        /// Why: what was measured.
+        costs: SendCosts,
     },
 }
 
@@ -43,8 +46,12 @@ pub enum Delivery {
 pub enum UnicastReason {
     /// Too few processes of this host may hear a group: nothing would be saved.
     FewReaders,
-    /// Datagrams are usually so short that one for each reader costs no more.
+    /// Datagrams are usually so short that sharing them saves little, while readers that wait would be woken twice.
     ShortDatagrams,
+    /// Both ways are compared after some datagrams.
+    NotMeasured,
+    /// Multicast does not save an eighth.
+    Cheap(SendCosts),
     /// Too few of them have what was before their time, or answer what goes to it.
     NotHeard,
     /// A content filter decides for each reader what it is sent.
@@ -57,8 +64,8 @@ impl std::fmt::Display for Delivery {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Unicast(reason) => write!(f, "unicast: {reason}"),
-            Self::Multicast { group, readers } => {
-                write!(f, "multicast to {group}: one datagram for {readers} readers of this host")
+            Self::Multicast { group, readers, costs } => {
+                write!(f, "multicast to {group}, one datagram for {readers} readers of this host: {costs}")
             }
         }
     }
@@ -70,7 +77,9 @@ impl std::fmt::Display for UnicastReason {
             Self::FewReaders => {
                 "fewer than three processes of this host have reliable readers that may hear a group"
             }
-            Self::ShortDatagrams => "datagrams are so short that copies cost no more than sharing them",
+            Self::ShortDatagrams => "datagrams are so short that sharing them saves little",
+            Self::NotMeasured => "what multicast costs is measured after some datagrams",
+            Self::Cheap(costs) => return costs.fmt(f),
             Self::NotHeard => {
                 "fewer than three of these processes have the history or answer what goes to the group"
             }
@@ -127,6 +136,13 @@ pub(super) struct Multicast {
     /// Usual octets of a datagram for all readers.
     datagram_bytes: usize,
     is_long: bool,
+    /// Datagrams of the call under way, or of the last one.
+    datagrams: u32,
+    /// Processes that may hear a group, for which both ways were measured.
+    processes: usize,
+    /// Nothing that takes long to look at forbids multicast.
+    is_thinkable: bool,
+    comparison: Comparison,
     /// When readers that owe answers are looked at.
     due: Option<Instant>,
 }
@@ -135,6 +151,7 @@ impl Multicast {
     /// A datagram for all readers of this host was composed, or will be.
     pub(super) const fn sent(&mut self, bytes: usize) {
         self.datagram_bytes = self.datagram_bytes - self.datagram_bytes / 8 + bytes / 8;
+        self.datagrams = self.datagrams.saturating_add(1);
     }
 
     pub(super) const fn due(&self) -> Option<Instant> {
@@ -150,11 +167,20 @@ impl Multicast {
         }
     }
 
-    /// Whether datagrams are long enough; not changing with each of them.
-    const fn judge(&mut self, bytes_min: usize) -> bool {
+    /// Looks whether datagrams are long enough, which does not change with each of them, and how long.
+    fn judge(&mut self, bytes_min: usize) {
         let least = if self.is_long { bytes_min / 2 } else { bytes_min };
         self.is_long = self.datagram_bytes >= least;
-        self.is_long
+        self.comparison.set_length(self.datagram_bytes);
+    }
+
+    /// The call is over and its datagrams were handed over.
+    fn over(&mut self, use_group: bool, took: Option<Duration>, pace: ComparisonPace) {
+        let datagrams = std::mem::take(&mut self.datagrams);
+        if self.is_thinkable && datagrams > 0 {
+            let each = took.map(|took| Duration(took.0 / i64::from(datagrams)));
+            self.comparison.sent(use_group, each, pace);
+        }
     }
 }
 
@@ -198,18 +224,35 @@ impl Writer {
     /// How samples go to the readers of this host, and why.
     #[must_use]
     pub fn delivery(&self) -> Delivery {
-        let by_group = || self.proxies.iter().filter(|reader| reader.by_group);
-        match by_group().next().and_then(|reader| reader.group) {
-            Some(group) => Delivery::Multicast { group, readers: by_group().count() },
-            None => Delivery::Unicast(
-                self.unicast_reason(self.multicast.is_long).unwrap_or(UnicastReason::NotHeard),
-            ),
+        let hearing = || self.proxies.iter().filter(|reader| reader.hears());
+        let group = hearing().next().and_then(|reader| reader.group);
+        let costs = self.multicast.comparison.costs();
+        match (self.obstacle(), group, costs) {
+            (Some(reason), ..) => Delivery::Unicast(reason),
+            (None, Some(group), Some(costs)) if self.multicast.comparison.keeps_multicast() => {
+                Delivery::Multicast { group, readers: hearing().count(), costs }
+            }
+            (None, _, costs) => {
+                Delivery::Unicast(costs.map_or(UnicastReason::NotMeasured, UnicastReason::Cheap))
+            }
         }
     }
 
-    /// Why samples are to go by unicast; `None`: they are not. The rule is this, with
+    /// Whether the driver is to measure how long it takes to send what the last call left.
+    #[must_use]
+    pub fn wants_cost(&self) -> bool {
+        let is_wanted = self.multicast.is_thinkable && self.multicast.datagrams > 0;
+        is_wanted && self.multicast.comparison.wants(self.proxies.use_group)
+    }
+
+    /// What the last call left was sent; `took`: how long that took, if [`Self::wants_cost`] asked for it.
+    pub fn sending_took(&mut self, took: Option<Duration>) {
+        self.multicast.over(self.proxies.use_group, took, self.config.limits.comparison);
+    }
+
+    /// Why samples are to go by unicast whatever it costs; `None`: they need not. The rule is this, with
     /// [`super::WriterLimits::multicast_bytes_min`] and [`super::WriterLimits::multicast_processes_min`].
-    fn unicast_reason(&self, is_long: bool) -> Option<UnicastReason> {
+    fn obstacle(&self) -> Option<UnicastReason> {
         if self.traffic_class() > 0 {
             Some(UnicastReason::TransportPriority)
         } else if self.proxies.is_filtering() {
@@ -218,7 +261,7 @@ impl Writer {
             Some(UnicastReason::FewReaders)
         } else if self.proxies.processes(ReaderProxy::hears) < self.config.limits.multicast_processes_min {
             Some(UnicastReason::NotHeard)
-        } else if !is_long {
+        } else if !self.multicast.is_long {
             Some(UnicastReason::ShortDatagrams)
         } else {
             None
@@ -227,16 +270,28 @@ impl Writer {
 
     /// Chooses anew. What waits for others leaves as it was addressed.
     pub(super) fn choose_delivery(&mut self, now: Now, out: &mut Outbox) {
-        let is_long = self.multicast.judge(self.config.limits.multicast_bytes_min);
-        let is_thinkable = is_long && self.proxies.may_hear >= self.config.limits.multicast_processes_min;
+        let multicast = &mut self.multicast;
+        multicast.judge(self.config.limits.multicast_bytes_min);
+        if multicast.processes != self.proxies.may_hear {
+            multicast.processes = self.proxies.may_hear;
+            multicast.comparison.doubt();
+        }
+        let enough = multicast.processes >= self.config.limits.multicast_processes_min;
+        multicast.is_thinkable = multicast.is_long && enough;
+        let wanted = multicast.is_thinkable && multicast.comparison.sends_by_multicast();
         // Nearly always: each acknowledgement comes by here.
-        if !self.proxies.differs_from(is_thinkable) {
+        if !self.proxies.differs_from(wanted) {
             return;
         }
-        let multicast = self.unicast_reason(is_long).is_none();
-        if self.proxies.differs_from(multicast) {
+        let is_hindered = self.obstacle().is_some();
+        if is_hindered {
+            self.multicast.comparison.rest();
+        }
+        if self.proxies.differs_from(wanted && !is_hindered) {
             self.flush(now, out);
-            self.proxies.readers.iter_mut().for_each(|reader| reader.by_group = multicast && reader.hears());
+            self.proxies.readers.iter_mut().for_each(|reader| {
+                reader.by_group = wanted && !is_hindered && reader.hears();
+            });
             self.proxies.rebuild();
         }
     }

@@ -1,16 +1,18 @@
 //! One datagram for all: a writer that may sends to a group of its host what a process hears that has joined it, and to none
-//! that nobody hears. What arrives by it is judged by all other checkers.
+//! that nobody hears, nor where that costs more. What arrives by it is judged by all other checkers.
 
 use plainsong_proto::qos::QosSet;
 use plainsong_proto::time::Duration;
-use plainsong_proto::writer::Delivery;
+use plainsong_proto::writer::{Delivery, UnicastReason};
 
 use super::Findings;
 use crate::ledger::{Ledger, ReaderRecord, WriterRecord};
-use crate::node::{Hearing, is_eager};
+use crate::node::{Hearing, prefers_groups};
 
 /// Who has written so often since everything went well has heard from its readers as often as it takes.
-const CHANGES_MIN: usize = 40;
+const CHANGES_MIN: usize = 30;
+/// Who has written so often has measured what a group costs.
+const MEASURED_MIN: usize = 100;
 /// By then everyone who was there is matched again.
 const SETTLED: Duration = Duration::from_millis(500);
 
@@ -25,11 +27,22 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
             Some(Delivery::Multicast { group, .. }) if hearing().all(|it| it == Hearing::Never) => {
                 findings.report(|| format!("{guid} sends to {group}, which nobody hears"));
             }
-            Some(Delivery::Unicast(reason)) if is_expected(ledger, writer, &near) => {
+            Some(Delivery::Unicast(reason))
+                if is_expected(ledger, writer, &near) && !is_plausible(reason, writer) =>
+            {
                 findings.report(|| format!("{guid} sends by unicast: {reason}"));
             }
             _ => {}
         }
+    }
+}
+
+/// What is sent to one reader beside it may make the group as dear as unicast, and who writes little has sent little alone.
+fn is_plausible(reason: UnicastReason, writer: &WriterRecord) -> bool {
+    match reason {
+        UnicastReason::NotMeasured => writer.changes.len() < MEASURED_MIN,
+        UnicastReason::Cheap(costs) => costs.multicast.0 < 2 * costs.unicast.0,
+        _ => false,
     }
 }
 
@@ -39,8 +52,9 @@ fn is_expected(ledger: &Ledger, writer: &WriterRecord, near: &[&ReaderRecord]) -
     let guid = writer.endpoint.guid;
     let written = writer.changes.iter().filter(|change| change.at >= settled).count();
     let has_no_priority = |qos: &QosSet| qos.transport_priority == 0;
+    let mut matched = ledger.readers.iter().filter(|reader| reader.endpoint.matches.contains_key(&guid));
     let is_plain = has_no_priority(&writer.endpoint.qos)
-        && ledger.readers.iter().all(|reader| reader.filters.is_empty())
+        && matched.all(|reader| reader.filters.is_empty())
         && writer.endpoint.earlier.iter().all(has_no_priority);
     let is_settled = |reader: &&&ReaderRecord| {
         let epoch = reader.endpoint.matches.get(&guid).and_then(|epochs| epochs.last());
@@ -51,7 +65,7 @@ fn is_expected(ledger: &Ledger, writer: &WriterRecord, near: &[&ReaderRecord]) -
             && reader.can_hold_everything()
     };
     let own = &ledger.participants[writer.endpoint.participant];
-    is_eager(guid.prefix)
+    prefers_groups(guid.prefix)
         && is_plain
         && own.stopped.is_empty()
         && written >= CHANGES_MIN
