@@ -404,7 +404,7 @@ impl Node {
         let mut limits = if self.options.tight { tight_writer() } else { WriterLimits::default() };
         if is_eager(guid.prefix) {
             (limits.multicast_bytes_min, limits.multicast_processes_min) = (0, 1);
-            limits.comparison = ComparisonPace { first_after: 1, measured: 3 };
+            limits.comparison = ComparisonPace { first_after: 2, measured: 3 };
         }
         let content_filter = Some(sample::content_filter as FilterFunction);
         if let Some(group) = &group {

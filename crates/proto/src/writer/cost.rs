@@ -1,5 +1,5 @@
 //! What it costs to send to the readers of this host, one way and the other: measured now and then, a few sends each way, one
-//! after the other, for datagrams of about one length. The way that was kept stays unless the other one is clearly cheaper.
+//! after the other, for datagrams of about one length. Multicast is chosen where it is clearly cheaper.
 
 use crate::time::Duration;
 
@@ -10,8 +10,10 @@ const MEASURED_MAX: usize = 12;
 const LATER: u32 = 4;
 const LATER_MAX: u32 = 1_024;
 const AFTER_CHANGE: u32 = 16;
-/// The other way is taken when it costs so many eighths of what the kept one does, or less.
-const CHEAPER_EIGHTHS: u64 = 7;
+/// Multicast is taken when it costs so many eighths of what unicast does, or less, and kept while it costs so many: it has to save
+/// more than the wake-ups at a second socket cost the readers.
+const TAKEN_EIGHTHS: u64 = 6;
+const KEPT_EIGHTHS: u64 = 7;
 /// Lengths are told apart by powers of two, from this one on; those beyond the last count as that.
 const LENGTH_MIN_BITS: u32 = 12;
 const LENGTHS: usize = 5;
@@ -189,8 +191,11 @@ impl Comparison {
         let Some(known) = self.known_mut() else { return };
         let first_after = pace.first_after.max(1);
         known.costs = if known.multicast { [other, kept] } else { [kept, other] };
-        let changes = u64::from(other) * 8 <= u64::from(kept) * CHEAPER_EIGHTHS;
-        known.multicast ^= changes;
+        let [unicast, multicast] = known.costs.map(u64::from);
+        let eighths = if known.multicast { KEPT_EIGHTHS } else { TAKEN_EIGHTHS };
+        let is_cheaper = multicast * 8 <= unicast * eighths;
+        let changes = is_cheaper != known.multicast;
+        known.multicast = is_cheaper;
         known.pause = if changes {
             first_after.saturating_mul(AFTER_CHANGE)
         } else {

@@ -522,24 +522,6 @@ impl Writer {
         Ok(())
     }
 
-    /// The serialized key of an instance, when it was registered with one or disposed.
-    #[must_use]
-    pub fn instance_key(&self, instance: InstanceHandle) -> Option<&Payload> {
-        self.instances.get(self.instances.find(instance)?)?.key()
-    }
-
-    /// The registered instances and their serialized keys; empty where only the key hash is known.
-    pub fn registered_instances(&self) -> impl Iterator<Item = (InstanceHandle, Payload)> + '_ {
-        self.instances.registered()
-    }
-
-    /// Whether the instance was registered, by name or by writing it, and not unregistered since.
-    #[must_use]
-    pub fn is_registered(&self, instance: InstanceHandle) -> bool {
-        let slot = self.instances.find(instance);
-        slot.and_then(|slot| self.instances.get(slot)).is_some_and(|instance| instance.registered)
-    }
-
     /// Adds a reader, or takes over what changed of a known one. A durable reader is sent the history
     /// in order; any other is told that what was written before is not for it.
     pub fn match_reader(&mut self, now: Now, reader: &MatchedReader, out: &mut Outbox) {

@@ -3,7 +3,7 @@
 //! The readers of a topic may hear a group of their host (`locator::ports::host_group`), and say so when they are announced. What
 //! a writer has for such a reader goes to the group, also what is for it alone: on the way of another socket it would overtake
 //! what went to all, and ask for what is on its way. A reader that falls silent, or that repetitions do not reach, is written to
-//! by unicast for a while. Of both ways the cheaper one is kept (`cost.rs`).
+//! by unicast for a while. It is chosen where it costs less (`cost.rs`).
 
 use crate::guid::Guid;
 use crate::locator::Locator;
@@ -50,7 +50,7 @@ pub enum UnicastReason {
     ShortDatagrams,
     /// Both ways are compared after some datagrams.
     NotMeasured,
-    /// Multicast does not save an eighth.
+    /// Multicast does not save enough.
     Cheap(SendCosts),
     /// Too few of them have what was before their time, or answer what goes to it.
     NotHeard,
