@@ -234,7 +234,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "host_groups",
-        default: "off",
+        default: "on",
         allowed: "on or off",
         doc: "long samples for three processes of this host or more go to a multicast group that does not leave it, where that \
               costs less; processes with another setting are sent theirs by unicast",
@@ -269,7 +269,7 @@ impl Default for Config {
             busy_poll: false,
             receive_cpus: Vec::new(),
             receive_priority: 0,
-            host_groups: false,
+            host_groups: true,
         };
         for key in KEYS {
             let set = (key.set)(&mut config, key.default);
