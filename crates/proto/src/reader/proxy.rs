@@ -69,6 +69,8 @@ pub(super) struct Heard {
     pub(super) history_last: SequenceNumber,
     /// A sample came before its turn, whose number it is, and when: what is missing before it may be asked for.
     pub(super) early: Option<(Instant, SequenceNumber)>,
+    /// It is Plainsong's.
+    pub(super) is_kin: bool,
 }
 
 /// Counters and timers of what goes back to the writer.
@@ -136,10 +138,10 @@ impl Proxy {
     }
 
     /// A sample came before its turn. When nothing closes the gap soon, what is missing is asked for, once, without waiting
-    /// for a heartbeat; it is asked for again when one comes.
+    /// for a heartbeat; it is asked for again when one comes. Writers of other products are only answered (RTPS 2.5 §8.4.2.3).
     pub(super) fn came_early(&mut self, now: Instant, number: SequenceNumber) {
         let asked = self.answer.asked.is_some_and(|(_, base)| base == self.order.expected());
-        if self.heard.count.is_none() || asked {
+        if !self.heard.is_kin || asked {
             return;
         }
         let waits = self.heard.early.is_some_and(|(_, early)| early >= self.order.expected());

@@ -14,6 +14,7 @@ use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::status::{RejectReason, StatusKind};
 use crate::time::{Duration, Instant, Now, Time};
+use crate::vendor;
 use crate::wire::param::InlineQos;
 use crate::wire::{
     ContentFilterInfo, Data, DataFrag, EndpointSubmessage, Gap, Heartbeat, HeartbeatFrag, MessageContext,
@@ -562,6 +563,7 @@ impl Reader {
             return Err(DropReason::ImplausibleSequence);
         }
         let unheard = proxy.heard.count.replace(heartbeat.count).is_none();
+        proxy.heard.is_kin = context.vendor == vendor::PLAINSONG;
         if unheard {
             proxy.heard.history_last = last;
             proxy.sets.progress.begin(last, group);

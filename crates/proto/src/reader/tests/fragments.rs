@@ -162,10 +162,9 @@ fn a_hole_is_asked_for_while_later_samples_stream_in() {
             bench.pass(Duration::from_micros(100));
         }
     }
-    assert_eq!(bench.nack_frags(), [(1, vec![2])], "the second sample shows what the first lacks");
     bench.fragment(1, &one(&whole, 21, 1)).unwrap();
     bench.heartbeat(1, 1, 21, true).unwrap();
-    assert_eq!(bench.nack_frags(), [(1, vec![2])], "it has not come");
+    assert_eq!(bench.nack_frags(), [(1, vec![2])]);
     bench.fragment(1, &one(&whole, 1, 2)).unwrap();
     assert_eq!(bench.take().len(), 20);
 }

@@ -47,6 +47,8 @@ pub(super) struct Bench {
     pub(super) now: Now,
     pub(super) out: Outbox,
     pub(super) heartbeats: i32,
+    /// Of the writers.
+    vendor: [u8; 2],
 }
 
 /// An ACKNACK as the writer sees it.
@@ -75,7 +77,7 @@ impl Bench {
 
     pub(super) fn with(config: ReaderConfig) -> Self {
         let now = Now { mono: Instant(1_000_000_000), wall: Time(1_700_000_000_000_000_000) };
-        Self { reader: Reader::new(config), now, out: Outbox::new(), heartbeats: 0 }
+        Self { reader: Reader::new(config), now, out: Outbox::new(), heartbeats: 0, vendor: [0, 0] }
     }
 
     /// A reliable KEEP_ALL reader matched with writer 1, which was heard.
@@ -103,7 +105,7 @@ impl Bench {
     pub(super) fn context(&self, number: u8) -> MessageContext {
         MessageContext {
             source: writer(number).prefix,
-            vendor: [0, 0],
+            vendor: self.vendor,
             version: [2, 5],
             destination: GuidPrefix::UNKNOWN,
             timestamp: Some(self.now.wall),

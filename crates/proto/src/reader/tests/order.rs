@@ -161,6 +161,41 @@ fn history_that_was_gone_before_the_match_is_not_lost() {
 }
 
 #[test]
+fn of_a_plainsong_writer_a_later_sample_shows_what_is_missing() {
+    for (vendor, asks) in [(crate::vendor::PLAINSONG, true), ([0x01, 0x10], false)] {
+        let mut bench = Bench::new(QosSet::reader().reliable().keep_all());
+        bench.vendor = vendor;
+        bench.matched(1, QosSet::writer());
+        bench.heartbeat(1, 1, 0, true).unwrap();
+        bench.out.clear();
+        bench.data(1, 1, 1, 10).unwrap();
+        bench.data(1, 3, 1, 30).unwrap();
+        assert!(bench.acks().is_empty(), "it may be on its way");
+        bench.pass(Duration::from_millis(1));
+        let asked = Ack { base: 2, missing: vec![2], final_flag: false };
+        assert_eq!(bench.acks(), if asks { vec![asked] } else { vec![] }, "others answer heartbeats alone");
+        bench.data(1, 4, 1, 40).unwrap();
+        bench.pass(Duration::from_millis(1));
+        assert!(bench.acks().is_empty(), "once");
+    }
+}
+
+#[test]
+fn what_comes_soon_after_a_later_sample_is_not_asked_for() {
+    let mut bench = Bench::new(QosSet::reader().reliable().keep_all());
+    bench.vendor = crate::vendor::PLAINSONG;
+    bench.matched(1, QosSet::writer());
+    bench.heartbeat(1, 1, 0, true).unwrap();
+    bench.out.clear();
+    bench.data(1, 2, 1, 20).unwrap();
+    bench.pass(Duration::from_micros(200));
+    bench.data(1, 1, 1, 10).unwrap();
+    bench.pass(Duration::from_millis(10));
+    assert!(bench.acks().is_empty());
+    assert_eq!(bench.values(), [10, 20]);
+}
+
+#[test]
 fn the_same_hole_is_not_asked_for_twice_at_once() {
     let mut bench = Bench::reliable();
     bench.heartbeat(1, 1, 3, false).unwrap();
