@@ -95,7 +95,8 @@ impl Adapter for Product {
 
     fn open(&mut self, spec: &SessionSpec) -> Result<Box<dyn Session>, Failure> {
         if spec.multicast == Some(true) {
-            return Err(Failure::Unsupported("Plainsong sends user data by unicast only".to_owned()));
+            let reason = "Plainsong chooses multicast itself, where it costs less";
+            return Err(Failure::Unsupported(reason.to_owned()));
         }
         Ok(Box::new(Joined { spec: spec.clone(), setting: self.0, participant: None }))
     }
@@ -120,6 +121,9 @@ impl Joined {
         let domain = u16::try_from(self.spec.domain)
             .map_err(|_| Failure::Failed(format!("domain {} does not exist", self.spec.domain)))?;
         let mut config = Config::from_env().map_err(|error| Failure::Failed(error.to_string()))?;
+        if self.spec.multicast == Some(false) {
+            config.host_groups = false;
+        }
         if let Some(interface) = &self.spec.interface {
             config.interfaces = Some(vec![interface.clone()]);
         }
