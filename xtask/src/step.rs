@@ -60,7 +60,11 @@ impl Told {
     fn line(&mut self, line: &str) {
         self.tally.add(Tally::of_line(line).unwrap_or_default());
         if names_a_failure(line) && self.failures.len() < LINES_REPEATED_MAX {
-            self.failures.push(line.chars().take(LINE_LENGTH_MAX).collect());
+            let line: String = line.chars().take(LINE_LENGTH_MAX).collect();
+            // What runs inside a test prints its line, too.
+            if !self.failures.contains(&line) {
+                self.failures.push(line);
+            }
         }
     }
 }

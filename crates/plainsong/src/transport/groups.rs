@@ -1,4 +1,4 @@
-//! Groups that do not leave this host: one for each topic whose readers here are written to from this host, all heard on
+//! Groups that do not leave this host: a topic has one of sixteen, by its name, and all are heard on
 //! one socket. A group is joined while a pair of a reader and a writer needs it.
 
 use std::collections::BTreeMap;
@@ -23,8 +23,8 @@ impl Groups {
         Ok(Self { socket: Socket::bind_groups(port, sizes)?, pairs: Mutex::default() })
     }
 
-    /// The pair needs a group, which is heard on an interface from now on. The kernel admits some 20 of them: what
-    /// goes to others is not heard, which its writer finds out.
+    /// The pair needs a group, which is heard on an interface from now on. Where the host admits fewer
+    /// than there are, what goes to others is not heard, which its writer finds out.
     pub(super) fn join(&self, pair: (Guid, Guid), group: Ipv4Addr, interface: u32) -> io::Result<()> {
         let mut pairs = lock(&self.pairs);
         if !pairs.values().any(|other| *other == group) {

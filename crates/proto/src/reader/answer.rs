@@ -2,7 +2,7 @@
 
 use super::Reader;
 use super::ownership::WriterId;
-use super::proxy::Proxy;
+use super::proxy::{Proxy, QUIET};
 use crate::guid::Guid;
 use crate::outbox::Outbox;
 use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber, SequenceSet};
@@ -12,8 +12,6 @@ use crate::wire::{AckNack, NackFrag};
 /// What was just asked for is not asked for again before this time: it may be on its way. Where the way is longer, the
 /// writer knows what it has just repeated.
 const ASK_AGAIN: Duration = Duration::from_micros(500);
-/// Fragments that follow the last one within this time are on their way, not lost.
-const FRAGMENTS_QUIET: Duration = Duration::from_micros(300);
 /// Windows of 256 fragments asked for in one answer.
 const NACK_FRAGS_MAX: usize = 16;
 /// Room for an ACKNACK and as many NACK_FRAGs, each at most 68 octets.
@@ -92,7 +90,7 @@ impl Reader {
         let wants = proxy.wants(now);
         let missing = !wants.samples.is_empty() || !wants.fragments.is_empty();
         if wants.in_flight {
-            proxy.answer.owe(now.after(FRAGMENTS_QUIET).unwrap_or(now), false);
+            proxy.answer.owe(now.after(QUIET).unwrap_or(now), false);
             if demanded {
                 proxy.answer.promised = Some(proxy.heard.last);
             }
@@ -227,7 +225,7 @@ impl Proxy {
         // Only the sample that is arriving is given time: others would starve in a steady stream.
         let arriving = self
             .fragment_arrival
-            .filter(|(arrival, _)| arrival.after(FRAGMENTS_QUIET).is_some_and(|quiet| now < quiet))
+            .filter(|(arrival, _)| arrival.after(QUIET).is_some_and(|quiet| now < quiet))
             .map(|(_, number)| number);
         let fragments = self
             .fragments

@@ -21,8 +21,8 @@ const PROBE_PAUSE_SLOW: Duration = Duration::from_secs(10);
 const RETRY_PAUSE_FIRST: Duration = Duration::from_millis(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// What is missing before a sample is on its way, not lost, when it follows within this time.
-const EARLY_QUIET: Duration = Duration::from_micros(300);
+/// What follows within this time is on its way, not lost: fragments behind the last one, samples behind a later one.
+pub(super) const QUIET: Duration = Duration::from_micros(300);
 
 /// An incomplete sample that got no fragment for so long no longer keeps others out.
 pub(super) const FRAGMENTS_STALLED: Duration = Duration::from_secs(1);
@@ -145,7 +145,7 @@ impl Proxy {
             return;
         }
         let waits = self.heard.early.is_some_and(|(_, early)| early >= self.order.expected());
-        if !waits && let Some(at) = now.after(EARLY_QUIET) {
+        if !waits && let Some(at) = now.after(QUIET) {
             self.heard.early = Some((now, number));
             self.answer.owe(at, false);
         }
@@ -153,7 +153,7 @@ impl Proxy {
 
     /// The highest number that the writer announced, or that has shown itself without what comes before it.
     pub(super) fn known_last(&self, now: Instant) -> SequenceNumber {
-        let early = self.heard.early.filter(|(since, _)| now.since(*since) >= EARLY_QUIET);
+        let early = self.heard.early.filter(|(since, _)| now.since(*since) >= QUIET);
         early.map_or(self.heard.last, |(_, number)| number.max(self.heard.last))
     }
 

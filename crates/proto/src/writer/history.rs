@@ -26,7 +26,7 @@ const HOLES_MAX: usize = 64;
 const HOLES_SCANNED_MAX: usize = 256;
 
 /// What a sample counts for in the window beside its payload: twice what it takes here and on its way, so that a window of
-/// short ones is no more than some thousand, whose memory stays in the cache.
+/// short ones is no more than some thousand.
 pub(super) const CHANGE_OVERHEAD_BYTES: usize = 256;
 
 /// One change of one instance, as the history shows it.
