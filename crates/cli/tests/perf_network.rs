@@ -1,4 +1,4 @@
-//! Campaigns in network namespaces: two joined by veth, three on a bridge, one alone; real workers.
+//! Campaigns in network namespaces: two joined by veth, fast or slow, three on a bridge, one alone; real workers.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "perf_common/mod.rs"]
@@ -85,6 +85,39 @@ fn two_namespaces_and_three_on_a_bridge_run_the_same_campaign() {
         assert!(ping["resources"]["interface_packets"].as_u64().unwrap() > 20, "{}", cell["id"]);
         assert!(ping["resources"]["wall_ns"].as_u64().unwrap() > 300_000_000, "{}", cell["id"]);
     }
+}
+
+/// A kernel without tbf is no fault of ours: the test says that it did not run.
+fn has_slow_roads(test: &str) -> bool {
+    let script = "ip link set lo up; tc qdisc add dev lo root tbf rate 1mbit burst 16kb latency 1ms";
+    let there = Command::new("unshare").args(["-n", "sh", "-ec", script]).status().unwrap().success();
+    if !there {
+        eprintln!("{test}: skipped, tc (package iproute2) or the queueing discipline tbf is missing");
+    }
+    there
+}
+
+#[test]
+fn no_more_passes_a_slow_road_than_it_carries_and_nothing_is_lost_to_its_readers() {
+    let test = "no_more_passes_a_slow_road_than_it_carries_and_nothing_is_lost_to_its_readers";
+    if !may_make_namespaces(test) || !has_slow_roads(test) {
+        return;
+    }
+    let bench = Bench::new();
+    let scenario = "[[scenario]]\nkind = \"throughput\"\nadapters = [\"plainsong\"]\nsizes = 8192\nduration = \"1s\"\n\
+                    network = \"road:50\"\n";
+    let (output, results) = bench.run(&bench.campaign("repetitions = 1", scenario));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let repetition = &results["cells"][0]["repetitions"][0];
+    assert_eq!(repetition["status"], "ok", "{}", repetition["reason"]);
+    let workers = repetition["workers"].as_array().unwrap();
+    let reader = workers.iter().find(|it| !it["name"].as_str().unwrap().starts_with("pub")).unwrap();
+    let totals = &reader["report"]["totals"];
+    let seconds = reader["resources"]["wall_ns"].as_u64().unwrap() as f64 / 1e9;
+    let mbit_per_s = totals["received"].as_u64().unwrap() as f64 * 8192.0 * 8.0 / 1e6 / seconds;
+    // What was in the queue when the time began counts, too.
+    assert!((10.0..60.0).contains(&mbit_per_s), "{mbit_per_s} Mbit/s over a road of 50");
+    assert_eq!(totals["lost"], 0);
 }
 
 #[test]

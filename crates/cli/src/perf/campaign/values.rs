@@ -357,7 +357,7 @@ impl History {
     }
 }
 
-/// Where the parties are: `host`, `private`, `pair`, `bridge:3`.
+/// Where the parties are: `host`, `private`, `pair`, `road:100`, `bridge:3`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum NetworkMode {
     /// The network of this process, or of the agents.
@@ -367,6 +367,8 @@ pub(crate) enum NetworkMode {
     Private,
     /// Two namespaces joined by veth.
     Pair,
+    /// The same, where so many Mbit/s pass in each direction; what does not waits for up to a tenth of a second, then is dropped.
+    Road(u32),
     /// So many namespaces on a bridge.
     Bridge(u32),
 }
@@ -375,6 +377,8 @@ as_text!(NetworkMode);
 
 /// Ports of a bridge: the second octet of addresses has room for more, a machine hardly.
 const BRIDGE_MAX: u32 = 64;
+/// Beyond that it is the machine that limits.
+const ROAD_MBIT_MAX: u32 = 10_000;
 
 impl NetworkMode {
     fn from_text(text: &str) -> Result<Self, String> {
@@ -382,6 +386,7 @@ impl NetworkMode {
             None if text == "host" => Some(Self::Host),
             None if text == "private" => Some(Self::Private),
             None if text == "pair" => Some(Self::Pair),
+            Some(("road", rate)) => rate.parse().ok().filter(|it| (1..=ROAD_MBIT_MAX).contains(it)).map(Self::Road),
             Some(("bridge", count)) => {
                 count.parse().ok().filter(|it| (2..=BRIDGE_MAX).contains(it)).map(Self::Bridge)
             }
@@ -389,7 +394,8 @@ impl NetworkMode {
         }
         .ok_or_else(|| {
             format!(
-                "{text:?} is no network: write \"host\", \"private\", \"pair\" or \"bridge:N\" with N from 2 to {BRIDGE_MAX}"
+                "{text:?} is no network: write \"host\", \"private\", \"pair\", \"road:N\" with N from 1 to {ROAD_MBIT_MAX} Mbit/s, \
+                 or \"bridge:N\" with N from 2 to {BRIDGE_MAX}"
             )
         })
     }
@@ -399,6 +405,7 @@ impl NetworkMode {
             Self::Host => "host".to_owned(),
             Self::Private => "private".to_owned(),
             Self::Pair => "pair".to_owned(),
+            Self::Road(rate) => format!("road:{rate}"),
             Self::Bridge(count) => format!("bridge:{count}"),
         }
     }
@@ -469,7 +476,7 @@ mod tests {
         for text in ["listener", "waitset", "polling", "polling:10ms"] {
             assert_eq!(Read::from_text(text).unwrap().text(), text);
         }
-        for text in ["host", "private", "pair", "bridge:3"] {
+        for text in ["host", "private", "pair", "road:100", "bridge:3"] {
             assert_eq!(NetworkMode::from_text(text).unwrap().text(), text);
         }
         for text in ["none", "16MiB", "64KiB", "100", "16MiB@30"] {
@@ -486,6 +493,7 @@ mod tests {
         assert!(Time::from_text("99999999999h").is_err());
         assert!(Pace::from_text("rate:0").unwrap_err().contains("rate:1000"));
         assert!(Pace::from_text("burst:5/0s").is_err());
+        assert!(NetworkMode::from_text("road:0").unwrap_err().contains("road:N"));
         assert!(NetworkMode::from_text("bridge:1").unwrap_err().contains("bridge:N"));
         assert!(History::from_text("keep_last:0").is_err());
         assert!(Background::from_text("16MiB@0").unwrap_err().contains("16MiB@30"));

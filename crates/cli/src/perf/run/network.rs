@@ -14,6 +14,10 @@ const ALONE: &str = "ip link set lo multicast on; ip route add 224.0.0.0/4 dev l
 /// The interface of a namespace that has others to talk to.
 const INTERFACE: &str = "lab0";
 
+/// What a slow interface sends at once, and how long what it does not may wait.
+const BURST: &str = "16kb";
+const QUEUE: &str = "100ms";
+
 /// Agents that can reach each other, and nothing else unless it is the host's network.
 pub(crate) struct Network {
     pub(crate) links: Vec<Link>,
@@ -42,6 +46,7 @@ impl Network {
             NetworkMode::Host => Self::host(first, setting),
             NetworkMode::Private => Self::private(first, setting),
             NetworkMode::Pair => Self::joined(2, false, first, setting),
+            NetworkMode::Road(mbit_per_s) => Self::road(mbit_per_s, first, setting),
             NetworkMode::Bridge(count) => Self::joined(count, true, first, setting),
         }
     }
@@ -123,6 +128,18 @@ impl Network {
                  ip route add 224.0.0.0/4 dev {INTERFACE}"
             );
             inside(*pid, &up, "")?;
+        }
+        Ok(network)
+    }
+
+    /// Two namespaces joined by interfaces that send no faster than that.
+    fn road(mbit_per_s: u32, first: usize, setting: &Setting<'_>) -> Result<Self, String> {
+        let network = Self::joined(2, false, first, setting)?;
+        let slow = format!(
+            "tc qdisc add dev {INTERFACE} root tbf rate {mbit_per_s}mbit burst {BURST} latency {QUEUE}"
+        );
+        for link in &network.links {
+            inside(link.pid, &slow, "").map_err(|error| format!("{error}; tc (iproute2) is needed"))?;
         }
         Ok(network)
     }
