@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::Type;
+use syn::{GenericArgument, PathArguments, Type};
 
 const NUMBERS: [&str; 10] = ["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32", "f64"];
 
@@ -12,6 +12,21 @@ fn is_number(ty: &Type) -> bool {
         Type::Path(path) => path.path.get_ident().is_some_and(|ident| NUMBERS.iter().any(|it| ident == it)),
         Type::Array(array) => is_number(&array.elem),
         _ => false,
+    }
+}
+
+/// Whether a type looks like a number, a string, or a sequence or an array of numbers.
+pub(crate) fn is_leaf(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return is_number(ty) };
+    let Some(last) = path.path.segments.last() else { return false };
+    match &last.arguments {
+        PathArguments::None => is_number(ty) || ["bool", "String"].iter().any(|it| last.ident == it),
+        PathArguments::AngleBracketed(elements) => {
+            let is_number =
+                |element: &GenericArgument| matches!(element, GenericArgument::Type(ty) if is_number(ty));
+            last.ident == "Vec" && elements.args.iter().all(is_number)
+        }
+        PathArguments::Parenthesized(_) => false,
     }
 }
 

@@ -10,6 +10,9 @@ use syn::{DataStruct, DeriveInput, Error, Fields, LitInt, Type};
 
 use crate::attribute::{DefaultValue, Extensibility, MemberAttributes, TypeAttributes, hash_id, mentions};
 
+/// Structures of so many members, all of them numbers or the like, are encoded where they are written, without a call.
+const INLINED_MEMBERS_MAX: usize = 8;
+
 /// A member with everything known about it.
 struct Member<'a> {
     ident: &'a Ident,
@@ -43,7 +46,7 @@ pub(crate) fn expand(
     };
     let constants = structure.constants(attributes.repr_c);
     let plain = attributes.repr_c.then(|| crate::plain::octets(members.iter().map(|it| it.ty))).flatten();
-    let encode = structure.encode();
+    let (inline, encode) = (inlining(&members), structure.encode());
     let in_one_copy = plain.as_ref().map(|_| {
         quote! {
             if encoder.put_plain(::core::slice::from_ref(self))? {
@@ -64,16 +67,16 @@ pub(crate) fn expand(
     let decode = structure.decode();
     let skip = structure.skip();
     let initial = structure.literal(|member| member.initial());
-    let ident = &input.ident;
-    let name = &attributes.name;
+    let (ident, name) = (&input.ident, &attributes.name);
     let fields = structure.fields(name);
     let describe = structure.describe(name);
     let extensibility = attributes.extensibility.tokens();
-    let keyed = members.iter().any(|member| member.key);
+    let key_constants = structure.key_constants();
     Ok(quote! {
         #[automatically_derived]
         impl dds_cdr::Cdr for #ident {
             #constants
+            #inline
             fn encode(&self, encoder: &mut dds_cdr::Encoder<'_>) -> ::core::result::Result<(), dds_cdr::EncodeError> {
                 #in_one_copy
                 #encode
@@ -96,9 +99,19 @@ pub(crate) fn expand(
         impl dds_cdr::DdsType for #ident {
             const TYPE_NAME: &'static str = #name;
             const EXTENSIBILITY: dds_cdr::Extensibility = #extensibility;
-            const KEYED: bool = #keyed;
+            #key_constants
         }
     })
+}
+
+/// Where a handful of numbers is encoded, the compiler is to see that the version, the byte order and the place are known.
+fn inlining(members: &[Member<'_>]) -> TokenStream {
+    let few = members.len() <= INLINED_MEMBERS_MAX;
+    if few && members.iter().all(|it| crate::plain::is_leaf(it.ty)) {
+        quote!(#[inline(always)])
+    } else {
+        quote!(#[inline])
+    }
 }
 
 fn members<'a>(
@@ -380,6 +393,27 @@ impl Structure<'_> {
             const BYTES_MIN: usize = #octets_min;
             const EXTENT: dds_cdr::Extent = dds_cdr::Extent::EMPTY #(.then(#extents))*;
             #plain
+        }
+    }
+
+    /// Whether there is a key; where the only key member is, if all before it have a fixed size.
+    fn key_constants(&self) -> TokenStream {
+        let keyed = self.keyed();
+        if !keyed || self.key_holder().len() != 1 {
+            return quote!(const KEYED: bool = #keyed;);
+        }
+        let extensibility = self.extensibility.tokens();
+        let members = self.members.iter().map(|member| {
+            let (ty, plain) = (member.ty, member.constant("PLAIN"));
+            if member.key {
+                quote!((#plain, ::core::option::Option::Some(<#ty as dds_cdr::Cdr>::ELEMENT)))
+            } else {
+                quote!((#plain, ::core::option::Option::None))
+            }
+        });
+        quote! {
+            const KEYED: bool = true;
+            const KEY_PLACE: dds_cdr::KeyPlace = dds_cdr::KeyPlace::of(#extensibility, &[#(#members),*]);
         }
     }
 

@@ -16,6 +16,9 @@ pub struct Payload(Octets);
 /// So many octets are kept in place: a payload takes 128 with them.
 pub const SHORT_BYTES_MAX: usize = 125;
 
+/// So many octets cost less to copy than to share among history and datagrams: locks, atomic operations, cache lines that travel.
+pub const COPIED_BYTES_MAX: usize = 1_280;
+
 enum Octets {
     None,
     Short { start: u8, end: u8, bytes: [u8; SHORT_BYTES_MAX] },
@@ -211,15 +214,57 @@ impl Payload {
         })
     }
 
-    /// Becomes a copy of the first [`SHORT_BYTES_MAX`] octets.
+    /// Becomes a copy of the first [`SHORT_BYTES_MAX`] octets. Where short octets were before, no others are touched.
     #[inline]
     fn set_short(&mut self, octets: &[u8]) {
-        let end = octets.len().min(SHORT_BYTES_MAX);
-        self.0 = Octets::Short { start: 0, end: end as u8, bytes: [0; SHORT_BYTES_MAX] };
-        if let Octets::Short { bytes, .. } = &mut self.0
-            && let (Some(place), Some(octets)) = (bytes.get_mut(..end), octets.get(..end))
-        {
-            place.copy_from_slice(octets);
+        if !matches!(self.0, Octets::Short { .. }) {
+            *self = Self(Octets::Short { start: 0, end: 0, bytes: [0; SHORT_BYTES_MAX] });
+        }
+        if let Octets::Short { start, end, bytes } = &mut self.0 {
+            let length = octets.len().min(SHORT_BYTES_MAX);
+            (*start, *end) = (0, length as u8);
+            if let (Some(place), Some(octets)) = (bytes.get_mut(..length), octets.get(..length)) {
+                place.copy_from_slice(octets);
+            }
+        }
+    }
+
+    /// As [`PayloadPool::copy_to`], of octets that are few.
+    #[inline]
+    pub(crate) fn copy_short(&mut self, octets: &[u8]) {
+        if octets.len() <= SHORT_BYTES_MAX {
+            self.set_short(octets);
+        } else {
+            *self = Self::from_vec(octets.to_vec());
+        }
+    }
+
+    /// Moves the octets to `place`. Short ones are copied, which costs less, and stay.
+    #[inline]
+    pub(crate) fn hand_over(&mut self, place: &mut Self) {
+        match &self.0 {
+            Octets::Short { start, end, bytes } => {
+                place.set_short(bytes.get(usize::from(*start)..usize::from(*end)).unwrap_or(&[]));
+            }
+            Octets::None => *place = Self::empty(),
+            Octets::Shared { .. } => *place = std::mem::take(self),
+        }
+    }
+
+    /// Makes `place` the same.
+    #[inline]
+    pub(crate) fn copy_over(&self, place: &mut Self) {
+        match &self.0 {
+            Octets::Short { .. } => place.set_short(self.as_slice()),
+            Octets::None | Octets::Shared { .. } => *place = self.clone(),
+        }
+    }
+
+    /// Lets go of memory that others may use; short octets stay, for others to take their place.
+    #[inline]
+    pub(crate) fn vacate(&mut self) {
+        if matches!(self.0, Octets::Shared { .. }) {
+            *self = Self::empty();
         }
     }
 

@@ -65,7 +65,11 @@ impl<T: Cdr, const N: usize> Cdr for [T; N] {
         ElementKind::PrimitiveArray => T::EXTENT.times(N),
         _ => Extent::primitive(4).then(T::EXTENT.times(N)),
     };
-    const PLAIN: Plain = T::PLAIN.array(N);
+    const PLAIN: Plain = match Self::ELEMENT {
+        ElementKind::PrimitiveArray => T::PLAIN.array(N),
+        // Version 2 puts a DHEADER in front.
+        _ => Plain { xcdr2: None, ..T::PLAIN.array(N) },
+    };
 
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
         let object = encoder.begin_collection(Self::ELEMENT == ElementKind::PrimitiveArray)?;

@@ -7,7 +7,10 @@ use md5::{Digest, Md5};
 
 use super::decode::{Decoder, Form as DecodeForm};
 use super::encode::{EncodeError, Encoder, Form as EncodeForm};
-use super::{DdsType, Encapsulation, Endianness, Extensibility, XcdrVersion, append_payload, open_payload};
+use super::{
+    DdsType, ElementKind, Encapsulation, Endianness, Extensibility, Plain, PlainLayout, XcdrVersion,
+    append_payload, open_payload,
+};
 use crate::malformed::Malformed;
 
 /// Identifies an instance of a topic. All zeros for types without key.
@@ -58,6 +61,7 @@ pub fn key_from_payload<T: DdsType>(payload: &[u8]) -> Result<T, Malformed> {
 }
 
 /// The key hash of a sample. Allocates nothing while its key fits the buffer on the stack.
+#[inline]
 pub fn key_hash<T: DdsType>(sample: &T) -> Result<KeyHash, EncodeError> {
     if !T::KEYED {
         return Ok(KeyHash::default());
@@ -88,7 +92,15 @@ pub fn key_hash<T: DdsType>(sample: &T) -> Result<KeyHash, EncodeError> {
 
 /// The key hash of a payload: of a serialized key if `key_only`, else of a sample, whose other members are
 /// skipped without being decoded.
+#[inline]
 pub fn key_hash_of_payload<T: DdsType>(payload: &[u8], key_only: bool) -> Result<KeyHash, Malformed> {
+    if !key_only && let Some(hash) = T::KEY_PLACE.hash(payload) {
+        return Ok(hash);
+    }
+    decoded_hash::<T>(payload, key_only)
+}
+
+fn decoded_hash<T: DdsType>(payload: &[u8], key_only: bool) -> Result<KeyHash, Malformed> {
     let key = if key_only {
         key_from_payload::<T>(payload)?
     } else {
@@ -100,6 +112,94 @@ pub fn key_hash_of_payload<T: DdsType>(payload: &[u8], key_only: bool) -> Result
 
 fn decode_key<T: DdsType>(decoder: &mut Decoder<'_>) -> Result<T, Malformed> {
     if T::KEYED { T::decode(decoder) } else { Ok(T::initial()) }
+}
+
+/// Where the key is in every sample of a type whose only key member is a number and follows members of fixed size: its hash
+/// is that number, and nothing has to be decoded for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyPlace {
+    /// Of the number.
+    bytes: usize,
+    /// Where it begins behind the encapsulation header: in version 1, of a final or appendable type.
+    xcdr1: Option<usize>,
+    /// In version 2, of a final type.
+    xcdr2: Option<usize>,
+}
+
+impl KeyPlace {
+    /// In no fixed place.
+    pub const NONE: Self = Self { bytes: 0, xcdr1: None, xcdr2: None };
+
+    /// Of a structure with these members, in declaration order: of key members with what they are.
+    pub const fn of(extensibility: Extensibility, members: &[(Plain, Option<ElementKind>)]) -> Self {
+        if matches!(extensibility, Extensibility::Mutable) {
+            return Self::NONE;
+        }
+        let Some((start, bytes)) = place(XcdrVersion::Xcdr1, members) else {
+            return Self::NONE;
+        };
+        let xcdr2 = match (extensibility, place(XcdrVersion::Xcdr2, members)) {
+            (Extensibility::Final, Some((start, _))) => Some(start),
+            _ => None,
+        };
+        Self { bytes, xcdr1: Some(start), xcdr2 }
+    }
+
+    /// The key hash of a sample, if it is in such a place.
+    #[inline(always)]
+    fn hash(self, payload: &[u8]) -> Option<KeyHash> {
+        let ([0, id, _, _], body) = payload.split_first_chunk::<{ Encapsulation::HEADER_BYTES }>()? else {
+            return None;
+        };
+        let start = match id {
+            0 | 1 => self.xcdr1?,
+            6 | 7 => self.xcdr2?,
+            _ => return None,
+        };
+        let number = body.get(start..)?;
+        let little_endian = id & 1 != 0;
+        // Of a length that the compiler knows.
+        match self.bytes {
+            1 => first::<1>(number, little_endian),
+            2 => first::<2>(number, little_endian),
+            4 => first::<4>(number, little_endian),
+            8 => first::<8>(number, little_endian),
+            _ => None,
+        }
+    }
+}
+
+/// A hash that begins with a number, the most significant octet first.
+#[inline(always)]
+fn first<const N: usize>(number: &[u8], little_endian: bool) -> Option<KeyHash> {
+    let mut number = *number.first_chunk::<N>()?;
+    if little_endian {
+        number.reverse();
+    }
+    let mut hash = KeyHash::default();
+    *hash.0.first_chunk_mut()? = number;
+    Some(hash)
+}
+
+/// Where the only key begins, and its octets.
+const fn place(version: XcdrVersion, members: &[(Plain, Option<ElementKind>)]) -> Option<(usize, usize)> {
+    let (mut rest, mut start, mut found) = (members, 0_usize, None);
+    while let Some((&(plain, key), others)) = rest.split_first() {
+        rest = others;
+        match (found, key) {
+            (Some(_), Some(_)) => return None,
+            (Some(_), None) => continue,
+            (None, Some(ElementKind::Primitive) | None) => {}
+            (None, Some(_)) => return None,
+        }
+        let Some(PlainLayout { bytes, alignment }) = plain.layout(version) else { return None };
+        start = start.next_multiple_of(alignment);
+        if key.is_some() {
+            found = Some((start, bytes));
+        }
+        start += bytes;
+    }
+    found
 }
 
 /// Whether keys of this type are never longer than their hash (step 5.1 of XTypes 1.3 §7.6.8).

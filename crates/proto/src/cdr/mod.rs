@@ -21,7 +21,7 @@ pub use decode::Decoder;
 pub use encode::{EncodeError, Encoder};
 pub use extent::Extent;
 pub use field::{FieldKind, FieldMember, FieldPath, FieldValue, Fields};
-pub use key::{KeyHash, key_from_payload, key_hash, key_hash_of_payload, key_to_payload};
+pub use key::{KeyHash, KeyPlace, key_from_payload, key_hash, key_hash_of_payload, key_to_payload};
 pub use mutable::{MemberHeader, OpenMember};
 pub use plain::{Number, Plain, PlainLayout};
 pub use text::{WChar, WString};
@@ -360,6 +360,8 @@ pub trait DdsType: Cdr + Send + 'static {
     /// Largest size of the key holder in octets, XCDR2; `None` when unbounded. Up to 16 octets are the key
     /// hash as they are, more are hashed with MD5 (XTypes 1.3 §7.6.8 step 5). 0 for a type without key.
     const KEY_BYTES_MAX: Option<usize> = if Self::KEYED { Self::EXTENT.bytes_max() } else { Some(0) };
+    /// Where the key is in every sample, if that is the same place.
+    const KEY_PLACE: KeyPlace = KeyPlace::NONE;
 }
 
 /// Appends a sample as a payload: encapsulation header, value, padding to a multiple of 4 octets.
@@ -388,6 +390,7 @@ pub fn from_payload<T: DdsType>(payload: &[u8]) -> Result<T, Malformed> {
 ///
 /// # Errors
 /// [`EncodeError::BufferFull`] when the place is too small; those of [`to_payload`].
+#[inline]
 pub fn to_fixed_payload<T: DdsType>(
     sample: &T,
     version: XcdrVersion,
@@ -417,7 +420,7 @@ fn append_payload<T: DdsType>(
 }
 
 /// The one way to write a payload.
-#[inline]
+#[inline(always)]
 fn put_payload<T: DdsType>(
     sample: &T,
     encapsulation: Encapsulation,

@@ -157,7 +157,8 @@ macro_rules! number {
             const EXTENT: Extent = Extent::primitive(size_of::<Self>());
             const PLAIN: Plain = Plain::number(size_of::<Self>());
 
-            #[inline]
+            // A call would cost more, and hide from the compiler which version, byte order and place it is.
+            #[inline(always)]
             fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
                 encoder.align(size_of::<Self>())?;
                 match encoder.endianness() {
@@ -241,14 +242,12 @@ fn put_blocks<T: Copy, const SIZE: usize>(
     encoder: &mut Encoder<'_>,
 ) -> Result<(), EncodeError> {
     let mut block = [[0; SIZE]; BLOCK_ELEMENTS];
-    let (chunks, rest) = elements.as_chunks::<BLOCK_ELEMENTS>();
-    for chunk in chunks {
+    elements.chunks(BLOCK_ELEMENTS).try_for_each(|chunk| {
         for (place, element) in block.iter_mut().zip(chunk) {
             *place = octets(*element);
         }
-        encoder.put(block.as_flattened())?;
-    }
-    rest.iter().try_for_each(|element| encoder.put(&octets(*element)))
+        encoder.put(block.as_flattened().get(..chunk.len() * SIZE).unwrap_or(&[]))
+    })
 }
 
 /// The octets of `count` numbers.
