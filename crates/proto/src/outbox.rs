@@ -59,7 +59,8 @@ pub(crate) struct OpenMessage {
 pub(crate) struct Info {
     pub(crate) source: InForce<GuidPrefix>,
     pub(crate) destination: InForce<GuidPrefix>,
-    pub(crate) timestamp: InForce<Option<Time>>,
+    /// INVALID: none.
+    pub(crate) timestamp: InForce<Time>,
     /// Source or destination may have changed.
     pub(crate) readdressed: bool,
 }
@@ -100,7 +101,7 @@ impl Info {
         Self {
             source: InForce::new(source),
             destination: InForce::new(GuidPrefix::UNKNOWN),
-            timestamp: InForce::new(None),
+            timestamp: InForce::new(Time::INVALID),
             readdressed: false,
         }
     }
@@ -174,6 +175,10 @@ impl Outbox {
 
     /// Forgets the datagrams only: they are sent, the events are still to be told.
     pub fn clear_transmits(&mut self) {
+        // No datagram is without octets of its own.
+        if self.bytes.is_empty() {
+            return;
+        }
         self.bytes.clear();
         self.segments.clear();
         self.destinations.clear();

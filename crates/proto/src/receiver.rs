@@ -7,13 +7,15 @@ use crate::malformed::Malformed;
 use crate::outbox::Outbox;
 use crate::stats::{DropCounters, DropReason};
 use crate::time::Now;
-use crate::wire::header::{Header, PROTOCOL_VERSION, Submessage, Submessages, flag, id};
+use crate::vendor;
+use crate::wire::header::{Header, PROTOCOL_VERSION, Submessage, Submessages, id};
 use crate::wire::info::{self, HeaderExtension, InfoReply, InfoReplyIp4, InfoSource};
 use crate::wire::secure::{CryptoHeader, Protection};
-use crate::wire::{Data, EndpointSubmessage, MessageContext, Target};
+use crate::wire::{AckNack, EndpointSubmessage, MessageContext, Target};
 
 mod control;
 
+pub use crate::wire::Run;
 pub use control::ControlRun;
 
 /// Who is here: implemented by the driver and by the simulator.
@@ -53,57 +55,6 @@ pub trait Registry {
     fn is_local(&self, prefix: GuidPrefix) -> bool;
 }
 
-/// Samples of one writer to the same readers that follow each other in a message, with no more than
-/// timestamps in between. There is at least one.
-#[derive(Debug)]
-pub struct Run<'m, 'a> {
-    context: &'m mut MessageContext,
-    rest: &'m mut Submessages<'a>,
-    first: Data<'a>,
-    begun: bool,
-}
-
-impl<'a> Run<'_, 'a> {
-    /// Where the message comes from and goes to.
-    #[must_use]
-    pub const fn context(&self) -> &MessageContext {
-        self.context
-    }
-
-    /// Whom the samples are for.
-    #[must_use]
-    pub fn target(&self) -> Target {
-        EndpointSubmessage::Data(self.first).target(self.context.source)
-    }
-
-    /// The next sample and its timestamp.
-    #[expect(clippy::should_implement_trait, reason = "it lends the context, which iterators cannot")]
-    pub fn next(&mut self) -> Option<(&MessageContext, Data<'a>)> {
-        if !self.begun {
-            self.begun = true;
-            return Some((self.context, self.first));
-        }
-        let (mut rest, mut timestamp) = (*self.rest, self.context.timestamp);
-        loop {
-            // What is wrong, or anything else, ends the run; the walk meets it again.
-            let Submessage { id, flags, body } = rest.next()?.ok()?;
-            match id {
-                id::INFO_TS => timestamp = info::parse_timestamp(body, flags).ok()?,
-                id::DATA if flags & flag::DATA_NON_STANDARD == 0 => {
-                    let data = Data::parse(body, flags).ok()?;
-                    if (data.writer, data.reader) != (self.first.writer, self.first.reader) {
-                        return None;
-                    }
-                    *self.rest = rest;
-                    self.context.timestamp = timestamp;
-                    return Some((self.context, data));
-                }
-                _ => return None,
-            }
-        }
-    }
-}
-
 /// Reads the datagram `bytes` that arrived from `from`, delivers what it holds and counts what it drops.
 ///
 /// A malformed submessage ends the message: what came before it counts, what follows is ignored. Unknown
@@ -133,14 +84,16 @@ pub fn datagram(
             timestamp: None,
             from,
         },
+        here: submessages,
         rest: submessages,
         skip: None,
+        answered: None,
         protected: false,
         registry,
         counters,
         out,
     };
-    while let Some(submessage) = message.rest.next() {
+    while let Some(submessage) = message.next() {
         if let Err(reason) = submessage.map_err(DropReason::from).and_then(|it| message.submessage(it)) {
             return message.counters.count(reason);
         }
@@ -152,9 +105,13 @@ struct Message<'a, R> {
     now: Now,
     bytes_len: usize,
     context: MessageContext,
+    /// The submessage that is looked at, and what follows it.
+    here: Submessages<'a>,
     rest: Submessages<'a>,
     /// Why endpoint submessages go nowhere for now.
     skip: Option<DropReason>,
+    /// The HEARTBEAT that the next ACKNACK answers.
+    answered: Option<i32>,
     /// Between SEC_PREFIX and SEC_POSTFIX.
     protected: bool,
     registry: &'a mut R,
@@ -163,6 +120,11 @@ struct Message<'a, R> {
 }
 
 impl<'a, R: Registry> Message<'a, R> {
+    fn next(&mut self) -> Option<Result<Submessage<'a>, Malformed>> {
+        self.here = self.rest;
+        self.rest.next()
+    }
+
     /// An error ends the message.
     fn submessage(&mut self, submessage: Submessage<'a>) -> Result<(), DropReason> {
         let Submessage { id, flags, body } = submessage;
@@ -183,6 +145,9 @@ impl<'a, R: Registry> Message<'a, R> {
             // Answers go to the locators that discovery learnt and checked, never to announced ones.
             id::INFO_REPLY => drop(InfoReply::parse(body, flags)?),
             id::INFO_REPLY_IP4 => drop(InfoReplyIp4::parse(body, flags)?),
+            id::ANSWERED if self.context.vendor == vendor::PLAINSONG => {
+                self.answered = Some(AckNack::parse_answered(body, flags)?);
+            }
             id::HEADER_EXTENSION => self.header_extension(&HeaderExtension::parse(body, flags)?)?,
             _ => return self.endpoint_submessage(submessage),
         }
@@ -190,7 +155,8 @@ impl<'a, R: Registry> Message<'a, R> {
     }
 
     fn endpoint_submessage(&mut self, submessage: Submessage<'a>) -> Result<(), DropReason> {
-        let parsed = match control::parse(submessage) {
+        let answered = self.answered.take();
+        let mut parsed = match control::parse(submessage) {
             Ok(Some(parsed)) => parsed,
             Ok(None) => {
                 self.counters.count(DropReason::UnknownSubmessage);
@@ -203,6 +169,9 @@ impl<'a, R: Registry> Message<'a, R> {
             self.counters.count(reason);
             return Ok(());
         }
+        if let EndpointSubmessage::AckNack(acknack) = &mut parsed {
+            acknack.heartbeat = answered;
+        }
         let (context, rest) = (&mut self.context, &mut self.rest);
         match parsed {
             _ if parsed.target(context.source) == Target::Builtin => {
@@ -211,8 +180,12 @@ impl<'a, R: Registry> Message<'a, R> {
             }
             // A sample, and those like it that follow.
             EndpointSubmessage::Data(first) => {
-                let mut run = Run { context, rest, first, begun: false };
+                let mut run = Run::new(context, self.here, first);
                 self.registry.deliver_run(self.now, &mut run, self.out);
+                // Nobody took the first: it is passed over.
+                if run.rest().bytes_left() < rest.bytes_left() {
+                    *rest = run.rest();
+                }
             }
             _ => self.registry.deliver(self.now, context, &parsed, self.out),
         }

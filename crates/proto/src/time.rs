@@ -67,7 +67,13 @@ impl Time {
 
     /// Seconds and fractions of 2⁻³² s; round-trips every nanosecond.
     #[must_use]
+    #[inline]
     pub const fn to_wire(self) -> (u32, u32) {
+        if self.0 >= 0 {
+            // As of unsigned numbers, both take half of the work.
+            let (nanos, second) = (self.0 as u64, NANOS_PER_SECOND as u64);
+            return ((nanos / second) as u32, nanos_to_fraction((nanos % second) as i64));
+        }
         let seconds = self.0.div_euclid(NANOS_PER_SECOND);
         (seconds as u32, nanos_to_fraction(self.0.rem_euclid(NANOS_PER_SECOND)))
     }

@@ -198,7 +198,7 @@ impl World {
         while self.step(end) {}
         self.move_to(end);
         for member in &mut self.members {
-            let mut samples = Vec::new();
+            let mut samples = plainsong_proto::reader::CachedSamples::new();
             member.reader.take(self.now, &Selector::default(), &mut samples);
             member.taken.extend(samples.iter().map(|sample| {
                 u32::from_le_bytes(sample.payload.as_slice()[4..8].try_into().expect("four octets"))

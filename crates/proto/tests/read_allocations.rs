@@ -10,7 +10,7 @@ use plainsong_proto::locator::Locator;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::qos::QosSet;
-use plainsong_proto::reader::{CachedSample, Reader, ReaderConfig, ReaderLimits};
+use plainsong_proto::reader::{CachedSamples, Reader, ReaderConfig, ReaderLimits};
 use plainsong_proto::sample_info::{InstanceSelector, Selector};
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::time::{Duration, Instant, Now, Time};
@@ -29,7 +29,7 @@ struct Bench {
     out: Outbox,
     now: Now,
     context: MessageContext,
-    samples: Vec<CachedSample>,
+    samples: CachedSamples,
 }
 
 impl Bench {
@@ -53,7 +53,7 @@ impl Bench {
             timestamp: Some(now.wall),
             from: Locator::default(),
         };
-        Self { reader, out, now, context, samples: Vec::new() }
+        Self { reader, out, now, context, samples: CachedSamples::new() }
     }
 
     fn tick(&mut self) {

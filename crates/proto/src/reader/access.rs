@@ -1,10 +1,9 @@
 //! `read` and `take` (DCPS 1.4 §2.2.2.5.3): which samples, in which order, with which facts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+use std::ops::{Bound, Deref, DerefMut};
 
-use super::CachedSample;
-use super::cache::Cache;
+use super::cache::{Cache, leave};
 use super::instances::{Instance, InstanceId, Sample};
 use crate::filter::PayloadFilter;
 use crate::guid::Guid;
@@ -13,6 +12,72 @@ use crate::payload::Payload;
 use crate::sample_info::{InstanceSelector, SampleInfo, SampleState, Selector, ViewState};
 use crate::seq::SequenceNumber;
 use crate::time::{Now, Time};
+
+/// One sample as returned by [`super::Reader::read`] and [`super::Reader::take`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct CachedSample {
+    /// Facts about it.
+    pub info: SampleInfo,
+    /// With valid data the serialized data; otherwise whatever contains the key, or nothing when only
+    /// the key hash is known.
+    pub payload: Payload,
+    /// The payload is a serialized key, not data.
+    pub key_only: bool,
+}
+
+/// Samples as returned together. What it had before [`Self::clear`] is overwritten where it is.
+#[derive(Debug, Default)]
+pub struct CachedSamples {
+    entries: Vec<CachedSample>,
+    len: usize,
+}
+
+impl CachedSamples {
+    /// No samples.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { entries: Vec::new(), len: 0 }
+    }
+
+    /// Forgets the samples, keeps the memory.
+    pub fn clear(&mut self) {
+        self.iter_mut().for_each(|sample| sample.payload.vacate());
+        self.len = 0;
+    }
+
+    /// The samples alone.
+    #[must_use]
+    pub fn into_vec(mut self) -> Vec<CachedSample> {
+        self.entries.truncate(self.len);
+        self.entries
+    }
+
+    /// One more, of which only the payload has to be filled in.
+    #[inline]
+    fn add(&mut self, info: SampleInfo, key_only: bool) -> Option<&mut Payload> {
+        if self.len == self.entries.len() {
+            self.entries.push(CachedSample { info, payload: Payload::empty(), key_only });
+        }
+        let entry = self.entries.get_mut(self.len)?;
+        (entry.info, entry.key_only) = (info, key_only);
+        self.len += 1;
+        Some(&mut entry.payload)
+    }
+}
+
+impl Deref for CachedSamples {
+    type Target = [CachedSample];
+
+    fn deref(&self) -> &[CachedSample] {
+        self.entries.get(..self.len).unwrap_or(&[])
+    }
+}
+
+impl DerefMut for CachedSamples {
+    fn deref_mut(&mut self) -> &mut [CachedSample] {
+        self.entries.get_mut(..self.len).unwrap_or(&mut [])
+    }
+}
 
 /// Whether the samples stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +112,7 @@ impl Cache {
         while let Some((handle, id)) = self.instances.following(from, choice.selector) {
             let wanted = self.instances.get(id).is_some_and(|instance| {
                 instance.matches(choice.selector)
-                    && instance.samples.iter().any(|sample| choice.wants(sample))
+                    && self.samples.iter(instance.samples).any(|(_, sample)| choice.wants(sample))
             });
             if wanted {
                 return true;
@@ -63,7 +128,7 @@ impl Cache {
         now: Now,
         access: Access,
         choice: &Choice<'_>,
-        samples: &mut Vec<CachedSample>,
+        samples: &mut CachedSamples,
     ) {
         self.expire(now.mono);
         let end = samples.len().saturating_add(choice.selector.samples_max);
@@ -100,32 +165,28 @@ impl Cache {
         access: Access,
         choice: &Choice<'_>,
         end: usize,
-        samples: &mut Vec<CachedSample>,
+        samples: &mut CachedSamples,
     ) {
         let start = samples.len();
-        let wanted = self.order.iter().filter_map(|(place, id)| {
-            let instance = self.instances.get(*id).filter(|it| it.matches(choice.selector))?;
-            let at = instance.position(place.2)?;
-            instance.samples.get(at).is_some_and(|sample| choice.wants(sample)).then_some((place.2, *id))
+        let wanted = self.ledger.order.values().filter(|(id, at)| {
+            self.instances.get(*id).is_some_and(|instance| instance.matches(choice.selector))
+                && self.samples.get(*at).is_some_and(|sample| choice.wants(sample))
         });
-        let wanted: Vec<_> = wanted.take(end - start).collect();
-        for (sample_id, id) in &wanted {
+        let wanted: Vec<_> = wanted.copied().take(end - start).collect();
+        for (id, at) in &wanted {
             let Some(instance) = self.instances.get_mut(*id) else { continue };
-            let Some(at) = instance.position(*sample_id) else { continue };
             let before = instance.shape();
+            let Some(sample) = self.samples.get_mut(*at) else { continue };
+            let Some(place) = samples.add(info(instance, sample), sample.key_only) else { break };
             match access {
-                Access::Read => read_at(instance, at, samples),
+                Access::Read => mark_read(instance, sample, place),
                 Access::Take => {
-                    let Some(sample) = instance.samples.remove(at) else { continue };
-                    instance.left(sample.departure(), self.policy.order);
-                    let (info, key_only) = (info(instance, &sample), sample.key_only);
-                    self.released(sample.departure());
-                    samples.push(CachedSample { info, payload: sample.payload, key_only });
+                    leave(&mut self.samples, &mut self.ledger, &self.policy, instance, *at, Some(place));
                 }
             }
             self.instances.reshaped(*id, before);
         }
-        let instances: BTreeSet<_> = wanted.into_iter().map(|(_, id)| id).collect();
+        let instances: BTreeSet<_> = wanted.into_iter().map(|(id, _)| id).collect();
         let mut newest = BTreeMap::new();
         for id in instances {
             let Some(instance) = self.instances.get_mut(id) else { continue };
@@ -146,9 +207,9 @@ impl Cache {
         &'a self,
         selector: &'a Selector,
     ) -> impl Iterator<Item = (Time, Guid, Option<SequenceNumber>)> + 'a {
-        self.order.iter().filter_map(|(place, id)| {
-            let instance = self.instances.get(*id).filter(|it| it.matches(selector))?;
-            let sample = instance.samples.get(instance.position(place.2)?)?;
+        self.ledger.order.values().filter_map(|(id, at)| {
+            self.instances.get(*id).filter(|it| it.matches(selector))?;
+            let sample = self.samples.get(*at)?;
             let order = (sample.source_timestamp, sample.writer, sample.group_number);
             sample.matches(selector).then_some(order)
         })
@@ -161,104 +222,48 @@ impl Cache {
         access: Access,
         choice: &Choice<'_>,
         end: usize,
-        samples: &mut Vec<CachedSample>,
+        samples: &mut CachedSamples,
     ) -> bool {
         let start = samples.len();
         let Some(instance) = self.instances.get_mut(id).filter(|it| it.matches(choice.selector)) else {
             return false;
         };
         let before = instance.shape();
-        match access {
-            Access::Read => read(instance, choice, end, samples),
-            Access::Take => {
-                while samples.len() < end && self.take_front(id, choice, samples) {}
-                self.take_scattered(id, choice, end, samples);
+        let mut next = instance.samples.first();
+        while let Some(at) = next.filter(|_| samples.len() < end) {
+            next = self.samples.after(at);
+            let Some(sample) = self.samples.get_mut(at).filter(|sample| choice.wants(sample)) else {
+                continue;
+            };
+            let Some(place) = samples.add(info(instance, sample), sample.key_only) else { break };
+            match access {
+                Access::Read => mark_read(instance, sample, place),
+                Access::Take => {
+                    leave(&mut self.samples, &mut self.ledger, &self.policy, instance, at, Some(place));
+                }
             }
         }
         if samples.len() == start {
             return false;
         }
-        let Some(instance) = self.instances.get_mut(id) else { return false };
         instance.view = ViewState::NotNew;
         let generations = instance.generations();
         self.instances.reshaped(id, before);
         rank(samples.get_mut(start..).unwrap_or_default(), generations);
         if access == Access::Take {
-            self.instances.take_back_queue(id);
             self.retire_if_idle(id);
         }
         true
     }
-
-    /// Takes the first sample if it matches.
-    fn take_front(&mut self, id: InstanceId, choice: &Choice<'_>, samples: &mut Vec<CachedSample>) -> bool {
-        let Some(instance) = self.instances.get_mut(id) else { return false };
-        let Some(sample) = instance.samples.front().filter(|sample| choice.wants(sample)) else {
-            return false;
-        };
-        let (info, key_only, departure) = (info(instance, sample), sample.key_only, sample.departure());
-        let Some(sample) = instance.samples.front_mut() else { return false };
-        // The payload alone moves: the whole sample would be twice as much.
-        samples.push(CachedSample { info, payload: std::mem::take(&mut sample.payload), key_only });
-        drop(instance.samples.pop_front());
-        instance.left(departure, self.policy.order);
-        self.released(departure);
-        true
-    }
-
-    /// Takes matching samples behind ones that do not match, in one pass.
-    fn take_scattered(
-        &mut self,
-        id: InstanceId,
-        choice: &Choice<'_>,
-        end: usize,
-        samples: &mut Vec<CachedSample>,
-    ) {
-        let Some(instance) = self.instances.get_mut(id) else { return };
-        if samples.len() >= end || !instance.samples.iter().any(|sample| choice.wants(sample)) {
-            return;
-        }
-        let mut held = std::mem::take(&mut instance.samples);
-        for _ in 0..held.len() {
-            let Some(sample) = held.pop_front() else { break };
-            let Some(instance) = self.instances.get_mut(id) else { break };
-            if samples.len() >= end || !choice.wants(&sample) {
-                held.push_back(sample);
-                continue;
-            }
-            instance.left(sample.departure(), self.policy.order);
-            let (info, key_only) = (info(instance, &sample), sample.key_only);
-            self.released(sample.departure());
-            samples.push(CachedSample { info, payload: sample.payload, key_only });
-        }
-        if let Some(instance) = self.instances.get_mut(id) {
-            instance.samples = held;
-        }
-    }
 }
 
-fn read(instance: &mut Instance, choice: &Choice<'_>, end: usize, samples: &mut Vec<CachedSample>) {
-    for at in 0..instance.samples.len() {
-        if samples.len() >= end {
-            return;
-        }
-        if instance.samples.get(at).is_some_and(|sample| choice.wants(sample)) {
-            read_at(instance, at, samples);
-        }
-    }
+/// Copies what stays, and marks it read.
+fn mark_read(instance: &mut Instance, sample: &mut Sample, place: &mut Payload) {
+    sample.payload.copy_over(place);
+    instance.unread -= usize::from(!std::mem::replace(&mut sample.read, true));
 }
 
-/// Appends one sample and marks it read.
-fn read_at(instance: &mut Instance, at: usize, samples: &mut Vec<CachedSample>) {
-    let Some(sample) = instance.samples.get(at) else { return };
-    let info = info(instance, sample);
-    samples.push(CachedSample { info, payload: Payload::clone(&sample.payload), key_only: sample.key_only });
-    if let Some(sample) = instance.samples.get_mut(at).filter(|sample| !sample.read) {
-        sample.read = true;
-        instance.unread -= 1;
-    }
-}
-
+#[inline]
 fn info(instance: &Instance, sample: &Sample) -> SampleInfo {
     SampleInfo {
         sample_state: if sample.read { SampleState::Read } else { SampleState::NotRead },

@@ -60,6 +60,7 @@ impl Reader {
             missing: SequenceSet::empty(proxy.order.expected()),
             count: proxy.answer.next_acknack_count(),
             final_flag: false,
+            heartbeat: None,
         };
         let mut message = out.message(reader.prefix, &proxy.locators, ANSWER_BYTES_MAX);
         message.info_destination(proxy.guid.prefix);
@@ -79,6 +80,7 @@ impl Reader {
             missing: SequenceSet::empty(proxy.order.expected()),
             count: proxy.answer.next_acknack_count(),
             final_flag: false,
+            heartbeat: None,
         })
     }
 
@@ -109,6 +111,7 @@ impl Reader {
             message.info_destination(proxy.guid.prefix);
             let only_fragments = wants.samples.is_empty() && !demanded;
             if !only_fragments {
+                let heartbeat = proxy.answer.question.take();
                 fits(message.acknack(&AckNack {
                     reader: reader.entity,
                     writer: proxy.guid.entity,
@@ -116,6 +119,7 @@ impl Reader {
                     // A writer asked to repeat says by a heartbeat when it has; otherwise two polite
                     // peers would answer each other for ever.
                     final_flag: wants.samples.is_empty(),
+                    heartbeat,
                     missing: wants.samples,
                 }));
             }

@@ -1,24 +1,28 @@
 //! The samples of one reader: instance states, HISTORY, RESOURCE_LIMITS, LIFESPAN, DEADLINE, ownership
 //! and TIME_BASED_FILTER (DCPS 1.4 §2.2.2.5, §2.2.3). `read` and `take` are in `access`.
 
+mod ledger;
 mod room;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
-use super::destination_order::{Order, Place};
-use super::instances::{Departure, Instance, InstanceId, InstanceKey, Instances, Sample};
+use super::change::Change;
+use super::destination_order::Order;
+use super::instances::{Instance, InstanceId, InstanceKey, Instances, Sample};
 use super::lifecycle::Lifecycle;
 use super::ownership::{Publications, WriterId};
-use super::{Change, KeyFunction, ReaderLimits};
+use super::samples::{Samples, SlotId};
+use super::{KeyFunction, ReaderLimits};
 use crate::filter::PayloadFilter;
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
-use crate::payload::Payload;
+use crate::payload::{Payload, PayloadView};
 use crate::qos::{AccessScope, HistoryKind, Ownership, QosSet};
 use crate::sample_info::InstanceState;
 use crate::stats::DropReason;
 use crate::status::RejectReason;
 use crate::time::{Duration, Instant, Now, Time};
+use ledger::Ledger;
 pub(super) use room::Room;
 
 /// What became of a change.
@@ -76,14 +80,11 @@ pub(super) struct Cache {
     key: KeyFunction,
     filter: Option<PayloadFilter>,
     pub(super) instances: Instances,
+    pub(super) samples: Samples,
+    pub(super) ledger: Ledger,
     pub(super) publications: Publications,
-    valid_samples: usize,
-    bytes: usize,
     key_bytes: usize,
     next_id: u64,
-    /// Ordered access of TOPIC or GROUP scope: the instance of every sample, in the order to return.
-    pub(super) order: BTreeMap<Place, InstanceId>,
-    expiry: BTreeMap<(Instant, u64), InstanceId>,
     pub(super) timers: BTreeSet<(Instant, InstanceId, Timer)>,
     /// Empty instances that are not alive, the first to forget in front.
     retired: VecDeque<(InstanceId, u64)>,
@@ -134,13 +135,11 @@ impl Cache {
             key,
             filter: None,
             instances: Instances::default(),
+            samples: Samples::default(),
+            ledger: Ledger::default(),
             publications: Publications::default(),
-            valid_samples: 0,
-            bytes: 0,
             key_bytes: 0,
             next_id: 0,
-            order: BTreeMap::new(),
-            expiry: BTreeMap::new(),
             timers: BTreeSet::new(),
             retired: VecDeque::new(),
             crowded_out: 0,
@@ -168,72 +167,82 @@ impl Cache {
     }
 
     /// Takes in one change of `writer`; its payload moves into the cache unless refused.
-    pub(super) fn store(&mut self, now: Now, writer: WriterId, change: &mut Change) -> Outcome {
+    pub(super) fn store(&mut self, now: Now, writer: WriterId, change: &mut Change<'_>) -> Outcome {
         let status = change.status;
         if status.filtered {
             return Outcome::Consumed;
         }
         let not_alive = status.disposed || status.unregistered;
-        if !not_alive && (change.payload.is_empty() || change.key_only) {
+        let octets = change.payload.as_slice();
+        if !not_alive && (octets.is_empty() || change.key_only) {
             // The end of a coherent set carries neither data nor status (RTPS 2.5 §8.7.5); a key alone
             // registers an instance, which is nothing to read.
             return Outcome::Consumed;
         }
-        let handle = match self.identify(change) {
+        let bytes = octets.len();
+        let handle = match self.identify(change, octets) {
             Ok(handle) => handle,
             Err(reason) => return Outcome::Dropped(reason),
         };
         if not_alive {
             self.store_status(now, writer, change, handle)
         } else {
-            self.store_data(now, writer, change, handle)
+            self.store_data(now, writer, change, bytes, handle)
         }
     }
 
     /// The instance of `change`: from the payload when there is one; peers compute key hashes
     /// differently, so a key hash decides only in the absence of a payload.
-    fn identify(&self, change: &Change) -> Result<InstanceHandle, DropReason> {
+    #[inline(always)]
+    fn identify(&self, change: &Change<'_>, octets: &[u8]) -> Result<InstanceHandle, DropReason> {
         if !self.keyed {
             return Ok(InstanceHandle::NIL);
         }
-        if change.payload.is_empty() {
+        if octets.is_empty() {
             return change.key_hash.map(InstanceHandle::from).ok_or(DropReason::Malformed);
         }
-        Ok((self.key)(change.payload.as_slice(), change.key_only)?)
+        Ok((self.key)(octets, change.key_only)?)
     }
 
+    #[inline(always)]
     fn store_data(
         &mut self,
         now: Now,
         writer: WriterId,
-        change: &mut Change,
+        change: &mut Change<'_>,
+        bytes: usize,
         handle: InstanceHandle,
     ) -> Outcome {
-        let Ok(expires) = self.expires(now, writer, change) else {
-            return Outcome::Dropped(DropReason::Expired);
-        };
-        let Some(guid) = self.publications.get(writer).map(|publication| publication.guid) else {
+        let Some(publication) = self.publications.get(writer) else {
             return Outcome::Dropped(DropReason::NotMatched);
         };
-        let order = (change.source_timestamp, guid);
+        let guid = publication.guid;
+        let lifespan = change.lifespan.unwrap_or(publication.lifespan);
+        let Ok(expires) = expires(now, change.source_timestamp, lifespan) else {
+            return Outcome::Dropped(DropReason::Expired);
+        };
         let known = self.instances.find_often(handle);
         let wanted = self.wants(change);
-        let mut filtered = false;
+        let (mut filtered, mut held) = (false, 0);
         if let Some(id) = known {
-            if wanted || self.policy.exclusive {
+            let Self { instances, publications, samples, policy, .. } = self;
+            let Some(instance) = instances.get_mut(id) else { return Outcome::Consumed };
+            if (wanted || policy.exclusive) && instance.recent_writer != Some(writer) {
                 // Of what is not wanted the writer need not tell, unless others would own the instance.
-                self.register(writer, id);
+                publications.register(writer, id, instance);
             }
-            let Some(instance) = self.instances.get(id) else { return Outcome::Consumed };
-            if self.policy.exclusive && !self.publications.may_write(writer, instance.owner) {
+            if policy.exclusive && !publications.may_write(writer, instance.owner) {
                 return Outcome::Dropped(DropReason::NotOwner);
             }
-            if self.policy.order.is_too_old(instance, order, self.policy.depth) {
+            let order = (change.source_timestamp, guid);
+            if policy.order.is_by_source() && policy.order.is_too_old(samples, instance, order, policy.depth)
+            {
                 // Who may write owns the instance, also when the sample comes too late to be shown.
                 self.own(writer, id);
                 return Outcome::Dropped(DropReason::OutOfOrder);
             }
             filtered = instance.filtered_until.is_some_and(|until| now.mono < until);
+            held = instance.valid;
         }
         if !wanted {
             if let Some(id) = known {
@@ -242,103 +251,102 @@ impl Cache {
             }
             return Outcome::Dropped(DropReason::ContentFilter);
         }
-        if let Some(reason) = self.no_room(known, change.payload.len()) {
+        if let Some(reason) = self.no_room(held, bytes) {
             return Outcome::Refused(reason, handle);
         }
         let Some(id) = known.or_else(|| self.admit(handle)) else {
             return Outcome::Refused(RejectReason::InstancesLimit, handle);
         };
-        self.register(writer, id);
+        if known.is_none() {
+            self.register(writer, id);
+        }
         self.own(writer, id);
-        let sample = Sample {
-            id: self.next_id,
-            writer: guid,
-            source_timestamp: change.source_timestamp,
-            reception_timestamp: change.reception_timestamp,
-            disposed_generation: 0,
-            no_writers_generation: 0,
-            read: false,
-            valid: true,
-            key_only: change.key_only,
-            payload: std::mem::take(&mut change.payload),
-            expires,
-            group_number: change.group_number,
-        };
+        let at = self.samples.claim();
+        let Some(sample) = self.samples.get_mut(at) else { return Outcome::Consumed };
+        sample.id = self.next_id;
+        sample.writer = guid;
+        sample.source_timestamp = change.source_timestamp;
+        sample.reception_timestamp = change.reception_timestamp;
+        sample.read = false;
+        sample.valid = true;
+        sample.key_only = change.key_only;
+        change.payload.hand_over(&mut sample.payload);
+        sample.expires = expires;
+        sample.group_number = change.group_number;
         self.next_id += 1;
         if filtered {
-            self.hold(id, sample);
+            self.hold(id, at);
             return Outcome::Consumed;
         }
         let holds = self.instances.get(id).is_some_and(|instance| instance.held.is_some());
-        if holds && !self.holds_newer(id, &sample) {
+        if holds && !self.holds_newer(id, at) {
             self.drop_held(id);
         }
-        self.insert(now, id, sample);
+        self.insert(now, id, at);
         Outcome::Stored
     }
 
-    /// Whether what TIME_BASED_FILTER holds back comes after this sample.
-    fn holds_newer(&self, id: InstanceId, sample: &Sample) -> bool {
-        let held = self.instances.get(id).and_then(|instance| instance.held.as_deref());
-        held.is_some_and(|held| self.policy.order.is_before(sample, held))
+    /// Whether what TIME_BASED_FILTER holds back comes after the sample in the slot `at`.
+    fn holds_newer(&self, id: InstanceId, at: SlotId) -> bool {
+        let held = self.instances.get(id).and_then(|instance| instance.held);
+        held.and_then(|held| self.samples.get(held))
+            .zip(self.samples.get(at))
+            .is_some_and(|(held, sample)| self.policy.order.is_before(sample, held))
     }
 
     /// Holds back a sample that follows its predecessor too closely (TIME_BASED_FILTER). Only the last
     /// one is kept, for the case that no other follows (DCPS 1.4 §2.2.3.12).
-    fn hold(&mut self, id: InstanceId, sample: Sample) {
-        if self.holds_newer(id, &sample) {
-            return;
+    fn hold(&mut self, id: InstanceId, at: SlotId) {
+        if self.holds_newer(id, at) {
+            return self.samples.free(at);
         }
+        self.ledger.bytes += self.samples.get(at).map_or(0, |sample| sample.payload.len());
+        let another = self.drop_held(id);
         let Some(instance) = self.instances.get_mut(id) else { return };
-        self.bytes += sample.payload.len();
-        match &mut instance.held {
-            Some(held) => {
-                self.bytes -= held.payload.len();
-                **held = sample;
-            }
-            None => {
-                instance.held = Some(Box::new(sample));
-                let release = instance.filtered_until.and_then(|until| until.after(self.policy.separation));
-                if let Some(release) = release {
-                    self.timers.insert((release, id, Timer::Held));
-                }
-            }
+        instance.held = Some(at);
+        let release = instance.filtered_until.and_then(|until| until.after(self.policy.separation));
+        if let Some(release) = release.filter(|_| !another) {
+            self.timers.insert((release, id, Timer::Held));
         }
     }
 
-    fn drop_held(&mut self, id: InstanceId) -> Option<Sample> {
+    /// Takes what is held back out of its instance, with its slot, which is in no queue.
+    fn take_held(&mut self, id: InstanceId) -> Option<SlotId> {
         let held = self.instances.get_mut(id)?.held.take()?;
-        self.bytes -= held.payload.len();
-        Some(*held)
+        self.ledger.bytes -= self.samples.get(held).map_or(0, |held| held.payload.len());
+        Some(held)
+    }
+
+    /// Whether something was held back.
+    fn drop_held(&mut self, id: InstanceId) -> bool {
+        let held = self.take_held(id);
+        if let Some(held) = held {
+            self.samples.free(held);
+        }
+        held.is_some()
     }
 
     /// Shows the sample held back, because nothing followed it. Returns whether there is one, and room.
     fn release_held(&mut self, now: Now, id: InstanceId) -> bool {
-        let held = self.drop_held(id).filter(|held| held.expires.is_none_or(|expires| expires > now.mono));
-        let Some(held) = held else { return false };
-        let has_room = self.no_room(Some(id), held.payload.len()).is_none();
+        let Some(at) = self.take_held(id) else { return false };
+        let Some(held) = self.samples.get(at) else { return false };
+        if held.expires.is_some_and(|expires| expires <= now.mono) {
+            self.samples.free(at);
+            return false;
+        }
+        let has_room = self.no_room(self.valid_in(id), held.payload.len()).is_none();
         if has_room {
-            self.insert(now, id, held);
+            self.insert(now, id, at);
         } else {
+            self.samples.free(at);
             self.crowded_out += 1;
         }
         has_room
     }
 
     /// Whether the content filter lets the data of `change` pass.
-    fn wants(&self, change: &Change) -> bool {
+    fn wants(&self, change: &Change<'_>) -> bool {
         !change.unwanted && self.filter.as_ref().is_none_or(|filter| filter.passes(change.payload.as_slice()))
-    }
-
-    /// When the sample's LIFESPAN ends, on the monotonic clock; an error when it has ended.
-    fn expires(&self, now: Now, writer: WriterId, change: &Change) -> Result<Option<Instant>, ()> {
-        let announced = self.publications.get(writer).map_or(Duration::INFINITE, |writer| writer.lifespan);
-        let lifespan = change.lifespan.unwrap_or(announced);
-        if lifespan.is_infinite() {
-            return Ok(None);
-        }
-        let rest = change.source_timestamp.plus(lifespan).since(now.wall);
-        if rest <= Duration::ZERO { Err(()) } else { Ok(now.mono.after(rest)) }
     }
 
     /// A new instance, if there is room for one more.
@@ -350,59 +358,52 @@ impl Cache {
         Some(self.instances.add(handle))
     }
 
-    fn insert(&mut self, now: Now, id: InstanceId, mut sample: Sample) {
-        let policy = self.policy;
-        self.instances.lend_queue(id, policy.room());
-        let Some(instance) = self.instances.get_mut(id) else { return };
+    /// Puts the sample in the slot `at`, which is in no queue yet, among those of its instance.
+    #[inline(always)]
+    fn insert(&mut self, now: Now, id: InstanceId, at: SlotId) {
+        let Self { instances, samples, ledger, policy, key_bytes, limits, .. } = self;
+        let Some(instance) = instances.get_mut(id) else { return };
         let before = instance.shape();
         instance.revive();
+        let Some(sample) = samples.get_mut(at) else { return };
         sample.disposed_generation = instance.disposed_generations;
         sample.no_writers_generation = instance.no_writers_generations;
-        remember_key(
-            &mut self.key_bytes,
-            self.limits.key_bytes_max,
-            instance,
-            &sample.payload,
-            sample.key_only,
-        );
-        if let Some(expires) = sample.expires {
-            self.expiry.insert((expires, sample.id), id);
+        if !instance.is_named {
+            remember_key(
+                key_bytes,
+                limits.key_bytes_max,
+                instance,
+                (&sample.payload).into(),
+                sample.key_only,
+            );
         }
-        self.bytes += sample.payload.len();
-        self.valid_samples += 1;
-        let position = policy.order.position(instance, &sample);
-        if policy.interleaved {
-            self.order.insert(policy.order.place(&sample), id);
-        }
-        if position == instance.samples.len() {
-            instance.samples.push_back(sample);
+        ledger.entered(sample, (id, at), policy);
+        if policy.order.is_by_source() {
+            let previous =
+                samples.get(at).and_then(|sample| policy.order.follows(samples, instance.samples, sample));
+            samples.insert(&mut instance.samples, at, previous);
         } else {
-            instance.samples.insert(position, sample);
+            samples.push(&mut instance.samples, at);
         }
         instance.valid += 1;
         instance.unread += 1;
         if !policy.separation.is_infinite() && policy.separation > Duration::ZERO {
             instance.filtered_until = now.mono.after(policy.separation);
         }
-        let replaced = match policy.depth {
-            Some(depth) if instance.valid > depth => instance.samples.iter().position(|sample| sample.valid),
-            _ => None,
-        };
-        let replaced = replaced.and_then(|at| instance.samples.remove(at));
-        if let Some(replaced) = &replaced {
-            instance.left(replaced.departure(), policy.order);
+        if policy.depth.is_some_and(|depth| instance.valid > depth)
+            && let Some(oldest) = samples.find(instance.samples, |sample| sample.valid)
+        {
+            leave(samples, ledger, policy, instance, oldest, None);
         }
-        self.instances.reshaped(id, before);
-        if let Some(replaced) = replaced {
-            self.released(replaced.departure());
-        }
+        instances.reshaped(id, before);
         self.arm_deadline(now.mono, id);
     }
 
     /// The instance was updated: its next deadline begins.
+    #[inline]
     fn arm_deadline(&mut self, now: Instant, id: InstanceId) {
-        let deadline = now.after(self.policy.deadline);
-        let (Some(instance), Some(deadline)) = (self.instances.get_mut(id), deadline) else { return };
+        let Some(deadline) = now.after(self.policy.deadline) else { return };
+        let Some(instance) = self.instances.get_mut(id) else { return };
         instance.deadline = Some(deadline);
         if instance.deadline_armed.is_none() {
             instance.deadline_armed = Some(deadline);
@@ -422,27 +423,13 @@ impl Cache {
         self.arm_deadline(now, id);
     }
 
-    /// Accounts for a sample that left the cache.
-    pub(super) fn released(&mut self, sample: Departure) {
-        if self.policy.interleaved {
-            self.order.remove(&self.policy.order.place_of(sample.source_order, sample.id));
-        }
-        if let Some(expires) = sample.expires {
-            self.expiry.remove(&(expires, sample.id));
-        }
-        if sample.valid {
-            self.valid_samples -= 1;
-            self.bytes -= sample.bytes;
-        }
-    }
-
     /// DISPOSE, UNREGISTER, or both: then the instance is first disposed, and stays so, because a
     /// disposed instance without writers is still NOT_ALIVE_DISPOSED (DCPS 1.4 §2.2.2.5.1.3).
     fn store_status(
         &mut self,
         now: Now,
         writer: WriterId,
-        change: &mut Change,
+        change: &mut Change<'_>,
         handle: InstanceHandle,
     ) -> Outcome {
         let known = self.instances.find(handle);
@@ -457,7 +444,7 @@ impl Cache {
             && !change.payload.is_empty()
         {
             let budget = self.limits.key_bytes_max;
-            remember_key(&mut self.key_bytes, budget, instance, &change.payload, change.key_only);
+            remember_key(&mut self.key_bytes, budget, instance, change.payload.view(), change.key_only);
         }
         let mut outcome = Outcome::Consumed;
         if change.status.disposed {
@@ -470,7 +457,7 @@ impl Cache {
         outcome
     }
 
-    fn dispose(&mut self, now: Now, writer: WriterId, change: &Change, id: InstanceId) -> Outcome {
+    fn dispose(&mut self, now: Now, writer: WriterId, change: &Change<'_>, id: InstanceId) -> Outcome {
         let (Some(instance), Some(publication)) = (self.instances.get(id), self.publications.get(writer))
         else {
             return Outcome::Dropped(DropReason::NotMatched);
@@ -480,7 +467,7 @@ impl Cache {
             return Outcome::Dropped(DropReason::NotOwner);
         }
         let order = (change.source_timestamp, publication.guid);
-        if self.policy.order.is_dispose_too_old(instance, order) {
+        if self.policy.order.is_dispose_too_old(&self.samples, instance, order) {
             self.register(writer, id);
             self.own(writer, id);
             return Outcome::Dropped(DropReason::OutOfOrder);
@@ -508,22 +495,21 @@ impl Cache {
         writer: Guid,
         (source_timestamp, reception_timestamp): (Time, Time),
     ) -> bool {
-        let Some(instance) = self.instances.get_mut(id).filter(|instance| instance.state != state) else {
+        let Self { instances, samples, ledger, policy, .. } = self;
+        let Some(instance) = instances.get_mut(id).filter(|instance| instance.state != state) else {
             return false;
         };
         let before = instance.shape();
         instance.state = state;
         // A newer marker says all that an older one says.
         if instance.has_marker
-            && let Some(at) = instance.samples.iter().position(|sample| !sample.valid)
-            && let Some(marker) = instance.samples.remove(at)
+            && let Some(older) = samples.find(instance.samples, |sample| !sample.valid)
         {
-            instance.left(marker.departure(), self.policy.order);
-            if self.policy.interleaved {
-                self.order.remove(&self.policy.order.place(&marker));
-            }
+            leave(samples, ledger, policy, instance, older, None);
         }
-        let marker = Sample {
+        let at = samples.claim();
+        let Some(marker) = samples.get_mut(at) else { return false };
+        *marker = Sample {
             id: self.next_id,
             writer,
             source_timestamp,
@@ -537,10 +523,8 @@ impl Cache {
             expires: None,
             group_number: None,
         };
-        if self.policy.interleaved {
-            self.order.insert(self.policy.order.place(&marker), id);
-        }
-        instance.samples.push_back(marker);
+        ledger.entered(marker, (id, at), policy);
+        samples.push(&mut instance.samples, at);
         instance.has_marker = true;
         instance.unread += 1;
         instance.ended_at = Some(now.mono);
@@ -561,13 +545,8 @@ impl Cache {
 
     /// `writer` keeps the instance alive from now on.
     fn register(&mut self, writer: WriterId, id: InstanceId) {
-        let Some(instance) = self.instances.get_mut(id) else { return };
-        if instance.recent_writer == Some(writer) {
-            return;
-        }
-        instance.recent_writer = Some(writer);
-        if self.publications.get_mut(writer).is_some_and(|publication| publication.instances.insert(id)) {
-            instance.writers += 1;
+        if let Some(instance) = self.instances.get_mut(id) {
+            self.publications.register(writer, id, instance);
         }
     }
 
@@ -629,11 +608,13 @@ impl Cache {
     }
 
     pub(super) fn forget(&mut self, id: InstanceId) {
-        let Some(instance) = self.instances.remove(id) else { return };
+        self.drop_held(id);
+        let Some(mut instance) = self.instances.remove(id) else { return };
         self.key_bytes -= instance.key().map_or(0, |key| key.payload.len());
-        self.bytes -= instance.held.as_ref().map_or(0, |held| held.payload.len());
-        for sample in &instance.samples {
-            self.released(sample.departure());
+        while let Some(at) = instance.samples.first() {
+            if leave(&mut self.samples, &mut self.ledger, &self.policy, &mut instance, at, None).is_none() {
+                break;
+            }
         }
         if instance.writers > 0 {
             for publication in self.publications.iter_mut() {
@@ -650,17 +631,15 @@ impl Cache {
 
     /// Removes the samples whose lifespan has ended.
     pub(super) fn expire(&mut self, now: Instant) {
-        while let Some((&(at, sample), &id)) = self.expiry.first_key_value()
-            && at <= now
+        while let Some(first) = self.ledger.expiry.first_entry()
+            && first.key().0 <= now
         {
-            self.expiry.remove(&(at, sample));
-            let Some(instance) = self.instances.get_mut(id) else { continue };
+            let (id, at) = first.remove();
+            let Self { instances, samples, ledger, policy, .. } = self;
+            let Some(instance) = instances.get_mut(id) else { continue };
             let before = instance.shape();
-            let place = instance.samples.iter().position(|candidate| candidate.id == sample);
-            let Some(expired) = place.and_then(|place| instance.samples.remove(place)) else { continue };
-            instance.left(expired.departure(), self.policy.order);
-            self.instances.reshaped(id, before);
-            self.released(expired.departure());
+            leave(samples, ledger, policy, instance, at, None);
+            instances.reshaped(id, before);
             self.retire_if_idle(id);
         }
     }
@@ -712,11 +691,12 @@ impl Cache {
         let Some(instance) = self.instances.get(id).filter(|instance| instance.held.is_some()) else {
             return false;
         };
-        let bytes = instance.held.as_ref().map_or(0, |held| held.payload.len());
+        let held = instance.held.and_then(|held| self.samples.get(held));
+        let bytes = held.map_or(0, |held| held.payload.len());
         let release = instance.filtered_until.and_then(|until| until.after(self.policy.separation));
         let later = match release.filter(|release| *release > now.mono) {
             // It may take the application a while to make room.
-            None if self.no_room(Some(id), bytes).is_some() => now.mono.after(HELD_RETRY),
+            None if self.no_room(self.valid_in(id), bytes).is_some() => now.mono.after(HELD_RETRY),
             later => later,
         };
         match later {
@@ -730,7 +710,7 @@ impl Cache {
 
     /// When [`Self::timeout`] has something to do.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        let expiry = self.expiry.first_key_value().map(|((at, _), _)| *at);
+        let expiry = self.ledger.expiry.first_key_value().map(|((at, _), _)| *at);
         let timer = self.timers.first().map(|(at, _, _)| *at);
         [expiry, timer].into_iter().flatten().min()
     }
@@ -738,7 +718,7 @@ impl Cache {
     /// Samples and octets held, for the checks of tests.
     #[cfg(test)]
     pub(super) const fn held(&self) -> (usize, usize) {
-        (self.valid_samples, self.bytes)
+        (self.ledger.valid_samples, self.ledger.bytes)
     }
 
     pub(super) fn instance_key(&self, handle: InstanceHandle) -> Option<InstanceKey> {
@@ -747,18 +727,54 @@ impl Cache {
     }
 }
 
+/// A sample leaves its instance and the cache, its payload to `place`. Changes the shape of the instance.
+#[inline(always)]
+pub(super) fn leave(
+    samples: &mut Samples,
+    ledger: &mut Ledger,
+    policy: &Policy,
+    instance: &mut Instance,
+    at: SlotId,
+    place: Option<&mut Payload>,
+) -> Option<()> {
+    let sample = samples.get_mut(at)?;
+    let departure = sample.departure();
+    if let Some(place) = place {
+        sample.payload.hand_over(place);
+    }
+    samples.remove(&mut instance.samples, at);
+    instance.left(departure, policy.order);
+    ledger.left(departure, policy);
+    Some(())
+}
+
+/// When a LIFESPAN ends, on the monotonic clock; an error when it has ended.
+fn expires(now: Now, since: Time, lifespan: Duration) -> Result<Option<Instant>, ()> {
+    if lifespan.is_infinite() {
+        return Ok(None);
+    }
+    let rest = since.plus(lifespan).since(now.wall);
+    if rest <= Duration::ZERO { Err(()) } else { Ok(now.mono.after(rest)) }
+}
+
 const fn publication_of((_, guid): (Time, Guid)) -> Guid {
     guid
 }
 
 /// Keeps `payload` as what names the instance, if nothing better is there and the budget allows.
-fn remember_key(held: &mut usize, budget: usize, instance: &mut Instance, payload: &Payload, key_only: bool) {
+fn remember_key(
+    held: &mut usize,
+    budget: usize,
+    instance: &mut Instance,
+    payload: PayloadView<'_>,
+    key_only: bool,
+) {
     if instance.key().is_some_and(|key| !key.payload.is_empty() && (key.key_only || !key_only)) {
         return;
     }
     let others = *held - instance.key().map_or(0, |key| key.payload.len());
     if others.saturating_add(payload.len()) <= budget {
         *held = others + payload.len();
-        instance.set_key(InstanceKey { payload: payload.clone(), key_only });
+        instance.set_key(InstanceKey { payload: payload.to_payload(), key_only });
     }
 }

@@ -10,10 +10,11 @@
 use std::collections::VecDeque;
 
 use super::cache::{Cache, Outcome, Room};
+use super::change::Change;
 use super::group::Progress;
 use super::ownership::WriterId;
 use super::reorder::Intervals;
-use super::{Change, Reader, ReaderLimits};
+use super::{Reader, ReaderLimits};
 use crate::instance::InstanceHandle;
 use crate::outbox::{Event, Outbox};
 use crate::qos::{AccessScope, QosSet};
@@ -49,7 +50,7 @@ struct OpenSet {
     next: SequenceNumber,
     /// A change is lost, or there is no room to hold them all.
     broken: bool,
-    changes: Vec<Change>,
+    changes: Vec<Change<'static>>,
 }
 
 /// A coherent set, or a single change, that waits outside of the cache.
@@ -64,7 +65,7 @@ pub(super) struct Ended {
     /// The writers its publisher had.
     pub(super) writers: Option<GroupDigest>,
     pub(super) since: Instant,
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<Change<'static>>,
 }
 
 impl Ended {
@@ -117,7 +118,7 @@ pub(super) struct Presenter {
     bytes_max: usize,
     wait_max: Duration,
     /// Best-effort changes that arrived during an access.
-    waiting: VecDeque<(WriterId, Change)>,
+    waiting: VecDeque<(WriterId, Change<'static>)>,
     waiting_bytes: usize,
     /// Something entered the cache that was held back.
     shown: bool,
@@ -133,17 +134,6 @@ impl OpenSet {
     /// Whether nothing is missing between the last change of the set and `number`.
     fn continues_with(&self, number: SequenceNumber, filtered: &Intervals) -> bool {
         self.next == number || filtered.end_covering(self.next.0) >= Some(number.0 - 1)
-    }
-}
-
-impl Change {
-    /// Moves the change out; only its payload is missing from what stays.
-    pub(super) fn take(&mut self) -> Self {
-        Self { payload: std::mem::take(&mut self.payload), ..*self }
-    }
-
-    fn is_data_or_status(&self) -> bool {
-        !self.payload.is_empty() || self.status.disposed || self.status.unregistered
     }
 }
 
@@ -197,13 +187,14 @@ impl Presenter {
     }
 
     /// Takes in the next change of a writer: into the cache, or into the set it belongs to.
+    #[inline(always)]
     pub(super) fn accept(
         &mut self,
         cache: &mut Cache,
         sets: &mut Sets,
         now: Now,
         id: WriterId,
-        change: &mut Change,
+        change: &mut Change<'_>,
     ) -> Outcome {
         if self.accessing {
             return Outcome::Waits;
@@ -211,6 +202,17 @@ impl Presenter {
         if !self.coherent && !self.ordered {
             return cache.store(now, id, change);
         }
+        self.accept_in_order(cache, sets, now, id, change)
+    }
+
+    fn accept_in_order(
+        &mut self,
+        cache: &mut Cache,
+        sets: &mut Sets,
+        now: Now,
+        id: WriterId,
+        change: &mut Change<'_>,
+    ) -> Outcome {
         let set = change.coherent_set.filter(|_| self.coherent);
         if sets.open.as_ref().is_some_and(|open| Some(open.first) != set)
             && let Some(refused) = self.end(cache, sets, now, id, change)
@@ -238,7 +240,7 @@ impl Presenter {
     }
 
     /// A change outside of sets waits for those before it.
-    fn hold_single(&mut self, sets: &mut Sets, now: Instant, change: &mut Change) -> Outcome {
+    fn hold_single(&mut self, sets: &mut Sets, now: Instant, change: &mut Change<'_>) -> Outcome {
         if !self.afford(change) {
             if sets.can_wait {
                 return Outcome::Waits;
@@ -253,7 +255,7 @@ impl Presenter {
     }
 
     /// Adds a change to the open set of its writer.
-    fn hold(&mut self, sets: &mut Sets, first: SequenceNumber, change: &mut Change) {
+    fn hold(&mut self, sets: &mut Sets, first: SequenceNumber, change: &mut Change<'_>) {
         let number = change.sequence_number;
         let open = sets.open.get_or_insert_with(|| OpenSet {
             first,
@@ -280,7 +282,7 @@ impl Presenter {
     }
 
     /// Reserves room for one more change held back.
-    fn afford(&mut self, change: &Change) -> bool {
+    fn afford(&mut self, change: &Change<'_>) -> bool {
         let bytes = change.payload.len();
         let fits =
             self.held_samples < self.samples_max && self.held_bytes.saturating_add(bytes) <= self.bytes_max;
@@ -292,12 +294,12 @@ impl Presenter {
     }
 
     /// Changes are not held any more.
-    fn account_for(&mut self, changes: &[Change]) {
+    fn account_for(&mut self, changes: &[Change<'static>]) {
         self.held_samples -= changes.len();
         self.held_bytes -= changes.iter().map(|change| change.payload.len()).sum::<usize>();
     }
 
-    fn discard(&mut self, changes: &[Change]) {
+    fn discard(&mut self, changes: &[Change<'static>]) {
         self.account_for(changes);
         self.lost += changes.len() as u64;
     }
@@ -309,7 +311,7 @@ impl Presenter {
         sets: &mut Sets,
         now: Now,
         id: WriterId,
-        next: &Change,
+        next: &Change<'_>,
     ) -> Option<Outcome> {
         let open = sets.open.as_ref()?;
         let whole = !open.broken && open.continues_with(next.sequence_number, &sets.filtered);
@@ -397,7 +399,7 @@ impl Presenter {
     }
 
     /// The changes of a set that leaves what is held back; none when it is not whole or can never fit.
-    pub(super) fn release(&mut self, cache: &Cache, ended: Ended) -> Vec<Change> {
+    pub(super) fn release(&mut self, cache: &Cache, ended: Ended) -> Vec<Change<'static>> {
         if !ended.whole || matches!(cache.room_for(&ended.changes), Room::Never) {
             self.discard(&ended.changes);
             return Vec::new();
@@ -411,7 +413,7 @@ impl Presenter {
         &mut self,
         cache: &mut Cache,
         now: Now,
-        changes: impl Iterator<Item = (WriterId, Change)>,
+        changes: impl Iterator<Item = (WriterId, Change<'static>)>,
     ) {
         for (id, mut change) in changes {
             match cache.store(now, id, &mut change) {
@@ -441,7 +443,7 @@ impl Presenter {
     }
 
     /// A best-effort change that arrived during an access; false when there is no room for it.
-    pub(super) fn wait(&mut self, id: WriterId, change: Change, limits: &ReaderLimits) -> bool {
+    pub(super) fn wait(&mut self, id: WriterId, change: Change<'static>, limits: &ReaderLimits) -> bool {
         let bytes = self.waiting_bytes.saturating_add(change.payload.len());
         if self.waiting.len() >= limits.reorder_samples_max || bytes > limits.reorder_bytes_max {
             return false;
@@ -474,7 +476,15 @@ impl Reader {
     }
 
     /// Reports what was shown, lost or completed while changes were accepted.
+    #[inline(always)]
     pub(super) fn tell_presented(&mut self, out: &mut Outbox) {
+        let Presenter { shown, lost, part_ended, .. } = self.presenter;
+        if shown || part_ended || lost + self.cache.crowded_out > 0 {
+            self.tell_news(out);
+        }
+    }
+
+    fn tell_news(&mut self, out: &mut Outbox) {
         if self.presenter.take_shown() {
             self.data_available(out);
         }

@@ -7,6 +7,7 @@
 //! replaced, expired) or before a dispose, and with KEEP_LAST an older one never replaces a newer.
 
 use super::instances::{Instance, Sample};
+use super::samples::{Queue, Samples, SlotId};
 use crate::guid::Guid;
 use crate::qos::{DestinationOrder, QosSet};
 use crate::time::Time;
@@ -39,14 +40,11 @@ impl Order {
         if self.by_source { (timestamp, writer, id) } else { (Time(0), Guid::UNKNOWN, id) }
     }
 
-    /// Where a sample comes in its instance: a marker is a border it does not cross.
-    pub(super) fn position(self, instance: &Instance, sample: &Sample) -> usize {
-        if !self.by_source {
-            return instance.samples.len();
-        }
-        let later = instance.samples.iter().rev();
-        let later = later.take_while(|other| other.valid && self.is_before(sample, other));
-        instance.samples.len() - later.count()
+    /// After which one a sample comes in the queue of its instance, `None` for the first: a marker is a border it does not
+    /// cross.
+    pub(super) fn follows(self, samples: &Samples, queue: Queue, sample: &Sample) -> Option<SlotId> {
+        let mut earlier = samples.backwards(queue);
+        earlier.find(|(_, other)| !other.valid || !self.is_before(sample, other)).map(|(at, _)| at)
     }
 
     /// Whether `one`, which arrived later, comes before `other`.
@@ -56,13 +54,21 @@ impl Order {
 
     /// Whether data of this timestamp and writer comes after what left the cache already or is told to be
     /// over, or would be the first to leave.
-    pub(super) fn is_too_old(self, instance: &Instance, order: (Time, Guid), depth: Option<usize>) -> bool {
+    pub(super) fn is_too_old(
+        self,
+        samples: &Samples,
+        instance: &Instance,
+        order: (Time, Guid),
+        depth: Option<usize>,
+    ) -> bool {
         if !self.by_source {
             return false;
         }
-        let mut valid = instance.samples.iter().filter(|sample| sample.valid);
+        let backwards = || samples.backwards(instance.samples).map(|(_, sample)| sample);
+        let mut valid =
+            samples.iter(instance.samples).map(|(_, sample)| sample).filter(|sample| sample.valid);
         // What comes before a marker: it tells of an instance without writers, and nothing crosses it.
-        let before_marker = || instance.samples.iter().rev().skip_while(|sample| sample.valid);
+        let before_marker = || backwards().skip_while(|sample| sample.valid);
         let newest =
             instance.has_marker.then(before_marker).and_then(|mut before| before.find(|it| it.valid));
         newest.is_some_and(|newest| order < newest.source_order())
@@ -73,9 +79,15 @@ impl Order {
 
     /// Whether something newer than a dispose of this timestamp and writer is known: the instance then
     /// lives on.
-    pub(super) fn is_dispose_too_old(self, instance: &Instance, order: (Time, Guid)) -> bool {
-        let newest = instance.samples.iter().rev().find(|sample| sample.valid).map(Sample::source_order);
-        let held = instance.held.as_deref().map(Sample::source_order);
+    pub(super) fn is_dispose_too_old(
+        self,
+        samples: &Samples,
+        instance: &Instance,
+        order: (Time, Guid),
+    ) -> bool {
+        let mut backwards = samples.backwards(instance.samples).map(|(_, sample)| sample);
+        let newest = backwards.find(|sample| sample.valid).map(Sample::source_order);
+        let held = instance.held.and_then(|held| samples.get(held)).map(Sample::source_order);
         self.by_source && newest.max(held).max(instance.ordered_after).is_some_and(|newest| order < newest)
     }
 }

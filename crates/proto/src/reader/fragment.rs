@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Change;
+use super::change::{Change, Incoming};
 use crate::payload::{PayloadBuffer, PayloadPool};
 use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber};
 use crate::stats::DropReason;
@@ -32,7 +32,7 @@ struct Reassembly {
     fragment_bytes: u16,
     sample_bytes: u32,
     /// Everything but the payload.
-    change: Change,
+    change: Change<'static>,
     buffer: PayloadBuffer,
     /// Bit n: fragment n + 1 is here.
     received: Vec<u64>,
@@ -105,9 +105,9 @@ impl Fragments {
         fragment: &DataFrag<'_>,
         growth: usize,
         pool: &PayloadPool,
-        told: Option<Change>,
+        told: Option<Change<'static>>,
         now: Instant,
-    ) -> Result<Option<Change>, DropReason> {
+    ) -> Result<Option<Change<'static>>, DropReason> {
         let number = fragment.sequence_number.0;
         let total = fragments_of(fragment)?;
         match (told, self.samples.get_mut(&number)) {
@@ -125,11 +125,11 @@ impl Fragments {
         }
         let Some(sample) = self.take(number) else { return Ok(None) };
         let mut change = sample.change;
-        change.payload = sample.buffer.freeze();
+        change.payload = Incoming::Payload(sample.buffer.freeze());
         Ok(Some(change))
     }
 
-    fn begin(&mut self, fragment: &DataFrag<'_>, change: Change, pool: &PayloadPool, now: Instant) {
+    fn begin(&mut self, fragment: &DataFrag<'_>, change: Change<'static>, pool: &PayloadPool, now: Instant) {
         let sample = Reassembly {
             fragment_bytes: fragment.fragment_bytes,
             sample_bytes: fragment.sample_bytes,

@@ -22,12 +22,13 @@
 //! A set is dropped in all readers when one of them lost changes since its match that may have been of it, of a writer
 //! of which no part of it came: all of it may have been replaced in that writer's history.
 
+use super::Reader;
 use super::cache::Room;
+use super::change::Change;
 use super::coherent::Ended;
 use super::ownership::WriterId;
 use super::proxy::Proxy;
 use super::reorder::Intervals;
-use super::{Change, Reader};
 use crate::guid::Guid;
 use crate::outbox::{Event, Outbox};
 use crate::seq::SequenceNumber;
@@ -69,7 +70,7 @@ impl Progress {
     }
 
     /// A change comes in its turn; what is missing before it and was not `filtered` is lost.
-    pub(super) fn take_in(&mut self, change: &Change, filtered: &Intervals) {
+    pub(super) fn take_in(&mut self, change: &Change<'_>, filtered: &Intervals) {
         let number = change.sequence_number;
         if let Some(in_group) = change.number_in_group() {
             if self.misses(number, filtered) {
@@ -550,7 +551,7 @@ fn stop_of(stops: &[(Guid, SequenceNumber)], publisher: Guid) -> Option<Sequence
     stops.iter().find(|(of, _)| *of == publisher).map(|(_, number)| *number)
 }
 
-impl Change {
+impl Change<'_> {
     /// The number it has among those of its publisher; of the end of a set whose numbers are not told, the first.
     pub(super) fn number_in_group(&self) -> Option<SequenceNumber> {
         self.group_number.or(self.group_set)

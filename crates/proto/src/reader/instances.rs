@@ -1,11 +1,12 @@
 //! The instances of a reader: states, samples, and the sets that make every look-up short.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::ops::Bound;
 
 use super::destination_order::Order;
 use super::handle_set::HandleSet;
 use super::ownership::WriterId;
+use super::samples::{Queue, SlotId};
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::payload::Payload;
@@ -62,7 +63,7 @@ pub(super) struct Departure {
 #[repr(C, align(64))]
 pub(super) struct Instance {
     pub(super) handle: InstanceHandle,
-    pub(super) samples: VecDeque<Sample>,
+    pub(super) samples: Queue,
     /// Samples with data.
     pub(super) valid: usize,
     pub(super) unread: usize,
@@ -73,8 +74,10 @@ pub(super) struct Instance {
     /// TIME_BASED_FILTER: nothing before this time.
     pub(super) filtered_until: Option<Instant>,
     /// The last sample filtered out: shown after all when the writer falls silent.
-    pub(super) held: Option<Box<Sample>>,
+    pub(super) held: Option<SlotId>,
     key: Option<Box<InstanceKey>>,
+    /// There are octets in `key`, which a sample with data cannot better.
+    pub(super) is_named: bool,
     pub(super) disposed_generations: i32,
     pub(super) no_writers_generations: i32,
     /// Writers that keep it alive.
@@ -109,15 +112,8 @@ pub(super) struct Instances {
     index: HashMap<InstanceHandle, InstanceId>,
     /// The instance asked for last: samples of one instance after the other need no look-up.
     recent: Option<InstanceId>,
-    /// Queues of instances without samples, whose memory is warm, for those that get some.
-    spare: Vec<VecDeque<Sample>>,
     tally: Tally,
 }
-
-/// So many queues are kept: more than a datagram has samples.
-const SPARE_MAX: usize = 2048;
-/// Longer ones stay with their instances.
-const SPARE_SAMPLES_MAX: usize = 4;
 
 /// Where the samples are.
 #[derive(Debug, Default)]
@@ -126,7 +122,7 @@ struct Tally {
     fresh: HandleSet,
     /// Instances with samples, all of which were read.
     stale: HandleSet,
-    /// Samples by view and instance state: read, not read.
+    /// Samples by view and instance state: all, not read.
     counters: [[usize; 2]; CELLS],
 }
 
@@ -140,6 +136,24 @@ const fn cell(view: ViewState, state: InstanceState) -> usize {
 }
 
 impl Sample {
+    /// What is in a slot before the first sample.
+    pub(super) const fn blank() -> Self {
+        Self {
+            id: 0,
+            writer: Guid::UNKNOWN,
+            source_timestamp: Time(0),
+            reception_timestamp: Time(0),
+            disposed_generation: 0,
+            no_writers_generation: 0,
+            read: false,
+            valid: false,
+            key_only: false,
+            payload: Payload::empty(),
+            expires: None,
+            group_number: None,
+        }
+    }
+
     /// Its place under DESTINATION_ORDER BY_SOURCE_TIMESTAMP.
     pub(super) const fn source_order(&self) -> (Time, Guid) {
         (self.source_timestamp, self.writer)
@@ -171,7 +185,7 @@ impl Instance {
     fn new(handle: InstanceHandle) -> Self {
         Self {
             handle,
-            samples: VecDeque::new(),
+            samples: Queue::new(),
             valid: 0,
             unread: 0,
             recent_writer: None,
@@ -179,6 +193,7 @@ impl Instance {
             filtered_until: None,
             held: None,
             key: None,
+            is_named: false,
             disposed_generations: 0,
             no_writers_generations: 0,
             writers: 0,
@@ -200,6 +215,7 @@ impl Instance {
     }
 
     pub(super) fn set_key(&mut self, key: InstanceKey) {
+        self.is_named = !key.payload.is_empty();
         self.key = Some(Box::new(key));
     }
 
@@ -234,15 +250,6 @@ impl Instance {
 
     pub(super) const fn matches(&self, selector: &Selector) -> bool {
         selector.view_states & self.view as u8 != 0 && selector.instance_states & self.state as u8 != 0
-    }
-
-    /// Where the sample with this id is.
-    pub(super) fn position(&self, sample: u64) -> Option<usize> {
-        // Under BY_RECEPTION_TIMESTAMP they are in the order of their ids.
-        match self.samples.binary_search_by_key(&sample, |other| other.id) {
-            Ok(at) => Some(at),
-            Err(_) => self.samples.iter().position(|other| other.id == sample),
-        }
     }
 
     /// Accounts for a sample that left `samples`.
@@ -284,38 +291,13 @@ impl Instances {
         Some(id)
     }
 
-    /// The queue of an instance is about to be filled, with so many samples at most.
-    pub(super) fn lend_queue(&mut self, id: InstanceId, samples_max: usize) {
-        if let Some(instance) = self.slots.get_mut(id as usize).and_then(Option::as_mut)
-            && instance.samples.capacity() == 0
-        {
-            match self.spare.pop() {
-                Some(queue) => instance.samples = queue,
-                // One more: the new sample comes before the oldest leaves.
-                None => instance.samples.reserve_exact(samples_max.saturating_add(1).min(SPARE_SAMPLES_MAX)),
-            }
-        }
-    }
-
-    /// The instance may have no samples any more: others may use its queue then.
-    pub(super) fn take_back_queue(&mut self, id: InstanceId) {
-        if self.spare.len() < SPARE_MAX
-            && let Some(instance) = self.slots.get_mut(id as usize).and_then(Option::as_mut)
-            && instance.samples.is_empty()
-            && (1..=SPARE_SAMPLES_MAX).contains(&instance.samples.capacity())
-        {
-            let mut queue = std::mem::take(&mut instance.samples);
-            // Begins in front again, where its memory was used last.
-            queue.clear();
-            self.spare.push(queue);
-        }
-    }
-
+    #[inline]
     pub(super) fn get(&self, id: InstanceId) -> Option<&Instance> {
         self.slots.get(id as usize)?.as_ref()
     }
 
     /// For changes of anything the [`Shape`] covers, call [`Self::reshaped`] afterwards.
+    #[inline]
     pub(super) fn get_mut(&mut self, id: InstanceId) -> Option<&mut Instance> {
         self.slots.get_mut(id as usize)?.as_mut()
     }
@@ -340,10 +322,10 @@ impl Instances {
     pub(super) fn remove(&mut self, id: InstanceId) -> Option<Instance> {
         let mut instance = self.slots.get_mut(id as usize)?.take()?;
         let before = instance.shape();
-        let samples = std::mem::take(&mut instance.samples);
-        instance.unread = 0;
+        let samples = std::mem::replace(&mut instance.samples, Queue::new());
+        let unread = std::mem::take(&mut instance.unread);
         self.tally.account(&instance, id, before);
-        instance.samples = samples;
+        (instance.samples, instance.unread) = (samples, unread);
         self.index.remove(&instance.handle);
         self.recent = self.recent.filter(|recent| *recent != id);
         self.free.push(id);
@@ -351,6 +333,7 @@ impl Instances {
     }
 
     /// Brings counters and sets up to date after instance `id` changed from `before`.
+    #[inline(always)]
     pub(super) fn reshaped(&mut self, id: InstanceId, before: Shape) {
         if let Some(instance) = self.slots.get(id as usize).and_then(Option::as_ref) {
             self.tally.account(instance, id, before);
@@ -361,8 +344,8 @@ impl Instances {
     pub(super) fn has_data(&self, sample_states: u8, view_states: u8, instance_states: u8) -> bool {
         VIEWS.into_iter().filter(|view| view_states & *view as u8 != 0).any(|view| {
             STATES.into_iter().filter(|state| instance_states & *state as u8 != 0).any(|state| {
-                self.tally.counters.get(cell(view, state)).is_some_and(|[read, unread]| {
-                    (sample_states & SampleState::Read as u8 != 0 && *read > 0)
+                self.tally.counters.get(cell(view, state)).is_some_and(|[all, unread]| {
+                    (sample_states & SampleState::Read as u8 != 0 && *all > *unread)
                         || (sample_states & SampleState::NotRead as u8 != 0 && *unread > 0)
                 })
             })
@@ -387,23 +370,37 @@ impl Instances {
 }
 
 impl Tally {
+    #[inline(always)]
     fn account(&mut self, instance: &Instance, id: InstanceId, before: Shape) {
         let after = instance.shape();
-        if let Some([read, unread]) = self.counters.get_mut(before.cell) {
-            *read -= before.total - before.unread;
+        if before.cell == after.cell
+            && let Some([all, unread]) = self.counters.get_mut(after.cell)
+        {
+            *all = *all + after.total - before.total;
+            *unread = *unread + after.unread - before.unread;
+            return self.sort(instance.handle, id, before, after);
+        }
+        if let Some([all, unread]) = self.counters.get_mut(before.cell) {
+            *all -= before.total;
             *unread -= before.unread;
         }
-        if let Some([read, unread]) = self.counters.get_mut(after.cell) {
-            *read += after.total - after.unread;
+        if let Some([all, unread]) = self.counters.get_mut(after.cell) {
+            *all += after.total;
             *unread += after.unread;
         }
+        self.sort(instance.handle, id, before, after);
+    }
+
+    /// The instance belongs to the set of what there is to read of it.
+    #[inline(always)]
+    fn sort(&mut self, handle: InstanceHandle, id: InstanceId, before: Shape, after: Shape) {
         let (was, is) = (before.reading(), after.reading());
         if was != is {
             if let Some(set) = self.set(was) {
-                set.remove(instance.handle);
+                set.remove(handle);
             }
             if let Some(set) = self.set(is) {
-                set.insert(instance.handle, id);
+                set.insert(handle, id);
             }
         }
     }

@@ -6,7 +6,7 @@
 //! counts. What was refused or filtered out keeps no instance without writers: it would be nothing to remember.
 //! Empty instances are bounded in number anyway.
 
-use super::cache::{Cache, Timer};
+use super::cache::{Cache, Timer, leave};
 use super::instances::InstanceId;
 use crate::qos::QosSet;
 use crate::sample_info::InstanceState;
@@ -68,14 +68,12 @@ impl Cache {
         }
         instance.purge_at = None;
         let before = instance.shape();
-        let samples = std::mem::take(&mut instance.samples);
-        for sample in &samples {
-            instance.left(sample.departure(), self.policy.order);
+        while let Some(at) = instance.samples.first() {
+            if leave(&mut self.samples, &mut self.ledger, &self.policy, instance, at, None).is_none() {
+                break;
+            }
         }
         self.instances.reshaped(id, before);
-        for sample in &samples {
-            self.released(sample.departure());
-        }
         self.retire_if_idle(id);
     }
 }

@@ -64,6 +64,7 @@ impl Reader {
     }
 
     /// A change, or a part of it, came from the writer: now written, repeated, or out of its history.
+    #[inline(always)]
     pub(super) fn heard_change(&mut self, now: Now, id: WriterId, number: SequenceNumber, out: &mut Outbox) {
         let Some(proxy) = self.proxy_mut(id) else { return };
         // Until its first heartbeat nobody knows what of a late joiner's history is new.
@@ -96,6 +97,7 @@ impl Reader {
     }
 
     /// A sign of life that counts for the liveliness kind of the writer.
+    #[inline(always)]
     fn writer_alive(&mut self, now: Now, id: WriterId, out: &mut Outbox) {
         let Some(proxy) = self.proxy_mut(id) else { return };
         let guid = proxy.guid;

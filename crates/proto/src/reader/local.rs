@@ -1,7 +1,8 @@
 //! Changes that do not come by the network: the built-in topics of DCPS 1.4 §2.2.5 are read like any other.
 
+use super::Reader;
 use super::cache::Outcome;
-use super::{Change, Reader};
+use super::change::{Change, Incoming};
 use crate::guid::Guid;
 use crate::outbox::Outbox;
 use crate::payload::Payload;
@@ -26,22 +27,10 @@ impl Reader {
     ) -> Result<(), DropReason> {
         let id = self.by_guid.get(&writer).copied();
         let id = id.ok_or_else(|| self.dropped(DropReason::NotMatched))?;
-        let mut change = Change {
-            sequence_number: SequenceNumber::FIRST,
-            status,
-            key_hash: None,
-            lifespan: None,
-            ownership_strength: None,
-            coherent_set: None,
-            group_set: None,
-            group_number: None,
-            group_writers: None,
-            source_timestamp: now.wall,
-            reception_timestamp: now.wall,
-            key_only: status.disposed || status.unregistered,
-            unwanted: false,
-            payload,
-        };
+        let key_only = status.disposed || status.unregistered;
+        let payload = Incoming::Payload(payload);
+        let mut change =
+            Change { status, ..Change::new(SequenceNumber::FIRST, now, None, key_only, payload) };
         match self.cache.store(now, id, &mut change) {
             Outcome::Stored => self.data_available(out),
             Outcome::Consumed => {}

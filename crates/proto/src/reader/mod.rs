@@ -7,6 +7,7 @@
 mod access;
 mod answer;
 mod cache;
+mod change;
 mod coherent;
 mod destination_order;
 mod fragment;
@@ -21,24 +22,25 @@ mod ownership;
 mod proxy;
 mod receive;
 mod reorder;
+mod samples;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
+pub use access::{CachedSample, CachedSamples};
 pub use group::{GroupMember, GroupRoom, GroupVerdict, next_verdict};
 pub use instances::InstanceKey;
 
-use crate::cdr::KeyHash;
 use crate::filter::{PayloadFilter, SignedFilter};
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::malformed::Malformed;
 use crate::outbox::{Event, Outbox};
-use crate::payload::{Payload, PayloadPool};
+use crate::payload::PayloadPool;
 use crate::qos::{Durability, QosSet};
-use crate::sample_info::{SampleInfo, Selector};
+use crate::sample_info::Selector;
 use crate::seq::SequenceNumber;
 use crate::stats::{DropCounters, DropReason};
 use crate::status::{
@@ -47,8 +49,6 @@ use crate::status::{
 };
 use crate::time::{Duration, Instant, Now, Time};
 use crate::wire::FilterSignature;
-use crate::wire::GroupDigest;
-use crate::wire::param::StatusInfo;
 use access::{Access, Choice};
 use cache::Cache;
 use coherent::Presenter;
@@ -131,41 +131,6 @@ impl Default for ReaderLimits {
     }
 }
 
-/// One sample as returned by [`Reader::read`] and [`Reader::take`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct CachedSample {
-    /// Facts about it.
-    pub info: SampleInfo,
-    /// With valid data the serialized data; otherwise whatever contains the key, or nothing when only
-    /// the key hash is known.
-    pub payload: Payload,
-    /// The payload is a serialized key, not data.
-    pub key_only: bool,
-}
-
-/// One change of a writer, out of its submessage.
-#[derive(Debug)]
-struct Change {
-    sequence_number: SequenceNumber,
-    status: StatusInfo,
-    key_hash: Option<KeyHash>,
-    lifespan: Option<Duration>,
-    ownership_strength: Option<i32>,
-    /// First number of the coherent set it is in.
-    coherent_set: Option<SequenceNumber>,
-    /// First group number of the publisher's coherent set it is in, or ends.
-    group_set: Option<SequenceNumber>,
-    group_number: Option<SequenceNumber>,
-    /// The writers of its publisher.
-    group_writers: Option<GroupDigest>,
-    source_timestamp: Time,
-    reception_timestamp: Time,
-    key_only: bool,
-    /// Its writer says that our content filter does not want it.
-    unwanted: bool,
-    payload: Payload,
-}
-
 /// The statuses of one reader.
 #[derive(Debug, Default)]
 struct Statuses {
@@ -198,6 +163,8 @@ pub struct Reader {
     known_writers: Vec<KnownWriters>,
     proxies: Vec<Option<Proxy>>,
     by_guid: BTreeMap<Guid, WriterId>,
+    /// The writer of which something came last.
+    recent_writer: WriterId,
     /// Proxies that wait for room in the cache.
     blocked: usize,
     /// Octets in incomplete samples.
@@ -227,6 +194,7 @@ impl Reader {
             limits,
             proxies: Vec::new(),
             by_guid: BTreeMap::new(),
+            recent_writer: 0,
             blocked: 0,
             reassembly_bytes: 0,
             proxies_due: None,
@@ -270,7 +238,7 @@ impl Reader {
     }
 
     /// Appends the samples that `selector` asks for and marks them read.
-    pub fn read(&mut self, now: Now, selector: &Selector, samples: &mut Vec<CachedSample>) {
+    pub fn read(&mut self, now: Now, selector: &Selector, samples: &mut CachedSamples) {
         self.access(now, Access::Read, &Choice::of(selector), samples);
     }
 
@@ -280,7 +248,7 @@ impl Reader {
         now: Now,
         selector: &Selector,
         query: &PayloadFilter,
-        samples: &mut Vec<CachedSample>,
+        samples: &mut CachedSamples,
     ) {
         self.access(now, Access::Read, &Choice { selector, query: Some(query) }, samples);
     }
@@ -291,7 +259,7 @@ impl Reader {
         now: Now,
         selector: &Selector,
         query: &PayloadFilter,
-        samples: &mut Vec<CachedSample>,
+        samples: &mut CachedSamples,
     ) {
         self.access(now, Access::Take, &Choice { selector, query: Some(query) }, samples);
     }
@@ -305,11 +273,11 @@ impl Reader {
 
     /// Appends the samples that `selector` asks for and removes them. Room made lets refused samples in;
     /// their acknowledgement is then due at once: look at [`Self::next_timeout`].
-    pub fn take(&mut self, now: Now, selector: &Selector, samples: &mut Vec<CachedSample>) {
+    pub fn take(&mut self, now: Now, selector: &Selector, samples: &mut CachedSamples) {
         self.access(now, Access::Take, &Choice::of(selector), samples);
     }
 
-    fn access(&mut self, now: Now, access: Access, choice: &Choice<'_>, samples: &mut Vec<CachedSample>) {
+    fn access(&mut self, now: Now, access: Access, choice: &Choice<'_>, samples: &mut CachedSamples) {
         self.statuses.changes = self.statuses.changes.without(StatusKind::DataAvailable);
         self.cache.access(now, access, choice, samples);
         if access == Access::Take && self.blocked > 0 && !self.presenter.is_accessing() {
@@ -451,12 +419,13 @@ impl Reader {
         out.status(self.guid, kind);
     }
 
+    #[inline(always)]
     fn data_available(&mut self, out: &mut Outbox) {
         self.statuses.changes = self.statuses.changes.with(StatusKind::DataAvailable);
-        let event = Event::DataAvailable { reader: self.guid.entity };
+        let reader = self.guid.entity;
         // One is enough for all samples of a datagram.
-        if out.events.last() != Some(&event) {
-            out.events.push(event);
+        if !matches!(out.events.last(), Some(Event::DataAvailable { reader: last }) if *last == reader) {
+            out.events.push(Event::DataAvailable { reader });
         }
     }
 
@@ -476,10 +445,12 @@ impl Reader {
         reason
     }
 
+    #[inline]
     fn proxy(&self, id: WriterId) -> Option<&Proxy> {
         self.proxies.get(id as usize)?.as_ref()
     }
 
+    #[inline]
     fn proxy_mut(&mut self, id: WriterId) -> Option<&mut Proxy> {
         self.proxies.get_mut(id as usize)?.as_mut()
     }

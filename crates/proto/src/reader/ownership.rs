@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::instances::InstanceId;
+use super::instances::{Instance, InstanceId};
 use crate::guid::Guid;
 use crate::time::Duration;
 
@@ -51,6 +51,17 @@ impl Publications {
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Publication> {
         self.0.iter_mut().flatten()
+    }
+
+    /// `writer` keeps the instance alive from now on.
+    pub(super) fn register(&mut self, writer: WriterId, id: InstanceId, instance: &mut Instance) {
+        if instance.recent_writer == Some(writer) {
+            return;
+        }
+        instance.recent_writer = Some(writer);
+        if self.get_mut(writer).is_some_and(|publication| publication.instances.insert(id)) {
+            instance.writers += 1;
+        }
     }
 
     /// Whether `challenger` may write an instance that `owner` owns (DCPS 1.4 §2.2.3.9.2): greater

@@ -73,6 +73,16 @@ pub(super) struct Heard {
     pub(super) is_kin: bool,
 }
 
+/// So many heartbeats may be on their way at once: one that comes after a later one is not of a writer that began anew.
+const OVERTAKEN_MAX: i32 = 64;
+
+impl Heard {
+    /// Whether a heartbeat with this count was sent before the last one that came.
+    pub(super) fn is_overtaken(&self, count: i32) -> bool {
+        self.count.is_some_and(|last| (1..=OVERTAKEN_MAX).contains(&last.wrapping_sub(count)))
+    }
+}
+
 /// Counters and timers of what goes back to the writer.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
@@ -82,6 +92,8 @@ pub(super) struct Answer {
     pub(super) due: Option<Instant>,
     /// The owed answer goes out even when nothing is missing.
     pub(super) demanded: bool,
+    /// Count of the last heartbeat that wants an answer, of a writer of our like: the answer names it.
+    pub(super) question: Option<i32>,
     /// A heartbeat up to this number came while the last fragments were on their way: it is answered when
     /// they have arrived.
     pub(super) promised: Option<SequenceNumber>,

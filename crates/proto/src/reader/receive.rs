@@ -1,20 +1,22 @@
 //! Submessages from writers, into order and into the cache.
 
+use super::Reader;
 use super::cache::Outcome;
+use super::change::{Change, Incoming};
 use super::fragment::Fragments;
 use super::ownership::WriterId;
 use super::proxy::{FRAGMENTS_STALLED, Proxy};
 use super::reorder::Arrival;
-use super::{Change, Reader};
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::outbox::{Event, Outbox};
-use crate::payload::Payload;
+use crate::payload::SHORT_BYTES_MAX;
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::status::{RejectReason, StatusKind};
-use crate::time::{Duration, Instant, Now, Time};
+use crate::time::{Duration, Instant, Now};
 use crate::vendor;
+use crate::wire::Run;
 use crate::wire::param::InlineQos;
 use crate::wire::{
     ContentFilterInfo, Data, DataFrag, EndpointSubmessage, Gap, Heartbeat, HeartbeatFrag, MessageContext,
@@ -62,8 +64,37 @@ impl Reader {
         data: &Data<'_>,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        let result = self.data(now, context, data, out);
+        let writer = self.writer_of(context.source.entity(data.writer));
+        let result = writer.and_then(|writer| self.data(now, context, writer, data, out));
         result.map_err(|reason| self.dropped(reason))
+    }
+
+    /// As [`Self::on_data`], of the samples of a run, until `told_max` of them have left something to tell. Returns how many
+    /// have, and whether the run is over. What is dropped is counted in [`Self::drops`], and `dropped` hears of it.
+    pub fn on_run(
+        &mut self,
+        now: Now,
+        run: &mut Run<'_, '_>,
+        told_max: usize,
+        out: &mut Outbox,
+        mut dropped: impl FnMut(DropReason),
+    ) -> (usize, bool) {
+        let mut told = 0;
+        let writer = self.writer_of(run.writer());
+        while let Some((context, data)) = run.next() {
+            let taken_in = match writer {
+                Ok(writer) => self.data(now, context, writer, &data, out),
+                Err(reason) => Err(reason),
+            };
+            if let Err(reason) = taken_in {
+                dropped(self.dropped(reason));
+            }
+            told += usize::from(!out.events.is_empty());
+            if told >= told_max {
+                return (told, false);
+            }
+        }
+        (told, true)
     }
 
     /// DATA_FRAG.
@@ -126,37 +157,48 @@ impl Reader {
         result.map_err(|reason| self.dropped(reason))
     }
 
-    fn writer_of(&self, writer: Guid) -> Result<WriterId, DropReason> {
-        self.by_guid.get(&writer).copied().ok_or(DropReason::NotMatched)
+    /// Most often the one of which something came last.
+    #[inline(always)]
+    fn writer_of(&mut self, writer: Guid) -> Result<WriterId, DropReason> {
+        if self.proxy(self.recent_writer).is_some_and(|proxy| proxy.guid == writer) {
+            return Ok(self.recent_writer);
+        }
+        let id = self.by_guid.get(&writer).copied().ok_or(DropReason::NotMatched)?;
+        self.recent_writer = id;
+        Ok(id)
     }
 
+    #[inline(always)]
     fn data(
         &mut self,
         now: Now,
         context: &MessageContext,
+        id: WriterId,
         data: &Data<'_>,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        let id = self.writer_of(context.source.entity(data.writer))?;
         self.heard_change(now, id, data.sequence_number, out);
-        self.check_arrival(id, data.sequence_number)?;
+        let arrival = self.check_arrival(id, data.sequence_number)?;
         if data.payload.len() > self.limits.sample_bytes_max {
             return self.unusable(now, id, data.sequence_number, DropReason::SampleTooLarge, out);
         }
-        let number = data.sequence_number;
-        match self.describe(now, context, number, data.inline_qos.as_ref(), data.key_only) {
-            Ok(mut change) => {
-                if !data.payload.is_empty() {
-                    self.small.copy_to(data.payload, &mut change.payload);
-                }
-                self.arrived(now, id, &mut change, out)
-            }
-            Err(reason) => self.unusable(now, id, number, reason, out),
+        let payload = if data.payload.len() <= SHORT_BYTES_MAX {
+            Incoming::Octets(data.payload)
+        } else {
+            Incoming::Payload(self.small.copy(data.payload))
+        };
+        let mut change = Change::new(data.sequence_number, now, context.timestamp, data.key_only, payload);
+        if let Some(inline_qos) = &data.inline_qos
+            && let Err(reason) = self.hear(inline_qos, &mut change)
+        {
+            return self.unusable(now, id, data.sequence_number, reason, out);
         }
+        self.arrived(now, id, arrival, &mut change, out)
     }
 
-    /// Whether a change with this number is worth looking at.
-    fn check_arrival(&self, id: WriterId, number: SequenceNumber) -> Result<(), DropReason> {
+    /// Whether a change with this number is worth looking at, and when it is its turn; at once without reliability.
+    #[inline(always)]
+    fn check_arrival(&self, id: WriterId, number: SequenceNumber) -> Result<Arrival, DropReason> {
         let proxy = self.proxy(id).ok_or(DropReason::NotMatched)?;
         if number < SequenceNumber::FIRST {
             return Err(DropReason::ImplausibleSequence);
@@ -164,8 +206,9 @@ impl Reader {
         if proxy.reliable {
             return match proxy.order.arrival(number) {
                 Arrival::Known => Err(DropReason::Duplicate),
+                Arrival::Next if number.0 <= NUMBER_MAX => Ok(Arrival::Next),
                 _ if proxy.is_implausible(number) => Err(DropReason::ImplausibleSequence),
-                _ => Ok(()),
+                arrival => Ok(arrival),
             };
         }
         if number == proxy.received {
@@ -175,7 +218,7 @@ impl Reader {
         } else if proxy.is_implausible(number) {
             Err(DropReason::ImplausibleSequence)
         } else {
-            Ok(())
+            Ok(Arrival::Next)
         }
     }
 
@@ -199,46 +242,34 @@ impl Reader {
         Err(reason)
     }
 
-    /// What a DATA or the first DATA_FRAG says about its change, payload apart.
-    fn describe(
-        &self,
-        now: Now,
-        context: &MessageContext,
-        sequence_number: SequenceNumber,
-        inline_qos: Option<&ParameterListView<'_>>,
-        key_only: bool,
-    ) -> Result<Change, DropReason> {
-        let qos = inline_qos.map(InlineQos::parse).transpose()?.unwrap_or_default();
+    /// What inline QoS says about a change.
+    fn hear(&self, inline_qos: &ParameterListView<'_>, change: &mut Change<'_>) -> Result<(), DropReason> {
+        let qos = InlineQos::parse(inline_qos)?;
         let is_number = |number: &SequenceNumber| (1..=NUMBER_MAX).contains(&number.0);
         // A writer may withhold what our filter does not want; whether it wants something we see ourselves.
         let verdict = self
             .filter_signature
             .as_ref()
-            .zip(inline_qos)
-            .and_then(|(signature, list)| ContentFilterInfo::find(list)?.result(signature));
-        Ok(Change {
-            sequence_number,
-            status: qos.status_info,
-            key_hash: qos.key_hash,
-            coherent_set: qos.coherent_set.filter(is_number),
-            group_set: qos.group_coherent_set.filter(is_number),
-            group_number: qos.group_sequence_number.filter(is_number),
-            group_writers: qos.group_writers,
-            lifespan: qos.lifespan,
-            ownership_strength: qos.ownership_strength,
-            source_timestamp: context.timestamp.filter(|time| *time != Time::INVALID).unwrap_or(now.wall),
-            reception_timestamp: now.wall,
-            key_only,
-            unwanted: qos.status_info.filtered || verdict == Some(false),
-            payload: Payload::empty(),
-        })
+            .and_then(|signature| ContentFilterInfo::find(inline_qos)?.result(signature));
+        change.status = qos.status_info;
+        change.key_hash = qos.key_hash;
+        change.coherent_set = qos.coherent_set.filter(is_number);
+        change.group_set = qos.group_coherent_set.filter(is_number);
+        change.group_number = qos.group_sequence_number.filter(is_number);
+        change.group_writers = qos.group_writers;
+        change.lifespan = qos.lifespan;
+        change.ownership_strength = qos.ownership_strength;
+        change.unwanted = qos.status_info.filtered || verdict == Some(false);
+        Ok(())
     }
 
+    #[inline(always)]
     fn arrived(
         &mut self,
         now: Now,
         id: WriterId,
-        change: &mut Change,
+        arrival: Arrival,
+        change: &mut Change<'_>,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         if let (Some(strength), Some(publication)) =
@@ -254,13 +285,11 @@ impl Reader {
             // It came whole after all.
             self.with_fragments(id, |fragments, _| fragments.forget(change.sequence_number));
         }
-        let proxy = self.proxy(id).ok_or(DropReason::NotMatched)?;
-        let in_turn = proxy.order.arrival(change.sequence_number) == Arrival::Next;
-        if !in_turn || proxy.blocked {
-            return self.arrived_early(now.mono, id, change);
-        }
         let Self { proxies, cache, presenter, .. } = self;
         let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
+        if arrival != Arrival::Next || proxy.blocked {
+            return self.arrived_early(now.mono, id, change);
+        }
         let outcome = presenter.accept(cache, &mut proxy.sets, now, id, change);
         let stored = match outcome {
             Outcome::Refused(..) | Outcome::Waits => {
@@ -279,9 +308,7 @@ impl Reader {
             Outcome::Stored => true,
             Outcome::Consumed | Outcome::Dropped(_) => false,
         };
-        if let Some(proxy) = self.proxy_mut(id) {
-            proxy.order.delivered();
-        }
+        proxy.order.delivered();
         if self.deliver_waiting(now, id, out) | stored {
             self.data_available(out);
         }
@@ -292,7 +319,12 @@ impl Reader {
     }
 
     /// A reliable change that is not in its turn, or behind one that the cache refused, waits.
-    fn arrived_early(&mut self, now: Instant, id: WriterId, change: &mut Change) -> Result<(), DropReason> {
+    fn arrived_early(
+        &mut self,
+        now: Instant,
+        id: WriterId,
+        change: &mut Change<'_>,
+    ) -> Result<(), DropReason> {
         let number = change.sequence_number;
         let Self { proxies, limits, .. } = self;
         let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
@@ -309,7 +341,7 @@ impl Reader {
         &mut self,
         now: Now,
         id: WriterId,
-        change: &mut Change,
+        change: &mut Change<'_>,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let proxy = self.proxy_mut(id).ok_or(DropReason::NotMatched)?;
@@ -330,7 +362,7 @@ impl Reader {
         &mut self,
         now: Now,
         id: WriterId,
-        change: &mut Change,
+        change: &mut Change<'_>,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let Self { proxies, cache, presenter, limits, .. } = self;
@@ -359,13 +391,16 @@ impl Reader {
     }
 
     /// A change was delivered in its turn: as [`Self::drain`], where it is not the last that has arrived.
+    #[inline(always)]
     fn deliver_waiting(&mut self, now: Now, id: WriterId, out: &mut Outbox) -> bool {
         let waiting = self.proxy(id).is_some_and(|proxy| proxy.order.is_waiting() || proxy.historical);
         if waiting {
             return self.drain(now, id, out);
         }
-        // A heartbeat may have come before what it names.
-        self.advance_group(id);
+        if self.presenter.is_grouped() {
+            // A heartbeat may have come before what it names.
+            self.advance_group(id);
+        }
         self.tell_presented(out);
         false
     }
@@ -445,7 +480,7 @@ impl Reader {
         let id = self.writer_of(context.source.entity(fragment.writer))?;
         let number = fragment.sequence_number;
         self.heard_change(now, id, number, out);
-        self.check_arrival(id, number)?;
+        let arrival = self.check_arrival(id, number)?;
         if fragment.sample_bytes as usize > self.limits.sample_bytes_max {
             return self.unusable(now, id, number, DropReason::SampleTooLarge, out);
         }
@@ -458,12 +493,13 @@ impl Reader {
         let inline_qos = fragment.inline_qos.as_ref();
         // Inline QoS goes with one fragment, which need not be the first to arrive.
         let telling = first || inline_qos.is_some();
-        let change =
-            telling.then(|| self.describe(now, context, number, inline_qos, fragment.key_only)).transpose();
-        let change = match change {
-            Ok(change) => change,
-            Err(reason) => return self.unusable(now, id, number, reason, out),
-        };
+        let mut change = telling
+            .then(|| Change::new(number, now, context.timestamp, fragment.key_only, Incoming::Octets(&[])));
+        if let (Some(inline_qos), Some(change)) = (inline_qos, &mut change)
+            && let Err(reason) = self.hear(inline_qos, change)
+        {
+            return self.unusable(now, id, number, reason, out);
+        }
         let Self { proxies, large, reassembly_bytes, .. } = self;
         let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
         let before = proxy.fragments.bytes();
@@ -474,7 +510,7 @@ impl Reader {
         let Some(change) = complete else { return Ok(()) };
         // A sample is received when it is whole.
         let mut change = Change { reception_timestamp: now.wall, ..change };
-        let arrived = self.arrived(now, id, &mut change, out);
+        let arrived = self.arrived(now, id, arrival, &mut change, out);
         self.keep_promise(now.mono, id, out);
         arrived
     }
@@ -562,15 +598,27 @@ impl Reader {
         if proxy.is_implausible(last) || group.is_some_and(|group| group.current.0 > NUMBER_MAX) {
             return Err(DropReason::ImplausibleSequence);
         }
-        let unheard = proxy.heard.count.replace(heartbeat.count).is_none();
+        let unheard = proxy.heard.count.is_none();
+        let is_overtaken = proxy.heard.is_overtaken(heartbeat.count);
         proxy.heard.is_kin = context.vendor == vendor::PLAINSONG;
+        if !is_overtaken {
+            proxy.heard.count = Some(heartbeat.count);
+        }
+        let is_news = !is_overtaken || proxy.answer.question.is_none();
+        if is_news && !heartbeat.final_flag {
+            let is_named = proxy.heard.is_kin && !heartbeat.writer.is_builtin();
+            proxy.answer.question = is_named.then_some(heartbeat.count);
+        }
         if unheard {
             proxy.heard.history_last = last;
             proxy.sets.progress.begin(last, group);
             proxy.answer.probe_at = None;
         }
-        proxy.heard.last = last;
-        proxy.order.take_back_beyond(last);
+        if !is_overtaken {
+            proxy.heard.last = last;
+            // What a later one, or a GAP with it, told is no lie.
+            proxy.order.take_back_beyond(last);
+        }
         // What was gone before this reader came is not lost to it.
         let lost = proxy.order.first_available(first);
         let expected = proxy.order.expected();

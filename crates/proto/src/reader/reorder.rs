@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Change;
+use super::change::Change;
 use crate::seq::{SET_BITS_MAX, SequenceNumber, SequenceSet};
 use crate::stats::DropReason;
 
@@ -80,7 +80,7 @@ pub(super) struct Reorder {
     /// The highest number that was passed over without.
     skipped: i64,
     /// With their octets: the cache takes the payload out before they leave.
-    pending: BTreeMap<i64, (Change, usize)>,
+    pending: BTreeMap<i64, (Change<'static>, usize)>,
     pending_bytes: usize,
     irrelevant: Intervals,
 }
@@ -108,6 +108,7 @@ impl Reorder {
         SequenceNumber(self.skipped)
     }
 
+    #[inline(always)]
     pub(super) fn arrival(&self, number: SequenceNumber) -> Arrival {
         let number = number.0;
         if number < self.expected.max(self.first_available)
@@ -125,7 +126,11 @@ impl Reorder {
     /// Keeps `change` until its turn. When full, what is furthest ahead gives way to what is nearer,
     /// so that repairs always make progress; what gave way is asked for again. What is next has a place
     /// of its own: were it thrown away while the cache is full, it would be repeated for ever.
-    pub(super) fn insert(&mut self, change: Change, limits: &super::ReaderLimits) -> Result<(), DropReason> {
+    pub(super) fn insert(
+        &mut self,
+        change: Change<'static>,
+        limits: &super::ReaderLimits,
+    ) -> Result<(), DropReason> {
         let number = change.sequence_number.0;
         let bytes = change.payload.len();
         while self.pending.len() >= limits.reorder_samples_max
@@ -182,7 +187,7 @@ impl Reorder {
     }
 
     /// The change to deliver now, if it is here. It stays until [`Self::delivered`].
-    pub(super) fn next(&mut self) -> Option<&mut Change> {
+    pub(super) fn next(&mut self) -> Option<&mut Change<'static>> {
         self.pending.get_mut(&self.expected).map(|(change, _)| change)
     }
 
@@ -192,20 +197,20 @@ impl Reorder {
     }
 
     /// The change with the number `expected` is dealt with.
+    #[inline(always)]
     pub(super) fn delivered(&mut self) {
         if self.is_waiting() {
             self.remove(self.expected);
         }
         self.delivered = self.expected;
         self.expected = self.expected.saturating_add(1);
-        self.advance();
+        if !self.irrelevant.is_empty() || self.expected < self.first_available {
+            self.advance();
+        }
     }
 
     /// Moves `expected` over what is irrelevant, stopping at what is here.
     fn advance(&mut self) {
-        if self.irrelevant.is_empty() && self.expected >= self.first_available {
-            return;
-        }
         loop {
             let target = if self.expected < self.first_available {
                 self.first_available

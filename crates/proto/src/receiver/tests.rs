@@ -5,7 +5,7 @@ use crate::guid::EntityId;
 use crate::seq::{SequenceNumber, SequenceSet};
 use crate::time::{Instant, Time};
 use crate::wire::header::MAGIC;
-use crate::wire::{AckNack, DataFrag, Gap, Heartbeat, HeartbeatFrag, NackFrag};
+use crate::wire::{AckNack, Data, DataFrag, Gap, Heartbeat, HeartbeatFrag, NackFrag};
 
 const US: GuidPrefix = GuidPrefix(*b"us, ourselve");
 const PEER: GuidPrefix = GuidPrefix(*b"a known peer");
@@ -65,7 +65,7 @@ impl Letter {
     }
 
     fn at(mut self, time: Option<Time>) -> Self {
-        info::emit_timestamp(&mut self.0, time, false);
+        info::emit_timestamp(&mut self.0, time.unwrap_or(Time::INVALID), false);
         self
     }
 
@@ -248,7 +248,7 @@ fn every_kind_of_endpoint_submessage_is_delivered() {
     Gap { reader, writer, start: sequence_number, list: SequenceSet::empty(sequence_number), filtered: 0 }
         .emit(bytes, true);
     let missing = SequenceSet::empty(sequence_number);
-    AckNack { reader, writer, missing, count: 1, final_flag: true }.emit(bytes, false);
+    AckNack { reader, writer, missing, count: 1, final_flag: true, heartbeat: None }.emit(bytes, false);
     let missing = crate::seq::FragmentSet::empty(1);
     NackFrag { reader, writer, sequence_number, missing, count: 1 }.emit(bytes, true);
     HeartbeatFrag { reader, writer, sequence_number, last_fragment: 1, count: 1 }.emit(bytes, false);
@@ -271,6 +271,44 @@ fn every_kind_of_endpoint_submessage_is_delivered() {
     let heard = letter.heard();
     assert_eq!(heard.contexts.len(), 7);
     assert_eq!(heard.counters, DropCounters::default());
+}
+
+/// Remembers which HEARTBEATs ACKNACKs answer.
+#[derive(Default)]
+struct Answers(Vec<(i32, Option<i32>)>);
+
+impl Registry for Answers {
+    fn deliver(&mut self, _: Now, _: &MessageContext, heard: &EndpointSubmessage<'_>, _: &mut Outbox) {
+        if let EndpointSubmessage::AckNack(acknack) = heard {
+            self.0.push((acknack.count, acknack.heartbeat));
+        }
+    }
+
+    fn is_local(&self, _: GuidPrefix) -> bool {
+        true
+    }
+}
+
+#[test]
+fn an_acknack_of_our_like_says_which_heartbeat_it_answers() {
+    let (reader, writer) = (EntityId::user_reader(1, true), WRITER);
+    let missing = SequenceSet::empty(SequenceNumber(1));
+    for (vendor, named) in [(vendor::PLAINSONG, Some(77)), ([1, 0x10], None)] {
+        let mut bytes = [&MAGIC[..], &[2, 5], &vendor, &PEER.0].concat();
+        for (count, heartbeat) in [(1, Some(77)), (2, None)] {
+            AckNack { reader, writer, missing, count, final_flag: true, heartbeat }.emit(&mut bytes, false);
+        }
+        // What it names is of the next submessage alone.
+        bytes.extend([id::ANSWERED, 1, 4, 0, 5, 0, 0, 0]);
+        let mut letter = Letter(bytes).heartbeat(1);
+        AckNack { reader, writer, missing, count: 3, final_flag: true, heartbeat: None }
+            .emit(&mut letter.0, true);
+        let (mut answers, mut counters, mut out) =
+            (Answers::default(), DropCounters::default(), Outbox::new());
+        let now = Now { mono: Instant(0), wall: Time(0) };
+        datagram(now, Locator::default(), &letter.0, &mut answers, &mut counters, &mut out);
+        assert_eq!(answers.0, [(1, named), (2, None), (3, None)]);
+    }
 }
 
 /// Remembers what comes for built-in endpoints, run by run.
@@ -324,4 +362,60 @@ fn what_is_for_builtin_endpoints_comes_in_one_go_until_something_else_follows() 
     assert_eq!(runs.others, 1);
     assert_eq!(counters.get(DropReason::OtherDestination), 1);
     assert_eq!(counters.get(DropReason::Malformed), 1, "which ends the message");
+}
+
+/// Takes so many samples of each run.
+struct Picky {
+    taken_max: usize,
+    runs: Vec<Vec<(i64, Option<Time>)>>,
+    others: usize,
+}
+
+impl Registry for Picky {
+    fn deliver(&mut self, _: Now, _: &MessageContext, _: &EndpointSubmessage<'_>, _: &mut Outbox) {
+        self.others += 1;
+    }
+
+    fn deliver_run(&mut self, _: Now, run: &mut Run<'_, '_>, _: &mut Outbox) {
+        assert_eq!(
+            (run.target(), run.writer()),
+            (Target::ReadersOf(PEER.entity(WRITER)), PEER.entity(WRITER))
+        );
+        let mut taken = Vec::new();
+        while taken.len() < self.taken_max
+            && let Some((context, data)) = run.next()
+        {
+            taken.push((data.sequence_number.0, context.timestamp));
+        }
+        self.runs.push(taken);
+    }
+
+    fn is_local(&self, prefix: GuidPrefix) -> bool {
+        prefix == US
+    }
+}
+
+#[test]
+fn samples_that_nobody_took_of_a_run_begin_another_but_for_the_first() {
+    let time = Some(Time(1_000_000_000));
+    let sample = |mut letter: Letter, number: i64| {
+        let (reader, sequence_number) = (EntityId::UNKNOWN, SequenceNumber(number));
+        let payload = &[0, 1, 0, 0, 42, 0, 0, 0][..];
+        Data { reader, writer: WRITER, sequence_number, inline_qos: None, payload, key_only: false }
+            .emit(&mut letter.0, true);
+        letter
+    };
+    let letter = sample(sample(Letter::from(PEER).at(time), 1).at(None), 2);
+    let letter = sample(sample(letter, 3).heartbeat(1), 4);
+    let runs = |taken_max| {
+        let mut picky = Picky { taken_max, runs: Vec::new(), others: 0 };
+        let now = Now { mono: Instant(0), wall: Time(0) };
+        let (mut counters, mut out) = (DropCounters::default(), Outbox::new());
+        datagram(now, Locator::default(), &letter.0, &mut picky, &mut counters, &mut out);
+        assert_eq!((picky.others, counters), (1, DropCounters::default()));
+        picky.runs
+    };
+    assert_eq!(runs(usize::MAX), [vec![(1, time), (2, None), (3, None)], vec![(4, None)]]);
+    assert_eq!(runs(2), [vec![(1, time), (2, None)], vec![(3, None)], vec![(4, None)]]);
+    assert_eq!(runs(0), [const { Vec::new() }; 4], "each is passed over");
 }

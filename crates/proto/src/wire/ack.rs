@@ -98,6 +98,7 @@ impl AckNack {
             missing: fields.sequence_set()?,
             count: fields.i32()?,
             final_flag: flags & flag::FINAL != 0,
+            heartbeat: None,
         };
         let base = acknack.missing.base();
         let preemptive = base == SequenceNumber(0) && !acknack.missing.contains(base);
@@ -107,8 +108,19 @@ impl AckNack {
         Ok(acknack)
     }
 
-    /// Appends the submessage.
+    /// The HEARTBEAT that the next ACKNACK answers, of a vendor-specific submessage of ours.
+    ///
+    /// # Errors
+    /// [`Malformed::Truncated`].
+    pub fn parse_answered(body: &[u8], flags: u8) -> Result<i32, Malformed> {
+        Reader::new(body, little_endian(flags)).i32()
+    }
+
+    /// Appends the submessage, after that which names the HEARTBEAT, if there is one.
     pub fn emit(&self, out: &mut Vec<u8>, little_endian: bool) {
+        if let Some(count) = self.heartbeat {
+            Sink::new(out, little_endian).submessage(id::ANSWERED, 0, |sink| sink.i32(count));
+        }
         let flags = if self.final_flag { flag::FINAL } else { 0 };
         Sink::new(out, little_endian).submessage(id::ACKNACK, flags, |sink| {
             sink.entity(self.reader);

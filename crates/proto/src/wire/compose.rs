@@ -4,7 +4,7 @@
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
 use crate::outbox::{Info, OpenMessage, Outbox, Segment, Transmit};
-use crate::payload::PayloadView;
+use crate::payload::{COPIED_BYTES_MAX, PayloadView};
 use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::time::Time;
 
@@ -13,8 +13,6 @@ use super::info::InfoSource;
 use super::octets::Sink;
 use super::{AckNack, Gap, Heartbeat, HeartbeatFrag, NackFrag, info};
 
-/// Payloads up to this size are copied so that a small datagram is one slice; larger are referenced.
-const COPIED_BYTES_MAX: usize = 512;
 /// Longest body whose `octetsToNextHeader` is a multiple of 4.
 const BODY_BYTES_MAX: usize = 65_532;
 /// Octets of a DATA body before the inline QoS.
@@ -84,40 +82,51 @@ pub struct MessageBuilder<'o> {
 
 impl Info {
     /// Octets that have to be written before the next entity submessage.
+    #[inline]
     fn bytes(&self) -> usize {
-        if !self.readdressed {
-            return self.timestamp.change().map_or(0, info::timestamp_bytes);
+        if self.readdressed {
+            return self.bytes_readdressed();
         }
+        self.timestamp.change().map_or(0, info::timestamp_bytes)
+    }
+
+    fn bytes_readdressed(&self) -> usize {
         let source = self.source.change().map_or(0, |_| info::SOURCE_BYTES);
         let destination = self.destination.change().map_or(0, |_| info::DESTINATION_BYTES);
         source + destination + self.timestamp_change().map_or(0, info::timestamp_bytes)
     }
 
     /// INFO_SRC takes the receiver's timestamp away (§8.3.8.9), so after it only a real one is news.
-    fn timestamp_change(&self) -> Option<Option<Time>> {
+    fn timestamp_change(&self) -> Option<Time> {
         match self.source.change() {
-            Some(_) => self.timestamp.wanted.map(Some),
+            Some(_) => Some(self.timestamp.wanted).filter(|time| *time != Time::INVALID),
             None => self.timestamp.change(),
         }
     }
 
+    #[inline(always)]
     fn emit(&mut self, bytes: &mut Vec<u8>) {
-        let timestamp = if self.readdressed { self.timestamp_change() } else { self.timestamp.change() };
-        if self.readdressed {
-            self.readdressed = false;
-            if let Some(prefix) = self.source.change() {
-                InfoSource::ours(prefix).emit(bytes, true);
-                self.source.current = prefix;
-            }
-            if let Some(prefix) = self.destination.change() {
-                info::emit_destination(bytes, prefix, true);
-                self.destination.current = prefix;
-            }
-        }
+        let timestamp = if self.readdressed { self.readdress(bytes) } else { self.timestamp.change() };
         if let Some(time) = timestamp {
             info::emit_timestamp(bytes, time, true);
         }
         self.timestamp.current = self.timestamp.wanted;
+    }
+
+    /// Writes from whom and to whom what follows is; the timestamp to be written then.
+    #[inline(never)]
+    fn readdress(&mut self, bytes: &mut Vec<u8>) -> Option<Time> {
+        let timestamp = self.timestamp_change();
+        self.readdressed = false;
+        if let Some(prefix) = self.source.change() {
+            InfoSource::ours(prefix).emit(bytes, true);
+            self.source.current = prefix;
+        }
+        if let Some(prefix) = self.destination.change() {
+            info::emit_destination(bytes, prefix, true);
+            self.destination.current = prefix;
+        }
+        timestamp
     }
 }
 
@@ -161,7 +170,7 @@ impl MessageBuilder<'_> {
 
     /// Gives what follows a source timestamp (INFO_TS); `None` takes it away.
     pub fn info_timestamp(&mut self, time: Option<Time>) {
-        self.out.open.info.timestamp.wanted = time.filter(|time| *time != Time::INVALID);
+        self.out.open.info.timestamp.wanted = time.unwrap_or(Time::INVALID);
     }
 
     /// Sends what follows in the name of another participant (INFO_SRC): relays do.
@@ -295,6 +304,7 @@ impl MessageBuilder<'_> {
     }
 
     /// Writes the INFO submessages wanted, when they and `submessage_bytes` more octets fit.
+    #[inline]
     fn make_room(&mut self, submessage_bytes: usize) -> bool {
         let info_bytes = self.out.open.info.bytes();
         let len = self.out.open.len + info_bytes + submessage_bytes;
@@ -310,12 +320,17 @@ impl MessageBuilder<'_> {
         true
     }
 
+    #[inline(never)]
+    fn emit_info(&mut self) {
+        let Outbox { bytes, open, .. } = &mut *self.out;
+        open.info.emit(bytes);
+    }
+
     /// Writes a submessage of at most a few dozen octets, and takes it back when it does not fit.
     fn control(&mut self, emit: impl FnOnce(&mut Vec<u8>)) -> bool {
         let before = (self.out.bytes.len(), self.out.open.len, self.out.open.info);
-        let Outbox { bytes, open, .. } = &mut *self.out;
-        open.info.emit(bytes);
-        emit(bytes);
+        self.emit_info();
+        emit(&mut self.out.bytes);
         self.out.open.len += self.out.bytes.len() - before.0;
         if self.out.open.len <= self.out.open.datagram_bytes_max {
             return true;
@@ -325,18 +340,31 @@ impl MessageBuilder<'_> {
         false
     }
 
+    #[inline(always)]
     fn payload(&mut self, payload: PayloadView<'_>) {
         let octets = payload.as_slice();
         let padding = octets.len().wrapping_neg() & 3;
+        // So that a small datagram is one slice; larger ones are referenced.
         if octets.len() <= COPIED_BYTES_MAX {
             self.out.bytes.extend_from_slice(octets);
         } else {
-            self.close_run();
-            self.out.segments.push(Segment::Payload(payload.to_payload()));
+            self.refer_to(payload);
         }
         if padding > 0 {
-            self.out.bytes.extend_from_slice([0; 3].get(..padding).unwrap_or(&[]));
+            self.pad(padding);
         }
+    }
+
+    #[inline(never)]
+    fn refer_to(&mut self, payload: PayloadView<'_>) {
+        self.close_run();
+        self.out.segments.push(Segment::Payload(payload.to_payload()));
+    }
+
+    /// Rarely: payloads with their encapsulation are padded already.
+    #[inline(never)]
+    fn pad(&mut self, octets: usize) {
+        self.out.bytes.extend_from_slice([0; 3].get(..octets).unwrap_or(&[]));
     }
 
     /// Makes the bytes since the last segment a segment of their own.

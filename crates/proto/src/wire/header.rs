@@ -56,6 +56,8 @@ pub mod id {
     pub const SRTPS_PREFIX: u8 = 0x33;
     /// SRTPS_POSTFIX.
     pub const SRTPS_POSTFIX: u8 = 0x34;
+    /// Ours alone, of those that §9.4.5.1 leaves to vendors: the count of the HEARTBEAT that the next ACKNACK answers.
+    pub const ANSWERED: u8 = 0x81;
 }
 
 /// Flag bits of submessage headers; bit 0 is the octet order in all of them (§9.4.5.1.2).
@@ -137,6 +139,12 @@ pub struct Submessages<'a> {
 }
 
 impl<'a> Submessages<'a> {
+    /// Octets that were not walked yet.
+    pub(crate) const fn bytes_left(&self) -> usize {
+        self.rest.len()
+    }
+
+    #[inline]
     fn advance(&mut self) -> Result<Submessage<'a>, Malformed> {
         let (&[id, flags, first, second], contents) =
             self.rest.split_first_chunk::<SUBMESSAGE_HEADER_BYTES>().ok_or(Malformed::Truncated)?;
@@ -156,6 +164,7 @@ impl<'a> Submessages<'a> {
 impl<'a> Iterator for Submessages<'a> {
     type Item = Result<Submessage<'a>, Malformed>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;

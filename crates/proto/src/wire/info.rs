@@ -19,8 +19,9 @@ pub(crate) const SOURCE_BYTES: usize = 24;
 /// Octets of one `Locator_t`.
 const LOCATOR_BYTES: usize = 24;
 
-pub(crate) const fn timestamp_bytes(time: Option<Time>) -> usize {
-    if time.is_some() { TIMESTAMP_BYTES } else { 4 }
+/// Octets of INFO_TS with its header.
+pub(crate) fn timestamp_bytes(time: Time) -> usize {
+    if time == Time::INVALID { SUBMESSAGE_HEADER_BYTES } else { TIMESTAMP_BYTES }
 }
 
 const fn little_endian(flags: u8) -> bool {
@@ -37,11 +38,12 @@ pub(crate) fn parse_destination(body: &[u8], flags: u8) -> Result<GuidPrefix, Ma
     Reader::new(body, little_endian(flags)).prefix()
 }
 
-/// INFO_TS; `None` invalidates.
-pub(crate) fn emit_timestamp(out: &mut Vec<u8>, time: Option<Time>, little_endian: bool) {
-    let Some(time) = time else {
-        return Sink::new(out, little_endian).submessage(id::INFO_TS, flag::INVALIDATE, |_| {});
-    };
+/// INFO_TS; INVALID takes the timestamp away.
+#[inline]
+pub(crate) fn emit_timestamp(out: &mut Vec<u8>, time: Time, little_endian: bool) {
+    if time == Time::INVALID {
+        return emit_no_timestamp(out, little_endian);
+    }
     let field = |value: u32| if little_endian { value.to_le_bytes() } else { value.to_be_bytes() };
     let (seconds, fraction) = time.to_wire();
     let length = (TIMESTAMP_BYTES - SUBMESSAGE_HEADER_BYTES) as u8;
@@ -50,9 +52,27 @@ pub(crate) fn emit_timestamp(out: &mut Vec<u8>, time: Option<Time>, little_endia
     out.extend_from_slice(&[id::INFO_TS, little_endian.into(), low, high, a, b, c, d, e, f, g, h]);
 }
 
+#[inline(never)]
+fn emit_no_timestamp(out: &mut Vec<u8>, little_endian: bool) {
+    Sink::new(out, little_endian).submessage(id::INFO_TS, flag::INVALIDATE, |_| {});
+}
+
 /// The timestamp of INFO_TS; `None` when it is invalidated.
+#[inline]
 pub(crate) fn parse_timestamp(body: &[u8], flags: u8) -> Result<Option<Time>, Malformed> {
-    if flags & flag::INVALIDATE != 0 { Ok(None) } else { Reader::new(body, little_endian(flags)).time() }
+    if flags & flag::INVALIDATE != 0 {
+        return Ok(None);
+    }
+    let octets = *body.first_chunk().ok_or(Malformed::Truncated)?;
+    let (seconds, fraction) = if little_endian(flags) {
+        let both = u64::from_le_bytes(octets);
+        (both as u32, (both >> 32) as u32)
+    } else {
+        let both = u64::from_be_bytes(octets);
+        ((both >> 32) as u32, both as u32)
+    };
+    let invalid = seconds == u32::MAX && fraction == u32::MAX;
+    Ok((!invalid).then(|| Time::from_wire(seconds, fraction)))
 }
 
 /// INFO_SRC: who the following submessages are from (§9.4.5.11).

@@ -146,7 +146,14 @@ mod tests {
         message.info_destination(prefix);
         let missing = SequenceSet::empty(SequenceNumber::FIRST);
         let (reader, writer) = (EntityId::SEDP_PUBLICATIONS_READER, EntityId::SEDP_PUBLICATIONS_WRITER);
-        assert!(message.acknack(&AckNack { reader, writer, missing, count, final_flag: false }));
+        assert!(message.acknack(&AckNack {
+            reader,
+            writer,
+            missing,
+            count,
+            final_flag: false,
+            heartbeat: None
+        }));
     }
 
     fn tell(out: &mut Outbox, time: Option<Time>, octets: usize) {

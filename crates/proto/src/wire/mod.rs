@@ -10,6 +10,7 @@ pub mod info;
 mod merge;
 pub(crate) mod octets;
 pub mod param;
+mod run;
 pub mod secure;
 
 pub use compose::{
@@ -18,6 +19,7 @@ pub use compose::{
 pub use content_filter::{ContentFilterInfo, FilterSignature};
 pub use group::{GroupDigest, HeartbeatGroup};
 pub use param::{InlineQos, OriginalWriter, Parameter, StatusInfo, encode_inline_qos};
+pub use run::Run;
 
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
@@ -124,6 +126,8 @@ pub struct AckNack {
     pub count: i32,
     /// No heartbeat is asked for.
     pub final_flag: bool,
+    /// Count of the HEARTBEAT that it answers: told to our like alone, by a submessage of our own before this one.
+    pub heartbeat: Option<i32>,
 }
 
 /// NACK_FRAG (§9.4.5.10).

@@ -12,7 +12,7 @@ use plainsong_proto::malformed::Malformed;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::Payload;
 use plainsong_proto::qos::{Durability, QosSet};
-use plainsong_proto::reader::{CachedSample, Reader, ReaderConfig, ReaderLimits};
+use plainsong_proto::reader::{CachedSamples, Reader, ReaderConfig, ReaderLimits};
 use plainsong_proto::receiver::{self, Registry};
 use plainsong_proto::sample_info::Selector;
 use plainsong_proto::stats::DropCounters;
@@ -32,7 +32,7 @@ pub struct Live {
     readers: Vec<Reader>,
     counters: DropCounters,
     now: Now,
-    samples: Vec<CachedSample>,
+    samples: CachedSamples,
 }
 
 /// What one input made the participant do.
@@ -107,7 +107,7 @@ impl Live {
             readers: readers.collect(),
             counters: DropCounters::default(),
             now,
-            samples: Vec::new(),
+            samples: CachedSamples::new(),
         };
         let mut out = Outbox::new();
         for (index, qos) in qos.into_iter().enumerate() {

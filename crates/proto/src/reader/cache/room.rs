@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::Change;
+use super::super::change::Change;
 use super::super::instances::InstanceId;
 use super::Cache;
 use crate::instance::InstanceHandle;
@@ -19,8 +19,14 @@ pub(in crate::reader) enum Room {
 }
 
 impl Cache {
-    pub(super) fn no_room(&self, known: Option<InstanceId>, bytes: usize) -> Option<RejectReason> {
-        let held = known.and_then(|id| self.instances.get(id)).map_or(0, |instance| instance.valid);
+    /// Samples with data of an instance.
+    pub(super) fn valid_in(&self, id: InstanceId) -> usize {
+        self.instances.get(id).map_or(0, |instance| instance.valid)
+    }
+
+    /// Why a sample of so many octets cannot enter, of an instance that has so many.
+    #[inline]
+    pub(super) fn no_room(&self, held: usize, bytes: usize) -> Option<RejectReason> {
         if self.policy.depth.is_some_and(|depth| held >= depth) {
             // Takes the place of an older one.
             return None;
@@ -28,18 +34,22 @@ impl Cache {
         if held >= self.policy.samples_per_instance_max {
             return Some(RejectReason::SamplesPerInstanceLimit);
         }
-        let full = self.valid_samples >= self.policy.samples_max
-            || (self.valid_samples > 0 && self.bytes.saturating_add(bytes) > self.limits.cache_bytes_max);
+        let full = self.ledger.valid_samples >= self.policy.samples_max
+            || (self.ledger.valid_samples > 0
+                && self.ledger.bytes.saturating_add(bytes) > self.limits.cache_bytes_max);
         full.then_some(RejectReason::SamplesLimit)
     }
 
     /// Whether all `changes` of one writer can enter together, counted so that the answer is never too
     /// hopeful.
-    pub(in crate::reader) fn room_for<'a>(&self, changes: impl IntoIterator<Item = &'a Change>) -> Room {
+    pub(in crate::reader) fn room_for<'a>(
+        &self,
+        changes: impl IntoIterator<Item = &'a Change<'static>>,
+    ) -> Room {
         let mut counts = BTreeMap::new();
         let mut bytes = 0usize;
         for change in changes {
-            let Ok(handle) = self.identify(change) else { continue };
+            let Ok(handle) = self.identify(change, change.payload.as_slice()) else { continue };
             let is_data = !change.status.disposed && !change.status.unregistered;
             if is_data && !self.wants(change) {
                 continue;
@@ -68,8 +78,9 @@ impl Cache {
             return Room::Never;
         }
         let first = counts.keys().next().copied().unwrap_or_default();
-        if self.valid_samples.saturating_add(more) > policy.samples_max
-            || (self.valid_samples > 0 && self.bytes.saturating_add(bytes) > self.limits.cache_bytes_max)
+        if self.ledger.valid_samples.saturating_add(more) > policy.samples_max
+            || (self.ledger.valid_samples > 0
+                && self.ledger.bytes.saturating_add(bytes) > self.limits.cache_bytes_max)
         {
             later = Some((RejectReason::SamplesLimit, first));
         }

@@ -105,7 +105,7 @@ fn a_query_chooses_among_what_is_there() {
     bench.dispose(1, 5, 3).unwrap();
     let query = from_ten();
     let unread = Selector { sample_states: SampleState::NotRead as u8, ..Selector::default() };
-    let mut samples = Vec::new();
+    let mut samples = CachedSamples::new();
     assert!(bench.reader.has_queried(&unread, &query));
     bench.reader.read_queried(bench.now, &unread, &query, &mut samples);
     assert_eq!(values(&samples), [10, 11]);
@@ -152,7 +152,7 @@ fn a_query_keeps_the_order_of_ordered_access() {
     for (number, (key, value)) in (1..).zip([(2, 10), (1, 11), (2, 1), (2, 12)]) {
         bench.data(1, number, key, value).unwrap();
     }
-    let mut samples = Vec::new();
+    let mut samples = CachedSamples::new();
     bench.reader.take_queried(bench.now, &Selector::default(), &from_ten(), &mut samples);
     assert_eq!(values(&samples), [10, 11, 12]);
     assert_eq!(bench.values(), [1]);

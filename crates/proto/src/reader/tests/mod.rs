@@ -18,6 +18,7 @@ use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
 use crate::sample_info::{InstanceSelector, InstanceState, SampleState, ViewState};
 use crate::seq::SequenceSet;
+use crate::wire::StatusInfo;
 use crate::wire::param::{InlineQos, encode_inline_qos};
 use crate::wire::{Data, DataFrag, Gap, Heartbeat, MessageContext, ParameterListView};
 
@@ -239,15 +240,15 @@ impl Bench {
     }
 
     pub(super) fn take_with(&mut self, selector: &Selector) -> Vec<CachedSample> {
-        let mut samples = Vec::new();
+        let mut samples = CachedSamples::new();
         self.reader.take(self.now, selector, &mut samples);
-        samples
+        samples.into_vec()
     }
 
     pub(super) fn read_with(&mut self, selector: &Selector) -> Vec<CachedSample> {
-        let mut samples = Vec::new();
+        let mut samples = CachedSamples::new();
         self.reader.read(self.now, selector, &mut samples);
-        samples
+        samples.into_vec()
     }
 
     /// Values of the valid samples taken.

@@ -361,6 +361,22 @@ fn r3_the_cache_is_bounded_even_without_resource_limits() {
 }
 
 #[test]
+fn a_heartbeat_that_a_later_one_overtook_takes_back_nothing_that_was_told_since() {
+    let mut bench = Bench::reliable();
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.heartbeat_counted(1, 1, 1, true, 700).unwrap();
+    // 2 to 4 are not for this reader; the writer lets go of them.
+    bench.gap(1, 2, 5, &[]).unwrap();
+    bench.heartbeat_counted(1, 2, 4, true, 703).unwrap();
+    for overtaken in [701, 702] {
+        bench.heartbeat_counted(1, 1, 2, true, overtaken).unwrap();
+    }
+    bench.heartbeat_counted(1, 5, 4, false, 704).unwrap();
+    assert_eq!(bench.reader.sample_lost_status().total_count, 0);
+    assert_eq!(bench.acks(), [Ack { base: 5, missing: vec![], final_flag: true }]);
+}
+
+#[test]
 fn what_a_forged_heartbeat_or_gap_hid_is_asked_for_after_all() {
     let mut bench = Bench::reliable();
     bench.data(1, 1, 1, 1).unwrap();

@@ -67,7 +67,7 @@ fn a_small_datagram_is_one_slice_and_says_everything_once() {
 #[test]
 fn large_payloads_are_referenced_and_padded() {
     let mut out = Outbox::new();
-    let payload = Payload::from_vec(vec![9; 1001]);
+    let payload = Payload::from_vec(vec![9; 2001]);
     let mut message = out.message(ME, &[], 65_000);
     assert!(message.data(&data(&[]), &payload));
     assert!(message.heartbeat(&heartbeat()));
@@ -78,7 +78,7 @@ fn large_payloads_are_referenced_and_padded() {
     assert_eq!(slices.len(), 3);
     assert_eq!(slices[1].as_ptr(), payload.as_slice().as_ptr(), "not copied");
     assert_eq!(slices[2][..3], [0; 3]);
-    assert_eq!(transmit.len(), 20 + 24 + 1004 + 32);
+    assert_eq!(transmit.len(), 20 + 24 + 2004 + 32);
     assert_eq!(out.datagram(&transmit).len(), transmit.len());
 }
 

@@ -307,11 +307,11 @@ fn fact_18_reply_locators_of_any_kind_are_read() {
 #[test]
 fn fact_36_info_ts_may_take_the_timestamp_away() {
     let mut out = Vec::new();
-    info::emit_timestamp(&mut out, Some(Time(1_500_000_000)), true);
+    info::emit_timestamp(&mut out, Time(1_500_000_000), true);
     assert_eq!(out, [id::INFO_TS, 1, 8, 0, 1, 0, 0, 0, 0, 0, 0, 0x80]);
     assert_eq!(info::parse_timestamp(&out[4..], out[1]), Ok(Some(Time(1_500_000_000))));
     out.clear();
-    info::emit_timestamp(&mut out, None, true);
+    info::emit_timestamp(&mut out, Time::INVALID, true);
     assert_eq!(out, [id::INFO_TS, 3, 0, 0]);
     assert_eq!(info::parse_timestamp(&[], out[1]), Ok(None));
     assert_eq!(info::parse_timestamp(&[0xff; 8], 0), Ok(None), "TIME_INVALID is no time");
@@ -385,6 +385,7 @@ fn fact_56_entity_ids_decide_who_gets_a_submessage() {
             missing: SequenceSet::empty(SequenceNumber(1)),
             count: 1,
             final_flag: true,
+            heartbeat: None,
         };
         EndpointSubmessage::AckNack(acknack).target(source)
     };

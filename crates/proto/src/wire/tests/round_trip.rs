@@ -80,7 +80,7 @@ proptest! {
         reader in entity(), writer in entity(), missing in sequence_set(), count in any::<i32>(),
         final_flag: bool, little: bool,
     ) {
-        let it = AckNack { reader, writer, missing, count, final_flag };
+        let it = AckNack { reader, writer, missing, count, final_flag, heartbeat: None };
         prop_assert_eq!(through(id::ACKNACK, little, |out| it.emit(out, little), AckNack::parse), it);
     }
 
@@ -111,7 +111,7 @@ proptest! {
         let destination = |out: &mut Vec<u8>| info::emit_destination(out, prefix, little);
         prop_assert_eq!(through(id::INFO_DST, little, destination, info::parse_destination), prefix);
         let time = valid.then_some(Time(i64::from(seconds) * 1_000_000_000 + nanos));
-        let timestamp = |out: &mut Vec<u8>| info::emit_timestamp(out, time, little);
+        let timestamp = |out: &mut Vec<u8>| info::emit_timestamp(out, time.unwrap_or(Time::INVALID), little);
         prop_assert_eq!(through(id::INFO_TS, little, timestamp, info::parse_timestamp), time);
     }
 
