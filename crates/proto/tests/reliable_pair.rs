@@ -155,7 +155,7 @@ impl Pair {
     }
 
     fn take(&mut self) {
-        let mut samples = Vec::new();
+        let mut samples = plainsong_proto::reader::CachedSamples::new();
         self.ends.reader.take(self.now, &Selector::default(), &mut samples);
         self.taken.extend(samples.iter().map(|sample| sample.payload.as_slice().to_vec()));
     }

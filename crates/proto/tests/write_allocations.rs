@@ -70,6 +70,7 @@ fn allocations(qos: QosSet, readers: &[MatchedReader], payload_bytes: usize, rou
             missing: SequenceSet::empty(number.plus(-2).max(SequenceNumber::FIRST)),
             count: round as i32,
             final_flag: true,
+            heartbeat: None,
         };
         for reader in readers.iter().filter(|reader| reader.qos.is_reliable()) {
             writer.on_acknack(now, reader.guid, &acknack(reader), &mut out).expect("a plausible count");

@@ -12,7 +12,7 @@ use crate::malformed::Malformed;
 use crate::outbox::{Event, Outbox};
 use crate::payload::Payload;
 use crate::qos::{Durability, QosSet};
-use crate::reader::{CachedSample, KeyFunction, Reader, ReaderConfig, ReaderLimits};
+use crate::reader::{CachedSample, CachedSamples, KeyFunction, Reader, ReaderConfig, ReaderLimits};
 use crate::sample_info::Selector;
 use crate::stats::DropReason;
 use crate::time::{Instant, Now};
@@ -50,7 +50,7 @@ struct Pair {
 /// The reliable built-in endpoints of a participant.
 pub(super) struct Builtin {
     pairs: [Pair; 5],
-    samples: Vec<CachedSample>,
+    samples: CachedSamples,
 }
 
 impl Channel {
@@ -159,7 +159,12 @@ impl Builtin {
                 guid: prefix.entity(channel.writer()),
                 keyed: !channel.is_about_types(),
                 qos: channel.qos(),
-                limits: WriterLimits { readers_max: limits.participants_max, ..WriterLimits::default() },
+                // A neighbour that is slow to answer is not to keep others waiting.
+                limits: WriterLimits {
+                    readers_max: limits.participants_max,
+                    has_road_window: false,
+                    ..WriterLimits::default()
+                },
                 content_filter: None,
                 group: None,
             };
@@ -172,7 +177,7 @@ impl Builtin {
             };
             Pair { channel, writer: Writer::new(writer), reader: Reader::new(reader), writer_bit, reader_bit }
         });
-        Self { pairs, samples: Vec::new() }
+        Self { pairs, samples: CachedSamples::new() }
     }
 
     /// Publishes a new state of an instance.
@@ -313,7 +318,7 @@ impl Builtin {
     }
 
     /// Everything a reader has, in order.
-    fn take(&mut self, now: Now, channel: Channel) -> Vec<CachedSample> {
+    fn take(&mut self, now: Now, channel: Channel) -> CachedSamples {
         let mut samples = std::mem::take(&mut self.samples);
         samples.clear();
         if let Some(pair) = self.pairs.iter_mut().find(|pair| pair.channel == channel) {
@@ -360,7 +365,7 @@ impl Participant {
     /// Acts on what a built-in reader received.
     pub(super) fn drain(&mut self, now: Now, channel: Channel, out: &mut Outbox) {
         let mut samples = self.builtin.take(now, channel);
-        for sample in &samples {
+        for sample in samples.iter() {
             let handled = match channel {
                 Channel::Publications | Channel::Subscriptions => self.on_endpoint(channel, sample, out),
                 Channel::Messages => self.on_participant_message(now, sample, out),

@@ -208,6 +208,7 @@ impl Participant {
             missing: SequenceSet::empty(SequenceNumber::FIRST),
             count: now.mono.as_count(),
             final_flag: false,
+            heartbeat: None,
         });
         if !turn.is_multiple_of(2) {
             question.missing = SequenceSet::empty(SequenceNumber(0));

@@ -11,7 +11,8 @@ use crate::wire::{AckNack, NackFrag};
 use super::Writer;
 use super::gap::GapBuilder;
 use super::pace::{Repeat, Repeated};
-use super::proxy::{News, ReaderProxy, is_news};
+use super::proxy::{Class, News, ReaderProxy, is_news};
+use super::road::LastRepeated;
 use super::send::{encode, heartbeat_to, sent_fragments, sent_last};
 
 /// No reader of ours was ever sent smaller fragments.
@@ -110,8 +111,8 @@ impl Writer {
         }
         if news == News::OfAll {
             self.pacer.acknowledged(self.proxies.acknowledged().unwrap_or(last));
-            // Who writes in a flow lets go of the changes, which are in the caches of that core.
-            if self.blocked || !self.batch.is_flowing(now.mono, &self.config.limits) {
+            // Who writes in a flow, or waits to go on, lets go of the changes, which are in the caches of that core.
+            if !self.blocked && !self.batch.is_flowing(now.mono, &self.config.limits) {
                 self.settle(now);
             }
             if !self.blocked || self.has_room_to_go_on() {
@@ -122,6 +123,7 @@ impl Writer {
             // A base of 0 acknowledges nothing and takes nothing back: it only asks for a heartbeat.
             self.settle(now);
         }
+        self.note_road(now, reader, has, acknack);
         self.pacer.refresh(now.mono, &self.config.limits);
         let gaps = self.send_gaps(now, reader, acknack, out);
         let mut answer = self.repeat_missing(now, reader, acknack, out);
@@ -131,7 +133,7 @@ impl Writer {
         }
         if answer.deferred {
             let later = now.mono.after(self.crossing()).unwrap_or(now.mono);
-            self.heartbeat.hurry(later.max(self.pacer.window_end()));
+            self.heartbeat.hurry(later.max(self.pacer.burst_end()));
         }
         if answer.sent || !acknack.final_flag && !answer.deferred {
             self.answer_with_heartbeat(now, reader, answer.sent, out);
@@ -196,7 +198,8 @@ impl Writer {
         let crossing = self.crossing();
         let target = proxy.target(self.config.guid, limits);
         let sent = sent_last(&self.history, &self.pacer, proxy.class);
-        let mut repeated = proxy.repeated;
+        let (mut repeated, mut last_repeated) = (proxy.repeated, proxy.last_repeated);
+        let is_waited_for = proxy.is_waited_for();
         let mut message = target.open(out);
         for number in acknack.missing.iter().take_while(|number| *number <= sent) {
             if !self.is_held_for(now, proxy, number) || self.pacer.covers(reader, number, 1) {
@@ -208,7 +211,11 @@ impl Writer {
                 encode(&self.config, &self.proxies, &change, &mut self.inline_qos),
             );
             let full = self.pacer.repeats.len() >= limits.repeats_max;
-            if !self.pacer.may_send(proxy.class) || large && full {
+            let is_behind = self.pacer.is_behind_others(target.class, reader, number);
+            if is_behind || !self.pacer.may_send(target.class) || large && full {
+                if target.class == Class::Remote {
+                    self.pacer.road.wait(now.mono);
+                }
                 answer.deferred = true;
                 break;
             }
@@ -216,24 +223,28 @@ impl Writer {
                 answer.deferred = true;
                 continue;
             }
+            if is_waited_for && self.pacer.road.is_repeated(number, last_repeated) {
+                self.pacer.road.lost(number, last_repeated, change.payload.len());
+            }
+            self.pacer.road.repeats(number, &mut last_repeated);
             if large {
                 let what = Repeated::Fragments { number, next: 1, wanted: None };
-                self.pacer.repeats.push_back(Repeat { reader, what });
+                self.pacer.repeat(target.class, Repeat { reader, what });
                 answer.queued = true;
                 continue;
             }
             if !target.put_data(&mut message, number, &change, &self.inline_qos) {
-                self.pacer.spend(target.class, message.len());
+                self.pacer.sent_again(target.class, message.len());
                 message.finish();
                 message = target.open(out);
                 let _ = target.put_data(&mut message, number, &change, &self.inline_qos);
             }
             answer.sent = true;
         }
-        self.pacer.spend(target.class, message.len());
+        self.pacer.sent_again(target.class, message.len());
         message.finish();
         if let Some(proxy) = self.proxies.get_mut(reader) {
-            proxy.repeated = repeated;
+            (proxy.repeated, proxy.last_repeated) = (repeated, last_repeated);
         }
         answer
     }
@@ -256,6 +267,9 @@ impl Writer {
         let target = proxy.target(self.config.guid, &self.config.limits);
         let heartbeat = heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, !owes);
         target.send_heartbeat(&heartbeat, out);
+        if owes && target.class == Class::Remote {
+            self.note_question(now, heartbeat.count);
+        }
     }
 
     fn accept_nack_frag(
@@ -287,6 +301,7 @@ impl Writer {
         };
         let sent = sent_fragments(&self.pacer, &target, number, &change);
         let fragments = target.fragments(change.payload.len());
+        let (class, fragment_bytes) = (target.class, usize::from(target.fragment_bytes()));
         let inline_qos = encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
         let whole = target.fits(change.payload.len(), inline_qos);
         let plausible = nack.missing.base() as usize <= change.payload.len().div_ceil(FRAGMENT_BYTES_LEAST);
@@ -298,7 +313,8 @@ impl Writer {
         let crossing = self.crossing();
         let mut repeated = self.proxies.get_mut(reader).map(|it| std::mem::take(&mut it.repeated_fragments));
         let mut wanted = FragmentSet::empty(nack.missing.base().max(1));
-        let full = self.pacer.repeats.len() >= self.config.limits.repeats_max;
+        let full = self.pacer.repeats.len() >= self.config.limits.repeats_max
+            || self.pacer.is_behind_others(class, reader, number);
         let mut deferred = full;
         for fragment in nack.missing.iter().filter(|fragment| *fragment >= 1 && *fragment <= sent) {
             if full || self.pacer.covers(reader, number, fragment) {
@@ -318,15 +334,45 @@ impl Writer {
             self.heartbeat.heard(now.mono);
         }
         if !wanted.is_empty() {
+            if let Some(proxy) = self.proxies.get_mut(reader).filter(|proxy| proxy.is_waited_for()) {
+                let bytes = wanted.iter().count() * fragment_bytes;
+                self.pacer.road.lost(number, proxy.last_repeated, bytes);
+                self.pacer.road.repeats(number, &mut proxy.last_repeated);
+            }
             let next = wanted.base();
             let what = Repeated::Fragments { number, next, wanted: Some(wanted) };
-            self.pacer.repeats.push_back(Repeat { reader, what });
+            self.pacer.repeat(class, Repeat { reader, what });
         } else if deferred {
             let later = now.mono.after(crossing).unwrap_or(now.mono);
             self.heartbeat.hurry(later);
         }
         self.pump(now, out);
         Ok(())
+    }
+
+    /// A reader answered that it has all up to a change. If it is on another host, that tells of the road to it.
+    fn note_road(&mut self, now: Now, reader: Guid, has: SequenceNumber, acknack: &AckNack) {
+        let Some(proxy) = self.proxies.get(reader).filter(|proxy| proxy.class == Class::Remote) else {
+            return;
+        };
+        let known = has.max(acknack.missing.iter().last().unwrap_or_default()).min(self.history.last());
+        let Some(told) = self.pacer.road.told(acknack.heartbeat, proxy.names_questions(), known) else {
+            return;
+        };
+        let counted = proxy.losses_counted;
+        if proxy.is_waited_for() && told.last > counted {
+            let lost = acknack.missing.iter().filter(|number| *number > counted && *number <= told.last);
+            let changes =
+                lost.filter_map(|number| self.history.get(number, &self.instances).map(|it| (number, it)));
+            changes.for_each(|(number, change)| {
+                self.pacer.road.lost(number, LastRepeated::default(), change.payload.len())
+            });
+        }
+        let Some(proxy) = self.proxies.get_mut(reader) else { return };
+        proxy.losses_counted = counted.max(told.last);
+        let trip = told.asked.map(|asked| proxy.shortest.trip(now.mono, now.mono.since(asked)));
+        self.proxies.left_to(reader, told.left, self.pacer.road.left_bytes(), acknack.heartbeat.is_some());
+        self.note_left(now, trip);
     }
 
     /// A reader lacks fragments of a change that is not cut like that any more: the way to it has changed

@@ -30,11 +30,18 @@ const USUAL_SAMPLES: usize = 200;
 /// What a sample adds to a batch beside its payload: about its headers and inline QoS.
 const SAMPLE_OVERHEAD_BYTES: usize = 72;
 
+/// Whether a batch of so many octets and samples is full.
+pub(super) const fn is_full(bytes: usize, samples: usize, bytes_max: usize) -> bool {
+    bytes > bytes_max || bytes >= USUAL_BYTES && samples >= USUAL_SAMPLES
+}
+
 /// How the application writes, and what waits.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     /// Writes in a row without a pause.
     streak: u32,
+    /// They were so many that the flow is a great one; interruptions that its last samples wait out leave it one.
+    is_great: bool,
     /// When the last write was over.
     over: Option<Instant>,
     /// The next write follows one that waited for room: its pause says nothing.
@@ -105,7 +112,7 @@ impl Batch {
 
     /// Whether it leaves now, after a sample of so many octets: another one like it would be too much.
     const fn is_full(&self, bytes: usize, limits: &WriterLimits) -> bool {
-        self.bytes + bytes > limits.batch_bytes || self.bytes >= USUAL_BYTES && self.samples >= USUAL_SAMPLES
+        is_full(self.bytes + bytes, 0, limits.batch_bytes) || is_full(self.bytes, self.samples, usize::MAX)
     }
 
     /// Whether the application writes without a pause and will write again any moment.
@@ -118,33 +125,36 @@ impl Batch {
         self.blocked = true;
     }
 
-    /// A write begins. How long its sample may wait for others; `None`: not at all.
-    fn patience(&mut self, now: Instant, budget: Duration, limits: &WriterLimits) -> Option<Duration> {
+    /// A write begins: whether its sample may wait for others.
+    fn begin(&mut self, now: Instant, budget: Duration, limits: &WriterLimits) -> bool {
         let pause = self.over.map_or(Duration::INFINITE, |over| now.since(over));
         if pause < limits.flow_pause || std::mem::take(&mut self.blocked) {
             self.streak = self.streak.saturating_add(1);
+            self.is_great |= self.streak >= GREAT_FLOW_WRITES;
         } else if pause < limits.flow_wait || self.streak >= LONG_FLOW_WRITES && pause < limits.batch_wait_max
         {
             // As when the host keeps the application from running for a moment, or lets many others run first: this
             // sample leaves at once, and when the next follows without a pause the flow goes on.
             self.streak = self.streak.min(FLOW_WRITES - 1);
+            self.is_great &= pause < GREAT_FLOW_WAIT;
         } else {
-            self.streak = 0;
+            (self.streak, self.is_great) = (0, false);
         }
         self.over = Some(now);
-        if self.suspended {
-            return Some(Duration::INFINITE);
-        }
-        if budget > Duration::ZERO {
-            return Some(budget.min(limits.batch_wait_max));
-        }
-        (self.streak >= FLOW_WRITES).then(|| self.wait(limits))
+        self.streak >= FLOW_WRITES || self.suspended || budget > Duration::ZERO
     }
 
-    /// How long a sample of a flow waits: sending too early costs more where there are many readers, or a busy host.
-    fn wait(&self, limits: &WriterLimits) -> Duration {
+    /// How long a sample may wait for others. In a flow, sending too early costs more where there are many readers, or a
+    /// busy host.
+    fn patience(&self, budget: Duration, limits: &WriterLimits) -> Duration {
+        if self.suspended {
+            return Duration::INFINITE;
+        }
+        if budget > Duration::ZERO {
+            return budget.min(limits.batch_wait_max);
+        }
         let costly = Duration(self.cost.0.saturating_mul(COSTS_OF_WAIT)).min(COSTLY_WAIT_MAX);
-        let least = if self.streak >= GREAT_FLOW_WRITES { GREAT_FLOW_WAIT } else { limits.flow_wait };
+        let least = if self.is_great { GREAT_FLOW_WAIT } else { limits.flow_wait };
         least.max(costly)
     }
 }
@@ -182,47 +192,66 @@ impl Writer {
         out: &mut Outbox,
     ) -> bool {
         let limits = &self.config.limits;
-        let patience = self.batch.patience(now.mono, self.config.qos.latency_budget, limits);
+        let budget = self.config.qos.latency_budget;
+        let may_wait = self.batch.begin(now.mono, budget, limits);
         let waits = self.batch.bytes > 0;
-        let held = if fresh.is_none() { self.history.get(number, &self.instances) } else { None };
-        let Some(change) = fresh.or(held.as_ref()) else { return false };
-        let bytes = change.payload.len() + SAMPLE_OVERHEAD_BYTES;
-        let small = bytes <= limits.batch_bytes / 2 && !change.marks.is_end;
-        let (true, Some(patience)) = (small && (waits || self.pacer.unsent().is_none()), patience) else {
-            self.send_held(now, out);
-            return false;
+        let held;
+        let change = match fresh {
+            Some(change) => change,
+            None => {
+                held = self.history.get(number, &self.instances);
+                let Some(change) = &held else { return false };
+                change
+            }
         };
-        let routes = Class::ALL.map(|class| (class, self.proxies.route(class)));
-        let mut heard = routes.iter().filter(|(_, route)| !route.destinations.is_empty()).peekable();
-        let fits = heard.peek().is_some()
-            && heard.all(|(class, route)| {
-                let target = route.target(*class, self.config.guid, limits);
-                target.fits(change.payload.len(), INLINE_QOS_BYTES_MAX)
-            });
-        if !fits {
-            self.send_held(now, out);
+        let bytes = change.payload.len() + SAMPLE_OVERHEAD_BYTES;
+        let small = bytes <= limits.batch_bytes / 2 && !change.is_end();
+        let may_wait = may_wait
+            && small
+            && (waits || self.pacer.unsent().is_none())
+            && self.pacer.admits(now.mono, Class::Remote, self.batch.bytes + bytes, limits);
+        if !may_wait || !self.fits_everywhere(change.payload.len()) {
+            self.send_held(now, Some(number), out);
             return false;
         }
         encode(&self.config, &self.proxies, change, &mut self.inline_qos);
-        for ((class, route), draft) in routes.into_iter().zip(&mut self.batch.drafts) {
+        for (class, draft) in Class::ALL.into_iter().zip(&mut self.batch.drafts) {
+            let route = self.proxies.route(class);
             if !route.destinations.is_empty() {
                 let target = route.target(class, self.config.guid, limits);
                 draft.put(&target, number, change, &self.inline_qos);
                 self.pacer.hold(number, class);
             }
         }
-        let due = now.mono.after(patience);
         if !waits {
-            self.batch.due = due;
+            self.batch.due = now.mono.after(self.batch.patience(budget, limits));
         }
         self.batch.bytes += bytes;
         self.batch.samples += 1;
         if self.batch.is_full(bytes, limits) {
-            self.send_held(now, out);
             // The next batch is due no earlier: its first sample need not wake the timer.
+            let due = now.mono.after(self.batch.patience(budget, limits));
+            self.send_held(now, None, out);
             self.batch.due = due;
         }
         true
+    }
+
+    /// Whether there are readers, and a sample of so many octets goes whole to all of them.
+    fn fits_everywhere(&self, payload_bytes: usize) -> bool {
+        let mut heard = false;
+        for class in Class::ALL {
+            let route = self.proxies.route(class);
+            if route.destinations.is_empty() {
+                continue;
+            }
+            let target = route.target(class, self.config.guid, &self.config.limits);
+            if !target.fits(payload_bytes, INLINE_QOS_BYTES_MAX) {
+                return false;
+            }
+            heard = true;
+        }
+        heard
     }
 
     /// Whether something waits for others.
@@ -236,16 +265,16 @@ impl Writer {
             self.batch.due = None;
             return;
         }
-        self.send_held(now, out);
+        self.send_held(now, None, out);
         self.settle(now);
         if self.blocked {
             self.progress(out);
         }
     }
 
-    /// Sends what waits for others. A change that was just written may follow: the history keeps what nobody
-    /// has to acknowledge until that is sent, too.
-    pub(super) fn send_held(&mut self, now: Now, out: &mut Outbox) {
+    /// Sends what waits for others. `next`: a change that was just written and follows; no heartbeat names it yet, and the
+    /// history keeps what nobody has to acknowledge until that is sent, too.
+    pub(super) fn send_held(&mut self, now: Now, next: Option<SequenceNumber>, out: &mut Outbox) {
         self.batch.due = None;
         self.batch.samples = 0;
         let bytes = std::mem::take(&mut self.batch.bytes);
@@ -254,8 +283,15 @@ impl Writer {
         }
         self.multicast.sent(bytes);
         self.batch.leaving = Some(now.mono);
+        if self.pacer.road.is_answered() {
+            let datagrams = bytes.div_ceil(self.config.limits.datagram_bytes_max_remote);
+            self.pacer.sent_live(Class::Remote, (bytes, datagrams), None);
+        }
         let carried = self.carried_heartbeat(now);
         self.pacer.release_held();
+        if let Some(next) = next {
+            Class::ALL.into_iter().for_each(|class| self.pacer.hold(next, class));
+        }
         let mut asked = false;
         for (class, draft) in Class::ALL.into_iter().zip(&mut self.batch.drafts) {
             let route = self.proxies.route(class);
@@ -273,7 +309,8 @@ impl Writer {
             asked |= carried == Some(Piggyback::Asks);
         }
         if asked {
-            self.heartbeat.asked(now.mono);
+            self.asked(now);
         }
+        self.pacer.release_held();
     }
 }

@@ -16,7 +16,7 @@ use super::history::Change;
 use super::{ChangeKind, Writer, expiry, instances};
 
 /// What a change says about coherence and order beyond its writer's own numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
     /// First number of the coherent set it belongs to or ends.
     pub(super) set: Option<SequenceNumber>,
@@ -66,7 +66,7 @@ impl Writer {
             payload: PayloadView::Octets(&[]),
             source_timestamp: now.wall,
             expires: expiry(now, now.wall, self.config.qos.lifespan),
-            marks,
+            marks: Some(&marks),
             verdict: Verdict::ALL,
         };
         let number = self.history.push(instances::NIL, &change, NewPayload::Octets(&[]), &mut self.instances);
@@ -75,12 +75,15 @@ impl Writer {
     }
 
     /// The marks of a change with data that is written now.
-    pub(super) fn marks(&mut self) -> Marks {
-        Marks {
+    pub(super) fn marks(&mut self) -> Option<Marks> {
+        if self.open_set.is_none() && self.config.group.is_none() {
+            return None;
+        }
+        Some(Marks {
             set: self.open_set.map(|open| open.first),
             group_set: self.open_set.and_then(|open| open.group),
             group_number: self.config.group.as_ref().map(|group| group.advance()),
             is_end: false,
-        }
+        })
     }
 }

@@ -150,7 +150,7 @@ impl Filters {
 
     fn wants(&self, slot: Option<usize>, number: SequenceNumber, change: &Change<'_>) -> bool {
         let Some(Some(entry)) = slot.and_then(|slot| self.entries.get(slot)) else { return true };
-        if !is_judged(change.kind, &change.marks) {
+        if !is_judged(change.kind, change.marks) {
             return true;
         }
         if number > entry.since {
@@ -182,8 +182,8 @@ impl Filters {
 }
 
 /// Whether filters are asked about such a change.
-const fn is_judged(kind: ChangeKind, marks: &Marks) -> bool {
-    matches!(kind, ChangeKind::Alive) && marks.set.is_none() && !marks.is_end
+fn is_judged(kind: ChangeKind, marks: Option<&Marks>) -> bool {
+    kind == ChangeKind::Alive && marks.is_none_or(|marks| marks.set.is_none() && !marks.is_end)
 }
 
 impl ReaderProxy {
@@ -202,7 +202,7 @@ impl Proxies {
     }
 
     /// What the filters of all readers say about a change to be written.
-    pub(super) fn judge(&self, kind: ChangeKind, marks: &Marks, payload: PayloadView<'_>) -> Verdict {
+    pub(super) fn judge(&self, kind: ChangeKind, marks: Option<&Marks>, payload: PayloadView<'_>) -> Verdict {
         if self.is_filtering() && is_judged(kind, marks) { self.filters.judge(payload) } else { Verdict::ALL }
     }
 
@@ -345,7 +345,7 @@ impl Writer {
     /// Sends a change just written to the readers whose filters let it pass. It does not wait for others: what
     /// a datagram holds depends on whom it is for.
     pub(super) fn send_filtered(&mut self, now: Now, number: SequenceNumber, out: &mut Outbox) {
-        self.send_held(now, out);
+        self.send_held(now, Some(number), out);
         let carried = self.carried_heartbeat(now);
         let (mut asked, mut queued) = (false, false);
         for class in Class::ALL {
@@ -358,7 +358,8 @@ impl Writer {
             let route = self.proxies.aimed(class);
             let target = route.target(class, self.config.guid, &self.config.limits);
             let unfit = !route.destinations.is_empty() && !target.fits(change.payload.len(), inline_qos);
-            if unfit || self.pacer.unsent_to(class).is_some() {
+            let waits = !self.pacer.admits(now.mono, class, 1, &self.config.limits);
+            if unfit || waits || self.pacer.unsent_to(class).is_some() {
                 self.pacer.push_live(number, class);
                 queued = true;
                 continue;
@@ -368,10 +369,10 @@ impl Writer {
             asked |= self.send_aimed(class, number, carried, out);
         }
         if carried == Some(Piggyback::Asks) {
-            asked |= self.ask_those(out, |reader| reader.passed_over.is_some());
+            asked |= self.ask_those(now, out, |reader| reader.passed_over.is_some());
         }
         if asked {
-            self.heartbeat.asked(now.mono);
+            self.asked(now);
         }
         if queued {
             self.pump(now, out);
@@ -406,7 +407,7 @@ impl Writer {
         let filters = &self.proxies.filters;
         let verdicts_fit =
             target.fits(change.payload.len() + gap_bytes, self.inline_qos.len() + filters.verdict_bytes());
-        if verdicts_fit && is_judged(change.kind, &change.marks) {
+        if verdicts_fit && is_judged(change.kind, change.marks) {
             filters.append_verdicts(&change, &mut self.inline_qos);
         }
         let mut message = target.open(out);
@@ -415,6 +416,9 @@ impl Writer {
         }
         // It fits: the target said so.
         let _ = target.put_data(&mut message, number, &change, &self.inline_qos);
+        if class == Class::Remote {
+            self.pacer.sent_live(class, (message.len(), 1), Some(number));
+        }
         let Some(carried) = carried.filter(|_| route.reliable > 0) else { return false };
         let final_flag = carried == Piggyback::Tells;
         if let Some(proxy) = only.and_then(|only| self.proxies.get(only)) {
@@ -434,14 +438,14 @@ impl Writer {
     /// Asks every reliable reader that owes an acknowledgement, each for itself: what is gone differs, and who
     /// was passed over is told of that with it. Whether there were any.
     pub(super) fn ask_each(&mut self, now: Now, out: &mut Outbox) -> bool {
-        let asked = self.ask_those(out, |_| true);
+        let asked = self.ask_those(now, out, |_| true);
         if asked {
-            self.heartbeat.asked(now.mono);
+            self.asked(now);
         }
         asked
     }
 
-    fn ask_those(&mut self, out: &mut Outbox, which: impl Fn(&ReaderProxy) -> bool) -> bool {
+    fn ask_those(&mut self, now: Now, out: &mut Outbox, which: impl Fn(&ReaderProxy) -> bool) -> bool {
         let mut asked = false;
         for reader in self.proxies.readers.iter_mut().filter(|reader| reader.reliable && which(reader)) {
             let last = sent_last(&self.history, &self.pacer, reader.class);
@@ -458,6 +462,9 @@ impl Writer {
                 heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, reader, &target, false);
             // Both fit the smallest datagram.
             let _ = message.heartbeat(&heartbeat);
+            if target.class == Class::Remote {
+                self.pacer.road.asked(now.mono, heartbeat.count, last);
+            }
             asked = true;
         }
         asked

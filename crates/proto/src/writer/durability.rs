@@ -62,8 +62,8 @@ impl Service {
 
 impl History {
     /// The instance of which `previous` was the last change is written again.
-    pub(super) fn reopen(&mut self, previous: Option<SequenceNumber>) {
-        if let (Some(service), Some(previous)) = (&mut self.service, previous) {
+    pub(super) fn reopen(&mut self, previous: SequenceNumber) {
+        if let Some(service) = &mut self.service {
             service.closed(previous);
         }
     }

@@ -116,6 +116,11 @@ impl HeartbeatTimer {
         self.count
     }
 
+    /// That of the last one.
+    pub(super) const fn count(&self) -> i32 {
+        self.count
+    }
+
     pub(super) const fn due(&self) -> Option<Instant> {
         self.due
     }
@@ -161,13 +166,18 @@ impl HeartbeatTimer {
     }
 
     /// Somebody owes an acknowledgement: makes sure the timer runs.
+    #[inline]
     pub(super) fn arm(&mut self, now: Instant) {
         if self.due.is_none() {
-            self.owing = self.readers;
-            self.restart(now);
-            if self.asked != Some(now) {
-                self.due = now.after(self.interval.max(self.shortest));
-            }
+            self.start(now);
+        }
+    }
+
+    fn start(&mut self, now: Instant) {
+        self.owing = self.readers;
+        self.restart(now);
+        if self.asked != Some(now) {
+            self.due = now.after(self.interval.max(self.shortest));
         }
     }
 

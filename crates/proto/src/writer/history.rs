@@ -39,12 +39,18 @@ pub(super) struct Change<'a> {
     pub(super) source_timestamp: Time,
     /// End of its lifespan.
     pub(super) expires: Option<Instant>,
-    pub(super) marks: Marks,
+    /// `None` unless it is of a coherent set, or numbered among those of all writers of the publisher: few are.
+    pub(super) marks: Option<&'a Marks>,
     /// What the content filters of readers say.
     pub(super) verdict: Verdict,
 }
 
 impl Change<'_> {
+    /// It has no data: it only ends a coherent set.
+    pub(super) const fn is_end(&self) -> bool {
+        matches!(self.marks, Some(Marks { is_end: true, .. }))
+    }
+
     pub(super) fn is_expired(&self, now: Instant) -> bool {
         self.expires.is_some_and(|end| end <= now)
     }
@@ -54,17 +60,21 @@ impl Change<'_> {
 #[derive(Debug)]
 pub(super) struct TakenChange {
     change: Change<'static>,
+    marks: Option<Marks>,
     payload: Payload,
 }
 
 impl TakenChange {
     pub(super) fn of(change: &Change<'_>) -> Self {
         let payload = change.payload.to_payload();
-        Self { change: Change { payload: PayloadView::Octets(&[]), ..*change }, payload }
+        let Change { kind, instance, source_timestamp, expires, verdict, .. } = *change;
+        let shown = PayloadView::Octets(&[]);
+        let kept = Change { kind, instance, payload: shown, source_timestamp, expires, marks: None, verdict };
+        Self { change: kept, marks: change.marks.copied(), payload }
     }
 
     pub(super) fn view(&self) -> Change<'_> {
-        Change { payload: (&self.payload).into(), ..self.change }
+        Change { payload: (&self.payload).into(), marks: self.marks.as_ref(), ..self.change }
     }
 }
 
@@ -100,8 +110,9 @@ const NONE: SequenceNumber = SequenceNumber(0);
 const _: () = assert!(size_of::<Entry>() == 64);
 
 impl Entry {
-    fn marks(&self) -> Marks {
-        self.marks.as_deref().copied().unwrap_or_default()
+    /// It only ends a coherent set.
+    fn is_end(&self) -> bool {
+        self.marks.as_ref().is_some_and(|marks| marks.is_end)
     }
 }
 
@@ -120,6 +131,8 @@ pub(super) struct History {
     pending_bytes: usize,
     /// Changes stay when released, for late joiners.
     durable: bool,
+    /// There was a change that expires.
+    expiring: bool,
     /// What becomes of them then, when a durability service does it.
     pub(super) service: Option<Service>,
     /// Coherent sets of which anything is held, by their first numbers.
@@ -143,7 +156,13 @@ impl History {
     /// The history of a writer with this QoS.
     pub(super) fn of(qos: &QosSet) -> Self {
         let durable = qos.durability >= Durability::TransientLocal;
-        Self { durable, service: Service::new(qos), ..Self::default() }
+        let payloads = Payloads::new(!durable);
+        Self { durable, payloads, service: Service::new(qos), ..Self::default() }
+    }
+
+    /// Payloads of up to so many octets are copied, longer ones referenced.
+    pub(super) const fn copied_bytes_max(&self) -> usize {
+        self.payloads.short_bytes_max()
     }
 
     /// Number of the last change written, 0 before the first.
@@ -182,9 +201,20 @@ impl History {
         self.pending_bytes
     }
 
+    /// Octets that will be pending when the changes up to this one are released, were all of one length.
+    pub(super) fn pending_bytes_above(&self, number: SequenceNumber) -> usize {
+        let above = usize::try_from(self.last.0 - number.0).unwrap_or(0).min(self.pending);
+        (self.pending_bytes / self.pending.max(1)).saturating_mul(above)
+    }
+
     /// When the oldest change expires. Changes expire in the order written; one written with an older
     /// source timestamp may wait for those before it, and is refused when asked for meanwhile.
+    #[inline]
     pub(super) fn next_expiry(&self) -> Option<Instant> {
+        // Else the oldest change, which is in no cache, is not touched by each write.
+        if !self.expiring {
+            return None;
+        }
         self.entries.front().map(|entry| entry.expires).filter(|end| *end != NEVER)
     }
 
@@ -201,7 +231,8 @@ impl History {
         self.changes += 1;
         self.pending += 1;
         self.pending_bytes += window_bytes(payload.view().len());
-        let superseded = self.join_set(sequence_number, &change.marks);
+        let superseded = change.marks.and_then(|marks| self.join_set(sequence_number, marks));
+        self.expiring |= change.expires.is_some();
         let mut previous = None;
         if let Some(instance) = instances.get_mut(slot) {
             if instance.samples == 0 {
@@ -212,18 +243,19 @@ impl History {
             instance.newest = sequence_number;
             instance.samples += 1;
         }
-        self.reopen(previous);
-        if let Some(entry) = previous.and_then(|previous| self.entry_mut(previous)) {
-            entry.next = sequence_number;
+        if let Some(previous) = previous {
+            self.reopen(previous);
+            if let Some(entry) = self.entry_mut(previous) {
+                entry.next = sequence_number;
+            }
         }
-        let marks = (change.marks != Marks::default()).then(|| Box::new(change.marks));
         self.entries.push_back(Entry {
             sequence_number,
             previous: previous.unwrap_or(NONE),
             next: NONE,
             source_timestamp: change.source_timestamp,
             expires: change.expires.unwrap_or(NEVER),
-            marks,
+            marks: change.marks.map(|marks| Box::new(*marks)),
             slot,
             verdict: change.verdict,
             payload: self.payloads.push(payload),
@@ -244,7 +276,7 @@ impl History {
             payload: self.payloads.get(entry.payload),
             source_timestamp: entry.source_timestamp,
             expires: Some(entry.expires).filter(|end| *end != NEVER),
-            marks: entry.marks(),
+            marks: entry.marks.as_deref(),
             verdict: entry.verdict,
         })
     }
@@ -273,7 +305,7 @@ impl History {
 
     /// The group number of a change that is held.
     pub(super) fn numbered(&self, number: SequenceNumber) -> Option<SequenceNumber> {
-        self.held(number)?.marks().group_number
+        self.held(number)?.marks.as_ref()?.group_number
     }
 
     /// The group number of the last change held with this number or a lower one; `None` also after many holes.
@@ -282,7 +314,7 @@ impl History {
         let end = end.min(self.entries.len());
         let start = end.saturating_sub(HOLES_SCANNED_MAX);
         let held = self.entries.range(start..end).rev().find(|entry| entry.kind.is_some())?;
-        held.marks().group_number
+        held.marks.as_ref()?.group_number
     }
 
     /// Drops one change, wherever it is.
@@ -312,6 +344,7 @@ impl History {
 
     /// LIFESPAN was changed: all changes held follow the new one.
     pub(super) fn set_expiry(&mut self, expiry: impl Fn(Time) -> Option<Instant>) {
+        self.expiring = true;
         for entry in self.entries.iter_mut().filter(|entry| entry.kind.is_some()) {
             entry.expires = expiry(entry.source_timestamp).unwrap_or(NEVER);
         }
@@ -331,20 +364,32 @@ impl History {
         if self.durable {
             self.release_durable(now, number, instances);
         } else {
-            while let Some(entry) = self.entries.front().filter(|entry| entry.sequence_number <= number) {
-                self.released = entry.sequence_number;
-                if entry.kind.is_some() {
-                    self.pending -= 1;
-                    self.pending_bytes -= window_bytes(self.payloads.len(entry.payload));
-                    self.empty(0, instances);
-                }
-                self.pop_front();
-            }
+            self.release_volatile(number, instances);
         }
         self.released = number;
         self.drop_holes();
         self.keep_service_limits(instances);
         true
+    }
+
+    /// The changes up to `number` leave, from the front: each is touched once, and nothing else but its instance.
+    fn release_volatile(&mut self, number: SequenceNumber, instances: &mut Instances) {
+        while let Some(entry) = self.entries.pop_front_if(|entry| entry.sequence_number <= number) {
+            self.released = entry.sequence_number;
+            if entry.kind.is_some() {
+                self.changes -= 1;
+                self.pending -= 1;
+                self.pending_bytes -= window_bytes(self.payloads.len(entry.payload));
+                instances.first_left(entry.slot, entry.next);
+            }
+            self.payloads.pop_front(entry.payload);
+            if let Some(end) = entry.marks.and_then(|marks| self.leave_set(&marks)) {
+                self.remove_in_place(end, instances);
+            }
+        }
+        if self.entries.is_empty() {
+            self.payloads.clear();
+        }
     }
 
     /// Nobody present needs changes up to `number` any more.
@@ -356,7 +401,7 @@ impl History {
                 self.pending -= 1;
                 self.pending_bytes -= window_bytes(self.payloads.len(entry.payload));
                 let (slot, unregisters) = (entry.slot, kind.unregisters());
-                let (is_end, number_released) = (entry.marks().is_end, entry.sequence_number);
+                let (is_end, number_released) = (entry.is_end(), entry.sequence_number);
                 if is_end && self.is_useless_end(number_released) {
                     self.empty(position, instances);
                 } else if self.service.is_some() {
@@ -454,7 +499,7 @@ impl History {
         if number == self.last_end {
             return false;
         }
-        let marks = self.held(number).map(Entry::marks).filter(|marks| marks.is_end);
+        let marks = self.held(number).and_then(|entry| entry.marks.as_ref()).filter(|marks| marks.is_end);
         let set = marks.and_then(|marks| self.sets.get(&marks.set?));
         set.is_some_and(|set| set.changes == 0)
     }
@@ -494,6 +539,10 @@ impl History {
     }
 
     fn entry_mut(&mut self, number: SequenceNumber) -> Option<&mut Entry> {
+        // The last, where one instance is written again and again.
+        if self.entries.back().is_some_and(|entry| entry.sequence_number == number) {
+            return self.entries.back_mut();
+        }
         let position = self.position(number).ok()?;
         self.entries.get_mut(position)
     }

@@ -116,10 +116,20 @@ impl Instances {
     }
 
     /// Who writes one instance again and again, or all by turns, needs no look-up.
+    #[inline]
     pub(super) fn find(&self, handle: InstanceHandle) -> Option<Slot> {
-        let is_it = |slot: &Slot| self.get(*slot).is_some_and(|it| it.handle == handle && it.is_known());
-        let guesses = [self.recent, self.recent.wrapping_add(1), 0];
-        guesses.into_iter().find(is_it).or_else(|| self.index.get(&handle).copied())
+        if self.is_at(self.recent, handle) { Some(self.recent) } else { self.look_up(handle) }
+    }
+
+    #[inline]
+    fn is_at(&self, slot: Slot, handle: InstanceHandle) -> bool {
+        self.get(slot).is_some_and(|it| it.handle == handle && it.is_known())
+    }
+
+    fn look_up(&self, handle: InstanceHandle) -> Option<Slot> {
+        let guesses = [self.recent.wrapping_add(1), 0];
+        let guess = guesses.into_iter().find(|guess| self.is_at(*guess, handle));
+        guess.or_else(|| self.index.get(&handle).copied())
     }
 
     pub(super) fn get(&self, slot: Slot) -> Option<&Instance> {
@@ -138,7 +148,16 @@ impl Instances {
 
     /// The instance's slot, made when it is new; registered from now on.
     pub(super) fn register(&mut self, handle: InstanceHandle) -> Slot {
-        let slot = self.find(handle).unwrap_or_else(|| self.insert(handle));
+        self.register_at(None, handle)
+    }
+
+    /// The same; `guess`: where it was found before something else may have happened.
+    #[inline]
+    pub(super) fn register_at(&mut self, guess: Option<Slot>, handle: InstanceHandle) -> Slot {
+        let slot = match guess.filter(|guess| self.is_at(*guess, handle)).or_else(|| self.find(handle)) {
+            Some(slot) => slot,
+            None => self.insert(handle),
+        };
         self.recent = slot;
         if let Some(instance) = self.get_mut(slot) {
             instance.registered = true;
@@ -188,12 +207,29 @@ impl Instances {
         self.free.push(slot);
     }
 
+    /// Its oldest change left the history; the next is `oldest`.
+    #[inline]
+    pub(super) fn first_left(&mut self, slot: Slot, oldest: SequenceNumber) {
+        let Some(instance) = self.get_mut(slot) else { return };
+        instance.samples -= 1;
+        instance.oldest = oldest;
+        if !instance.registered && instance.samples == 0 {
+            self.forget_if_over(slot);
+        }
+    }
+
     /// The instance was written: its deadline begins anew.
+    #[inline]
     pub(super) fn restart_deadline(&mut self, slot: Slot, now: Instant) {
         if let Some(instance) = self.get_mut(slot) {
             instance.is_alive = true;
         }
-        let Some(end) = now.after(self.deadline_period) else { return };
+        if let Some(end) = now.after(self.deadline_period) {
+            self.set_deadline(slot, end);
+        }
+    }
+
+    fn set_deadline(&mut self, slot: Slot, end: Instant) {
         if self.deadlines.len() <= slot as usize {
             self.deadlines.resize(self.slots.len(), Deadline::NONE);
         }

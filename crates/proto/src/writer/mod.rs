@@ -17,16 +17,19 @@ mod group;
 mod heartbeat;
 mod history;
 mod instances;
+mod limits;
 mod liveliness;
 mod multicast;
 mod pace;
 mod path;
 mod payloads;
 mod proxy;
+mod road;
 mod round_trip;
 mod send;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::sync::Arc;
 
@@ -48,6 +51,7 @@ use crate::time::{Duration, Instant, Now, Time};
 pub use content::FilterFunction;
 pub use cost::{ComparisonPace, SendCosts};
 pub use group::WriterGroup;
+pub use limits::WriterLimits;
 pub use multicast::{Delivery, UnicastReason};
 
 use batch::Batch;
@@ -60,6 +64,7 @@ use multicast::Multicast;
 use pace::{Pacer, Repeat, Repeated};
 use path::Paths;
 use proxy::{Class, Proxies};
+use window::Trip;
 
 /// What a writer is made of.
 #[derive(Clone, Debug)]
@@ -76,106 +81,6 @@ pub struct WriterConfig {
     pub content_filter: Option<FilterFunction>,
     /// What it shares with the other writers of its publisher under GROUP access.
     pub group: Option<Arc<WriterGroup>>,
-}
-
-/// Bounds and timing of one writer.
-#[derive(Clone, Debug)]
-pub struct WriterLimits {
-    /// Largest UDP payload to readers on the same host, in octets.
-    pub datagram_bytes_max_local: usize,
-    /// Largest UDP payload to other readers, in octets, as long as [`Writer::path`] was not told what their paths take: one
-    /// Ethernet frame, so that IP never fragments.
-    pub datagram_bytes_max_remote: usize,
-    /// KEEP_ALL: octets of unacknowledged samples, each with some overhead, at which `write` reports
-    /// [`WriteError::Full`]; one sample is always admitted.
-    pub unacknowledged_bytes_max: usize,
-    /// Least pause before readers that were asked are asked again, however fast they answer.
-    pub heartbeat_quickest: Duration,
-    /// First pause before unacknowledged readers are asked, and before they are asked again while it is not known
-    /// how fast they answer.
-    pub heartbeat_shortest: Duration,
-    /// Longest pause, when a reader stays silent.
-    pub heartbeat_longest: Duration,
-    /// While samples flow, one in this time carries a heartbeat, which who misses something answers.
-    pub heartbeat_piggyback: Duration,
-    /// While samples flow, one in this time carries a heartbeat that everyone answers.
-    pub acknowledgement_period: Duration,
-    /// A sample asked for again in this time is not repeated while it is not known how fast readers answer: the
-    /// requests crossed.
-    pub repeat_pause: Duration,
-    /// Octets of one burst to readers on the same host: what a default socket buffer (208 KiB) takes.
-    pub burst_bytes_local: usize,
-    /// Octets of one burst to other readers: with the interval, 1 Gbit/s.
-    pub burst_bytes_remote: usize,
-    /// Pause between the beginnings of bursts.
-    pub burst_interval: Duration,
-    /// Octets of a batch of samples that share datagrams, headers included; samples larger than half of it
-    /// leave alone. 0: all do.
-    pub batch_bytes: usize,
-    /// Datagrams that are usually this long, in octets, may go to a group where several readers of this host hear one. To share
-    /// shorter ones saves little, and a reader that waits at its own socket would be woken twice (`docs/performance-path.md`).
-    pub multicast_bytes_min: usize,
-    /// When it is measured whether that costs less.
-    pub comparison: ComparisonPace,
-    /// So many processes have to hear the group: sharing a datagram among two costs what a copy does.
-    pub multicast_processes_min: usize,
-    /// An application that pauses for less between writes writes in a flow: its samples may share datagrams.
-    pub flow_pause: Duration,
-    /// How long a sample of a flow waits for others at most, if the flow is not a great one and sending costs little.
-    pub flow_wait: Duration,
-    /// How long a sample waits at most, whatever LATENCY_BUDGET allows.
-    pub batch_wait_max: Duration,
-    /// Matched readers.
-    pub readers_max: usize,
-    /// Instances, beside RESOURCE_LIMITS.
-    pub instances_max: usize,
-    /// Repetitions under way; more must be asked for again.
-    pub repeats_max: usize,
-}
-
-impl Default for WriterLimits {
-    fn default() -> Self {
-        Self {
-            datagram_bytes_max_local: 65_000,
-            datagram_bytes_max_remote: 1_456,
-            unacknowledged_bytes_max: 2 << 20,
-            heartbeat_quickest: Duration::from_millis(1),
-            heartbeat_shortest: Duration::from_millis(4),
-            heartbeat_longest: Duration::from_millis(60),
-            heartbeat_piggyback: Duration::from_millis(1),
-            acknowledgement_period: Duration::from_millis(10),
-            repeat_pause: Duration::from_millis(2),
-            burst_bytes_local: 3 * 64_000,
-            burst_bytes_remote: 64_000,
-            burst_interval: Duration::from_micros(500),
-            batch_bytes: 60_000,
-            multicast_bytes_min: 4_000,
-            comparison: ComparisonPace::default(),
-            multicast_processes_min: 3,
-            flow_pause: Duration::from_micros(5),
-            flow_wait: Duration::from_micros(200),
-            batch_wait_max: Duration::from_millis(100),
-            readers_max: 1_024,
-            instances_max: 1 << 20,
-            repeats_max: 128,
-        }
-    }
-}
-
-impl WriterLimits {
-    const fn datagram_bytes_max(&self, class: Class) -> usize {
-        match class {
-            Class::SameHost => self.datagram_bytes_max_local,
-            Class::Remote => self.datagram_bytes_max_remote,
-        }
-    }
-
-    const fn burst_bytes(&self, class: Class) -> usize {
-        match class {
-            Class::SameHost => self.burst_bytes_local,
-            Class::Remote => self.burst_bytes_remote,
-        }
-    }
 }
 
 /// What a change does to its instance.
@@ -363,7 +268,8 @@ impl Writer {
         out: &mut Outbox,
     ) -> Result<SequenceNumber, WriteError> {
         let kind = self.effective(kind)?;
-        let payload_bytes = payload.view().len();
+        let view = payload.view();
+        let payload_bytes = view.len();
         if u32::try_from(payload_bytes).is_err() {
             return Err(WriteError::TooLarge);
         }
@@ -375,12 +281,13 @@ impl Writer {
         if self.admit(known, kind, payload_bytes).is_err() {
             self.make_room(now, kind, instance, payload_bytes, out)?;
         }
-        let slot = self.instances.register(instance);
+        let slot = self.instances.register_at(known, instance);
         self.note_timestamp(slot, source_timestamp);
-        self.life_cycle(now, kind, slot, payload.view());
+        self.life_cycle(now, kind, slot, view);
         let expires = expiry(now, source_timestamp, self.config.qos.lifespan);
         let marks = self.marks();
-        let verdict = self.proxies.judge(kind, &marks, payload.view());
+        let marks = marks.as_ref();
+        let verdict = self.proxies.judge(kind, marks, view);
         let octets = payload.octets();
         let shown = PayloadView::Octets(octets.unwrap_or(&[]));
         let change = Change { kind, instance, payload: shown, source_timestamp, expires, marks, verdict };
@@ -429,6 +336,7 @@ impl Writer {
     }
 
     /// Makes room for one more change of the instance, or says why there is none.
+    #[inline]
     fn admit(&mut self, slot: Option<Slot>, kind: ChangeKind, bytes: usize) -> Result<(), WriteError> {
         if slot.is_none() {
             self.admit_instance()?;
@@ -450,13 +358,12 @@ impl Writer {
         if let Some(service_depth) = self.service_depth() {
             return self.admit_beside_service(slot, kind, depth, service_depth);
         }
-        let oldest = slot
-            .and_then(|slot| self.instances.get(slot))
-            .filter(|instance| instance.samples > 0)
-            .map(|instance| (instance.samples, instance.oldest));
-        if let Some((samples, oldest)) = oldest
-            && samples >= depth
+        if depth < usize::MAX
+            && let Some(instance) = slot.and_then(|slot| self.instances.get(slot))
+            && instance.samples >= depth
+            && instance.samples > 0
         {
+            let oldest = instance.oldest;
             if self.config.qos.history.kind == HistoryKind::KeepAll && oldest > released {
                 return Err(WriteError::Full);
             }
@@ -535,10 +442,16 @@ impl Writer {
             && reader.qos.durability >= Durability::TransientLocal;
         // What waits for others is addressed to those who were here before.
         self.flush(now, out);
+        if !known && !durable && !reader.same_host {
+            self.pacer.part_live(self.proxies.remote());
+        }
         let last = self.history.last();
         let new = self.proxies.insert(reader, reliable, durable, last);
         self.fit_window();
         self.adopt_filter(reader);
+        let sent = self.pacer.road.sent_bytes();
+        self.proxies.left_to(reader.guid, sent, sent, false);
+        self.note_left(now, None);
         if !new {
             return;
         }
@@ -566,6 +479,12 @@ impl Writer {
         self.choose_delivery(now, out);
         self.pacer.forget(reader);
         self.forget_paths();
+        for class in Class::ALL {
+            if self.proxies.route(class).destinations.is_empty() {
+                self.pacer.clear_live(class);
+            }
+        }
+        self.note_left(now, None);
         self.matched.unmatched(reader);
         self.changed(StatusKind::PublicationMatched, out);
         self.settle(now);
@@ -595,6 +514,12 @@ impl Writer {
     #[must_use]
     pub const fn last_sequence_number(&self) -> SequenceNumber {
         self.history.last()
+    }
+
+    /// Whether new changes wait until there is room for them on the road to readers on other hosts.
+    #[must_use]
+    pub const fn waits_for_road(&self) -> bool {
+        self.pacer.waits_for_road()
     }
 
     /// Changes with data or status in the history, which RESOURCE_LIMITS max_samples bounds.
@@ -719,14 +644,28 @@ impl Writer {
     fn settle_up_to(&mut self, now: Now, most: SequenceNumber) {
         let last = self.history.last();
         let acknowledged = self.proxies.acknowledged().unwrap_or(last);
-        let sent = self.pacer.unsent().map_or(last, SequenceNumber::previous);
-        self.history.release(now.mono, acknowledged.min(sent).min(most), &mut self.instances);
+        if acknowledged > self.history.released() {
+            let sent = self.pacer.unsent().map_or(last, SequenceNumber::previous);
+            self.history.release(now.mono, acknowledged.min(sent).min(most), &mut self.instances);
+        }
         if acknowledged < last {
             self.heartbeat.arm(now.mono);
         } else {
             self.heartbeat.disarm();
         }
         self.multicast.watch(now.mono, acknowledged < last && self.proxies.use_group);
+    }
+
+    /// Takes over what has left the road to readers on other hosts, as an answer after so long shows, and who they are.
+    fn note_left(&mut self, now: Now, trip: Option<Trip>) {
+        let (readers, left, all_name_questions) =
+            self.proxies.left(self.sent_last(false), self.pacer.road.sent_bytes());
+        let readers = if self.config.limits.has_road_window { readers } else { 0 };
+        let hold_bytes = self.proxies.route(Class::Remote).hold_bytes;
+        self.pacer.road.set_readers(readers, all_name_questions, hold_bytes);
+        if readers > 0 {
+            self.pacer.road.leave(now.mono, left, trip);
+        }
     }
 
     /// Full: hastens the acknowledgements that make room.
@@ -758,8 +697,10 @@ impl Writer {
         limits.max_samples >= 0
             || limits.max_samples_per_instance >= 0
             || limits.max_instances >= 0
-            || self.history.pending_bytes() <= self.window_bytes / 4 * 3
-            || self.proxies.acknowledged().is_none_or(|lowest| lowest >= self.history.last())
+            || self.proxies.acknowledged().is_none_or(|lowest| {
+                // Acknowledged changes leave when the writer goes on.
+                self.history.pending_bytes_above(lowest) <= self.window_bytes / 4 * 3
+            })
     }
 }
 

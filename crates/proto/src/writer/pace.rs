@@ -1,5 +1,6 @@
 //! Bounded bursts. What does not fit the current burst waits here, in order, and follows when the next
-//! window opens, so that a large sample does not overrun socket buffers of the usual 208 KiB.
+//! burst begins, so that a large sample does not overrun socket buffers of the usual 208 KiB; or, on its way to reliable
+//! readers on other hosts, when the window of the road has room.
 
 use std::collections::VecDeque;
 
@@ -10,14 +11,17 @@ use crate::time::Instant;
 use super::WriterLimits;
 use super::history::TakenChange;
 use super::proxy::Class;
+use super::road::Road;
 
-/// A new change on its way to all readers of one class.
+/// New changes on their way to all readers of one class: those from `number` to `last` that the history still holds when
+/// their turn comes.
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) number: SequenceNumber,
-    /// Fragments already sent.
+    pub(super) last: SequenceNumber,
+    /// Fragments of the first already sent.
     pub(super) fragments_sent: FragmentNumber,
-    /// The change, once begun: what was begun is sent to its end, even when the history lets it go.
+    /// The first, once begun: what was begun is sent to its end, even when the history lets it go.
     pub(super) begun: Option<TakenChange>,
 }
 
@@ -34,6 +38,16 @@ pub(super) enum Repeated {
     Changes { next: SequenceNumber, last: SequenceNumber },
     /// Fragments of a change from `next` on; all of them, or the members of a set.
     Fragments { number: SequenceNumber, next: FragmentNumber, wanted: Option<FragmentSet> },
+}
+
+impl Repeated {
+    /// The first change of it.
+    const fn first(&self) -> SequenceNumber {
+        match self {
+            Self::Changes { next, .. } => *next,
+            Self::Fragments { number, .. } => *number,
+        }
+    }
 }
 
 impl Repeat {
@@ -59,7 +73,7 @@ impl Repeat {
     }
 }
 
-/// New changes that were sent to the readers of one class and not acknowledged: they may all still be in the buffers
+/// New changes that were sent to the readers on this host and not acknowledged: they may all still be in the buffers
 /// of sockets.
 #[derive(Debug)]
 struct Flight {
@@ -95,94 +109,151 @@ impl Flight {
     }
 }
 
-/// The queues of one writer and the octets its current window still admits.
+/// What was not sent in one burst to other hosts may be in the next, as far as that: so many times what one has, or some
+/// datagrams.
+const BURSTS_SAVED: usize = 4;
+const SAVED_BYTES: usize = 8_000;
+
+/// The queues of one writer and the octets its current burst still admits.
 #[derive(Debug)]
 pub(super) struct Pacer {
-    /// New changes, one queue per class.
-    live: [VecDeque<Live>; 2],
+    /// New changes, for each class.
+    live: [Option<Live>; 2],
     pub(super) repeats: VecDeque<Repeat>,
-    /// The first change that waits for others, not for a window, for each class: then `live` is empty.
+    /// The first change that waits for others, not for a burst, for each class: then `live` is empty.
     held: [Option<SequenceNumber>; 2],
-    left: [usize; 2],
-    window_end: Instant,
-    flights: [Flight; 2],
+    /// Below 0: the last datagram was more than the burst had left.
+    left: [isize; 2],
+    burst_began: Instant,
+    burst_end: Instant,
+    /// To readers on this host.
+    flight: Flight,
+    /// To those on others.
+    pub(super) road: Road,
 }
 
 impl Pacer {
     pub(super) const fn new() -> Self {
         Self {
-            live: [VecDeque::new(), VecDeque::new()],
+            live: [None, None],
             repeats: VecDeque::new(),
             held: [None; 2],
             left: [0; 2],
-            window_end: Instant(0),
-            flights: [const { Flight { sent: 0, acknowledged: 0, ends: VecDeque::new() } }; 2],
+            burst_began: Instant(0),
+            burst_end: Instant(0),
+            flight: Flight { sent: 0, acknowledged: 0, ends: VecDeque::new() },
+            road: Road::new(),
         }
     }
 
-    /// Opens the next window when it is time.
+    /// Begins the next burst when it is time.
     pub(super) fn refresh(&mut self, now: Instant, limits: &WriterLimits) {
-        if now >= self.window_end {
-            self.window_end = now.after(limits.burst_interval).unwrap_or(now);
-            self.left = Class::ALL.map(|class| limits.burst_bytes(class));
+        if now < self.burst_end {
+            return;
         }
+        let bytes = |bytes| isize::try_from(bytes).unwrap_or(isize::MAX);
+        let [local, mut remote] = Class::ALL.map(|class| bytes(limits.burst_bytes(class)));
+        let spread = |time| self.road.window.spread_bytes(time).filter(|_| self.road.is_answered());
+        if let (Some(since), Some(one)) = (spread(now.since(self.burst_began)), spread(limits.burst_interval))
+        {
+            let most = one.saturating_mul(BURSTS_SAVED).max(SAVED_BYTES);
+            let [_, left] = self.left;
+            remote = left.saturating_add(bytes(since)).min(bytes(most));
+        }
+        self.left = [local, remote];
+        self.burst_began = now;
+        self.burst_end = now.after(limits.burst_interval).unwrap_or(now);
     }
 
-    /// Readers of this class acknowledge what they have: as much may be on its way as their sockets hold.
-    pub(super) fn widen(&mut self, class: Class, window_bytes: usize) {
-        let room = window_bytes.saturating_sub(self.in_flight(class));
-        if let Some(left) = self.left.get_mut(class as usize) {
-            *left = room.max(*left);
-        }
+    /// Readers on this host acknowledge what they have: as much may be on its way as their sockets hold.
+    pub(super) fn widen(&mut self, window_bytes: usize) {
+        let room = isize::try_from(window_bytes.saturating_sub(self.in_flight())).unwrap_or(isize::MAX);
+        let [local, _] = &mut self.left;
+        *local = room.max(*local);
     }
 
-    /// Octets of new changes that were sent to the readers of this class and not acknowledged.
-    pub(super) fn in_flight(&self, class: Class) -> usize {
-        self.flights.get(class as usize).map_or(0, Flight::bytes)
+    /// Octets of new changes that were sent to the readers on this host and not acknowledged.
+    pub(super) fn in_flight(&self) -> usize {
+        self.flight.bytes()
     }
 
     /// Everyone has all changes up to this one.
     pub(super) fn acknowledged(&mut self, up_to: SequenceNumber) {
-        self.flights.iter_mut().for_each(|flight| flight.acknowledge(up_to));
+        self.flight.acknowledge(up_to);
     }
 
-    /// Octets of a new change were sent; `end`: its last.
-    pub(super) fn sent_live(&mut self, class: Class, bytes: usize, end: Option<SequenceNumber>) {
+    /// Octets of new changes were sent in so many datagrams; `end`: the last of which this was the end.
+    pub(super) fn sent_live(
+        &mut self,
+        class: Class,
+        (bytes, datagrams): (usize, usize),
+        end: Option<SequenceNumber>,
+    ) {
         self.spend(class, bytes);
-        let Some(flight) = self.flights.get_mut(class as usize) else { return };
-        flight.sent += bytes as u64;
-        if let Some(number) = end {
-            flight.ended(number);
+        match class {
+            Class::Remote => self.road.sent(bytes, datagrams),
+            Class::SameHost => {
+                self.flight.sent += bytes as u64;
+                if let Some(number) = end {
+                    self.flight.ended(number);
+                }
+            }
         }
     }
 
-    /// Whether readers of this class may be sent more in this window.
+    /// Whether readers of this class may be sent more in this burst, and there is room on the road to them.
     pub(super) fn may_send(&self, class: Class) -> bool {
         self.left.get(class as usize).is_some_and(|left| *left > 0)
+            && (class == Class::SameHost || !self.road.is_closed())
+    }
+
+    /// Whether so many octets of short changes may leave at once: none waits, the road has room, and the burst is not over.
+    pub(super) fn admits(&mut self, now: Instant, class: Class, bytes: usize, limits: &WriterLimits) -> bool {
+        if class == Class::SameHost || !self.road.is_answered() {
+            return true;
+        }
+        self.refresh(now, limits);
+        self.may_send(class) && self.road.has_room(bytes)
+    }
+
+    /// A datagram was sent of what had been sent before, if it is not empty.
+    pub(super) fn sent_again(&mut self, class: Class, bytes: usize) {
+        self.spend(class, bytes);
+        if class == Class::Remote && bytes > 0 {
+            self.road.sent(bytes, 1);
+        }
     }
 
     /// `bytes` were sent.
-    pub(super) fn spend(&mut self, class: Class, bytes: usize) {
+    fn spend(&mut self, class: Class, bytes: usize) {
         if let Some(left) = self.left.get_mut(class as usize) {
-            *left = left.saturating_sub(bytes);
+            *left = left.saturating_sub_unsigned(bytes);
         }
     }
 
-    /// When the next window opens.
-    pub(super) const fn window_end(&self) -> Instant {
-        self.window_end
+    /// When the next burst begins.
+    pub(super) const fn burst_end(&self) -> Instant {
+        self.burst_end
     }
 
-    /// When the next window opens, if something waits for it; what waits for others does not.
+    /// When the next burst begins, if something waits for it, or when readers were waited for long enough; what waits for
+    /// others does not count.
     pub(super) fn due(&self) -> Option<Instant> {
-        let waits = self.live.iter().any(|queue| !queue.is_empty()) || !self.repeats.is_empty();
-        waits.then_some(self.window_end)
+        let waits = |class: Class| self.live.get(class as usize).is_some_and(Option::is_some);
+        let remote = waits(Class::Remote);
+        let patience =
+            self.road.patience_end().map(|end| self.road.asks_again().map_or(end, |at| at.min(end)));
+        let burst = waits(Class::SameHost) || !self.repeats.is_empty() || remote && patience.is_none();
+        let burst = burst.then_some(self.burst_end);
+        patience.map_or(burst, |end| Some(burst.map_or(end, |burst| burst.min(end))))
     }
 
     /// Queues a new change for the readers of one class.
     pub(super) fn push_live(&mut self, number: SequenceNumber, class: Class) {
-        if let Some(queue) = self.live.get_mut(class as usize) {
-            queue.push_back(Live { number, fragments_sent: 0, begun: None });
+        let Some(queue) = self.live.get_mut(class as usize) else { return };
+        match queue {
+            Some(live) => live.last = number,
+            None => *queue = Some(Live { number, last: number, fragments_sent: 0, begun: None }),
         }
     }
 
@@ -200,19 +271,39 @@ impl Pacer {
 
     /// The new change to send next to the readers of one class.
     pub(super) fn first_live(&mut self, class: Class) -> Option<&mut Live> {
-        self.live.get_mut(class as usize)?.front_mut()
+        self.live.get_mut(class as usize)?.as_mut()
     }
 
-    pub(super) fn pop_live(&mut self, class: Class) {
+    /// Queued changes below `next` were sent to the readers of one class, or are not to be.
+    pub(super) fn advance_live(&mut self, class: Class, next: SequenceNumber) {
+        let Some(queue) = self.live.get_mut(class as usize) else { return };
+        match queue {
+            Some(live) if next <= live.last => {
+                (live.number, live.fragments_sent, live.begun) = (next, 0, None);
+            }
+            _ => *queue = None,
+        }
+    }
+
+    /// What is queued for the readers on other hosts goes to each of these by itself: who comes now is not to hear it.
+    pub(super) fn part_live(&mut self, readers: impl Iterator<Item = Guid>) {
+        let [_, live] = &mut self.live;
+        let Some(live) = live.take() else { return };
+        let what = |reader| Repeat { reader, what: Repeated::Changes { next: live.number, last: live.last } };
+        self.repeats.extend(readers.map(what));
+    }
+
+    /// Nobody of a class is left to hear what is queued.
+    pub(super) fn clear_live(&mut self, class: Class) {
         if let Some(queue) = self.live.get_mut(class as usize) {
-            queue.pop_front();
+            *queue = None;
         }
     }
 
     /// The first change not yet sent to all readers of one class, and how many of its fragments were.
     pub(super) fn unsent_to(&self, class: Class) -> Option<(SequenceNumber, FragmentNumber)> {
         let held = self.held.get(class as usize).copied().flatten();
-        let live = self.live.get(class as usize).and_then(VecDeque::front);
+        let live = self.live.get(class as usize).and_then(Option::as_ref);
         held.map(|number| (number, 0)).or_else(|| live.map(|live| (live.number, live.fragments_sent)))
     }
 
@@ -230,6 +321,29 @@ impl Pacer {
         self.repeats.iter().any(|repeat| repeat.covers(reader, number, fragment))
     }
 
+    /// Whether earlier changes are being repeated to the reader, on a road that has not room for everything: then a later one
+    /// is not repeated before them, when the reader might have no use for it, and is asked for again.
+    pub(super) fn is_behind_others(&self, class: Class, reader: Guid, number: SequenceNumber) -> bool {
+        let is_before = |it: &Repeat| it.reader == reader && it.what.first() < number;
+        class == Class::Remote && self.road.is_answered() && self.repeats.iter().any(is_before)
+    }
+
+    /// Queues what is to be repeated: on a road that has not room for everything, before later changes.
+    pub(super) fn repeat(&mut self, class: Class, repeat: Repeat) {
+        let is_after = |it: &Repeat| it.reader == repeat.reader && it.what.first() > repeat.what.first();
+        let place = self.repeats.iter().position(is_after);
+        match place.filter(|_| class == Class::Remote && self.road.is_answered()) {
+            Some(place) => self.repeats.insert(place, repeat),
+            None => self.repeats.push_back(repeat),
+        }
+    }
+
+    /// Whether new changes wait for their turn to be sent to readers on other hosts.
+    pub(super) const fn waits_for_road(&self) -> bool {
+        let [_, live] = &self.live;
+        live.is_some()
+    }
+
     /// Lets the next reader have its turn; the order of one reader's repetitions stays.
     pub(super) fn yield_turn(&mut self, reader: Guid) {
         for _ in 0..self.repeats.len() {
@@ -242,7 +356,7 @@ impl Pacer {
 
     /// Datagrams to the readers of one class have another size from now on: what was begun begins anew.
     pub(super) fn recut(&mut self, class: Class, is_of_class: impl Fn(Guid) -> bool) {
-        if let Some(live) = self.live.get_mut(class as usize).and_then(VecDeque::front_mut) {
+        if let Some(live) = self.live.get_mut(class as usize).and_then(Option::as_mut) {
             live.fragments_sent = 0;
         }
         for repeat in self.repeats.iter_mut().filter(|repeat| is_of_class(repeat.reader)) {

@@ -1,29 +1,30 @@
 //! The payloads of the changes in a history. Short ones are a ring of octets in the order of writing, so that a sample
-//! of 30 octets takes 30 and no pool or count of references; longer ones are referenced.
+//! of 30 octets takes 30 and no pool or count of references; longer ones are referenced. What is short depends: changes that
+//! leave in the order of writing leave few holes, so that longer ones may be in the ring, too.
 
 use std::collections::VecDeque;
 
-use crate::payload::{NewPayload, Payload, PayloadView, SHORT_BYTES_MAX};
+use crate::payload::{COPIED_BYTES_MAX, NewPayload, Payload, PayloadView, SHORT_BYTES_MAX};
 
 /// Where a payload is. Packed, since it is one of many fields in a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, packed(1))]
 pub(super) struct Place {
     at: u32,
-    bytes: u8,
+    bytes: u16,
 }
 
 /// Where a payload is, to look at.
 enum Where {
     /// So many octets from this position of the ring on.
-    Short { at: u32, len: u8 },
+    Short { at: u32, len: u16 },
     /// Its number among the long ones.
     Long(u32),
 }
 
 impl Place {
     /// More than short ones have.
-    const LONG: u8 = u8::MAX;
+    const LONG: u16 = u16::MAX;
 
     const fn to(self) -> Where {
         match self.bytes {
@@ -37,6 +38,8 @@ impl Place {
 #[derive(Debug, Default)]
 pub(super) struct Payloads {
     ring: Ring,
+    /// Changes leave about in the order of writing.
+    in_order: bool,
     long: VecDeque<Payload>,
     /// The number of the first long one. Numbers wrap.
     long_first: u32,
@@ -52,12 +55,22 @@ struct Ring {
 }
 
 impl Payloads {
+    /// `in_order`: changes leave about in the order of writing.
+    pub(super) fn new(in_order: bool) -> Self {
+        Self { in_order, ..Self::default() }
+    }
+
+    /// Payloads of up to so many octets are in the ring.
+    pub(super) const fn short_bytes_max(&self) -> usize {
+        if self.in_order { COPIED_BYTES_MAX } else { SHORT_BYTES_MAX }
+    }
+
     pub(super) fn push(&mut self, payload: NewPayload<'_>) -> Place {
         let octets = payload.view().as_slice();
-        if octets.len() <= SHORT_BYTES_MAX
+        if octets.len() <= self.short_bytes_max()
             && let Some(at) = self.ring.push(octets)
         {
-            let len = octets.len() as u8;
+            let len = octets.len() as u16;
             if let NewPayload::Payload(payload) = payload {
                 *payload = Payload::empty();
             }
@@ -136,6 +149,14 @@ impl Payloads {
     }
 }
 
+impl super::Writer {
+    /// Payloads of up to so many octets are copied when they are written, longer ones are referenced.
+    #[must_use]
+    pub const fn copied_bytes_max(&self) -> usize {
+        self.history.copied_bytes_max()
+    }
+}
+
 impl Ring {
     const BYTES_LEAST: usize = 1 << 12;
     /// Positions have 32 bits.
@@ -155,7 +176,7 @@ impl Ring {
         Some(at)
     }
 
-    fn get(&self, at: u32, len: u8) -> &[u8] {
+    fn get(&self, at: u32, len: u16) -> &[u8] {
         let place = self.place(at);
         self.bytes.get(place..place + usize::from(len)).unwrap_or(&[])
     }
@@ -194,7 +215,7 @@ impl Ring {
     }
 
     /// Moves a payload to `end`, which is not beyond it, and `end` behind it.
-    fn move_down(&mut self, end: &mut u32, at: u32, len: u8) -> u32 {
+    fn move_down(&mut self, end: &mut u32, at: u32, len: u16) -> u32 {
         let (from, to) = (self.place(at), self.fitting(*end, u32::from(len)));
         let place = self.place(to);
         if from != place && from + usize::from(len) <= self.bytes.len() {

@@ -11,6 +11,7 @@ use super::WriterLimits;
 use super::content::Filters;
 use super::fragment::Target;
 use super::multicast::Hearing;
+use super::road::{LastRepeated, Shortest};
 
 /// Readers that take datagrams of the same size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,15 @@ pub(super) struct ReaderProxy {
     pub(super) first_relevant: SequenceNumber,
     /// It has, or does not need, every change up to here.
     pub(super) acknowledged: SequenceNumber,
+    /// On another host: so many octets of all that were sent have left the road to it.
+    pub(super) left: u64,
+    pub(super) shortest: Shortest,
+    /// What it lacks of the changes up to here is counted as lost on the road.
+    pub(super) losses_counted: SequenceNumber,
+    /// It said once which heartbeat it answered.
+    names_questions: bool,
+    /// It did not answer in time: new changes do not wait for it.
+    is_slow: bool,
     /// It said so itself of every change up to here; of what its filter refused, or was before its time, it may not know
     /// yet.
     pub(super) confirmed: SequenceNumber,
@@ -64,6 +74,7 @@ pub(super) struct ReaderProxy {
     pub(super) passed_over: Option<SequenceNumber>,
     /// Changes repeated for it lately.
     pub(super) repeated: Repeats<SequenceNumber>,
+    pub(super) last_repeated: LastRepeated,
     /// Fragments repeated for it lately.
     pub(super) repeated_fragments: RepeatedFragments,
 }
@@ -86,6 +97,11 @@ impl ReaderProxy {
             joined_at: last,
             first_relevant: history.next(),
             acknowledged: history,
+            left: 0,
+            shortest: Shortest::default(),
+            losses_counted: last,
+            names_questions: false,
+            is_slow: false,
             confirmed: SequenceNumber(0),
             acknack_count: None,
             nack_frag_count: None,
@@ -93,6 +109,7 @@ impl ReaderProxy {
             filter: None,
             passed_over: None,
             repeated: Repeats::new(SequenceNumber::FIRST),
+            last_repeated: LastRepeated::default(),
             repeated_fragments: RepeatedFragments::default(),
         };
         proxy.update(reader);
@@ -115,6 +132,18 @@ impl ReaderProxy {
     /// It has every change up to here, or nobody waits for its acknowledgement.
     fn awaited(&self) -> SequenceNumber {
         self.acknowledged.max(self.joined_at)
+    }
+
+    /// Whether what is sent waits for its answers: it is elsewhere, answers in time, and tells more by it than that it has
+    /// what was written before it came.
+    pub(super) fn is_waited_for(&self) -> bool {
+        let is_prompt = self.reliable && self.class == Class::Remote && !self.is_slow;
+        is_prompt && (self.names_questions() || self.acknowledged >= self.joined_at)
+    }
+
+    /// It says which heartbeats it answers, as those of our like do, who tell what their sockets hold.
+    pub(super) const fn names_questions(&self) -> bool {
+        self.names_questions || self.receive_bytes > 0
     }
 
     /// Where to send to it.
@@ -198,6 +227,26 @@ impl RepeatedFragments {
         now: Instant,
         pause: Duration,
     ) -> bool {
+        let (start, window) = self.window(number, fragment);
+        window.is_some_and(|repeats| repeats.note_from(start, fragment, now, pause))
+    }
+
+    /// The fragment, whose turn may have come long after it was asked for, is sent now.
+    pub(super) fn sent(&mut self, (number, fragment): (SequenceNumber, FragmentNumber), now: Instant) {
+        let (start, Some(window)) = self.window(number, fragment) else { return };
+        if !window.numbers.insert(fragment) {
+            window.numbers = NumberSet::empty(start);
+            window.numbers.insert(fragment);
+        }
+        window.since = now;
+    }
+
+    /// The window of a fragment, and the first fragment that it may have.
+    fn window(
+        &mut self,
+        number: SequenceNumber,
+        fragment: FragmentNumber,
+    ) -> (FragmentNumber, Option<&mut Repeats<FragmentNumber>>) {
         if self.number != number {
             *self = Self { number, windows: Vec::new() };
         }
@@ -206,8 +255,7 @@ impl RepeatedFragments {
         if index >= self.windows.len() {
             self.windows.resize(index + 1, Repeats::new(1));
         }
-        let start = window * SET_BITS_MAX + 1;
-        self.windows.get_mut(index).is_some_and(|repeats| repeats.note_from(start, fragment, now, pause))
+        (window * SET_BITS_MAX + 1, self.windows.get_mut(index))
     }
 }
 
@@ -237,10 +285,14 @@ pub(super) struct Route {
     /// Octets of large samples that may be on their way to them unacknowledged, whatever the time; `None`: a reader
     /// acknowledges nothing, or did not tell what its socket holds.
     pub(super) window_bytes: Option<usize>,
+    /// What the sockets of the reliable readers hold of short datagrams; `None`: one did not tell.
+    pub(super) hold_bytes: Option<usize>,
 }
 
 /// The part of a socket's buffer that one writer may fill: others write too, and the kernel counts more than octets.
 const WINDOW_PART: u32 = 4;
+/// The part of it that datagrams of an Ethernet frame fill with their octets; the rest is what the kernel counts beside.
+const HOLD_PART: u32 = 2;
 /// More on its way than this makes nothing faster.
 const WINDOW_BYTES_MAX: u32 = 2 << 20;
 
@@ -270,6 +322,9 @@ impl Route {
         let holds = all.clone().map(|reader| if reader.reliable { reader.receive_bytes } else { 0 });
         let window = (holds.min().unwrap_or(0) / WINDOW_PART).min(WINDOW_BYTES_MAX);
         self.window_bytes = usize::try_from(window).ok().filter(|bytes| *bytes > 0);
+        let holds = all.clone().filter(|reader| reader.reliable).map(|reader| reader.receive_bytes);
+        let hold = (holds.min().unwrap_or(0) / HOLD_PART).min(WINDOW_BYTES_MAX);
+        self.hold_bytes = usize::try_from(hold).ok().filter(|bytes| *bytes > 0);
         self.reliable = 0;
         self.destinations.clear();
         for reader in all {
@@ -342,6 +397,14 @@ impl Proxies {
         self.inline_qos
     }
 
+    /// So much has left the road to a reader, and so much to all others.
+    pub(super) fn left_to(&mut self, guid: Guid, left: u64, to_others: u64, names_question: bool) {
+        let Some(reader) = self.get_mut(guid) else { return };
+        reader.left = reader.left.max(left);
+        reader.is_slow &= reader.left < to_others;
+        reader.names_questions |= names_question;
+    }
+
     /// What every reliable reader has; `None` without reliable readers.
     pub(super) const fn acknowledged(&self) -> Option<SequenceNumber> {
         self.acknowledged
@@ -379,7 +442,10 @@ impl Proxies {
 
     pub(super) fn rebuild(&mut self) {
         let is_urgent = self.is_urgent;
-        self.readers.iter_mut().for_each(|reader| reader.is_urgent = is_urgent);
+        for reader in &mut self.readers {
+            reader.is_urgent = is_urgent;
+            reader.is_slow = false;
+        }
         for class in Class::ALL {
             if let Some(route) = self.routes.get_mut(class as usize) {
                 route.rebuild(self.readers.iter().filter(|reader| reader.class == class));
@@ -403,6 +469,33 @@ impl Proxies {
             self.update_acknowledged();
         }
         if (self.acknowledged, self.awaited) == before { News::OfOne } else { News::OfAll }
+    }
+
+    /// The readers on other hosts whose answers are waited for: how many, what has left the road to all of them, and whether
+    /// all say which heartbeats they answer.
+    ///
+    /// Changes up to `last` were sent, `sent` octets in all: to who has the changes all of that has left.
+    pub(super) fn left(&self, last: SequenceNumber, sent: u64) -> (usize, u64, bool) {
+        let waited_for = self.readers.iter().filter(|reader| reader.is_waited_for());
+        waited_for.fold((0, sent, true), |(readers, left, all_name), it| {
+            let has_all = !it.names_questions() && it.acknowledged >= last;
+            let its = if has_all { sent } else { it.left };
+            (readers + 1, left.min(its), all_name && it.names_questions())
+        })
+    }
+
+    /// The readers on other hosts.
+    pub(super) fn remote(&self) -> impl Iterator<Item = Guid> {
+        self.readers.iter().filter(|reader| reader.class == Class::Remote).map(|reader| reader.guid)
+    }
+
+    /// Those that keep others waiting, to whom more has left the road than so much, are waited for no more until they are as
+    /// far.
+    pub(super) fn pass_slow(&mut self, left: u64) {
+        if self.readers.iter().any(|it| it.is_waited_for() && it.left > left) {
+            let keeps_waiting = |it: &&mut ReaderProxy| it.is_waited_for() && it.left <= left;
+            self.readers.iter_mut().filter(keeps_waiting).for_each(|it| it.is_slow = true);
+        }
     }
 
     /// Reliable readers.

@@ -8,7 +8,7 @@ use crate::time::Now;
 use crate::wire::param::{InlineQos, StatusInfo, encode_inline_qos};
 use crate::wire::{Heartbeat, HeartbeatFrag};
 
-use super::coherent::Marks;
+use super::batch::is_full;
 use super::fragment::Target;
 use super::gap::GapBuilder;
 use super::heartbeat::{HeartbeatTimer, Piggyback};
@@ -46,6 +46,7 @@ impl Writer {
             let target = route.target(class, self.config.guid, &self.config.limits);
             if self.pacer.unsent_to(class).is_some()
                 || !target.fits(change.payload.len(), self.inline_qos.len())
+                || !self.pacer.admits(now.mono, class, 1, &self.config.limits)
             {
                 self.pacer.push_live(number, class);
                 queued = true;
@@ -54,8 +55,9 @@ impl Writer {
             let mut message = target.open(out);
             // It fits: the target said so.
             let _ = target.put_data(&mut message, number, &change, &self.inline_qos);
-            if class == Class::SameHost {
-                self.multicast.sent(message.len());
+            match class {
+                Class::SameHost => self.multicast.sent(message.len()),
+                Class::Remote => self.pacer.sent_live(class, (message.len(), 1), Some(number)),
             }
             if let Some(carried) = carried.filter(|_| route.reliable > 0) {
                 let final_flag = carried == Piggyback::Tells;
@@ -69,11 +71,24 @@ impl Writer {
             }
         }
         if asked {
-            self.heartbeat.asked(now.mono);
+            self.asked(now);
         }
         if queued {
             self.pump(now, out);
         }
+    }
+
+    /// All readers were asked what they have.
+    pub(super) fn asked(&mut self, now: Now) {
+        self.heartbeat.asked(now.mono);
+        // The last heartbeat was that to other hosts, if there are readers.
+        self.note_question(now, self.heartbeat.count());
+    }
+
+    /// A heartbeat of that count asks readers on other hosts.
+    pub(super) fn note_question(&mut self, now: Now, count: i32) {
+        let last = self.sent_last(false);
+        self.pacer.road.asked(now.mono, count, last);
     }
 
     /// Half of what may be unacknowledged is.
@@ -84,16 +99,18 @@ impl Writer {
     /// The heartbeat that samples sent now carry.
     pub(super) fn carried_heartbeat(&mut self, now: Now) -> Option<Piggyback> {
         let urgent = self.is_half_full();
-        let reliable = self.proxies.acknowledged().is_some();
-        if reliable { self.heartbeat.piggyback(now.mono, urgent) } else { None }
+        self.proxies.acknowledged()?;
+        let carried = self.heartbeat.piggyback(now.mono, urgent);
+        if self.pacer.road.wants_answer() { Some(Piggyback::Asks) } else { carried }
     }
 
-    /// Sends what waits, as far as the current burst allows: new changes and repetitions by turns.
+    /// Sends what waits, as far as the current burst and the road allow: new changes and repetitions by turns.
     pub(super) fn pump(&mut self, now: Now, out: &mut Outbox) {
         self.pacer.refresh(now.mono, &self.config.limits);
         if let Some(window_bytes) = self.proxies.route(Class::SameHost).window_bytes {
-            self.pacer.widen(Class::SameHost, window_bytes);
+            self.pacer.widen(window_bytes);
         }
+        self.lose_patience(now, out);
         let unsent = self.pacer.unsent();
         loop {
             let local = self.pump_live(now, Class::SameHost, out);
@@ -111,74 +128,49 @@ impl Writer {
         }
     }
 
-    /// One more datagram of the first queued change; false when there is none or the burst is over.
+    /// Readers on other hosts that answer nothing keep nobody waiting for ever: when some do answer, the others are not waited
+    /// for any more; when none does, a little is sent all the same.
+    fn lose_patience(&mut self, now: Now, out: &mut Outbox) {
+        if self.pacer.road.patience_end().is_none_or(|end| end > now.mono) {
+            if self.pacer.road.asks_again().is_some_and(|at| at <= now.mono) {
+                self.put_question(now, out);
+            }
+            return;
+        }
+        self.proxies.pass_slow(self.pacer.road.left_bytes());
+        self.note_left(now, None);
+        if self.pacer.road.patience_end().is_some_and(|end| end <= now.mono) {
+            self.pacer.road.give_up(self.history.last());
+        }
+    }
+
+    /// One more datagram of the queued changes; false when there is none, the burst is over, or readers have to answer first.
     fn pump_live(&mut self, now: Now, class: Class, out: &mut Outbox) -> bool {
+        if self.pacer.first_live(class).is_none() {
+            return false;
+        }
         if !self.pacer.may_send(class) {
+            if class == Class::Remote {
+                self.pacer.road.wait(now.mono);
+            }
             return false;
         }
         self.skip_replaced(class, out);
-        let half_full = self.is_half_full();
-        let window_bytes = self.proxies.route(class).window_bytes.filter(|_| class == Class::SameHost);
-        let Some(live) = self.pacer.first_live(class) else { return false };
-        let number = live.number;
-        if live.begun.is_none() {
-            live.begun = self.history.get(number, &self.instances).as_ref().map(TakenChange::of);
-        }
-        if let Some(change) = &live.begun.as_ref().map(TakenChange::view) {
-            self.proxies.aim(class, number, change);
-            if live.fragments_sent == 0 {
-                self.proxies.begin((class, number, change), None, &self.config, out);
-            }
-        }
+        self.begin_live(class, out);
         let route = self.proxies.aimed(class);
-        let Some(change) =
-            &live.begun.as_ref().map(TakenChange::view).filter(|_| !route.destinations.is_empty())
-        else {
-            self.pacer.pop_live(class);
+        let Some(live) = self.pacer.first_live(class) else { return true };
+        let number = live.number;
+        let begun = live.begun.as_ref().map(TakenChange::view);
+        let Some(change) = &begun.filter(|_| !route.destinations.is_empty()) else {
+            self.pacer.advance_live(class, number.next());
             return true;
         };
         let target = route.target(class, self.config.guid, &self.config.limits);
-        encode(&self.config, &self.proxies, change, &mut self.inline_qos);
-        let mut message = target.open(out);
-        let finished = if target.fits(change.payload.len(), self.inline_qos.len()) {
-            let _ = target.put_data(&mut message, number, change, &self.inline_qos);
-            true
+        let inline_qos = encode(&self.config, &self.proxies, change, &mut self.inline_qos);
+        if target.fits(change.payload.len(), inline_qos) {
+            self.send_queued(now, class, out);
         } else {
-            live.fragments_sent += 1;
-            let fragment = live.fragments_sent;
-            let _ = target.put_fragment(&mut message, number, change, fragment, &self.inline_qos);
-            fragment >= target.fragments(change.payload.len())
-        };
-        self.pacer.sent_live(class, message.len(), finished.then_some(number));
-        if class == Class::SameHost {
-            self.multicast.sent(message.len());
-        }
-        if !finished {
-            message.finish();
-            self.announce_fragments(now, class, out);
-            return true;
-        }
-        self.pacer.pop_live(class);
-        if route.reliable > 0 {
-            if self.proxies.is_filtering() {
-                message.finish();
-                self.heartbeat_aimed(class, false, out);
-                self.heartbeat.asked(now.mono);
-            } else {
-                // Where acknowledgements make room, they are asked for in time; else with each sample.
-                let asks = window_bytes.is_none_or(|window_bytes| {
-                    let urgent = half_full || 2 * self.pacer.in_flight(class) >= window_bytes;
-                    self.heartbeat.must_ask(now.mono, urgent)
-                });
-                let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, !asks);
-                if !message.heartbeat(&heartbeat) {
-                    message.finish();
-                    target.send_heartbeat(&heartbeat, out);
-                }
-                if asks {
-                    self.heartbeat.asked(now.mono);
-                }
-            }
+            self.send_fragment(now, class, out);
         }
         true
     }
@@ -186,16 +178,16 @@ impl Writer {
     /// Drops what is first in the queue and was replaced, or has expired, before its turn came, and tells readers so before
     /// they ask; those that filter are told when they ask.
     fn skip_replaced(&mut self, class: Class, out: &mut Outbox) {
-        let mut gone: Option<(SequenceNumber, SequenceNumber)> = None;
-        while let Some(live) = self.pacer.first_live(class)
-            && live.begun.is_none()
-            && self.history.kind(live.number).is_none()
-            && gone.is_none_or(|(_, end)| end == live.number)
-        {
-            gone = Some((gone.map_or(live.number, |(start, _)| start), live.number.next()));
-            self.pacer.pop_live(class);
+        let Some(live) = self.pacer.first_live(class).filter(|live| live.begun.is_none()) else { return };
+        let (start, after_last) = (live.number, live.last.next());
+        let mut end = start;
+        while end < after_last && self.history.kind(end).is_none() {
+            end = self.history.next_held(end).min(after_last);
         }
-        let Some((start, end)) = gone else { return };
+        if end == start {
+            return;
+        }
+        self.pacer.advance_live(class, end);
         let route = self.proxies.route(class);
         if route.destinations.is_empty() {
             return;
@@ -205,6 +197,141 @@ impl Writer {
             let target = route.target(class, self.config.guid, &self.config.limits);
             target.send_gap(&GapBuilder::range(start, end), out);
         }
+    }
+
+    /// Makes sure that the first queued change is begun.
+    fn begin_live(&mut self, class: Class, out: &mut Outbox) {
+        let Some(live) = self.pacer.first_live(class) else { return };
+        let number = live.number;
+        if let Some(change) = &live.begun.as_ref().map(TakenChange::view) {
+            self.proxies.aim(class, number, change);
+            return;
+        }
+        live.begun = self.history.get(number, &self.instances).as_ref().map(TakenChange::of);
+        if let Some(change) = &live.begun.as_ref().map(TakenChange::view) {
+            self.proxies.aim(class, number, change);
+            self.proxies.begin((class, number, change), None, &self.config, out);
+        }
+    }
+
+    /// One datagram of queued changes, of which the first fits one: of as many as a batch has; of one while readers filter.
+    fn send_queued(&mut self, now: Now, class: Class, out: &mut Outbox) {
+        let limits = &self.config.limits;
+        let Some(live) = self.pacer.first_live(class) else { return };
+        let (mut number, last) = (live.number, live.last);
+        let filtering = self.proxies.is_filtering();
+        let route = self.proxies.aimed(class);
+        let target = route.target(class, self.config.guid, limits);
+        let mut message = target.open(out);
+        let mut samples = 0;
+        let begun = live.begun.as_ref().map(TakenChange::view);
+        while number <= last
+            && let Some(change) =
+                &self.history.get(number, &self.instances).or_else(|| begun.filter(|_| samples == 0))
+        {
+            let inline_qos = encode(&self.config, &self.proxies, change, &mut self.inline_qos);
+            let fits = target.fits(change.payload.len(), inline_qos);
+            if !fits || !target.put_data(&mut message, number, change, &self.inline_qos) {
+                break;
+            }
+            (number, samples) = (number.next(), samples + 1);
+            if filtering || is_full(message.len(), samples, limits.batch_bytes) {
+                break;
+            }
+        }
+        self.pacer.sent_live(class, (message.len(), 1), Some(number.previous()));
+        if class == Class::SameHost {
+            self.multicast.sent(message.len());
+        }
+        message.pause();
+        self.pacer.advance_live(class, number);
+        self.end_queued(now, class, out);
+    }
+
+    /// The next fragment of the first queued change.
+    fn send_fragment(&mut self, now: Now, class: Class, out: &mut Outbox) {
+        let route = self.proxies.aimed(class);
+        let Some(live) = self.pacer.first_live(class) else { return };
+        let number = live.number;
+        let Some(change) = &live.begun.as_ref().map(TakenChange::view) else { return };
+        let target = route.target(class, self.config.guid, &self.config.limits);
+        let mut message = target.open(out);
+        live.fragments_sent += 1;
+        let fragment = live.fragments_sent;
+        let _ = target.put_fragment(&mut message, number, change, fragment, &self.inline_qos);
+        let finished = fragment >= target.fragments(change.payload.len());
+        self.pacer.sent_live(class, (message.len(), 1), finished.then_some(number));
+        if class == Class::SameHost {
+            self.multicast.sent(message.len());
+        }
+        if finished {
+            message.pause();
+            self.pacer.advance_live(class, number.next());
+            self.end_queued(now, class, out);
+            return;
+        }
+        message.finish();
+        if class == Class::Remote && self.pacer.road.wants_answer_inside() {
+            self.put_question(now, out);
+        }
+        self.announce_fragments(now, class, out);
+    }
+
+    /// Ends the datagram with the last octets of a queued change: tells or asks who got it.
+    fn end_queued(&mut self, now: Now, class: Class, out: &mut Outbox) {
+        let mut message = out.resume();
+        if self.proxies.aimed(class).reliable == 0 {
+            message.finish();
+            return;
+        }
+        if self.proxies.is_filtering() {
+            message.finish();
+            self.heartbeat_aimed(class, false, out);
+            self.asked(now);
+            return;
+        }
+        let asks = self.must_ask(now, class);
+        let target = self.proxies.route(class).target(class, self.config.guid, &self.config.limits);
+        let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, !asks);
+        if message.heartbeat(&heartbeat) {
+            message.finish();
+        } else {
+            message.finish();
+            target.send_heartbeat(&heartbeat, out);
+        }
+        if asks {
+            self.asked(now);
+        }
+    }
+
+    /// Whether readers are asked what they have with a queued change that was just sent: where their answers make room, in time
+    /// and when nothing follows; else with each.
+    fn must_ask(&self, now: Now, class: Class) -> bool {
+        let (half_full, is_last) = (self.is_half_full(), self.pacer.unsent_to(class).is_none());
+        match class {
+            Class::SameHost => self.proxies.route(class).window_bytes.is_none_or(|window_bytes| {
+                let urgent = half_full || 2 * self.pacer.in_flight() >= window_bytes;
+                self.heartbeat.must_ask(now.mono, urgent)
+            }),
+            Class::Remote if self.pacer.road.is_answered() => {
+                is_last || self.pacer.road.wants_answer() || self.heartbeat.must_ask(now.mono, half_full)
+            }
+            Class::Remote => true,
+        }
+    }
+
+    /// Asks in the middle of a sample for readers on other hosts, so that they tell when this has left the road.
+    fn put_question(&mut self, now: Now, out: &mut Outbox) {
+        if self.proxies.is_filtering() {
+            self.heartbeat_aimed(Class::Remote, false, out);
+            self.note_question(now, self.heartbeat.count());
+            return;
+        }
+        let target =
+            self.proxies.route(Class::Remote).target(Class::Remote, self.config.guid, &self.config.limits);
+        let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, false);
+        target.send_heartbeat(&heartbeat, out);
+        self.note_question(now, heartbeat.count);
     }
 
     /// The burst ended inside a sample: tells readers now and then how far it got, so that they ask for
@@ -235,15 +362,31 @@ impl Writer {
             if repeat.is_needless(proxy.acknowledged) {
                 continue;
             }
-            if self.pacer.may_send(proxy.class) {
+            let class = proxy.class;
+            if self.pacer.may_send(class) {
                 self.send_repeat(now, repeat, out);
+                if class == Class::Remote && self.pacer.road.wants_answer_inside() {
+                    self.question_reader(now, reader, out);
+                }
                 self.pacer.yield_turn(reader);
                 return true;
+            }
+            if class == Class::Remote {
+                self.pacer.road.wait(now.mono);
             }
             self.pacer.repeats.push_front(repeat);
             self.pacer.yield_turn(reader);
         }
         false
+    }
+
+    /// Asks one reader on another host in the middle of repetitions, so that it tells when these have left the road.
+    fn question_reader(&mut self, now: Now, reader: Guid, out: &mut Outbox) {
+        let Some(proxy) = self.proxies.get(reader).filter(|proxy| proxy.reliable) else { return };
+        let target = proxy.target(self.config.guid, &self.config.limits);
+        let heartbeat = heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, false);
+        target.send_heartbeat(&heartbeat, out);
+        self.note_question(now, heartbeat.count);
     }
 
     /// One datagram of a repetition; what is left of it queues again in front.
@@ -257,7 +400,7 @@ impl Writer {
                     None => Some(next),
                 };
                 if let Some(fragment) = fragment
-                    && self.repeat_fragment(reader, number, fragment, out)
+                    && self.repeat_fragment(now, reader, (number, fragment), out)
                 {
                     let what = Repeated::Fragments { number, next: fragment.saturating_add(1), wanted };
                     self.pacer.repeats.push_front(Repeat { reader, what });
@@ -309,18 +452,20 @@ impl Writer {
             }
             next = next.next();
         }
-        let bytes = message.len();
+        self.pacer.sent_again(target.class, message.len());
         let finished = next > last;
-        if finished && proxy.reliable && large.is_none() {
+        let asks = finished && proxy.reliable && large.is_none();
+        if asks {
             let heartbeat =
                 heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, false);
             if !message.heartbeat(&heartbeat) {
                 message.finish();
                 target.send_heartbeat(&heartbeat, out);
             }
-            self.heartbeat.asked(now.mono);
+            self.asked(now);
+        } else {
+            message.finish();
         }
-        self.pacer.spend(target.class, bytes);
         if !finished {
             self.pacer.repeats.push_front(Repeat { reader, what: Repeated::Changes { next, last } });
         }
@@ -333,9 +478,9 @@ impl Writer {
     /// Repeats one fragment; false when there is no such fragment any more.
     fn repeat_fragment(
         &mut self,
+        now: Now,
         reader: Guid,
-        number: SequenceNumber,
-        fragment: FragmentNumber,
+        (number, fragment): (SequenceNumber, FragmentNumber),
         out: &mut Outbox,
     ) -> bool {
         let (Some(change), Some(proxy)) =
@@ -353,7 +498,10 @@ impl Writer {
         let _ = target.put_fragment(&mut message, number, &change, fragment, &self.inline_qos);
         let bytes = message.len();
         message.finish();
-        self.pacer.spend(target.class, bytes);
+        self.pacer.sent_again(target.class, bytes);
+        if let Some(proxy) = self.proxies.get_mut(reader) {
+            proxy.repeated_fragments.sent((number, fragment), now.mono);
+        }
         true
     }
 
@@ -382,7 +530,7 @@ impl Writer {
         let heartbeat = heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, false);
         // Both fit the smallest datagram.
         let _ = message.heartbeat(&heartbeat);
-        self.heartbeat.asked(now.mono);
+        self.asked(now);
     }
 
     /// Asks the reliable readers that owe an acknowledgement of what was sent: each of them when they are the lesser part,
@@ -401,7 +549,6 @@ impl Writer {
         if owing == 1 || 2 * owing <= self.proxies.reliable() {
             return self.ask_each(now, out);
         }
-        self.heartbeat.asked(now.mono);
         for class in Class::ALL {
             let route = self.proxies.route(class);
             if route.reliable > 0 {
@@ -410,6 +557,7 @@ impl Writer {
                 target.send_heartbeat(&heartbeat, out);
             }
         }
+        self.asked(now);
         true
     }
 
@@ -444,7 +592,7 @@ impl Writer {
             message.finish();
             target.send_heartbeat(&heartbeat, out);
         }
-        self.heartbeat.asked(now.mono);
+        self.asked(now);
     }
 
     /// A HEARTBEAT that wants an answer of a reader, be it matched or not.
@@ -534,6 +682,7 @@ pub(super) fn heartbeat_to(
 
 /// Encodes the inline QoS of a change: status and key hash for keyed topics (RTPS 2.5 §9.6.4.8 and
 /// §9.6.4.9), the rest when a reader expects it. Its length in octets.
+#[inline]
 pub(super) fn encode(
     config: &WriterConfig,
     proxies: &Proxies,
@@ -541,11 +690,17 @@ pub(super) fn encode(
     bytes: &mut Vec<u8>,
 ) -> usize {
     bytes.clear();
-    let marks = &change.marks;
-    let is_plain = change.kind == ChangeKind::Alive && *marks == Marks::default();
+    let is_plain = change.kind == ChangeKind::Alive && change.marks.is_none();
     if is_plain && config.group.is_none() && !proxies.inline_qos() {
         return 0;
     }
+    encode_all(config, proxies, change, bytes);
+    bytes.len()
+}
+
+/// The inline QoS of a change that has any.
+fn encode_all(config: &WriterConfig, proxies: &Proxies, change: &Change<'_>, bytes: &mut Vec<u8>) {
+    let marks = change.marks.copied().unwrap_or_default();
     let tells_key = !marks.is_end && (change.kind.is_key_only() || proxies.inline_qos());
     let mut qos = InlineQos {
         coherent_set: marks.set.filter(|_| !marks.is_end),
@@ -566,5 +721,4 @@ pub(super) fn encode(
         qos.ownership_strength = Some(config.qos.ownership_strength);
     }
     encode_inline_qos(&qos, bytes);
-    bytes.len()
 }

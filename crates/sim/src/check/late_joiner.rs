@@ -18,7 +18,11 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
         let writer = pair.writer;
         for (_, sample) in pair.reader.data_from(writer.endpoint.guid) {
             let Some(change) = writer.data(sample.counter) else { continue };
-            if met_at.since(change.at) <= SLACK || (pair.is_durable() && retained(&pair, change, met_at)) {
+            // What had to wait for the road is new to who is there when it leaves.
+            if met_at.since(change.at) <= SLACK
+                || change.waits_for_road
+                || (pair.is_durable() && retained(&pair, change, met_at))
+            {
                 continue;
             }
             findings.report(|| {

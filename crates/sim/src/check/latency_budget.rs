@@ -64,7 +64,8 @@ pub(super) fn late<'a>(
             && due <= ledger.finished_at
             && readers.iter().any(waits);
         let left = writer.sent.get(&change.number).is_some_and(|sent| *sent <= due);
-        (waited_for && !left).then_some((change, counter, due))
+        // What waits for the road does not wait for others; the budget is a hint, not a right to flood the road.
+        (waited_for && !left && !change.waits_for_road).then_some((change, counter, due))
     })
 }
 

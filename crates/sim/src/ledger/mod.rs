@@ -192,6 +192,8 @@ pub struct Change {
     pub number: i64,
     /// Its number among the changes of its publisher, under GROUP scope.
     pub group_number: Option<i64>,
+    /// It had to wait until there was room on the road to another host.
+    pub waits_for_road: bool,
 }
 
 /// The life of one reader.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::qos::{AccessScope, QosSet};
-use plainsong_proto::reader::CachedSample;
+use plainsong_proto::reader::{CachedSample, CachedSamples};
 use plainsong_proto::sample_info::Selector;
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::status::{CountStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus};
@@ -300,7 +300,7 @@ impl World {
             let now = node.options.clock.now(at);
             let source = now.wall.plus(Duration(-write.aged.0));
             let Some(local) = node.members[place.member].writers.get_mut(&place.entity) else {
-                return Ok((source, SequenceNumber(0)));
+                return Ok((source, SequenceNumber(0), false));
             };
             let handle = if keyed { sample::handle(write.instance) } else { Default::default() };
             if keyed && !local.writer.is_registered(handle) {
@@ -309,6 +309,7 @@ impl World {
             let written = call.of_writer(&mut local.writer, |writer, out| {
                 writer.write(now, proto_kind, handle, payload, source, out)
             });
+            let waits_for_road = local.writer.waits_for_road();
             let history = local.writer.history_len();
             let most = &mut call.ledger.writers[writer].history_max;
             *most = history.max(*most);
@@ -316,7 +317,7 @@ impl World {
                 node.members[place.member].participant.assert_liveliness(now, call.out);
             }
             node.settle(place.member, now, call);
-            written.map(|number| (source, number))
+            written.map(|number| (source, number, waits_for_road))
         });
         self.written(writer, write, kind, bytes, result)
     }
@@ -327,18 +328,19 @@ impl World {
         write: Write,
         kind: ChangeKind,
         bytes: usize,
-        result: Result<(Time, SequenceNumber), WriteError>,
+        result: Result<(Time, SequenceNumber, bool), WriteError>,
     ) -> bool {
         let node = self.writers[writer].node;
         let (set, group_number) = (self.open_set(writer), self.last_group_number(writer));
         let record = &mut self.ledger.writers[writer];
         match result {
-            Ok((source, number)) => {
+            Ok((source, number, waits_for_road)) => {
                 if record.blocked_since.take().is_some() {
                     record.unblocked += 1;
                 }
                 let (at, instance, number) = (self.at, write.instance, number.0);
-                let change = Change { at, kind, instance, bytes, source, set, number, group_number };
+                let change =
+                    Change { at, kind, instance, bytes, source, set, number, group_number, waits_for_road };
                 record.changes.push(change);
                 self.blocked.remove(&writer);
                 self.note(node, 10, || format!("writer {writer}: {kind:?} of {}", write.instance));
@@ -389,7 +391,7 @@ impl World {
         if self.nodes[place.node].state != State::Running {
             return 0;
         }
-        let (mut seen, mut samples) = (Vec::new(), Vec::new());
+        let (mut seen, mut samples) = (CachedSamples::new(), CachedSamples::new());
         let at = self.at;
         let reads_first = self.rng.chance(20);
         self.call(place.node, |node, _| {
@@ -404,7 +406,7 @@ impl World {
         let same = |(one, other): (&CachedSample, &CachedSample)| {
             one.payload == other.payload && one.info.instance_handle == other.info.instance_handle
         };
-        if reads_first && !(seen.len() == samples.len() && seen.iter().zip(&samples).all(same)) {
+        if reads_first && !(seen.len() == samples.len() && seen.iter().zip(samples.iter()).all(same)) {
             self.ledger.readers[reader].misreads += 1;
         }
         let hide = self.mutation == Some(Mutation::HideStates);

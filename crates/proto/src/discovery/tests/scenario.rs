@@ -456,6 +456,7 @@ fn an_acknowledgement_addressed_to_us_proves_an_address() {
         missing: SequenceSet::empty(SequenceNumber(0)),
         count: 1,
         final_flag: false,
+        heartbeat: None,
     };
     assert!(message.acknack(&acknack));
     message.finish();

@@ -179,8 +179,14 @@ impl Story {
     ) -> Result<(), DropReason> {
         let mut set = SequenceSet::empty(SequenceNumber(base));
         assert!(missing.iter().all(|number| set.insert(SequenceNumber(*number))));
-        let acknack =
-            AckNack { reader: reader.guid.entity, writer: WRITER.entity, missing: set, count, final_flag };
+        let acknack = AckNack {
+            reader: reader.guid.entity,
+            writer: WRITER.entity,
+            missing: set,
+            count,
+            final_flag,
+            heartbeat: None,
+        };
         self.writer.on_acknack(self.now, reader.guid, &acknack, &mut self.out)
     }
 
