@@ -15,7 +15,7 @@ use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, Unhonoured, changed_immutable, unhonoured};
-use plainsong_proto::reader::{CachedSample, Reader, ReaderConfig};
+use plainsong_proto::reader::{CachedSamples, Reader, ReaderConfig};
 use plainsong_proto::sample_info::{InstanceSelector, SampleInfo, Selector};
 use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
@@ -78,7 +78,7 @@ pub(crate) struct ReaderInner {
 
 thread_local! {
     /// Samples between the lock and their decoding; the memory is kept for the next call.
-    static SCRATCH: RefCell<Vec<CachedSample>> = const { RefCell::new(Vec::new()) };
+    static SCRATCH: RefCell<CachedSamples> = const { RefCell::new(CachedSamples::new()) };
 }
 
 impl<T: DdsType> DataReader<T> {
@@ -267,7 +267,7 @@ impl<T: DdsType> DataReader<T> {
     fn collect(
         &self,
         samples: &mut Vec<Sample<T>>,
-        fill: impl FnOnce(&mut Reader, Now, &mut Vec<CachedSample>),
+        fill: impl FnOnce(&mut Reader, Now, &mut CachedSamples),
     ) -> Result<()> {
         self.inner.check_access()?;
         let shared = self.inner.shared();
@@ -285,7 +285,7 @@ impl<T: DdsType> DataReader<T> {
             turn::found_nothing(shared);
         }
         samples.reserve(cached.len());
-        for sample in &cached {
+        for sample in cached.iter() {
             let data = if sample.info.valid_data {
                 let Ok(data) = cdr::from_payload(sample.payload.as_slice()) else {
                     self.inner.undecodable.fetch_add(1, Ordering::Relaxed);

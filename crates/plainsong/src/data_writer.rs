@@ -3,14 +3,14 @@
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use plainsong_proto::cdr::{self, DdsType, EncodeError, Endianness, XcdrVersion};
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::Outbox;
-use plainsong_proto::payload::{NewPayload, Payload, PayloadPool, SHORT_BYTES_MAX};
+use plainsong_proto::payload::{COPIED_BYTES_MAX, NewPayload, Payload, PayloadPool, SHORT_BYTES_MAX};
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, Unhonoured, changed_immutable, unhonoured};
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::status::{
@@ -52,8 +52,10 @@ pub(crate) struct WriterInner {
     core: EntityCore,
     listener: ListenerSlot<dyn DataWriterListener>,
     pool: PayloadPool,
-    /// The last sample was so short that the next may be too.
-    short: AtomicBool,
+    /// Octets of the last sample: the next may have about as many.
+    usual_bytes: AtomicUsize,
+    /// Samples of up to so many are copied by the protocol's writer.
+    copied_bytes_max: usize,
     version: XcdrVersion,
     guid: Guid,
     sample_type: TypeId,
@@ -77,13 +79,15 @@ impl<T: DdsType> DataWriter<T> {
         let limits = participant.config().writer_limits();
         let content_filter = Some(payload_filter::<T> as FilterFunction);
         let writer = Writer::new(WriterConfig { guid, keyed: T::KEYED, qos, limits, content_filter, group });
+        let copied_bytes_max = writer.copied_bytes_max();
         let inner = Arc::new(WriterInner {
             topic,
             slot: WriterSlot::new(writer),
             core: EntityCore::new(),
             listener: ListenerSlot::new(),
             pool: PayloadPool::new(),
-            short: AtomicBool::new(true),
+            usual_bytes: AtomicUsize::new(0),
+            copied_bytes_max,
             version,
             guid,
             sample_type: TypeId::of::<T>(),
@@ -286,14 +290,25 @@ impl<T: DdsType> DataWriter<T> {
     ) -> Result<()> {
         let handle = self.handle_of(sample)?;
         let key_only = kind != ChangeKind::Alive;
-        if !key_only && self.inner.short.load(Ordering::Relaxed) {
-            let mut place = [0; SHORT_BYTES_MAX];
-            match cdr::to_fixed_payload(sample, self.inner.version, Endianness::Little, &mut place) {
+        let usual_bytes = self.inner.usual_bytes.load(Ordering::Relaxed);
+        if !key_only && usual_bytes <= self.inner.copied_bytes_max {
+            let (mut short, mut long);
+            let place: &mut [u8] = if usual_bytes <= SHORT_BYTES_MAX {
+                short = [0; SHORT_BYTES_MAX];
+                &mut short
+            } else {
+                long = [0; COPIED_BYTES_MAX];
+                &mut long
+            };
+            match cdr::to_fixed_payload(sample, self.inner.version, Endianness::Little, place) {
                 Ok(bytes) => {
-                    let octets = place.get(..bytes).unwrap_or(&[]);
-                    return self.inner.write(kind, handle, NewPayload::Octets(octets), timestamp, patience);
+                    if usual_bytes > SHORT_BYTES_MAX {
+                        self.inner.usual_bytes.store(bytes, Ordering::Relaxed);
+                    }
+                    let octets = NewPayload::Octets(place.get(..bytes).unwrap_or(&[]));
+                    return self.inner.write(kind, handle, octets, timestamp, patience);
                 }
-                Err(EncodeError::BufferFull { .. }) => self.inner.short.store(false, Ordering::Relaxed),
+                Err(EncodeError::BufferFull { .. }) => {}
                 Err(error) => return Err(self.inner.serialization(&error)),
             }
         }
@@ -318,8 +333,8 @@ impl<T: DdsType> DataWriter<T> {
             cdr::to_payload(sample, version, Endianness::Little, bytes)
         }
         .map_err(|error| self.inner.serialization(&error))?;
-        if !key_only && bytes.len() <= SHORT_BYTES_MAX {
-            self.inner.short.store(true, Ordering::Relaxed);
+        if !key_only {
+            self.inner.usual_bytes.store(bytes.len(), Ordering::Relaxed);
         }
         Ok(buffer.freeze())
     }

@@ -1,13 +1,11 @@
 //! What an instance costs among many: the instructions of a write, its arrival, its take and the look-ups of
-//! both sides, with one instance and with 100,000. Nothing on these paths may scan the instances. And what a sample
-//! of a flow costs, where samples share datagrams: no more than it did.
+//! both sides, with one instance and with 100,000. Nothing on these paths may scan the instances.
 //!
 //! A child process does the work between two signals to itself; its parent counts the instructions in between
 //! by stepping through them.
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, reason = "tests; ptrace needs unsafe")]
 
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 
 use plainsong::proto::discovery::{MatchedReader, MatchedWriter};
 use plainsong::proto::guid::{EntityId, Guid, GuidPrefix};
@@ -17,13 +15,12 @@ use plainsong::proto::malformed::Malformed;
 use plainsong::proto::outbox::Outbox;
 use plainsong::proto::payload::PayloadPool;
 use plainsong::proto::qos::QosSet;
-use plainsong::proto::reader::{CachedSample, Reader, ReaderConfig, ReaderLimits};
+use plainsong::proto::reader::{CachedSamples, Reader, ReaderConfig, ReaderLimits};
 use plainsong::proto::receiver::{self, Registry};
 use plainsong::proto::sample_info::Selector;
-use plainsong::proto::seq::SequenceSet;
 use plainsong::proto::stats::DropCounters;
 use plainsong::proto::time::{Duration, Instant, Now, Time};
-use plainsong::proto::wire::{AckNack, EndpointSubmessage, MessageContext};
+use plainsong::proto::wire::{EndpointSubmessage, MessageContext};
 use plainsong::proto::writer::{ChangeKind, Writer, WriterConfig, WriterLimits};
 
 const WRITER: Guid = GuidPrefix([1; 12]).entity(EntityId::user_writer(1, true));
@@ -31,11 +28,6 @@ const READER: Guid = GuidPrefix([2; 12]).entity(EntityId::user_reader(1, true));
 const CHILD: &str = "PLAINSONG_TEST_INSTANCES_COST_CHILD";
 /// Samples measured.
 const SAMPLES: u32 = 6;
-/// Samples of a batch.
-const FLOW_SAMPLES: u32 = 8;
-/// The most instructions that writing, arrival and taking may need for each of them: a tenth more than were counted.
-/// Counted without optimization, as tests are built; without incremental compilation they are another tenth fewer.
-const FLOW_MAX: [usize; 3] = [17_900, 12_700, 2_600];
 /// What finding a place in an ordered set of thousands may take where one of one instance has none to look for. Looking at
 /// each of them would take a hundred times that.
 const SEARCH: usize = 3_000;
@@ -61,8 +53,7 @@ struct Ends {
     now: Now,
     out: Outbox,
     pool: PayloadPool,
-    taken: Vec<CachedSample>,
-    acknowledgements: i32,
+    taken: CachedSamples,
 }
 
 struct Ear<'a>(&'a mut Reader);
@@ -86,18 +77,7 @@ impl Ends {
     /// Each sample leaves at once.
     fn new() -> Self {
         let limits = WriterLimits { batch_bytes: 0, ..WriterLimits::default() };
-        Self::with(QosSet::writer().keep_last(1), QosSet::reader().keep_last(1), limits)
-    }
-
-    /// Samples wait for each other.
-    fn batching() -> Self {
-        let latency_budget = Duration::from_secs(1);
-        let offered = QosSet { latency_budget, ..QosSet::writer().keep_all() };
-        let requested = QosSet { latency_budget, ..QosSet::reader().reliable().keep_all() };
-        Self::with(offered, requested, WriterLimits::default())
-    }
-
-    fn with(offered: QosSet, requested: QosSet, limits: WriterLimits) -> Self {
+        let (offered, requested) = (QosSet::writer().keep_last(1), QosSet::reader().keep_last(1));
         let now = Now { mono: Instant(1_000_000_000), wall: Time(1_700_000_000_000_000_000) };
         let content_filter = None;
         let mut writer = Writer::new(WriterConfig {
@@ -127,7 +107,7 @@ impl Ends {
         writer.match_reader(now, &matched, &mut out);
         let matched = MatchedWriter { guid: WRITER, locators, publisher: EntityId::UNKNOWN, qos: offered };
         reader.match_writer(now, &matched, &mut out);
-        Self { writer, reader, now, out, pool: PayloadPool::new(), taken: Vec::new(), acknowledgements: 0 }
+        Self { writer, reader, now, out, pool: PayloadPool::new(), taken: CachedSamples::new() }
     }
 
     fn write(&mut self, number: u32) {
@@ -153,21 +133,6 @@ impl Ends {
         sent
     }
 
-    /// The reader has everything.
-    fn acknowledge(&mut self) {
-        let next = self.writer.last_sequence_number().next();
-        self.acknowledgements += 1;
-        let acknack = AckNack {
-            reader: READER.entity,
-            writer: WRITER.entity,
-            missing: SequenceSet::empty(next),
-            count: self.acknowledgements,
-            final_flag: true,
-        };
-        self.writer.on_acknack(self.now, READER, &acknack, &mut self.out).unwrap();
-        self.out.clear();
-    }
-
     fn take(&mut self) {
         self.reader.take(self.now, &Selector { samples_max: 1, ..Selector::default() }, &mut self.taken);
         assert_eq!(self.taken.len(), 1);
@@ -178,49 +143,6 @@ impl Ends {
         let handle = handle(&number.to_le_bytes());
         assert!(self.writer.is_registered(handle) && self.reader.has_instance(handle));
     }
-}
-
-/// The child: batches of samples of one instance, of which the last is measured.
-fn flow_between_marks() {
-    let mut ends = Ends::batching();
-    let everything = Selector { samples_max: usize::MAX, ..Selector::default() };
-    // What was said when they met is no part of a flow.
-    ends.out.clear();
-    for round in 0..10 {
-        let step = |ends: &mut Ends, step: &mut dyn FnMut(&mut Ends)| {
-            if round == 9 {
-                mark();
-            }
-            step(ends);
-            if round == 9 {
-                mark();
-            }
-        };
-        step(&mut ends, &mut |ends| (0..FLOW_SAMPLES).for_each(|_| ends.write(1)));
-        ends.writer.flush(ends.now, &mut ends.out);
-        let sent = ends.sent();
-        assert_eq!(sent.len(), 1, "the samples share a datagram");
-        step(&mut ends, &mut |ends| sent.iter().for_each(|datagram| ends.arrive(datagram)));
-        step(&mut ends, &mut |ends| ends.reader.take(ends.now, &everything, &mut ends.taken));
-        assert_eq!(ends.taken.len(), FLOW_SAMPLES as usize);
-        ends.taken.clear();
-        // Answers of the reader: the writer lets go of what it has.
-        ends.out.clear();
-        ends.acknowledge();
-    }
-}
-
-#[test]
-fn a_sample_of_a_flow_costs_no_more_than_it_did() {
-    if std::env::var_os(CHILD).is_some() {
-        return flow_between_marks();
-    }
-    let counts = count_instructions("a_sample_of_a_flow_costs_no_more_than_it_did", "flow");
-    assert_eq!(counts.len(), FLOW_MAX.len());
-    let each: Vec<_> = counts.iter().map(|count| count / FLOW_SAMPLES as usize).collect();
-    println!("{:?}: {each:?} instructions a sample", &STEPS[..each.len()]);
-    let fewer = each.iter().zip(FLOW_MAX).all(|(count, most)| *count <= most);
-    assert!(fewer, "{:?}: {each:?} instructions a sample, at most {FLOW_MAX:?} before", &STEPS[..each.len()]);
 }
 
 fn mark() {
@@ -292,9 +214,6 @@ fn averages(counts: &[usize]) -> [usize; 4] {
 /// Runs the test as a child, told what to do, and gives the instructions of each pair of its marks.
 fn count_instructions(test: &str, what: &str) -> Vec<usize> {
     use std::os::unix::process::CommandExt;
-    // Who steps waits for all children of the process, so only one may.
-    static STEPPING: Mutex<()> = Mutex::new(());
-    let _alone = STEPPING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--test-threads=1"]).env(CHILD, what);
     // SAFETY: between fork and exec only one system call is made.

@@ -21,10 +21,13 @@ const CHILD: &str = "PLAINSONG_TEST_LIFE_CHILD";
 const ROUNDS: u32 = 200;
 /// After so long the next sample tells its reader again what there is.
 const TELLS_AFTER: Duration = Duration::from_micros(1100);
-/// Rounds that are over within `QUICK` see at most one acknowledgement, for which a writer asks every 10 ms: of so
-/// many in a row, some see none.
-const QUICK_ROUNDS: u32 = 8;
-const QUICK: Duration = Duration::from_millis(4);
+/// Each sample after a pause of 2 ms asks for an acknowledgement, and others one every 10 ms: of so many rounds that were over
+/// within `QUICK`, as was the one before, most see none.
+const QUICK_ROUNDS: u32 = 50;
+const QUICK: Duration = Duration::from_micros(1_900);
+/// What so many rounds cost is no accident: where the host takes the core from a thread, a part of what a sample costs may count
+/// towards the lap before.
+const SAME_ROUNDS: usize = 3;
 /// The steps, as the document names them, and as kinds of laps.
 const WRITE: (u8, &str) = (0, "`write`");
 const RECEIVE: (u8, &str) = (1, "arrival, listener, `take_into`");
@@ -62,7 +65,9 @@ fn documented(step: &str) -> [u64; 3] {
 
 /// What a step costs when nothing comes in between: timers and acknowledgements only add to it.
 fn alone<T: Ord>(all: impl IntoIterator<Item = T>) -> T {
-    all.into_iter().min().unwrap()
+    let mut counts = std::collections::BTreeMap::new();
+    all.into_iter().for_each(|cost| *counts.entry(cost).or_insert(0) += 1);
+    counts.into_iter().find(|(_, rounds)| *rounds >= SAME_ROUNDS).unwrap().0
 }
 
 #[test]
@@ -115,9 +120,9 @@ fn live() {
     let listener = Arc::clone(&taker);
     pair.reader.set_listener(Some(listener), StatusMask::NONE.with(StatusKind::DataAvailable));
     let mut writes = Vec::new();
-    let (mut round, mut quick, mut quiet) = (0, 0, false);
-    // On a busy host rounds are long: there are more of them until some in a row are not.
-    while round < ROUNDS || !quiet {
+    let (mut round, mut quick, mut was_quick) = (0, 0, false);
+    // On a busy host rounds are long: there are more of them until enough are not.
+    while round < ROUNDS || quick < QUICK_ROUNDS {
         let began = Instant::now();
         let sample = Point { id: round % 4, x: 1.0, y: 2.0 };
         let before = spent();
@@ -128,8 +133,9 @@ fn live() {
         let written = Instant::now();
         until("the sample is taken", || taker.taken.load(Ordering::Acquire) > round);
         while written.elapsed() < TELLS_AFTER {}
-        quick = if began.elapsed() < QUICK { quick + 1 } else { 0 };
-        quiet |= quick >= QUICK_ROUNDS;
+        let is_quick = began.elapsed() < QUICK;
+        quick += u32::from(is_quick && was_quick);
+        was_quick = is_quick;
         round += 1;
     }
     let costs = taker.costs.lock().unwrap().clone();

@@ -122,7 +122,8 @@ fn samples_are_cut_to_what_the_whole_path_takes_and_ip_cuts_nothing() {
         let after = [near.cut_and_put_together(), far.cut_and_put_together()];
         assert_eq!(before, after, "pieces made and put together by IP, at both ends");
         let unicast = sender.interfaces().into_iter().find(|it| it.index == 0).unwrap();
-        assert!((1..200).contains(&unicast.too_long), "{}: learned once", unicast.too_long);
+        // None at all where discovery found it out before.
+        assert!(unicast.too_long < 200, "{}: learned once", unicast.too_long);
         drop((writer, reader, sender, receiver));
     });
 }

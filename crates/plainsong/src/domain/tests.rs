@@ -9,7 +9,7 @@ use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::{Event, Outbox};
 use plainsong_proto::payload::Payload;
 use plainsong_proto::qos::{History, HistoryKind, QosSet, Reliability, ReliabilityKind};
-use plainsong_proto::reader::{CachedSample, Reader, ReaderConfig, ReaderLimits};
+use plainsong_proto::reader::{CachedSample, CachedSamples, Reader, ReaderConfig, ReaderLimits};
 use plainsong_proto::sample_info::Selector;
 use plainsong_proto::time::Duration;
 use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
@@ -166,9 +166,9 @@ impl Pair {
 
     fn take(&self) -> Vec<CachedSample> {
         let (participant, reader) = &self.reader;
-        let mut samples = Vec::new();
+        let mut samples = CachedSamples::new();
         reader.with(participant, |reader, now, _| reader.take(now, &Selector::default(), &mut samples));
-        samples
+        samples.into_vec()
     }
 
     fn take_until(&self, count: usize) -> Vec<CachedSample> {

@@ -23,11 +23,15 @@ pub(crate) fn with_outbox<R>(f: impl FnOnce(&mut Outbox) -> R) -> R {
 
 impl ParticipantSlot {
     /// Wakes who waits for progress and tells the sink. No lock may be held.
+    #[inline]
     pub(crate) fn report(&self, out: &mut Outbox) {
         debug_assert_eq!(Rank::held(), Rank::None, "events are reported with a lock held");
-        if out.events.is_empty() {
-            return;
+        if !out.events.is_empty() {
+            self.report_events(out);
         }
+    }
+
+    fn report_events(&self, out: &mut Outbox) {
         for event in &out.events {
             if let Event::Progress { endpoint } = event {
                 self.progress(*endpoint);

@@ -355,7 +355,14 @@ impl<M: StateMachine> EndpointSlot<M> {
 
     /// Makes the calls that came while the lock was held. A call pushed before this looks is found by it, or by
     /// who holds the lock meanwhile and looks after that.
+    #[inline]
     fn catch_up(&self, shared: &Shared, now: Now, out: &mut Outbox) {
+        if !self.inbox.is_empty() {
+            self.make_calls(shared, now, out);
+        }
+    }
+
+    fn make_calls(&self, shared: &Shared, now: Now, out: &mut Outbox) {
         while !self.inbox.is_empty() {
             let locked = match self.try_lock() {
                 Some(locked) => locked,

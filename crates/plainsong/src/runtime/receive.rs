@@ -249,19 +249,11 @@ impl Router<'_> {
             let room = slot.untold_max.saturating_sub(untold).max(1);
             let drops = &mut self.drops;
             let (samples, ended) = slot.run(self.shared, now, out, |reader, now, out| {
-                let mut samples = 0;
-                while let Some((context, data)) = run.next() {
-                    if let Err(reason) = reader.on_data(now, context, &data, out)
-                        && addressed
-                    {
+                reader.on_run(now, run, room, out, |reason| {
+                    if addressed {
                         drops.count(reason);
                     }
-                    samples += usize::from(!out.events.is_empty());
-                    if samples >= room {
-                        return (samples, false);
-                    }
-                }
-                (samples, true)
+                })
             });
             self.tell_later(participant, samples, slot.untold_max, out);
             if ended {
