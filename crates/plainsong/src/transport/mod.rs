@@ -509,17 +509,19 @@ impl Transport {
         wait: bool,
         mut each: impl FnMut(Received<'_>),
     ) {
-        match receiver.receive(socket, wait) {
-            Ok(datagrams) => datagrams.filter(|it| self.accepts(it)).for_each(&mut each),
-            Err(error) => {
-                let harmless = matches!(
-                    error.kind(),
-                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
-                );
-                if !harmless {
-                    // Never in a tight loop, whatever is wrong with the socket.
-                    std::thread::sleep(Duration::from_millis(1));
-                }
+        let received = receiver.receive(socket, wait, |it| {
+            if self.accepts(&it) {
+                each(it);
+            }
+        });
+        if let Err(error) = received {
+            let harmless = matches!(
+                error.kind(),
+                io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+            );
+            if !harmless {
+                // Never in a tight loop, whatever is wrong with the socket.
+                std::thread::sleep(Duration::from_millis(1));
             }
         }
     }
@@ -596,6 +598,9 @@ impl Family {
                 let (meta, user) = (bind(*address, meta_port)?, bind(*address, user_port)?);
                 // Where the host cannot, it cuts datagrams by itself.
                 let _ = platform::leave_whole(&meta.raw, address.is_ipv4());
+                if config.interfaces.is_none() {
+                    let _ = platform::leave_interfaces_untold(&user.raw, address.is_ipv4());
+                }
                 let group = group_of(*address);
                 Ok(Self { group, meta, user, multicast: None })
             };

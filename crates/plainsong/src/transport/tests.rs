@@ -55,9 +55,8 @@ macro_rules! conformance {
                 let (mut receiver, mut all, start) = (Receiver::new(), Vec::new(), Instant::now());
                 while all.len() < count {
                     assert!(start.elapsed() < PATIENCE, "{} of {count} arrived", all.len());
-                    if let Ok(some) = receiver.receive(socket, false) {
-                        all.extend(some.map(|it| (it.from, it.bytes.to_vec())));
-                    }
+                    // Nothing there is an error, too.
+                    let _ = receiver.receive(socket, false, |it| all.push((it.from, it.bytes.to_vec())));
                 }
                 all
             }
@@ -166,14 +165,43 @@ fn send_alike(from: &Socket, to: &Socket, count: usize) -> usize {
 fn receive_alike(to: &Socket, count: usize) {
     let (mut receiver, mut arrived, datagram) = (Receiver::new(), 0, pattern(1_400));
     eventually("all arrive", || {
-        if let Ok(some) = receiver.receive(to, false) {
-            some.for_each(|it| {
-                assert!(it.bytes == datagram);
-                arrived += 1;
-            });
-        }
+        // Nothing there is an error, too.
+        let _ = receiver.receive(to, false, |it| {
+            assert!(it.bytes == datagram);
+            arrived += 1;
+        });
         arrived == count
     });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn lone_datagrams_are_offered_one_slot_until_a_flow_begins() {
+    let (from, to) = (local(true), local(true));
+    let mut receiver = Receiver::new();
+    let mut lengths = 1..;
+    let mut next = |receiver: &mut Receiver, count: usize| {
+        let datagrams: Vec<_> = lengths.by_ref().take(count).map(pattern).collect();
+        let mut sender = Sender::new(0, &refuse_nothing, &leave_nothing_out);
+        for datagram in &datagrams {
+            sender.datagram([&datagram[..]].into_iter());
+            sender.to(&from, &from, address_of(&to), None);
+        }
+        sender.finish();
+        let (mut calls, mut arrived) = (0, Vec::new());
+        while arrived.len() < count {
+            calls += 1;
+            receiver.receive(&to, true, |it| arrived.push(it.bytes.to_vec())).unwrap();
+        }
+        assert!(arrived == datagrams);
+        calls
+    };
+    let offered: Vec<_> = (0..40).map(|_| (next(&mut receiver, 1), receiver.offered()).1).collect();
+    assert_eq!(offered.iter().filter(|offered| **offered == 1).count(), 40 - 7 - 2, "{offered:?}");
+    // Each of another length, so that the host does not put them together.
+    let calls = next(&mut receiver, 60);
+    assert!(calls < 40, "{calls} calls for 60 datagrams");
+    assert!(receiver.offered() > 1);
 }
 
 #[test]

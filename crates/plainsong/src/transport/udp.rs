@@ -45,6 +45,11 @@ pub(super) const fn overflows(_: &Socket) -> u64 {
     0
 }
 
+/// Portable sockets say nothing of interfaces.
+pub(super) fn leave_interfaces_untold(_raw: &Raw, _ipv4: bool) -> io::Result<()> {
+    Ok(())
+}
+
 /// Portable sockets cannot be told so.
 pub(super) fn leave_whole(_raw: &Raw, _ipv4: bool) -> io::Result<()> {
     Ok(())
@@ -103,17 +108,19 @@ impl Receiver {
     /// There is one slot anyway.
     pub(crate) const fn expect_one(&mut self) {}
 
-    /// Receives one datagram if there is one; with `wait`, blocks for it for a while.
+    /// Hands on one datagram if there is one; with `wait`, blocks for it for a while.
     pub(crate) fn receive(
         &mut self,
         socket: &Socket,
         wait: bool,
-    ) -> io::Result<impl Iterator<Item = Received<'_>>> {
+        each: impl FnMut(Received<'_>),
+    ) -> io::Result<()> {
         let timeout = if wait { STOP_PERIOD } else { Duration::from_micros(1) };
         socket.raw.set_read_timeout(Some(timeout))?;
         // Only std's socket fills initialised memory and tells the sender.
         let (length, from) = UdpSocket::from(socket.raw.try_clone()?).recv_from(&mut self.0)?;
-        Ok(self.0.get(..length).map(|bytes| Received { from, interface: 0, bytes }).into_iter())
+        self.0.get(..length).map(|bytes| Received { from, interface: 0, bytes }).into_iter().for_each(each);
+        Ok(())
     }
 }
 

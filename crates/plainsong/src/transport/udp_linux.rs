@@ -6,14 +6,14 @@ use std::cell::Cell;
 use std::io;
 use std::marker::PhantomData;
 use std::mem::{size_of, take, zeroed};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use std::{ptr, slice};
 
-use socket2::{SockAddr, SockAddrStorage, Socket as Raw};
+use socket2::{SockAddr, Socket as Raw};
 
 use super::netlink::Watcher;
 use super::socket::{BufferSizes, Socket};
@@ -31,6 +31,9 @@ const LOOK_BACK: usize = 8;
 /// Slots of one call of recvmmsg: few while few datagrams come, as each takes some work.
 const RECEIVE_SLOTS: usize = 8;
 const RECEIVE_SLOTS_MIN: usize = 2;
+/// After so many calls in a row that brought one datagram, one slot is offered, but each so many calls.
+const LONE_MIN: u32 = 8;
+const LONE_LOOK: u32 = 16;
 /// Any UDP datagram fits.
 const SLOT_BYTES: usize = 1 << 16;
 
@@ -109,6 +112,15 @@ pub(super) fn overflows(socket: &Socket) -> u64 {
         libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, memory.as_mut_ptr().cast(), &raw mut size);
     }
     memory[DROPS].into()
+}
+
+/// Nobody wants to know by which interface datagrams of this socket arrive: the kernel need not say.
+pub(super) fn leave_interfaces_untold(raw: &Raw, ipv4: bool) -> io::Result<()> {
+    if ipv4 {
+        set_option(raw, libc::IPPROTO_IP, libc::IP_PKTINFO, 0)
+    } else {
+        set_option(raw, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 0)
+    }
 }
 
 /// Datagrams of this socket are cut by nobody: what is longer than its path takes is refused, as soon as a router has told.
@@ -449,71 +461,84 @@ fn send(fd: RawFd, headers: &mut [libc::mmsghdr]) -> io::Result<usize> {
 pub(crate) struct Receiver {
     /// How many the next call offers to the kernel.
     offered: usize,
-    slots: Vec<u8>,
-    names: Vec<SockAddrStorage>,
-    controls: Vec<Control>,
-    slices: Vec<libc::iovec>,
+    /// Calls in a row that brought one datagram.
+    lone: u32,
+    /// What the headers point to is only ever used by way of them.
     headers: Vec<libc::mmsghdr>,
+    _envelopes: Vec<Envelope>,
+    _slots: Vec<u8>,
 }
 
-// SAFETY: its pointers point into its own vectors, and are made anew for each call.
+/// What the kernel tells of a slot beside its octets.
+#[repr(C, align(64))]
+struct Envelope {
+    slice: libc::iovec,
+    name: libc::sockaddr_in6,
+    control: Control,
+}
+
+// SAFETY: its pointers point into its own vectors, which never change their size.
 unsafe impl Send for Receiver {}
 
 impl Receiver {
     pub(crate) fn new() -> Self {
-        Self {
-            offered: RECEIVE_SLOTS_MIN,
-            // Zeroed pages cost nothing until a datagram lands in them.
-            slots: vec![0; RECEIVE_SLOTS * SLOT_BYTES],
-            names: (0..RECEIVE_SLOTS).map(|_| SockAddrStorage::zeroed()).collect(),
-            controls: vec![Control([0; CONTROL_BYTES]); RECEIVE_SLOTS],
-            slices: Vec::with_capacity(RECEIVE_SLOTS),
-            headers: Vec::with_capacity(RECEIVE_SLOTS),
-        }
+        // Zeroed pages cost nothing until a datagram lands in them.
+        let mut slots = vec![0; RECEIVE_SLOTS * SLOT_BYTES];
+        // SAFETY: all-zero is a valid iovec, a valid address and a valid header.
+        let mut envelopes: Vec<Envelope> = (0..RECEIVE_SLOTS).map(|_| unsafe { zeroed() }).collect();
+        let header = |(envelope, slot): (&mut Envelope, &mut [u8])| {
+            envelope.slice = libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() };
+            // SAFETY: as above.
+            let mut header: libc::mmsghdr = unsafe { zeroed() };
+            header.msg_hdr.msg_name = (&raw mut envelope.name).cast();
+            header.msg_hdr.msg_iov = &raw mut envelope.slice;
+            header.msg_hdr.msg_iovlen = 1;
+            header.msg_hdr.msg_control = (&raw mut envelope.control).cast();
+            header
+        };
+        let headers = envelopes.iter_mut().zip(slots.chunks_mut(SLOT_BYTES)).map(header).collect();
+        Self { offered: RECEIVE_SLOTS_MIN, lone: 0, headers, _envelopes: envelopes, _slots: slots }
     }
 
-    /// Receives what is there, at most all slots; with `wait`, blocks until there is something. The datagrams
-    /// stay until the next call.
+    /// Receives what is there, at most all slots; with `wait`, blocks until there is something. `each` gets one datagram
+    /// after the other.
     pub(crate) fn receive(
         &mut self,
         socket: &Socket,
         wait: bool,
-    ) -> io::Result<impl Iterator<Item = Received<'_>>> {
-        self.prepare();
-        let count = receive_into(socket.raw.as_raw_fd(), &mut self.headers, wait)?;
-        // Twice as many as came: a flow soon has all, a lone datagram costs two.
-        self.offered = (2 * count).clamp(RECEIVE_SLOTS_MIN, RECEIVE_SLOTS);
-        let headers = self.headers.iter().zip(&self.names).zip(self.slots.chunks(SLOT_BYTES));
-        Ok(headers.take(count).flat_map(|((header, name), slot)| received(header, name, slot)))
+        mut each: impl FnMut(Received<'_>),
+    ) -> io::Result<()> {
+        let headers = self.headers.get_mut(..self.offered).unwrap_or_default();
+        for header in &mut *headers {
+            // The kernel overwrote what it said last.
+            header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_in6>() as libc::socklen_t;
+            header.msg_hdr.msg_controllen = CONTROL_BYTES as _;
+        }
+        let count = receive_into(socket.raw.as_raw_fd(), headers, wait)?;
+        for header in headers.iter().take(count) {
+            received(header, &mut each);
+        }
+        self.note(count);
+        Ok(())
+    }
+
+    /// Twice as many slots as were filled are offered next: a flow soon has all. Where lone datagrams follow each other the kernel
+    /// need not look for a second one each time, but now and then, so that it shows when a flow begins.
+    fn note(&mut self, count: usize) {
+        self.lone = if count == 1 { self.lone.wrapping_add(1) } else { 0 };
+        let is_lone = self.lone >= LONE_MIN && !self.lone.is_multiple_of(LONE_LOOK);
+        self.offered = if is_lone { 1 } else { (2 * count).clamp(RECEIVE_SLOTS_MIN, RECEIVE_SLOTS) };
+    }
+
+    /// Slots that the next call offers.
+    #[cfg(test)]
+    pub(super) const fn offered(&self) -> usize {
+        self.offered
     }
 
     /// The next call offers one slot: a lone datagram is expected.
     pub(crate) const fn expect_one(&mut self) {
         self.offered = 1;
-    }
-
-    /// The kernel overwrites lengths, so every header is made anew.
-    fn prepare(&mut self) {
-        self.headers.clear();
-        self.slices.clear();
-        self.slices.extend(
-            self.slots
-                .chunks_mut(SLOT_BYTES)
-                .take(self.offered)
-                .map(|slot| libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() }),
-        );
-        for ((name, slice), control) in self.names.iter_mut().zip(&mut self.slices).zip(&mut self.controls) {
-            // SAFETY: all-zero is a valid msghdr.
-            let mut header: libc::mmsghdr = unsafe { zeroed() };
-            let fields = &mut header.msg_hdr;
-            fields.msg_name = ptr::from_mut(name).cast();
-            fields.msg_namelen = name.size_of();
-            fields.msg_iov = slice;
-            fields.msg_iovlen = 1;
-            fields.msg_control = control.0.as_mut_ptr().cast();
-            fields.msg_controllen = CONTROL_BYTES as _;
-            self.headers.push(header);
-        }
     }
 }
 
@@ -528,7 +553,8 @@ fn receive_into(fd: RawFd, headers: &mut [libc::mmsghdr], wait: bool) -> io::Res
         // SAFETY: name, slice and control of the header point to parts of the `Receiver` that stay in place, borrowed,
         // until the next call.
         [one] => unsafe {
-            let bytes = libc::recvmsg(fd, &raw mut one.msg_hdr, flags);
+            // The wrapper of libc would let the thread be cancelled, which nobody does: two locked instructions for nothing.
+            let bytes = libc::syscall(libc::SYS_recvmsg, fd, &raw mut one.msg_hdr, flags);
             one.msg_len = libc::c_uint::try_from(bytes).unwrap_or(0);
             if bytes < 0 { -1 } else { 1 }
         },
@@ -541,26 +567,47 @@ fn receive_into(fd: RawFd, headers: &mut [libc::mmsghdr], wait: bool) -> io::Res
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// What one slot holds: a datagram, or several that the kernel put together; nothing where one did not fit, or for the
-/// empty answer of a socket shut down.
-fn received<'a>(
-    header: &libc::mmsghdr,
-    name: &SockAddrStorage,
-    slot: &'a [u8],
-) -> impl Iterator<Item = Received<'a>> + use<'a> {
+/// Hands on what one slot holds: a datagram, or several that the kernel put together; nothing where one did not fit, or for
+/// the empty answer of a socket shut down.
+#[inline]
+fn received(header: &libc::mmsghdr, each: &mut impl FnMut(Received<'_>)) {
     let fields = &header.msg_hdr;
     let whole = fields.msg_flags & libc::MSG_TRUNC == 0 && fields.msg_namelen != 0;
-    let from = whole.then(|| {
-        // SAFETY: the kernel wrote an address of `msg_namelen` octets into this storage; the rest is initialised too.
-        unsafe { SockAddr::new(ptr::read(name), fields.msg_namelen) }.as_socket()
-    });
-    let (interface, segment_bytes) = told(fields);
-    let bytes = slot.get(..header.msg_len as usize);
-    from.flatten().zip(bytes).into_iter().flat_map(move |(from, bytes)| {
-        let datagrams = bytes.chunks(segment_bytes.unwrap_or(bytes.len()).max(1));
-        let empty = bytes.is_empty().then_some(bytes);
-        datagrams.chain(empty).map(move |bytes| Received { from, interface, bytes })
-    })
+    let Some(from) = whole.then(|| sender(fields)).flatten() else { return };
+    // SAFETY: a header of the `Receiver` points to its slice, which points to a slot; the kernel wrote so many octets there,
+    // which it has not for more. Nobody else uses them before the next call.
+    let bytes = unsafe {
+        let slice = &*fields.msg_iov;
+        slice::from_raw_parts(slice.iov_base.cast::<u8>(), slice.iov_len.min(header.msg_len as usize))
+    };
+    let (interface, segment_bytes) = if fields.msg_controllen == 0 { (0, None) } else { told(fields) };
+    match segment_bytes {
+        None => each(Received { from, interface, bytes }),
+        Some(length) => bytes.chunks(length).for_each(|bytes| each(Received { from, interface, bytes })),
+    }
+}
+
+/// Where a datagram came from.
+#[inline]
+fn sender(fields: &libc::msghdr) -> Option<SocketAddr> {
+    let name = fields.msg_name.cast::<libc::sockaddr_in6>();
+    // SAFETY: the name of a header of the `Receiver` has room for either kind of address and was zeroed before the kernel wrote
+    // there; which it wrote, the first field tells.
+    unsafe {
+        match i32::from((*name).sin6_family) {
+            libc::AF_INET => {
+                let name = &*name.cast::<libc::sockaddr_in>();
+                let address = Ipv4Addr::from(name.sin_addr.s_addr.to_ne_bytes());
+                Some(SocketAddrV4::new(address, u16::from_be(name.sin_port)).into())
+            }
+            libc::AF_INET6 => {
+                let libc::sockaddr_in6 { sin6_addr, sin6_port, sin6_flowinfo, sin6_scope_id, .. } = *name;
+                let address = Ipv6Addr::from(sin6_addr.s6_addr);
+                Some(SocketAddrV6::new(address, u16::from_be(sin6_port), sin6_flowinfo, sin6_scope_id).into())
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What the kernel tells of what arrived: the interface, 0 when it did not say, and the octets of each datagram but
