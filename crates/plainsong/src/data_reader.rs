@@ -278,7 +278,7 @@ impl<T: DdsType> DataReader<T> {
         self.inner.subscriber.data_on_readers_consumed();
         // Taken out of its cell, so that a listener called meanwhile can take too.
         let mut cached = SCRATCH.take();
-        let filled = self.inner.with(|reader, now, _| fill(reader, now, &mut cached));
+        let filled = self.inner.access(|reader, now| fill(reader, now, &mut cached));
         if let Some(shared) = shared
             && cached.is_empty()
         {
@@ -476,7 +476,7 @@ impl ReaderInner {
             && let Some(listener) = self.data_listener()
         {
             self.core.lower(kind);
-            self.tell(&*listener, kind);
+            Arc::clone(self).tell(&*listener, kind);
         }
     }
 
@@ -494,6 +494,17 @@ impl ReaderInner {
                 self.describe()
             )));
         }
+        Ok(())
+    }
+
+    /// Runs `f` on the protocol's reader, which has nothing to send after that. The clock is read where the time matters.
+    #[inline]
+    fn access(&self, f: impl FnOnce(&mut Reader, Now)) -> Result<()> {
+        self.core.check_enabled(|| self.describe())?;
+        self.slot.quietly(self.subscriber.participant.slot()?, |reader| {
+            let now = if reader.is_timeless() { Now::default() } else { clock::now() };
+            f(reader, now);
+        });
         Ok(())
     }
 
@@ -582,8 +593,9 @@ impl ReaderInner {
             }
         }
     }
+
     /// A status of the reader changed.
-    pub(crate) fn on_event(self: &Arc<Self>, kind: StatusKind) {
+    pub(crate) fn on_event(self: Arc<Self>, kind: StatusKind) {
         if kind == StatusKind::DataAvailable && self.tell_data_on_readers() {
             return;
         }
@@ -636,8 +648,8 @@ impl ReaderInner {
         true
     }
 
-    fn tell(self: &Arc<Self>, listener: &dyn DataReaderListener, kind: StatusKind) {
-        let any = AnyDataReader(Arc::clone(self));
+    fn tell(self: Arc<Self>, listener: &dyn DataReaderListener, kind: StatusKind) {
+        let any = AnyDataReader(self);
         // A status cannot be read only while the reader is being deleted: nobody is left to tell.
         let _ = match kind {
             StatusKind::DataAvailable => {

@@ -10,6 +10,7 @@ use plainsong_proto::locator::ports;
 use plainsong_proto::stats::{DropCounters, DropReason};
 
 use crate::config::Config;
+use crate::runtime::drops::Drops;
 use crate::runtime::placement::Placement;
 use crate::runtime::receive::{self, ReceiveThread};
 use crate::runtime::registry::Registry;
@@ -67,7 +68,7 @@ impl Domain {
             transport,
             timer: Timer::default(),
             registry: Registry::default(),
-            drops: Mutex::default(),
+            drops: Drops::default(),
         });
         let mut domain = Self { domain_id, config: config.clone(), shared, threads: Vec::new() };
         // On failure the drop of `domain` ends the threads that run already.
@@ -141,7 +142,7 @@ impl Domain {
 
     /// What was dropped before it reached any endpoint.
     pub(crate) fn drops(&self) -> DropCounters {
-        let mut drops = lock(&self.shared.drops).clone();
+        let mut drops = self.shared.drops.counters();
         drops.count_many(DropReason::SocketFull, self.shared.transport.overflows());
         drops
     }

@@ -97,10 +97,15 @@ pub(crate) struct Router {
 /// Called with a remote participant and whether it is there.
 type OnParticipant = Arc<dyn Fn(Guid, bool) + Send + Sync>;
 
-#[derive(Clone)]
 enum Endpoint {
     Writer(Weak<WriterInner>),
     Reader(Weak<ReaderInner>),
+}
+
+/// An endpoint that is there.
+enum Found {
+    Writer(Arc<WriterInner>),
+    Reader(Arc<ReaderInner>),
 }
 
 impl DomainParticipantFactory {
@@ -629,30 +634,25 @@ impl Router {
         change(&mut write(&self.endpoints));
     }
 
-    fn find(&self, id: EntityId) -> Option<Endpoint> {
-        read(&self.endpoints).get(&id).cloned()
+    /// The endpoint with that id, while somebody has it.
+    fn find(&self, id: EntityId) -> Option<Found> {
+        match read(&self.endpoints).get(&id)? {
+            Endpoint::Writer(writer) => writer.upgrade().map(Found::Writer),
+            Endpoint::Reader(reader) => reader.upgrade().map(Found::Reader),
+        }
     }
 
+    #[cold]
     fn group_part(&self, reader: EntityId) {
-        if let Some(Endpoint::Reader(reader)) = self.find(reader)
-            && let Some(reader) = reader.upgrade()
-        {
+        if let Some(Found::Reader(reader)) = self.find(reader) {
             reader.subscriber().group_part();
         }
     }
 
     fn report(&self, id: EntityId, kind: Option<StatusKind>) {
         match (self.find(id), kind) {
-            (Some(Endpoint::Writer(writer)), kind) => {
-                if let Some(writer) = writer.upgrade() {
-                    writer.on_event(kind);
-                }
-            }
-            (Some(Endpoint::Reader(reader)), Some(kind)) => {
-                if let Some(reader) = reader.upgrade() {
-                    reader.on_event(kind);
-                }
-            }
+            (Some(Found::Writer(writer)), kind) => writer.on_event(kind),
+            (Some(Found::Reader(reader)), Some(kind)) => reader.on_event(kind),
             _ => {}
         }
     }
@@ -666,7 +666,7 @@ impl EventSink for Router {
                 true
             }
             Event::DataAvailable { reader } => match self.find(*reader) {
-                Some(Endpoint::Reader(reader)) => reader.upgrade().is_none_or(|it| it.on_data_quietly()),
+                Some(Found::Reader(reader)) => reader.on_data_quietly(),
                 _ => true,
             },
             _ => false,

@@ -1,9 +1,10 @@
 //! Octets of one sample: short ones in place, longer ones counted by reference, and the pool that lends and takes
 //! back their memory.
 //!
-//! One payload serves history, datagrams, retransmission and local readers; cloning never allocates,
+//! One payload serves history, datagrams, retransmission and local readers; cloning one that is shared never allocates,
 //! and the last clone returns the memory to its pool. Octets that are few are cheaper to copy than to count: they
-//! need no pool, no lock and no atomic operation.
+//! need no pool, no lock and no atomic operation. Readers copy somewhat more of them, too, into memory that stays where
+//! it is used again.
 
 use std::fmt;
 use std::ops::Range;
@@ -19,10 +20,23 @@ pub const SHORT_BYTES_MAX: usize = 125;
 /// So many octets cost less to copy than to share among history and datagrams: locks, atomic operations, cache lines that travel.
 pub const COPIED_BYTES_MAX: usize = 1_280;
 
+/// So many of the payloads of a reader, or of a thread that takes, keep a place of their own when nothing is in it.
+const PLACES_KEPT: usize = 64;
+
 enum Octets {
     None,
-    Short { start: u8, end: u8, bytes: [u8; SHORT_BYTES_MAX] },
-    Shared { owner: Arc<Buffer>, start: usize, end: usize },
+    Short {
+        start: u8,
+        end: u8,
+        bytes: [u8; SHORT_BYTES_MAX],
+    },
+    /// A place of its own, which stays when the octets leave it.
+    Own(Vec<u8>),
+    Shared {
+        owner: Arc<Buffer>,
+        start: usize,
+        end: usize,
+    },
 }
 
 /// The octets of a sample, wherever they are kept.
@@ -229,23 +243,30 @@ impl Payload {
         }
     }
 
-    /// As [`PayloadPool::copy_to`], of octets that are few.
+    /// Becomes a copy of octets that are few, or not too many for a place of their own.
     #[inline]
-    pub(crate) fn copy_short(&mut self, octets: &[u8]) {
+    pub(crate) fn copy_few(&mut self, octets: &[u8]) {
         if octets.len() <= SHORT_BYTES_MAX {
             self.set_short(octets);
+        } else if let Octets::Own(place) = &mut self.0 {
+            place.clear();
+            place.extend_from_slice(octets);
         } else {
-            *self = Self::from_vec(octets.to_vec());
+            *self = Self(Octets::Own(octets.to_vec()));
         }
     }
 
-    /// Moves the octets to `place`. Short ones are copied, which costs less, and stay.
+    /// Moves the octets to `place`. Short ones are copied, which costs less, and stay; places are exchanged.
     #[inline]
     pub(crate) fn hand_over(&mut self, place: &mut Self) {
-        match &self.0 {
+        match &mut self.0 {
             Octets::Short { start, end, bytes } => {
                 place.set_short(bytes.get(usize::from(*start)..usize::from(*end)).unwrap_or(&[]));
             }
+            Octets::Own(own) => match &mut place.0 {
+                Octets::Own(other) => std::mem::swap(own, other),
+                _ => *place = std::mem::take(self),
+            },
             Octets::None => *place = Self::empty(),
             Octets::Shared { .. } => *place = std::mem::take(self),
         }
@@ -255,15 +276,17 @@ impl Payload {
     #[inline]
     pub(crate) fn copy_over(&self, place: &mut Self) {
         match &self.0 {
-            Octets::Short { .. } => place.set_short(self.as_slice()),
+            Octets::Short { .. } | Octets::Own(_) => place.copy_few(self.as_slice()),
             Octets::None | Octets::Shared { .. } => *place = self.clone(),
         }
     }
 
-    /// Lets go of memory that others may use; short octets stay, for others to take their place.
+    /// Lets go of memory that others may use; short octets stay, for others to take their place. The payload is the one at `index`
+    /// of several, whose first are used again soonest: those keep places of their own.
     #[inline]
-    pub(crate) fn vacate(&mut self) {
-        if matches!(self.0, Octets::Shared { .. }) {
+    pub(crate) fn vacate(&mut self, index: usize) {
+        if matches!(self.0, Octets::Shared { .. }) || index >= PLACES_KEPT && matches!(self.0, Octets::Own(_))
+        {
             *self = Self::empty();
         }
     }
@@ -283,6 +306,7 @@ impl Payload {
         match &self.0 {
             Octets::None => None,
             Octets::Short { start, end, bytes } => bytes.get(usize::from(*start)..usize::from(*end)),
+            Octets::Own(bytes) => Some(&**bytes),
             Octets::Shared { owner, start, end } => owner.bytes.get(*start..*end),
         }
         .unwrap_or(&[])
@@ -291,9 +315,12 @@ impl Payload {
     /// The same octets, narrowed to `range` of this payload and clipped to its length.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Self {
+        if let Octets::Own(bytes) = &self.0 {
+            return PayloadView::Octets(bytes).slice(range);
+        }
         let mut part = self.clone();
         match &mut part.0 {
-            Octets::None => {}
+            Octets::None | Octets::Own(_) => {}
             Octets::Short { start, end, .. } => {
                 let narrowed = narrow(usize::from(*start)..usize::from(*end), &range);
                 // Neither is beyond what there was before.
@@ -313,6 +340,7 @@ impl Payload {
         match &self.0 {
             Octets::None => 0,
             Octets::Short { start, end, .. } => (*end - *start) as usize,
+            Octets::Own(bytes) => bytes.len(),
             Octets::Shared { start, end, .. } => *end - *start,
         }
     }
@@ -425,6 +453,7 @@ impl Clone for Payload {
         Self(match &self.0 {
             Octets::None => Octets::None,
             Octets::Short { start, end, bytes } => Octets::Short { start: *start, end: *end, bytes: *bytes },
+            Octets::Own(bytes) => Octets::Own(bytes.clone()),
             Octets::Shared { owner, start, end } => {
                 owner.users.fetch_add(1, Ordering::Relaxed);
                 Octets::Shared { owner: Arc::clone(owner), start: *start, end: *end }
@@ -531,8 +560,31 @@ mod tests {
     }
 
     #[test]
+    fn places_are_exchanged_and_the_first_are_kept() {
+        let (mut slot, mut taken) = (Payload::empty(), Payload::empty());
+        let mut places = Vec::new();
+        for round in 0..4_u8 {
+            slot.copy_few(&[round; LONG]);
+            slot.hand_over(&mut taken);
+            assert_eq!(taken.as_slice(), [round; LONG]);
+            places.push(taken.as_slice().as_ptr());
+            taken.vacate(0);
+            slot.vacate(0);
+        }
+        assert_eq!(places[..2], places[2..], "two places, by turns");
+        taken.vacate(PLACES_KEPT);
+        assert!(taken.is_empty());
+        slot.copy_few(&[7; SHORT_BYTES_MAX]);
+        slot.copy_over(&mut taken);
+        assert_eq!(taken, slot);
+    }
+
+    #[test]
     fn slices_are_clipped() {
-        let payload = Payload::from_vec(vec![1, 2, 3]);
+        let (payload, mut own) = (Payload::from_vec(vec![1, 2, 3]), Payload::empty());
+        own.copy_few(&[[1, 2, 3].as_slice(), &[0; LONG]].concat());
+        assert_eq!(own.slice(1..3).as_slice(), [2, 3]);
+        assert_eq!(own.slice(LONG..999).len(), 3);
         for payload in [payload, Payload::short(&[1, 2, 3]).unwrap()] {
             assert_eq!(payload.slice(1..99).as_slice(), [2, 3]);
             assert_eq!(payload.slice(1..3).slice(1..9).as_slice(), [3]);

@@ -5,13 +5,13 @@ use crate::guid::GuidPrefix;
 use crate::locator::Locator;
 use crate::malformed::Malformed;
 use crate::outbox::Outbox;
-use crate::stats::{DropCounters, DropReason};
+use crate::stats::{CountDrops, DropReason};
 use crate::time::Now;
 use crate::vendor;
-use crate::wire::header::{Header, PROTOCOL_VERSION, Submessage, Submessages, id};
+use crate::wire::header::{Header, PROTOCOL_VERSION, Submessage, Submessages, flag, id};
 use crate::wire::info::{self, HeaderExtension, InfoReply, InfoReplyIp4, InfoSource};
 use crate::wire::secure::{CryptoHeader, Protection};
-use crate::wire::{AckNack, EndpointSubmessage, MessageContext, Target};
+use crate::wire::{AckNack, Data, EndpointSubmessage, MessageContext, Target};
 
 mod control;
 
@@ -64,14 +64,14 @@ pub fn datagram(
     from: Locator,
     bytes: &[u8],
     registry: &mut impl Registry,
-    counters: &mut DropCounters,
+    counters: &mut impl CountDrops,
     out: &mut Outbox,
 ) {
     let Ok((header, submessages)) = Header::parse(bytes) else {
-        return counters.count(DropReason::Malformed);
+        return counters.dropped(DropReason::Malformed);
     };
     if header.version[0] != PROTOCOL_VERSION[0] {
-        return counters.count(DropReason::UnknownVersion);
+        return counters.dropped(DropReason::UnknownVersion);
     }
     let mut message = Message {
         now,
@@ -95,13 +95,13 @@ pub fn datagram(
     };
     while let Some(submessage) = message.next() {
         if let Err(reason) = submessage.map_err(DropReason::from).and_then(|it| message.submessage(it)) {
-            return message.counters.count(reason);
+            return message.counters.dropped(reason);
         }
     }
 }
 
 /// One message being walked.
-struct Message<'a, R> {
+struct Message<'a, R, C> {
     now: Now,
     bytes_len: usize,
     context: MessageContext,
@@ -115,11 +115,11 @@ struct Message<'a, R> {
     /// Between SEC_PREFIX and SEC_POSTFIX.
     protected: bool,
     registry: &'a mut R,
-    counters: &'a mut DropCounters,
+    counters: &'a mut C,
     out: &'a mut Outbox,
 }
 
-impl<'a, R: Registry> Message<'a, R> {
+impl<'a, R: Registry, C: CountDrops> Message<'a, R, C> {
     fn next(&mut self) -> Option<Result<Submessage<'a>, Malformed>> {
         self.here = self.rest;
         self.rest.next()
@@ -135,6 +135,9 @@ impl<'a, R: Registry> Message<'a, R> {
             return Ok(());
         }
         match id {
+            id::DATA if flags & flag::DATA_NON_STANDARD == 0 && self.skip.is_none() => {
+                return self.samples(body, flags);
+            }
             id::PAD => {}
             id::INFO_TS => self.context.timestamp = info::parse_timestamp(body, flags)?,
             id::INFO_DST => {
@@ -154,44 +157,60 @@ impl<'a, R: Registry> Message<'a, R> {
         Ok(())
     }
 
+    /// A sample, and those like it that follow.
+    fn samples(&mut self, body: &'a [u8], flags: u8) -> Result<(), DropReason> {
+        self.answered = None;
+        let (reader, writer) = Data::endpoints(body)?;
+        if Target::of_readers(self.context.source, reader, writer) == Target::Builtin {
+            let data = EndpointSubmessage::Data(Data::parse(body, flags)?);
+            self.control(data);
+            return Ok(());
+        }
+        let (context, rest) = (&mut self.context, &mut self.rest);
+        let mut run = Run::new(context, self.here, reader, writer);
+        self.registry.deliver_run(self.now, &mut run, self.out);
+        if run.rest().bytes_left() < rest.bytes_left() {
+            *rest = run.rest();
+        } else {
+            // Nobody took the first: it is passed over, unless it is none.
+            Data::parse(body, flags)?;
+        }
+        Ok(())
+    }
+
+    /// What is for the built-in endpoints, and what follows of that kind.
+    fn control(&mut self, first: EndpointSubmessage<'a>) {
+        let mut run = ControlRun { context: &mut self.context, rest: &mut self.rest, first: Some(first) };
+        self.registry.deliver_control(self.now, &mut run, self.out);
+    }
+
     fn endpoint_submessage(&mut self, submessage: Submessage<'a>) -> Result<(), DropReason> {
         let answered = self.answered.take();
         let mut parsed = match control::parse(submessage) {
             Ok(Some(parsed)) => parsed,
             Ok(None) => {
-                self.counters.count(DropReason::UnknownSubmessage);
+                self.counters.dropped(DropReason::UnknownSubmessage);
                 return Ok(());
             }
             Err(DropReason::SecurityRequired) => return self.needs_security(),
             Err(reason) => return Err(reason),
         };
         if let Some(reason) = self.skip {
-            self.counters.count(reason);
+            self.counters.dropped(reason);
             return Ok(());
         }
         if let EndpointSubmessage::AckNack(acknack) = &mut parsed {
             acknack.heartbeat = answered;
         }
-        let (context, rest) = (&mut self.context, &mut self.rest);
-        match parsed {
-            _ if parsed.target(context.source) == Target::Builtin => {
-                let mut run = ControlRun { context, rest, first: Some(parsed) };
-                self.registry.deliver_control(self.now, &mut run, self.out);
-            }
-            // A sample, and those like it that follow.
-            EndpointSubmessage::Data(first) => {
-                let mut run = Run::new(context, self.here, first);
-                self.registry.deliver_run(self.now, &mut run, self.out);
-                // Nobody took the first: it is passed over.
-                if run.rest().bytes_left() < rest.bytes_left() {
-                    *rest = run.rest();
-                }
-            }
-            _ => self.registry.deliver(self.now, context, &parsed, self.out),
+        if parsed.target(self.context.source) == Target::Builtin {
+            self.control(parsed);
+        } else {
+            self.registry.deliver(self.now, &self.context, &parsed, self.out);
         }
         Ok(())
     }
 
+    #[cold]
     fn source(&mut self, source: &InfoSource) -> Result<(), DropReason> {
         if source.version[0] != PROTOCOL_VERSION[0] {
             return Err(DropReason::UnknownVersion);
@@ -210,6 +229,7 @@ impl<'a, R: Registry> Message<'a, R> {
         self.skip = (!here).then_some(DropReason::OtherDestination);
     }
 
+    #[cold]
     fn header_extension(&self, extension: &HeaderExtension) -> Result<(), DropReason> {
         // Zero is MESSAGE_LENGTH_INVALID: not told. Checksums are left to UDP.
         let wrong = |bytes: u32| bytes != 0 && usize::try_from(bytes) != Ok(self.bytes_len);
@@ -219,6 +239,7 @@ impl<'a, R: Registry> Message<'a, R> {
         Ok(())
     }
 
+    #[cold]
     fn protection(&mut self, protection: Protection, body: &[u8]) -> Result<(), DropReason> {
         match protection {
             Protection::Message => {
@@ -240,8 +261,9 @@ impl<'a, R: Registry> Message<'a, R> {
     }
 
     /// Counts and skips one submessage.
+    #[cold]
     fn needs_security(&mut self) -> Result<(), DropReason> {
-        self.counters.count(DropReason::SecurityRequired);
+        self.counters.dropped(DropReason::SecurityRequired);
         Ok(())
     }
 }

@@ -105,6 +105,18 @@ impl From<Malformed> for DropReason {
     }
 }
 
+/// Who counts what is dropped.
+pub trait CountDrops {
+    /// Counts one more.
+    fn dropped(&mut self, reason: DropReason);
+}
+
+impl CountDrops for DropCounters {
+    fn dropped(&mut self, reason: DropReason) {
+        self.count(reason);
+    }
+}
+
 /// How often each reason occurred.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DropCounters([u64; DropReason::ALL.len()]);

@@ -4,6 +4,7 @@
 //! their order; events are reported after all locks are gone.
 
 pub(crate) mod dispatch;
+pub(crate) mod drops;
 mod inbox;
 pub(crate) mod notify;
 pub(crate) mod placement;
@@ -22,7 +23,6 @@ use plainsong_proto::discovery::Participant;
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::outbox::{Event, Outbox};
 use plainsong_proto::reader::Reader;
-use plainsong_proto::stats::DropCounters;
 use plainsong_proto::time::{Instant, Now};
 use plainsong_proto::wire::{AckNack, NackFrag};
 use plainsong_proto::writer::Writer;
@@ -55,7 +55,7 @@ pub(crate) struct Shared {
     pub(crate) transport: Transport,
     pub(crate) timer: timer::Timer,
     pub(crate) registry: registry::Registry,
-    pub(crate) drops: Mutex<DropCounters>,
+    pub(crate) drops: drops::Drops,
     pub(crate) turns: turn::Turns,
 }
 
@@ -317,6 +317,24 @@ impl<M: StateMachine> EndpointSlot<M> {
     ) -> R {
         let result = self.serve(self.lock(), |state| state.run(shared, self.guid, now, out, f));
         self.catch_up(shared, now, out);
+        result
+    }
+
+    /// Like [`EndpointSlot::with`] for what leaves nothing to send and nothing to report.
+    #[inline]
+    pub(crate) fn quietly<R>(&self, participant: &ParticipantSlot, f: impl FnOnce(&mut M) -> R) -> R {
+        let shared = participant.shared();
+        let result = self.serve(self.lock(), |state| {
+            let result = f(&mut state.machine);
+            state.arm(shared, self.guid);
+            result
+        });
+        if !self.inbox.is_empty() {
+            dispatch::with_outbox(|out| {
+                self.make_calls(shared, clock::now(), out);
+                participant.report(out);
+            });
+        }
         result
     }
 

@@ -8,11 +8,11 @@ use plainsong_proto::guid::{Guid, GuidPrefix};
 use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::receiver::{self, ControlRun, Run};
-use plainsong_proto::stats::{DropCounters, DropReason};
+use plainsong_proto::stats::DropReason;
 use plainsong_proto::time::Now;
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
 
-use super::{ParticipantSlot, ReaderSlot, Response, Shared, WriterSlot, dispatch, lock};
+use super::{ParticipantSlot, ReaderSlot, Response, Shared, WriterSlot, dispatch, registry};
 use crate::clock;
 use crate::transport::{Received, Receiver, Transport};
 
@@ -90,15 +90,11 @@ fn locators_changed(shared: &Shared) {
 pub(super) fn datagram(shared: &Shared, received: &Received<'_>) {
     survive(|| {
         dispatch::with_outbox(|out| {
-            let mut counters = DropCounters::default();
-            let mut router = Router { shared, drops: DropCounters::default(), untold: None };
-            let from = locator(received.from);
-            receiver::datagram(clock::now(), from, received.bytes, &mut router, &mut counters, out);
+            let participants = shared.registry.participants();
+            let mut router = Router { shared, participants: &participants, untold: None };
+            let (now, from) = (clock::now(), locator(received.from));
+            receiver::datagram(now, from, received.bytes, &mut router, &mut &shared.drops, out);
             router.tell(out);
-            counters.merge(&router.drops);
-            if counters.iter().next().is_some() {
-                lock(&shared.drops).merge(&counters);
-            }
         });
     });
 }
@@ -110,9 +106,10 @@ fn locator(address: SocketAddr) -> Locator {
 /// Finds whom a submessage concerns. Each endpoint is locked, fed and emptied before the next.
 struct Router<'a> {
     shared: &'a Shared,
-    drops: DropCounters,
+    /// Those that were here when the datagram arrived.
+    participants: &'a [Arc<ParticipantSlot>],
     /// Whose events wait, and how many samples they are of.
-    untold: Option<(Arc<ParticipantSlot>, usize)>,
+    untold: Option<(&'a ParticipantSlot, usize)>,
 }
 
 impl receiver::Registry for Router<'_> {
@@ -124,43 +121,52 @@ impl receiver::Registry for Router<'_> {
         out: &mut Outbox,
     ) {
         if context.destination == GuidPrefix::UNKNOWN {
-            for participant in self.shared.registry.participants().iter() {
+            for participant in self.participants {
                 self.deliver_to(participant, now, context, submessage, out);
             }
-        } else if let Some(participant) = self.shared.registry.participant(context.destination) {
-            self.deliver_to(&participant, now, context, submessage, out);
+        } else if let Some(participant) = self.participant(context.destination) {
+            self.deliver_to(participant, now, context, submessage, out);
         }
     }
 
     fn deliver_run(&mut self, now: Now, run: &mut Run<'_, '_>, out: &mut Outbox) {
-        let Some(participant) = self.shared.registry.participant(run.context().destination) else {
+        let Some(participant) = self.participant(run.context().destination) else {
             while let Some((context, data)) = run.next() {
                 self.deliver(now, context, &EndpointSubmessage::Data(data), out);
             }
             return;
         };
-        if let Some(reader) = Self::only_reader(&participant, run) {
-            return self.run_to_reader(&participant, &reader, now, run, out);
+        match run.target() {
+            Target::Reader(id) => {
+                if let Some(reader) = registry::find(&participant.readers(), |slot| slot.id, id) {
+                    return self.run_to_reader(participant, reader, now, run, out);
+                }
+            }
+            Target::ReadersOf(writer) => {
+                if let Some([only]) = participant.matched_readers(writer).as_deref() {
+                    return self.run_to_reader(participant, only, now, run, out);
+                }
+            }
+            Target::Builtin | Target::Writer(_) => {}
         }
         while let Some((context, data)) = run.next() {
-            self.deliver_to(&participant, now, context, &EndpointSubmessage::Data(data), out);
+            self.deliver_to(participant, now, context, &EndpointSubmessage::Data(data), out);
         }
     }
 
     fn deliver_control(&mut self, now: Now, run: &mut ControlRun<'_, '_>, out: &mut Outbox) {
         let (to, from) = (run.context().destination, run.context().source);
-        let Some(participant) = self.shared.registry.participant(to).filter(|_| to != from) else {
+        let Some(participant) = self.participant(to).filter(|_| to != from) else {
             while let Some((context, submessage)) = run.next() {
                 self.deliver(now, context, &submessage, out);
             }
             return;
         };
         self.tell(out);
-        let drops = &mut self.drops;
         participant.run(now, out, |control, now, out| {
             while let Some((context, submessage)) = run.next() {
                 if let Err(reason) = control.on_submessage(now, context, &submessage, out) {
-                    drops.count(reason);
+                    self.shared.drops.count(reason);
                 }
             }
             out.merge(0);
@@ -169,22 +175,24 @@ impl receiver::Registry for Router<'_> {
     }
 
     fn is_local(&self, prefix: GuidPrefix) -> bool {
-        self.shared.registry.contains(prefix)
+        self.participant(prefix).is_some()
     }
 }
 
-impl Router<'_> {
+impl<'a> Router<'a> {
+    fn participant(&self, prefix: GuidPrefix) -> Option<&'a ParticipantSlot> {
+        registry::find(self.participants, |slot| slot.prefix, prefix).map(|slot| &**slot)
+    }
+
     fn deliver_to(
         &mut self,
-        participant: &Arc<ParticipantSlot>,
+        participant: &'a ParticipantSlot,
         now: Now,
         context: &MessageContext,
         submessage: &EndpointSubmessage<'_>,
         out: &mut Outbox,
     ) {
-        if self.untold.as_ref().is_some_and(|(other, _)| other.prefix != participant.prefix) {
-            self.tell(out);
-        }
+        self.tell_others(participant, out);
         let mut untold_max = 0;
         let delivered = match submessage.target(context.source) {
             // Our own announcement, heard again by multicast. User data to oneself is welcome.
@@ -195,10 +203,10 @@ impl Router<'_> {
                 Some(writer) => self.to_writer(&writer, now, context, submessage, out),
                 None => Err(DropReason::UnknownEndpoint),
             },
-            Target::Reader(id) => match participant.reader(id) {
+            Target::Reader(id) => match registry::find(&participant.readers(), |slot| slot.id, id) {
                 Some(reader) => {
                     untold_max = reader.untold_max;
-                    self.to_reader(&reader, now, context, submessage, out)
+                    self.to_reader(reader, now, context, submessage, out)
                 }
                 None => Err(DropReason::UnknownEndpoint),
             },
@@ -214,44 +222,30 @@ impl Router<'_> {
             }
         };
         if let Err(reason) = delivered {
-            self.drops.count(reason);
+            self.shared.drops.count(reason);
         }
         self.tell_later(participant, 1, untold_max, out);
-    }
-
-    /// The reader that all samples of a run are for, when there is just one.
-    fn only_reader(participant: &ParticipantSlot, run: &Run<'_, '_>) -> Option<Arc<ReaderSlot>> {
-        match run.target() {
-            Target::Reader(id) => participant.reader(id),
-            Target::ReadersOf(writer) => match &*participant.matched_readers(writer)? {
-                [only] => Some(Arc::clone(only)),
-                _ => None,
-            },
-            Target::Builtin | Target::Writer(_) => None,
-        }
     }
 
     /// Gives a reader the samples of a run under one lock, until some have to be told before others come.
     fn run_to_reader(
         &mut self,
-        participant: &Arc<ParticipantSlot>,
+        participant: &'a ParticipantSlot,
         slot: &ReaderSlot,
         now: Now,
         run: &mut Run<'_, '_>,
         out: &mut Outbox,
     ) {
-        if self.untold.as_ref().is_some_and(|(other, _)| other.prefix != participant.prefix) {
-            self.tell(out);
-        }
+        self.tell_others(participant, out);
         let addressed = matches!(run.target(), Target::Reader(_));
+        let shared = self.shared;
         loop {
-            let untold = self.untold.as_ref().map_or(0, |(_, samples)| *samples);
+            let untold = self.untold.map_or(0, |(_, samples)| samples);
             let room = slot.untold_max.saturating_sub(untold).max(1);
-            let drops = &mut self.drops;
-            let (samples, ended) = slot.run(self.shared, now, out, |reader, now, out| {
+            let (samples, ended) = slot.run(shared, now, out, |reader, now, out| {
                 reader.on_run(now, run, room, out, |reason| {
                     if addressed {
-                        drops.count(reason);
+                        shared.drops.count(reason);
                     }
                 })
             });
@@ -263,9 +257,10 @@ impl Router<'_> {
     }
 
     /// Samples of one datagram are told together, as many as none of the readers has to forget any for.
+    #[inline]
     fn tell_later(
         &mut self,
-        participant: &Arc<ParticipantSlot>,
+        participant: &'a ParticipantSlot,
         new: usize,
         untold_max: usize,
         out: &mut Outbox,
@@ -273,16 +268,25 @@ impl Router<'_> {
         if out.events.is_empty() {
             return;
         }
-        let (_, samples) = self.untold.get_or_insert_with(|| (Arc::clone(participant), 0));
+        let (_, samples) = self.untold.get_or_insert((participant, 0));
         *samples += new;
         if *samples >= untold_max {
             self.tell(out);
         }
     }
 
+    #[inline]
     fn tell(&mut self, out: &mut Outbox) {
         if let Some((participant, _)) = self.untold.take() {
             participant.report(out);
+        }
+    }
+
+    /// What waits for another participant is told before anything happens to this one.
+    #[inline]
+    fn tell_others(&mut self, participant: &ParticipantSlot, out: &mut Outbox) {
+        if self.untold.is_some_and(|(other, _)| other.prefix != participant.prefix) {
+            self.tell(out);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use plainsong_proto::discovery::{Command, Participant};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::locator::Locator;
@@ -34,9 +34,9 @@ pub(crate) struct ParticipantSlot {
 }
 
 impl Registry {
-    /// All participants, sorted by prefix.
-    pub(crate) fn participants(&self) -> Arc<Vec<Arc<ParticipantSlot>>> {
-        self.participants.load_full()
+    /// All participants, sorted by prefix, as they are now.
+    pub(crate) fn participants(&self) -> Guard<Arc<Vec<Arc<ParticipantSlot>>>> {
+        self.participants.load()
     }
 
     /// The participant with that prefix.
@@ -96,6 +96,11 @@ impl ParticipantSlot {
         } else if let Some(reader) = self.reader(id) {
             reader.progress.wake_all();
         }
+    }
+
+    /// The local readers, sorted by entity id, as they are now.
+    pub(crate) fn readers(&self) -> Guard<Arc<Vec<Arc<ReaderSlot>>>> {
+        self.readers.load()
     }
 
     /// The local reader with that entity id.
@@ -268,7 +273,9 @@ impl ParticipantSlot {
     }
 }
 
-fn find<T, K: Ord>(slots: &[Arc<T>], key: impl Fn(&T) -> K, wanted: K) -> Option<&Arc<T>> {
+/// The one that has the key by which they are sorted.
+#[inline]
+pub(crate) fn find<T, K: Ord>(slots: &[Arc<T>], key: impl Fn(&T) -> K, wanted: K) -> Option<&Arc<T>> {
     slots.binary_search_by_key(&wanted, |slot| key(slot)).ok().and_then(|position| slots.get(position))
 }
 

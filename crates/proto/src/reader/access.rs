@@ -41,7 +41,7 @@ impl CachedSamples {
 
     /// Forgets the samples, keeps the memory.
     pub fn clear(&mut self) {
-        self.iter_mut().for_each(|sample| sample.payload.vacate());
+        self.iter_mut().enumerate().for_each(|(index, sample)| sample.payload.vacate(index));
         self.len = 0;
     }
 
@@ -247,10 +247,10 @@ impl Cache {
             return false;
         }
         instance.view = ViewState::NotNew;
-        let generations = instance.generations();
+        let (generations, is_alive) = (instance.generations(), instance.is_alive());
         self.instances.reshaped(id, before);
         rank(samples.get_mut(start..).unwrap_or_default(), generations);
-        if access == Access::Take {
+        if access == Access::Take && !is_alive {
             self.retire_if_idle(id);
         }
         true

@@ -296,6 +296,7 @@ impl Cache {
 
     /// Holds back a sample that follows its predecessor too closely (TIME_BASED_FILTER). Only the last
     /// one is kept, for the case that no other follows (DCPS 1.4 §2.2.3.12).
+    #[cold]
     fn hold(&mut self, id: InstanceId, at: SlotId) {
         if self.holds_newer(id, at) {
             return self.samples.free(at);
@@ -350,6 +351,7 @@ impl Cache {
     }
 
     /// A new instance, if there is room for one more.
+    #[cold]
     fn admit(&mut self, handle: InstanceHandle) -> Option<InstanceId> {
         while self.instances.len() >= self.policy.instances_max {
             let (id, stamp) = self.retired.pop_front()?;
@@ -708,11 +710,17 @@ impl Cache {
         }
     }
 
+    /// Whether some sample has a LIFESPAN that ends.
+    pub(super) fn has_mortal(&self) -> bool {
+        !self.ledger.expiry.is_empty()
+    }
+
     /// When [`Self::timeout`] has something to do.
+    #[inline]
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let expiry = self.ledger.expiry.first_key_value().map(|((at, _), _)| *at);
         let timer = self.timers.first().map(|(at, _, _)| *at);
-        [expiry, timer].into_iter().flatten().min()
+        Instant::earliest([expiry, timer])
     }
 
     /// Samples and octets held, for the checks of tests.
@@ -762,6 +770,7 @@ const fn publication_of((_, guid): (Time, Guid)) -> Guid {
 }
 
 /// Keeps `payload` as what names the instance, if nothing better is there and the budget allows.
+#[cold]
 fn remember_key(
     held: &mut usize,
     budget: usize,

@@ -127,7 +127,7 @@ impl Incoming<'_> {
     #[inline]
     pub(super) fn hand_over(&mut self, place: &mut Payload) {
         match self {
-            Self::Octets(octets) => place.copy_short(octets),
+            Self::Octets(octets) => place.copy_few(octets),
             Self::Payload(payload) => payload.hand_over(place),
         }
     }

@@ -484,6 +484,7 @@ impl Reader {
         }
     }
 
+    #[cold]
     fn tell_news(&mut self, out: &mut Outbox) {
         if self.presenter.take_shown() {
             self.data_available(out);

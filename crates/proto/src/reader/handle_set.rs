@@ -37,6 +37,11 @@ impl HandleSet {
         }
     }
 
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.tree.is_empty()
+    }
+
     /// The first after `from`.
     pub(super) fn following(&self, from: Bound<InstanceHandle>) -> Option<(InstanceHandle, InstanceId)> {
         let range = (from, Bound::Unbounded);

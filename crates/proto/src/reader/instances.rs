@@ -214,6 +214,7 @@ impl Instance {
         self.key.as_deref()
     }
 
+    #[cold]
     pub(super) fn set_key(&mut self, key: InstanceKey) {
         self.is_named = !key.payload.is_empty();
         self.key = Some(Box::new(key));
@@ -353,16 +354,18 @@ impl Instances {
     }
 
     /// The first instance after `from` that may have samples for `selector`.
+    #[inline]
     pub(super) fn following(
         &self,
         from: Bound<InstanceHandle>,
         selector: &Selector,
     ) -> Option<(InstanceHandle, InstanceId)> {
-        let fresh = self.tally.fresh.following(from);
-        if selector.sample_states & SampleState::Read as u8 == 0 {
+        let Tally { fresh, stale, .. } = &self.tally;
+        let fresh = if fresh.is_empty() { None } else { fresh.following(from) };
+        if stale.is_empty() || selector.sample_states & SampleState::Read as u8 == 0 {
             return fresh;
         }
-        match (fresh, self.tally.stale.following(from)) {
+        match (fresh, stale.following(from)) {
             (Some(fresh), Some(stale)) => Some(fresh.min(stale)),
             (fresh, stale) => fresh.or(stale),
         }

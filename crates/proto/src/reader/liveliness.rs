@@ -119,6 +119,7 @@ impl Reader {
         self.liveliness_changed(guid, -1, 1, out);
     }
 
+    #[cold]
     pub(super) fn liveliness_changed(&mut self, writer: Guid, alive: i32, not_alive: i32, out: &mut Outbox) {
         let status = &mut self.statuses.liveliness_changed;
         status.alive_count += alive;

@@ -237,6 +237,12 @@ impl Reader {
         self.cache.set_filter(filter.map(|filter| filter.filter));
     }
 
+    /// Whether what `read` and `take` do next does not depend on the time: nothing expires, and nothing waits for room.
+    #[must_use]
+    pub fn is_timeless(&self) -> bool {
+        self.blocked == 0 && !self.cache.has_mortal()
+    }
+
     /// Appends the samples that `selector` asks for and marks them read.
     pub fn read(&mut self, now: Now, selector: &Selector, samples: &mut CachedSamples) {
         self.access(now, Access::Read, &Choice::of(selector), samples);
@@ -352,7 +358,7 @@ impl Reader {
     /// When [`Self::timeout`] is to be called; earlier calls are harmless.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
-        [self.proxies_due, self.presenter.recheck_at, self.cache.next_timeout()].into_iter().flatten().min()
+        Instant::earliest([self.proxies_due, self.presenter.recheck_at, self.cache.next_timeout()])
     }
 
     /// SUBSCRIPTION_MATCHED; resets its changes, like all that follow.
@@ -440,6 +446,7 @@ impl Reader {
         self.changed(StatusKind::SampleLost, out);
     }
 
+    #[cold]
     fn dropped(&mut self, reason: DropReason) -> DropReason {
         self.drops.count(reason);
         reason

@@ -172,7 +172,7 @@ impl Proxy {
     /// When something has to be done for this writer.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let Answer { due, probe_at, retry_at, seek_at, .. } = self.answer;
-        [due, probe_at, retry_at, seek_at, self.lease.expires].into_iter().flatten().min()
+        Instant::earliest([due, probe_at, retry_at, seek_at, self.lease.expires])
     }
 
     /// Whether everything the writer had when it was matched is delivered or known to be gone.

@@ -10,7 +10,7 @@ use super::reorder::Arrival;
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::outbox::{Event, Outbox};
-use crate::payload::SHORT_BYTES_MAX;
+use crate::payload::COPIED_BYTES_MAX;
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::status::{RejectReason, StatusKind};
@@ -91,7 +91,7 @@ impl Reader {
             }
             told += usize::from(!out.events.is_empty());
             if told >= told_max {
-                return (told, false);
+                return (told, run.is_over());
             }
         }
         (told, true)
@@ -182,7 +182,7 @@ impl Reader {
         if data.payload.len() > self.limits.sample_bytes_max {
             return self.unusable(now, id, data.sequence_number, DropReason::SampleTooLarge, out);
         }
-        let payload = if data.payload.len() <= SHORT_BYTES_MAX {
+        let payload = if data.payload.len() <= COPIED_BYTES_MAX {
             Incoming::Octets(data.payload)
         } else {
             Incoming::Payload(self.small.copy(data.payload))
@@ -223,6 +223,7 @@ impl Reader {
     }
 
     /// A change that can never be delivered must not hold up those behind it.
+    #[cold]
     fn unusable(
         &mut self,
         now: Now,
@@ -319,6 +320,7 @@ impl Reader {
     }
 
     /// A reliable change that is not in its turn, or behind one that the cache refused, waits.
+    #[cold]
     fn arrived_early(
         &mut self,
         now: Instant,
@@ -385,6 +387,7 @@ impl Reader {
         Ok(())
     }
 
+    #[cold]
     pub(super) fn rejected(&mut self, reason: RejectReason, instance: InstanceHandle, out: &mut Outbox) {
         self.statuses.reject(reason, instance);
         self.changed(StatusKind::SampleRejected, out);

@@ -124,7 +124,7 @@ impl Samples {
     /// Frees a slot that is in no queue.
     pub(super) fn free(&mut self, at: SlotId) {
         if let Some(slot) = self.slots.get_mut(at as usize) {
-            slot.sample.payload.vacate();
+            slot.sample.payload.vacate(at as usize);
             slot.next = std::mem::replace(&mut self.free, at);
         }
     }
@@ -133,7 +133,7 @@ impl Samples {
     #[inline(always)]
     pub(super) fn remove(&mut self, queue: &mut Queue, at: SlotId) {
         let Some(slot) = self.slots.get_mut(at as usize) else { return };
-        slot.sample.payload.vacate();
+        slot.sample.payload.vacate(at as usize);
         let (previous, next) = (slot.previous, std::mem::replace(&mut slot.next, self.free));
         self.free = at;
         match self.slots.get_mut(previous as usize) {

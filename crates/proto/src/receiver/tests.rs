@@ -3,6 +3,7 @@
 use super::*;
 use crate::guid::EntityId;
 use crate::seq::{SequenceNumber, SequenceSet};
+use crate::stats::DropCounters;
 use crate::time::{Instant, Time};
 use crate::wire::header::MAGIC;
 use crate::wire::{AckNack, Data, DataFrag, Gap, Heartbeat, HeartbeatFrag, NackFrag};

@@ -48,6 +48,16 @@ fn split_inline_qos(bytes: &[u8], flags: u8) -> Result<InlineQosAndRest<'_>, Mal
 }
 
 impl<'a> Data<'a> {
+    /// The reader and the writer that the body of a submessage names, of which nothing else is looked at.
+    ///
+    /// # Errors
+    /// [`Malformed::Truncated`].
+    #[inline]
+    pub(crate) fn endpoints(body: &[u8]) -> Result<(EntityId, EntityId), Malformed> {
+        let (head, _) = body.split_first_chunk::<DATA_HEAD_BYTES>().ok_or(Malformed::Truncated)?;
+        Ok((EntityId(octets_at::<4>(head)), EntityId(octets_at::<8>(head))))
+    }
+
     /// From the body of a submessage. The payload is what follows the inline QoS, when a flag announces
     /// one; it may end in octets that only pad the submessage.
     ///

@@ -3,8 +3,6 @@
 use crate::guid::GuidPrefix;
 use crate::malformed::Malformed;
 
-use super::octets::Reader;
-
 /// Octets of the message header.
 pub const HEADER_BYTES: usize = 20;
 /// Octets of a submessage header.
@@ -110,14 +108,13 @@ impl Header {
     /// # Errors
     /// [`Malformed::InvalidHeader`].
     pub fn parse(datagram: &[u8]) -> Result<(Self, Submessages<'_>), Malformed> {
-        let mut fields = Reader::new(datagram, false);
-        let header = (|| {
-            let magic: [u8; 4] = fields.array()?;
-            let header = Self { version: fields.array()?, vendor: fields.array()?, prefix: fields.prefix()? };
-            if magic == MAGIC { Ok(header) } else { Err(Malformed::InvalidHeader) }
-        })();
-        let header = header.map_err(|_| Malformed::InvalidHeader)?;
-        Ok((header, Submessages { rest: fields.rest() }))
+        let (head, rest) = datagram.split_first_chunk::<HEADER_BYTES>().ok_or(Malformed::InvalidHeader)?;
+        let [r, t, p, s, major, minor, vendor, vendors, prefix @ ..] = *head;
+        if [r, t, p, s] != MAGIC {
+            return Err(Malformed::InvalidHeader);
+        }
+        let header = Self { version: [major, minor], vendor: [vendor, vendors], prefix: GuidPrefix(prefix) };
+        Ok((header, Submessages { rest }))
     }
 }
 
@@ -142,6 +139,11 @@ impl<'a> Submessages<'a> {
     /// Octets that were not walked yet.
     pub(crate) const fn bytes_left(&self) -> usize {
         self.rest.len()
+    }
+
+    /// The id of the submessage that comes next.
+    pub(crate) const fn next_id(&self) -> Option<u8> {
+        if let [id, ..] = self.rest { Some(*id) } else { None }
     }
 
     #[inline]

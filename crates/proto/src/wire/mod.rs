@@ -246,10 +246,19 @@ impl EndpointSubmessage<'_> {
         match self {
             Self::AckNack(_) | Self::NackFrag(_) if writer.is_builtin() => Target::Builtin,
             Self::AckNack(_) | Self::NackFrag(_) => Target::Writer(writer),
-            _ if reader == EntityId::UNKNOWN && writer.is_builtin() => Target::Builtin,
-            _ if reader == EntityId::UNKNOWN => Target::ReadersOf(source.entity(writer)),
-            _ if reader.is_builtin() => Target::Builtin,
-            _ => Target::Reader(reader),
+            _ => Target::of_readers(source, reader, writer),
+        }
+    }
+}
+
+impl Target {
+    /// Who gets what a writer of `source` sends to a reader, or to all (UNKNOWN).
+    pub(crate) fn of_readers(source: GuidPrefix, reader: EntityId, writer: EntityId) -> Self {
+        match reader {
+            EntityId::UNKNOWN if writer.is_builtin() => Self::Builtin,
+            EntityId::UNKNOWN => Self::ReadersOf(source.entity(writer)),
+            _ if reader.is_builtin() => Self::Builtin,
+            _ => Self::Reader(reader),
         }
     }
 }

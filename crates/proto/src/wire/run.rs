@@ -1,7 +1,7 @@
 //! Samples that follow each other in a message.
 
 use super::header::{Submessage, Submessages, flag, id};
-use super::{Data, EndpointSubmessage, MessageContext, Target, info};
+use super::{Data, MessageContext, Target, info};
 use crate::guid::{EntityId, Guid};
 
 /// Samples of one writer to the same readers that follow each other in a message, with no more than
@@ -16,10 +16,15 @@ pub struct Run<'m, 'a> {
 }
 
 impl<'m, 'a> Run<'m, 'a> {
-    /// Of samples like `first`, with which `rest` begins.
-    pub(crate) fn new(context: &'m mut MessageContext, rest: Submessages<'a>, first: Data<'a>) -> Self {
-        let target = EndpointSubmessage::Data(first).target(context.source);
-        Self { context, rest, target, writer: first.writer, reader: first.reader }
+    /// Of samples from and to these, with one of which `rest` begins.
+    pub(crate) fn new(
+        context: &'m mut MessageContext,
+        rest: Submessages<'a>,
+        reader: EntityId,
+        writer: EntityId,
+    ) -> Self {
+        let target = Target::of_readers(context.source, reader, writer);
+        Self { context, rest, target, writer, reader }
     }
 
     /// Where the message comes from and goes to.
@@ -43,6 +48,12 @@ impl<'m, 'a> Run<'m, 'a> {
     /// What follows the samples that were taken.
     pub(crate) const fn rest(&self) -> Submessages<'a> {
         self.rest
+    }
+
+    /// Whether nothing that follows is of this run; when in doubt it may be.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        !matches!(self.rest.next_id(), Some(id::INFO_TS | id::DATA))
     }
 
     /// The next sample and its timestamp.
