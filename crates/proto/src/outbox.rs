@@ -49,6 +49,8 @@ pub(crate) struct OpenMessage {
     pub(crate) destinations_start: usize,
     /// Where the run of bytes begins that is not yet a segment.
     pub(crate) run_start: usize,
+    /// Octets that it has before anything is added.
+    pub(crate) head_bytes: usize,
     pub(crate) len: usize,
     pub(crate) datagram_bytes_max: usize,
     pub(crate) info: Info,
@@ -73,10 +75,6 @@ pub(crate) struct InForce<T> {
 }
 
 impl<T: Copy + PartialEq> InForce<T> {
-    pub(crate) const fn new(initial: T) -> Self {
-        Self { current: initial, wanted: initial }
-    }
-
     pub(crate) fn change(&self) -> Option<T> {
         (self.current != self.wanted).then_some(self.wanted)
     }
@@ -89,21 +87,32 @@ impl Default for OpenMessage {
             segments_start: 0,
             destinations_start: 0,
             run_start: 0,
+            head_bytes: 0,
             len: 0,
             datagram_bytes_max: 0,
-            info: Info::new(GuidPrefix::UNKNOWN),
+            info: Info::NONE,
         }
     }
 }
 
 impl Info {
-    pub(crate) const fn new(source: GuidPrefix) -> Self {
-        Self {
-            source: InForce::new(source),
-            destination: InForce::new(GuidPrefix::UNKNOWN),
-            timestamp: InForce::new(Time::INVALID),
-            readdressed: false,
-        }
+    pub(crate) const NONE: Self = Self {
+        source: InForce { current: GuidPrefix::UNKNOWN, wanted: GuidPrefix::UNKNOWN },
+        destination: InForce { current: GuidPrefix::UNKNOWN, wanted: GuidPrefix::UNKNOWN },
+        timestamp: InForce { current: Time::INVALID, wanted: Time::INVALID },
+        readdressed: false,
+    };
+
+    /// A message begins with these. Each field is written where it is: made elsewhere and moved it took thrice as long.
+    #[inline]
+    pub(crate) const fn begin(&mut self, source: &GuidPrefix, destination: &GuidPrefix) {
+        self.source.current = *source;
+        self.source.wanted = *source;
+        self.destination.current = *destination;
+        self.destination.wanted = *destination;
+        self.timestamp.current = Time::INVALID;
+        self.timestamp.wanted = Time::INVALID;
+        self.readdressed = false;
     }
 }
 

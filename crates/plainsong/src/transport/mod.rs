@@ -237,9 +237,12 @@ impl Transport {
         if out.transmits().is_empty() {
             return left_out.into_inner();
         }
-        let interfaces = self.interfaces.load();
-        let refused = |interface, error: &io::Error| self.counters(&interfaces, interface).refused(error);
+        // Interfaces are looked at where something is refused, or goes to a group: not for each datagram.
+        let refused = |interface, error: &io::Error| {
+            self.counters(&self.interfaces.load(), interface).refused(error);
+        };
         let too_long = |to: SocketAddr, bytes: usize| {
+            let interfaces = self.interfaces.load();
             let own = interfaces.iter().any(|interface| interface.addresses.contains(&to.ip()));
             let leaves_out = recuts && !own && !to.ip().is_multicast();
             if leaves_out {
@@ -255,7 +258,7 @@ impl Transport {
         for transmit in out.transmits() {
             sender.datagram(out.slices(transmit));
             for destination in out.destinations(transmit) {
-                self.send_to(&mut sender, *destination, &interfaces);
+                self.send_to(&mut sender, *destination);
             }
         }
         sender.finish();
@@ -269,18 +272,23 @@ impl Transport {
         told.unwrap_or(PATH_BYTES).clamp(PATH_BYTES_MIN, PATH_BYTES_MAX).min(self.config.datagram_bytes_max)
     }
 
-    /// A group is reached on every interface: the host's default one may be the wrong one, or down.
-    fn send_to<'a>(&'a self, sender: &mut Sender<'a>, destination: Locator, interfaces: &[Interface]) {
+    fn send_to<'a>(&'a self, sender: &mut Sender<'a>, destination: Locator) {
         let (Some(ip), Some(port)) = (destination.ip(), destination.udp_port()) else { return };
         let Some(family) = self.family(ip) else { return };
-        if !ip.is_multicast() {
-            return sender.to(&family.meta, &family.user, SocketAddr::new(ip, port), None);
+        let to = SocketAddr::new(ip, port);
+        if ip.is_multicast() {
+            self.send_to_group(sender, family, to);
+        } else {
+            sender.to(&family.meta, &family.user, to, None);
         }
-        let stays = ports::is_host_group(ip);
-        let reaches =
-            |interface: &&Interface| interface.speaks(ip.is_ipv4()) && (!stays || interface.is_loopback());
-        for interface in interfaces.iter().filter(reaches) {
-            let mut to = SocketAddr::new(ip, port);
+    }
+
+    /// A group is reached on every interface: the host's default one may be the wrong one, or down.
+    fn send_to_group<'a>(&'a self, sender: &mut Sender<'a>, family: &'a Family, mut to: SocketAddr) {
+        let stays = ports::is_host_group(to.ip());
+        let is_ipv4 = to.is_ipv4();
+        let reaches = |it: &&Interface| it.speaks(is_ipv4) && (!stays || it.is_loopback());
+        for interface in self.interfaces.load().iter().filter(reaches) {
             if let SocketAddr::V6(to) = &mut to {
                 to.set_scope_id(interface.index);
             }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use std::{ptr, slice};
 
-use socket2::{SockAddr, Socket as Raw};
+use socket2::Socket as Raw;
 
 use super::netlink::Watcher;
 use super::socket::{BufferSizes, Socket};
@@ -170,6 +170,8 @@ pub(crate) struct Sender<'a> {
 struct SendMemory {
     slices: Vec<libc::iovec>,
     messages: Vec<Message>,
+    /// At least as many as messages; few of these need any.
+    controls: Vec<Control>,
     headers: Vec<libc::mmsghdr>,
 }
 
@@ -180,9 +182,45 @@ struct Message {
     bytes: usize,
     segment_bytes: usize,
     datagrams: usize,
-    to: SockAddr,
+    to: SocketAddr,
+    /// The same for the kernel.
+    name: Name,
     via: Option<Via>,
-    control: Control,
+}
+
+/// An address as the kernel takes it. `SockAddr` has room for those of all families, 128 octets.
+#[repr(C)]
+union Name {
+    v4: libc::sockaddr_in,
+    v6: libc::sockaddr_in6,
+}
+
+impl Name {
+    fn of(address: SocketAddr) -> Self {
+        match address {
+            SocketAddr::V4(v4) => Self {
+                v4: libc::sockaddr_in {
+                    sin_family: libc::AF_INET as _,
+                    sin_port: v4.port().to_be(),
+                    sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(v4.ip().octets()) },
+                    sin_zero: [0; 8],
+                },
+            },
+            SocketAddr::V6(v6) => Self {
+                v6: libc::sockaddr_in6 {
+                    sin6_family: libc::AF_INET6 as _,
+                    sin6_port: v6.port().to_be(),
+                    sin6_flowinfo: v6.flowinfo(),
+                    sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
+                    sin6_scope_id: v6.scope_id(),
+                },
+            },
+        }
+    }
+
+    const fn bytes(address: SocketAddr) -> usize {
+        if address.is_ipv4() { size_of::<libc::sockaddr_in>() } else { size_of::<libc::sockaddr_in6>() }
+    }
 }
 
 thread_local! {
@@ -234,13 +272,19 @@ impl<'a> Sender<'a> {
         self.socket = Some(socket);
         self.cutting = Some(cutting);
         let (slices, bytes) = (self.current.clone(), self.current_bytes);
-        let to = SockAddr::from(to);
-        if via.is_none() && socket.offload.cuts() && self.memory.join(&slices, bytes, &to) {
+        let memory = &mut *self.memory;
+        if !memory.messages.is_empty()
+            && via.is_none()
+            && socket.offload.cuts()
+            && memory.join(&slices, bytes, to)
+        {
             return;
         }
-        let control = Control([0; CONTROL_BYTES]);
-        let message = Message { slices, bytes, segment_bytes: bytes, datagrams: 1, to, via, control };
-        self.memory.messages.push(message);
+        let name = Name::of(to);
+        memory.messages.push(Message { slices, bytes, segment_bytes: bytes, datagrams: 1, to, name, via });
+        if memory.controls.len() < memory.messages.len() {
+            memory.controls.push(Control::EMPTY);
+        }
     }
 
     /// Messages that wait to be sent.
@@ -259,12 +303,12 @@ impl<'a> Sender<'a> {
     fn flush(&mut self) {
         let Some(socket) = self.socket.take() else { return };
         let cutting = self.cutting.take().unwrap_or(socket);
-        let SendMemory { slices, messages, headers } = &mut *self.memory;
+        let SendMemory { slices, messages, controls, headers } = &mut *self.memory;
         headers.clear();
         let traffic_class = self.traffic_class;
-        headers.extend(messages.iter_mut().map(|message| {
+        headers.extend(messages.iter().zip(controls).map(|(message, control)| {
             let segment_bytes = (message.datagrams > 1).then_some(message.segment_bytes);
-            message.header(&mut slices[message.slices.clone()], traffic_class, segment_bytes)
+            message.header(&mut slices[message.slices.clone()], traffic_class, segment_bytes, control)
         }));
         let fd = socket.raw.as_raw_fd();
         let mut sent = 0;
@@ -276,7 +320,7 @@ impl<'a> Sender<'a> {
                     // It is about the first one; the rest still goes out.
                     let (refused, too_long) = (self.refused, self.too_long);
                     let apart = Apart { socket, cutting, traffic_class, refused, too_long };
-                    apart.send(&mut messages[sent], slices, error);
+                    apart.send(&messages[sent], slices, error);
                     sent += 1;
                 }
             }
@@ -288,8 +332,8 @@ impl<'a> Sender<'a> {
 
 impl SendMemory {
     /// Adds a datagram to the last message to its destination, if the kernel can cut it off again.
-    fn join(&mut self, slices: &Range<usize>, bytes: usize, to: &SockAddr) -> bool {
-        let last = self.messages.iter_mut().rev().take(LOOK_BACK).find(|message| message.to == *to);
+    fn join(&mut self, slices: &Range<usize>, bytes: usize, to: SocketAddr) -> bool {
+        let last = self.messages.iter_mut().rev().take(LOOK_BACK).find(|message| message.to == to);
         let Some(message) = last.filter(|message| message.takes(slices, bytes)) else { return false };
         message.slices.end = slices.end;
         message.bytes += bytes;
@@ -310,18 +354,19 @@ impl Message {
             && self.bytes + bytes <= SEGMENTED_BYTES_MAX
     }
 
-    /// `slices` are its own, or those of one of its datagrams.
+    /// `slices` are its own, or those of one of its datagrams; `control` is written to if there is anything to say.
     fn header(
-        &mut self,
+        &self,
         slices: &mut [libc::iovec],
         traffic_class: u8,
         segment_bytes: Option<usize>,
+        control: &mut Control,
     ) -> libc::mmsghdr {
         // SAFETY: all-zero is a valid msghdr: no name, no slices, no control.
         let mut header: libc::mmsghdr = unsafe { zeroed() };
         let fields = &mut header.msg_hdr;
-        fields.msg_name = self.to.as_ptr().cast_mut().cast();
-        fields.msg_namelen = self.to.len();
+        fields.msg_name = ptr::from_ref(&self.name).cast_mut().cast();
+        fields.msg_namelen = Name::bytes(self.to) as _;
         fields.msg_iov = slices.as_mut_ptr();
         fields.msg_iovlen = slices.len() as _;
         let ipv4 = self.to.is_ipv4();
@@ -332,18 +377,18 @@ impl Message {
         });
         let mut used = 0;
         if let Some(info) = via {
-            used += self.control.put(used, libc::IPPROTO_IP, libc::IP_PKTINFO, info);
+            used += control.put(used, libc::IPPROTO_IP, libc::IP_PKTINFO, info);
         }
         if traffic_class != 0 {
             let (level, kind) =
                 if ipv4 { (libc::IPPROTO_IP, libc::IP_TOS) } else { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) };
-            used += self.control.put(used, level, kind, libc::c_int::from(traffic_class));
+            used += control.put(used, level, kind, libc::c_int::from(traffic_class));
         }
         if let Some(bytes) = segment_bytes.and_then(|bytes| u16::try_from(bytes).ok()) {
-            used += self.control.put(used, libc::SOL_UDP, libc::UDP_SEGMENT, bytes);
+            used += control.put(used, libc::SOL_UDP, libc::UDP_SEGMENT, bytes);
         }
         if used > 0 {
-            fields.msg_control = self.control.0.as_mut_ptr().cast();
+            fields.msg_control = control.0.as_mut_ptr().cast();
             fields.msg_controllen = used as _;
         }
         header
@@ -361,7 +406,8 @@ struct Apart<'a> {
 
 impl Apart<'_> {
     /// It gets the datagrams one after the other. Where that helps, the socket sends no more pieces.
-    fn send(&self, message: &mut Message, slices: &mut [libc::iovec], error: io::Error) {
+    #[cold]
+    fn send(&self, message: &Message, slices: &mut [libc::iovec], error: io::Error) {
         let mut rest = &mut slices[message.slices.clone()];
         if message.datagrams == 1 {
             self.was_refused(message, rest, error);
@@ -393,10 +439,11 @@ impl Apart<'_> {
     fn send_one(
         &self,
         socket: &Socket,
-        message: &mut Message,
+        message: &Message,
         datagram: &mut [libc::iovec],
     ) -> io::Result<()> {
-        let mut header = message.header(datagram, self.traffic_class, None);
+        let mut control = Control::EMPTY;
+        let mut header = message.header(datagram, self.traffic_class, None, &mut control);
         loop {
             match send(socket.raw.as_raw_fd(), slice::from_mut(&mut header)) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -406,10 +453,10 @@ impl Apart<'_> {
     }
 
     /// What is too long for the path is left out, or cut by IP.
-    fn was_refused(&self, message: &mut Message, datagram: &mut [libc::iovec], mut error: io::Error) {
+    fn was_refused(&self, message: &Message, datagram: &mut [libc::iovec], mut error: io::Error) {
         if error.raw_os_error() == Some(libc::EMSGSIZE) {
             let bytes = datagram.iter().map(|slice| slice.iov_len).sum();
-            if message.to.as_socket().is_some_and(|to| (self.too_long)(to, bytes)) {
+            if (self.too_long)(message.to, bytes) {
                 return;
             }
             match self.send_one(self.cutting, message, datagram) {
@@ -422,6 +469,8 @@ impl Apart<'_> {
 }
 
 impl Control {
+    const EMPTY: Self = Self([0; CONTROL_BYTES]);
+
     /// Writes a control message behind `used` octets; the octets it takes.
     fn put<T: Copy>(&mut self, used: usize, level: libc::c_int, kind: libc::c_int, value: T) -> usize {
         let bytes = size_of::<T>() as libc::c_uint;
@@ -447,7 +496,10 @@ fn send(fd: RawFd, headers: &mut [libc::mmsghdr]) -> io::Result<usize> {
     let result = match headers {
         // SAFETY: name, slices and control of the header point into `SendMemory` and into octets borrowed for as
         // long as the `Sender` lives; none of them moved since the header was made.
-        [one] => unsafe { libc::sendmsg(fd, &raw const one.msg_hdr, libc::MSG_NOSIGNAL).min(1) },
+        // The call itself: the C library's, which a thread could be cancelled in, announces and withdraws that each time.
+        [one] => unsafe {
+            libc::syscall(libc::SYS_sendmsg, fd, &raw const one.msg_hdr, libc::MSG_NOSIGNAL).min(1) as isize
+        },
         // SAFETY: as above, for each header; the count is that of the slice.
         many => unsafe {
             let count = many.len() as libc::c_uint;

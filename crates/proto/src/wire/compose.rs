@@ -3,7 +3,7 @@
 
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
-use crate::outbox::{Info, OpenMessage, Outbox, Segment, Transmit};
+use crate::outbox::{Info, Outbox, Segment, Transmit};
 use crate::payload::{COPIED_BYTES_MAX, PayloadView};
 use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::time::Time;
@@ -139,19 +139,32 @@ impl Outbox {
         destinations: &[Locator],
         datagram_bytes_max: usize,
     ) -> MessageBuilder<'_> {
-        let (bytes_start, segments_start) = (self.bytes.len(), self.segments.len());
-        let destinations_start = self.destinations.len();
-        self.destinations.extend_from_slice(destinations);
+        self.message_to(&GuidPrefix::UNKNOWN, &source, destinations, datagram_bytes_max)
+    }
+
+    /// The same, addressed to one participant from its beginning on (INFO_DST); UNKNOWN means everyone.
+    pub(crate) fn message_to(
+        &mut self,
+        addressed: &GuidPrefix,
+        source: &GuidPrefix,
+        destinations: &[Locator],
+        datagram_bytes_max: usize,
+    ) -> MessageBuilder<'_> {
+        let start = self.bytes.len();
         header::emit(&mut self.bytes, source);
-        self.open = OpenMessage {
-            bytes_start,
-            segments_start,
-            destinations_start,
-            run_start: bytes_start,
-            len: HEADER_BYTES,
-            datagram_bytes_max,
-            info: Info::new(source),
-        };
+        if *addressed != GuidPrefix::UNKNOWN {
+            info::emit_destination(&mut self.bytes, *addressed, true);
+        }
+        let open = &mut self.open;
+        open.bytes_start = start;
+        open.run_start = start;
+        open.segments_start = self.segments.len();
+        open.destinations_start = self.destinations.len();
+        open.head_bytes = self.bytes.len() - start;
+        open.len = open.head_bytes;
+        open.datagram_bytes_max = datagram_bytes_max;
+        open.info.begin(source, addressed);
+        self.destinations.extend_from_slice(destinations);
         MessageBuilder { out: self, paused: false }
     }
 
@@ -195,18 +208,16 @@ impl MessageBuilder<'_> {
         };
         let flags = flag::LITTLE_ENDIAN | inline_qos_flag(data.inline_qos) | payload_flag;
         let (high, low) = data.sequence_number.to_wire();
-        let mut head = [0; SUBMESSAGE_HEADER_BYTES + DATA_BODY_BYTES];
-        let fields: [&[u8]; 7] = [
-            &[id::DATA, flags],
-            &(body as u16).to_le_bytes(),
-            &[0, 0, 16, 0],
-            &data.reader.0,
-            &data.writer.0,
-            &high.to_le_bytes(),
-            &low.to_le_bytes(),
+        let [low_body, high_body] = (body as u16).to_le_bytes();
+        let head: [[u8; 4]; (SUBMESSAGE_HEADER_BYTES + DATA_BODY_BYTES) / 4] = [
+            [id::DATA, flags, low_body, high_body],
+            [0, 0, 16, 0],
+            data.reader.0,
+            data.writer.0,
+            high.to_le_bytes(),
+            low.to_le_bytes(),
         ];
-        gather(&mut head, &fields);
-        self.out.bytes.extend_from_slice(&head);
+        self.out.bytes.extend_from_slice(head.as_flattened());
         if !data.inline_qos.is_empty() {
             self.out.bytes.extend_from_slice(data.inline_qos);
         }
@@ -286,7 +297,7 @@ impl MessageBuilder<'_> {
     /// Whether nothing was added yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.out.open.len == HEADER_BYTES
+        self.out.open.len == self.out.open.head_bytes
     }
 
     /// Octets the next submessage may have, its header included.
@@ -311,7 +322,6 @@ impl MessageBuilder<'_> {
         if len > self.out.open.datagram_bytes_max {
             return false;
         }
-        self.out.bytes.reserve(info_bytes + submessage_bytes);
         if info_bytes > 0 {
             let Outbox { bytes, open, .. } = &mut *self.out;
             open.info.emit(bytes);
@@ -393,16 +403,6 @@ impl Drop for MessageBuilder<'_> {
             destinations: self.out.open.destinations_start..self.out.destinations.len(),
             len: self.out.open.len,
         });
-    }
-}
-
-/// Puts the fields one behind the other.
-fn gather<const BYTES: usize>(head: &mut [u8; BYTES], fields: &[&[u8]]) {
-    let mut rest = head.as_mut_slice();
-    for field in fields {
-        let Some((place, after)) = rest.split_at_mut_checked(field.len()) else { return };
-        place.copy_from_slice(field);
-        rest = after;
     }
 }
 

@@ -180,9 +180,9 @@ impl<'a> Iterator for Submessages<'a> {
 }
 
 /// The header of a message from `prefix`, in our version and with our vendor id.
-pub(crate) fn emit(out: &mut Vec<u8>, prefix: GuidPrefix) {
-    out.extend_from_slice(&MAGIC);
-    out.extend_from_slice(&PROTOCOL_VERSION);
-    out.extend_from_slice(&VENDOR_ID);
+#[inline]
+pub(crate) fn emit(out: &mut Vec<u8>, prefix: &GuidPrefix) {
+    const OURS: [[u8; 2]; 4] = [[MAGIC[0], MAGIC[1]], [MAGIC[2], MAGIC[3]], PROTOCOL_VERSION, VENDOR_ID];
+    out.extend_from_slice(OURS.as_flattened());
     out.extend_from_slice(&prefix.0);
 }

@@ -29,8 +29,12 @@ const fn little_endian(flags: u8) -> bool {
 }
 
 /// INFO_DST.
+#[inline]
 pub(crate) fn emit_destination(out: &mut Vec<u8>, prefix: GuidPrefix, little_endian: bool) {
-    Sink::new(out, little_endian).submessage(id::INFO_DST, 0, |sink| sink.octets(&prefix.0));
+    const LENGTH: u8 = (DESTINATION_BYTES - SUBMESSAGE_HEADER_BYTES) as u8;
+    let [low, high] = if little_endian { [LENGTH, 0] } else { [0, LENGTH] };
+    out.extend_from_slice(&[id::INFO_DST, little_endian.into(), low, high]);
+    out.extend_from_slice(&prefix.0);
 }
 
 /// The participant INFO_DST names; UNKNOWN means everyone.

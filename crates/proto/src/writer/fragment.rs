@@ -26,7 +26,7 @@ pub(super) struct Target<'a> {
     pub(super) source: Guid,
     pub(super) destinations: &'a [Locator],
     /// UNKNOWN: every participant that hears it.
-    pub(super) prefix: GuidPrefix,
+    pub(super) prefix: &'a GuidPrefix,
     /// UNKNOWN: every matched reader.
     pub(super) reader: EntityId,
     pub(super) class: Class,
@@ -36,9 +36,7 @@ pub(super) struct Target<'a> {
 impl Target<'_> {
     /// Starts a datagram.
     pub(super) fn open<'o>(&self, out: &'o mut Outbox) -> MessageBuilder<'o> {
-        let mut message = out.message(self.source.prefix, self.destinations, self.datagram_bytes_max);
-        message.info_destination(self.prefix);
-        message
+        out.message_to(self.prefix, &self.source.prefix, self.destinations, self.datagram_bytes_max)
     }
 
     /// Sends a heartbeat in a datagram of its own.

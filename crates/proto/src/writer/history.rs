@@ -317,12 +317,16 @@ impl History {
         held.marks.as_ref()?.group_number
     }
 
-    /// Drops one change, wherever it is.
+    /// Drops one change, wherever it is: often in front, as the last of the only instance.
+    #[inline]
     pub(super) fn remove(&mut self, number: SequenceNumber, instances: &mut Instances) {
-        if let Ok(position) = self.position(number) {
-            self.empty(position, instances);
-            self.drop_holes();
+        let is_first = self.entries.front().is_some_and(|entry| entry.sequence_number == number);
+        if is_first && self.service.is_none() {
+            self.first_leaves(instances);
+        } else {
+            self.remove_in_place(number, instances);
         }
+        self.drop_holes();
     }
 
     /// Drops one change and leaves its hole, so that positions stay.
@@ -374,21 +378,32 @@ impl History {
 
     /// The changes up to `number` leave, from the front: each is touched once, and nothing else but its instance.
     fn release_volatile(&mut self, number: SequenceNumber, instances: &mut Instances) {
-        while let Some(entry) = self.entries.pop_front_if(|entry| entry.sequence_number <= number) {
-            self.released = entry.sequence_number;
-            if entry.kind.is_some() {
-                self.changes -= 1;
-                self.pending -= 1;
-                self.pending_bytes -= window_bytes(self.payloads.len(entry.payload));
-                instances.first_left(entry.slot, entry.next);
-            }
-            self.payloads.pop_front(entry.payload);
-            if let Some(end) = entry.marks.and_then(|marks| self.leave_set(&marks)) {
-                self.remove_in_place(end, instances);
-            }
+        while let Some(first) = self.entries.front().filter(|entry| entry.sequence_number <= number) {
+            let first = first.sequence_number;
+            self.first_leaves(instances);
+            self.released = first;
         }
-        if self.entries.is_empty() {
-            self.payloads.clear();
+    }
+
+    /// The first entry leaves, and its instance is told: nothing else is touched.
+    #[inline]
+    fn first_leaves(&mut self, instances: &mut Instances) {
+        if let Some(first) = self.entries.front()
+            && first.kind.is_some()
+            && first.sequence_number > self.released
+        {
+            self.pending -= 1;
+            self.pending_bytes -= window_bytes(self.payloads.len(first.payload));
+        }
+        let Some(entry) = self.pop_front() else { return };
+        if entry.kind.is_some() {
+            self.changes -= 1;
+            instances.first_left(entry.slot, entry.next);
+        }
+        if let Some(marks) = entry.marks
+            && let Some(end) = self.leave_set(&marks)
+        {
+            self.remove_in_place(end, instances);
         }
     }
 
@@ -519,23 +534,30 @@ impl History {
         self.held(previous).map(|entry| entry.sequence_number)
     }
 
+    #[inline]
     pub(super) fn drop_holes(&mut self) {
         while self.entries.front().is_some_and(|entry| entry.kind.is_none()) {
             self.pop_front();
         }
         if self.entries.len() > 2 * self.changes + HOLES_MAX {
-            self.entries.retain(|entry| entry.kind.is_some());
-            self.payloads.compact(self.entries.iter_mut().map(|entry| &mut entry.payload));
+            self.compact();
         }
     }
 
-    fn pop_front(&mut self) {
-        if let Some(entry) = self.entries.pop_front() {
-            self.payloads.pop_front(entry.payload);
-        }
+    #[cold]
+    fn compact(&mut self) {
+        self.entries.retain(|entry| entry.kind.is_some());
+        self.payloads.compact(self.entries.iter_mut().map(|entry| &mut entry.payload));
+    }
+
+    #[inline]
+    fn pop_front(&mut self) -> Option<Entry> {
+        let entry = self.entries.pop_front()?;
+        self.payloads.pop_front(entry.payload);
         if self.entries.is_empty() {
             self.payloads.clear();
         }
+        Some(entry)
     }
 
     fn entry_mut(&mut self, number: SequenceNumber) -> Option<&mut Entry> {

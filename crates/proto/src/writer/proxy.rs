@@ -159,7 +159,7 @@ impl ReaderProxy {
         Target {
             source,
             destinations: self.destinations(),
-            prefix: self.guid.prefix,
+            prefix: &self.guid.prefix,
             reader: self.guid.entity,
             class: self.class,
             datagram_bytes_max: limits.datagram_bytes_max(self.class),
@@ -301,7 +301,7 @@ impl Route {
         Target {
             source,
             destinations: &self.destinations,
-            prefix: self.prefix,
+            prefix: &self.prefix,
             reader: self.reader,
             class,
             datagram_bytes_max: limits.datagram_bytes_max(class),

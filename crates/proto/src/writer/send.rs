@@ -35,8 +35,16 @@ impl Writer {
             return;
         }
         let carried = self.carried_heartbeat(now);
-        let Some(change) = self.history.get(number, &self.instances) else { return };
-        encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
+        let held;
+        let change = match fresh {
+            Some(change) => change,
+            None => {
+                held = self.history.get(number, &self.instances);
+                let Some(change) = &held else { return };
+                change
+            }
+        };
+        encode(&self.config, &self.proxies, change, &mut self.inline_qos);
         let (mut asked, mut queued) = (false, false);
         for class in Class::ALL {
             let route = self.proxies.route(class);
@@ -54,7 +62,7 @@ impl Writer {
             }
             let mut message = target.open(out);
             // It fits: the target said so.
-            let _ = target.put_data(&mut message, number, &change, &self.inline_qos);
+            let _ = target.put_data(&mut message, number, change, &self.inline_qos);
             match class {
                 Class::SameHost => self.multicast.sent(message.len()),
                 Class::Remote => self.pacer.sent_live(class, (message.len(), 1), Some(number)),
