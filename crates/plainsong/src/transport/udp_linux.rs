@@ -251,15 +251,12 @@ impl<'a> Sender<'a> {
             self.memory.slices.clear();
         }
         let start = self.memory.slices.len();
-        self.memory.slices.extend(
-            slices.map(|slice| libc::iovec {
-                iov_base: slice.as_ptr().cast_mut().cast(),
-                iov_len: slice.len(),
-            }),
-        );
+        self.current_bytes = 0;
+        self.memory.slices.extend(slices.map(|slice| {
+            self.current_bytes += slice.len();
+            libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: slice.len() }
+        }));
         self.current = start..self.memory.slices.len();
-        let slices = self.memory.slices.get(self.current.clone()).unwrap_or(&[]);
-        self.current_bytes = slices.iter().map(|slice| slice.iov_len).sum();
     }
 
     /// Sends the datagram to `to`, by `cutting` if it is too long for the path. A scope id says where IPv6 leaves, `via` the
@@ -297,7 +294,7 @@ impl<'a> Sender<'a> {
     pub(crate) fn finish(mut self) {
         self.flush();
         self.memory.slices.clear();
-        SEND_MEMORY.set(Some(self.memory));
+        SEND_MEMORY.with(|memory| memory.set(Some(self.memory)));
     }
 
     fn flush(&mut self) {
@@ -436,12 +433,7 @@ impl Apart<'_> {
         }
     }
 
-    fn send_one(
-        &self,
-        socket: &Socket,
-        message: &Message,
-        datagram: &mut [libc::iovec],
-    ) -> io::Result<()> {
+    fn send_one(&self, socket: &Socket, message: &Message, datagram: &mut [libc::iovec]) -> io::Result<()> {
         let mut control = Control::EMPTY;
         let mut header = message.header(datagram, self.traffic_class, None, &mut control);
         loop {

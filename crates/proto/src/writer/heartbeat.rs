@@ -31,6 +31,9 @@ pub(super) struct HeartbeatTimer {
     round_trip: RoundTrip,
     /// `due` was brought forward: samples do not put it off.
     hurried: bool,
+    /// The sample under way asks, or that did which asked last, in the midst of others, only since it is time.
+    asks_in_flow: bool,
+    asked_in_flow: bool,
     /// When readers were last asked.
     asked: Option<Instant>,
     /// When readers were last asked or told.
@@ -80,6 +83,8 @@ impl HeartbeatTimer {
             tries: 0,
             round_trip: RoundTrip::default(),
             hurried: false,
+            asks_in_flow: false,
+            asked_in_flow: false,
             asked: None,
             told: None,
             fragments: None,
@@ -201,6 +206,9 @@ impl HeartbeatTimer {
         self.owing = owing;
         self.restart(now);
         self.hurried = false;
+        if self.asked_in_flow {
+            self.flows(now);
+        }
     }
 
     /// A reader asked for something that it gets: it is there.
@@ -224,9 +232,10 @@ impl HeartbeatTimer {
         self.written_since += 1;
         let lone = self.written.replace(now).is_none_or(|before| now.since(before) >= LONE_PAUSE);
         if self.due.is_some() && !self.hurried {
-            self.due = now.after(self.interval.max(self.shortest));
+            self.flows(now);
         }
         if lone && self.readers <= Crowd::PROMPT || self.must_ask_for_room(now, urgent) {
+            self.asks_in_flow = !lone && !urgent;
             return Some(Piggyback::Asks);
         }
         let tells = since(self.told, now) >= self.piggyback;
@@ -234,6 +243,12 @@ impl HeartbeatTimer {
             self.told = Some(now);
         }
         tells.then_some(Piggyback::Tells)
+    }
+
+    /// Samples follow each other. As the timer has to know of a shorter pause at once, and would find nothing to do in the end,
+    /// one that asks in their midst is given no shorter one than the others.
+    fn flows(&mut self, now: Instant) {
+        self.due = now.after(self.interval.max(self.shortest));
     }
 
     /// Whether it is time to ask again while samples flow; when urgent, after an eighth of a millisecond or with every
@@ -281,6 +296,10 @@ impl HeartbeatTimer {
         }
         self.bytes_since = 0;
         self.put_off(now);
+        self.asked_in_flow = std::mem::take(&mut self.asks_in_flow);
+        if self.asked_in_flow && self.due.is_some() {
+            self.flows(now);
+        }
     }
 
     /// Who was asked is given time to answer.
