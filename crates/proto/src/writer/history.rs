@@ -320,9 +320,14 @@ impl History {
     /// Drops one change, wherever it is: often in front, as the last of the only instance.
     #[inline]
     pub(super) fn remove(&mut self, number: SequenceNumber, instances: &mut Instances) {
-        let is_first = self.entries.front().is_some_and(|entry| entry.sequence_number == number);
-        if is_first && self.service.is_none() {
-            self.first_leaves(instances);
+        let is_first = |entry: &mut Entry| entry.sequence_number == number;
+        if self.service.is_none()
+            && let Some(entry) = self.entries.pop_front_if(is_first)
+        {
+            self.first_left(entry, instances);
+            if self.entries.is_empty() {
+                self.payloads.clear();
+            }
         } else {
             self.remove_in_place(number, instances);
         }
@@ -378,31 +383,37 @@ impl History {
 
     /// The changes up to `number` leave, from the front: each is touched once, and nothing else but its instance.
     fn release_volatile(&mut self, number: SequenceNumber, instances: &mut Instances) {
-        while let Some(first) = self.entries.front().filter(|entry| entry.sequence_number <= number) {
-            let first = first.sequence_number;
-            self.first_leaves(instances);
-            self.released = first;
+        while let Some(entry) = self.entries.pop_front_if(|entry| entry.sequence_number <= number) {
+            let released = entry.sequence_number;
+            self.first_left(entry, instances);
+            self.released = released;
+        }
+        if self.entries.is_empty() {
+            self.payloads.clear();
         }
     }
 
-    /// The first entry leaves, and its instance is told: nothing else is touched.
-    #[inline]
-    fn first_leaves(&mut self, instances: &mut Instances) {
-        if let Some(first) = self.entries.front()
-            && first.kind.is_some()
-            && first.sequence_number > self.released
-        {
-            self.pending -= 1;
-            self.pending_bytes -= window_bytes(self.payloads.len(first.payload));
-        }
-        let Some(entry) = self.pop_front() else { return };
+    /// The first entry was taken out: its instance is told, and nothing else is touched.
+    #[inline(always)]
+    fn first_left(&mut self, entry: Entry, instances: &mut Instances) {
         if entry.kind.is_some() {
             self.changes -= 1;
+            if entry.sequence_number > self.released {
+                self.pending -= 1;
+                self.pending_bytes -= window_bytes(self.payloads.len(entry.payload));
+            }
             instances.first_left(entry.slot, entry.next);
         }
-        if let Some(marks) = entry.marks
-            && let Some(end) = self.leave_set(&marks)
-        {
+        self.payloads.pop_front(entry.payload);
+        if let Some(marks) = entry.marks {
+            self.marked_left(&marks, instances);
+        }
+    }
+
+    /// A change of a coherent set left: the end of the set may follow.
+    #[cold]
+    fn marked_left(&mut self, marks: &Marks, instances: &mut Instances) {
+        if let Some(end) = self.leave_set(marks) {
             self.remove_in_place(end, instances);
         }
     }
@@ -550,14 +561,13 @@ impl History {
         self.payloads.compact(self.entries.iter_mut().map(|entry| &mut entry.payload));
     }
 
-    #[inline]
-    fn pop_front(&mut self) -> Option<Entry> {
-        let entry = self.entries.pop_front()?;
-        self.payloads.pop_front(entry.payload);
+    fn pop_front(&mut self) {
+        if let Some(entry) = self.entries.pop_front() {
+            self.payloads.pop_front(entry.payload);
+        }
         if self.entries.is_empty() {
             self.payloads.clear();
         }
-        Some(entry)
     }
 
     fn entry_mut(&mut self, number: SequenceNumber) -> Option<&mut Entry> {

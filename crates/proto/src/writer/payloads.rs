@@ -121,7 +121,9 @@ impl Payloads {
 
     /// Nothing is held any more: what comes next takes the memory that was used last.
     pub(super) fn clear(&mut self) {
-        self.long.clear();
+        if !self.long.is_empty() {
+            self.long.clear();
+        }
         (self.long_first, self.ring.first, self.ring.end) = (0, 0, 0);
     }
 
