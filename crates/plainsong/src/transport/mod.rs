@@ -6,6 +6,8 @@
 mod groups;
 mod interfaces;
 #[cfg(target_os = "linux")]
+mod name;
+#[cfg(target_os = "linux")]
 mod netlink;
 mod socket;
 #[cfg(any(test, not(target_os = "linux")))]

@@ -15,6 +15,7 @@ use std::{ptr, slice};
 
 use socket2::Socket as Raw;
 
+use super::name::Name;
 use super::netlink::Watcher;
 use super::socket::{BufferSizes, Socket};
 use super::{Awaited, Ready, Received, Refused, TooLong, Via};
@@ -186,41 +187,6 @@ struct Message {
     /// The same for the kernel.
     name: Name,
     via: Option<Via>,
-}
-
-/// An address as the kernel takes it. `SockAddr` has room for those of all families, 128 octets.
-#[repr(C)]
-union Name {
-    v4: libc::sockaddr_in,
-    v6: libc::sockaddr_in6,
-}
-
-impl Name {
-    fn of(address: SocketAddr) -> Self {
-        match address {
-            SocketAddr::V4(v4) => Self {
-                v4: libc::sockaddr_in {
-                    sin_family: libc::AF_INET as _,
-                    sin_port: v4.port().to_be(),
-                    sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(v4.ip().octets()) },
-                    sin_zero: [0; 8],
-                },
-            },
-            SocketAddr::V6(v6) => Self {
-                v6: libc::sockaddr_in6 {
-                    sin6_family: libc::AF_INET6 as _,
-                    sin6_port: v6.port().to_be(),
-                    sin6_flowinfo: v6.flowinfo(),
-                    sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
-                    sin6_scope_id: v6.scope_id(),
-                },
-            },
-        }
-    }
-
-    const fn bytes(address: SocketAddr) -> usize {
-        if address.is_ipv4() { size_of::<libc::sockaddr_in>() } else { size_of::<libc::sockaddr_in6>() }
-    }
 }
 
 thread_local! {
@@ -488,7 +454,7 @@ fn send(fd: RawFd, headers: &mut [libc::mmsghdr]) -> io::Result<usize> {
     let result = match headers {
         // SAFETY: name, slices and control of the header point into `SendMemory` and into octets borrowed for as
         // long as the `Sender` lives; none of them moved since the header was made.
-        // The call itself: the C library's, which a thread could be cancelled in, announces and withdraws that each time.
+        // Without libc's wrapper, as in `receive_into`.
         [one] => unsafe {
             libc::syscall(libc::SYS_sendmsg, fd, &raw const one.msg_hdr, libc::MSG_NOSIGNAL).min(1) as isize
         },
