@@ -582,7 +582,7 @@ impl Writer {
             self.heartbeat.due(),
             self.multicast.due(),
         ];
-        earliest(dues)
+        Instant::earliest(dues)
     }
 
     /// PUBLICATION_MATCHED; resets its changes.
@@ -716,12 +716,6 @@ fn expiry(now: Now, source_timestamp: Time, lifespan: Duration) -> Option<Instan
         return None;
     }
     now.mono.after(source_timestamp.plus(lifespan).since(now.wall))
-}
-
-/// The earliest that is set. Asked for after every write: as one number each they need no branches.
-fn earliest<const COUNT: usize>(dues: [Option<Instant>; COUNT]) -> Option<Instant> {
-    let first = dues.iter().fold(u64::MAX, |first, due| first.min(due.map_or(u64::MAX, |due| due.0)));
-    (first != u64::MAX).then_some(Instant(first))
 }
 
 /// A RESOURCE_LIMITS value as a count.
