@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use plainsong_derive::DdsType;
 use plainsong_proto::cdr::{
-    Cdr, DdsType, Decoder, Encapsulation, Encoder, Endianness, Extensibility, KeyPlace, Plain, WString,
-    XcdrVersion, from_payload, key_from_payload, key_hash, key_hash_of_payload, key_to_payload, to_payload,
+    Cdr, DdsType, Decoder, Encapsulation, Encoder, Endianness, Extensibility, Plain, WString, XcdrVersion,
+    from_payload, key_from_payload, key_hash, key_hash_of_payload, key_to_payload, to_payload,
 };
 use plainsong_proto::malformed::Malformed;
 
@@ -772,45 +772,4 @@ fn member_ids_from_hashes() {
     }
     let golden = octets("000b00030d00000070dda50f01000000da90770402000000");
     assert_eq!(payload(&Hashed { color: 1, size: 2 }, XcdrVersion::Xcdr2), golden);
-}
-
-/// Its key is the second number, behind an array and padding.
-#[derive(Clone, Debug, Default, DdsType)]
-#[dds(final, crate = "plainsong_proto")]
-struct KeyInside {
-    flags: [u8; 3],
-    #[dds(key)]
-    id: u64,
-    text: String,
-}
-
-#[derive(Clone, Debug, Default, DdsType)]
-#[dds(appendable, crate = "plainsong_proto")]
-struct AppendableKeyInside {
-    flags: [u8; 3],
-    #[dds(key)]
-    id: u16,
-    text: String,
-}
-
-#[test]
-fn a_number_in_a_fixed_place_is_the_same_key_as_when_it_is_decoded() {
-    fn check<T: DdsType>(sample: &T, in_place: [bool; 2]) {
-        let hash = key_hash(sample).unwrap();
-        for (version, in_place) in [XcdrVersion::Xcdr1, XcdrVersion::Xcdr2].into_iter().zip(in_place) {
-            for endianness in [Endianness::Little, Endianness::Big] {
-                let mut whole = Vec::new();
-                to_payload(sample, version, endianness, &mut whole).unwrap();
-                assert_eq!(key_hash_of_payload::<T>(&whole, false), Ok(hash), "{version:?} {endianness:?}");
-                // What follows the key is not looked at where the key is in its place.
-                let cut = key_hash_of_payload::<T>(&whole[..whole.len() - 8], false);
-                assert_eq!(cut.is_ok(), in_place, "{version:?} {endianness:?}");
-                assert!(key_hash_of_payload::<T>(&whole[..6], false).is_err());
-            }
-        }
-    }
-    let text = "a text of some length".to_owned();
-    check(&KeyInside { flags: [1, 2, 3], id: 0x0102_0304_0506_0708, text: text.clone() }, [true; 2]);
-    check(&AppendableKeyInside { flags: [1, 2, 3], id: 0x0102, text }, [true, false]);
-    assert_eq!(<Nested as DdsType>::KEY_PLACE, KeyPlace::NONE, "of two numbers");
 }
