@@ -13,7 +13,7 @@ mod union;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, LitInt, Type};
+use syn::{Data, DeriveInput, Error, GenericParam, LitInt, Type};
 
 use attribute::TypeAttributes;
 
@@ -31,6 +31,9 @@ use attribute::TypeAttributes;
 /// | `bit_bound = 16` | bits of an enumeration; default: 32 |
 /// | `crate = "path"` | where `plainsong_proto` is found; default: `::plainsong::proto` |
 ///
+/// A structure may have one lifetime, of members that a writer borrows: `struct Image<'a> { data: OctetSeq<'a> }`. The type of
+/// the topic is `Image<'static>`.
+///
 /// On a member: `key`, `id = 7`, `hashid = "name"`, `bound = 128`, `must_understand`, `optional` (told by
 /// `Option` anyway), and `default` or `default = expression` for the value when the member is not sent.
 ///
@@ -43,10 +46,13 @@ pub fn derive_dds_type(input: proc_macro::TokenStream) -> proc_macro::TokenStrea
 }
 
 fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
-    if !input.generics.params.is_empty() {
+    let is_structure = matches!(input.data, Data::Struct(_));
+    let may_have = |parameter: &GenericParam| is_structure && matches!(parameter, GenericParam::Lifetime(_));
+    if input.generics.params.len() > 1 || !input.generics.params.iter().all(may_have) {
         return Err(Error::new_spanned(
             &input.generics,
-            "a DDS type has one name and no parameters; derive DdsType for a type without generics",
+            "a DDS type has one name and no parameters, but for one lifetime of a structure whose octets may be borrowed; derive \
+             DdsType for a type without generics",
         ));
     }
     let attributes = TypeAttributes::parse(input)?;

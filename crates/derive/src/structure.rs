@@ -6,7 +6,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{DataStruct, DeriveInput, Error, Fields, LitInt, Type};
+use syn::{DataStruct, DeriveInput, Error, Fields, ImplGenerics, LitInt, Type};
 
 use crate::attribute::{DefaultValue, Extensibility, MemberAttributes, TypeAttributes, hash_id, mentions};
 
@@ -71,10 +71,13 @@ pub(crate) fn expand(
     let fields = structure.fields(name);
     let describe = structure.describe(name);
     let extensibility = attributes.extensibility.tokens();
-    let key_constants = structure.key_constants();
+    let (parameters, arguments, _) = input.generics.split_for_impl();
+    let key_constants = structure.key_constants(&parameters);
+    let lives_on = input.generics.lifetimes().map(|_| quote!(<'static>));
+    let lends = input.generics.lifetimes().map(|_| quote!(<'borrowed>));
     Ok(quote! {
         #[automatically_derived]
-        impl dds_cdr::Cdr for #ident {
+        impl #parameters dds_cdr::Cdr for #ident #arguments {
             #constants
             #inline
             fn encode(&self, encoder: &mut dds_cdr::Encoder<'_>) -> ::core::result::Result<(), dds_cdr::EncodeError> {
@@ -96,10 +99,11 @@ pub(crate) fn expand(
             #describe
         }
         #[automatically_derived]
-        impl dds_cdr::DdsType for #ident {
+        impl dds_cdr::DdsType for #ident #(#lives_on)* {
             const TYPE_NAME: &'static str = #name;
             const EXTENSIBILITY: dds_cdr::Extensibility = #extensibility;
             #key_constants
+            type Borrowed<'borrowed> = #ident #(#lends)*;
         }
     })
 }
@@ -397,7 +401,7 @@ impl Structure<'_> {
     }
 
     /// Whether there is a key; where the only key member is, if all before it have a fixed size.
-    fn key_constants(&self) -> TokenStream {
+    fn key_constants(&self, parameters: &ImplGenerics<'_>) -> TokenStream {
         let keyed = self.keyed();
         if !keyed || self.key_holder().len() != 1 {
             return quote!(const KEYED: bool = #keyed;);
@@ -413,7 +417,12 @@ impl Structure<'_> {
         });
         quote! {
             const KEYED: bool = true;
-            const KEY_PLACE: dds_cdr::KeyPlace = dds_cdr::KeyPlace::of(#extensibility, &[#(#members),*]);
+            const KEY_PLACE: dds_cdr::KeyPlace = {
+                const fn of_members #parameters() -> dds_cdr::KeyPlace {
+                    dds_cdr::KeyPlace::of(#extensibility, &[#(#members),*])
+                }
+                of_members()
+            };
         }
     }
 

@@ -50,5 +50,7 @@ fn errors_point_at_the_type_attribute() {
     assert_error("#[dds(nested)] struct A;", "nested", "known are name");
     assert_error("#[dds(key)] struct A;", "A", "are for enums");
     assert_error("struct A<T> { x: T }", "<T>", "without generics");
+    assert_error("struct A<'a, 'b> { x: OctetSeq<'a>, y: OctetSeq<'b> }", "<'a, 'b>", "one lifetime");
+    assert_error("enum A<'a> { B(OctetSeq<'a>) }", "<'a>", "of a structure");
     assert_error("union A { x: u8 }", "A", "enum with #[dds(union");
 }

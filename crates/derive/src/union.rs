@@ -73,6 +73,7 @@ pub(crate) fn expand(
             const TYPE_NAME: &'static str = #name;
             const EXTENSIBILITY: dds_cdr::Extensibility = #extensibility;
             const KEYED: bool = #keyed;
+            type Borrowed<'borrowed> = Self;
         }
     })
 }

@@ -287,7 +287,7 @@ impl<T: DdsType> DataReader<T> {
         samples.reserve(cached.len());
         for sample in cached.iter() {
             let data = if sample.info.valid_data {
-                let Ok(data) = cdr::from_payload(sample.payload.as_slice()) else {
+                let Ok(data) = cdr::from_shared_payload(&sample.payload) else {
                     self.inner.undecodable.fetch_add(1, Ordering::Relaxed);
                     continue;
                 };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use plainsong_proto::cdr::{self, DdsType, EncodeError, Endianness, XcdrVersion};
+use plainsong_proto::cdr::{self, Cdr, DdsType, EncodeError, Endianness, XcdrVersion};
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::Outbox;
@@ -115,6 +115,15 @@ impl<T: DdsType> DataWriter<T> {
     /// [`Error::Timeout`] when no room came, [`Error::OutOfResources`] at a limit that waiting cannot
     /// lift, [`Error::Serialization`] when a bound is exceeded, [`Error::NotEnabled`].
     pub fn write(&self, sample: &T) -> Result<()> {
+        self.change(sample, ChangeKind::Alive, None, Some(self.inner.max_blocking_time))
+    }
+
+    /// Writes a sample with borrowed members as [`Self::write`] does: `Image<'_>` on a topic of `Image<'static>`. The octets are
+    /// copied once, into what is sent; nothing is borrowed after the return.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_borrowed(&self, sample: &T::Borrowed<'_>) -> Result<()> {
         self.change(sample, ChangeKind::Alive, None, Some(self.inner.max_blocking_time))
     }
 
@@ -281,9 +290,9 @@ impl<T: DdsType> DataWriter<T> {
         self.change(sample, kind, timestamp, Some(self.inner.max_blocking_time))
     }
 
-    fn change(
+    fn change<S: Cdr>(
         &self,
-        sample: &T,
+        sample: &S,
         kind: ChangeKind,
         timestamp: Option<Time>,
         patience: Option<Duration>,
@@ -300,7 +309,7 @@ impl<T: DdsType> DataWriter<T> {
                 long = [0; COPIED_BYTES_MAX];
                 &mut long
             };
-            match cdr::to_fixed_payload(sample, self.inner.version, Endianness::Little, place) {
+            match cdr::to_fixed_payload_as::<T, S>(sample, self.inner.version, Endianness::Little, place) {
                 Ok(bytes) => {
                     if usual_bytes > SHORT_BYTES_MAX {
                         self.inner.usual_bytes.store(bytes, Ordering::Relaxed);
@@ -316,21 +325,23 @@ impl<T: DdsType> DataWriter<T> {
         self.inner.write(kind, handle, NewPayload::Payload(&mut payload), timestamp, patience)
     }
 
-    fn handle_of(&self, sample: &T) -> Result<InstanceHandle> {
+    fn handle_of<S: Cdr>(&self, sample: &S) -> Result<InstanceHandle> {
         if !T::KEYED {
             return Ok(InstanceHandle::NIL);
         }
-        cdr::key_hash(sample).map(InstanceHandle::from).map_err(|error| self.inner.serialization(&error))
+        cdr::key_hash_as::<T, S>(sample)
+            .map(InstanceHandle::from)
+            .map_err(|error| self.inner.serialization(&error))
     }
 
-    fn serialize(&self, sample: &T, key_only: bool) -> Result<Payload> {
+    fn serialize<S: Cdr>(&self, sample: &S, key_only: bool) -> Result<Payload> {
         let version = self.inner.version;
         let mut buffer = self.inner.pool.take();
         let bytes = buffer.bytes_mut();
         if key_only {
-            cdr::key_to_payload(sample, version, Endianness::Little, bytes)
+            cdr::key_to_payload_as::<T, S>(sample, version, Endianness::Little, bytes)
         } else {
-            cdr::to_payload(sample, version, Endianness::Little, bytes)
+            cdr::to_payload_as::<T, S>(sample, version, Endianness::Little, bytes)
         }
         .map_err(|error| self.inner.serialization(&error))?;
         if !key_only {

@@ -1,7 +1,7 @@
 //! What most programs use.
 
 pub use plainsong_derive::DdsType;
-pub use plainsong_proto::cdr::{DdsType, XcdrVersion};
+pub use plainsong_proto::cdr::{DdsType, OctetSeq, XcdrVersion};
 pub use plainsong_proto::guid::Guid;
 pub use plainsong_proto::instance::InstanceHandle;
 pub use plainsong_proto::qos::{

@@ -32,11 +32,15 @@ enum Octets {
     },
     /// A place of its own, which stays when the octets leave it.
     Own(Vec<u8>),
-    Shared {
-        owner: Arc<Buffer>,
-        start: usize,
-        end: usize,
-    },
+    Shared(SharedOctets),
+}
+
+/// A range of a buffer that others may use, too. Clones count; the last to go returns the buffer to its pool.
+pub(crate) struct SharedOctets {
+    /// Always there; an option, so that it can leave when this is dropped.
+    owner: Option<Arc<Buffer>>,
+    start: usize,
+    end: usize,
 }
 
 /// The octets of a sample, wherever they are kept.
@@ -207,7 +211,7 @@ impl PayloadBuffer {
     pub fn freeze(self) -> Payload {
         let end = self.0.bytes.len();
         self.0.users.store(1, Ordering::Relaxed);
-        Payload(Octets::Shared { owner: self.0, start: 0, end })
+        Payload(Octets::Shared(SharedOctets { owner: Some(self.0), start: 0, end }))
     }
 }
 
@@ -268,7 +272,7 @@ impl Payload {
                 _ => *place = std::mem::take(self),
             },
             Octets::None => *place = Self::empty(),
-            Octets::Shared { .. } => *place = std::mem::take(self),
+            Octets::Shared(_) => *place = std::mem::take(self),
         }
     }
 
@@ -277,7 +281,7 @@ impl Payload {
     pub(crate) fn copy_over(&self, place: &mut Self) {
         match &self.0 {
             Octets::Short { .. } | Octets::Own(_) => place.copy_few(self.as_slice()),
-            Octets::None | Octets::Shared { .. } => *place = self.clone(),
+            Octets::None | Octets::Shared(_) => *place = self.clone(),
         }
     }
 
@@ -285,8 +289,7 @@ impl Payload {
     /// of several, whose first are used again soonest: those keep places of their own.
     #[inline]
     pub(crate) fn vacate(&mut self, index: usize) {
-        if matches!(self.0, Octets::Shared { .. }) || index >= PLACES_KEPT && matches!(self.0, Octets::Own(_))
-        {
+        if matches!(self.0, Octets::Shared(_)) || index >= PLACES_KEPT && matches!(self.0, Octets::Own(_)) {
             *self = Self::empty();
         }
     }
@@ -297,7 +300,7 @@ impl Payload {
         let end = bytes.len();
         let buffer = Buffer::new(bytes, Weak::new());
         buffer.users.store(1, Ordering::Relaxed);
-        Self(Octets::Shared { owner: Arc::new(buffer), start: 0, end })
+        Self(Octets::Shared(SharedOctets { owner: Some(Arc::new(buffer)), start: 0, end }))
     }
 
     /// The octets.
@@ -307,7 +310,7 @@ impl Payload {
             Octets::None => None,
             Octets::Short { start, end, bytes } => bytes.get(usize::from(*start)..usize::from(*end)),
             Octets::Own(bytes) => Some(&**bytes),
-            Octets::Shared { owner, start, end } => owner.bytes.get(*start..*end),
+            Octets::Shared(shared) => Some(shared.as_slice()),
         }
         .unwrap_or(&[])
     }
@@ -326,12 +329,17 @@ impl Payload {
                 // Neither is beyond what there was before.
                 (*start, *end) = (narrowed.start as u8, narrowed.end as u8);
             }
-            Octets::Shared { start, end, .. } => {
-                let narrowed = narrow(*start..*end, &range);
-                (*start, *end) = (narrowed.start, narrowed.end);
-            }
+            Octets::Shared(shared) => shared.narrow(&range),
         }
         part
+    }
+
+    /// The octets, if others may share them.
+    pub(crate) const fn shared(&self) -> Option<&SharedOctets> {
+        match &self.0 {
+            Octets::Shared(shared) => Some(shared),
+            Octets::None | Octets::Short { .. } | Octets::Own(_) => None,
+        }
     }
 
     /// Length in octets.
@@ -341,7 +349,7 @@ impl Payload {
             Octets::None => 0,
             Octets::Short { start, end, .. } => (*end - *start) as usize,
             Octets::Own(bytes) => bytes.len(),
-            Octets::Shared { start, end, .. } => *end - *start,
+            Octets::Shared(shared) => shared.end - shared.start,
         }
     }
 
@@ -454,28 +462,44 @@ impl Clone for Payload {
             Octets::None => Octets::None,
             Octets::Short { start, end, bytes } => Octets::Short { start: *start, end: *end, bytes: *bytes },
             Octets::Own(bytes) => Octets::Own(bytes.clone()),
-            Octets::Shared { owner, start, end } => {
-                owner.users.fetch_add(1, Ordering::Relaxed);
-                Octets::Shared { owner: Arc::clone(owner), start: *start, end: *end }
-            }
+            Octets::Shared(shared) => Octets::Shared(shared.clone()),
         })
     }
 }
 
-impl Drop for Payload {
-    #[inline]
-    fn drop(&mut self) {
-        if matches!(self.0, Octets::Shared { .. }) {
-            self.let_go();
-        }
+impl SharedOctets {
+    /// The octets.
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        self.owner.as_ref().and_then(|owner| owner.bytes.get(self.start..self.end)).unwrap_or(&[])
+    }
+
+    /// The same buffer, of which only `part` is named, a slice of these octets; otherwise nothing.
+    pub(crate) fn part(&self, part: &[u8]) -> Option<Self> {
+        let start = part.as_ptr().addr().checked_sub(self.as_slice().as_ptr().addr())?;
+        let mut shared = self.clone();
+        shared.narrow(&(start..start.checked_add(part.len())?));
+        (shared.end - shared.start == part.len()).then_some(shared)
+    }
+
+    fn narrow(&mut self, range: &Range<usize>) {
+        let narrowed = narrow(self.start..self.end, range);
+        (self.start, self.end) = (narrowed.start, narrowed.end);
     }
 }
 
-impl Payload {
-    /// One user less of the memory; the last returns it.
-    fn let_go(&mut self) {
-        let Octets::Shared { owner, .. } = std::mem::replace(&mut self.0, Octets::None) else { return };
-        if owner.users.fetch_sub(1, Ordering::AcqRel) == 1
+impl Clone for SharedOctets {
+    fn clone(&self) -> Self {
+        if let Some(owner) = &self.owner {
+            owner.users.fetch_add(1, Ordering::Relaxed);
+        }
+        Self { owner: self.owner.clone(), start: self.start, end: self.end }
+    }
+}
+
+impl Drop for SharedOctets {
+    fn drop(&mut self) {
+        if let Some(owner) = self.owner.take()
+            && owner.users.fetch_sub(1, Ordering::AcqRel) == 1
             && let Some(free) = owner.pool.upgrade()
         {
             PayloadPool(free).put_back(owner);

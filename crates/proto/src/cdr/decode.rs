@@ -6,6 +6,7 @@
 
 use super::{DEPTH_MAX, Endianness, Extensibility, XcdrVersion};
 use crate::malformed::Malformed;
+use crate::payload::{Payload, SharedOctets};
 
 /// Which part of a value the octets hold, and which is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct Decoder<'a> {
     depth: usize,
     /// Octets of memory that collections may still take.
     memory: usize,
+    /// The buffer of which `octets` are a part, where values may keep it.
+    source: Option<&'a SharedOctets>,
 }
 
 /// An open object; give it back to the `end_…` method of the `begin_…` that made it.
@@ -62,7 +65,19 @@ impl<'a> Decoder<'a> {
             form,
             depth: 0,
             memory: octets.len().saturating_mul(MEMORY_PER_OCTET).saturating_add(MEMORY_BASE),
+            source: None,
         }
+    }
+
+    /// Values may keep the buffer of `payload`, of which the octets are a part.
+    pub(super) const fn sharing(mut self, payload: &'a Payload) -> Self {
+        self.source = payload.shared();
+        self
+    }
+
+    /// The buffer with `part` alone, which was taken from this decoder, where values may keep it.
+    pub(super) fn share(&self, part: &[u8]) -> Option<SharedOctets> {
+        self.source?.part(part)
     }
 
     /// The encoding version.

@@ -8,7 +8,7 @@ use md5::{Digest, Md5};
 use super::decode::{Decoder, Form as DecodeForm};
 use super::encode::{EncodeError, Encoder, Form as EncodeForm};
 use super::{
-    DdsType, ElementKind, Encapsulation, Endianness, Extensibility, Plain, PlainLayout, XcdrVersion,
+    Cdr, DdsType, ElementKind, Encapsulation, Endianness, Extensibility, Plain, PlainLayout, XcdrVersion,
     append_payload, open_payload,
 };
 use crate::malformed::Malformed;
@@ -33,6 +33,16 @@ impl fmt::Display for KeyHash {
 /// at least.
 pub fn key_to_payload<T: DdsType>(
     sample: &T,
+    version: XcdrVersion,
+    endianness: Endianness,
+    buffer: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    key_to_payload_as::<T, T>(sample, version, endianness, buffer)
+}
+
+/// As [`key_to_payload`], of a `T` or of what it is with borrowed members, [`DdsType::Borrowed`].
+pub fn key_to_payload_as<T: DdsType, S: Cdr>(
+    sample: &S,
     version: XcdrVersion,
     endianness: Endianness,
     buffer: &mut Vec<u8>,
@@ -63,6 +73,12 @@ pub fn key_from_payload<T: DdsType>(payload: &[u8]) -> Result<T, Malformed> {
 /// The key hash of a sample. Allocates nothing while its key fits the buffer on the stack.
 #[inline]
 pub fn key_hash<T: DdsType>(sample: &T) -> Result<KeyHash, EncodeError> {
+    key_hash_as::<T, T>(sample)
+}
+
+/// As [`key_hash`], of a `T` or of what it is with borrowed members, [`DdsType::Borrowed`].
+#[inline]
+pub fn key_hash_as<T: DdsType, S: Cdr>(sample: &S) -> Result<KeyHash, EncodeError> {
     if !T::KEYED {
         return Ok(KeyHash::default());
     }

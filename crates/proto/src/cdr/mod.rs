@@ -14,6 +14,7 @@ mod extent;
 pub mod field;
 mod key;
 mod mutable;
+mod octet_seq;
 mod plain;
 mod text;
 
@@ -21,12 +22,17 @@ pub use decode::Decoder;
 pub use encode::{EncodeError, Encoder};
 pub use extent::Extent;
 pub use field::{FieldKind, FieldMember, FieldPath, FieldValue, Fields};
-pub use key::{KeyHash, KeyPlace, key_from_payload, key_hash, key_hash_of_payload, key_to_payload};
+pub use key::{
+    KeyHash, KeyPlace, key_from_payload, key_hash, key_hash_as, key_hash_of_payload, key_to_payload,
+    key_to_payload_as,
+};
 pub use mutable::{MemberHeader, OpenMember};
+pub use octet_seq::OctetSeq;
 pub use plain::{Number, Plain, PlainLayout};
 pub use text::{WChar, WString};
 
 use crate::malformed::Malformed;
+use crate::payload::Payload;
 use crate::types::{TypeBuilder, TypeIdentifiers};
 
 /// Byte order of a representation.
@@ -362,6 +368,8 @@ pub trait DdsType: Cdr + Send + 'static {
     const KEY_BYTES_MAX: Option<usize> = if Self::KEYED { Self::EXTENT.bytes_max() } else { Some(0) };
     /// Where the key is in every sample, if that is the same place.
     const KEY_PLACE: KeyPlace = KeyPlace::NONE;
+    /// The type with members that a writer only borrows ([`OctetSeq`]); of one without a lifetime, the type itself.
+    type Borrowed<'a>: Cdr;
 }
 
 /// Appends a sample as a payload: encapsulation header, value, padding to a multiple of 4 octets.
@@ -369,6 +377,16 @@ pub trait DdsType: Cdr + Send + 'static {
 /// Allocates only when the capacity of `buffer` does not suffice. On error `buffer` is as it was.
 pub fn to_payload<T: DdsType>(
     sample: &T,
+    version: XcdrVersion,
+    endianness: Endianness,
+    buffer: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    to_payload_as::<T, T>(sample, version, endianness, buffer)
+}
+
+/// As [`to_payload`], of a `T` or of what it is with borrowed members, [`DdsType::Borrowed`].
+pub fn to_payload_as<T: DdsType, S: Cdr>(
+    sample: &S,
     version: XcdrVersion,
     endianness: Endianness,
     buffer: &mut Vec<u8>,
@@ -386,13 +404,18 @@ pub fn from_payload<T: DdsType>(payload: &[u8]) -> Result<T, Malformed> {
     T::decode(&mut open_payload::<T>(payload, decode::Form::Sample)?)
 }
 
-/// As [`to_payload`], into a fixed place; the octets used.
+/// As [`from_payload`]; an [`OctetSeq`] of many octets keeps the memory of the payload instead of copying it.
+pub fn from_shared_payload<T: DdsType>(payload: &Payload) -> Result<T, Malformed> {
+    T::decode(&mut open_payload::<T>(payload.as_slice(), decode::Form::Sample)?.sharing(payload))
+}
+
+/// As [`to_payload_as`], into a fixed place; the octets used.
 ///
 /// # Errors
 /// [`EncodeError::BufferFull`] when the place is too small; those of [`to_payload`].
 #[inline]
-pub fn to_fixed_payload<T: DdsType>(
-    sample: &T,
+pub fn to_fixed_payload_as<T: DdsType, S: Cdr>(
+    sample: &S,
     version: XcdrVersion,
     endianness: Endianness,
     place: &mut [u8],
@@ -403,8 +426,8 @@ pub fn to_fixed_payload<T: DdsType>(
     Ok(encoder.position())
 }
 
-fn append_payload<T: DdsType>(
-    sample: &T,
+fn append_payload<S: Cdr>(
+    sample: &S,
     encapsulation: Encapsulation,
     form: encode::Form,
     buffer: &mut Vec<u8>,
@@ -421,8 +444,8 @@ fn append_payload<T: DdsType>(
 
 /// The one way to write a payload.
 #[inline(always)]
-fn put_payload<T: DdsType>(
-    sample: &T,
+fn put_payload<S: Cdr>(
+    sample: &S,
     encapsulation: Encapsulation,
     encoder: &mut Encoder<'_>,
 ) -> Result<(), EncodeError> {

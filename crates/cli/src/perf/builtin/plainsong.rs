@@ -14,39 +14,43 @@ use plainsong_perfkit::{Adapter, Description, Failure, Sample as Received};
 use super::{encode, other_hosts};
 
 /// The topic type without a key.
-#[derive(Clone, Debug, Default, DdsType)]
+#[derive(DdsType)]
 #[dds(name = "PerfBytes", final)]
-struct PerfBytes {
+struct PerfBytes<'a> {
     instance: u32,
-    data: Vec<u8>,
+    data: OctetSeq<'a>,
 }
 
 /// The topic type whose instance is a key.
-#[derive(Clone, Debug, Default, DdsType)]
+#[derive(DdsType)]
 #[dds(name = "PerfKeyed", final)]
-struct PerfKeyed {
+struct PerfKeyed<'a> {
     #[dds(key)]
     instance: u32,
-    data: Vec<u8>,
+    data: OctetSeq<'a>,
 }
 
 /// Both of them.
-trait Measured: DdsType + Default + Send + Sync + 'static {
+trait Measured: DdsType + Send + Sync + 'static {
     fn parts(&self) -> (u32, &[u8]);
-    fn set(&mut self, instance: u32, payload: &[u8]);
+    fn borrowing(instance: u32, payload: &[u8]) -> Self::Borrowed<'_>;
+    /// Any sample of the instance.
+    fn of(instance: u32) -> Self;
 }
 
 macro_rules! measured {
     ($name:ident) => {
-        impl Measured for $name {
+        impl Measured for $name<'static> {
             fn parts(&self) -> (u32, &[u8]) {
                 (self.instance, &self.data)
             }
 
-            fn set(&mut self, instance: u32, payload: &[u8]) {
-                self.instance = instance;
-                self.data.clear();
-                self.data.extend_from_slice(payload);
+            fn borrowing(instance: u32, payload: &[u8]) -> $name<'_> {
+                $name { instance, data: payload.into() }
+            }
+
+            fn of(instance: u32) -> Self {
+                $name { instance, data: OctetSeq::new() }
             }
         }
     };
@@ -161,7 +165,7 @@ impl Joined {
                 .create_publisher(QosSet::default())?
                 .create_writer(&topic, qos(endpoint, QosSet::writer()))
         };
-        Ok(Box::new(Writing { writer: make().map_err(failed)?, sample: T::default() }))
+        Ok(Box::new(Writing { writer: make().map_err(failed)? }))
     }
 
     fn make_reader<T: Measured>(
@@ -224,30 +228,28 @@ fn qos(endpoint: &EndpointSpec, base: QosSet) -> QosSet {
 impl Session for Joined {
     fn writer(&mut self, endpoint: &EndpointSpec) -> Result<Box<dyn Writer>, Failure> {
         if endpoint.keyed {
-            self.make_writer::<PerfKeyed>(endpoint)
+            self.make_writer::<PerfKeyed<'static>>(endpoint)
         } else {
-            self.make_writer::<PerfBytes>(endpoint)
+            self.make_writer::<PerfBytes<'static>>(endpoint)
         }
     }
 
     fn reader(&mut self, endpoint: &EndpointSpec, sink: Sink) -> Result<Box<dyn Reader>, Failure> {
         if endpoint.keyed {
-            self.make_reader::<PerfKeyed>(endpoint, sink)
+            self.make_reader::<PerfKeyed<'static>>(endpoint, sink)
         } else {
-            self.make_reader::<PerfBytes>(endpoint, sink)
+            self.make_reader::<PerfBytes<'static>>(endpoint, sink)
         }
     }
 }
 
 struct Writing<T> {
     writer: DataWriter<T>,
-    sample: T,
 }
 
 impl<T: Measured> Writer for Writing<T> {
     fn write(&mut self, instance: u32, payload: &[u8]) -> Result<(), Failure> {
-        self.sample.set(instance, payload);
-        self.writer.write(&self.sample).map_err(failed)
+        self.writer.write_borrowed(&T::borrowing(instance, payload)).map_err(failed)
     }
 
     fn matched(&mut self) -> u32 {
@@ -319,9 +321,7 @@ impl<T: Measured> Reading<T> {
     }
 
     fn read_instance(&self, instance: u32) -> plainsong::Result<usize> {
-        let mut probe = T::default();
-        probe.set(instance, &[]);
-        let Some(handle) = self.reader.lookup_instance(&probe)? else { return Ok(0) };
+        let Some(handle) = self.reader.lookup_instance(&T::of(instance))? else { return Ok(0) };
         let selector =
             Selector { instance: InstanceSelector::Exactly(handle), samples_max: 1, ..Selector::default() };
         Ok(self.reader.read_selected(&selector)?.len())
@@ -351,9 +351,7 @@ impl<T: Measured> Reader for Reading<T> {
     fn call(&mut self, call: ReadCall, instance: u32) -> Result<u64, Failure> {
         let seen = match call {
             ReadCall::Lookup => {
-                let mut probe = T::default();
-                probe.set(instance, &[]);
-                self.reader.lookup_instance(&probe).map(|handle| usize::from(handle.is_some()))
+                self.reader.lookup_instance(&T::of(instance)).map(|handle| usize::from(handle.is_some()))
             }
             ReadCall::ReadInstance => self.read_instance(instance),
             ReadCall::ReadAll => self.reader.read(usize::MAX).map(|samples| samples.len()),

@@ -1,0 +1,240 @@
+//! [`OctetSeq`]: a sequence of octets that is copied as little as possible.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+
+use super::decode::Decoder;
+use super::encode::{EncodeError, Encoder};
+use super::{Bounded, Cdr, Extent};
+use crate::malformed::Malformed;
+use crate::payload::{COPIED_BYTES_MAX, SharedOctets};
+use crate::types::{TypeBuilder, TypeIdentifiers};
+
+/// So many octets are kept in place: with them a sequence takes 32.
+const FEW_BYTES_MAX: usize = 30;
+
+/// `sequence<octet>` without needless copies: an image, a point cloud, a file. On the wire, and to other participants, it is what
+/// a `Vec<u8>` is.
+///
+/// A received one keeps the memory in which the sample arrived; it goes back when the last clone is dropped. What is
+/// to be written may be borrowed: give the type of the topic a lifetime, and use `DataWriter::write_borrowed`.
+#[derive(Clone)]
+pub struct OctetSeq<'a>(Held<'a>);
+
+#[derive(Clone)]
+enum Held<'a> {
+    Few { length: u8, octets: [u8; FEW_BYTES_MAX] },
+    Lent(&'a [u8]),
+    Owned(Vec<u8>),
+    Shared(SharedOctets),
+}
+
+impl OctetSeq<'_> {
+    /// No octets.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Held::Few { length: 0, octets: [0; FEW_BYTES_MAX] })
+    }
+
+    /// The octets.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        match &self.0 {
+            Held::Few { length, octets } => octets.get(..usize::from(*length)).unwrap_or(&[]),
+            Held::Lent(octets) => octets,
+            Held::Owned(octets) => octets,
+            Held::Shared(octets) => octets.as_slice(),
+        }
+    }
+
+    /// The same octets as a vector; copied unless they are in one already.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<u8> {
+        match self.0 {
+            Held::Owned(octets) => octets,
+            _ => self.as_slice().to_vec(),
+        }
+    }
+
+    /// The same octets, which need nothing that was borrowed: borrowed ones are copied.
+    #[must_use]
+    pub fn into_owned(self) -> OctetSeq<'static> {
+        OctetSeq(match self.0 {
+            Held::Few { length, octets } => Held::Few { length, octets },
+            Held::Lent(octets) => return OctetSeq::copied(octets),
+            Held::Owned(octets) => Held::Owned(octets),
+            Held::Shared(octets) => Held::Shared(octets),
+        })
+    }
+
+    /// A copy; short ones take no memory of their own.
+    fn copied(octets: &[u8]) -> Self {
+        let mut few = [0; FEW_BYTES_MAX];
+        Self(match few.get_mut(..octets.len()) {
+            Some(place) => {
+                place.copy_from_slice(octets);
+                Held::Few { length: octets.len() as u8, octets: few }
+            }
+            None => Held::Owned(octets.to_vec()),
+        })
+    }
+}
+
+impl Cdr for OctetSeq<'_> {
+    const BYTES_MIN: usize = <Vec<u8> as Cdr>::BYTES_MIN;
+    const EXTENT: Extent = <Vec<u8> as Cdr>::EXTENT;
+
+    #[inline]
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        let octets = self.as_slice();
+        encoder.put_length(octets.len())?;
+        encoder.put(octets)
+    }
+
+    #[inline]
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        let length = decoder.take_length()?;
+        decoder.book_memory(length, 1)?;
+        let octets = decoder.take(length)?;
+        let shared = if length > COPIED_BYTES_MAX { decoder.share(octets) } else { None };
+        Ok(shared.map_or_else(|| Self::copied(octets), |shared| Self(Held::Shared(shared))))
+    }
+
+    fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        let length = decoder.take_length()?;
+        decoder.take(length).map(drop)
+    }
+
+    fn initial() -> Self {
+        Self::new()
+    }
+
+    fn describe(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        <Vec<u8> as Cdr>::describe(types)
+    }
+}
+
+impl<const BOUND: usize> Bounded<BOUND> for OctetSeq<'_> {
+    const EXTENT: Extent = <Vec<u8> as Bounded<BOUND>>::EXTENT;
+
+    fn length(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Default for OctetSeq<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Deref for OctetSeq<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl AsRef<[u8]> for OctetSeq<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl<'a> From<&'a [u8]> for OctetSeq<'a> {
+    fn from(octets: &'a [u8]) -> Self {
+        Self(Held::Lent(octets))
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for OctetSeq<'a> {
+    fn from(octets: &'a [u8; N]) -> Self {
+        Self(Held::Lent(octets))
+    }
+}
+
+impl From<Vec<u8>> for OctetSeq<'_> {
+    fn from(octets: Vec<u8>) -> Self {
+        Self(Held::Owned(octets))
+    }
+}
+
+impl PartialEq for OctetSeq<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for OctetSeq<'_> {}
+
+impl Hash for OctetSeq<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_slice().hash(state);
+    }
+}
+
+impl fmt::Debug for OctetSeq<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_slice().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cdr::{Endianness, XcdrVersion};
+    use crate::payload::Payload;
+
+    fn encoded(octets: &OctetSeq<'_>) -> Vec<u8> {
+        let mut buffer = Vec::new();
+        octets.encode(&mut Encoder::new(&mut buffer, XcdrVersion::Xcdr2, Endianness::Little)).unwrap();
+        buffer
+    }
+
+    #[test]
+    fn it_takes_four_words() {
+        assert_eq!(size_of::<OctetSeq<'_>>(), 32);
+    }
+
+    #[test]
+    fn on_the_wire_it_is_a_vector() {
+        for length in [0, 1, FEW_BYTES_MAX, FEW_BYTES_MAX + 1, COPIED_BYTES_MAX + 1] {
+            let octets = vec![7_u8; length];
+            let mut buffer = Vec::new();
+            octets.encode(&mut Encoder::new(&mut buffer, XcdrVersion::Xcdr2, Endianness::Little)).unwrap();
+            let lent = OctetSeq::from(octets.as_slice());
+            assert_eq!(
+                (encoded(&lent), encoded(&lent.clone().into_owned())),
+                (buffer.clone(), buffer.clone())
+            );
+            let mut decoder = Decoder::new(&buffer, XcdrVersion::Xcdr2, Endianness::Little);
+            assert_eq!(OctetSeq::decode(&mut decoder).unwrap().into_vec(), octets);
+            assert_eq!(decoder.remaining(), 0);
+            let mut decoder = Decoder::new(&buffer, XcdrVersion::Xcdr2, Endianness::Little);
+            OctetSeq::skip(&mut decoder).unwrap();
+            assert_eq!(decoder.remaining(), 0);
+        }
+    }
+
+    #[test]
+    fn many_octets_stay_where_they_arrived_and_outlive_the_payload() {
+        let sent = encoded(&vec![5; COPIED_BYTES_MAX + 1].into());
+        let payload = Payload::from_vec(sent);
+        let mut decoder =
+            Decoder::new(payload.as_slice(), XcdrVersion::Xcdr2, Endianness::Little).sharing(&payload);
+        let octets = OctetSeq::decode(&mut decoder).unwrap();
+        assert_eq!(octets.as_ptr(), payload.as_slice()[4..].as_ptr());
+        drop(payload);
+        assert_eq!(octets.clone().into_owned().as_slice(), [5; COPIED_BYTES_MAX + 1]);
+    }
+
+    #[test]
+    fn a_length_beyond_what_is_there_is_refused() {
+        let mut buffer = encoded(&OctetSeq::from(&[1, 2, 3]));
+        buffer[0] = 4;
+        let mut decoder = Decoder::new(&buffer, XcdrVersion::Xcdr2, Endianness::Little);
+        assert_eq!(OctetSeq::decode(&mut decoder), Err(Malformed::LengthOutOfRange));
+    }
+}
