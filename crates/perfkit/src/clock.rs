@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-pub use crate::floor::system::monotonic_ns as now_ns;
+pub use plainsong_clock::monotonic_ns as now_ns;
+
 use crate::floor::system::{sleep_exactly, sleep_until_ns};
 
 /// Sleeping ends this much before a point of time that must be met; the rest is spent looking at the clock.

@@ -1,10 +1,5 @@
 //! The only place that reads clocks.
 
-#![cfg_attr(
-    target_os = "linux",
-    allow(unsafe_code, reason = "std's instants take three times as many instructions")
-)]
-
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -49,22 +44,9 @@ fn read_both(mono: Instant, first: bool) -> Now {
 }
 
 /// Monotonic time alone, since the host started.
-#[cfg(target_os = "linux")]
 #[inline]
 pub(crate) fn mono() -> Instant {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes a local variable. This clock is always there.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    // Neither is negative; hosts do not run for centuries.
-    Instant((now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64))
-}
-
-/// Monotonic time alone, since the first call in this process.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn mono() -> Instant {
-    static ORIGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
-    let elapsed = ORIGIN.get_or_init(std::time::Instant::now).elapsed();
-    Instant(elapsed.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(elapsed.subsec_nanos())))
+    Instant(plainsong_clock::monotonic_ns())
 }
 
 fn wall() -> Time {

@@ -9,15 +9,6 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Nanoseconds of the monotonic clock, which all processes of a host share.
-#[must_use]
-pub fn monotonic_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a local; the call cannot fail for this clock.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
-}
-
 /// Sleeps until that time of the monotonic clock, or until a signal.
 pub fn sleep_until_ns(at_ns: u64) {
     let time = libc::timespec {
