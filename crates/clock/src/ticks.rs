@@ -75,7 +75,7 @@ impl Anchor {
     #[inline(always)]
     fn told(&self, ticks: u64) -> u64 {
         // No more than the span: the product has no more than 60 bits.
-        (self.at.ns + (ticks * self.rate >> PLACES)).max(self.floor_ns)
+        (self.at.ns + ((ticks * self.rate) >> PLACES)).max(self.floor_ns)
     }
 }
 
@@ -98,7 +98,7 @@ fn look(place: &Cell<Anchor>) -> u64 {
     let ticks = at.ticks.wrapping_sub(last.at.ticks);
     let ahead = if ticks < 2 * last.span_ticks { last.told(ticks) } else { last.floor_ns };
     let floor_ns = if ahead.saturating_sub(ns) <= DRIFT_NS_MAX { ahead.max(ns) } else { ns };
-    let span_ticks = if rate == 0 { 0 } else { (SPAN_NS << PLACES) / rate };
+    let span_ticks = (SPAN_NS << PLACES).checked_div(rate).unwrap_or(0);
     place.set(Anchor { at, span_ticks, rate, floor_ns });
     floor_ns
 }

@@ -6,7 +6,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{DataStruct, DeriveInput, Error, Fields, ImplGenerics, LitInt, Type};
+use syn::{DataStruct, DeriveInput, Error, Fields, LitInt, Type};
 
 use crate::attribute::{DefaultValue, Extensibility, MemberAttributes, TypeAttributes, hash_id, mentions};
 
@@ -47,23 +47,7 @@ pub(crate) fn expand(
     let constants = structure.constants(attributes.repr_c);
     let plain = attributes.repr_c.then(|| crate::plain::octets(members.iter().map(|it| it.ty))).flatten();
     let (inline, encode) = (inlining(&members), structure.encode());
-    let in_one_copy = plain.as_ref().map(|_| {
-        quote! {
-            if encoder.put_plain(::core::slice::from_ref(self))? {
-                return ::core::result::Result::Ok(());
-            }
-        }
-    });
-    let elements_in_one_copy = plain.as_ref().map(|_| {
-        quote! {
-            fn encode_elements(elements: &[Self], encoder: &mut dds_cdr::Encoder<'_>) -> ::core::result::Result<(), dds_cdr::EncodeError> {
-                if encoder.put_plain(elements)? {
-                    return ::core::result::Result::Ok(());
-                }
-                elements.iter().try_for_each(|element| dds_cdr::Cdr::encode(element, encoder))
-            }
-        }
-    });
+    let (in_one_copy, elements_in_one_copy) = plain.as_ref().map(|_| in_one_copy()).unzip();
     let decode = structure.decode();
     let skip = structure.skip();
     let initial = structure.literal(|member| member.initial());
@@ -72,10 +56,12 @@ pub(crate) fn expand(
     let describe = structure.describe(name);
     let extensibility = attributes.extensibility.tokens();
     let (parameters, arguments, _) = input.generics.split_for_impl();
-    let key_constants = structure.key_constants(&parameters);
+    let (key_constants, keyed) =
+        structure.key_constants(&quote!(impl #parameters DdsKeyed for #ident #arguments));
     let lives_on = input.generics.lifetimes().map(|_| quote!(<'static>));
     let lends = input.generics.lifetimes().map(|_| quote!(<'borrowed>));
     Ok(quote! {
+        #keyed
         #[automatically_derived]
         impl #parameters dds_cdr::Cdr for #ident #arguments {
             #constants
@@ -106,6 +92,24 @@ pub(crate) fn expand(
             type Borrowed<'borrowed> = #ident #(#lends)*;
         }
     })
+}
+
+/// A statement that encodes a plain structure in one copy where that is possible, and the method that does so with several.
+fn in_one_copy() -> (TokenStream, TokenStream) {
+    let one = quote! {
+        if encoder.put_plain(::core::slice::from_ref(self))? {
+            return ::core::result::Result::Ok(());
+        }
+    };
+    let elements = quote! {
+        fn encode_elements(elements: &[Self], encoder: &mut dds_cdr::Encoder<'_>) -> ::core::result::Result<(), dds_cdr::EncodeError> {
+            if encoder.put_plain(elements)? {
+                return ::core::result::Result::Ok(());
+            }
+            elements.iter().try_for_each(|element| dds_cdr::Cdr::encode(element, encoder))
+        }
+    };
+    (one, elements)
 }
 
 /// Where a handful of numbers is encoded, the compiler is to see that the version, the byte order and the place are known.
@@ -400,11 +404,11 @@ impl Structure<'_> {
         }
     }
 
-    /// Whether there is a key; where the only key member is, if all before it have a fixed size.
-    fn key_constants(&self, parameters: &ImplGenerics<'_>) -> TokenStream {
+    /// Whether there is a key; where the only key member is, if all before it have a fixed size. And what that needs beside.
+    fn key_constants(&self, implements: &TokenStream) -> (TokenStream, Option<TokenStream>) {
         let keyed = self.keyed();
         if !keyed || self.key_holder().len() != 1 {
-            return quote!(const KEYED: bool = #keyed;);
+            return (quote!(const KEYED: bool = #keyed;), None);
         }
         let extensibility = self.extensibility.tokens();
         let members = self.members.iter().map(|member| {
@@ -415,15 +419,20 @@ impl Structure<'_> {
                 quote!((#plain, ::core::option::Option::None))
             }
         });
-        quote! {
+        let constants = quote! {
             const KEYED: bool = true;
-            const KEY_PLACE: dds_cdr::KeyPlace = {
-                const fn of_members #parameters() -> dds_cdr::KeyPlace {
-                    dds_cdr::KeyPlace::of(#extensibility, &[#(#members),*])
-                }
-                of_members()
-            };
-        }
+            const KEY_PLACE: dds_cdr::KeyPlace = <Self as DdsKeyed>::KEY_PLACE;
+        };
+        // Where the types of members may name the lifetime.
+        let beside = quote! {
+            trait DdsKeyed {
+                const KEY_PLACE: dds_cdr::KeyPlace;
+            }
+            #implements {
+                const KEY_PLACE: dds_cdr::KeyPlace = dds_cdr::KeyPlace::of(#extensibility, &[#(#members),*]);
+            }
+        };
+        (constants, Some(beside))
     }
 
     fn encode(&self) -> TokenStream {

@@ -225,7 +225,7 @@ mod tests {
         let mut decoder =
             Decoder::new(payload.as_slice(), XcdrVersion::Xcdr2, Endianness::Little).sharing(&payload);
         let octets = OctetSeq::decode(&mut decoder).unwrap();
-        assert_eq!(octets.as_ptr(), payload.as_slice()[4..].as_ptr());
+        assert_eq!(octets.as_ptr(), payload.slice(4..8).as_slice().as_ptr());
         drop(payload);
         assert_eq!(octets.clone().into_owned().as_slice(), [5; COPIED_BYTES_MAX + 1]);
     }
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn a_length_beyond_what_is_there_is_refused() {
         let mut buffer = encoded(&OctetSeq::from(&[1, 2, 3]));
-        buffer[0] = 4;
+        *buffer.first_mut().unwrap() = 4;
         let mut decoder = Decoder::new(&buffer, XcdrVersion::Xcdr2, Endianness::Little);
         assert_eq!(OctetSeq::decode(&mut decoder), Err(Malformed::LengthOutOfRange));
     }
