@@ -62,6 +62,9 @@ measured!(PerfKeyed);
 /// Octets that a socket may hold where nobody set `net.core.rmem_default`, before the kernel doubles them for its own use.
 const USUAL_BUFFER_BYTES: usize = 212_992 / 2;
 
+/// Samples for which a wider window is faster.
+const SHORT_BYTES_MAX: u64 = 1_024;
+
 /// Plainsong.
 pub(super) struct Product(pub(super) Setting);
 
@@ -110,7 +113,7 @@ impl Adapter for Product {
     }
 }
 
-/// A participant. It is made with its first endpoint, since batching is a setting of the process.
+/// A participant. It is made with its first endpoint, since batching and the window are settings of the process.
 struct Joined {
     spec: SessionSpec,
     setting: Setting,
@@ -118,7 +121,7 @@ struct Joined {
 }
 
 impl Joined {
-    fn participant(&mut self, batching: bool) -> Result<DomainParticipant, Failure> {
+    fn participant(&mut self, endpoint: &EndpointSpec) -> Result<DomainParticipant, Failure> {
         if let Some(participant) = &self.participant {
             return Ok(participant.clone());
         }
@@ -132,8 +135,8 @@ impl Joined {
             config.interfaces = Some(vec![interface.clone()]);
         }
         config.peers.extend(other_hosts(&self.spec).into_iter().map(|host| Peer { host, port: None }));
-        if self.spec.profile == Profile::Tuned {
-            // More under way: throughput at the price of memory.
+        if self.spec.profile == Profile::Tuned && endpoint.payload_max <= SHORT_BYTES_MAX {
+            // More under way: throughput at the price of memory. What is long leaves caches sooner.
             config.unacknowledged_bytes_max = 4 << 20;
         }
         match self.setting {
@@ -148,7 +151,7 @@ impl Joined {
                 config.send_buffer_bytes = USUAL_BUFFER_BYTES;
             }
         }
-        if !batching {
+        if !endpoint.batching {
             config.batch_bytes = 0;
         }
         let factory = DomainParticipantFactory::with_config(config);
@@ -158,7 +161,7 @@ impl Joined {
     }
 
     fn make_writer<T: Measured>(&mut self, endpoint: &EndpointSpec) -> Result<Box<dyn Writer>, Failure> {
-        let participant = self.participant(endpoint.batching)?;
+        let participant = self.participant(endpoint)?;
         let make = || {
             let topic = participant.create_topic::<T>(&endpoint.topic, QosSet::default())?;
             participant
@@ -173,7 +176,7 @@ impl Joined {
         endpoint: &EndpointSpec,
         sink: Sink,
     ) -> Result<Box<dyn Reader>, Failure> {
-        let participant = self.participant(endpoint.batching)?;
+        let participant = self.participant(endpoint)?;
         let make = || {
             let topic = participant.create_topic::<T>(&endpoint.topic, QosSet::default())?;
             let subscriber = participant.create_subscriber(QosSet::default())?;
