@@ -47,6 +47,18 @@ enum Command {
     Report(report::Options),
 }
 
+/// Is a worker if the arguments are those that an agent gives one.
+pub(crate) fn run_as_worker() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    let mut is_next = |word: &str| arguments.next().is_some_and(|it| it == word);
+    let is_worker = is_next("perf") && is_next("worker") && is_next("--adapter");
+    let name = is_worker.then(|| arguments.next()).flatten()?;
+    if arguments.next().is_some() {
+        return None;
+    }
+    builtin::Options::of(name.to_str()?).map(|options| builtin::run(&options))
+}
+
 /// Carries out one subcommand.
 pub(crate) fn run(options: &Options) -> ExitCode {
     match &options.command {

@@ -44,6 +44,13 @@ pub(crate) struct Options {
     adapter: Name,
 }
 
+impl Options {
+    /// A worker of this name, if there is such an adapter.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        Name::from_str(name, false).ok().map(|adapter| Self { adapter })
+    }
+}
+
 /// Is a worker on standard input and output.
 pub(crate) fn run(options: &Options) -> ExitCode {
     let mut adapter: Box<dyn Adapter> = match options.adapter {
