@@ -40,8 +40,9 @@ pub(super) enum Channel {
 /// A reliable built-in writer and the reader that hears its like.
 struct Pair {
     channel: Channel,
-    writer: Writer,
-    reader: Reader,
+    // Boxed: ten of them by value, moved from function to function, would touch 100 kB of stack.
+    writer: Box<Writer>,
+    reader: Box<Reader>,
     /// Bits of `availableBuiltinEndpoints` by which a participant tells that it has the like.
     writer_bit: u32,
     reader_bit: u32,
@@ -115,6 +116,34 @@ impl Channel {
         }
         QosSet::writer().keep_last(1).durability(Durability::TransientLocal)
     }
+
+    #[inline(never)]
+    fn new_writer(self, prefix: GuidPrefix, limits: &DiscoveryLimits) -> Box<Writer> {
+        Box::new(Writer::new(WriterConfig {
+            guid: prefix.entity(self.writer()),
+            keyed: !self.is_about_types(),
+            qos: self.qos(),
+            // A neighbour that is slow to answer is not to keep others waiting.
+            limits: WriterLimits {
+                readers_max: limits.participants_max,
+                has_road_window: false,
+                ..WriterLimits::default()
+            },
+            content_filter: None,
+            group: None,
+        }))
+    }
+
+    #[inline(never)]
+    fn new_reader(self, prefix: GuidPrefix, limits: &DiscoveryLimits) -> Box<Reader> {
+        Box::new(Reader::new(ReaderConfig {
+            guid: prefix.entity(self.reader()),
+            keyed: !self.is_about_types(),
+            qos: self.qos(),
+            limits: reader_limits(limits),
+            key: self.key(),
+        }))
+    }
 }
 
 /// The participant announcer and detector, and all of [`Channel`]: what we announce to have.
@@ -155,27 +184,8 @@ impl Builtin {
     pub(super) fn new(prefix: GuidPrefix, limits: &DiscoveryLimits) -> Self {
         let pairs = Channel::ALL.map(|channel| {
             let (writer_bit, reader_bit) = channel.bits();
-            let writer = WriterConfig {
-                guid: prefix.entity(channel.writer()),
-                keyed: !channel.is_about_types(),
-                qos: channel.qos(),
-                // A neighbour that is slow to answer is not to keep others waiting.
-                limits: WriterLimits {
-                    readers_max: limits.participants_max,
-                    has_road_window: false,
-                    ..WriterLimits::default()
-                },
-                content_filter: None,
-                group: None,
-            };
-            let reader = ReaderConfig {
-                guid: prefix.entity(channel.reader()),
-                keyed: !channel.is_about_types(),
-                qos: channel.qos(),
-                limits: reader_limits(limits),
-                key: channel.key(),
-            };
-            Pair { channel, writer: Writer::new(writer), reader: Reader::new(reader), writer_bit, reader_bit }
+            let (writer, reader) = (channel.new_writer(prefix, limits), channel.new_reader(prefix, limits));
+            Pair { channel, writer, reader, writer_bit, reader_bit }
         });
         Self { pairs, samples: CachedSamples::new() }
     }
