@@ -206,6 +206,34 @@ fn lone_datagrams_are_offered_one_slot_until_a_flow_begins() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn long_datagrams_are_offered_few_slots_so_that_few_stay_in_memory() {
+    let (from, to) = (local(true), local(true));
+    let mut receiver = Receiver::new();
+    let mut offered_at_most = |bytes: usize, rounds: usize| {
+        let datagram = pattern(bytes);
+        let mut most = 0;
+        for _ in 0..rounds {
+            for _ in 0..4 {
+                let mut sender = Sender::new(0, &refuse_nothing, &leave_nothing_out);
+                sender.datagram([&datagram[..]].into_iter());
+                sender.to(&from, &from, address_of(&to), None);
+                sender.finish();
+            }
+            let mut arrived = 0;
+            while arrived < 4 {
+                receiver.receive(&to, true, |it| arrived += it.bytes.len() / bytes).unwrap();
+                most = most.max(receiver.offered());
+            }
+        }
+        (most, receiver.offered())
+    };
+    assert_eq!(offered_at_most(60_000, 20).0, 2, "before anything is known, and when they are long");
+    assert_eq!(offered_at_most(1_000, 40).1, 8, "once the long ones are forgotten");
+    assert_eq!(offered_at_most(60_000, 20).1, 2);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn the_host_cuts_datagrams_of_one_length_from_one_piece() {
     let (from, to) = (local(true), local(true));
     assert_eq!(send_alike(&from, &to, 46), 1, "64 KiB in one message");

@@ -35,6 +35,10 @@ const RECEIVE_SLOTS_MIN: usize = 2;
 /// After so many calls in a row that brought one datagram, one slot is offered, but each so many calls.
 const LONE_MIN: u32 = 8;
 const LONE_LOOK: u32 = 16;
+/// Datagrams that are longer than this take so long to copy that many a call save nothing, and each slot that one was in stays
+/// in memory: fewer slots are offered. Of the longest, each call forgets this part.
+const LONG_BYTES: usize = SLOT_BYTES / 4;
+const LONGEST_FORGETS: usize = 16;
 /// Any UDP datagram fits.
 const SLOT_BYTES: usize = 1 << 16;
 
@@ -473,6 +477,8 @@ pub(crate) struct Receiver {
     offered: usize,
     /// Calls in a row that brought one datagram.
     lone: u32,
+    /// Octets of the longest datagram of late, the longest there is until it is known better.
+    longest: usize,
     /// What the headers point to is only ever used by way of them.
     headers: Vec<libc::mmsghdr>,
     _envelopes: Vec<Envelope>,
@@ -507,7 +513,14 @@ impl Receiver {
             header
         };
         let headers = envelopes.iter_mut().zip(slots.chunks_mut(SLOT_BYTES)).map(header).collect();
-        Self { offered: RECEIVE_SLOTS_MIN, lone: 0, headers, _envelopes: envelopes, _slots: slots }
+        Self {
+            offered: RECEIVE_SLOTS_MIN,
+            lone: 0,
+            longest: SLOT_BYTES,
+            headers,
+            _envelopes: envelopes,
+            _slots: slots,
+        }
     }
 
     /// Receives what is there, at most all slots; with `wait`, blocks until there is something. `each` gets one datagram
@@ -525,19 +538,27 @@ impl Receiver {
             header.msg_hdr.msg_controllen = CONTROL_BYTES as _;
         }
         let count = receive_into(socket.raw.as_raw_fd(), headers, wait)?;
+        let mut longest = 0;
         for header in headers.iter().take(count) {
+            longest = longest.max(header.msg_len as usize);
             received(header, &mut each);
         }
-        self.note(count);
+        self.note(count, longest);
         Ok(())
     }
 
-    /// Twice as many slots as were filled are offered next: a flow soon has all. Where lone datagrams follow each other the kernel
+    /// Twice as many slots as were filled are offered next: a flow of short datagrams soon has all. Where lone datagrams follow each other the kernel
     /// need not look for a second one each time, but now and then, so that it shows when a flow begins.
-    fn note(&mut self, count: usize) {
+    fn note(&mut self, count: usize, longest: usize) {
         self.lone = if count == 1 { self.lone.wrapping_add(1) } else { 0 };
         let is_lone = self.lone >= LONE_MIN && !self.lone.is_multiple_of(LONE_LOOK);
-        self.offered = if is_lone { 1 } else { (2 * count).clamp(RECEIVE_SLOTS_MIN, RECEIVE_SLOTS) };
+        self.longest = longest.max(self.longest - self.longest / LONGEST_FORGETS);
+        let most = match self.longest {
+            0..=LONG_BYTES => RECEIVE_SLOTS,
+            length if length <= 2 * LONG_BYTES => RECEIVE_SLOTS / 2,
+            _ => RECEIVE_SLOTS_MIN,
+        };
+        self.offered = if is_lone { 1 } else { (2 * count).clamp(RECEIVE_SLOTS_MIN, most) };
     }
 
     /// Slots that the next call offers.
