@@ -198,18 +198,17 @@ impl Ring {
         if length > Self::BYTES_MAX {
             return None;
         }
-        let before =
-            std::mem::replace(self, Self { bytes: vec![0; length], first: self.first, end: self.end });
-        // What is in one piece stays so: the greater length is a multiple of the lesser.
-        let mut at = before.first;
-        while at != before.end && !before.bytes.is_empty() {
-            let from = before.place(at);
-            let piece = (before.end.wrapping_sub(at) as usize).min(before.bytes.len() - from);
+        let before = self.bytes.len();
+        self.bytes.resize(length, 0);
+        // In place, so that no ring of half the length is left behind. What is in one piece stays so: the greater length is a
+        // multiple of the lesser, and a piece stays where it is or goes to the same place of the new half.
+        let mut at = self.first;
+        while at != self.end && before > 0 {
+            let from = at as usize & (before - 1);
+            let piece = (self.end.wrapping_sub(at) as usize).min(before - from);
             let to = self.place(at);
-            if let (Some(from), Some(to)) =
-                (before.bytes.get(from..from + piece), self.bytes.get_mut(to..to + piece))
-            {
-                to.copy_from_slice(from);
+            if to != from && to + piece <= length {
+                self.bytes.copy_within(from..from + piece, to);
             }
             at = at.wrapping_add(piece as u32);
         }
@@ -225,5 +224,29 @@ impl Ring {
         }
         *end = to.wrapping_add(u32::from(len));
         to
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_that_grows_keeps_every_payload_wherever_it_began() {
+        for pushed_before in 0..200_u16 {
+            let mut payloads = Payloads::new(true);
+            let octets = |number: u16| vec![number as u8; 40 + usize::from(number % 7)];
+            for number in 0..pushed_before {
+                let place = payloads.push(NewPayload::Octets(&octets(number)));
+                payloads.pop_front(place);
+            }
+            let held: Vec<_> =
+                (0..600).map(|number| (number, payloads.push(NewPayload::Octets(&octets(number))))).collect();
+            assert!(payloads.ring.bytes.len() > 4 * Ring::BYTES_LEAST, "it grew more than once");
+            for (number, place) in held {
+                assert_eq!(payloads.get(place).as_slice(), octets(number), "{pushed_before} before");
+                payloads.pop_front(place);
+            }
+        }
     }
 }
