@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use common::{PATIENCE, Pair, Point, until};
+use common::{PATIENCE, Pair, Point, fresh_domain, loopback, reader, until, writer};
 use plainsong::prelude::*;
 
 const HOUR: plainsong::proto::time::Duration = plainsong::proto::time::Duration::from_secs(3_600);
@@ -67,6 +67,50 @@ fn a_listener_of_a_reader_that_keeps_one_sample_sees_all_of_a_batch() {
 }
 
 #[test]
+fn what_goes_to_several_processes_is_told_once_a_datagram() {
+    #[derive(Default)]
+    struct Counter {
+        samples: AtomicU32,
+        calls: AtomicU32,
+    }
+    impl DataReaderListener for Counter {
+        fn on_data_available(&self, reader: &AnyDataReader) {
+            let taken = values(reader.downcast::<Point>().unwrap().take(usize::MAX).unwrap());
+            self.samples.fetch_add(taken.len() as u32, Ordering::Relaxed);
+            self.calls.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let domain = fresh_domain();
+    // With settings of their own they share no sockets, as processes do not.
+    let processes = [0, 1, 2].map(|number| {
+        let config = Config { announce_period_ms: 1_000 + number, ..loopback() };
+        DomainParticipantFactory::with_config(config)
+            .create_participant(domain, "process", QosSet::default())
+            .unwrap()
+    });
+    let qos = QosSet { latency_budget: HOUR, ..QosSet::writer().keep_all() };
+    let writer: DataWriter<Point> = writer(&processes[0], "Shared", qos);
+    let readers = [1, 2].map(|number| {
+        let qos = QosSet { latency_budget: HOUR, ..QosSet::reader().reliable().keep_all() };
+        reader::<Point>(&processes[number], "Shared", qos)
+    });
+    let counters = readers.each_ref().map(|reader| {
+        let counter = Arc::new(Counter::default());
+        let listener = Arc::clone(&counter);
+        reader.set_listener(Some(listener), StatusMask::NONE.with(StatusKind::DataAvailable));
+        counter
+    });
+    until("all match", || writer.matched_subscriptions().unwrap().len() == 2);
+    (0..50).for_each(|x| writer.write(&point(x)).unwrap());
+    writer.flush().unwrap();
+    for counter in counters {
+        until("the listener hears of all", || counter.samples.load(Ordering::Relaxed) == 50);
+        let calls = counter.calls.load(Ordering::Relaxed);
+        assert!(calls < 10, "{calls} calls for one datagram");
+    }
+}
+
+#[test]
 fn waiting_for_acknowledgments_sends_what_waits() {
     let budget = |qos: QosSet| QosSet { latency_budget: HOUR, ..qos };
     let pair = Pair::<Point>::new(budget(QosSet::writer()), budget(QosSet::reader().reliable()));
@@ -94,7 +138,7 @@ fn a_writer_that_is_deleted_sends_what_waits() {
     // News of the deletion travels beside the sample and may come first: then the reader does not want it any
     // more. It cannot be so every time.
     let arrives = || {
-        let writer = common::writer::<Point>(&participants[0], "Pair", budget(QosSet::writer()));
+        let writer = writer::<Point>(&participants[0], "Pair", budget(QosSet::writer()));
         until("they match", || {
             reader.matched_publications().unwrap().contains(&writer.guid())
                 && !writer.matched_subscriptions().unwrap().is_empty()

@@ -130,27 +130,25 @@ impl receiver::Registry for Router<'_> {
     }
 
     fn deliver_run(&mut self, now: Now, run: &mut Run<'_, '_>, out: &mut Outbox) {
-        let Some(participant) = self.participant(run.context().destination) else {
-            while let Some((context, data)) = run.next() {
-                self.deliver(now, context, &EndpointSubmessage::Data(data), out);
-            }
-            return;
-        };
         match run.target() {
             Target::Reader(id) => {
-                if let Some(reader) = registry::find(&participant.readers(), |slot| slot.id, id) {
+                if let Some(participant) = self.participant(run.context().destination)
+                    && let Some(reader) = registry::find(&participant.readers(), |slot| slot.id, id)
+                {
                     return self.run_to_reader(participant, reader, now, run, out);
                 }
             }
             Target::ReadersOf(writer) => {
-                if let Some([only]) = participant.matched_readers(writer).as_deref() {
+                if let Some((participant, readers)) = self.only_reader(run.context().destination, writer)
+                    && let [only] = &*readers
+                {
                     return self.run_to_reader(participant, only, now, run, out);
                 }
             }
             Target::Builtin | Target::Writer(_) => {}
         }
         while let Some((context, data)) = run.next() {
-            self.deliver_to(participant, now, context, &EndpointSubmessage::Data(data), out);
+            self.deliver(now, context, &EndpointSubmessage::Data(data), out);
         }
     }
 
@@ -182,6 +180,22 @@ impl receiver::Registry for Router<'_> {
 impl<'a> Router<'a> {
     fn participant(&self, prefix: GuidPrefix) -> Option<&'a ParticipantSlot> {
         registry::find(self.participants, |slot| slot.prefix, prefix).map(|slot| &**slot)
+    }
+
+    /// The one reader here that is matched with `writer`, if it is the only one: what goes to the readers of several processes
+    /// names no participant.
+    fn only_reader(
+        &self,
+        destination: GuidPrefix,
+        writer: Guid,
+    ) -> Option<(&'a ParticipantSlot, Arc<[Arc<ReaderSlot>]>)> {
+        if destination != GuidPrefix::UNKNOWN {
+            let participant = self.participant(destination)?;
+            return Some((participant, participant.matched_readers(writer)?));
+        }
+        let mut matched =
+            self.participants.iter().filter_map(|it| Some((&**it, it.matched_readers(writer)?)));
+        matched.next().filter(|(_, readers)| readers.len() == 1 && matched.next().is_none())
     }
 
     fn deliver_to(
