@@ -531,7 +531,7 @@ impl WriterInner {
         timestamp: Option<Time>,
         patience: Option<Duration>,
     ) -> Result<()> {
-        let (mut deadline, mut doubt) = (None, Doubt::new());
+        let (mut deadline, mut doubt) = (None, None);
         loop {
             // Read before trying, so that progress made in between is not slept through.
             let epoch = self.slot.progress.epoch();
@@ -547,7 +547,8 @@ impl WriterInner {
                 return Err(self.write_error(error, patience));
             };
             let deadline = *deadline.get_or_insert_with(|| clock::deadline(patience));
-            if !self.wait_for_progress(&mut doubt, epoch, deadline) {
+            let doubt = doubt.get_or_insert_with(|| self.doubt());
+            if !self.wait_for_progress(doubt, epoch, deadline) {
                 return Err(self.write_error(error, Some(patience)));
             }
         }
@@ -559,7 +560,7 @@ impl WriterInner {
             writer.request_acknowledgments(now, out);
             writer.last_sequence_number()
         })?;
-        let mut doubt = Doubt::new();
+        let mut doubt = self.doubt();
         loop {
             let epoch = self.slot.progress.epoch();
             if self.is_acknowledged(last)? {
@@ -570,6 +571,12 @@ impl WriterInner {
                 return Err(Error::Timeout { what, timeout });
             }
         }
+    }
+
+    /// Somebody begins to wait for readers.
+    fn doubt(&self) -> Doubt {
+        let usual = self.slot.look(Writer::answers_take);
+        Doubt::new(Duration::from_nanos(usual.0.max(0).unsigned_abs()))
     }
 
     /// False when `deadline` passed first. Acknowledgements are received meanwhile, whoever does that.

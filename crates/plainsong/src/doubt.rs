@@ -18,8 +18,9 @@ use crate::clock;
 use crate::runtime::ParticipantSlot;
 use crate::runtime::notify::Notify;
 
-/// First and longest pause before somebody who waits has doubts.
+/// First and longest pause before somebody who waits has doubts; where answers usually take longer, so many times that.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
+const USUAL_TIMES: u32 = 4;
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// On this host the refusal comes while the datagram is sent, or right after.
 const REFUSAL_WAIT: Duration = Duration::from_millis(1);
@@ -33,8 +34,9 @@ pub(crate) struct Doubt {
 }
 
 impl Doubt {
-    pub(crate) const fn new() -> Self {
-        Self { pause: PAUSE_FIRST }
+    /// The last answers took so long.
+    pub(crate) fn new(usual: Duration) -> Self {
+        Self { pause: (usual * USUAL_TIMES).clamp(PAUSE_FIRST, PAUSE_MAX) }
     }
 
     /// Waits as [`Notify::wait`] does, and looks now and then whether waiting makes sense.
@@ -92,6 +94,14 @@ fn is_closed(from: GuidPrefix, to: &Locator) -> bool {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_waits_for_readers_that_take_long_has_doubts_later() {
+        let first = |usual_ms| Doubt::new(Duration::from_millis(usual_ms)).pause;
+        assert_eq!(first(0), PAUSE_FIRST);
+        assert_eq!(first(150), Duration::from_millis(600));
+        assert_eq!(first(60_000), PAUSE_MAX);
+    }
 
     #[test]
     fn a_socket_is_closed_when_nobody_has_its_port() {

@@ -16,6 +16,8 @@ use crate::spec::{EndpointSpec, Role};
 
 /// Time between looks at whether it is over.
 const LOOKING_NS: u64 = 10_000_000;
+/// The same for the end of the measured time: a hundred workers that look are to take next to nothing of two cores.
+const END_LOOKING_NS: u64 = 50_000_000;
 /// However long samples go on to come after the end, they are not waited for any longer.
 const DRAIN_MAX_NS: u64 = 8_000_000_000;
 
@@ -115,7 +117,7 @@ pub(super) fn until_over(
 ) {
     let end_ns = end_ns.saturating_add(ms(context.spec.settle_ms));
     while now_ns() < end_ns && !context.control.is_stopped() && !reading.has_failed() && !enough() {
-        context.control.sleep_until(now_ns().saturating_add(LOOKING_NS).min(end_ns));
+        context.control.sleep_until(now_ns().saturating_add(END_LOOKING_NS).min(end_ns));
     }
     drain(context, reading, || false, last_heard_ns);
 }
