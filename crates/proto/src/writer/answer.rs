@@ -80,6 +80,12 @@ impl Writer {
                 .all(|reader| !reader.reliable || reader.acknowledged >= up_to || reader.joined_at >= up_to)
     }
 
+    /// How long it took lately until the last of many readers had answered.
+    #[must_use]
+    pub const fn answers_take(&self) -> Duration {
+        self.heartbeat.answers_take()
+    }
+
     fn accept_acknack(
         &mut self,
         now: Now,

@@ -7,6 +7,7 @@ use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant, Now};
 use crate::wire::Heartbeat;
 
+use super::crowd::Crowd;
 use super::fragment::{INLINE_QOS_BYTES_MAX, Target};
 use super::heartbeat::Piggyback;
 use super::history::Change;
@@ -14,8 +15,14 @@ use super::proxy::Class;
 use super::send::{encode, heartbeat};
 use super::{Writer, WriterLimits};
 
-/// So many writes without a pause are a flow.
+/// So many writes without a pause are a flow, and so many where sending one costs that much, which is to many readers alone.
 const FLOW_WRITES: u32 = 8;
+const COSTLY_FLOW_WRITES: u32 = 2;
+const COSTLY: Duration = Duration::from_micros(50);
+/// To many readers a pause below this part of what sending takes is none: who wakes them finds cold caches.
+const COST_PARTS_OF_PAUSE: i64 = 4;
+/// Sending to one reader counts as no more: the rest is the time that others had the core.
+const COST_OF_READER: Duration = Duration::from_micros(10);
 /// After so many a longer pause interrupts the flow, but does not end it.
 const LONG_FLOW_WRITES: u32 = 64;
 /// A sample of a flow waits for others as long as sending so many batches takes, and that at most.
@@ -40,6 +47,8 @@ pub(super) const fn is_full(bytes: usize, samples: usize, bytes_max: usize) -> b
 pub(super) struct Batch {
     /// Writes in a row without a pause.
     streak: u32,
+    /// Writes of the flow, of which each interruption takes a quarter.
+    writes: u32,
     /// They were so many that the flow is a great one; interruptions that its last samples wait out leave it one.
     is_great: bool,
     /// When the last write was over.
@@ -53,9 +62,11 @@ pub(super) struct Batch {
     samples: usize,
     /// When they leave at the latest; of a batch that was full, when the next would at the earliest.
     due: Option<Instant>,
-    /// When the datagrams of a batch were composed that are being handed over, and how long that took lately.
+    /// When what is being handed over was composed, of few readers a batch alone, and how long that took lately.
     leaving: Option<Instant>,
     cost: Duration,
+    /// Readers that it goes to.
+    readers: usize,
     /// The datagrams they share, for each class of readers.
     drafts: [Draft; 2],
 }
@@ -115,9 +126,35 @@ impl Batch {
         is_full(self.bytes + bytes, 0, limits.batch_bytes) || is_full(self.bytes, self.samples, usize::MAX)
     }
 
+    /// What sending costs where many readers make it costly.
+    fn cost_of_many(&self) -> Option<Duration> {
+        let most = Duration(COST_OF_READER.0.saturating_mul(self.readers as i64));
+        (self.readers > Crowd::PROMPT).then(|| self.cost.min(most))
+    }
+
+    /// A shorter pause is none.
+    fn pause_least(&self, limits: &WriterLimits) -> Duration {
+        self.cost_of_many()
+            .map_or(limits.flow_pause, |cost| Duration(cost.0 / COST_PARTS_OF_PAUSE).min(limits.flow_wait))
+    }
+
+    /// So many writes without a pause are a flow.
+    fn flow_writes(&self) -> u32 {
+        let is_costly = self.cost_of_many().is_some_and(|cost| cost >= COSTLY);
+        if is_costly { COSTLY_FLOW_WRITES } else { FLOW_WRITES }
+    }
+
     /// Whether the application writes without a pause and will write again any moment.
     pub(super) fn is_flowing(&self, now: Instant, limits: &WriterLimits) -> bool {
-        self.streak >= FLOW_WRITES && self.over.is_some_and(|over| now.since(over) < limits.flow_wait)
+        self.streak >= self.flow_writes() && self.over.is_some_and(|over| now.since(over) < limits.flow_wait)
+    }
+
+    /// A sample leaves alone, to so many readers.
+    pub(super) const fn leaves_alone(&mut self, now: Instant, readers: usize) {
+        self.readers = readers;
+        if readers > Crowd::PROMPT {
+            self.leaving = Some(now);
+        }
     }
 
     /// A write found no room.
@@ -128,20 +165,23 @@ impl Batch {
     /// A write begins: whether its sample may wait for others.
     fn begin(&mut self, now: Instant, budget: Duration, limits: &WriterLimits) -> bool {
         let pause = self.over.map_or(Duration::INFINITE, |over| now.since(over));
-        if pause < limits.flow_pause || std::mem::take(&mut self.blocked) {
+        if pause < limits.flow_pause || pause < self.pause_least(limits) || std::mem::take(&mut self.blocked)
+        {
             self.streak = self.streak.saturating_add(1);
+            self.writes = self.writes.saturating_add(1);
             self.is_great |= self.streak >= GREAT_FLOW_WRITES;
-        } else if pause < limits.flow_wait || self.streak >= LONG_FLOW_WRITES && pause < limits.batch_wait_max
+        } else if pause < limits.flow_wait || self.writes >= LONG_FLOW_WRITES && pause < limits.batch_wait_max
         {
             // As when the host keeps the application from running for a moment, or lets many others run first: this
             // sample leaves at once, and when the next follows without a pause the flow goes on.
-            self.streak = self.streak.min(FLOW_WRITES - 1);
+            self.streak = self.streak.min(self.flow_writes() - 1);
+            self.writes -= self.writes / 4;
             self.is_great &= pause < GREAT_FLOW_WAIT;
         } else {
-            (self.streak, self.is_great) = (0, false);
+            (self.streak, self.writes, self.is_great) = (0, 0, false);
         }
         self.over = Some(now);
-        self.streak >= FLOW_WRITES || self.suspended || budget > Duration::ZERO
+        self.streak >= self.flow_writes() || self.suspended || budget > Duration::ZERO
     }
 
     /// How long a sample may wait for others. In a flow, sending too early costs more where there are many readers, or a
@@ -283,6 +323,7 @@ impl Writer {
         }
         self.multicast.sent(bytes);
         self.batch.leaving = Some(now.mono);
+        self.batch.readers = self.proxies.len();
         if self.pacer.road.is_answered() {
             let datagrams = bytes.div_ceil(self.config.limits.datagram_bytes_max_remote);
             self.pacer.sent_live(Class::Remote, (bytes, datagrams), None);

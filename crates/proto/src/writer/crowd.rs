@@ -37,6 +37,15 @@ impl Crowd {
         }
     }
 
+    /// The last change that all were asked about, until all have answered.
+    pub(super) fn question(&self) -> Option<SequenceNumber> {
+        self.question.map(|(_, last)| last)
+    }
+
+    pub(super) const fn took(&self) -> Duration {
+        self.took
+    }
+
     /// First pause before those of them that owe an answer are asked again; `shortest` were they few.
     pub(super) fn pause(&self, owing: usize, shortest: Duration) -> Duration {
         let times = (owing / Self::PROMPT).max(1) as i64;

@@ -165,6 +165,16 @@ impl HeartbeatTimer {
         }
     }
 
+    /// How long many readers took lately until the last had answered.
+    pub(super) const fn answers_take(&self) -> Duration {
+        self.crowd.took()
+    }
+
+    /// The last change that many readers were asked about, as long as some owe the answer.
+    pub(super) fn question(&self) -> Option<SequenceNumber> {
+        self.crowd.question().filter(|_| self.readers > Crowd::PROMPT)
+    }
+
     /// Not everyone was asked about all that was written.
     pub(super) const fn is_unasked(&self) -> bool {
         self.bytes_since > 0

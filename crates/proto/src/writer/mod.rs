@@ -314,7 +314,9 @@ impl Writer {
     ) -> Result<(), WriteError> {
         // What is acknowledged, or waits for others, may be all that takes the room.
         self.settle(now);
-        self.heartbeat.demand();
+        if !self.is_answer_enough() {
+            self.heartbeat.demand();
+        }
         self.flush(now, out);
         let result = self.admit(self.instances.find(instance), kind, bytes);
         if let Err(error) = result {
@@ -673,7 +675,8 @@ impl Writer {
         if error == WriteError::Full && !self.blocked {
             self.blocked = true;
             // The last sample may have asked already.
-            if self.heartbeat.is_unasked() || self.pacer.unsent().is_some() {
+            let is_unasked = self.heartbeat.is_unasked() && !self.is_answer_enough();
+            if is_unasked || self.pacer.unsent().is_some() {
                 self.ask(now, out);
             }
         }
@@ -693,14 +696,24 @@ impl Writer {
     /// Who waits for room in the window is woken for a quarter of it, not for each sample's: it would be full again
     /// at once, and everybody asked again.
     fn has_room_to_go_on(&self) -> bool {
-        let limits = self.config.qos.resource_limits;
-        limits.max_samples >= 0
-            || limits.max_samples_per_instance >= 0
-            || limits.max_instances >= 0
-            || self.proxies.acknowledged().is_none_or(|lowest| {
-                // Acknowledged changes leave when the writer goes on.
-                self.history.pending_bytes_above(lowest) <= self.window_bytes / 4 * 3
-            })
+        self.proxies.acknowledged().is_none_or(|lowest| self.makes_room(lowest))
+    }
+
+    /// Many readers owe an answer that will make as much room: one more question is an answer more of each.
+    fn is_answer_enough(&self) -> bool {
+        !self.is_limited() && self.heartbeat.question().is_some_and(|last| self.makes_room(last))
+    }
+
+    /// Whether RESOURCE_LIMITS may be what a change finds no room for.
+    const fn is_limited(&self) -> bool {
+        let limits = &self.config.qos.resource_limits;
+        limits.max_samples >= 0 || limits.max_samples_per_instance >= 0 || limits.max_instances >= 0
+    }
+
+    /// Whether there is room to go on when everyone has all changes up to this one.
+    fn makes_room(&self, lowest: SequenceNumber) -> bool {
+        // Acknowledged changes leave when the writer goes on.
+        self.is_limited() || self.history.pending_bytes_above(lowest) <= self.window_bytes / 4 * 3
     }
 }
 

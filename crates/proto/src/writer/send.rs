@@ -60,6 +60,7 @@ impl Writer {
                 queued = true;
                 continue;
             }
+            self.batch.leaves_alone(now.mono, self.proxies.len());
             let mut message = target.open(out);
             // It fits: the target said so.
             let _ = target.put_data(&mut message, number, change, &self.inline_qos);
