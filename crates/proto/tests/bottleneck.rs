@@ -51,6 +51,8 @@ struct Pair {
     taken: usize,
     /// What was sent for it, first and again.
     sent: u64,
+    /// Datagrams that its reader sent.
+    answers: u64,
     begins: Instant,
 }
 
@@ -126,6 +128,7 @@ impl Scene {
                 payload: Payload::from_vec(vec![7; bytes]),
                 taken: 0,
                 sent: 0,
+                answers: 0,
                 begins: Instant(start.0 + begins * MS),
             }
         };
@@ -181,7 +184,9 @@ impl Scene {
             self.sent += 1;
             let is_back = octets.get(8..20) == Some(&pair.reader.guid().prefix.0[..]);
             let mut leaves = at;
-            if !is_back {
+            if is_back {
+                pair.answers += 1;
+            } else {
                 let bytes = octets.len() as u64 + DATAGRAM_BYTES;
                 pair.sent += bytes;
                 let wait = self.free_at.saturating_sub(at);
@@ -266,10 +271,15 @@ impl Scene {
         true
     }
 
+    /// Datagrams that readers sent.
+    fn answers(&self) -> u64 {
+        self.pairs.iter().map(|pair| pair.answers).sum()
+    }
+
     /// So many milliseconds pass.
     fn pass(&mut self, ms: u64) -> Passed {
         let before: Vec<(usize, u64)> = self.pairs.iter().map(|pair| (pair.taken, pair.sent)).collect();
-        let dropped = self.dropped;
+        let (dropped, answers) = (self.dropped, self.answers());
         let start = self.now.mono;
         let end = Instant(start.0 + ms * MS);
         while self.step(end) {}
@@ -289,6 +299,8 @@ impl Scene {
             rare_ms: wait(0.99),
             longest_ms: wait(1.0),
             dropped: (self.dropped - dropped) as f64 / waits.len() as f64,
+            answers_per_s: (self.answers() - answers) * 1_000 / ms,
+            datagram_bytes: (sent / waits.len().max(1) as u64) - DATAGRAM_BYTES,
         }
     }
 }
@@ -305,6 +317,10 @@ struct Passed {
     longest_ms: f64,
     /// The part of the datagrams that the queue had no room for.
     dropped: f64,
+    /// Datagrams of readers.
+    answers_per_s: u64,
+    /// What a datagram of writers has on average.
+    datagram_bytes: u64,
 }
 
 /// What happens until all have settled, and after that.
@@ -413,4 +429,18 @@ fn a_road_that_gives_out_for_a_while_is_taken_up_again_at_once() {
     scene.pass(1_000);
     let later = scene.pass(500);
     assert!(later.taken[0] > 0.9 * useful(8_000), "{later:?}");
+}
+
+#[test]
+fn readers_are_asked_by_parts_of_the_window_and_datagrams_are_full() {
+    // Where samples share datagrams, or fill them, most of the road is for what is in them; the parts here are of what it carries.
+    for (bytes, part) in [(64, 0.64), (1_024, 0.85), (16_384, 0.84), (100_000, 0.84)] {
+        for round_trip_micros in [50, 1_000, 5_000, 20_000] {
+            let bottleneck = Bottleneck { mbit_per_s: 100, round_trip_micros, queue_bytes: 1_250_000 };
+            let (_, later) = pass(bottleneck, &[(bytes, 0)], 1_500, 1_000);
+            let scene = format!("{bottleneck:?}, {bytes} octets: {later:?}");
+            assert!(later.taken[0] > part, "{scene}");
+            assert!(later.answers_per_s < 1_200 && later.datagram_bytes > 1_000, "{scene}");
+        }
+    }
 }

@@ -676,11 +676,17 @@ impl Writer {
             self.blocked = true;
             // The last sample may have asked already.
             let is_unasked = self.heartbeat.is_unasked() && !self.is_answer_enough();
-            if is_unasked || self.pacer.unsent().is_some() {
+            if (is_unasked || self.pacer.unsent().is_some()) && !self.road_will_ask() {
                 self.ask(now, out);
             }
         }
         self.batch.blocked();
+    }
+
+    /// Whether what makes room asks by itself: the road to all reliable readers, on which new changes wait.
+    fn road_will_ask(&self) -> bool {
+        let others = self.proxies.route(Class::SameHost).reliable;
+        others == 0 && self.waits_for_road() && self.pacer.road.is_answered()
     }
 
     /// The more readers, the less each may be behind: their sockets, and the time that a sample spends in them, are shared
@@ -691,10 +697,11 @@ impl Writer {
         let parts = if readers <= 1 { 1 } else { 2 * (readers / Crowd::PROMPT).max(1) };
         self.window_bytes = (most / parts).max(most.min(WINDOW_BYTES_LEAST));
         self.heartbeat.set_readers(readers, self.window_bytes);
+        self.pacer.road.set_history(self.window_bytes);
     }
 
     /// Who waits for room in the window is woken for a quarter of it, not for each sample's: it would be full again
-    /// at once, and everybody asked again.
+    /// at once, and everybody asked again. On a slow road, where that takes long, for as much as keeps it busy some milliseconds.
     fn has_room_to_go_on(&self) -> bool {
         self.proxies.acknowledged().is_none_or(|lowest| self.makes_room(lowest))
     }
@@ -713,7 +720,9 @@ impl Writer {
     /// Whether there is room to go on when everyone has all changes up to this one.
     fn makes_room(&self, lowest: SequenceNumber) -> bool {
         // Acknowledged changes leave when the writer goes on.
-        self.is_limited() || self.history.pending_bytes_above(lowest) <= self.window_bytes / 4 * 3
+        let quarter = self.window_bytes / 4;
+        let room = if self.waits_for_road() { self.pacer.road.wakes_for().min(quarter) } else { quarter };
+        self.is_limited() || self.history.pending_bytes_above(lowest) <= self.window_bytes - room
     }
 }
 

@@ -25,6 +25,9 @@ const ASK_AGAIN_LEAST: Duration = Duration::from_millis(1);
 const PARTS_ASKED: usize = 4;
 const PARTS_ASKED_OF_MANY: usize = 2;
 const MANY: usize = 4;
+/// Few of them are asked on a long road when so much was sent since as leaves it in that time: who sends a quarter of a window at
+/// once makes others wait for longer than the window is to, and an empty queue for itself.
+const PART_MOST: Duration = Duration::from_millis(1);
 /// The shortest round trip is looked for anew so often: roads change.
 const BASE_PERIOD: Duration = Duration::from_secs(10);
 
@@ -82,6 +85,8 @@ impl Shortest {
 #[derive(Debug)]
 pub(super) struct Road {
     pub(super) window: Window,
+    /// What may be unacknowledged at all.
+    history_bytes: usize,
     /// Reliable readers whose answers are waited for; 0: nothing waits.
     readers: usize,
     /// All of them say which heartbeats they answer.
@@ -107,6 +112,7 @@ impl Road {
     pub(super) const fn new() -> Self {
         Self {
             window: Window::new(),
+            history_bytes: usize::MAX,
             readers: 0,
             all_name_questions: false,
             sent: 0,
@@ -138,6 +144,11 @@ impl Road {
         }
     }
 
+    /// So many octets may be unacknowledged at all.
+    pub(super) const fn set_history(&mut self, bytes: usize) {
+        self.history_bytes = bytes;
+    }
+
     /// Whether readers answer, so that the window follows them.
     pub(super) const fn is_answered(&self) -> bool {
         self.readers > 0
@@ -160,6 +171,11 @@ impl Road {
         }
         let on_its_way = self.sent - self.left.max(self.given_up);
         self.window.bytes().saturating_sub(usize::try_from(on_its_way).unwrap_or(usize::MAX))
+    }
+
+    /// Who waits to write more is woken for so many octets: what leaves the road in some milliseconds.
+    pub(super) const fn wakes_for(&self) -> usize {
+        self.window.bytes().saturating_mul(2)
     }
 
     /// Whether what is to be sent has to wait.
@@ -189,7 +205,11 @@ impl Road {
 
     /// When readers are asked again, while something waits for their answers: the question, or all answers, may be lost.
     pub(super) fn asks_again(&self) -> Option<Instant> {
-        let question = self.questions.back().filter(|_| self.closed.is_some())?;
+        let closed = self.closed?;
+        let Some(question) = self.questions.back().filter(|question| question.sent > self.left) else {
+            // All were answered, but the window has become smaller meanwhile.
+            return Some(closed);
+        };
         let trips = self.window.trip().map_or(0, |trip| trip.0.saturating_mul(2));
         question.at.after(Duration(trips).max(ASK_AGAIN_LEAST))
     }
@@ -206,11 +226,26 @@ impl Road {
         self.all_name_questions && self.wants_answer()
     }
 
-    /// Whether so much was sent that readers are to be asked what they have.
+    /// Whether so much was sent that readers are to be asked what they have: by parts of the window, so that while it is full a
+    /// question is under way that makes room.
     pub(super) fn wants_answer(&self) -> bool {
-        let parts = if self.readers > MANY { PARTS_ASKED_OF_MANY } else { PARTS_ASKED };
-        let since = self.sent - self.asked;
-        self.is_answered() && since > 0 && (since >= (self.window.bytes() / parts) as u64 || self.room() == 0)
+        self.wants_answer_after(0)
+    }
+
+    /// The same when so many octets more will have been sent.
+    pub(super) fn wants_answer_after(&self, to_come: usize) -> bool {
+        let since = self.sent - self.asked + to_come as u64;
+        self.is_answered() && since > 0 && since >= self.part() as u64
+    }
+
+    /// Octets after which readers are asked.
+    fn part(&self) -> usize {
+        let most = self.window.bytes().min(self.history_bytes);
+        if self.readers > MANY {
+            return most / PARTS_ASKED_OF_MANY;
+        }
+        let soon = self.window.spread_bytes(PART_MOST).unwrap_or(usize::MAX);
+        soon.min(most / PARTS_ASKED)
     }
 
     /// Readers are asked by a heartbeat of that count, up to a change, what they have of all that was sent.
@@ -353,6 +388,36 @@ mod tests {
         assert_eq!(road.patience_end(), Some(at(160_000)));
         road.leave(at(70_000), road.sent_bytes(), None);
         assert!(!road.is_closed() && road.patience_end().is_none());
+    }
+
+    #[test]
+    fn readers_are_asked_by_quarters_of_the_window_also_when_it_is_full() {
+        let mut road = road();
+        let quarter = road.window.bytes() / 4;
+        for count in 0..4_i32 {
+            road.sent(quarter, 0);
+            assert!(road.wants_answer());
+            road.asked(at(0), count, SequenceNumber(1));
+            assert!(
+                !road.wants_answer() && !road.wants_answer_after(100) && road.wants_answer_after(quarter)
+            );
+        }
+        assert!(road.is_closed());
+        road.sent(100, 0);
+        assert!(!road.wants_answer(), "a question is under way");
+    }
+
+    #[test]
+    fn a_window_that_becomes_smaller_than_what_nobody_was_asked_for_is_asked_for_at_once() {
+        let mut road = road();
+        road.sent(1_000, 1);
+        road.asked(at(0), 1, SequenceNumber(1));
+        road.sent(3_000, 1);
+        road.leave(at(100), road.told(Some(1), true, SequenceNumber(1)).unwrap().left, None);
+        road.window.silence();
+        road.sent(super::super::window::LEAST_BYTES, 1);
+        road.wait(at(200));
+        assert!(road.is_closed() && road.asks_again() == Some(at(200)));
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl Writer {
         }
         if self.pacer.unsent() != unsent {
             self.settle(now);
-            if self.blocked {
+            if self.blocked && self.has_room_to_go_on() {
                 self.progress(out);
             }
         }
@@ -300,6 +300,11 @@ impl Writer {
             return;
         }
         let asks = self.must_ask(now, class);
+        if !asks && class == Class::Remote {
+            // What follows tells enough.
+            message.finish();
+            return;
+        }
         let target = self.proxies.route(class).target(class, self.config.guid, &self.config.limits);
         let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, !asks);
         if message.heartbeat(&heartbeat) {
@@ -323,7 +328,7 @@ impl Writer {
                 self.heartbeat.must_ask(now.mono, urgent)
             }),
             Class::Remote if self.pacer.road.is_answered() => {
-                is_last || self.pacer.road.wants_answer() || self.heartbeat.must_ask(now.mono, half_full)
+                is_last || self.pacer.road.wants_answer() || self.heartbeat.must_ask(now.mono, false)
             }
             Class::Remote => true,
         }
