@@ -25,6 +25,8 @@ const ASK_AGAIN_LEAST: Duration = Duration::from_millis(1);
 const PARTS_ASKED: usize = 4;
 const PARTS_ASKED_OF_MANY: usize = 2;
 const MANY: usize = 4;
+/// On a road that loses some, where questions and answers are lost, too, and what is missing is told by answers.
+const PARTS_ASKED_OF_LOSSY: usize = 24;
 /// Few of them are asked on a long road when so much was sent since as leaves it in that time: who sends a quarter of a window at
 /// once makes others wait for longer than the window is to, and an empty queue for itself.
 const PART_MOST: Duration = Duration::from_millis(1);
@@ -245,7 +247,8 @@ impl Road {
             return most / PARTS_ASKED_OF_MANY;
         }
         let soon = self.window.spread_bytes(PART_MOST).unwrap_or(usize::MAX);
-        soon.min(most / PARTS_ASKED)
+        let parts = if self.window.is_losing() { PARTS_ASKED_OF_LOSSY } else { PARTS_ASKED };
+        soon.min(most / parts)
     }
 
     /// Readers are asked by a heartbeat of that count, up to a change, what they have of all that was sent.

@@ -42,6 +42,8 @@ const DRAIN_TRIPS: i64 = 50;
 const LOST_PART: u64 = 24;
 const LOST_PART_UNQUEUED: u64 = 4;
 const LOST_PART_OF_GROWTH: u64 = 16;
+/// One in so many shows that it does.
+const LOST_PART_OF_LOSSY: u64 = 128;
 /// Of fewer octets nothing is said.
 const JUDGED_BYTES: u64 = 64 << 10;
 /// Answers that spent less in queues than this did not wait: times to answer differ, and who misses something takes longer.
@@ -256,6 +258,11 @@ impl Window {
     fn is_lossy(&self) -> bool {
         let part = if self.longest_wait > QUEUED { LOST_PART } else { LOST_PART_UNQUEUED };
         self.has_lost(part)
+    }
+
+    /// Whether the road loses some.
+    pub(super) fn is_losing(&self) -> bool {
+        self.has_lost(LOST_PART_OF_LOSSY)
     }
 
     /// Whether more than one in so many octets were lost of late.
