@@ -305,10 +305,10 @@ impl Writer {
             target.send_gap(&GapBuilder::range(number, number.next()), out);
             return Ok(());
         };
-        let sent = sent_fragments(&self.pacer, &target, number, &change);
-        let fragments = target.fragments(change.payload.len());
-        let (class, fragment_bytes) = (target.class, usize::from(target.fragment_bytes()));
         let inline_qos = encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
+        let sent = sent_fragments(&self.pacer, &target, number, (change.payload.len(), inline_qos));
+        let fragments = target.fragments(change.payload.len(), inline_qos);
+        let (class, fragment_bytes) = (target.class, usize::from(target.fragment_bytes(inline_qos)));
         let whole = target.fits(change.payload.len(), inline_qos);
         let plausible = nack.missing.base() as usize <= change.payload.len().div_ceil(FRAGMENT_BYTES_LEAST);
         if sent == fragments && plausible && (whole || nack.missing.base() > fragments) {

@@ -16,7 +16,7 @@ use super::proxy::Class;
 /// Longest inline QoS a writer sends with every change, verdicts of content filters apart: three marks of
 /// coherent sets, the writers of the publisher, status, key hash, lifespan, strength, sentinel.
 pub(super) const INLINE_QOS_BYTES_MAX: usize = 3 * 12 + 8 + 8 + 20 + 12 + 8 + 4;
-/// What a fragment has beside its data: the first the inline QoS, the last a HEARTBEAT, which is shorter.
+/// What the first fragment of a sample with inline QoS has beside its data; the others leave as much room.
 const FRAGMENT_ROOM: usize = INLINE_QOS_BYTES_MAX;
 
 /// Whom a datagram is for.
@@ -55,17 +55,18 @@ impl Target<'_> {
         DATAGRAM_OVERHEAD + data_overhead(inline_qos_bytes) + payload_bytes <= self.datagram_bytes_max
     }
 
-    /// Octets of one fragment. The same for all samples, so that a repeated fragment always fits the
-    /// geometry of the first.
-    pub(super) fn fragment_bytes(&self) -> u16 {
-        let overhead = DATAGRAM_OVERHEAD + data_frag_overhead(0) + FRAGMENT_ROOM;
+    /// Octets of one fragment of a sample with so much inline QoS. The same for all samples without any, and for all others, so
+    /// that a repeated fragment always fits the geometry of the first.
+    pub(super) fn fragment_bytes(&self, inline_qos_bytes: usize) -> u16 {
+        let room = if inline_qos_bytes == 0 { 0 } else { FRAGMENT_ROOM };
+        let overhead = DATAGRAM_OVERHEAD + data_frag_overhead(0) + room;
         let bytes = self.datagram_bytes_max.saturating_sub(overhead) & !7;
         u16::try_from(bytes).unwrap_or(!7).max(8)
     }
 
     /// Fragments of a sample.
-    pub(super) fn fragments(&self, payload_bytes: usize) -> FragmentNumber {
-        FragmentNumber::try_from(payload_bytes.div_ceil(usize::from(self.fragment_bytes())))
+    pub(super) fn fragments(&self, payload_bytes: usize, inline_qos_bytes: usize) -> FragmentNumber {
+        FragmentNumber::try_from(payload_bytes.div_ceil(usize::from(self.fragment_bytes(inline_qos_bytes))))
             .unwrap_or(FragmentNumber::MAX)
     }
 
@@ -104,7 +105,7 @@ impl Target<'_> {
             sequence_number: number,
             first_fragment: fragment,
             fragments: 1,
-            fragment_bytes: self.fragment_bytes(),
+            fragment_bytes: self.fragment_bytes(inline_qos.len()),
             inline_qos: if fragment == 1 { inline_qos } else { &[] },
             key_only: change.kind.is_key_only(),
         };

@@ -448,7 +448,9 @@ impl Writer {
             self.pacer.part_live(self.proxies.remote());
         }
         let last = self.history.last();
+        let had_inline_qos = self.proxies.inline_qos();
         let new = self.proxies.insert(reader, reliable, durable, last);
+        self.recut_for_inline_qos(had_inline_qos);
         self.fit_window();
         self.adopt_filter(reader);
         let sent = self.pacer.road.sent_bytes();
@@ -473,9 +475,11 @@ impl Writer {
 
     /// Removes a reader.
     pub fn unmatch_reader(&mut self, now: Now, reader: Guid, out: &mut Outbox) {
+        let had_inline_qos = self.proxies.inline_qos();
         if !self.proxies.remove(reader) {
             return;
         }
+        self.recut_for_inline_qos(had_inline_qos);
         self.fit_window();
         self.flush(now, out);
         self.choose_delivery(now, out);

@@ -48,6 +48,16 @@ impl Writer {
         self.follow_paths();
     }
 
+    /// Fragments of samples with inline QoS are shorter: what was begun begins anew when they get any, or have none any more.
+    pub(super) fn recut_for_inline_qos(&mut self, before: bool) {
+        if before != self.proxies.inline_qos() {
+            for class in Class::ALL {
+                let is_of_class = |reader| self.proxies.get(reader).is_some_and(|it| it.class == class);
+                self.pacer.recut(class, is_of_class);
+            }
+        }
+    }
+
     /// All readers of a class share datagrams: those of the narrowest path suit all of them.
     fn follow_paths(&mut self) {
         let known = self.paths.known.iter().map(|(_, bytes)| *bytes);

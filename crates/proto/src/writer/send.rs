@@ -268,7 +268,7 @@ impl Writer {
         live.fragments_sent += 1;
         let fragment = live.fragments_sent;
         let _ = target.put_fragment(&mut message, number, change, fragment, &self.inline_qos);
-        let finished = fragment >= target.fragments(change.payload.len());
+        let finished = fragment >= target.fragments(change.payload.len(), self.inline_qos.len());
         self.pacer.sent_live(class, (message.len(), 1), finished.then_some(number));
         if class == Class::SameHost {
             self.multicast.sent(message.len());
@@ -505,7 +505,7 @@ impl Writer {
         encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
         let target = proxy.target(self.config.guid, &self.config.limits);
         let whole = target.fits(change.payload.len(), self.inline_qos.len());
-        if whole || fragment > target.fragments(change.payload.len()) {
+        if whole || fragment > target.fragments(change.payload.len(), self.inline_qos.len()) {
             return false;
         }
         let mut message = target.open(out);
@@ -533,11 +533,12 @@ impl Writer {
         let target = proxy.target(self.config.guid, &self.config.limits);
         let mut message = target.open(out);
         if let Some(change) = self.history.get(number, &self.instances) {
+            let inline_qos = encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
             let _ = message.heartbeat_frag(&HeartbeatFrag {
                 reader: target.reader,
                 writer: target.source.entity,
                 sequence_number: number,
-                last_fragment: target.fragments(change.payload.len()),
+                last_fragment: target.fragments(change.payload.len(), inline_qos),
                 count: self.heartbeat.next_count(),
             });
         }
@@ -642,12 +643,12 @@ pub(super) fn sent_fragments(
     pacer: &Pacer,
     target: &Target<'_>,
     number: SequenceNumber,
-    change: &Change<'_>,
+    (payload_bytes, inline_qos_bytes): (usize, usize),
 ) -> FragmentNumber {
     match pacer.unsent_to(target.class) {
         Some((unsent, _)) if number > unsent => 0,
         Some((unsent, fragments)) if number == unsent => fragments,
-        _ => target.fragments(change.payload.len()),
+        _ => target.fragments(payload_bytes, inline_qos_bytes),
     }
 }
 

@@ -450,3 +450,24 @@ fn the_longest_inline_qos_still_fits_the_first_fragment() {
     });
     assert_eq!(fragments.collect::<Vec<_>>(), [(1, true), (2, false), (3, false)]);
 }
+
+#[test]
+fn a_sample_under_way_is_cut_anew_when_a_reader_comes_that_wants_its_inline_qos() {
+    let limits = WriterLimits { has_road_window: false, ..WriterLimits::default() };
+    let mut story = Story::with_limits(QosSet::writer().keep_all(), limits);
+    let first = remote(7);
+    story.matched(&first);
+    story.sent();
+    let sample = sample(200_000);
+    story.write(1, &sample).unwrap();
+    let before = fragments(&story.sent());
+    assert!(before.iter().all(|fragment| !fragment.has_inline_qos));
+    story.matched(&MatchedReader { expects_inline_qos: true, ..remote(8) });
+    story.pass(Duration::from_millis(3));
+    let after = fragments(&story.sent());
+    assert!(after.iter().any(|fragment| fragment.has_inline_qos));
+    let lengths: BTreeSet<usize> = after.iter().map(|fragment| fragment.payload.len()).collect();
+    assert!(before[0].payload.len() > *lengths.last().unwrap(), "{lengths:?}");
+    let one = after.iter().filter(|fragment| fragment.fragment == 1).count();
+    assert_eq!(one, 1, "from the beginning, once");
+}
