@@ -329,6 +329,21 @@ impl Proxies {
             }
         }
     }
+
+    /// Tells the readers of a class what they were passed over with, up to but without `end`.
+    pub(super) fn close_gaps(
+        &mut self,
+        class: Class,
+        end: SequenceNumber,
+        config: &WriterConfig,
+        out: &mut Outbox,
+    ) {
+        for reader in self.readers.iter_mut().filter(|reader| reader.class == class) {
+            if let Some(gap) = reader.close_gap(end) {
+                reader.target(config.guid, &config.limits).send_gap(&gap, out);
+            }
+        }
+    }
 }
 
 impl Writer {

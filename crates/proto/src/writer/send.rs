@@ -202,7 +202,10 @@ impl Writer {
             return;
         }
         self.drops.count_many(DropReason::ReplacedUnsent, end.0.abs_diff(start.0));
-        if !self.proxies.is_filtering() {
+        if self.proxies.is_filtering() {
+            // Who was passed over with what came before is not to take this for filtered out, too.
+            self.proxies.close_gaps(class, start, &self.config, out);
+        } else {
             let target = route.target(class, self.config.guid, &self.config.limits);
             target.send_gap(&GapBuilder::range(start, end), out);
         }

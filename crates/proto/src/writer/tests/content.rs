@@ -425,3 +425,20 @@ fn a_heartbeat_does_not_say_that_nothing_comes_of_what_the_history_replaced() {
     let first = heartbeat.group.as_ref().unwrap().first;
     assert_eq!(first, SequenceNumber(1), "group number 1 may still come");
 }
+
+#[test]
+fn what_was_replaced_before_its_turn_does_not_count_as_filtered_out() {
+    let reader = wanting(10, reliable(7));
+    let mut story = Story::new(QosSet::writer());
+    story.matched(&reader);
+    story.sent();
+    story.write(1, &[10; 300_000]).unwrap();
+    // These wait; the last replaces the one before it.
+    for (instance, value) in [(2, 1), (3, 10), (3, 11)] {
+        story.write(instance, &[value]).unwrap();
+    }
+    story.pass(Duration::from_millis(3));
+    let shape = without_heartbeats(&story.sent());
+    let later = shape.iter().filter(|it| !it.starts_with("fragment")).map(String::as_str);
+    assert_eq!(later.collect::<Vec<_>>(), ["gap 2..3 filtered 1", "data 4"]);
+}
