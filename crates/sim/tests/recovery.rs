@@ -184,7 +184,7 @@ fn a_road_that_loses_much_still_carries_much() {
                 println!("{bytes} octets, {loss} % lost, {} ms: {rate:.1} MB/s", ms(trip));
                 // Where datagrams overtake each other by a round trip, much is taken for lost that is not.
                 let least = match (trip > Duration::from_micros(100), bytes < 100_000) {
-                    (true, true) => 15.0,
+                    (true, true) => 25.0,
                     (true, false) => 50.0,
                     (false, _) => 65.0,
                 };

@@ -25,8 +25,8 @@ const ASK_AGAIN_LEAST: Duration = Duration::from_millis(1);
 const PARTS_ASKED: usize = 4;
 const PARTS_ASKED_OF_MANY: usize = 2;
 const MANY: usize = 4;
-/// On a road that loses some, where questions and answers are lost, too, and what is missing is told by answers.
-const PARTS_ASKED_OF_LOSSY: usize = 24;
+/// While the window grows with each answer, and on a road that loses some: also questions and answers, which tell what is missing.
+const PARTS_ASKED_OFTEN: usize = 24;
 /// Few of them are asked on a long road when so much was sent since as leaves it in that time: who sends a quarter of a window at
 /// once makes others wait for longer than the window is to, and an empty queue for itself.
 const PART_MOST: Duration = Duration::from_millis(1);
@@ -247,7 +247,7 @@ impl Road {
             return most / PARTS_ASKED_OF_MANY;
         }
         let soon = self.window.spread_bytes(PART_MOST).unwrap_or(usize::MAX);
-        let parts = if self.window.is_losing() { PARTS_ASKED_OF_LOSSY } else { PARTS_ASKED };
+        let parts = if self.window.needs_answers() { PARTS_ASKED_OFTEN } else { PARTS_ASKED };
         soon.min(most / parts)
     }
 
@@ -396,6 +396,7 @@ mod tests {
     #[test]
     fn readers_are_asked_by_quarters_of_the_window_also_when_it_is_full() {
         let mut road = road();
+        road.window.end_beginning();
         let quarter = road.window.bytes() / 4;
         for count in 0..4_i32 {
             road.sent(quarter, 0);

@@ -164,7 +164,7 @@ impl Window {
         }
     }
 
-    fn end_beginning(&mut self) {
+    pub(super) fn end_beginning(&mut self) {
         if std::mem::take(&mut self.is_beginning) && !self.are_prompt {
             self.bytes = self.most();
         }
@@ -260,9 +260,9 @@ impl Window {
         self.has_lost(part)
     }
 
-    /// Whether the road loses some.
-    pub(super) fn is_losing(&self) -> bool {
-        self.has_lost(LOST_PART_OF_LOSSY)
+    /// Whether each answer counts: it grows with them, or the road loses some.
+    pub(super) fn needs_answers(&self) -> bool {
+        self.is_beginning || self.has_lost(LOST_PART_OF_LOSSY)
     }
 
     /// Whether more than one in so many octets were lost of late.
