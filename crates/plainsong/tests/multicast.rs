@@ -77,19 +77,23 @@ fn long_samples_for_several_processes_go_to_a_group_of_their_host() {
         written += 50;
         was_measured(&writer, 3)
     });
-    let more = written + 400;
-    std::thread::scope(|scope| {
-        scope.spawn(|| write(&writer, written..more, OCTETS));
-        for reader in &readers {
-            scope.spawn(|| take_all(reader, written, more));
-        }
+    // As a flow, too, whose datagrams may have another length, for which both ways are measured anew.
+    until("the writer finds out what they cost in a flow", || {
+        let more = written + 400;
+        std::thread::scope(|scope| {
+            scope.spawn(|| write(&writer, written..more, OCTETS));
+            for reader in &readers {
+                scope.spawn(|| take_all(reader, written, more));
+            }
+        });
+        written = more;
+        was_measured(&writer, 3)
     });
-    assert!(was_measured(&writer, 3), "{}", writer.delivery().unwrap());
     processes[1].delete_contained_entities().unwrap();
     until("the writer hears that one is gone", || writer.matched_subscriptions().unwrap().len() == 3);
     assert_eq!(writer.delivery().unwrap(), Delivery::Unicast(UnicastReason::FewReaders));
-    write(&writer, more..more + 50, OCTETS);
-    readers[1..].iter().for_each(|reader| take_all(reader, more, more + 50));
+    write(&writer, written..written + 50, OCTETS);
+    readers[1..].iter().for_each(|reader| take_all(reader, written, written + 50));
 }
 
 #[test]

@@ -181,7 +181,8 @@ fn a_thread_that_receives_hears_a_guard_condition_and_the_time() {
     let sides = Sides::new(61);
     let (writer, reader) = sides.topic("Numbers");
     while_one_waits(&sides, &reader, |shared, taken, _| {
-        one_by_one(shared, &writer, taken, 0, || shared.turns.is_on_loan());
+        let written = one_by_one(shared, &writer, taken, 0, || shared.turns.is_on_loan());
+        eventually("all are taken", || taken.load(Ordering::SeqCst) == written);
         // That it ends is the proof: the guard condition, triggered now, ends a wait in the socket.
     });
     let waiting = WaitSet::new();
