@@ -8,7 +8,7 @@ use plainsong::config::{Peer, Use};
 use plainsong::prelude::*;
 use plainsong::proto::time;
 use plainsong_perfkit::adapter::{EncodeCost, Reader, Session, Sink, Writer};
-use plainsong_perfkit::spec::{EndpointSpec, Profile, ReadCall, ReadMethod, SessionSpec};
+use plainsong_perfkit::spec::{EndpointSpec, ReadCall, ReadMethod, SessionSpec};
 use plainsong_perfkit::{Adapter, Description, Failure, Sample as Received};
 
 use super::{encode, other_hosts};
@@ -62,9 +62,6 @@ measured!(PerfKeyed);
 /// Octets that a socket may hold where nobody set `net.core.rmem_default`, before the kernel doubles them for its own use.
 const USUAL_BUFFER_BYTES: usize = 212_992 / 2;
 
-/// Samples for which a wider window is faster.
-const SHORT_BYTES_MAX: u64 = 1_024;
-
 /// Plainsong.
 pub(super) struct Product(pub(super) Setting);
 
@@ -113,7 +110,7 @@ impl Adapter for Product {
     }
 }
 
-/// A participant. It is made with its first endpoint, since batching and the window are settings of the process.
+/// A participant. It is made with its first endpoint, since batching is a setting of the process.
 struct Joined {
     spec: SessionSpec,
     setting: Setting,
@@ -135,10 +132,6 @@ impl Joined {
             config.interfaces = Some(vec![interface.clone()]);
         }
         config.peers.extend(other_hosts(&self.spec).into_iter().map(|host| Peer { host, port: None }));
-        if self.spec.profile == Profile::Tuned && endpoint.payload_max <= SHORT_BYTES_MAX {
-            // More under way: throughput at the price of memory. What is long leaves caches sooner.
-            config.unacknowledged_bytes_max = 4 << 20;
-        }
         match self.setting {
             Setting::Usual => {}
             Setting::BusyPoll => {
