@@ -4,7 +4,7 @@
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use common::{PATIENCE, Pair, Point, fresh_domain, loopback, reader, until, writer};
@@ -67,17 +67,24 @@ fn a_listener_of_a_reader_that_keeps_one_sample_sees_all_of_a_batch() {
 }
 
 #[test]
-fn what_goes_to_several_processes_is_told_once_a_datagram() {
+fn what_goes_to_several_processes_is_handed_over_and_told_once_a_datagram() {
     #[derive(Default)]
     struct Counter {
         samples: AtomicU32,
         calls: AtomicU32,
+        /// Locks that the receive thread had taken when the last call ended, and before each call since the first.
+        locks: AtomicU64,
+        locks_before_calls: AtomicU64,
     }
     impl DataReaderListener for Counter {
         fn on_data_available(&self, reader: &AnyDataReader) {
+            let before = plainsong::locks_taken() - self.locks.load(Ordering::Relaxed);
             let taken = values(reader.downcast::<Point>().unwrap().take(usize::MAX).unwrap());
+            if self.calls.fetch_add(1, Ordering::Relaxed) > 0 {
+                self.locks_before_calls.fetch_add(before, Ordering::Relaxed);
+            }
+            self.locks.store(plainsong::locks_taken(), Ordering::Relaxed);
             self.samples.fetch_add(taken.len() as u32, Ordering::Relaxed);
-            self.calls.fetch_add(1, Ordering::Relaxed);
         }
     }
     let domain = fresh_domain();
@@ -101,12 +108,20 @@ fn what_goes_to_several_processes_is_told_once_a_datagram() {
         counter
     });
     until("all match", || writer.matched_subscriptions().unwrap().len() == 2);
-    (0..50).for_each(|x| writer.write(&point(x)).unwrap());
-    writer.flush().unwrap();
+    let mut written = 0;
+    for count in [1, 50] {
+        (written..written + count).for_each(|x| writer.write(&point(x)).unwrap());
+        writer.flush().unwrap();
+        written += count;
+        for counter in &counters {
+            until("the listener hears of all", || counter.samples.load(Ordering::Relaxed) == written);
+        }
+    }
     for counter in counters {
-        until("the listener hears of all", || counter.samples.load(Ordering::Relaxed) == 50);
         let calls = counter.calls.load(Ordering::Relaxed);
-        assert!(calls < 10, "{calls} calls for one datagram");
+        assert!(calls < 10, "{calls} calls for two datagrams");
+        let locks = counter.locks_before_calls.load(Ordering::Relaxed);
+        assert!(locks < 25, "{locks} locks to hand over 50 samples");
     }
 }
 

@@ -53,6 +53,26 @@ fn what_is_borrowed_arrives_and_outlives_its_reader() {
 }
 
 #[test]
+fn long_octets_are_looked_at_where_they_arrived() {
+    let pair: Pair<Image<'static>> =
+        Pair::new(QosSet::writer().keep_all(), QosSet::reader().reliable().keep_all());
+    let places = |length: usize| {
+        pair.writer.write_borrowed(&Image { camera: 7, data: octets(length).as_slice().into() }).unwrap();
+        until("it arrives", || pair.reader.read(1).unwrap().len() == 1);
+        // Read twice, and both kept: a copy would be in another place.
+        let read = [0, 1].map(|_| pair.reader.read(1).unwrap().remove(0).data.unwrap());
+        pair.reader.take(1).unwrap();
+        read.each_ref().map(|image| image.data.as_ptr())
+    };
+    for length in [20_000, 1 << 20] {
+        let [first, second] = places(length);
+        assert_eq!(first, second, "{length} octets");
+    }
+    let [first, second] = places(1_000);
+    assert_ne!(first, second, "so few are copied");
+}
+
+#[test]
 fn programs_with_vectors_and_programs_that_borrow_match() {
     let domain = fresh_domain();
     let participants = [participant(domain), participant(domain)];
