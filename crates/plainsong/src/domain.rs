@@ -75,7 +75,7 @@ impl Domain {
         for thread in ReceiveThread::all(&domain.shared.transport) {
             let name = format!("{}-{domain_id}", thread.name());
             let placement = match thread {
-                ReceiveThread::Meta => Placement::default(),
+                ReceiveThread::Meta => Placement::of_meta_thread(),
                 ReceiveThread::User(_) | ReceiveThread::Groups => Placement::of_receive_threads(config),
             };
             domain.spawn(name, placement, move |shared| receive::run(shared, thread))?;
