@@ -74,9 +74,10 @@ impl Drop for Cell {
     }
 }
 
-const ADAPTERS: [&str; 8] = [
+const ADAPTERS: [&str; 9] = [
     "plainsong",
     "plainsong-busy",
+    "plainsong-woken",
     "plainsong-small-buffers",
     "udp",
     "udp-busy",

@@ -6,6 +6,7 @@
 pub(crate) mod dispatch;
 pub(crate) mod drops;
 mod inbox;
+mod linger;
 pub(crate) mod notify;
 pub(crate) mod placement;
 pub(crate) mod receive;

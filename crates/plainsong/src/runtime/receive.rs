@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use plainsong_proto::guid::{Guid, GuidPrefix};
 use plainsong_proto::locator::Locator;
-use plainsong_proto::outbox::Outbox;
+use plainsong_proto::outbox::{Event, Outbox};
 use plainsong_proto::receiver::{self, ControlRun, Run};
 use plainsong_proto::stats::DropReason;
-use plainsong_proto::time::Now;
+use plainsong_proto::time::{Instant, Now};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
 
+use super::linger::{Batch, Linger};
 use super::{ParticipantSlot, ReaderSlot, Response, Shared, WriterSlot, dispatch, registry};
 use crate::clock;
 use crate::transport::{Received, Receiver, Transport};
@@ -48,15 +49,59 @@ impl ReceiveThread {
 /// Receives until the transport stops.
 pub(crate) fn run(shared: &Arc<Shared>, thread: ReceiveThread) {
     match thread {
-        ReceiveThread::Meta => {
-            shared.transport.receive_meta(|it| datagram(shared, &it), || locators_changed(shared));
-        }
+        ReceiveThread::Meta => receive_meta(shared),
         ReceiveThread::User(socket) => shared.turns.run(shared, socket),
         ReceiveThread::Groups => {
             let mut receiver = Receiver::new();
             while !shared.transport.is_stopped() {
-                shared.transport.receive_groups(&mut receiver, |it| datagram(shared, &it));
+                shared.transport.receive_groups(&mut receiver, |it| _ = datagram(shared, &it));
             }
+        }
+    }
+}
+
+/// Receives discovery traffic until the transport stops.
+fn receive_meta(shared: &Shared) {
+    let mut meta = shared.transport.meta();
+    // Urgent samples come here.
+    let mut linger = Linger::new(shared.transport.config().may_linger());
+    while !shared.transport.is_stopped() {
+        let looks = linger.looks(clock::mono);
+        let mut walk = Walk::default();
+        meta.receive(!looks, |it| walk.datagram(shared, &it), || locators_changed(shared));
+        if looks && walk.datagrams == 0 {
+            // Whoever else is to run on this core comes first.
+            std::thread::yield_now();
+        }
+        walk.end(&mut linger);
+    }
+}
+
+/// How far the walk of what was received at once has come.
+#[derive(Default)]
+pub(super) struct Walk {
+    pub(super) datagrams: usize,
+    came: Instant,
+    sent: u32,
+    /// Some of it was for readers.
+    heard: bool,
+}
+
+impl Walk {
+    /// Walks one datagram, on the thread that received it.
+    pub(super) fn datagram(&mut self, shared: &Shared, received: &Received<'_>) {
+        if self.datagrams == 0 {
+            (self.came, self.sent) = (clock::mono(), shared.transport.sent());
+        }
+        self.datagrams += 1;
+        self.heard |= datagram(shared, received);
+    }
+
+    /// That was all.
+    pub(super) fn end(self, linger: &mut Linger) {
+        let Self { came, sent, heard, .. } = self;
+        if heard {
+            linger.note(Batch { came, done: clock::mono(), sent });
         }
     }
 }
@@ -67,8 +112,8 @@ pub(crate) fn run_timer(shared: &Arc<Shared>) {
 }
 
 /// A bug met by one datagram or deadline must not end the thread that serves all; the hook printed it.
-fn survive(f: impl FnOnce()) {
-    let _ = catch_unwind(AssertUnwindSafe(f));
+fn survive<R: Default>(f: impl FnOnce() -> R) -> R {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_default()
 }
 
 fn fire(shared: &Shared, guid: Guid) {
@@ -86,17 +131,18 @@ fn locators_changed(shared: &Shared) {
     }
 }
 
-/// Walks what arrived, on the thread that received it.
-pub(super) fn datagram(shared: &Shared, received: &Received<'_>) {
+/// Walks what arrived, on the thread that received it: whether some reader has something new.
+fn datagram(shared: &Shared, received: &Received<'_>) -> bool {
     survive(|| {
         dispatch::with_outbox(|out| {
             let participants = shared.registry.participants();
-            let mut router = Router { shared, participants: &participants, untold: None };
+            let mut router = Router { shared, participants: &participants, untold: None, heard: false };
             let (now, from) = (clock::now(), locator(received.from));
             receiver::datagram(now, from, received.bytes, &mut router, &mut &shared.drops, out);
             router.tell(out);
-        });
-    });
+            router.heard
+        })
+    })
 }
 
 fn locator(address: SocketAddr) -> Locator {
@@ -110,6 +156,8 @@ struct Router<'a> {
     participants: &'a [Arc<ParticipantSlot>],
     /// Whose events wait, and how many samples they are of.
     untold: Option<(&'a ParticipantSlot, usize)>,
+    /// Something was for a reader.
+    heard: bool,
 }
 
 impl receiver::Registry for Router<'_> {
@@ -282,6 +330,7 @@ impl<'a> Router<'a> {
         if out.events.is_empty() {
             return;
         }
+        self.heard |= out.events.iter().any(|event| matches!(event, Event::DataAvailable { .. }));
         let (_, samples) = self.untold.get_or_insert((participant, 0));
         *samples += new;
         if *samples >= untold_max {

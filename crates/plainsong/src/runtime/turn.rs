@@ -17,8 +17,10 @@ use plainsong_proto::guid::GuidPrefix;
 use plainsong_proto::outbox::Event;
 use plainsong_proto::time::Instant;
 
+use super::linger::Linger;
 use super::notify::Notify;
-use super::{Shared, lock, receive};
+use super::receive::Walk;
+use super::{Shared, lock};
 use crate::clock;
 use crate::config::Config;
 use crate::transport::{Alarm, Bell, Receiver, Transport};
@@ -53,9 +55,14 @@ pub(crate) struct Turns {
 /// What it takes to receive from one socket.
 struct Desk {
     /// Locked by whose turn it is.
-    receiver: Mutex<Receiver>,
+    hand: Mutex<Hand>,
     /// Wakes the receive thread while the socket is lent; `None`: it is never lent.
     alarm: Option<Alarm>,
+}
+
+struct Hand {
+    receiver: Receiver,
+    linger: Linger,
 }
 
 struct State {
@@ -147,7 +154,7 @@ impl Turns {
         // Where a receive thread was given a place, a priority or a core of its own, that is where data is received.
         let may_lend = !config.busy_poll && config.receive_cpus.is_empty() && config.receive_priority == 0;
         let desk = |_| Desk {
-            receiver: Mutex::new(Receiver::new()),
+            hand: Mutex::new(Hand { receiver: Receiver::new(), linger: Linger::new(config.may_linger()) }),
             alarm: if may_lend { Alarm::new().ok() } else { None },
         };
         let loan = |_| Loan { holder: Holder::Thread, armed: false, received: 0, at_once: 0 };
@@ -190,16 +197,22 @@ impl Turns {
 
     /// Receives until the socket is better lent.
     fn receive(&self, shared: &Shared, socket: usize, desk: &Desk, streak: &mut Streak) {
-        let mut receiver = lock(&desk.receiver);
+        let mut hand = lock(&desk.hand);
         while !shared.transport.is_stopped() {
-            let (mut datagrams, mut is_awaited) = (0, false);
-            shared.transport.receive_user(socket, &mut receiver, |received| {
-                if datagrams == 0 {
-                    is_awaited = streak.is_awaited(self);
-                }
-                datagrams += 1;
-                receive::datagram(shared, &received);
+            let looks = hand.linger.looks(clock::mono);
+            let mut is_awaited = false;
+            let datagrams = hand.receive(|receiver, walk| {
+                shared.transport.receive_user(socket, receiver, !looks, |received| {
+                    if walk.datagrams == 0 {
+                        is_awaited = streak.is_awaited(self);
+                    }
+                    walk.datagram(shared, &received);
+                });
             });
+            if datagrams == 0 && looks {
+                std::thread::yield_now();
+                continue;
+            }
             if streak.note(datagrams == 1 && is_awaited) && desk.alarm.is_some() {
                 return;
             }
@@ -320,6 +333,17 @@ impl Turns {
     }
 }
 
+impl Hand {
+    /// Receives as `f` does: how many datagrams.
+    fn receive(&mut self, f: impl FnOnce(&mut Receiver, &mut Walk)) -> usize {
+        let mut walk = Walk::default();
+        f(&mut self.receiver, &mut walk);
+        let datagrams = walk.datagrams;
+        walk.end(&mut self.linger);
+        datagrams
+    }
+}
+
 impl Desk {
     fn call(&self, loan: &mut Loan) {
         loan.holder = Holder::Called;
@@ -410,15 +434,19 @@ impl Turn<'_> {
             return None;
         };
         let hung = notify.hang(&bell);
-        let mut receiver = lock(&self.desk.receiver);
+        let mut hand = lock(&self.desk.hand);
         while !self.call {
+            let is_over = || deadline.is_some_and(|deadline| clock::mono() >= deadline);
+            let began = clock::mono();
+            if hand.linger.looks(|| began) && notify.epoch() == seen && !is_over() {
+                self.look(shared, &mut hand, began);
+                continue;
+            }
             let Some(listening) = hung.listen(seen) else { return Some(true) };
-            let timeout = deadline.map(clock::until);
-            if timeout.is_some_and(|timeout| timeout.is_zero()) {
+            if is_over() {
                 return Some(false);
             }
-            let began = clock::mono();
-            let awaited = shared.transport.await_user(self.socket, &bell, timeout);
+            let awaited = shared.transport.await_user(self.socket, &bell, deadline.map(clock::until));
             // What this thread does itself need not ring.
             drop(listening);
             match awaited {
@@ -427,9 +455,9 @@ impl Turn<'_> {
                         bell.hush();
                     }
                     if awaited.datagram {
-                        let is_flow = clock::mono().since(began) < AT_ONCE.into();
-                        self.at_once = if is_flow { self.at_once + 1 } else { 0 };
-                        self.receive_one(shared, &mut receiver);
+                        let waited = clock::mono().since(began);
+                        self.receive_one(shared, &mut hand);
+                        self.note(waited < AT_ONCE.into());
                     }
                 }
                 Err(error) => self.call = error.kind() != std::io::ErrorKind::Interrupted,
@@ -440,19 +468,39 @@ impl Turn<'_> {
 
     /// Receives one datagram if there is one.
     fn poll(&mut self, shared: &Shared) {
-        let mut receiver = lock(&self.desk.receiver);
-        self.receive_one(shared, &mut receiver);
-        self.at_once = if self.received > 0 { self.at_once + 1 } else { 0 };
+        let mut hand = lock(&self.desk.hand);
+        self.receive_one(shared, &mut hand);
+        self.note(self.received > 0);
     }
 
-    fn receive_one(&mut self, shared: &Shared, receiver: &mut Receiver) {
+    /// Receives one datagram if there is one, or lets others run.
+    fn look(&mut self, shared: &Shared, hand: &mut Hand, now: Instant) {
+        let waited = now.since(hand.linger.since());
+        if self.receive_one(shared, hand) == 0 {
+            std::thread::yield_now();
+        } else {
+            self.note(waited < AT_ONCE.into());
+        }
+    }
+
+    /// Whether a wait was none.
+    const fn note(&mut self, at_once: bool) {
+        self.at_once = if at_once { self.at_once + 1 } else { 0 };
+        self.call |= self.at_once >= AT_ONCE_MAX;
+    }
+
+    /// Receives one datagram if there is one: how many.
+    fn receive_one(&mut self, shared: &Shared, hand: &mut Hand) -> usize {
         ON_LOAN.set(Some(false));
-        shared.transport.receive_one(self.socket, receiver, |received| {
-            self.received += 1;
-            receive::datagram(shared, &received);
+        let datagrams = hand.receive(|receiver, walk| {
+            shared.transport.receive_one(self.socket, receiver, |received| {
+                self.received += 1;
+                walk.datagram(shared, &received);
+            });
         });
         let untold = ON_LOAN.take() == Some(true);
-        self.call = untold || self.at_once >= AT_ONCE_MAX || shared.transport.is_stopped();
+        self.call |= untold || shared.transport.is_stopped();
+        datagrams
     }
 }
 

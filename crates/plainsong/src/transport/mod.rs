@@ -24,7 +24,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -176,6 +176,42 @@ pub(crate) struct Transport {
     watcher: Option<Watcher>,
     waker: Waker,
     stopped: AtomicBool,
+    /// How often something was sent; exact numbers do not matter.
+    sent: AtomicU32,
+}
+
+/// Receives discovery traffic, and urgent samples.
+pub(crate) struct Meta<'a> {
+    transport: &'a Transport,
+    sockets: Vec<&'a Socket>,
+    are_multicast: Vec<bool>,
+    receiver: Receiver,
+}
+
+impl Meta<'_> {
+    /// Receives what there is; with `wait`, waits for some. `changed` is called when interfaces did.
+    pub(crate) fn receive(&mut self, wait: bool, mut each: impl FnMut(Received<'_>), changed: impl FnOnce()) {
+        let Self { transport, sockets, are_multicast, receiver } = self;
+        let watcher = transport.watcher.as_ref();
+        let Ok(ready) = platform::wait(sockets, watcher, &transport.waker, wait) else { return };
+        if ready.interfaces {
+            watcher.into_iter().for_each(Watcher::drain);
+            // When the host cannot list them now, its next message is another chance.
+            if transport.refresh().unwrap_or(false) {
+                changed();
+            }
+        }
+        for ((socket, is_multicast), is_ready) in sockets.iter().zip(are_multicast).zip(ready.sockets) {
+            if is_ready {
+                transport.receive_batch(receiver, socket, false, |received| {
+                    if *is_multicast {
+                        transport.heard(&received);
+                    }
+                    each(received);
+                });
+            }
+        }
+    }
 }
 
 /// The sockets of one IP version.
@@ -226,9 +262,19 @@ impl Transport {
             watcher,
             waker: Waker::new()?,
             stopped: AtomicBool::new(false),
+            sent: AtomicU32::new(0),
         };
         transport.refresh()?;
         Ok(transport)
+    }
+
+    pub(crate) const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// A number that nearly each call of [`Self::send`] changes.
+    pub(crate) fn sent(&self) -> u32 {
+        self.sent.load(Ordering::Relaxed)
     }
 
     /// Sends all datagrams of `out`, in order, from the calling thread, marked with a traffic class. With `recuts`, those for
@@ -256,6 +302,8 @@ impl Transport {
             }
             leaves_out
         };
+        // First: the answer may come before this thread goes on.
+        self.sent.store(self.sent().wrapping_add(1), Ordering::Relaxed);
         let mut sender = Sender::new(traffic_class, &refused, &too_long);
         for transmit in out.transmits() {
             sender.datagram(out.slices(transmit));
@@ -446,42 +494,24 @@ impl Transport {
         self.families.len()
     }
 
-    /// Receives discovery traffic until stopped; `changed` is called when interfaces did.
-    pub(crate) fn receive_meta(&self, mut each: impl FnMut(Received<'_>), mut changed: impl FnMut()) {
-        let mut receiver = Receiver::new();
+    /// The sockets for discovery traffic.
+    pub(crate) fn meta(&self) -> Meta<'_> {
         let unicast = self.families.iter().map(|family| (&family.meta, false));
         let multicast = self.families.iter().filter_map(|family| Some((family.multicast.as_ref()?, true)));
-        let sockets: Vec<_> = unicast.chain(multicast).collect();
-        let waited: Vec<_> = sockets.iter().map(|(socket, _)| *socket).collect();
-        while !self.is_stopped() {
-            let Ok(ready) = platform::wait(&waited, self.watcher.as_ref(), &self.waker) else { continue };
-            if ready.interfaces {
-                self.watcher.iter().for_each(Watcher::drain);
-                // When the host cannot list them now, its next message is another chance.
-                if self.refresh().unwrap_or(false) {
-                    changed();
-                }
-            }
-            for ((socket, multicast), _) in sockets.iter().zip(ready.sockets).filter(|(_, ready)| *ready) {
-                self.receive_batch(&mut receiver, socket, false, |received| {
-                    if *multicast {
-                        self.heard(&received);
-                    }
-                    each(received);
-                });
-            }
-        }
+        let (sockets, are_multicast): (Vec<_>, Vec<_>) = unicast.chain(multicast).unzip();
+        Meta { transport: self, sockets, are_multicast, receiver: Receiver::new() }
     }
 
-    /// Waits for user traffic on one socket and receives what is there. With `busy_poll`, does not wait.
+    /// Receives what there is of user traffic on one socket; with `wait`, and without `busy_poll`, waits for some.
     pub(crate) fn receive_user(
         &self,
         socket: usize,
         receiver: &mut Receiver,
+        wait: bool,
         each: impl FnMut(Received<'_>),
     ) {
         if let Some(family) = self.families.get(socket) {
-            self.receive_batch(receiver, &family.user, !self.config.busy_poll, each);
+            self.receive_batch(receiver, &family.user, wait && !self.config.busy_poll, each);
         }
     }
 

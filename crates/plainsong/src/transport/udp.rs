@@ -192,9 +192,16 @@ impl Watcher {
     pub(crate) fn drain(&self) {}
 }
 
-/// Sleeps a little, then lets the caller look at everything.
-pub(crate) fn wait(_sockets: &[&Socket], watcher: Option<&Watcher>, _waker: &Waker) -> io::Result<Ready> {
-    std::thread::sleep(LOOK_PERIOD);
+/// Sleeps a little if it may, then lets the caller look at everything.
+pub(crate) fn wait(
+    _sockets: &[&Socket],
+    watcher: Option<&Watcher>,
+    _waker: &Waker,
+    blocks: bool,
+) -> io::Result<Ready> {
+    if blocks {
+        std::thread::sleep(LOOK_PERIOD);
+    }
     let looks = watcher.map_or(1, |watcher| watcher.looks.fetch_add(1, Ordering::Relaxed));
     Ok(Ready { interfaces: looks.is_multiple_of(INTERFACES_LOOKS), sockets: [true; META_SOCKETS_MAX] })
 }

@@ -770,8 +770,13 @@ fn timespec(duration: Duration) -> libc::timespec {
     }
 }
 
-/// Blocks until a socket has something, an interface changed, or the waker was used.
-pub(crate) fn wait(sockets: &[&Socket], watcher: Option<&Watcher>, waker: &Waker) -> io::Result<Ready> {
+/// Looks whether a socket has something, an interface changed, or the waker was used; blocks until then if it is to.
+pub(crate) fn wait(
+    sockets: &[&Socket],
+    watcher: Option<&Watcher>,
+    waker: &Waker,
+    blocks: bool,
+) -> io::Result<Ready> {
     const DESCRIPTORS_MAX: usize = 8;
     let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; DESCRIPTORS_MAX];
     // Negative descriptors are skipped by poll.
@@ -781,7 +786,8 @@ pub(crate) fn wait(sockets: &[&Socket], watcher: Option<&Watcher>, waker: &Waker
         entry.fd = fd;
     }
     // SAFETY: the pointer and count describe `polled`.
-    let result = unsafe { libc::poll(polled.as_mut_ptr(), DESCRIPTORS_MAX as _, -1) };
+    let result =
+        unsafe { libc::poll(polled.as_mut_ptr(), DESCRIPTORS_MAX as _, if blocks { -1 } else { 0 }) };
     if result < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -22,6 +22,8 @@ pub(crate) enum Name {
     Plainsong,
     /// This product with the setting `busy_poll`.
     PlainsongBusy,
+    /// This product without the setting `adaptive_poll`: whoever receives has slept.
+    PlainsongWoken,
     /// This product with socket buffers as Linux gives them to anyone, also when it runs as root.
     PlainsongSmallBuffers,
     /// UDP sockets that block.
@@ -56,6 +58,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     let mut adapter: Box<dyn Adapter> = match options.adapter {
         Name::Plainsong => Box::new(plainsong::Product(Setting::Usual)),
         Name::PlainsongBusy => Box::new(plainsong::Product(Setting::BusyPoll)),
+        Name::PlainsongWoken => Box::new(plainsong::Product(Setting::Woken)),
         Name::PlainsongSmallBuffers => Box::new(plainsong::Product(Setting::SmallBuffers)),
         Name::Udp => Box::new(datagram::Floor::new(datagram::Kind::Udp)),
         Name::UdpBusy => Box::new(datagram::Floor::new(datagram::Kind::UdpBusy)),

@@ -71,6 +71,8 @@ pub(super) enum Setting {
     Usual,
     /// Its receive threads never sleep.
     BusyPoll,
+    /// Its receive threads have always slept before.
+    Woken,
     /// Its sockets hold what those of every program do.
     SmallBuffers,
 }
@@ -89,6 +91,7 @@ impl Adapter for Product {
             product: match self.0 {
                 Setting::Usual => "Plainsong",
                 Setting::BusyPoll => "Plainsong, busy",
+                Setting::Woken => "Plainsong, woken",
                 Setting::SmallBuffers => "Plainsong, small buffers",
             }
             .to_owned(),
@@ -139,6 +142,7 @@ impl Joined {
                 // A thread for each family would never sleep: more than two cores have to give.
                 config.ipv6 = Use::Off;
             }
+            Setting::Woken => config.adaptive_poll = false,
             Setting::SmallBuffers => {
                 config.receive_buffer_bytes = USUAL_BUFFER_BYTES;
                 config.send_buffer_bytes = USUAL_BUFFER_BYTES;

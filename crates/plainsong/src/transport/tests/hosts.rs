@@ -57,9 +57,10 @@ fn listening(config: &Config, body: impl FnOnce(&Listening<'_>)) {
             let note = |it: Received<'_>| {
                 heard.lock().unwrap().push((it.from.ip(), it.interface, it.bytes.to_vec()));
             };
-            transport.receive_meta(note, || {
-                changes.fetch_add(1, Ordering::Relaxed);
-            });
+            let mut meta = transport.meta();
+            while !transport.is_stopped() {
+                meta.receive(true, note, || _ = changes.fetch_add(1, Ordering::Relaxed));
+            }
         });
         let result = catch_unwind(AssertUnwindSafe(|| body(&listening)));
         transport.stop();
