@@ -72,6 +72,7 @@ pub(crate) fn expand(
             }
             #elements_in_one_copy
             #plain
+            #[inline]
             fn decode(decoder: &mut dds_cdr::Decoder<'_>) -> ::core::result::Result<Self, DdsMalformed> {
                 #decode
             }

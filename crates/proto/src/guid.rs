@@ -120,12 +120,12 @@ impl Guid {
     pub const UNKNOWN: Self = Self { prefix: GuidPrefix::UNKNOWN, entity: EntityId::UNKNOWN };
 
     /// The sixteen octets as they travel.
+    #[inline]
     #[must_use]
-    pub fn to_bytes(self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        bytes[..12].copy_from_slice(&self.prefix.0);
-        bytes[12..].copy_from_slice(&self.entity.0);
-        bytes
+    pub const fn to_bytes(self) -> [u8; 16] {
+        // As one array: put together from two parts in memory, it could not be read again at once.
+        let ([a, b, c, d, e, f, g, h, i, j, k, l], [m, n, o, p]) = (self.prefix.0, self.entity.0);
+        [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]
     }
 
     /// From the sixteen octets as they travel.

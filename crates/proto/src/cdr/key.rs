@@ -116,6 +116,8 @@ pub fn key_hash_of_payload<T: DdsType>(payload: &[u8], key_only: bool) -> Result
     decoded_hash::<T>(payload, key_only)
 }
 
+// Apart, so that the compiler may put `decode` itself where samples are taken.
+#[inline(never)]
 fn decoded_hash<T: DdsType>(payload: &[u8], key_only: bool) -> Result<KeyHash, Malformed> {
     let key = if key_only {
         key_from_payload::<T>(payload)?
@@ -172,29 +174,27 @@ impl KeyPlace {
             6 | 7 => self.xcdr2?,
             _ => return None,
         };
-        let number = body.get(start..)?;
-        let little_endian = id & 1 != 0;
-        // Of a length that the compiler knows.
-        match self.bytes {
-            1 => first::<1>(number, little_endian),
-            2 => first::<2>(number, little_endian),
-            4 => first::<4>(number, little_endian),
-            8 => first::<8>(number, little_endian),
-            _ => None,
-        }
+        let octets = body.get(start..)?;
+        let number = match self.bytes {
+            1 => u64::from_le_bytes(widened::<1>(octets)?),
+            2 => u64::from_le_bytes(widened::<2>(octets)?),
+            4 => u64::from_le_bytes(widened::<4>(octets)?),
+            8 => u64::from_le_bytes(widened::<8>(octets)?),
+            _ => return None,
+        };
+        // The most significant octet first. All of it as one number: it is compared at once, from registers.
+        let unused_bits = (size_of::<u64>() - self.bytes) * 8;
+        let number = if id & 1 != 0 { number << unused_bits } else { number.swap_bytes() };
+        Some(KeyHash((u128::from(number) << u64::BITS).to_be_bytes()))
     }
 }
 
-/// A hash that begins with a number, the most significant octet first.
+/// The first octets, and zeros.
 #[inline(always)]
-fn first<const N: usize>(number: &[u8], little_endian: bool) -> Option<KeyHash> {
-    let mut number = *number.first_chunk::<N>()?;
-    if little_endian {
-        number.reverse();
-    }
-    let mut hash = KeyHash::default();
-    *hash.0.first_chunk_mut()? = number;
-    Some(hash)
+fn widened<const N: usize>(octets: &[u8]) -> Option<[u8; 8]> {
+    let mut wide = [0; 8];
+    wide.get_mut(..N)?.copy_from_slice(octets.get(..N)?);
+    Some(wide)
 }
 
 /// Where the only key begins, and its octets.

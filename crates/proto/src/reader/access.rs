@@ -109,15 +109,13 @@ impl Cache {
     /// Whether there is a sample that `choice` asks for.
     pub(super) fn has_any(&self, choice: &Choice<'_>) -> bool {
         let mut from = Bound::Unbounded;
-        while let Some((handle, id)) = self.instances.following(from, choice.selector) {
-            let wanted = self.instances.get(id).is_some_and(|instance| {
-                instance.matches(choice.selector)
-                    && self.samples.iter(instance.samples).any(|(_, sample)| choice.wants(sample))
-            });
-            if wanted {
+        while let Some(id) = self.instances.following(from, choice.selector) {
+            let Some(instance) = self.instances.get(id) else { break };
+            let mut samples = self.samples.iter(instance.samples);
+            if instance.matches(choice.selector) && samples.any(|(_, sample)| choice.wants(sample)) {
                 return true;
             }
-            from = Bound::Excluded(handle);
+            from = Bound::Excluded(instance.handle);
         }
         false
     }
@@ -141,21 +139,33 @@ impl Cache {
         }
         let mut from = match choice.selector.instance {
             InstanceSelector::Exactly(handle) => {
-                if let Some(id) = self.instances.find(handle) {
-                    self.gather(id, access, choice, end, samples);
-                }
-                return;
+                return self.access_one(handle, access, choice, end, samples);
             }
             InstanceSelector::NextAfter(handle) if handle != InstanceHandle::NIL => Bound::Excluded(handle),
             _ => Bound::Unbounded,
         };
         let one_only = choice.selector.instance != InstanceSelector::All;
-        while let Some((handle, id)) = self.instances.following(from, choice.selector) {
+        while let Some(id) = self.instances.following(from, choice.selector) {
+            let Some(handle) = self.instances.get(id).map(|instance| instance.handle) else { break };
             let found = self.gather(id, access, choice, end, samples);
             if samples.len() >= end || (found && one_only) {
                 return;
             }
             from = Bound::Excluded(handle);
+        }
+    }
+
+    #[inline(never)]
+    fn access_one(
+        &mut self,
+        handle: InstanceHandle,
+        access: Access,
+        choice: &Choice<'_>,
+        end: usize,
+        samples: &mut CachedSamples,
+    ) {
+        if let Some(id) = self.instances.find(handle) {
+            self.gather(id, access, choice, end, samples);
         }
     }
 
@@ -215,7 +225,9 @@ impl Cache {
         })
     }
 
-    /// Appends the matching samples of one instance, up to a total of `end`. Returns whether any.
+    /// Appends the matching samples of one instance, up to a total of `end`. Returns whether any. There may be many instances
+    /// of one sample each.
+    #[inline(always)]
     fn gather(
         &mut self,
         id: InstanceId,
@@ -260,7 +272,7 @@ impl Cache {
 /// Copies what stays, and marks it read.
 fn mark_read(instance: &mut Instance, sample: &mut Sample, place: &mut Payload) {
     sample.payload.copy_over(place);
-    instance.unread -= usize::from(!std::mem::replace(&mut sample.read, true));
+    instance.unread -= u32::from(!std::mem::replace(&mut sample.read, true));
 }
 
 #[inline]
@@ -284,7 +296,16 @@ fn info(instance: &Instance, sample: &Sample) -> SampleInfo {
 
 /// Fills in the ranks of one instance's samples (DCPS 1.4 §2.2.2.5.1.9 to .11); `generation_rank` comes
 /// in as the sample's own generation.
+#[inline(always)]
 fn rank(samples: &mut [CachedSample], newest_in_reader: i32) {
+    if let [CachedSample { info, .. }] = samples {
+        info.absolute_generation_rank = newest_in_reader - std::mem::take(&mut info.generation_rank);
+        return;
+    }
+    rank_many(samples, newest_in_reader);
+}
+
+fn rank_many(samples: &mut [CachedSample], newest_in_reader: i32) {
     let Some(newest_in_collection) = samples.iter().map(|sample| sample.info.generation_rank).max() else {
         return;
     };

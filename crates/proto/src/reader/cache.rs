@@ -116,6 +116,11 @@ impl Policy {
 }
 
 impl Policy {
+    /// TIME_BASED_FILTER.
+    fn is_filtered_by_time(&self) -> bool {
+        !self.separation.is_infinite() && self.separation > Duration::ZERO
+    }
+
     /// Samples of one instance beyond which one leaves or is refused.
     fn room(&self) -> usize {
         self.depth.unwrap_or(usize::MAX).min(self.samples_max).min(self.samples_per_instance_max)
@@ -241,8 +246,9 @@ impl Cache {
                 self.own(writer, id);
                 return Outcome::Dropped(DropReason::OutOfOrder);
             }
-            filtered = instance.filtered_until.is_some_and(|until| now.mono < until);
-            held = instance.valid;
+            filtered =
+                policy.is_filtered_by_time() && instance.filtered_until.is_some_and(|until| now.mono < until);
+            held = instance.valid as usize;
         }
         if !wanted {
             if let Some(id) = known {
@@ -389,10 +395,10 @@ impl Cache {
         }
         instance.valid += 1;
         instance.unread += 1;
-        if !policy.separation.is_infinite() && policy.separation > Duration::ZERO {
+        if policy.is_filtered_by_time() {
             instance.filtered_until = now.mono.after(policy.separation);
         }
-        if policy.depth.is_some_and(|depth| instance.valid > depth)
+        if policy.depth.is_some_and(|depth| instance.valid as usize > depth)
             && let Some(oldest) = samples.find(instance.samples, |sample| sample.valid)
         {
             leave(samples, ledger, policy, instance, oldest, None);

@@ -73,7 +73,7 @@ impl Order {
             instance.has_marker.then(before_marker).and_then(|mut before| before.find(|it| it.valid));
         newest.is_some_and(|newest| order < newest.source_order())
             || instance.ordered_after.is_some_and(|after| order < after)
-            || (depth.is_some_and(|depth| instance.valid >= depth)
+            || (depth.is_some_and(|depth| instance.valid as usize >= depth)
                 && valid.next().is_some_and(|oldest| order < oldest.source_order()))
     }
 

@@ -58,33 +58,33 @@ pub(super) struct Departure {
     read: bool,
 }
 
-/// One instance. What each sample touches is in front, in two cache lines: there may be many instances.
+/// One instance. What each sample touches is in front, in one cache line: there may be many instances.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Instance {
     pub(super) handle: InstanceHandle,
     pub(super) samples: Queue,
     /// Samples with data.
-    pub(super) valid: usize,
-    pub(super) unread: usize,
+    pub(super) valid: u32,
+    pub(super) unread: u32,
+    pub(super) disposed_generations: i32,
+    pub(super) no_writers_generations: i32,
     /// The writer known to be among those that keep it alive: it wrote last.
     pub(super) recent_writer: Option<WriterId>,
+    /// The last sample filtered out: shown after all when the writer falls silent.
+    pub(super) held: Option<SlotId>,
+    pub(super) state: InstanceState,
+    pub(super) view: ViewState,
+    pub(super) has_marker: bool,
+    /// There are octets in `key`, which a sample with data cannot better.
+    pub(super) is_named: bool,
+    /// Writers that keep it alive.
+    pub(super) writers: u32,
+    key: Option<Box<InstanceKey>>,
     /// EXCLUSIVE ownership.
     pub(super) owner: Option<WriterId>,
     /// TIME_BASED_FILTER: nothing before this time.
     pub(super) filtered_until: Option<Instant>,
-    /// The last sample filtered out: shown after all when the writer falls silent.
-    pub(super) held: Option<SlotId>,
-    key: Option<Box<InstanceKey>>,
-    /// There are octets in `key`, which a sample with data cannot better.
-    pub(super) is_named: bool,
-    pub(super) disposed_generations: i32,
-    pub(super) no_writers_generations: i32,
-    /// Writers that keep it alive.
-    pub(super) writers: u32,
-    pub(super) state: InstanceState,
-    pub(super) view: ViewState,
-    pub(super) has_marker: bool,
     /// BY_SOURCE_TIMESTAMP: nothing older than what left the cache may enter it.
     pub(super) ordered_after: Option<(Time, Guid)>,
     pub(super) deadline: Option<Instant>,
@@ -246,7 +246,7 @@ impl Instance {
     }
 
     pub(super) fn shape(&self) -> Shape {
-        Shape { cell: cell(self.view, self.state), unread: self.unread, total: self.samples.len() }
+        Shape { cell: cell(self.view, self.state), unread: self.unread as usize, total: self.samples.len() }
     }
 
     pub(super) const fn matches(&self, selector: &Selector) -> bool {
@@ -255,7 +255,7 @@ impl Instance {
 
     /// Accounts for a sample that left `samples`.
     pub(super) fn left(&mut self, sample: Departure, order: Order) {
-        self.unread -= usize::from(!sample.read);
+        self.unread -= u32::from(!sample.read);
         if sample.valid {
             self.valid -= 1;
             if order.is_by_source() {
@@ -354,21 +354,13 @@ impl Instances {
     }
 
     /// The first instance after `from` that may have samples for `selector`.
-    #[inline]
-    pub(super) fn following(
-        &self,
-        from: Bound<InstanceHandle>,
-        selector: &Selector,
-    ) -> Option<(InstanceHandle, InstanceId)> {
+    #[inline(always)]
+    pub(super) fn following(&self, from: Bound<InstanceHandle>, selector: &Selector) -> Option<InstanceId> {
         let Tally { fresh, stale, .. } = &self.tally;
-        let fresh = if fresh.is_empty() { None } else { fresh.following(from) };
         if stale.is_empty() || selector.sample_states & SampleState::Read as u8 == 0 {
-            return fresh;
+            return fresh.following(from);
         }
-        match (fresh, stale.following(from)) {
-            (Some(fresh), Some(stale)) => Some(fresh.min(stale)),
-            (fresh, stale) => fresh.or(stale),
-        }
+        self.tally.following(from)
     }
 }
 
@@ -406,6 +398,15 @@ impl Tally {
                 set.insert(handle, id);
             }
         }
+    }
+
+    #[cold]
+    fn following(&self, from: Bound<InstanceHandle>) -> Option<InstanceId> {
+        let first = match (self.fresh.entry_following(from), self.stale.entry_following(from)) {
+            (Some(fresh), Some(stale)) => Some(fresh.min(stale)),
+            (fresh, stale) => fresh.or(stale),
+        };
+        first.map(|(_, id)| id)
     }
 
     const fn set(&mut self, reading: Reading) -> Option<&mut HandleSet> {

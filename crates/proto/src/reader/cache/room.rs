@@ -21,7 +21,7 @@ pub(in crate::reader) enum Room {
 impl Cache {
     /// Samples with data of an instance.
     pub(super) fn valid_in(&self, id: InstanceId) -> usize {
-        self.instances.get(id).map_or(0, |instance| instance.valid)
+        self.instances.get(id).map_or(0, |instance| instance.valid as usize)
     }
 
     /// Why a sample of so many octets cannot enter, of an instance that has so many.
@@ -62,7 +62,7 @@ impl Cache {
         let mut later = None;
         for (handle, count) in &counts {
             let instance = self.instances.find(*handle).and_then(|id| self.instances.get(id));
-            let held = instance.map_or(0, |instance| instance.valid);
+            let held = instance.map_or(0, |instance| instance.valid as usize);
             let depth = policy.depth.unwrap_or(usize::MAX);
             alone += (*count).min(depth);
             more += held.saturating_add(*count).min(depth).saturating_sub(held);
