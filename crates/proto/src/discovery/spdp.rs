@@ -347,13 +347,17 @@ impl Participant {
         if remote.data == announced && remote.matched.is_some() {
             return Ok(());
         }
+        let came_from = remote.from;
         if moved || remote.matched.is_none() {
             remote.from = context.from;
         }
         let changed = remote.data != announced;
         remote.data = announced;
-        if changed {
+        // Which of its addresses may be used depends on where it speaks from, too.
+        if changed || remote.from != came_from {
             remote.sift(&self.host, &self.config.limits, &mut self.drops);
+        }
+        if changed {
             self.on_participant_changed(now, context.source, out);
         }
         Ok(())

@@ -610,6 +610,29 @@ fn participants_of_one_host_are_reached_on_it() {
 }
 
 #[test]
+fn participants_of_one_host_meet_though_the_first_word_came_from_an_address_it_did_not_list() {
+    let mut network = Network::new();
+    for node in 0..2 {
+        let mut config = config(node);
+        config.locators.own_addresses = vec!["10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()];
+        network.add(config);
+    }
+    network.add_writer(0, QosSet::writer());
+    network.add_reader(1, QosSet::reader());
+    // By IPv6 multicast, as it happens where its socket is the first that hears something.
+    network.nodes[0].up = false;
+    network.capture = Some(Vec::new());
+    network.start(1);
+    network.run_for(Duration::from_millis(1));
+    let (_, to, announcement) = network.capture.take().unwrap().swap_remove(0);
+    network.nodes[0].up = true;
+    network.start(0);
+    network.inject(udp("fe80::1", 7410), to, &announcement);
+    network.run_for(Duration::from_secs(4));
+    assert_eq!(network.count(0, is_match_reader), 1);
+}
+
+#[test]
 fn what_cannot_be_announced_is_refused() {
     let mut network = Network::of(1);
     let mut add = |endpoint| network.call(0, |it, now, out| it.add_endpoint(now, endpoint, out));
