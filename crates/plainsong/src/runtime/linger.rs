@@ -3,8 +3,11 @@
 //! Between two that answer each other, most of a round trip is the starting of cores that fell idle. So a thread that again and
 //! again received something for a reader soon after this process had sent something looks for the next one without sleeping.
 //! Looking takes a core as long as it lasts: it goes on only while waits are not much longer than what two wake-ups take, and each
-//! attempt that did not pay needs twice as many such answers before the next. What comes unasked, as in a flow, is never looked
-//! for, nor are acknowledgements.
+//! attempt that did not pay needs twice as many such answers before the next. Acknowledgements are never looked for.
+//!
+//! In a flow whose datagrams find the thread just asleep, sleeping and waking cost either side more than the time between two of
+//! them: what comes that soon on average is looked for, too, for about as long as that takes ([`Flow`]). What comes more rarely,
+//! unasked, never is.
 
 use plainsong_proto::time::{Duration, Instant};
 
@@ -38,6 +41,7 @@ pub(super) struct Linger {
     found: Option<u32>,
     /// How long it looked for each.
     average: Duration,
+    flow: Flow,
 }
 
 /// What was received at once.
@@ -48,6 +52,8 @@ pub(super) struct Batch {
     pub(super) done: Instant,
     /// A number that was another one when it came than when the last came, where this process sent something in between.
     pub(super) sent: u32,
+    /// No sample is whole with it.
+    pub(super) is_part: bool,
 }
 
 impl Linger {
@@ -60,13 +66,23 @@ impl Linger {
             enough: ENOUGH,
             found: None,
             average: Duration::ZERO,
+            flow: Flow::new(),
         }
     }
 
     /// Whether to look once more before sleeping.
     #[inline]
     pub(super) fn looks(&self, now: impl FnOnce() -> Instant) -> bool {
-        self.found.is_some() && now().since(self.since) < LOOK
+        match self.found {
+            Some(_) => now().since(self.since) < LOOK,
+            None => self.flow.looks && now().since(self.flow.since) < FLOW_LOOK,
+        }
+    }
+
+    /// A look found nothing.
+    #[inline]
+    pub(super) const fn looked_in_vain(&mut self) {
+        self.flow.in_vain = true;
     }
 
     /// When the last datagram for a reader was done with.
@@ -74,10 +90,14 @@ impl Linger {
         self.since
     }
 
-    /// Something came for a reader.
+    /// Samples came for a reader, or a part of one.
     #[inline]
     pub(super) fn note(&mut self, batch: Batch) {
         if !self.is_on {
+            return;
+        }
+        self.flow.note(&batch);
+        if batch.is_part {
             return;
         }
         let waited = batch.came.since(self.since);
@@ -119,6 +139,62 @@ impl Linger {
     }
 }
 
+/// A thread looks so long for the next of a flow: somewhat longer than sleeping and being woken take together.
+const FLOW_LOOK: Duration = Duration::from_micros(40);
+/// It begins where the next came as soon as that on average, mostly found it asleep, and goes on where it takes less to look for
+/// what is not there already.
+const FLOW_BEGINS: Duration = Duration::from_micros(25);
+const FLOW_PAYS: Duration = Duration::from_micros(15);
+/// Waits are averaged over about so many; each counts as no longer than that, as when the writer waited for room.
+const FLOW_AVERAGED: i64 = 32;
+const FLOW_WAIT_MAX: Duration = Duration::from_micros(100);
+/// So many pass before the first attempt, and after many that did not pay; one that lasts so long did.
+const FLOW_REST: u32 = 256;
+const FLOW_REST_MAX: u32 = 1 << 16;
+const FLOW_PAID: u32 = 4_096;
+
+/// How soon the next comes after the last, whoever asked for it.
+#[derive(Debug)]
+struct Flow {
+    looks: bool,
+    /// A look found nothing since the last came.
+    in_vain: bool,
+    /// When the last was done with.
+    since: Instant,
+    average: Duration,
+    /// What came since it ceased to look; what was looked for more than once since it began.
+    count: u32,
+    /// So many before it begins.
+    rest: u32,
+}
+
+impl Flow {
+    const fn new() -> Self {
+        let (average, since) = (FLOW_WAIT_MAX, Instant(0));
+        Self { looks: false, in_vain: false, since, average, count: 0, rest: FLOW_REST }
+    }
+
+    #[inline]
+    fn note(&mut self, batch: &Batch) {
+        let waited = batch.came.since(self.since).min(FLOW_WAIT_MAX);
+        self.since = batch.done;
+        // What was there says nothing of looking: there are times with more of it than anybody comes to receive.
+        if self.looks && !std::mem::take(&mut self.in_vain) {
+            return;
+        }
+        self.average.0 += (waited.0 - self.average.0) / FLOW_AVERAGED;
+        self.count = self.count.saturating_add(1);
+        if self.looks {
+            if self.average > FLOW_PAYS {
+                let rest = if self.count >= FLOW_PAID { FLOW_REST } else { 2 * self.rest };
+                *self = Self { rest: rest.min(FLOW_REST_MAX), since: self.since, ..Self::new() };
+            }
+        } else if self.average < FLOW_BEGINS && self.count >= self.rest {
+            (self.looks, self.count, self.average) = (true, 0, Duration(FLOW_PAYS.0 / 2));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,7 +204,7 @@ mod tests {
     const WORK: u64 = 4_000;
 
     fn batch(came: u64, sent: u32) -> Batch {
-        Batch { came: Instant(came), done: Instant(came + WORK), sent }
+        Batch { came: Instant(came), done: Instant(came + WORK), sent, is_part: false }
     }
 
     /// When a datagram that arrives at `at` is answered; what of the time before was spent looking is added to `looked`.
@@ -196,14 +272,56 @@ mod tests {
     #[test]
     fn what_comes_unasked_or_late_is_never_looked_for() {
         let cases =
-            [("switched off", false, 1, 5_000), ("unasked", true, 0, 5_000), ("late", true, 1, 150_000)];
+            [("switched off", false, 1, 5_000), ("unasked", true, 0, 30_000), ("late", true, 1, 150_000)];
         for (case, is_on, sends, gap) in cases {
             let mut side = Linger::new(is_on);
             for step in 1..10_000_u32 {
                 let now = Instant(u64::from(step) * gap);
                 assert!(!side.looks(|| now), "{case}");
-                side.note(Batch { came: now, done: now, sent: step * sends });
+                side.note(Batch { came: now, done: now, sent: step * sends, is_part: false });
             }
+        }
+    }
+
+    /// Datagrams that arrive so far apart, of which this part waits for so much longer: how many found the thread looking, and
+    /// how long that looked altogether, of the second half of so many.
+    fn flow(apart: u64, pause_each: u64, pause: u64, is_part: bool) -> (u64, u64) {
+        const COUNT: u64 = 40_000;
+        let mut side = Linger::new(true);
+        let (mut at, mut found, mut looked) = (0, 0_u64, 0);
+        for number in 0..COUNT {
+            at += apart + if number % pause_each == 0 { pause } else { 0 };
+            let since = side.flow.since.0;
+            let looks = side.looks(|| Instant(at));
+            if number > COUNT / 2 {
+                found += u64::from(looks);
+                let until = if side.flow.looks { since + FLOW_LOOK.0.unsigned_abs() } else { since };
+                looked += at.min(until).saturating_sub(since);
+            }
+            // Who sleeps is woken some microseconds later.
+            let came = if looks || at <= since { at.max(since) } else { at + 5_000 };
+            if looks && at > since {
+                side.looked_in_vain();
+            }
+            side.note(Batch { is_part, ..batch(came, 0) });
+        }
+        (found, looked)
+    }
+
+    #[test]
+    fn the_next_of_a_fast_flow_is_looked_for_parts_of_samples_too() {
+        for is_part in [false, true] {
+            // One in a hundred waits for room in the writer, or for its core.
+            let (found, _) = flow(8_000, 100, 200_000, is_part);
+            assert!(found > 19_000, "{found} of 20,000");
+        }
+    }
+
+    #[test]
+    fn a_slower_flow_is_looked_for_rarely() {
+        for apart in [30_000, 60_000, 1_000_000] {
+            let (found, looked) = flow(apart, u64::MAX, 0, false);
+            assert!(found < 200 && looked < 20_000 * apart / 100, "{apart} ns apart: {found}, {looked} ns");
         }
     }
 }

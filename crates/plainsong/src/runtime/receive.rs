@@ -70,6 +70,7 @@ fn receive_meta(shared: &Shared) {
         let mut walk = Walk::default();
         meta.receive(!looks, |it| walk.datagram(shared, &it), || locators_changed(shared));
         if looks && walk.datagrams == 0 {
+            linger.looked_in_vain();
             // Whoever else is to run on this core comes first.
             std::thread::yield_now();
         }
@@ -83,8 +84,22 @@ pub(super) struct Walk {
     pub(super) datagrams: usize,
     came: Instant,
     sent: u32,
-    /// Some of it was for readers.
-    heard: bool,
+    got: Got,
+}
+
+/// What a datagram had for readers.
+#[derive(Clone, Copy, Default)]
+struct Got {
+    /// Samples, or parts of some.
+    octets: bool,
+    /// Samples that are whole and can be taken.
+    samples: bool,
+}
+
+impl Got {
+    const fn with(self, other: Self) -> Self {
+        Self { octets: self.octets || other.octets, samples: self.samples || other.samples }
+    }
 }
 
 impl Walk {
@@ -94,14 +109,14 @@ impl Walk {
             (self.came, self.sent) = (clock::mono(), shared.transport.sent());
         }
         self.datagrams += 1;
-        self.heard |= datagram(shared, received);
+        self.got = self.got.with(datagram(shared, received));
     }
 
     /// That was all.
     pub(super) fn end(self, linger: &mut Linger) {
-        let Self { came, sent, heard, .. } = self;
-        if heard {
-            linger.note(Batch { came, done: clock::mono(), sent });
+        let Self { came, sent, got, .. } = self;
+        if got.octets || got.samples {
+            linger.note(Batch { came, done: clock::mono(), sent, is_part: !got.samples });
         }
     }
 }
@@ -131,16 +146,17 @@ fn locators_changed(shared: &Shared) {
     }
 }
 
-/// Walks what arrived, on the thread that received it: whether some reader has something new.
-fn datagram(shared: &Shared, received: &Received<'_>) -> bool {
+/// Walks what arrived, on the thread that received it: what readers got.
+fn datagram(shared: &Shared, received: &Received<'_>) -> Got {
     survive(|| {
         dispatch::with_outbox(|out| {
             let participants = shared.registry.participants();
-            let mut router = Router { shared, participants: &participants, untold: None, heard: false };
+            let mut router =
+                Router { shared, participants: &participants, untold: None, got: Got::default() };
             let (now, from) = (clock::now(), locator(received.from));
             receiver::datagram(now, from, received.bytes, &mut router, &mut &shared.drops, out);
             router.tell(out);
-            router.heard
+            router.got
         })
     })
 }
@@ -156,8 +172,7 @@ struct Router<'a> {
     participants: &'a [Arc<ParticipantSlot>],
     /// Whose events wait, and how many samples they are of.
     untold: Option<(&'a ParticipantSlot, usize)>,
-    /// Something was for a reader.
-    heard: bool,
+    got: Got,
 }
 
 impl receiver::Registry for Router<'_> {
@@ -255,6 +270,7 @@ impl<'a> Router<'a> {
         out: &mut Outbox,
     ) {
         self.tell_others(participant, out);
+        self.got.octets |= matches!(submessage, EndpointSubmessage::DataFrag(_));
         let mut untold_max = 0;
         let delivered = match submessage.target(context.source) {
             // Our own announcement, heard again by multicast. User data to oneself is welcome.
@@ -299,6 +315,7 @@ impl<'a> Router<'a> {
         out: &mut Outbox,
     ) {
         self.tell_others(participant, out);
+        self.got.octets = true;
         let addressed = matches!(run.target(), Target::Reader(_));
         let shared = self.shared;
         loop {
@@ -330,7 +347,7 @@ impl<'a> Router<'a> {
         if out.events.is_empty() {
             return;
         }
-        self.heard |= out.events.iter().any(|event| matches!(event, Event::DataAvailable { .. }));
+        self.got.samples |= out.events.iter().any(|event| matches!(event, Event::DataAvailable { .. }));
         let (_, samples) = self.untold.get_or_insert((participant, 0));
         *samples += new;
         if *samples >= untold_max {

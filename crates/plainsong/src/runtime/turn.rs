@@ -210,6 +210,7 @@ impl Turns {
                 });
             });
             if datagrams == 0 && looks {
+                hand.linger.looked_in_vain();
                 std::thread::yield_now();
                 continue;
             }
@@ -477,6 +478,7 @@ impl Turn<'_> {
     fn look(&mut self, shared: &Shared, hand: &mut Hand, now: Instant) {
         let waited = now.since(hand.linger.since());
         if self.receive_one(shared, hand) == 0 {
+            hand.linger.looked_in_vain();
             std::thread::yield_now();
         } else {
             self.note(waited < AT_ONCE.into());
