@@ -29,7 +29,7 @@ pub struct ComparisonPace {
 
 impl Default for ComparisonPace {
     fn default() -> Self {
-        Self { first_after: 64, measured: MEASURED_MAX }
+        Self { first_after: 8, measured: 4 }
     }
 }
 
