@@ -199,7 +199,8 @@ pub const KEYS: &[Key] = &[
         name: "unacknowledged_bytes_max",
         default: "2097152",
         allowed: "a number of octets from 65536 to 2147483647",
-        doc: "unacknowledged octets a reliable writer may have under way before it waits",
+        doc: "unacknowledged octets a reliable writer may have under way before it waits; half of them where all readers are on \
+              its host, and less for many",
         set: |config, value| {
             number(value, 65_536, 0x7fff_ffff).map(|bytes| config.unacknowledged_bytes_max = bytes)
         },
@@ -222,8 +223,8 @@ pub const KEYS: &[Key] = &[
         name: "adaptive_poll",
         default: "on",
         allowed: "on or off",
-        doc: "between two that answer each other within microseconds, look for what comes next before sleeping: shorter round trips \
-              for up to a core of each, while they answer each other",
+        doc: "where the next datagram comes within microseconds, as between two that answer each other and in fast flows, look for it \
+              before sleeping: shorter round trips, more samples, for up to a core of each side while that lasts",
         set: |config, value| switch(value).map(|on| config.adaptive_poll = on),
     },
     Key {

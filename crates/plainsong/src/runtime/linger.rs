@@ -324,4 +324,23 @@ mod tests {
             assert!(found < 200 && looked < 20_000 * apart / 100, "{apart} ns apart: {found}, {looked} ns");
         }
     }
+
+    #[test]
+    fn where_others_need_the_core_looking_ceases_though_much_is_there_at_once() {
+        let mut side = Linger::new(true);
+        let (mut now, mut in_vain) = (0, 0);
+        for number in 0..200_000 {
+            // Twenty came while this thread did not run.
+            if number % 20 == 0 {
+                now += 3_000_000;
+                if side.flow.looks {
+                    side.looked_in_vain();
+                    in_vain += 1;
+                }
+            }
+            side.note(batch(now, 0));
+            now += WORK;
+        }
+        assert!(in_vain < 100, "{in_vain} of 10,000 looks in vain");
+    }
 }

@@ -71,6 +71,24 @@ fn the_more_readers_the_smaller_the_window_until_they_leave() {
 }
 
 #[test]
+fn one_reader_of_this_host_needs_half_the_window_of_one_elsewhere() {
+    let [here, elsewhere] = [true, false].map(|same_host| {
+        let mut story = Story::with_limits(QosSet::writer().keep_all(), WriterLimits::default());
+        story.matched(&MatchedReader { same_host, ..reliable(1) });
+        story.fill()
+    });
+    let most = WriterLimits::default().unacknowledged_bytes_max / (100 + CHANGE_OVERHEAD_BYTES);
+    assert_eq!((elsewhere, here), (most as i64, most as i64 / 2));
+}
+
+#[test]
+fn the_window_of_fifty_readers_holds_two_full_batches_of_short_samples() {
+    let (mut story, _) = crowd(50);
+    let written = story.fill();
+    assert!((400..500).contains(&written), "{written} samples");
+}
+
+#[test]
 fn who_waits_for_room_is_woken_once_the_last_reader_has_made_some() {
     let (mut story, readers) = crowd(READERS);
     let written = story.fill();
