@@ -590,8 +590,8 @@ fn local_endpoints_match_each_other_and_follow_the_interface() {
     assert_eq!(network.count(0, moved), 2);
 }
 
-#[test]
-fn participants_of_one_host_are_reached_on_it() {
+/// Participants that have not started yet: a writer, and a reader of its topic.
+fn two_of_one_host() -> Network {
     let mut network = Network::new();
     for node in 0..2 {
         let mut config = config(node);
@@ -600,6 +600,12 @@ fn participants_of_one_host_are_reached_on_it() {
     }
     network.add_writer(0, QosSet::writer());
     network.add_reader(1, QosSet::reader());
+    network
+}
+
+#[test]
+fn participants_of_one_host_are_reached_on_it() {
+    let mut network = two_of_one_host();
     network.start(0);
     network.start(1);
     network.run_for(Duration::from_millis(10));
@@ -611,14 +617,7 @@ fn participants_of_one_host_are_reached_on_it() {
 
 #[test]
 fn participants_of_one_host_meet_though_the_first_word_came_from_an_address_it_did_not_list() {
-    let mut network = Network::new();
-    for node in 0..2 {
-        let mut config = config(node);
-        config.locators.own_addresses = vec!["10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()];
-        network.add(config);
-    }
-    network.add_writer(0, QosSet::writer());
-    network.add_reader(1, QosSet::reader());
+    let mut network = two_of_one_host();
     // By IPv6 multicast, as it happens where its socket is the first that hears something.
     network.nodes[0].up = false;
     network.capture = Some(Vec::new());
