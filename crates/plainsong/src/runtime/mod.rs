@@ -11,6 +11,7 @@ pub(crate) mod notify;
 pub(crate) mod placement;
 pub(crate) mod receive;
 pub(crate) mod registry;
+mod telling;
 pub(crate) mod timer;
 pub(crate) mod turn;
 

@@ -13,7 +13,7 @@ use plainsong_proto::time::{Instant, Now};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
 
 use super::linger::{Batch, Linger};
-use super::{ParticipantSlot, ReaderSlot, Response, Shared, WriterSlot, dispatch, registry};
+use super::{ParticipantSlot, ReaderSlot, Response, Shared, WriterSlot, dispatch, registry, telling};
 use crate::clock;
 use crate::transport::{Received, Receiver, Transport};
 
@@ -151,8 +151,13 @@ fn datagram(shared: &Shared, received: &Received<'_>) -> Got {
     survive(|| {
         dispatch::with_outbox(|out| {
             let participants = shared.registry.participants();
-            let mut router =
-                Router { shared, participants: &participants, untold: None, got: Got::default() };
+            let mut router = Router {
+                shared,
+                participants: &participants,
+                untold: None,
+                has_long: false,
+                got: Got::default(),
+            };
             let (now, from) = (clock::now(), locator(received.from));
             receiver::datagram(now, from, received.bytes, &mut router, &mut &shared.drops, out);
             router.tell(out);
@@ -172,6 +177,8 @@ struct Router<'a> {
     participants: &'a [Arc<ParticipantSlot>],
     /// Whose events wait, and how many samples they are of.
     untold: Option<(&'a ParticipantSlot, usize)>,
+    /// The datagram had a part of a long sample.
+    has_long: bool,
     got: Got,
 }
 
@@ -270,7 +277,16 @@ impl<'a> Router<'a> {
         out: &mut Outbox,
     ) {
         self.tell_others(participant, out);
-        self.got.octets |= matches!(submessage, EndpointSubmessage::DataFrag(_));
+        match submessage {
+            EndpointSubmessage::DataFrag(part) => {
+                self.got.octets = true;
+                self.has_long |= part.sample_bytes >= telling::LONG_BYTES;
+            }
+            EndpointSubmessage::Heartbeat(_) if self.has_long && participant.telling.is_brief() => {
+                self.tell(out)
+            }
+            _ => {}
+        }
         let mut untold_max = 0;
         let delivered = match submessage.target(context.source) {
             // Our own announcement, heard again by multicast. User data to oneself is welcome.
@@ -357,9 +373,13 @@ impl<'a> Router<'a> {
 
     #[inline]
     fn tell(&mut self, out: &mut Outbox) {
-        if let Some((participant, _)) = self.untold.take() {
-            participant.report(out);
+        let Some((participant, _)) = self.untold.take() else { return };
+        if !self.has_long {
+            return participant.report(out);
         }
+        let began = clock::mono();
+        participant.report(out);
+        participant.telling.took(clock::mono().since(began));
     }
 
     /// What waits for another participant is told before anything happens to this one.

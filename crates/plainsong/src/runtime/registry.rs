@@ -10,6 +10,7 @@ use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::time::Now;
 
+use super::telling::Telling;
 use super::{EventSink, Held, Rank, ReaderSlot, Shared, Timed, WriterSlot, dispatch, lock};
 use crate::clock;
 use crate::locks::{read, write};
@@ -31,6 +32,7 @@ pub(crate) struct ParticipantSlot {
     /// Readers matched with each writer: for submessages that name no reader.
     matched: RwLock<HashMap<Guid, Arc<[Arc<ReaderSlot>]>>>,
     sink: Arc<dyn EventSink>,
+    pub(super) telling: Telling,
 }
 
 impl Registry {
@@ -73,6 +75,7 @@ impl ParticipantSlot {
             readers: ArcSwap::default(),
             matched: RwLock::default(),
             sink,
+            telling: Telling::new(),
         })
     }
 
