@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::change::Change;
 use super::destination_order::Order;
-use super::instances::{Instance, InstanceId, InstanceKey, Instances, Sample};
+use super::instances::{Instance, InstanceId, InstanceKey, Instances, OptionalIndex, Sample};
 use super::lifecycle::Lifecycle;
 use super::ownership::{Publications, WriterId};
 use super::samples::{Samples, SlotId};
@@ -232,11 +232,11 @@ impl Cache {
         if let Some(id) = known {
             let Self { instances, publications, samples, policy, .. } = self;
             let Some(instance) = instances.get_mut(id) else { return Outcome::Consumed };
-            if (wanted || policy.exclusive) && instance.recent_writer != Some(writer) {
+            if (wanted || policy.exclusive) && instance.recent_writer.get() != Some(writer) {
                 // Of what is not wanted the writer need not tell, unless others would own the instance.
                 publications.register(writer, id, instance);
             }
-            if policy.exclusive && !publications.may_write(writer, instance.owner) {
+            if policy.exclusive && !publications.may_write(writer, instance.details().owner) {
                 return Outcome::Dropped(DropReason::NotOwner);
             }
             let order = (change.source_timestamp, guid);
@@ -246,8 +246,8 @@ impl Cache {
                 self.own(writer, id);
                 return Outcome::Dropped(DropReason::OutOfOrder);
             }
-            filtered =
-                policy.is_filtered_by_time() && instance.filtered_until.is_some_and(|until| now.mono < until);
+            filtered = policy.is_filtered_by_time()
+                && instance.details().filtered_until.is_some_and(|until| now.mono < until);
             held = instance.valid as usize;
         }
         if !wanted {
@@ -284,7 +284,7 @@ impl Cache {
             self.hold(id, at);
             return Outcome::Consumed;
         }
-        let holds = self.instances.get(id).is_some_and(|instance| instance.held.is_some());
+        let holds = self.instances.get(id).is_some_and(|instance| instance.held.get().is_some());
         if holds && !self.holds_newer(id, at) {
             self.drop_held(id);
         }
@@ -294,7 +294,7 @@ impl Cache {
 
     /// Whether what TIME_BASED_FILTER holds back comes after the sample in the slot `at`.
     fn holds_newer(&self, id: InstanceId, at: SlotId) -> bool {
-        let held = self.instances.get(id).and_then(|instance| instance.held);
+        let held = self.instances.get(id).and_then(|instance| instance.held.get());
         held.and_then(|held| self.samples.get(held))
             .zip(self.samples.get(at))
             .is_some_and(|(held, sample)| self.policy.order.is_before(sample, held))
@@ -310,8 +310,8 @@ impl Cache {
         self.ledger.bytes += self.samples.get(at).map_or(0, |sample| sample.payload.len());
         let another = self.drop_held(id);
         let Some(instance) = self.instances.get_mut(id) else { return };
-        instance.held = Some(at);
-        let release = instance.filtered_until.and_then(|until| until.after(self.policy.separation));
+        instance.held = OptionalIndex::of(at);
+        let release = instance.details().filtered_until.and_then(|until| until.after(self.policy.separation));
         if let Some(release) = release.filter(|_| !another) {
             self.timers.insert((release, id, Timer::Held));
         }
@@ -396,7 +396,7 @@ impl Cache {
         instance.valid += 1;
         instance.unread += 1;
         if policy.is_filtered_by_time() {
-            instance.filtered_until = now.mono.after(policy.separation);
+            instance.details_mut().filtered_until = now.mono.after(policy.separation);
         }
         if policy.depth.is_some_and(|depth| instance.valid as usize > depth)
             && let Some(oldest) = samples.find(instance.samples, |sample| sample.valid)
@@ -412,9 +412,10 @@ impl Cache {
     fn arm_deadline(&mut self, now: Instant, id: InstanceId) {
         let Some(deadline) = now.after(self.policy.deadline) else { return };
         let Some(instance) = self.instances.get_mut(id) else { return };
-        instance.deadline = Some(deadline);
-        if instance.deadline_armed.is_none() {
-            instance.deadline_armed = Some(deadline);
+        let details = instance.details_mut();
+        details.deadline = Some(deadline);
+        if details.deadline_armed.is_none() {
+            details.deadline_armed = Some(deadline);
             self.timers.insert((deadline, id, Timer::Deadline));
         }
     }
@@ -424,8 +425,7 @@ impl Cache {
         let Some(instance) = self.instances.get_mut(id).filter(|instance| instance.is_alive()) else {
             return;
         };
-        instance.deadline = None;
-        if let Some(at) = instance.deadline_armed.take() {
+        if let Some(at) = instance.details_if_made().and_then(|details| details.stop_deadline()) {
             self.timers.remove(&(at, id, Timer::Deadline));
         }
         self.arm_deadline(now, id);
@@ -470,7 +470,7 @@ impl Cache {
         else {
             return Outcome::Dropped(DropReason::NotMatched);
         };
-        if self.policy.exclusive && !self.publications.may_write(writer, instance.owner) {
+        if self.policy.exclusive && !self.publications.may_write(writer, instance.details().owner) {
             self.register(writer, id);
             return Outcome::Dropped(DropReason::NotOwner);
         }
@@ -486,7 +486,7 @@ impl Cache {
         let stamps = (change.source_timestamp, change.reception_timestamp);
         if self.end(now, id, InstanceState::NotAliveDisposed, publication_of(order), stamps) {
             if let Some(instance) = self.instances.get_mut(id) {
-                instance.ordered_after = instance.ordered_after.max(Some(order));
+                instance.details_mut().order_after(order);
             }
             Outcome::Stored
         } else {
@@ -535,7 +535,7 @@ impl Cache {
         samples.push(&mut instance.samples, at);
         instance.has_marker = true;
         instance.unread += 1;
-        instance.ended_at = Some(now.mono);
+        instance.details_mut().ended_at = Some(now.mono);
         self.next_id += 1;
         self.instances.reshaped(id, before);
         self.plan_purge(id);
@@ -547,7 +547,7 @@ impl Cache {
         if self.policy.exclusive
             && let Some(instance) = self.instances.get_mut(id)
         {
-            instance.owner = Some(writer);
+            instance.details_mut().owner = Some(writer);
         }
     }
 
@@ -566,12 +566,15 @@ impl Cache {
             return false;
         }
         let Some(instance) = self.instances.get_mut(id) else { return false };
-        instance.writers -= 1;
-        instance.recent_writer = instance.recent_writer.filter(|recent| *recent != writer);
-        if instance.owner == Some(writer) {
-            instance.owner = self.publications.strongest_of(id);
+        if instance.recent_writer.get() == Some(writer) {
+            instance.recent_writer = OptionalIndex::NONE;
         }
-        if instance.writers > 0 {
+        let details = instance.details_mut();
+        details.writers -= 1;
+        if details.owner == Some(writer) {
+            details.owner = self.publications.strongest_of(id);
+        }
+        if details.writers > 0 {
             return false;
         }
         // What is held back may have brought a disposed instance back to life.
@@ -598,7 +601,7 @@ impl Cache {
         let idle = |instance: &&mut Instance| instance.samples.is_empty() && !instance.is_alive();
         let Some(instance) = self.instances.get_mut(id).filter(idle) else { return };
         self.next_id += 1;
-        instance.retired = self.next_id;
+        instance.details_mut().retired = self.next_id;
         self.retired.push_back((id, self.next_id));
         while self.retired.len() > self.limits.retired_instances_max {
             let Some((id, stamp)) = self.retired.pop_front() else { break };
@@ -608,7 +611,7 @@ impl Cache {
 
     fn forget_retired(&mut self, id: InstanceId, stamp: u64) {
         let idle = self.instances.get(id).is_some_and(|instance| {
-            instance.retired == stamp && instance.samples.is_empty() && !instance.is_alive()
+            instance.details().retired == stamp && instance.samples.is_empty() && !instance.is_alive()
         });
         if idle {
             self.forget(id);
@@ -624,15 +627,15 @@ impl Cache {
                 break;
             }
         }
-        if instance.writers > 0 {
+        if instance.details().writers > 0 {
             for publication in self.publications.iter_mut() {
                 publication.instances.remove(&id);
             }
         }
-        if let Some(at) = instance.deadline_armed {
+        if let Some(at) = instance.details().deadline_armed {
             self.timers.remove(&(at, id, Timer::Deadline));
         }
-        if let Some(at) = instance.purge_at {
+        if let Some(at) = instance.details().purge_at {
             self.timers.remove(&(at, id, Timer::Purge));
         }
     }
@@ -663,8 +666,8 @@ impl Cache {
             self.timers.pop_first();
             let Some(instance) = self.instances.get(id) else { continue };
             match timer {
-                Timer::Purge if instance.purge_at == Some(at) => self.purge(id),
-                Timer::Deadline if instance.deadline_armed == Some(at) => {
+                Timer::Purge if instance.details().purge_at == Some(at) => self.purge(id),
+                Timer::Deadline if instance.details().deadline_armed == Some(at) => {
                     self.check_deadline(now.mono, id, &mut missed)
                 }
                 Timer::Held => shown |= self.check_held(now, id),
@@ -678,30 +681,30 @@ impl Cache {
     fn check_deadline(&mut self, now: Instant, id: InstanceId, missed: &mut impl FnMut(InstanceHandle)) {
         let period = self.policy.deadline;
         let Some(instance) = self.instances.get_mut(id) else { return };
-        instance.deadline_armed = None;
-        let Some(mut deadline) = instance.deadline.filter(|_| instance.is_alive()) else { return };
+        let (handle, is_alive) = (instance.handle, instance.is_alive());
+        let Some(details) = instance.details_if_made() else { return };
+        details.deadline_armed = None;
+        let Some(mut deadline) = details.deadline.filter(|_| is_alive) else { return };
         if deadline <= now {
             // A deadline missed is ownership lost (DCPS 1.4 §2.2.3.9.2).
-            instance.owner = None;
-            missed(instance.handle);
+            details.owner = None;
+            missed(handle);
             // After a pause of the process, one miss is enough.
             let next = deadline.after(period).filter(|next| *next > now);
             let Some(next) = next.or_else(|| now.after(period.max(Duration(1)))) else { return };
             deadline = next;
-            instance.deadline = Some(deadline);
+            details.deadline = Some(deadline);
         }
-        instance.deadline_armed = Some(deadline);
+        details.deadline_armed = Some(deadline);
         self.timers.insert((deadline, id, Timer::Deadline));
     }
 
     /// The time came up at which a held sample might be shown.
     fn check_held(&mut self, now: Now, id: InstanceId) -> bool {
-        let Some(instance) = self.instances.get(id).filter(|instance| instance.held.is_some()) else {
-            return false;
-        };
-        let held = instance.held.and_then(|held| self.samples.get(held));
-        let bytes = held.map_or(0, |held| held.payload.len());
-        let release = instance.filtered_until.and_then(|until| until.after(self.policy.separation));
+        let Some(instance) = self.instances.get(id) else { return false };
+        let Some(held) = instance.held.get() else { return false };
+        let bytes = self.samples.get(held).map_or(0, |held| held.payload.len());
+        let release = instance.details().filtered_until.and_then(|until| until.after(self.policy.separation));
         let later = match release.filter(|release| *release > now.mono) {
             // It may take the application a while to make room.
             None if self.no_room(self.valid_in(id), bytes).is_some() => now.mono.after(HELD_RETRY),
@@ -784,10 +787,11 @@ fn remember_key(
     payload: PayloadView<'_>,
     key_only: bool,
 ) {
-    if instance.key().is_some_and(|key| !key.payload.is_empty() && (key.key_only || !key_only)) {
+    let known = instance.key_with_octets();
+    if known.is_some_and(|key| key.key_only || !key_only) {
         return;
     }
-    let others = *held - instance.key().map_or(0, |key| key.payload.len());
+    let others = *held - known.map_or(0, |key| key.payload.len());
     if others.saturating_add(payload.len()) <= budget {
         *held = others + payload.len();
         instance.set_key(InstanceKey { payload: payload.to_payload(), key_only });

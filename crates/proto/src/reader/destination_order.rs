@@ -72,7 +72,7 @@ impl Order {
         let newest =
             instance.has_marker.then(before_marker).and_then(|mut before| before.find(|it| it.valid));
         newest.is_some_and(|newest| order < newest.source_order())
-            || instance.ordered_after.is_some_and(|after| order < after)
+            || instance.details().ordered_after.is_some_and(|after| order < after)
             || (depth.is_some_and(|depth| instance.valid as usize >= depth)
                 && valid.next().is_some_and(|oldest| order < oldest.source_order()))
     }
@@ -85,9 +85,12 @@ impl Order {
         instance: &Instance,
         order: (Time, Guid),
     ) -> bool {
+        if !self.by_source {
+            return false;
+        }
         let mut backwards = samples.backwards(instance.samples).map(|(_, sample)| sample);
         let newest = backwards.find(|sample| sample.valid).map(Sample::source_order);
-        let held = instance.held.and_then(|held| samples.get(held)).map(Sample::source_order);
-        self.by_source && newest.max(held).max(instance.ordered_after).is_some_and(|newest| order < newest)
+        let held = instance.held.get().and_then(|held| samples.get(held)).map(Sample::source_order);
+        newest.max(held).max(instance.details().ordered_after).is_some_and(|newest| order < newest)
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use super::destination_order::Order;
 use super::handle_set::HandleSet;
 use super::ownership::WriterId;
-use super::samples::{Queue, SlotId};
+use super::samples::Queue;
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::payload::Payload;
@@ -58,9 +58,9 @@ pub(super) struct Departure {
     read: bool,
 }
 
-/// One instance. What each sample touches is in front, in one cache line: there may be many instances.
+/// One instance: what each sample touches. One cache line, since there may be many of them.
 #[derive(Debug)]
-#[repr(C, align(64))]
+#[repr(align(64))]
 pub(super) struct Instance {
     pub(super) handle: InstanceHandle,
     pub(super) samples: Queue,
@@ -70,17 +70,27 @@ pub(super) struct Instance {
     pub(super) disposed_generations: i32,
     pub(super) no_writers_generations: i32,
     /// The writer known to be among those that keep it alive: it wrote last.
-    pub(super) recent_writer: Option<WriterId>,
+    pub(super) recent_writer: OptionalIndex,
     /// The last sample filtered out: shown after all when the writer falls silent.
-    pub(super) held: Option<SlotId>,
+    pub(super) held: OptionalIndex,
     pub(super) state: InstanceState,
     pub(super) view: ViewState,
     pub(super) has_marker: bool,
-    /// There are octets in `key`, which a sample with data cannot better.
+    /// There are octets in its key, which a sample with data cannot better.
     pub(super) is_named: bool,
+    /// Made when something in it changes for the first time.
+    details: Option<Box<Details>>,
+}
+
+const _: () = assert!(size_of::<Option<Instance>>() == 64);
+
+/// What few samples touch of an instance: while it is alive and the same writer writes it, only a policy asks for this, which
+/// may be DEADLINE, EXCLUSIVE ownership, the order BY_SOURCE_TIMESTAMP or TIME_BASED_FILTER.
+#[derive(Debug)]
+pub(super) struct Details {
     /// Writers that keep it alive.
     pub(super) writers: u32,
-    key: Option<Box<InstanceKey>>,
+    key: Option<InstanceKey>,
     /// EXCLUSIVE ownership.
     pub(super) owner: Option<WriterId>,
     /// TIME_BASED_FILTER: nothing before this time.
@@ -95,6 +105,10 @@ pub(super) struct Instance {
     /// Names this instance's place in the queue of forgettable ones.
     pub(super) retired: u64,
 }
+
+/// The index of a slot or a writer, or none: in four octets, not the eight of an `Option`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OptionalIndex(u32);
 
 /// What of an instance the counters and sets depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,36 +202,46 @@ impl Instance {
             samples: Queue::new(),
             valid: 0,
             unread: 0,
-            recent_writer: None,
-            owner: None,
-            filtered_until: None,
-            held: None,
-            key: None,
-            is_named: false,
             disposed_generations: 0,
             no_writers_generations: 0,
-            writers: 0,
+            recent_writer: OptionalIndex::NONE,
+            held: OptionalIndex::NONE,
             state: InstanceState::Alive,
             view: ViewState::New,
             has_marker: false,
-            ordered_after: None,
-            deadline: None,
-            deadline_armed: None,
-            ended_at: None,
-            purge_at: None,
-            retired: 0,
+            is_named: false,
+            details: None,
         }
+    }
+
+    pub(super) fn details(&self) -> &Details {
+        self.details.as_deref().unwrap_or(Details::NONE)
+    }
+
+    /// Makes them if there are none: see [`Self::details_if_made`].
+    pub(super) fn details_mut(&mut self) -> &mut Details {
+        self.details.get_or_insert_with(|| Box::new(Details::new()))
+    }
+
+    /// For taking something away, where without details there is nothing.
+    pub(super) fn details_if_made(&mut self) -> Option<&mut Details> {
+        self.details.as_deref_mut()
     }
 
     /// What names it to the application, when that is known.
     pub(super) fn key(&self) -> Option<&InstanceKey> {
-        self.key.as_deref()
+        self.details().key.as_ref()
+    }
+
+    /// The same unless it is empty, which is known without a look: where there was no room for it, each sample asks.
+    pub(super) fn key_with_octets(&self) -> Option<&InstanceKey> {
+        if self.is_named { self.key() } else { None }
     }
 
     #[cold]
     pub(super) fn set_key(&mut self, key: InstanceKey) {
         self.is_named = !key.payload.is_empty();
-        self.key = Some(Box::new(key));
+        self.details_mut().key = Some(key);
     }
 
     pub(super) fn is_alive(&self) -> bool {
@@ -241,8 +265,10 @@ impl Instance {
         }
         self.state = InstanceState::Alive;
         self.view = ViewState::New;
-        self.ended_at = None;
-        self.purge_at = None;
+        if let Some(details) = self.details_if_made() {
+            details.ended_at = None;
+            details.purge_at = None;
+        }
     }
 
     pub(super) fn shape(&self) -> Shape {
@@ -259,11 +285,58 @@ impl Instance {
         if sample.valid {
             self.valid -= 1;
             if order.is_by_source() {
-                self.ordered_after = self.ordered_after.max(Some(sample.source_order));
+                self.details_mut().order_after(sample.source_order);
             }
         } else {
             self.has_marker = false;
         }
+    }
+}
+
+impl Details {
+    /// Those of an instance that has none of its own.
+    const NONE: &Self = &Self::new();
+
+    const fn new() -> Self {
+        Self {
+            writers: 0,
+            key: None,
+            owner: None,
+            filtered_until: None,
+            ordered_after: None,
+            deadline: None,
+            deadline_armed: None,
+            ended_at: None,
+            purge_at: None,
+            retired: 0,
+        }
+    }
+
+    /// No deadline runs any more. Returns when its timer was to come up.
+    pub(super) fn stop_deadline(&mut self) -> Option<Instant> {
+        self.deadline = None;
+        self.deadline_armed.take()
+    }
+
+    /// Nothing older may enter the cache from now on.
+    pub(super) fn order_after(&mut self, order: (Time, Guid)) {
+        self.ordered_after = self.ordered_after.max(Some(order));
+    }
+}
+
+impl OptionalIndex {
+    pub(super) const NONE: Self = Self(u32::MAX);
+
+    pub(super) const fn of(index: u32) -> Self {
+        Self(index)
+    }
+
+    pub(super) const fn get(self) -> Option<u32> {
+        if self.0 == Self::NONE.0 { None } else { Some(self.0) }
+    }
+
+    pub(super) const fn take(&mut self) -> Option<u32> {
+        std::mem::replace(self, Self::NONE).get()
     }
 }
 
@@ -433,5 +506,37 @@ impl Shape {
             (_, 0) => Reading::Stale,
             _ => Reading::Fresh,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qos::QosSet;
+    use crate::reader::tests::Bench;
+
+    #[test]
+    fn the_next_sample_of_an_instance_that_is_alive_makes_no_details() {
+        let mut bench = Bench::new(QosSet::reader().reliable().keep_last(1));
+        bench.matched(1, QosSet::writer());
+        bench.data(1, 1, 7, 1).unwrap();
+        assert_eq!(bench.reader.cache.instances.get(0).unwrap().details().writers, 1);
+        bench.reader.cache.instances.get_mut(0).unwrap().details = None;
+        bench.data(1, 2, 7, 2).unwrap();
+        bench.data(1, 3, 7, 3).unwrap();
+        assert_eq!(bench.values(), [3]);
+        assert!(bench.reader.cache.instances.get(0).unwrap().details.is_none());
+    }
+
+    #[test]
+    fn an_instance_that_comes_back_to_life_needs_no_details() {
+        let mut instance = Instance::new(InstanceHandle::NIL);
+        instance.state = InstanceState::NotAliveDisposed;
+        instance.revive();
+        assert!(instance.is_alive() && instance.details.is_none());
+        instance.details_mut().ended_at = Some(Instant(1));
+        instance.state = InstanceState::NotAliveNoWriters;
+        instance.revive();
+        assert_eq!((instance.details().ended_at, instance.generations()), (None, 2));
     }
 }

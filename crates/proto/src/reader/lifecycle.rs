@@ -32,7 +32,7 @@ impl Cache {
     /// The instance ceased to be alive, or the delays changed: plans the purge anew.
     pub(super) fn plan_purge(&mut self, id: InstanceId) {
         let Some(instance) = self.instances.get_mut(id) else { return };
-        if let Some(at) = instance.purge_at.take() {
+        if let Some(at) = instance.details_if_made().and_then(|details| details.purge_at.take()) {
             self.timers.remove(&(at, id, Timer::Purge));
         }
         let delay = match instance.state {
@@ -40,17 +40,16 @@ impl Cache {
             InstanceState::NotAliveDisposed => self.policy.lifecycle.disposed,
             InstanceState::NotAliveNoWriters => self.policy.lifecycle.no_writers,
         };
-        instance.purge_at = instance.ended_at.and_then(|ended| ended.after(delay));
-        if let Some(at) = instance.purge_at {
-            self.timers.insert((at, id, Timer::Purge));
-        }
+        let Some(at) = instance.details().ended_at.and_then(|ended| ended.after(delay)) else { return };
+        instance.details_mut().purge_at = Some(at);
+        self.timers.insert((at, id, Timer::Purge));
     }
 
     /// The last writer of the instance left. If its purge came while it had one, it is due once more.
     pub(super) fn plan_purge_again(&mut self, now: Now, id: InstanceId) {
         let Some(instance) = self.instances.get_mut(id) else { return };
-        if instance.state == InstanceState::NotAliveNoWriters && instance.purge_at.is_none() {
-            instance.ended_at = Some(now.mono);
+        if instance.state == InstanceState::NotAliveNoWriters && instance.details().purge_at.is_none() {
+            instance.details_mut().ended_at = Some(now.mono);
             self.plan_purge(id);
         }
     }
@@ -61,12 +60,12 @@ impl Cache {
         // A writer may have come back with nothing but what was refused: that is nothing to remember. What is held
         // back will be shown, and owners are remembered as long as they own.
         let only_named = instance.state == InstanceState::NotAliveNoWriters
-            && instance.held.is_none()
-            && instance.owner.is_none();
-        if instance.writers == 0 || only_named {
+            && instance.held.get().is_none()
+            && instance.details().owner.is_none();
+        if instance.details().writers == 0 || only_named {
             return self.forget(id);
         }
-        instance.purge_at = None;
+        instance.details_mut().purge_at = None;
         let before = instance.shape();
         while let Some(at) = instance.samples.first() {
             if leave(&mut self.samples, &mut self.ledger, &self.policy, instance, at, None).is_none() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::instances::{Instance, InstanceId};
+use super::instances::{Instance, InstanceId, OptionalIndex};
 use crate::guid::Guid;
 use crate::time::Duration;
 
@@ -55,12 +55,12 @@ impl Publications {
 
     /// `writer` keeps the instance alive from now on.
     pub(super) fn register(&mut self, writer: WriterId, id: InstanceId, instance: &mut Instance) {
-        if instance.recent_writer == Some(writer) {
+        if instance.recent_writer.get() == Some(writer) {
             return;
         }
-        instance.recent_writer = Some(writer);
+        instance.recent_writer = OptionalIndex::of(writer);
         if self.get_mut(writer).is_some_and(|publication| publication.instances.insert(id)) {
-            instance.writers += 1;
+            instance.details_mut().writers += 1;
         }
     }
 
