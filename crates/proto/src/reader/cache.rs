@@ -66,7 +66,7 @@ pub(super) struct Policy {
     exclusive: bool,
     /// Samples are returned in one order across instances.
     interleaved: bool,
-    deadline: Duration,
+    pub(super) deadline: Duration,
     separation: Duration,
     pub(super) lifecycle: Lifecycle,
 }
@@ -407,30 +407,6 @@ impl Cache {
         self.arm_deadline(now.mono, id);
     }
 
-    /// The instance was updated: its next deadline begins.
-    #[inline]
-    fn arm_deadline(&mut self, now: Instant, id: InstanceId) {
-        let Some(deadline) = now.after(self.policy.deadline) else { return };
-        let Some(instance) = self.instances.get_mut(id) else { return };
-        let details = instance.details_mut();
-        details.deadline = Some(deadline);
-        if details.deadline_armed.is_none() {
-            details.deadline_armed = Some(deadline);
-            self.timers.insert((deadline, id, Timer::Deadline));
-        }
-    }
-
-    /// DEADLINE was changed: running deadlines begin anew with the new period.
-    fn restart_deadline(&mut self, now: Instant, id: InstanceId) {
-        let Some(instance) = self.instances.get_mut(id).filter(|instance| instance.is_alive()) else {
-            return;
-        };
-        if let Some(at) = instance.details_if_made().and_then(|details| details.stop_deadline()) {
-            self.timers.remove(&(at, id, Timer::Deadline));
-        }
-        self.arm_deadline(now, id);
-    }
-
     /// DISPOSE, UNREGISTER, or both: then the instance is first disposed, and stays so, because a
     /// disposed instance without writers is still NOT_ALIVE_DISPOSED (DCPS 1.4 §2.2.2.5.1.3).
     fn store_status(
@@ -486,7 +462,7 @@ impl Cache {
         let stamps = (change.source_timestamp, change.reception_timestamp);
         if self.end(now, id, InstanceState::NotAliveDisposed, publication_of(order), stamps) {
             if let Some(instance) = self.instances.get_mut(id) {
-                instance.details_mut().order_after(order);
+                instance.order_after(order);
             }
             Outcome::Stored
         } else {
@@ -543,10 +519,15 @@ impl Cache {
     }
 
     /// `writer` owns the instance, where ownership is exclusive.
+    #[inline]
     fn own(&mut self, writer: WriterId, id: InstanceId) {
-        if self.policy.exclusive
-            && let Some(instance) = self.instances.get_mut(id)
-        {
+        if self.policy.exclusive {
+            self.set_owner(writer, id);
+        }
+    }
+
+    fn set_owner(&mut self, writer: WriterId, id: InstanceId) {
+        if let Some(instance) = self.instances.get_mut(id) {
             instance.details_mut().owner = Some(writer);
         }
     }
@@ -675,28 +656,6 @@ impl Cache {
             }
         }
         shown
-    }
-
-    /// The deadline timer of an instance came up: samples since then only move it.
-    fn check_deadline(&mut self, now: Instant, id: InstanceId, missed: &mut impl FnMut(InstanceHandle)) {
-        let period = self.policy.deadline;
-        let Some(instance) = self.instances.get_mut(id) else { return };
-        let (handle, is_alive) = (instance.handle, instance.is_alive());
-        let Some(details) = instance.details_if_made() else { return };
-        details.deadline_armed = None;
-        let Some(mut deadline) = details.deadline.filter(|_| is_alive) else { return };
-        if deadline <= now {
-            // A deadline missed is ownership lost (DCPS 1.4 §2.2.3.9.2).
-            details.owner = None;
-            missed(handle);
-            // After a pause of the process, one miss is enough.
-            let next = deadline.after(period).filter(|next| *next > now);
-            let Some(next) = next.or_else(|| now.after(period.max(Duration(1)))) else { return };
-            deadline = next;
-            details.deadline = Some(deadline);
-        }
-        details.deadline_armed = Some(deadline);
-        self.timers.insert((deadline, id, Timer::Deadline));
     }
 
     /// The time came up at which a held sample might be shown.

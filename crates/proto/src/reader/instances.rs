@@ -219,8 +219,9 @@ impl Instance {
     }
 
     /// Makes them if there are none: see [`Self::details_if_made`].
+    #[inline]
     pub(super) fn details_mut(&mut self) -> &mut Details {
-        self.details.get_or_insert_with(|| Box::new(Details::new()))
+        self.details.get_or_insert_with(Details::make)
     }
 
     /// For taking something away, where without details there is nothing.
@@ -253,9 +254,17 @@ impl Instance {
     }
 
     /// A sample with data arrived: the instance is alive (DCPS 1.4 §2.2.2.5.1.3 and .8).
+    #[inline]
     pub(super) fn revive(&mut self) {
+        if !self.is_alive() {
+            self.return_to_life();
+        }
+    }
+
+    #[cold]
+    fn return_to_life(&mut self) {
         match self.state {
-            InstanceState::Alive => return,
+            InstanceState::Alive => {}
             InstanceState::NotAliveDisposed => {
                 self.disposed_generations = self.disposed_generations.saturating_add(1);
             }
@@ -280,22 +289,36 @@ impl Instance {
     }
 
     /// Accounts for a sample that left `samples`.
+    #[inline]
     pub(super) fn left(&mut self, sample: Departure, order: Order) {
         self.unread -= u32::from(!sample.read);
         if sample.valid {
             self.valid -= 1;
             if order.is_by_source() {
-                self.details_mut().order_after(sample.source_order);
+                self.order_after(sample.source_order);
             }
         } else {
             self.has_marker = false;
         }
+    }
+
+    /// Nothing older may enter the cache from now on.
+    #[inline(never)]
+    pub(super) fn order_after(&mut self, order: (Time, Guid)) {
+        let details = self.details_mut();
+        details.ordered_after = details.ordered_after.max(Some(order));
     }
 }
 
 impl Details {
     /// Those of an instance that has none of its own.
     const NONE: &Self = &Self::new();
+
+    #[cold]
+    #[inline(never)]
+    fn make() -> Box<Self> {
+        Box::new(Self::new())
+    }
 
     const fn new() -> Self {
         Self {
@@ -316,11 +339,6 @@ impl Details {
     pub(super) fn stop_deadline(&mut self) -> Option<Instant> {
         self.deadline = None;
         self.deadline_armed.take()
-    }
-
-    /// Nothing older may enter the cache from now on.
-    pub(super) fn order_after(&mut self, order: (Time, Guid)) {
-        self.ordered_after = self.ordered_after.max(Some(order));
     }
 }
 

@@ -9,6 +9,7 @@ mod answer;
 mod cache;
 mod change;
 mod coherent;
+mod deadline;
 mod destination_order;
 mod fragment;
 mod group;
