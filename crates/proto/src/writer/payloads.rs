@@ -45,11 +45,13 @@ pub(super) struct Payloads {
     long_first: u32,
 }
 
-/// Octets, those of each payload in one piece. Positions count on and wrap; where one is, is its remainder by the length.
+/// Octets, those of each payload in one piece, in chunks that are used again: the one left last, whose memory is warm, is the next to
+/// be filled. Positions count on through all chunks, and wrap.
 #[derive(Debug, Default)]
 struct Ring {
-    /// A power of two of them, or none.
-    bytes: Vec<u8>,
+    /// Those from the one that `first` is in on.
+    chunks: VecDeque<Box<[u8]>>,
+    spare: Vec<Box<[u8]>>,
     first: u32,
     end: u32,
 }
@@ -111,7 +113,7 @@ impl Payloads {
     /// The first is gone.
     pub(super) fn pop_front(&mut self, place: Place) {
         match place.to() {
-            Where::Short { at, len } => self.ring.first = at.wrapping_add(u32::from(len)),
+            Where::Short { at, len } => self.ring.pop_front(at.wrapping_add(u32::from(len))),
             Where::Long(_) => {
                 self.long.pop_front();
                 self.long_first = self.long_first.wrapping_add(1);
@@ -124,7 +126,8 @@ impl Payloads {
         if !self.long.is_empty() {
             self.long.clear();
         }
-        (self.long_first, self.ring.first, self.ring.end) = (0, 0, 0);
+        self.long_first = 0;
+        self.ring.clear();
     }
 
     /// Moves what is held together. `places`: those that are kept, in order.
@@ -142,7 +145,7 @@ impl Payloads {
                 }
             }
         }
-        self.ring.end = end;
+        self.ring.end_at(end);
         self.long.truncate(kept);
     }
 
@@ -160,67 +163,111 @@ impl super::Writer {
 }
 
 impl Ring {
-    const BYTES_LEAST: usize = 1 << 12;
+    /// Of a chunk: some of the longest payloads that are in one, and no more than a writer of few samples may have.
+    const BITS: u32 = 14;
+    const CHUNK_BYTES: u32 = 1 << Self::BITS;
     /// Positions have 32 bits.
-    const BYTES_MAX: usize = 1 << 31;
+    const CHUNKS_MAX: usize = 1 << (31 - Self::BITS);
 
     /// `None`: the ring cannot grow any more.
+    #[inline]
     fn push(&mut self, octets: &[u8]) -> Option<u32> {
         let len = octets.len() as u32;
-        let mut at = self.fitting(self.end, len);
-        while at.wrapping_add(len).wrapping_sub(self.first) as usize > self.bytes.len() {
+        let at = Self::fitting(self.end, len);
+        if self.chunk_of(at) >= self.chunks.len() {
             self.grow()?;
-            at = self.fitting(self.end, len);
         }
-        let place = self.place(at);
-        self.bytes.get_mut(place..place + octets.len())?.copy_from_slice(octets);
+        self.place_mut(at, octets.len())?.copy_from_slice(octets);
         self.end = at.wrapping_add(len);
         Some(at)
     }
 
+    #[inline]
     fn get(&self, at: u32, len: u16) -> &[u8] {
-        let place = self.place(at);
-        self.bytes.get(place..place + usize::from(len)).unwrap_or(&[])
+        let offset = Self::offset(at);
+        self.chunks
+            .get(self.chunk_of(at))
+            .and_then(|chunk| chunk.get(offset..offset + usize::from(len)))
+            .unwrap_or(&[])
     }
 
-    fn place(&self, at: u32) -> usize {
-        at as usize & self.bytes.len().wrapping_sub(1)
+    fn place_mut(&mut self, at: u32, len: usize) -> Option<&mut [u8]> {
+        let (chunk, offset) = (self.chunk_of(at), Self::offset(at));
+        self.chunks.get_mut(chunk)?.get_mut(offset..offset + len)
+    }
+
+    /// Which of `chunks` a position is in.
+    const fn chunk_of(&self, at: u32) -> usize {
+        (at.wrapping_sub(self.first & !(Self::CHUNK_BYTES - 1)) >> Self::BITS) as usize
+    }
+
+    const fn offset(at: u32) -> usize {
+        (at & (Self::CHUNK_BYTES - 1)) as usize
     }
 
     /// The first position from `end` on where so many octets are in one piece.
-    fn fitting(&self, end: u32, len: u32) -> u32 {
-        let left = self.bytes.len().wrapping_sub(self.place(end)) as u32;
+    const fn fitting(end: u32, len: u32) -> u32 {
+        let left = Self::CHUNK_BYTES - Self::offset(end) as u32;
         if len <= left { end } else { end.wrapping_add(left) }
     }
 
+    #[cold]
     fn grow(&mut self) -> Option<()> {
-        let length = (2 * self.bytes.len()).max(Self::BYTES_LEAST);
-        if length > Self::BYTES_MAX {
+        if self.chunks.len() >= Self::CHUNKS_MAX {
             return None;
         }
-        let before = self.bytes.len();
-        self.bytes.resize(length, 0);
-        // In place, so that no ring of half the length is left behind. What is in one piece stays so: the greater length is a
-        // multiple of the lesser, and a piece stays where it is or goes to the same place of the new half.
-        let mut at = self.first;
-        while at != self.end && before > 0 {
-            let from = at as usize & (before - 1);
-            let piece = (self.end.wrapping_sub(at) as usize).min(before - from);
-            let to = self.place(at);
-            if to != from && to + piece <= length {
-                self.bytes.copy_within(from..from + piece, to);
-            }
-            at = at.wrapping_add(piece as u32);
-        }
+        let chunk = self.spare.pop();
+        self.chunks
+            .push_back(chunk.unwrap_or_else(|| vec![0; Self::CHUNK_BYTES as usize].into_boxed_slice()));
         Some(())
+    }
+
+    /// Nothing before `first` is held any more.
+    #[inline]
+    fn pop_front(&mut self, first: u32) {
+        let left = self.chunk_of(first);
+        self.first = first;
+        if left > 0 {
+            self.spare.extend(self.chunks.drain(..left.min(self.chunks.len())));
+        }
+    }
+
+    /// Nothing from `end` on is held any more.
+    fn end_at(&mut self, end: u32) {
+        self.end = end;
+        let held = self.chunk_of(end) + usize::from(Self::offset(end) > 0);
+        self.spare.extend(self.chunks.drain(held.min(self.chunks.len())..));
+    }
+
+    /// Nothing is held any more. The chunk used last stays.
+    #[inline]
+    fn clear(&mut self) {
+        (self.first, self.end) = (0, 0);
+        if self.chunks.len() > 1 {
+            self.spare.extend(self.chunks.drain(..self.chunks.len() - 1));
+        }
     }
 
     /// Moves a payload to `end`, which is not beyond it, and `end` behind it.
     fn move_down(&mut self, end: &mut u32, at: u32, len: u16) -> u32 {
-        let (from, to) = (self.place(at), self.fitting(*end, u32::from(len)));
-        let place = self.place(to);
-        if from != place && from + usize::from(len) <= self.bytes.len() {
-            self.bytes.copy_within(from..from + usize::from(len), place);
+        let to = Self::fitting(*end, u32::from(len));
+        if to != at {
+            let (from, target) = (self.chunk_of(at), self.chunk_of(to));
+            let (offset, place) = (Self::offset(at), Self::offset(to));
+            let range = offset..offset + usize::from(len);
+            if from == target {
+                if let Some(chunk) = self.chunks.get_mut(from).filter(|chunk| range.end <= chunk.len()) {
+                    chunk.copy_within(range, place);
+                }
+            } else if let Some(mut chunk) = self.chunks.get_mut(target).map(std::mem::take) {
+                let octets = self.chunks.get(from).and_then(|chunk| chunk.get(range));
+                if let Some((octets, room)) = octets.zip(chunk.get_mut(place..place + usize::from(len))) {
+                    room.copy_from_slice(octets);
+                }
+                if let Some(empty) = self.chunks.get_mut(target) {
+                    *empty = chunk;
+                }
+            }
         }
         *end = to.wrapping_add(u32::from(len));
         to
@@ -231,22 +278,65 @@ impl Ring {
 mod tests {
     use super::*;
 
+    fn octets(number: u16) -> Vec<u8> {
+        vec![number as u8; 900 + usize::from(number % 7)]
+    }
+
+    fn push(payloads: &mut Payloads, number: u16) -> (u16, Place) {
+        (number, payloads.push(NewPayload::Octets(&octets(number))))
+    }
+
     #[test]
-    fn a_ring_that_grows_keeps_every_payload_wherever_it_began() {
+    fn every_payload_stays_while_others_come_and_go() {
         for pushed_before in 0..200_u16 {
             let mut payloads = Payloads::new(true);
-            let octets = |number: u16| vec![number as u8; 40 + usize::from(number % 7)];
             for number in 0..pushed_before {
-                let place = payloads.push(NewPayload::Octets(&octets(number)));
+                let (_, place) = push(&mut payloads, number);
                 payloads.pop_front(place);
             }
-            let held: Vec<_> =
-                (0..600).map(|number| (number, payloads.push(NewPayload::Octets(&octets(number))))).collect();
-            assert!(payloads.ring.bytes.len() > 4 * Ring::BYTES_LEAST, "it grew more than once");
+            let held: Vec<_> = (0..60).map(|number| push(&mut payloads, number)).collect();
+            assert!(payloads.ring.chunks.len() > 3);
             for (number, place) in held {
                 assert_eq!(payloads.get(place).as_slice(), octets(number), "{pushed_before} before");
                 payloads.pop_front(place);
             }
         }
+    }
+
+    #[test]
+    fn memory_is_used_again_and_so_much_as_is_held_at_most() {
+        let mut payloads = Payloads::new(true);
+        payloads.ring.first = u32::MAX - 100 * Ring::CHUNK_BYTES + 1;
+        payloads.ring.end = payloads.ring.first;
+        let mut held = VecDeque::new();
+        for number in 0..10_000 {
+            held.push_back(push(&mut payloads, number));
+            if held.len() > 100 {
+                let (number, place) = held.pop_front().unwrap();
+                assert_eq!(payloads.get(place).as_slice(), octets(number));
+                payloads.pop_front(place);
+            }
+        }
+        let chunks = payloads.ring.chunks.len() + payloads.ring.spare.len();
+        assert_eq!(chunks, 7, "a hundred of 900 octets, eighteen in a chunk, and the beginning of the next");
+        payloads.clear();
+        assert_eq!((payloads.ring.chunks.len(), payloads.ring.spare.len()), (1, chunks - 1));
+        let (_, place) = push(&mut payloads, 7);
+        assert_eq!(payloads.get(place).as_slice(), octets(7));
+    }
+
+    #[test]
+    fn what_is_kept_is_moved_together() {
+        let mut payloads = Payloads::new(true);
+        let mut held: Vec<_> = (0..200).map(|number| push(&mut payloads, number)).collect();
+        held.retain(|(number, _)| number % 5 == 0);
+        payloads.compact(held.iter_mut().map(|(_, place)| place));
+        assert_eq!(payloads.ring.chunks.len(), 3);
+        for (number, place) in &held {
+            assert_eq!(payloads.get(*place).as_slice(), octets(*number));
+        }
+        held.push(push(&mut payloads, 200));
+        held.into_iter().for_each(|(_, place)| payloads.pop_front(place));
+        assert!(payloads.ring.first == payloads.ring.end && payloads.ring.chunks.len() <= 1);
     }
 }
