@@ -8,6 +8,7 @@ pub(crate) mod drops;
 mod inbox;
 mod linger;
 pub(crate) mod notify;
+mod patience;
 pub(crate) mod placement;
 pub(crate) mod receive;
 pub(crate) mod registry;

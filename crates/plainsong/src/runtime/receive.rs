@@ -13,6 +13,7 @@ use plainsong_proto::time::{Instant, Now};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
 
 use super::linger::{Batch, Linger};
+use super::patience::{Answers, Patience};
 use super::{ParticipantSlot, ReaderSlot, Response, Shared, WriterSlot, dispatch, registry, telling};
 use crate::clock;
 use crate::transport::{Received, Receiver, Transport};
@@ -94,11 +95,17 @@ struct Got {
     octets: bool,
     /// Samples that are whole and can be taken.
     samples: bool,
+    /// Of readers, for writers.
+    answers: Answers,
 }
 
 impl Got {
     const fn with(self, other: Self) -> Self {
-        Self { octets: self.octets || other.octets, samples: self.samples || other.samples }
+        Self {
+            octets: self.octets || other.octets,
+            samples: self.samples || other.samples,
+            answers: self.answers.with(other.answers),
+        }
     }
 }
 
@@ -113,11 +120,17 @@ impl Walk {
     }
 
     /// That was all.
-    pub(super) fn end(self, linger: &mut Linger) {
-        let Self { came, sent, got, .. } = self;
+    pub(super) fn end(&self, linger: &mut Linger) {
+        let Self { came, sent, got, .. } = *self;
         if got.octets || got.samples {
             linger.note(Batch { came, done: clock::mono(), sent, is_part: !got.samples });
         }
+    }
+
+    /// What the thread shall be from now on, patient or not, when it is something else.
+    pub(super) fn judge(&self, patience: &mut Patience) -> Option<bool> {
+        let Got { octets, samples, answers } = self.got;
+        patience.note(self.datagrams, answers, octets || samples)
     }
 }
 
@@ -294,7 +307,10 @@ impl<'a> Router<'a> {
             Target::Builtin => participant
                 .run(now, out, |control, now, out| control.on_submessage(now, context, submessage, out)),
             Target::Writer(id) => match participant.writer(id) {
-                Some(writer) => self.to_writer(&writer, now, context, submessage, out),
+                Some(writer) => {
+                    self.got.answers.note(context.source);
+                    self.to_writer(&writer, now, context, submessage, out)
+                }
                 None => Err(DropReason::UnknownEndpoint),
             },
             Target::Reader(id) => match registry::find(&participant.readers(), |slot| slot.id, id) {

@@ -19,8 +19,9 @@ use plainsong_proto::time::Instant;
 
 use super::linger::Linger;
 use super::notify::Notify;
+use super::patience::Patience;
 use super::receive::Walk;
-use super::{Shared, lock};
+use super::{Shared, lock, placement};
 use crate::clock;
 use crate::config::Config;
 use crate::transport::{Alarm, Bell, Receiver, Transport};
@@ -183,8 +184,9 @@ impl Turns {
     pub(crate) fn run(&self, shared: &Shared, socket: usize) {
         let Some(desk) = self.desks.get(socket) else { return };
         let mut streak = Streak { lone: 0, enough: LONE_MIN, polls: 0, is_polled: false };
+        let mut patience = Patience::default();
         while !shared.transport.is_stopped() {
-            self.receive(shared, socket, desk, &mut streak);
+            self.receive(shared, socket, desk, &mut streak, &mut patience);
             if let Some(alarm) = &desk.alarm
                 && let Some(before) = self.lend(socket, alarm, streak.is_polled)
             {
@@ -196,12 +198,19 @@ impl Turns {
     }
 
     /// Receives until the socket is better lent.
-    fn receive(&self, shared: &Shared, socket: usize, desk: &Desk, streak: &mut Streak) {
+    fn receive(
+        &self,
+        shared: &Shared,
+        socket: usize,
+        desk: &Desk,
+        streak: &mut Streak,
+        patience: &mut Patience,
+    ) {
         let mut hand = lock(&desk.hand);
         while !shared.transport.is_stopped() {
             let looks = hand.linger.looks(clock::mono);
             let mut is_awaited = false;
-            let datagrams = hand.receive(|receiver, walk| {
+            let walk = hand.receive(|receiver, walk| {
                 shared.transport.receive_user(socket, receiver, !looks, |received| {
                     if walk.datagrams == 0 {
                         is_awaited = streak.is_awaited(self);
@@ -209,12 +218,15 @@ impl Turns {
                     walk.datagram(shared, &received);
                 });
             });
-            if datagrams == 0 && looks {
+            if walk.datagrams == 0 && looks {
                 hand.linger.looked_in_vain();
                 std::thread::yield_now();
                 continue;
             }
-            if streak.note(datagrams == 1 && is_awaited) && desk.alarm.is_some() {
+            if let Some(is_patient) = walk.judge(patience) {
+                placement::be_patient(is_patient);
+            }
+            if streak.note(walk.datagrams == 1 && is_awaited) && desk.alarm.is_some() {
                 return;
             }
         }
@@ -335,13 +347,12 @@ impl Turns {
 }
 
 impl Hand {
-    /// Receives as `f` does: how many datagrams.
-    fn receive(&mut self, f: impl FnOnce(&mut Receiver, &mut Walk)) -> usize {
+    /// Receives as `f` does.
+    fn receive(&mut self, f: impl FnOnce(&mut Receiver, &mut Walk)) -> Walk {
         let mut walk = Walk::default();
         f(&mut self.receiver, &mut walk);
-        let datagrams = walk.datagrams;
         walk.end(&mut self.linger);
-        datagrams
+        walk
     }
 }
 
@@ -494,7 +505,7 @@ impl Turn<'_> {
     /// Receives one datagram if there is one: how many.
     fn receive_one(&mut self, shared: &Shared, hand: &mut Hand) -> usize {
         ON_LOAN.set(Some(false));
-        let datagrams = hand.receive(|receiver, walk| {
+        let walk = hand.receive(|receiver, walk| {
             shared.transport.receive_one(self.socket, receiver, |received| {
                 self.received += 1;
                 walk.datagram(shared, &received);
@@ -502,7 +513,7 @@ impl Turn<'_> {
         });
         let untold = ON_LOAN.take() == Some(true);
         self.call |= untold || shared.transport.is_stopped();
-        datagrams
+        walk.datagrams
     }
 }
 
