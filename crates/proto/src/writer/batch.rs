@@ -33,7 +33,7 @@ const GREAT_FLOW_WRITES: u32 = 4_096;
 const GREAT_FLOW_WAIT: Duration = Duration::from_millis(1);
 /// A batch of so many octets and samples is full, whatever it may have: longer ones of short samples save nothing.
 const USUAL_BYTES: usize = 32 << 10;
-const USUAL_SAMPLES: usize = 200;
+const USUAL_SAMPLES: usize = 230;
 /// What a sample adds to a batch beside its payload: about its headers and inline QoS.
 const SAMPLE_OVERHEAD_BYTES: usize = 72;
 

@@ -25,9 +25,9 @@ const HOLES_MAX: usize = 64;
 /// Entries looked at in one search for the next change: work per submessage stays bounded.
 const HOLES_SCANNED_MAX: usize = 256;
 
-/// What a sample counts for in the window beside its payload: twice what it takes here and on its way, so that a window of
+/// What a sample counts for in the window beside its payload: more than what it takes here and on its way, so that a window of
 /// short ones is no more than some thousand.
-pub(super) const CHANGE_OVERHEAD_BYTES: usize = 256;
+pub(super) const CHANGE_OVERHEAD_BYTES: usize = 192;
 
 /// One change of one instance, as the history shows it.
 #[derive(Clone, Copy, Debug)]

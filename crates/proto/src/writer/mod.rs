@@ -734,7 +734,7 @@ impl Writer {
 
 /// What the window of many readers is at least, if it was not less from the beginning: two full batches of short samples. With
 /// less, each datagram is a batch that the window cut short, and each second one is answered by all of them.
-const WINDOW_BYTES_LEAST: usize = 160 << 10;
+const WINDOW_BYTES_LEAST: usize = 132 << 10;
 
 /// Changes that one write lets go of at most: an acknowledgement is of thousands, and no single write is to pay for all.
 const RELEASES_OF_WRITE: i64 = 64;
