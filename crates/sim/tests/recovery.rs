@@ -179,17 +179,19 @@ fn five_megabytes_take_little_longer_over_a_bad_road() {
 fn a_road_that_loses_much_still_carries_much() {
     for (trip, loss) in ROADS {
         for (samples, bytes) in [(1_500, 8_000), (6, 2_000_000)] {
-            for seed in seeds(3) {
-                let rate = bulk(seed, loss, trip, (samples, bytes)).0 / 1e6;
-                println!("{bytes} octets, {loss} % lost, {} ms: {rate:.1} MB/s", ms(trip));
-                // Where datagrams overtake each other by a round trip, much is taken for lost that is not.
-                let least = match (trip > Duration::from_micros(100), bytes < 100_000) {
-                    (true, true) => 25.0,
-                    (true, false) => 50.0,
-                    (false, _) => 65.0,
-                };
-                assert!(rate >= least, "{bytes} octets over {} ms with {loss} % lost: {rate} MB/s", ms(trip));
-            }
+            let rates = pooled(30, |seed| vec![bulk(seed, loss, trip, (samples, bytes)).0 / 1e6]);
+            let (median, least) = (quantile(&rates, 0.5), quantile(&rates, 0.0));
+            println!("{bytes} octets, {loss} % lost, {} ms: {median:.1} MB/s, {least:.1} at least", ms(trip));
+            // Where datagrams overtake each other by a round trip, much is taken for lost that is not: one seed in forty
+            // carries a third of what is usual.
+            let expected = match (trip > Duration::from_micros(100), bytes < 100_000) {
+                (true, true) => 25.0,
+                (true, false) => 50.0,
+                (false, _) => 65.0,
+            };
+            let what = format!("{bytes} octets over {} ms with {loss} % lost", ms(trip));
+            assert!(median >= expected, "{what}: {median} MB/s");
+            assert!(least >= expected / 2.0, "{what}: {least} MB/s at least");
         }
     }
 }
