@@ -3,7 +3,7 @@
 //! Each reader of a crowd answers each batch of a writer. Where they share the cores of a host, an answer that wakes the thread
 //! which receives for the writer takes the core from a reader that is in the middle of a batch, for some microseconds' work, and as
 //! many times a batch as there are readers. Nothing is lost if it waits until the core is free or the reader's turn is over: the
-//! window opens with the last answer. So a thread that receives nothing but answers, of many, asks the scheduler not to be put
+//! window opens with the last answer. So a thread that receives answers of many, and no samples, asks the scheduler not to be put
 //! before others when it is woken. A core that is idle takes it at once all the same. The first sample or fragment ends that.
 
 use plainsong_proto::guid::GuidPrefix;
