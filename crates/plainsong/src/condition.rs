@@ -13,8 +13,9 @@ use crate::entity::{EntityCore, Waiters};
 use crate::error::{Error, Result};
 use crate::locks::lock;
 use crate::query::Query;
+use crate::runtime::Shared;
 use crate::runtime::notify::Notify;
-use crate::runtime::{Shared, turn};
+use crate::runtime::turn::{self, Awaited};
 
 /// Something a [`WaitSet`] can wait for. Clones are the same condition.
 #[derive(Clone)]
@@ -233,7 +234,7 @@ impl WaitSet {
             let seen = self.notify.epoch();
             let Some(domain) = self.look(triggered) else { return Ok(()) };
             let woken = match domain {
-                Some(shared) => turn::wait(&shared, &self.notify, seen, deadline),
+                Some(shared) => turn::wait(&shared, &self.notify, seen, deadline, Awaited::Samples),
                 None => self.notify.wait(seen, deadline),
             };
             if !woken {

@@ -29,6 +29,7 @@ use crate::group::{Member, announced_qos};
 use crate::listener::DataWriterListener;
 use crate::participant::check_qos;
 use crate::publisher::{Publisher, PublisherInner};
+use crate::runtime::turn::{self, Awaited};
 use crate::runtime::{ParticipantSlot, WriterSlot};
 use crate::topic::{AnyTopic, Topic, TopicInner};
 
@@ -579,11 +580,15 @@ impl WriterInner {
         Doubt::new(Duration::from_nanos(usual.0.max(0).unsigned_abs()))
     }
 
-    /// False when `deadline` passed first. Acknowledgements are received meanwhile, whoever does that.
+    /// False when `deadline` passed first. Acknowledgements are received meanwhile, here or by a receive thread.
     fn wait_for_progress(&self, doubt: &mut Doubt, epoch: u32, deadline: Option<Instant>) -> bool {
         let slot = self.publisher.participant.slot();
-        let _blocked = slot.as_ref().map(|slot| slot.shared().turns.block());
-        doubt.wait(&self.slot.progress, epoch, deadline, || self.forget_dead())
+        let progress = &self.slot.progress;
+        let wait = |deadline| match &slot {
+            Ok(slot) => turn::wait(slot.shared(), progress, epoch, deadline, Awaited::Answers),
+            Err(_) => progress.wait(epoch, deadline),
+        };
+        doubt.wait(deadline, wait, || self.forget_dead())
     }
 
     /// Those it waits for in vain, because their processes on this host are no more.

@@ -16,7 +16,6 @@ use plainsong_proto::vendor::PLAINSONG as VENDOR_ID;
 
 use crate::clock;
 use crate::runtime::ParticipantSlot;
-use crate::runtime::notify::Notify;
 
 /// First and longest pause before somebody who waits has doubts; where answers usually take longer, so many times that.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
@@ -39,18 +38,18 @@ impl Doubt {
         Self { pause: (usual * USUAL_TIMES).clamp(PAUSE_FIRST, PAUSE_MAX) }
     }
 
-    /// Waits as [`Notify::wait`] does, and looks now and then whether waiting makes sense.
+    /// Waits until `deadline` by `wait`, which is false when the time that it is given has passed, and looks now and then whether
+    /// waiting makes sense.
     pub(crate) fn wait(
         &mut self,
-        progress: &Notify,
-        epoch: u32,
         deadline: Option<Instant>,
+        wait: impl Fn(Option<Instant>) -> bool,
         look: impl Fn(),
     ) -> bool {
         loop {
             let doubt = clock::deadline(self.pause);
             let first = deadline.into_iter().chain(doubt).min();
-            if progress.wait(epoch, first) {
+            if wait(first) {
                 return true;
             }
             if deadline.is_some_and(|deadline| deadline <= clock::mono()) {

@@ -145,7 +145,7 @@ pub(crate) struct EndpointSlot<M: StateMachine> {
     /// Its GUID.
     pub(crate) guid: Guid,
     /// Wakes callers that wait for room or for acknowledgements.
-    pub(crate) progress: Notify,
+    pub(crate) progress: Arc<Notify>,
     /// Events of so many samples may be told together.
     pub(crate) untold_max: usize,
     state: Mutex<Timed<M>>,
@@ -274,7 +274,7 @@ impl<M: StateMachine> EndpointSlot<M> {
         Arc::new(Self {
             id: guid.entity,
             guid,
-            progress: Notify::default(),
+            progress: Arc::default(),
             untold_max,
             deadline: Arc::clone(&state.deadline),
             state: Mutex::new(state),

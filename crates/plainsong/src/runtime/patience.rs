@@ -28,6 +28,10 @@ impl Answers {
         self.from |= 1 << (mixed >> 58);
     }
 
+    pub(super) const fn is_any(self) -> bool {
+        self.from != 0
+    }
+
     pub(super) const fn with(self, other: Self) -> Self {
         Self { from: self.from | other.from }
     }

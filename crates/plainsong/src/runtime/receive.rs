@@ -122,15 +122,24 @@ impl Walk {
     /// That was all.
     pub(super) fn end(&self, linger: &mut Linger) {
         let Self { came, sent, got, .. } = *self;
-        if got.octets || got.samples {
+        if self.has_samples() {
             linger.note(Batch { came, done: clock::mono(), sent, is_part: !got.samples });
         }
     }
 
+    /// Samples, or parts of some.
+    pub(super) const fn has_samples(&self) -> bool {
+        self.got.octets || self.got.samples
+    }
+
+    /// Something of readers, for writers.
+    pub(super) const fn has_answers(&self) -> bool {
+        self.got.answers.is_any()
+    }
+
     /// What the thread shall be from now on, patient or not, when it is something else.
     pub(super) fn judge(&self, patience: &mut Patience) -> Option<bool> {
-        let Got { octets, samples, answers } = self.got;
-        patience.note(self.datagrams, answers, octets || samples)
+        patience.note(self.datagrams, self.got.answers, self.has_samples())
     }
 }
 

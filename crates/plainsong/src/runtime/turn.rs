@@ -6,6 +6,10 @@
 //! its wait the socket is nobody's. If it does not come back within [`GRACE`], an alarm that it left wakes the
 //! receive thread, which takes its socket back.
 //!
+//! A thread that waits for room to write is one of those: it receives the acknowledgements that make room, most of which came while
+//! it wrote, so that nobody sleeps or is woken for them. It does so only while nothing comes for readers, which nobody receives as
+//! long as it writes.
+//!
 //! A waiting thread calls nobody: events that a listener wants to hear of are left to the receive thread.
 
 use std::cell::{Cell, RefCell};
@@ -24,7 +28,7 @@ use super::receive::Walk;
 use super::{Shared, lock, placement};
 use crate::clock;
 use crate::config::Config;
-use crate::transport::{Alarm, Bell, Receiver, Transport};
+use crate::transport::{Alarm, Bell, Received, Receiver, Transport};
 
 /// For so long data may be in a socket that nobody receives from, after a waiting thread left it.
 const GRACE: Duration = Duration::from_millis(1);
@@ -41,11 +45,21 @@ const AT_ONCE_MAX: u32 = 4;
 /// A wait as short as that was none.
 const AT_ONCE: Duration = Duration::from_micros(3);
 
+/// What a waiting thread cannot go on without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// Samples of writers.
+    Samples,
+    /// Acknowledgements of readers.
+    Answers,
+}
+
 /// The sockets for user data of a domain, and who receives from them.
 pub(crate) struct Turns {
     state: Mutex<State>,
-    /// How many are asleep: a copy for who looks without the lock.
+    /// How many are asleep, and whether the last of them waits for answers: copies for who looks without the lock.
     asleep: AtomicUsize,
+    is_for_answers: AtomicBool,
     /// How often a thread found nothing to take.
     polls: AtomicU32,
     /// Some socket is lent to threads that look again and again.
@@ -69,7 +83,7 @@ struct Hand {
 struct State {
     loans: Vec<Loan>,
     /// Threads in a wait that a receive thread will end.
-    asleep: Vec<Arc<Notify>>,
+    asleep: Vec<(Arc<Notify>, Awaited)>,
     /// Other threads that cannot go on until something is received.
     blocked: usize,
     /// What listeners have to be told, by a receive thread, and by whose participant.
@@ -87,6 +101,8 @@ struct Loan {
     received: u64,
     /// Waits in a row that were none.
     at_once: u32,
+    /// Something came for readers while the holder waited for answers.
+    is_disturbed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +142,7 @@ fn bell_of_thread() -> Option<Arc<Bell>> {
 pub(crate) fn poll(shared: &Shared) {
     let turns = &shared.turns;
     if turns.is_lent_to_polls.load(Ordering::Relaxed)
-        && let Some(mut turn) = turns.begin()
+        && let Some(mut turn) = turns.begin(Awaited::Samples)
     {
         turn.poll(shared);
     }
@@ -140,13 +156,19 @@ pub(crate) fn found_nothing(shared: &Shared) {
 
 /// Sleeps while the epoch of `notify` is `seen`, receiving meanwhile when nobody else does. False when `deadline`
 /// passed first.
-pub(crate) fn wait(shared: &Shared, notify: &Arc<Notify>, seen: u32, deadline: Option<Instant>) -> bool {
-    if let Some(mut turn) = shared.turns.begin()
+pub(crate) fn wait(
+    shared: &Shared,
+    notify: &Arc<Notify>,
+    seen: u32,
+    deadline: Option<Instant>,
+    awaited: Awaited,
+) -> bool {
+    if let Some(mut turn) = shared.turns.begin(awaited)
         && let Some(woken) = turn.receive(shared, notify, seen, deadline)
     {
         return woken;
     }
-    let _asleep = shared.turns.sleep(notify);
+    let _asleep = shared.turns.sleep(notify, awaited);
     notify.wait(seen, deadline)
 }
 
@@ -158,7 +180,8 @@ impl Turns {
             hand: Mutex::new(Hand { receiver: Receiver::new(), linger: Linger::new(config.may_linger()) }),
             alarm: if may_lend { Alarm::new().ok() } else { None },
         };
-        let loan = |_| Loan { holder: Holder::Thread, armed: false, received: 0, at_once: 0 };
+        let loan =
+            |_| Loan { holder: Holder::Thread, armed: false, received: 0, at_once: 0, is_disturbed: false };
         let sockets = 0..transport.user_sockets();
         let state = State {
             loans: sockets.clone().map(loan).collect(),
@@ -170,6 +193,7 @@ impl Turns {
         Self {
             state: Mutex::new(state),
             asleep: AtomicUsize::new(0),
+            is_for_answers: AtomicBool::new(false),
             polls: AtomicU32::new(0),
             is_lent_to_polls: AtomicBool::new(false),
             desks: sockets.map(desk).collect(),
@@ -190,8 +214,8 @@ impl Turns {
             if let Some(alarm) = &desk.alarm
                 && let Some(before) = self.lend(socket, alarm, streak.is_polled)
             {
-                let received = self.sleep_through_loan(socket, alarm).wrapping_sub(before);
-                streak.enough = if received < USEFUL { (2 * streak.enough).min(LONE_MAX) } else { LONE_MIN };
+                let was_useful = self.sleep_through_loan(socket, alarm, before);
+                streak.enough = if was_useful { LONE_MIN } else { (2 * streak.enough).min(LONE_MAX) };
                 self.tell(shared);
             }
         }
@@ -209,11 +233,11 @@ impl Turns {
         let mut hand = lock(&desk.hand);
         while !shared.transport.is_stopped() {
             let looks = hand.linger.looks(clock::mono);
-            let mut is_awaited = false;
+            let mut awaited = None;
             let walk = hand.receive(|receiver, walk| {
                 shared.transport.receive_user(socket, receiver, !looks, |received| {
                     if walk.datagrams == 0 {
-                        is_awaited = streak.is_awaited(self);
+                        awaited = streak.awaited(self);
                     }
                     walk.datagram(shared, &received);
                 });
@@ -226,7 +250,12 @@ impl Turns {
             if let Some(is_patient) = walk.judge(patience) {
                 placement::be_patient(is_patient);
             }
-            if streak.note(walk.datagrams == 1 && is_awaited) && desk.alarm.is_some() {
+            let is_lone = match awaited {
+                Some(Awaited::Samples) => walk.datagrams == 1,
+                Some(Awaited::Answers) => walk.has_answers() && !walk.has_samples(),
+                None => false,
+            };
+            if streak.note(is_lone) && desk.alarm.is_some() {
                 return;
             }
         }
@@ -239,11 +268,11 @@ impl Turns {
         if state.asleep.len() > 1 || state.blocked > 0 || state.stopped {
             return None;
         }
-        let sleeper = state.asleep.first().cloned();
+        let sleeper = state.asleep.first().map(|(notify, _)| Arc::clone(notify));
         let loan = state.loans.get_mut(socket)?;
         loan.holder = Holder::Nobody(clock::deadline(GRACE));
         loan.armed = true;
-        loan.at_once = 0;
+        (loan.at_once, loan.is_disturbed) = (0, false);
         let received = loan.received;
         alarm.set(GRACE);
         self.is_lent_to_polls.store(is_polled, Ordering::Relaxed);
@@ -255,17 +284,17 @@ impl Turns {
         Some(received)
     }
 
-    /// Sleeps until the socket is the receive thread's again: how much was received on loans by then.
-    fn sleep_through_loan(&self, socket: usize, alarm: &Alarm) -> u64 {
+    /// Sleeps until the socket is the receive thread's again: whether the loan was of use, before which so much was received on loans.
+    fn sleep_through_loan(&self, socket: usize, alarm: &Alarm, before: u64) -> bool {
         loop {
             alarm.wait();
             let mut state = self.lock();
             let stopped = state.stopped;
-            let Some(loan) = state.loans.get_mut(socket) else { return 0 };
+            let Some(loan) = state.loans.get_mut(socket) else { return false };
             loan.armed = false;
             let left = match loan.holder {
                 // Its receiver is not waited for when the transport has stopped.
-                _ if stopped => return loan.received,
+                _ if stopped => return false,
                 // Who leaves sets the alarm.
                 Holder::Waiter => continue,
                 Holder::Nobody(until) => until.map_or(GRACE, clock::until),
@@ -274,7 +303,7 @@ impl Turns {
             if left.is_zero() {
                 loan.holder = Holder::Thread;
                 self.is_lent_to_polls.store(false, Ordering::Relaxed);
-                return loan.received;
+                return !loan.is_disturbed && loan.received.wrapping_sub(before) >= USEFUL;
             }
             loan.armed = true;
             alarm.set(left);
@@ -298,7 +327,7 @@ impl Turns {
     }
 
     /// The turn to receive from a socket that is nobody's.
-    fn begin(&self) -> Option<Turn<'_>> {
+    fn begin(&self, awaited: Awaited) -> Option<Turn<'_>> {
         let mut state = self.lock();
         if state.stopped || is_on_loan() {
             return None;
@@ -307,16 +336,32 @@ impl Turns {
         let socket = state.loans.iter().position(free)?;
         let (loan, desk) = (state.loans.get_mut(socket)?, self.desks.get(socket)?);
         loan.holder = Holder::Waiter;
-        Some(Turn { turns: self, desk, socket, received: 0, at_once: loan.at_once, call: false })
+        let at_once = loan.at_once;
+        Some(Turn {
+            turns: self,
+            desk,
+            socket,
+            awaited,
+            received: 0,
+            at_once,
+            is_disturbed: false,
+            call: false,
+        })
     }
 
     /// The calling thread sleeps until a receive thread wakes it.
-    fn sleep<'a>(&'a self, notify: &'a Arc<Notify>) -> Asleep<'a> {
+    fn sleep<'a>(&'a self, notify: &'a Arc<Notify>, awaited: Awaited) -> Asleep<'a> {
         let mut state = self.lock();
-        state.asleep.push(Arc::clone(notify));
-        self.asleep.store(state.asleep.len(), Ordering::Relaxed);
+        state.asleep.push((Arc::clone(notify), awaited));
+        self.copy_asleep(&state);
         self.call_for_all(&mut state);
         Asleep { turns: self, notify }
+    }
+
+    fn copy_asleep(&self, state: &State) {
+        let is_for_answers = state.asleep.last().is_some_and(|(_, awaited)| *awaited == Awaited::Answers);
+        self.asleep.store(state.asleep.len(), Ordering::Relaxed);
+        self.is_for_answers.store(is_for_answers, Ordering::Relaxed);
     }
 
     /// While this lives, the calling thread cannot go on until something is received.
@@ -376,12 +421,16 @@ struct Streak {
 }
 
 impl Streak {
-    /// Whether one thread sleeps until a datagram comes, or several look for one again and again.
-    fn is_awaited(&mut self, turns: &Turns) -> bool {
+    /// What one thread sleeps for, or some look for again and again.
+    fn awaited(&mut self, turns: &Turns) -> Option<Awaited> {
         let before = std::mem::replace(&mut self.polls, turns.polls.load(Ordering::Relaxed));
         let asleep = turns.asleep.load(Ordering::Relaxed);
         self.is_polled = asleep == 0 && self.polls.wrapping_sub(before) >= POLLS_MIN;
-        self.is_polled || asleep == 1
+        match asleep {
+            1 if turns.is_for_answers.load(Ordering::Relaxed) => Some(Awaited::Answers),
+            1 => Some(Awaited::Samples),
+            _ => self.is_polled.then_some(Awaited::Samples),
+        }
     }
 
     /// Whether that is enough.
@@ -404,10 +453,10 @@ struct Asleep<'a> {
 impl Drop for Asleep<'_> {
     fn drop(&mut self) {
         let mut state = self.turns.lock();
-        if let Some(position) = state.asleep.iter().position(|notify| Arc::ptr_eq(notify, self.notify)) {
+        if let Some(position) = state.asleep.iter().position(|(notify, _)| Arc::ptr_eq(notify, self.notify)) {
             state.asleep.swap_remove(position);
         }
-        self.turns.asleep.store(state.asleep.len(), Ordering::Relaxed);
+        self.turns.copy_asleep(&state);
     }
 }
 
@@ -425,8 +474,11 @@ struct Turn<'a> {
     turns: &'a Turns,
     desk: &'a Desk,
     socket: usize,
+    awaited: Awaited,
     received: u64,
     at_once: u32,
+    /// Something came for readers, and this thread waits for answers.
+    is_disturbed: bool,
     /// The receive thread shall come.
     call: bool,
 }
@@ -447,10 +499,17 @@ impl Turn<'_> {
         };
         let hung = notify.hang(&bell);
         let mut hand = lock(&self.desk.hand);
+        let is_for_answers = self.awaited == Awaited::Answers;
+        // What came while this thread wrote.
+        while is_for_answers && !self.call && notify.epoch() == seen {
+            if self.receive_some(shared, &mut hand).datagrams == 0 {
+                break;
+            }
+        }
         while !self.call {
             let is_over = || deadline.is_some_and(|deadline| clock::mono() >= deadline);
             let began = clock::mono();
-            if hand.linger.looks(|| began) && notify.epoch() == seen && !is_over() {
+            if !is_for_answers && hand.linger.looks(|| began) && notify.epoch() == seen && !is_over() {
                 self.look(shared, &mut hand, began);
                 continue;
             }
@@ -468,7 +527,7 @@ impl Turn<'_> {
                     }
                     if awaited.datagram {
                         let waited = clock::mono().since(began);
-                        self.receive_one(shared, &mut hand);
+                        self.receive_some(shared, &mut hand);
                         self.note(waited < AT_ONCE.into());
                     }
                 }
@@ -481,14 +540,14 @@ impl Turn<'_> {
     /// Receives one datagram if there is one.
     fn poll(&mut self, shared: &Shared) {
         let mut hand = lock(&self.desk.hand);
-        self.receive_one(shared, &mut hand);
+        self.receive_some(shared, &mut hand);
         self.note(self.received > 0);
     }
 
     /// Receives one datagram if there is one, or lets others run.
     fn look(&mut self, shared: &Shared, hand: &mut Hand, now: Instant) {
         let waited = now.since(hand.linger.since());
-        if self.receive_one(shared, hand) == 0 {
+        if self.receive_some(shared, hand).datagrams == 0 {
             hand.linger.looked_in_vain();
             std::thread::yield_now();
         } else {
@@ -496,24 +555,32 @@ impl Turn<'_> {
         }
     }
 
-    /// Whether a wait was none.
-    const fn note(&mut self, at_once: bool) {
+    /// Whether a wait was none: who waits for samples in a flow had better not receive them, too.
+    fn note(&mut self, at_once: bool) {
+        if self.awaited == Awaited::Answers {
+            return;
+        }
         self.at_once = if at_once { self.at_once + 1 } else { 0 };
         self.call |= self.at_once >= AT_ONCE_MAX;
     }
 
-    /// Receives one datagram if there is one: how many.
-    fn receive_one(&mut self, shared: &Shared, hand: &mut Hand) -> usize {
+    /// Receives one datagram if there is one, or the answers that are there: what they had.
+    fn receive_some(&mut self, shared: &Shared, hand: &mut Hand) -> Walk {
         ON_LOAN.set(Some(false));
         let walk = hand.receive(|receiver, walk| {
-            shared.transport.receive_one(self.socket, receiver, |received| {
+            let each = |received: Received<'_>| {
                 self.received += 1;
                 walk.datagram(shared, &received);
-            });
+            };
+            match self.awaited {
+                Awaited::Samples => shared.transport.receive_one(self.socket, receiver, each),
+                Awaited::Answers => shared.transport.receive_user(self.socket, receiver, false, each),
+            }
         });
         let untold = ON_LOAN.take() == Some(true);
-        self.call |= untold || shared.transport.is_stopped();
-        walk.datagrams
+        self.is_disturbed |= self.awaited == Awaited::Answers && walk.has_samples();
+        self.call |= untold || self.is_disturbed || shared.transport.is_stopped();
+        walk
     }
 }
 
@@ -525,6 +592,7 @@ impl Drop for Turn<'_> {
         let Some(loan) = state.loans.get_mut(self.socket) else { return };
         loan.received += self.received;
         loan.at_once = self.at_once;
+        loan.is_disturbed |= self.is_disturbed;
         if call {
             return self.desk.call(loan);
         }

@@ -157,6 +157,8 @@ pub struct Writer {
     heartbeat: HeartbeatTimer,
     /// What may be unacknowledged now.
     window_bytes: usize,
+    /// A long sample found no room.
+    writes_long: bool,
     /// The coherent set being written.
     open_set: Option<OpenSet>,
     /// Inline QoS of the change being sent; kept for its memory.
@@ -190,6 +192,7 @@ impl Writer {
             multicast: Multicast::default(),
             heartbeat: HeartbeatTimer::new(&config),
             window_bytes: config.limits.unacknowledged_bytes_max,
+            writes_long: false,
             open_set: None,
             inline_qos: Vec::new(),
             blocked: false,
@@ -314,6 +317,10 @@ impl Writer {
     ) -> Result<(), WriteError> {
         // What is acknowledged, or waits for others, may be all that takes the room.
         self.settle(now);
+        if bytes >= LONG_BYTES && !self.writes_long {
+            self.writes_long = true;
+            self.fit_window();
+        }
         if !self.is_answer_enough() {
             self.heartbeat.demand();
         }
@@ -695,12 +702,17 @@ impl Writer {
 
     /// The more readers, the less each may be behind: their sockets, and the time that a sample spends in them, are shared
     /// with the other writers that so many readers usually have. All of it is for a reader on another host, which may be far away:
-    /// within this host half of it is as fast, and stays in caches.
+    /// within this host a quarter of it is as fast, and stays in caches. Of several readers one is always late, and of long samples
+    /// a quarter holds too few to go on while some are answered: these get half of it.
     fn fit_window(&mut self) {
         let readers = self.proxies.reliable();
         let is_far = self.proxies.route(Class::Remote).reliable > 0;
         let most = self.config.limits.unacknowledged_bytes_max;
-        let parts = if readers <= 1 && is_far { 1 } else { 2 * (readers / Crowd::PROMPT).max(1) };
+        let parts = match readers {
+            0 | 1 if is_far => 1,
+            0 | 1 if !self.writes_long => 4,
+            _ => 2 * (readers / Crowd::PROMPT).max(1),
+        };
         self.window_bytes = (most / parts).max(most.min(WINDOW_BYTES_LEAST));
         self.heartbeat.set_readers(readers, self.window_bytes);
         self.pacer.road.set_history(self.window_bytes);
@@ -735,6 +747,9 @@ impl Writer {
 /// What the window of many readers is at least, if it was not less from the beginning: two full batches of short samples. With
 /// less, each datagram is a batch that the window cut short, and each second one is answered by all of them.
 const WINDOW_BYTES_LEAST: usize = 132 << 10;
+
+/// Of such samples a quarter of the window holds eight or less.
+const LONG_BYTES: usize = 48 << 10;
 
 /// Changes that one write lets go of at most: an acknowledgement is of thousands, and no single write is to pay for all.
 const RELEASES_OF_WRITE: i64 = 64;

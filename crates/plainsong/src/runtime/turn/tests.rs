@@ -51,9 +51,21 @@ impl Sides {
     }
 
     fn topic(&self, name: &str) -> (DataWriter<Number>, DataReader<Number>) {
+        self.topic_with(name, &QosSet::writer().keep_all())
+    }
+
+    /// A writer of which each second write waits for an answer.
+    fn narrow_topic(&self, name: &str) -> (DataWriter<Number>, DataReader<Number>) {
+        let mut qos = QosSet::writer().keep_all();
+        qos.resource_limits.max_samples = 2;
+        qos.reliability.max_blocking_time = plainsong_proto::time::Duration::from_secs(60);
+        self.topic_with(name, &qos)
+    }
+
+    fn topic_with(&self, name: &str, qos: &QosSet) -> (DataWriter<Number>, DataReader<Number>) {
         let topic = self.writing.create_topic(name, QosSet::default()).unwrap();
         let publisher = self.writing.create_publisher(QosSet::default()).unwrap();
-        let writer = publisher.create_writer(&topic, QosSet::writer().keep_all()).unwrap();
+        let writer = publisher.create_writer(&topic, qos.clone()).unwrap();
         let topic = self.waiting.create_topic(name, QosSet::default()).unwrap();
         let subscriber = self.waiting.create_subscriber(QosSet::default()).unwrap();
         let reader = subscriber.create_reader(&topic, QosSet::reader().reliable().keep_all()).unwrap();
@@ -64,6 +76,10 @@ impl Sides {
 
     fn shared(&self) -> Arc<Shared> {
         Arc::clone(self.waiting.inner.slot().unwrap().shared())
+    }
+
+    fn shared_of_writing(&self) -> Arc<Shared> {
+        Arc::clone(self.writing.inner.slot().unwrap().shared())
     }
 }
 
@@ -245,6 +261,74 @@ fn a_thread_that_receives_calls_no_listener() {
             eventually("the listener hears", || told.samples.load(Ordering::SeqCst) == round);
         }
         eventually("all are taken", || taken.load(Ordering::SeqCst) == written);
+    });
+    let threads = lock(&told.threads).clone();
+    assert!(threads.iter().all(|name| name.starts_with("rx-")), "called by {threads:?}");
+}
+
+/// Writes numbers as fast as there is room while `reader` is emptied, in order, until `story` is over.
+fn write_in_a_flow(writer: &DataWriter<Number>, reader: &DataReader<Number>, story: impl FnOnce()) {
+    let (written, end) = (AtomicU32::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !end.load(Ordering::SeqCst) {
+                writer.write(&Number { value: written.load(Ordering::SeqCst) }).unwrap();
+                written.fetch_add(1, Ordering::SeqCst);
+            }
+            writer.wait_for_acknowledgments(PATIENCE).unwrap();
+        });
+        let taking = scope.spawn(|| {
+            let mut next = 0;
+            eventually("all are taken", || {
+                for value in values(reader) {
+                    assert_eq!(value, next, "in order, each once");
+                    next += 1;
+                }
+                end.load(Ordering::SeqCst) && next == written.load(Ordering::SeqCst)
+            });
+        });
+        story();
+        end.store(true, Ordering::SeqCst);
+        taking.join().unwrap();
+    });
+}
+
+#[test]
+fn a_thread_that_waits_for_room_receives_what_makes_some() {
+    let sides = Sides::new(68);
+    let (writer, reader) = sides.narrow_topic("Numbers");
+    let shared = sides.shared_of_writing();
+    write_in_a_flow(&writer, &reader, || {
+        eventually("the writing thread receives", || shared.turns.received_on_loan() >= 100);
+    });
+    eventually("the receive threads have their sockets", || {
+        shared.turns.lock().loans.iter().all(|loan| loan.holder == Holder::Thread)
+    });
+}
+
+#[test]
+fn samples_that_come_while_a_thread_waits_for_room_end_its_turn() {
+    let sides = Sides::new(69);
+    let (writer, reader) = sides.narrow_topic("Numbers");
+    // The other way.
+    let back = Sides { writing: sides.waiting.clone(), waiting: sides.writing.clone() };
+    let (commands, commanded) = back.topic("Commands");
+    let told = Arc::new(Told { threads: Mutex::default(), samples: AtomicU64::new(0) });
+    let listener = Arc::clone(&told);
+    commanded.set_listener(Some(listener), StatusMask::NONE.with(StatusKind::DataAvailable));
+    let shared = sides.shared_of_writing();
+    let disturbed = || shared.turns.lock().loans.iter().any(|loan| loan.is_disturbed);
+    write_in_a_flow(&writer, &reader, || {
+        let (mut sent, mut was_disturbed) = (0, false);
+        eventually("a sample comes while the writing thread receives", || {
+            if told.samples.load(Ordering::SeqCst) == sent && shared.turns.is_on_loan() {
+                commands.write(&Number { value: 0 }).unwrap();
+                sent += 1;
+            }
+            was_disturbed |= disturbed();
+            was_disturbed
+        });
+        eventually("all are heard", || told.samples.load(Ordering::SeqCst) == sent);
     });
     let threads = lock(&told.threads).clone();
     assert!(threads.iter().all(|name| name.starts_with("rx-")), "called by {threads:?}");

@@ -71,14 +71,34 @@ fn the_more_readers_the_smaller_the_window_until_they_leave() {
 }
 
 #[test]
-fn one_reader_of_this_host_needs_half_the_window_of_one_elsewhere() {
-    let [here, elsewhere] = [true, false].map(|same_host| {
+fn one_reader_of_this_host_needs_a_quarter_of_the_window_of_one_elsewhere_and_half_for_long_samples() {
+    let fill = |same_host: bool, readers: u8, bytes: usize| {
         let mut story = Story::with_limits(QosSet::writer().keep_all(), WriterLimits::default());
-        story.matched(&MatchedReader { same_host, ..reliable(1) });
-        story.fill()
-    });
-    let most = WriterLimits::default().unacknowledged_bytes_max / (100 + CHANGE_OVERHEAD_BYTES);
-    assert_eq!((elsewhere, here), (most as i64, most as i64 / 2));
+        for reader in 1..=readers {
+            story.matched(&MatchedReader { same_host, ..reliable(reader) });
+        }
+        let mut written = 0;
+        while story.write(1, &vec![0; bytes]).is_ok() {
+            written += 1;
+        }
+        written
+    };
+    let most = WriterLimits::default().unacknowledged_bytes_max;
+    let [short, long] = [100, 64 << 10].map(|bytes| (bytes, most / (bytes + CHANGE_OVERHEAD_BYTES)));
+    for (same_host, readers, (bytes, all), part) in [
+        (false, 1, short, 1),
+        (true, 1, short, 4),
+        (true, 2, short, 2),
+        (false, 1, long, 1),
+        (true, 1, long, 2),
+        (true, 2, long, 2),
+    ] {
+        assert_eq!(
+            fill(same_host, readers, bytes),
+            all / part,
+            "{bytes} octets to {readers}, here: {same_host}"
+        );
+    }
 }
 
 #[test]
