@@ -28,8 +28,9 @@ impl Answers {
         self.from |= 1 << (mixed >> 58);
     }
 
-    pub(super) const fn is_any(self) -> bool {
-        self.from != 0
+    /// Nobody answered, or one participant.
+    pub(super) const fn is_of_one(self) -> bool {
+        self.from.count_ones() <= 1
     }
 
     pub(super) const fn with(self, other: Self) -> Self {

@@ -132,9 +132,9 @@ impl Walk {
         self.got.octets || self.got.samples
     }
 
-    /// Something of readers, for writers.
-    pub(super) const fn has_answers(&self) -> bool {
-        self.got.answers.is_any()
+    /// Who answered writers.
+    pub(super) const fn answers(&self) -> Answers {
+        self.got.answers
     }
 
     /// What the thread shall be from now on, patient or not, when it is something else.

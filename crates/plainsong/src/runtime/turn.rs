@@ -7,8 +7,8 @@
 //! receive thread, which takes its socket back.
 //!
 //! A thread that waits for room to write is one of those: it receives the acknowledgements that make room, most of which came while
-//! it wrote, so that nobody sleeps or is woken for them. It does so only while nothing comes for readers, which nobody receives as
-//! long as it writes.
+//! it wrote, so that nobody sleeps or is woken for them. It does so only while one participant answers and nothing comes for
+//! readers: nobody receives as long as it writes, and each answer of many would wake it.
 //!
 //! A waiting thread calls nobody: events that a listener wants to hear of are left to the receive thread.
 
@@ -23,7 +23,7 @@ use plainsong_proto::time::Instant;
 
 use super::linger::Linger;
 use super::notify::Notify;
-use super::patience::Patience;
+use super::patience::{Answers, Patience};
 use super::receive::Walk;
 use super::{Shared, lock, placement};
 use crate::clock;
@@ -101,7 +101,7 @@ struct Loan {
     received: u64,
     /// Waits in a row that were none.
     at_once: u32,
-    /// Something came for readers while the holder waited for answers.
+    /// The holder waited for answers of one participant, and something came for readers, or others answered.
     is_disturbed: bool,
 }
 
@@ -207,7 +207,7 @@ impl Turns {
     /// Receives from one socket until the transport stops: the life of a receive thread.
     pub(crate) fn run(&self, shared: &Shared, socket: usize) {
         let Some(desk) = self.desks.get(socket) else { return };
-        let mut streak = Streak { lone: 0, enough: LONE_MIN, polls: 0, is_polled: false };
+        let mut streak = Streak::default();
         let mut patience = Patience::default();
         while !shared.transport.is_stopped() {
             self.receive(shared, socket, desk, &mut streak, &mut patience);
@@ -252,7 +252,7 @@ impl Turns {
             }
             let is_lone = match awaited {
                 Some(Awaited::Samples) => walk.datagrams == 1,
-                Some(Awaited::Answers) => walk.has_answers() && !walk.has_samples(),
+                Some(Awaited::Answers) => !walk.has_samples() && streak.is_of_one(&walk),
                 None => false,
             };
             if streak.note(is_lone) && desk.alarm.is_some() {
@@ -344,6 +344,7 @@ impl Turns {
             awaited,
             received: 0,
             at_once,
+            answers: Answers::default(),
             is_disturbed: false,
             call: false,
         })
@@ -413,6 +414,8 @@ impl Desk {
 /// How many lone datagrams in a row were awaited, and how many are enough to lend the socket.
 struct Streak {
     lone: u32,
+    /// Who sent them, if they are answers.
+    answers: Answers,
     enough: u32,
     /// What [`Turns::polls`] was.
     polls: u32,
@@ -420,7 +423,19 @@ struct Streak {
     is_polled: bool,
 }
 
+impl Default for Streak {
+    fn default() -> Self {
+        Self { lone: 0, answers: Answers::default(), enough: LONE_MIN, polls: 0, is_polled: false }
+    }
+}
+
 impl Streak {
+    /// Whether one participant sent all answers, these included.
+    const fn is_of_one(&mut self, walk: &Walk) -> bool {
+        self.answers = self.answers.with(walk.answers());
+        self.answers.is_of_one()
+    }
+
     /// What one thread sleeps for, or some look for again and again.
     fn awaited(&mut self, turns: &Turns) -> Option<Awaited> {
         let before = std::mem::replace(&mut self.polls, turns.polls.load(Ordering::Relaxed));
@@ -434,11 +449,11 @@ impl Streak {
     }
 
     /// Whether that is enough.
-    const fn note(&mut self, is_lone: bool) -> bool {
+    fn note(&mut self, is_lone: bool) -> bool {
         self.lone = if is_lone { self.lone.saturating_add(1) } else { 0 };
         let enough = self.lone >= self.enough;
-        if enough {
-            self.lone = 0;
+        if enough || !is_lone {
+            (self.lone, self.answers) = (0, Answers::default());
         }
         enough
     }
@@ -477,7 +492,9 @@ struct Turn<'a> {
     awaited: Awaited,
     received: u64,
     at_once: u32,
-    /// Something came for readers, and this thread waits for answers.
+    /// Who answered.
+    answers: Answers,
+    /// See [`Loan::is_disturbed`].
     is_disturbed: bool,
     /// The receive thread shall come.
     call: bool,
@@ -578,7 +595,9 @@ impl Turn<'_> {
             }
         });
         let untold = ON_LOAN.take() == Some(true);
-        self.is_disturbed |= self.awaited == Awaited::Answers && walk.has_samples();
+        self.answers = self.answers.with(walk.answers());
+        let is_alone = !walk.has_samples() && self.answers.is_of_one();
+        self.is_disturbed |= self.awaited == Awaited::Answers && !is_alone;
         self.call |= untold || self.is_disturbed || shared.transport.is_stopped();
         walk
     }
