@@ -147,9 +147,11 @@ def three_reliable_readers(scene):
     """Each of three readers gets all, also the one that looks seldom."""
     subscribers = [scene.subscriber(f"-D l -k 0 --read-period {ms}") for ms in (10, 50, 1000)]
     scene.publisher("-D l -k 0 -z 0 --write-period 5 --num-instances 2")
+    colors = ("BLUE", "BLUE1")
     for subscriber in subscribers:
-        subscriber.wait_samples(600)
-        for color in ("BLUE", "BLUE1"):
+        # Of each: who looks seldom prints hundreds of one before the other.
+        subscriber.wait_until("250 of each", lambda s: all(len(s.sizes(color)) >= 250 for color in colors))
+        for color in colors:
             numbered_from(1, 250, subscriber.sizes(color)[:250], f"{subscriber.label} {color}")
 
 

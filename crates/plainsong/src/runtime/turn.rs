@@ -336,14 +336,13 @@ impl Turns {
         let socket = state.loans.iter().position(free)?;
         let (loan, desk) = (state.loans.get_mut(socket)?, self.desks.get(socket)?);
         loan.holder = Holder::Waiter;
-        let at_once = loan.at_once;
         Some(Turn {
             turns: self,
             desk,
             socket,
             awaited,
             received: 0,
-            at_once,
+            at_once: loan.at_once,
             answers: Answers::default(),
             is_disturbed: false,
             call: false,
