@@ -77,6 +77,12 @@ mod tests {
     }
 
     #[test]
+    fn answers_of_two_are_not_of_one() {
+        assert!(Answers::default().is_of_one() && answers(3..4).with(answers(3..4)).is_of_one());
+        assert!(!answers(3..5).is_of_one() && !answers(3..4).with(answers(4..5)).is_of_one());
+    }
+
+    #[test]
     fn answers_of_many_make_it_patient_and_those_of_few_do_not() {
         let mut patience = Patience::default();
         for _ in 0..1_000 {

@@ -748,7 +748,7 @@ impl Writer {
 /// less, each datagram is a batch that the window cut short, and each second one is answered by all of them.
 const WINDOW_BYTES_LEAST: usize = 132 << 10;
 
-/// Of such samples a quarter of the window holds eight or less.
+/// Of such samples a quarter of the window holds ten or less.
 const LONG_BYTES: usize = 48 << 10;
 
 /// Changes that one write lets go of at most: an acknowledgement is of thousands, and no single write is to pay for all.

@@ -94,6 +94,10 @@ impl Turns {
         !state.asleep.is_empty() || state.loans.iter().any(|loan| loan.holder == Holder::Waiter)
     }
 
+    fn are_all_back(&self) -> bool {
+        self.lock().loans.iter().all(|loan| loan.holder == Holder::Thread)
+    }
+
     fn is_on_loan(&self) -> bool {
         self.lock().loans.iter().any(|loan| loan.holder == Holder::Waiter)
     }
@@ -187,9 +191,7 @@ fn a_thread_that_looks_again_and_again_comes_to_receive() {
         end.store(true, Ordering::SeqCst);
     });
     drop(reader);
-    eventually("the receive threads have their sockets", || {
-        shared.turns.lock().loans.iter().all(|loan| loan.holder == Holder::Thread)
-    });
+    eventually("the receive threads have their sockets", || shared.turns.are_all_back());
 }
 
 #[test]
@@ -223,9 +225,7 @@ fn who_does_not_come_back_leaves_the_socket_to_the_receive_thread() {
     }
     writer.wait_for_acknowledgments(PATIENCE).unwrap();
     assert_eq!(values(&reader), (0..100).collect::<Vec<_>>());
-    eventually("the receive threads have their sockets", || {
-        sides.shared().turns.lock().loans.iter().all(|loan| loan.holder == Holder::Thread)
-    });
+    eventually("the receive threads have their sockets", || sides.shared().turns.are_all_back());
 }
 
 /// Notes which thread calls it.
@@ -301,9 +301,7 @@ fn a_thread_that_waits_for_room_receives_what_makes_some() {
     write_in_a_flow(&writer, &reader, || {
         eventually("the writing thread receives", || shared.turns.received_on_loan() >= 100);
     });
-    eventually("the receive threads have their sockets", || {
-        shared.turns.lock().loans.iter().all(|loan| loan.holder == Holder::Thread)
-    });
+    eventually("the receive threads have their sockets", || shared.turns.are_all_back());
 }
 
 #[test]
