@@ -305,7 +305,8 @@ impl<'a> Router<'a> {
                 self.has_long |= part.sample_bytes >= telling::LONG_BYTES;
             }
             EndpointSubmessage::Heartbeat(_) if self.has_long && participant.telling.is_brief() => {
-                self.tell(out)
+                self.tell(out);
+                participant.telling.let_answer();
             }
             _ => {}
         }

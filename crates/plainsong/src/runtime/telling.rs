@@ -1,12 +1,15 @@
 //! Whether the application is told of a long sample before the HEARTBEAT behind it is answered.
 //!
 //! To send an ACKNACK and to wake who waits for it takes as long as a tenth of receiving a megabyte: who answers the sample need
-//! not wait for that. But a listener that takes its time over an image would keep the next one from being sent meanwhile. So only
+//! not wait for that, nor need a thread of the application that a listener woke, which mostly finds itself on this core. But a
+//! listener that takes its time over an image would keep the next one from being sent meanwhile. So only
 //! who was brief with those before is told first, and whoever was not waits for many to be brief again.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use plainsong_proto::time::Duration;
+
+use crate::clock;
 
 /// A sample of so many octets is long: of shorter ones the next is on its way sooner if they are acknowledged first.
 pub(super) const LONG_BYTES: u32 = 256 << 10;
@@ -19,12 +22,46 @@ const FORGOTTEN: u64 = 8;
 #[derive(Debug)]
 pub(super) struct Telling {
     usual_ns: AtomicU64,
+    yielding: Yielding,
+}
+
+/// Whether the core is offered to other threads: not where they keep it. What is lost then is a time slice, a hundred times what is won
+/// elsewhere, so that after each that took long it is tried ever more rarely.
+#[derive(Debug)]
+struct Yielding {
+    /// So many times it is not offered before it is again.
+    skipped: AtomicU32,
+    /// How many times that is after the next offer.
+    skips: AtomicU32,
+}
+
+impl Yielding {
+    const FIRST_SKIPS: u32 = 16;
+    const SKIPS_MAX: u32 = 1 << 14;
+
+    fn is_due(&self) -> bool {
+        let skipped = self.skipped.load(Ordering::Relaxed);
+        self.skipped.store(skipped.saturating_sub(1), Ordering::Relaxed);
+        skipped == 0
+    }
+
+    fn took(&self, time: Duration) {
+        let skips = self.skips.load(Ordering::Relaxed);
+        let skips = if time > BRIEF {
+            (skips * 4).clamp(Self::FIRST_SKIPS, Self::SKIPS_MAX)
+        } else {
+            skips - skips.div_ceil(8)
+        };
+        self.skips.store(skips, Ordering::Relaxed);
+        self.skipped.store(skips, Ordering::Relaxed);
+    }
 }
 
 impl Telling {
     /// Nothing is known: the first of all are told after the answer.
     pub(super) const fn new() -> Self {
-        Self { usual_ns: AtomicU64::new(8 * BRIEF.0.unsigned_abs()) }
+        let yielding = Yielding { skipped: AtomicU32::new(0), skips: AtomicU32::new(0) };
+        Self { usual_ns: AtomicU64::new(8 * BRIEF.0.unsigned_abs()), yielding }
     }
 
     pub(super) fn is_brief(&self) -> bool {
@@ -36,6 +73,16 @@ impl Telling {
         let took = u64::try_from(time.0).unwrap_or(0);
         let usual = self.usual_ns.load(Ordering::Relaxed);
         self.usual_ns.store(took.max(usual - usual / FORGOTTEN), Ordering::Relaxed);
+    }
+
+    /// Between telling and the answer to the HEARTBEAT: threads that wait for this core, one of which may have been woken to use
+    /// the sample, come first.
+    pub(super) fn let_answer(&self) {
+        if self.yielding.is_due() {
+            let began = clock::mono();
+            std::thread::yield_now();
+            self.yielding.took(clock::mono().since(began));
+        }
     }
 }
 
@@ -66,5 +113,29 @@ mod tests {
         assert!(!after(&[(1_000, brief), (1, slow), (10, brief)]));
         assert!(after(&[(1_000, brief), (1, slow), (40, brief)]));
         assert!(!after(&[(1_000, Duration::from_millis(2))]));
+    }
+
+    /// How often the core is offered in `times` samples, when others keep it for `duration`.
+    fn offers(yielding: &Yielding, times: usize, duration: Duration) -> usize {
+        let offered = (0..times).filter(|_| {
+            let is_due = yielding.is_due();
+            if is_due {
+                yielding.took(duration);
+            }
+            is_due
+        });
+        offered.count()
+    }
+
+    #[test]
+    fn the_core_is_offered_each_time_until_others_keep_it() {
+        let telling = Telling::new();
+        let (brief, slice) = (Duration::from_micros(100), Duration::from_millis(3));
+        assert_eq!(offers(&telling.yielding, 1_000, brief), 1_000);
+        assert!(offers(&telling.yielding, 50_000, slice) < 10, "ever more rarely");
+        assert!(offers(&telling.yielding, 400_000, brief) > 200_000, "and again when they are gone");
+        assert_eq!(offers(&telling.yielding, 1, slice), 1);
+        assert_eq!(offers(&telling.yielding, 16, brief), 0, "one slice costs a few samples");
+        assert!(offers(&telling.yielding, 200, brief) > 100);
     }
 }
