@@ -7,7 +7,7 @@ use syn::{GenericArgument, PathArguments, Type};
 const NUMBERS: [&str; 10] = ["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32", "f64"];
 
 /// Whether a type looks like a number or an array of numbers; the compiler checks that it is one.
-fn is_number(ty: &Type) -> bool {
+pub(crate) fn is_number(ty: &Type) -> bool {
     match ty {
         Type::Path(path) => path.path.get_ident().is_some_and(|ident| NUMBERS.iter().any(|it| ident == it)),
         Type::Array(array) => is_number(&array.elem),

@@ -49,6 +49,7 @@ pub(crate) fn expand(
     let (inline, encode) = (inlining(&members), structure.encode());
     let (in_one_copy, elements_in_one_copy) = plain.as_ref().map(|_| in_one_copy()).unzip();
     let decode = structure.decode();
+    let decode_over = structure.decode_over();
     let skip = structure.skip();
     let initial = structure.literal(|member| member.initial());
     let (ident, name) = (&input.ident, &attributes.name);
@@ -76,6 +77,7 @@ pub(crate) fn expand(
             fn decode(decoder: &mut dds_cdr::Decoder<'_>) -> ::core::result::Result<Self, DdsMalformed> {
                 #decode
             }
+            #decode_over
             fn skip(decoder: &mut dds_cdr::Decoder<'_>) -> ::core::result::Result<(), DdsMalformed> {
                 #skip
             }
@@ -252,6 +254,27 @@ impl Member<'_> {
         let octets_min = self.constant("BYTES_MIN_XCDR1");
         let absent = self.absent();
         quote!(if decoder.ends_before(#octets_min) { #absent } else { #value })
+    }
+
+    /// A statement that reads the member of a final or appendable structure over the one that is there.
+    fn decode_over(&self, extensibility: Extensibility) -> TokenStream {
+        let Self { ident, ty, id, .. } = self;
+        let check = self.bound.as_ref().map(|bound| {
+            quote_spanned! {bound.span()=>
+                decoder.check_bound(<#ty as dds_cdr::Bounded<#bound>>::length(&self.#ident), #bound)?;
+            }
+        });
+        let read = quote_spanned! {ty.span()=>
+            dds_cdr::Member::decode_member_over(&mut self.#ident, decoder, #id)?;
+            #check
+        };
+        if extensibility == Extensibility::Final {
+            return read;
+        }
+        let octets_min = self.constant("BYTES_MIN_XCDR1");
+        let absent = self.absent();
+        let absent = if self.key { absent } else { quote!(self.#ident = #absent) };
+        quote!(if decoder.ends_before(#octets_min) { #absent; } else { #read })
     }
 
     /// An expression: initial, after the member of a final or appendable structure was skipped.
@@ -495,6 +518,36 @@ impl Structure<'_> {
             decoder.end_aggregate(object);
             ::core::result::Result::Ok(value)
         }
+    }
+
+    /// The method that reads a sample over another, where members may have memory to be used again.
+    fn decode_over(&self) -> Option<TokenStream> {
+        let extensibility = self.extensibility;
+        if extensibility == Extensibility::Mutable
+            || self.members.iter().all(|it| crate::plain::is_number(it.ty))
+        {
+            return None;
+        }
+        let kind = extensibility.tokens();
+        let keys = self.keyed().then(|| {
+            quote! {
+                if !::core::matches!(decoder.form(), dds_cdr::decode::Form::Sample) {
+                    *self = <Self as dds_cdr::Cdr>::decode(decoder)?;
+                    return ::core::result::Result::Ok(());
+                }
+            }
+        });
+        let members = self.members.iter().map(|member| member.decode_over(extensibility));
+        Some(quote! {
+            #[inline]
+            fn decode_over(&mut self, decoder: &mut dds_cdr::Decoder<'_>) -> ::core::result::Result<(), DdsMalformed> {
+                #keys
+                let object = decoder.begin_aggregate(#kind)?;
+                #(#members)*
+                decoder.end_aggregate(object);
+                ::core::result::Result::Ok(())
+            }
+        })
     }
 
     fn decode_mutable(&self) -> TokenStream {

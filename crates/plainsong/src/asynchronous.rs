@@ -6,9 +6,10 @@ use std::task::{Context, Poll};
 
 use plainsong_proto::cdr::DdsType;
 
-use crate::data_reader::{DataReader, Sample};
+use crate::data_reader::DataReader;
 use crate::data_writer::DataWriter;
 use crate::error::{Error, Result};
+use crate::sample::Sample;
 
 impl<T: DdsType> DataReader<T> {
     /// The next sample; waits for one without blocking the thread.

@@ -16,7 +16,7 @@ use plainsong_proto::malformed::Malformed;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, Unhonoured, changed_immutable, unhonoured};
 use plainsong_proto::reader::{CachedSamples, Reader, ReaderConfig};
-use plainsong_proto::sample_info::{InstanceSelector, SampleInfo, Selector};
+use plainsong_proto::sample_info::{InstanceSelector, Selector};
 use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
     SampleRejectedStatus, StatusKind, StatusMask,
@@ -34,6 +34,7 @@ use crate::locks::lock;
 use crate::participant::check_qos;
 use crate::query::QueryCondition;
 use crate::runtime::{ParticipantSlot, ReaderSlot, Shared, turn};
+use crate::sample::{Sample, SampleBuffer, Store};
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{AnyTopic, Topic, TopicInner};
 
@@ -49,15 +50,6 @@ pub struct DataReader<T> {
 /// A reader whose type is not known to the compiler: what listeners get.
 #[derive(Clone)]
 pub struct AnyDataReader(pub(crate) Arc<ReaderInner>);
-
-/// One sample, or a change of its instance's state (`data` is `None`).
-#[derive(Clone, Debug)]
-pub struct Sample<T> {
-    /// The value, when there is one.
-    pub data: Option<T>,
-    /// Facts about it.
-    pub info: SampleInfo,
-}
 
 pub(crate) struct ReaderInner {
     pub(crate) topic: Arc<TopicInner>,
@@ -185,6 +177,15 @@ impl<T: DdsType> DataReader<T> {
         self.collect(samples, |reader, now, cached| reader.take(now, selector, cached))
     }
 
+    /// Like [`Self::take_selected`], in place of what `samples` has: where that is possible it is overwritten, and nothing allocated.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`].
+    pub fn take_over(&self, selector: &Selector, samples: &mut SampleBuffer<T>) -> Result<()> {
+        samples.clear();
+        self.collect(samples, |reader, now, cached| reader.take(now, selector, cached))
+    }
+
     /// A condition that chooses samples by state, `selector`, and content: `expression` may have a condition,
     /// ORDER BY, both or neither, with `%0`, `%1`, … standing for `parameters`.
     ///
@@ -266,7 +267,7 @@ impl<T: DdsType> DataReader<T> {
 
     fn collect(
         &self,
-        samples: &mut Vec<Sample<T>>,
+        samples: &mut impl Store,
         fill: impl FnOnce(&mut Reader, Now, &mut CachedSamples),
     ) -> Result<()> {
         self.inner.check_access()?;
@@ -284,18 +285,9 @@ impl<T: DdsType> DataReader<T> {
         {
             turn::found_nothing(shared);
         }
-        samples.reserve(cached.len());
-        for sample in cached.iter() {
-            let data = if sample.info.valid_data {
-                let Ok(data) = cdr::from_shared_payload(&sample.payload) else {
-                    self.inner.undecodable.fetch_add(1, Ordering::Relaxed);
-                    continue;
-                };
-                Some(data)
-            } else {
-                None
-            };
-            samples.push(Sample { data, info: sample.info });
+        let undecodable = samples.store(&cached);
+        if undecodable > 0 {
+            self.inner.undecodable.fetch_add(undecodable, Ordering::Relaxed);
         }
         cached.clear();
         SCRATCH.set(cached);

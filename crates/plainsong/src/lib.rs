@@ -60,6 +60,7 @@ pub mod qos_provider;
 pub mod query;
 mod reader_access;
 mod runtime;
+pub mod sample;
 pub mod subscriber;
 pub mod topic;
 mod transport;

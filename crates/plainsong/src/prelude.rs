@@ -20,7 +20,7 @@ pub use crate::builtin_topics::{
 pub use crate::condition::{Condition, GuardCondition, WaitSet};
 pub use crate::config::Config;
 pub use crate::content_filtered_topic::ContentFilteredTopic;
-pub use crate::data_reader::{AnyDataReader, DataReader, Sample};
+pub use crate::data_reader::{AnyDataReader, DataReader};
 pub use crate::data_writer::{AnyDataWriter, DataWriter};
 pub use crate::listener::{
     DataReaderListener, DataWriterListener, DomainParticipantListener, MultiTopicListener, TopicListener,
@@ -31,5 +31,6 @@ pub use crate::participant::{DomainParticipant, DomainParticipantFactory};
 pub use crate::publisher::Publisher;
 pub use crate::qos_provider::QosProvider;
 pub use crate::query::QueryCondition;
+pub use crate::sample::{Sample, SampleBuffer};
 pub use crate::subscriber::Subscriber;
 pub use crate::topic::{AnyTopic, Topic};

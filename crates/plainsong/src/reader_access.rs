@@ -5,9 +5,10 @@ use plainsong_proto::cdr::DdsType;
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::sample_info::{InstanceSelector, SampleState, Selector};
 
-use crate::data_reader::{DataReader, Sample};
+use crate::data_reader::DataReader;
 use crate::error::{Error, Result};
 use crate::query::QueryCondition;
+use crate::sample::Sample;
 
 /// Chooses what was not read yet.
 const UNREAD: u8 = SampleState::NotRead as u8;

@@ -46,6 +46,26 @@ fn read_keeps_take_removes_and_each_is_bounded() {
 }
 
 #[test]
+fn a_buffer_has_what_was_taken_last() {
+    let pair = pair();
+    let mut samples = SampleBuffer::new();
+    let selector = Selector { samples_max: 2, ..Selector::default() };
+    write(&pair, &[(1, 1.0), (1, 2.0), (1, 3.0)]);
+    let mut taken = || {
+        pair.reader.take_over(&selector, &mut samples).unwrap();
+        values(&samples)
+    };
+    assert_eq!(taken(), [1.0, 2.0]);
+    assert_eq!(taken(), [3.0]);
+    assert!(taken().is_empty());
+    pair.writer.dispose(&Point { id: 1, ..Point::default() }).unwrap();
+    pair.writer.wait_for_acknowledgments(PATIENCE).unwrap();
+    assert!(taken().is_empty(), "no value");
+    let ended = samples.iter().map(|sample| (sample.data.is_some(), sample.info.instance_state));
+    assert_eq!(ended.collect::<Vec<_>>(), [(false, InstanceState::NotAliveDisposed)]);
+}
+
+#[test]
 fn instances_are_read_by_handle_and_one_after_the_other() {
     let pair = pair();
     write(&pair, &[(1, 1.0), (2, 2.0), (1, 1.5), (3, 3.0)]);

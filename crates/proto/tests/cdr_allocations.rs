@@ -2,9 +2,11 @@
 
 use plainsong_derive::DdsType;
 use plainsong_proto::cdr::{
-    Endianness, XcdrVersion, from_payload, key_hash, key_hash_of_payload, key_to_payload, to_payload,
+    Endianness, OctetSeq, XcdrVersion, from_payload, from_shared_payload_over, key_hash, key_hash_of_payload,
+    key_to_payload, to_payload,
 };
 use plainsong_proto::malformed::Malformed;
+use plainsong_proto::payload::Payload;
 
 mod counting;
 
@@ -106,6 +108,35 @@ fn decoding_a_shape_allocates_its_string_and_its_sequence() {
     to_payload(&shape(), XcdrVersion::Xcdr2, Endianness::Little, &mut payload).unwrap();
     let (decoded, allocated) = allocated_by(|| from_payload::<Shape>(&payload));
     assert_eq!((decoded, allocated.calls, allocated.octets), (Ok(shape()), 2, 4 + 100));
+}
+
+#[test]
+fn decoding_over_a_value_allocates_only_what_is_longer() {
+    #[derive(DdsType, Debug, Clone, PartialEq)]
+    #[dds(crate = "plainsong_proto", appendable)]
+    struct Scan {
+        name: String,
+        ranges: Vec<f32>,
+        shapes: Vec<Shape>,
+        octets: OctetSeq<'static>,
+    }
+    let scan = |length: usize| Scan {
+        name: "n".repeat(length),
+        ranges: vec![length as f32; length],
+        shapes: vec![shape(); length],
+        octets: vec![7; 30 + length].into(),
+    };
+    for (version, endianness) in ALL {
+        let mut value = scan(4);
+        for (length, calls) in [(4, 0), (1, 0), (3, 2 * 2), (5, 3 + 2 * 2 + 1)] {
+            let mut payload = Vec::new();
+            to_payload(&scan(length), version, endianness, &mut payload).unwrap();
+            let payload = Payload::from_vec(payload);
+            let (result, allocated) = allocated_by(|| from_shared_payload_over(&payload, &mut value));
+            assert_eq!((result, allocated.calls), (Ok(()), calls), "{length} {version:?} {endianness:?}");
+            assert_eq!(value, scan(length));
+        }
+    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use plainsong_derive::DdsType;
 use plainsong_proto::cdr::{
-    DdsType, Endianness, OctetSeq, XcdrVersion, from_payload, from_shared_payload, key_hash, key_hash_as,
-    key_hash_of_payload, to_fixed_payload_as, to_payload, to_payload_as,
+    DdsType, Endianness, OctetSeq, XcdrVersion, from_payload, from_shared_payload, from_shared_payload_over,
+    key_hash, key_hash_as, key_hash_of_payload, to_fixed_payload_as, to_payload, to_payload_as,
 };
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::payload::Payload;
@@ -91,6 +91,25 @@ fn long_octets_stay_in_the_payload_and_keep_it() {
     assert!(image.is_dense, "what follows is read, too");
     drop(payload);
     assert_eq!(image.data, OctetSeq::from(data));
+}
+
+#[test]
+fn read_over_others_they_are_the_same() {
+    let payload =
+        |length: usize| Payload::from_vec(octets(&owned(&vec![length as u8; length]), XcdrVersion::Xcdr2));
+    let lengths = [LONG, 7, 100, LONG, 100, 60, 0, 61, LONG];
+    let mut read = image(&[]);
+    let mut places = Vec::new();
+    for length in lengths {
+        let payload = payload(length);
+        from_shared_payload_over(&payload, &mut read).expect("what was encoded");
+        assert_eq!(read.data.as_slice(), vec![length as u8; length]);
+        let is_shared = payload.as_slice().as_ptr_range().contains(&read.data.as_ptr());
+        assert_eq!(is_shared, length == LONG, "{length}");
+        places.push(read.data.as_ptr());
+    }
+    assert_eq!(places[4], places[5], "60 octets where 100 were");
+    assert_eq!(places[5], places[7], "and 61 after none");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::sample_info::{InstanceState, SampleInfo, SampleState, ViewState};
 
 use super::Constituent;
-use crate::data_reader::Sample;
+use crate::sample::Sample;
 
 /// Instances of one topic at most.
 pub const ROWS_MAX: usize = 65_536;

@@ -28,6 +28,15 @@ impl<T: Cdr> Cdr for Vec<T> {
         Ok(elements)
     }
 
+    fn decode_over(&mut self, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        let object = begin_sequence::<T>(decoder)?;
+        let count = decoder.take_count(T::BYTES_MIN)?;
+        decoder.book_memory(count, size_of::<T>())?;
+        T::decode_elements_over(self, count, decoder)?;
+        decoder.end_collection(object);
+        Ok(())
+    }
+
     fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
         let object = begin_sequence::<T>(decoder)?;
         if !decoder.jump(&object) {
@@ -207,6 +216,11 @@ impl<T: Cdr> Cdr for Box<T> {
         T::decode(decoder).map(Self::new)
     }
 
+    fn decode_over(&mut self, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        decoder.book_memory(1, size_of::<T>())?;
+        (**self).decode_over(decoder)
+    }
+
     fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
         T::skip(decoder)
     }
@@ -247,6 +261,11 @@ impl<T: Cdr> Member for T {
     #[inline]
     fn decode_member(decoder: &mut Decoder<'_>, _: u32) -> Result<Self, Malformed> {
         Self::decode(decoder)
+    }
+
+    #[inline]
+    fn decode_member_over(&mut self, decoder: &mut Decoder<'_>, _: u32) -> Result<(), Malformed> {
+        self.decode_over(decoder)
     }
 
     #[inline]

@@ -220,6 +220,13 @@ pub trait Cdr: Sized {
     /// Reads a value.
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed>;
 
+    /// Reads a value over this one, whose memory is used again where that is possible. After an error this is some value.
+    #[inline]
+    fn decode_over(&mut self, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        *self = Self::decode(decoder)?;
+        Ok(())
+    }
+
     /// Reads past a value.
     fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed>;
 
@@ -244,6 +251,22 @@ pub trait Cdr: Sized {
             elements.push(Self::decode(decoder)?);
         }
         Ok(elements)
+    }
+
+    /// Reads `count` elements over those of `elements`, and no others; `count` was checked against the octets left.
+    fn decode_elements_over(
+        elements: &mut Vec<Self>,
+        count: usize,
+        decoder: &mut Decoder<'_>,
+    ) -> Result<(), Malformed> {
+        elements.truncate(count);
+        elements.iter_mut().try_for_each(|element| element.decode_over(decoder))?;
+        let new = count.saturating_sub(elements.len());
+        elements.reserve(new);
+        for _ in 0..new {
+            elements.push(Self::decode(decoder)?);
+        }
+        Ok(())
     }
 
     /// Reads past `count` elements.
@@ -315,6 +338,13 @@ pub trait Member: Sized {
 
     /// Reads the member of a final or appendable aggregate.
     fn decode_member(decoder: &mut Decoder<'_>, id: u32) -> Result<Self, Malformed>;
+
+    /// As [`Self::decode_member`], over this one, as [`Cdr::decode_over`].
+    #[inline]
+    fn decode_member_over(&mut self, decoder: &mut Decoder<'_>, id: u32) -> Result<(), Malformed> {
+        *self = Self::decode_member(decoder, id)?;
+        Ok(())
+    }
 
     /// Reads past the member of a final or appendable aggregate.
     fn skip_member(decoder: &mut Decoder<'_>, id: u32) -> Result<(), Malformed>;
@@ -407,6 +437,16 @@ pub fn from_payload<T: DdsType>(payload: &[u8]) -> Result<T, Malformed> {
 /// As [`from_payload`]; an [`OctetSeq`] of many octets keeps the memory of the payload instead of copying it.
 pub fn from_shared_payload<T: DdsType>(payload: &Payload) -> Result<T, Malformed> {
     T::decode(&mut open_payload::<T>(payload.as_slice(), decode::Form::Sample)?.sharing(payload))
+}
+
+/// As [`from_shared_payload`], over a value that is there: what memory it has is used again where that is possible. After an error it is
+/// some value.
+///
+/// # Errors
+/// Those of [`from_payload`].
+#[inline]
+pub fn from_shared_payload_over<T: DdsType>(payload: &Payload, value: &mut T) -> Result<(), Malformed> {
+    value.decode_over(&mut open_payload::<T>(payload.as_slice(), decode::Form::Sample)?.sharing(payload))
 }
 
 /// As [`to_payload_as`], into a fixed place; the octets used.

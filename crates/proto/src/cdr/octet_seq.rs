@@ -101,6 +101,26 @@ impl Cdr for OctetSeq<'_> {
         Ok(shared.map_or_else(|| Self::copied(octets), |shared| Self(Held::Shared(shared))))
     }
 
+    #[inline]
+    fn decode_over(&mut self, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        let Held::Owned(place) = &mut self.0 else {
+            *self = Self::decode(decoder)?;
+            return Ok(());
+        };
+        let length = decoder.take_length()?;
+        decoder.book_memory(length, 1)?;
+        let octets = decoder.take(length)?;
+        if length > COPIED_BYTES_MAX
+            && let Some(shared) = decoder.share(octets)
+        {
+            self.0 = Held::Shared(shared);
+        } else {
+            place.clear();
+            place.extend_from_slice(octets);
+        }
+        Ok(())
+    }
+
     fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
         let length = decoder.take_length()?;
         decoder.take(length).map(drop)

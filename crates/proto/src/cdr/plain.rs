@@ -211,6 +211,21 @@ macro_rules! number {
                 })
             }
 
+            fn decode_elements_over(
+                elements: &mut Vec<Self>,
+                count: usize,
+                decoder: &mut Decoder<'_>,
+            ) -> Result<(), Malformed> {
+                let octets = take_elements::<Self>(count, decoder)?;
+                let (new, _) = octets.as_chunks::<{ size_of::<Self>() }>();
+                elements.clear();
+                match decoder.endianness() {
+                    Endianness::Little => elements.extend(new.iter().map(|element| Self::from_le_bytes(*element))),
+                    Endianness::Big => elements.extend(new.iter().map(|element| Self::from_be_bytes(*element))),
+                }
+                Ok(())
+            }
+
             fn skip_elements(count: usize, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
                 take_elements::<Self>(count, decoder).map(drop)
             }
@@ -299,6 +314,17 @@ impl Cdr for u8 {
 
     fn decode_elements(count: usize, decoder: &mut Decoder<'_>) -> Result<Vec<Self>, Malformed> {
         decoder.take(count).map(<[Self]>::to_vec)
+    }
+
+    fn decode_elements_over(
+        elements: &mut Vec<Self>,
+        count: usize,
+        decoder: &mut Decoder<'_>,
+    ) -> Result<(), Malformed> {
+        let octets = decoder.take(count)?;
+        elements.clear();
+        elements.extend_from_slice(octets);
+        Ok(())
     }
 
     fn skip_elements(count: usize, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {

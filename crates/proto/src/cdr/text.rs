@@ -23,17 +23,14 @@ impl Cdr for String {
     }
 
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
-        let length = decoder.take_length()?;
-        let octets = match decoder.take(length)? {
-            // Some writers send an empty string without its NUL.
-            [] => &[],
-            [text @ .., 0] => text,
-            _ => return Err(Malformed::InvalidString),
-        };
-        if octets.contains(&0) {
-            return Err(Malformed::InvalidString);
-        }
-        str::from_utf8(octets).map(Self::from).map_err(|_| Malformed::InvalidString)
+        take_text(decoder).map(Self::from)
+    }
+
+    fn decode_over(&mut self, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        let text = take_text(decoder)?;
+        self.clear();
+        self.push_str(text);
+        Ok(())
     }
 
     fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
@@ -48,6 +45,20 @@ impl Cdr for String {
     fn describe(_: &mut TypeBuilder) -> Option<TypeIdentifiers> {
         Some(TypeIdentifiers::same(TypeIdentifier::String { wide: false, bound: 0 }))
     }
+}
+
+fn take_text<'a>(decoder: &mut Decoder<'a>) -> Result<&'a str, Malformed> {
+    let length = decoder.take_length()?;
+    let octets = match decoder.take(length)? {
+        // Some writers send an empty string without its NUL.
+        [] => &[],
+        [text @ .., 0] => text,
+        _ => return Err(Malformed::InvalidString),
+    };
+    if octets.contains(&0) {
+        return Err(Malformed::InvalidString);
+    }
+    str::from_utf8(octets).map_err(|_| Malformed::InvalidString)
 }
 
 impl<const BOUND: usize> Bounded<BOUND> for String {

@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use plainsong_derive::DdsType;
 use plainsong_proto::cdr::{
     DdsType, Decoder, Encapsulation, Encoder, Endianness, Extensibility, WChar, WString, XcdrVersion,
-    from_payload, key_from_payload, key_hash, key_hash_of_payload, to_payload,
+    from_payload, from_shared_payload_over, key_from_payload, key_hash, key_hash_of_payload, to_payload,
 };
+
+use plainsong_proto::payload::Payload;
 
 use crate::type_model::{Choices, TypeModel};
 
@@ -47,15 +49,29 @@ fn derived_types(choices: &mut Choices<'_>) {
     let version = if choices.octet() & 1 == 0 { XcdrVersion::Xcdr1 } else { XcdrVersion::Xcdr2 };
     to_payload(&sample, version, Endianness::Little, &mut payload).expect("a small sample fits");
     mutate(&mut payload, choices);
-    read::<Everything>(&payload);
+    read(&payload, Everything::sample());
     let id = Encapsulation::for_type(version, Extensibility::Appendable, Endianness::Big).id();
     let arbitrary = [&id.to_be_bytes(), &[0, choices.octet()], choices.0].concat();
-    read::<Everything>(&arbitrary);
-    read::<Tree>(&arbitrary);
+    read(&arbitrary, Everything::sample());
+    let leaf = || Tree { children: Vec::new(), next: None };
+    read(&arbitrary, Tree { children: vec![leaf(), leaf()], next: Some(Box::new(leaf())) });
 }
 
-fn read<T: DdsType>(payload: &[u8]) {
-    if let Ok(sample) = from_payload::<T>(payload) {
+/// Reads octets in every way, also over a value that is there.
+fn read<T: DdsType>(payload: &[u8], mut over: T) {
+    let decoded = from_payload::<T>(payload);
+    let decoded_over = from_shared_payload_over(&Payload::from_vec(payload.to_vec()), &mut over);
+    assert_eq!(
+        decoded.as_ref().err(),
+        decoded_over.as_ref().err(),
+        "the same is refused for the same reason"
+    );
+    if let Ok(sample) = decoded {
+        let octets = |sample: &T| {
+            let mut octets = Vec::new();
+            to_payload(sample, XcdrVersion::Xcdr1, Endianness::Little, &mut octets).map(|()| octets)
+        };
+        assert_eq!(octets(&sample), octets(&over), "nothing is left of what was there");
         let hash = key_hash(&sample).expect("decoded samples have keys");
         assert_eq!(key_hash_of_payload::<T>(payload, false), Ok(hash));
         to_payload(&sample, XcdrVersion::Xcdr2, Endianness::Big, &mut Vec::new())

@@ -188,7 +188,7 @@ impl Joined {
             subscriber.create_reader_filtered(&filtered, qos)
         };
         let reader = make().map_err(failed)?;
-        let taking = Arc::new(Taking(Mutex::new((sink, Vec::new()))));
+        let taking = Arc::new(Taking(Mutex::new((sink, SampleBuffer::new()))));
         if endpoint.read == ReadMethod::Listener {
             let listener = Arc::clone(&taking) as Arc<dyn DataReaderListener>;
             reader.set_listener(Some(listener), StatusMask::NONE.with(StatusKind::DataAvailable));
@@ -268,20 +268,21 @@ impl<T: Measured> Writer for Writing<T> {
     }
 }
 
-/// Takes everything into the sink; the vector is there to be used again.
-struct Taking<T>(Mutex<(Sink, Vec<Sample<T>>)>);
+/// Takes everything into the sink; the buffer is there to be used again.
+struct Taking<T>(Mutex<(Sink, SampleBuffer<T>)>);
 
 impl<T: Measured> Taking<T> {
     fn take(&self, reader: &DataReader<T>) -> Result<u64, Failure> {
         let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (sink, samples) = &mut *guard;
-        reader.take_into(&Selector::default(), samples).map_err(failed)?;
+        reader.take_over(&Selector::default(), samples).map_err(failed)?;
         let mut count = 0;
-        for data in samples.drain(..).filter_map(|sample| sample.data) {
+        for data in samples.iter().filter_map(|sample| sample.data.as_ref()) {
             let (instance, payload) = data.parts();
             sink(Received { instance, payload });
             count += 1;
         }
+        samples.clear();
         Ok(count)
     }
 }
