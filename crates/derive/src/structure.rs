@@ -50,6 +50,7 @@ pub(crate) fn expand(
     let (in_one_copy, elements_in_one_copy) = plain.as_ref().map(|_| in_one_copy()).unzip();
     let decode = structure.decode();
     let decode_over = structure.decode_over();
+    let short_key = structure.short_key();
     let skip = structure.skip();
     let initial = structure.literal(|member| member.initial());
     let (ident, name) = (&input.ident, &attributes.name);
@@ -73,6 +74,7 @@ pub(crate) fn expand(
             }
             #elements_in_one_copy
             #plain
+            #short_key
             #[inline]
             fn decode(decoder: &mut dds_cdr::Decoder<'_>) -> ::core::result::Result<Self, DdsMalformed> {
                 #decode
@@ -484,6 +486,21 @@ impl Structure<'_> {
             #end
             encoder.end_aggregate(object)
         }
+    }
+
+    /// The method that tells the key, where it is one number.
+    fn short_key(&self) -> Option<TokenStream> {
+        let mut keys = self.members.iter().filter(|member| member.key);
+        let (Some(Member { ident, ty, .. }), None) = (keys.next(), keys.next()) else { return None };
+        let is_number = matches!(ty, Type::Path(_)) && crate::plain::is_number(ty);
+        is_number.then(|| {
+            quote! {
+                #[inline(always)]
+                fn short_key(&self) -> ::core::option::Option<u64> {
+                    dds_cdr::Cdr::short_key(&self.#ident)
+                }
+            }
+        })
     }
 
     fn decode(&self) -> TokenStream {

@@ -54,3 +54,39 @@ fn a_number_in_a_fixed_place_is_the_same_key_as_when_it_is_decoded() {
     check(&AppendableKeyInside { flags: [1, 2, 3], id: 0x0102, text }, [true, false]);
     assert_eq!(<KeyOfTwo as DdsType>::KEY_PLACE, KeyPlace::NONE, "of two numbers");
 }
+
+#[test]
+fn the_key_hash_of_a_number_is_its_octets_with_the_most_significant_first() {
+    macro_rules! check {
+        ($($number:ty = $value:expr),*) => { $( {
+            #[derive(DdsType)]
+            #[dds(mutable, crate = "plainsong_proto")]
+            struct Keyed {
+                text: String,
+                #[dds(key)]
+                key: $number,
+            }
+            let value: $number = $value;
+            let octets = value.to_be_bytes();
+            let hash = key_hash(&Keyed { text: String::new(), key: value }).unwrap();
+            assert_eq!(hash.0[..octets.len()], octets, "{}", stringify!($number));
+            assert!(hash.0[octets.len()..].iter().all(|octet| *octet == 0));
+        } )* };
+    }
+    check!(
+        u8 = 0x81,
+        i8 = -2,
+        u16 = 0x8123,
+        i16 = -3,
+        u32 = 0x8123_4567,
+        i32 = -4,
+        u64 = 0x8123_4567_89ab_cdef,
+        i64 = -5,
+        f32 = -0.5,
+        f64 = 1e-300
+    );
+    assert_eq!(
+        key_hash(&KeyOfTwo { a: 1, b: 2 }).unwrap().0,
+        [0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0]
+    );
+}

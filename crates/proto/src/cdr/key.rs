@@ -17,6 +17,14 @@ use crate::malformed::Malformed;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct KeyHash(pub [u8; 16]);
 
+impl KeyHash {
+    /// Of a [`Cdr::short_key`]. All of it as one number: it is compared at once, from registers.
+    #[inline(always)]
+    fn of_short(key: u64) -> Self {
+        Self((u128::from(key) << u64::BITS).to_be_bytes())
+    }
+}
+
 impl fmt::Debug for KeyHash {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
@@ -81,6 +89,9 @@ pub fn key_hash<T: DdsType>(sample: &T) -> Result<KeyHash, EncodeError> {
 pub fn key_hash_as<T: DdsType, S: Cdr>(sample: &S) -> Result<KeyHash, EncodeError> {
     if !T::KEYED {
         return Ok(KeyHash::default());
+    }
+    if let Some(key) = sample.short_key() {
+        return Ok(KeyHash::of_short(key));
     }
     if is_short::<T>() {
         // It is the key hash itself.
@@ -182,10 +193,10 @@ impl KeyPlace {
             8 => u64::from_le_bytes(widened::<8>(octets)?),
             _ => return None,
         };
-        // The most significant octet first. All of it as one number: it is compared at once, from registers.
+        // The most significant octet first.
         let unused_bits = (size_of::<u64>() - self.bytes) * 8;
         let number = if id & 1 != 0 { number << unused_bits } else { number.swap_bytes() };
-        Some(KeyHash((u128::from(number) << u64::BITS).to_be_bytes()))
+        Some(KeyHash::of_short(number))
     }
 }
 

@@ -239,6 +239,13 @@ pub trait Cdr: Sized {
         None
     }
 
+    /// The key hash of a key that is one number of up to eight octets: its octets, the most significant first, as the first of this
+    /// number. `None` of everything else.
+    #[inline]
+    fn short_key(&self) -> Option<u64> {
+        None
+    }
+
     /// Appends the elements of a sequence.
     fn encode_elements(elements: &[Self], encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
         elements.iter().try_for_each(|element| element.encode(encoder))

@@ -167,6 +167,11 @@ macro_rules! number {
                 }
             }
 
+            #[inline(always)]
+            fn short_key(&self) -> Option<u64> {
+                Some(first_octets(self.to_be_bytes()))
+            }
+
             #[inline]
             fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
                 decoder.align(size_of::<Self>())?;
@@ -250,6 +255,13 @@ number!(Integer i128, |value: i128| Self::try_from(value).ok();
     i8: Int8, u16: Uint16, i16: Int16, u32: Uint32, i32: Int32, u64: Uint64, i64: Int64);
 number!(Float f64, |value: f64| Some(value as Self); f32: Float32, f64: Float64);
 
+/// A number whose first octets are these.
+#[inline(always)]
+fn first_octets<const SIZE: usize>(octets: [u8; SIZE]) -> u64 {
+    octets.into_iter().fold(0, |number, octet| number << 8 | u64::from(octet))
+        << (u64::BITS as usize - 8 * SIZE)
+}
+
 /// Appends numbers through a block on the stack.
 fn put_blocks<T: Copy, const SIZE: usize>(
     elements: &[T],
@@ -286,6 +298,11 @@ impl Cdr for u8 {
     #[inline]
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
         encoder.put(&[*self])
+    }
+
+    #[inline(always)]
+    fn short_key(&self) -> Option<u64> {
+        Some(first_octets([*self]))
     }
 
     #[inline]
