@@ -516,7 +516,7 @@ impl Receiver {
         Self {
             offered: RECEIVE_SLOTS_MIN,
             lone: 0,
-            longest: SLOT_BYTES,
+            longest: 2 * LONG_BYTES,
             headers,
             _envelopes: envelopes,
             _slots: slots,
@@ -556,9 +556,9 @@ impl Receiver {
         let most = match self.longest {
             0..=LONG_BYTES => RECEIVE_SLOTS,
             length if length <= 2 * LONG_BYTES => RECEIVE_SLOTS / 2,
-            _ => RECEIVE_SLOTS_MIN,
+            _ => 1,
         };
-        self.offered = if is_lone { 1 } else { (2 * count).clamp(RECEIVE_SLOTS_MIN, most) };
+        self.offered = if is_lone { 1 } else { (2 * count).max(RECEIVE_SLOTS_MIN).min(most) };
     }
 
     /// Slots that the next call offers.

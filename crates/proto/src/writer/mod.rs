@@ -702,18 +702,18 @@ impl Writer {
 
     /// The more readers, the less each may be behind: their sockets, and the time that a sample spends in them, are shared
     /// with the other writers that so many readers usually have. All of it is for a reader on another host, which may be far away:
-    /// within this host a quarter of it is as fast, and stays in caches. Of several readers one is always late, and of long samples
-    /// a quarter holds too few to go on while some are answered: these get half of it.
+    /// within this host a ninth of it is about as fast, and stays in caches. Of several readers one is always late, and of long samples
+    /// a ninth holds too few to go on while some are answered: these get half of it.
     fn fit_window(&mut self) {
         let readers = self.proxies.reliable();
         let is_far = self.proxies.route(Class::Remote).reliable > 0;
         let most = self.config.limits.unacknowledged_bytes_max;
-        let parts = match readers {
-            0 | 1 if is_far => 1,
-            0 | 1 if !self.writes_long => 4,
-            _ => 2 * (readers / Crowd::PROMPT).max(1),
+        let window = match readers {
+            0 | 1 if is_far => most,
+            0 | 1 if !self.writes_long => most / 64 * 7,
+            _ => most / (2 * (readers / Crowd::PROMPT).max(1)),
         };
-        self.window_bytes = (most / parts).max(most.min(WINDOW_BYTES_LEAST));
+        self.window_bytes = window.max(most.min(WINDOW_BYTES_LEAST));
         self.heartbeat.set_readers(readers, self.window_bytes);
         self.pacer.road.set_history(self.window_bytes);
     }
@@ -748,8 +748,8 @@ impl Writer {
 /// less, each datagram is a batch that the window cut short, and each second one is answered by all of them.
 const WINDOW_BYTES_LEAST: usize = 132 << 10;
 
-/// Of such samples a quarter of the window holds ten or less.
-const LONG_BYTES: usize = 48 << 10;
+/// Of such samples the window of one reader of this host holds eleven or less.
+const LONG_BYTES: usize = 20 << 10;
 
 /// Changes that one write lets go of at most: an acknowledgement is of thousands, and no single write is to pay for all.
 const RELEASES_OF_WRITE: i64 = 64;

@@ -71,7 +71,7 @@ fn the_more_readers_the_smaller_the_window_until_they_leave() {
 }
 
 #[test]
-fn one_reader_of_this_host_needs_a_quarter_of_the_window_of_one_elsewhere_and_half_for_long_samples() {
+fn one_reader_of_this_host_needs_a_ninth_of_the_window_of_one_elsewhere_and_half_for_long_samples() {
     let fill = |same_host: bool, readers: u8, bytes: usize| {
         let mut story = Story::with_limits(QosSet::writer().keep_all(), WriterLimits::default());
         for reader in 1..=readers {
@@ -86,16 +86,16 @@ fn one_reader_of_this_host_needs_a_quarter_of_the_window_of_one_elsewhere_and_ha
     let most = WriterLimits::default().unacknowledged_bytes_max;
     let [short, long] = [100, 64 << 10].map(|bytes| (bytes, most / (bytes + CHANGE_OVERHEAD_BYTES)));
     for (same_host, readers, (bytes, all), part) in [
-        (false, 1, short, 1),
-        (true, 1, short, 4),
-        (true, 2, short, 2),
-        (false, 1, long, 1),
-        (true, 1, long, 2),
-        (true, 2, long, 2),
+        (false, 1, short, 1.0),
+        (true, 1, short, 7.0 / 64.0),
+        (true, 2, short, 0.5),
+        (false, 1, long, 1.0),
+        (true, 1, long, 0.5),
+        (true, 2, long, 0.5),
     ] {
         assert_eq!(
             fill(same_host, readers, bytes),
-            all / part,
+            (all as f64 * part) as usize,
             "{bytes} octets to {readers}, here: {same_host}"
         );
     }
