@@ -20,7 +20,7 @@ pub struct Sample<T> {
     pub info: SampleInfo,
 }
 
-/// Samples that are taken again and again into the same memory ([`crate::DataReader::take_over`]): that of strings and
+/// Samples that are taken again and again into the same memory ([`crate::data_reader::DataReader::take_over`]): that of strings and
 /// sequences, too.
 ///
 /// It is a slice of samples. Whoever is done with them may [`clear`](Self::clear) it, or leave that to the next call.

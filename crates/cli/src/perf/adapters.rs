@@ -189,8 +189,6 @@ fn print_table(rows: &[Row]) {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     /// An executable that does what the script says, in a directory of its own.
@@ -199,8 +197,11 @@ mod tests {
             std::env::temp_dir().join(format!("plainsong-adapters-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join("perf-adapter-cyclone");
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Another process writes it: had this one the file open, those that other tests start meanwhile would, too, and it could not be
+        // executed (ETXTBSY).
+        let write = "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$2\" && chmod 755 \"$2\"";
+        let written = Command::new("sh").args(["-c", write, "sh", script]).arg(&path).status();
+        assert!(written.unwrap().success());
         path
     }
 

@@ -157,7 +157,7 @@ pub struct Writer {
     heartbeat: HeartbeatTimer,
     /// What may be unacknowledged now.
     window_bytes: usize,
-    /// A long sample found no room.
+    /// A long sample was written.
     writes_long: bool,
     /// The coherent set being written.
     open_set: Option<OpenSet>,
@@ -276,6 +276,9 @@ impl Writer {
         if u32::try_from(payload_bytes).is_err() {
             return Err(WriteError::TooLarge);
         }
+        if payload_bytes >= LONG_BYTES && !self.writes_long {
+            self.widen_for_long();
+        }
         let known = self.instances.find(instance);
         if kind.unregisters() && !self.is_registered(instance) {
             return Err(WriteError::UnknownInstance);
@@ -306,6 +309,13 @@ impl Writer {
         Ok(number)
     }
 
+    /// From the first long sample on the window is that of long ones.
+    #[cold]
+    fn widen_for_long(&mut self) {
+        self.writes_long = true;
+        self.fit_window();
+    }
+
     /// There was no room for a change: makes some, or hastens who could.
     fn make_room(
         &mut self,
@@ -317,10 +327,6 @@ impl Writer {
     ) -> Result<(), WriteError> {
         // What is acknowledged, or waits for others, may be all that takes the room.
         self.settle(now);
-        if bytes >= LONG_BYTES && !self.writes_long {
-            self.writes_long = true;
-            self.fit_window();
-        }
         if !self.is_answer_enough() {
             self.heartbeat.demand();
         }

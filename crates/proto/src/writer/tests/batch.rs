@@ -56,12 +56,12 @@ fn the_time_that_sending_takes_is_no_pause() {
 fn in_a_flow_samples_share_datagrams_and_all_arrive_in_order() {
     let mut story = flowing(QosSet::writer().keep_all());
     story.matched(&reliable(7));
-    story.write_many(1_000, &[7; 64]);
+    story.write_many(800, &[7; 64]);
     story.pass(Duration::from_micros(200));
     let sent = story.sent_by_datagram();
     let numbers: Vec<i64> = sent.iter().flat_map(|(_, sent)| data(sent)).collect();
-    assert_eq!(numbers, (1..=1_000).collect::<Vec<_>>());
-    assert!(sent.len() < 30, "{} datagrams", sent.len());
+    assert_eq!(numbers, (1..=800).collect::<Vec<_>>());
+    assert!(sent.len() < 24, "{} datagrams", sent.len());
 }
 
 #[test]
