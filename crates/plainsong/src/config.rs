@@ -60,7 +60,7 @@ pub struct Config {
     /// Largest serialized sample a reader accepts.
     pub sample_bytes_max: usize,
     /// Unacknowledged octets a reliable writer may have under way before it waits; half of them where all readers are on its
-    /// host, a quarter for a single one of short samples, and less for many.
+    /// host, a ninth for a single one of short samples, and less for many.
     pub unacknowledged_bytes_max: usize,
     /// Octets of small samples that leave together while an application writes without a pause; 0: each leaves
     /// alone.
