@@ -36,9 +36,10 @@ const RECEIVE_SLOTS_MIN: usize = 2;
 const LONE_MIN: u32 = 8;
 const LONE_LOOK: u32 = 16;
 /// Datagrams that are longer than this take so long to copy that many a call save nothing, and each slot that one was in stays
-/// in memory: fewer slots are offered. Of the longest, each call forgets this part.
+/// in memory: fewer slots are offered. Of the longest, each call forgets this part: the short ones between long ones, HEARTBEATs
+/// among them, are few.
 const LONG_BYTES: usize = SLOT_BYTES / 4;
-const LONGEST_FORGETS: usize = 16;
+const LONGEST_FORGETS: usize = 64;
 /// Any UDP datagram fits.
 const SLOT_BYTES: usize = 1 << 16;
 
@@ -516,7 +517,7 @@ impl Receiver {
         Self {
             offered: RECEIVE_SLOTS_MIN,
             lone: 0,
-            longest: 2 * LONG_BYTES,
+            longest: SLOT_BYTES,
             headers,
             _envelopes: envelopes,
             _slots: slots,
