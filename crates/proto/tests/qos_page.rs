@@ -233,7 +233,7 @@ const ROWS: &[Row] = &[
             (HISTORIES, "a_history_is_what_its_model_is"),
             (POLICIES_OF_READERS, "keep_last_keeps_the_last_of_each_instance"),
         ],
-        effect: "KEEP_ALL of a reliable writer also ends at 2 MiB not acknowledged, within a host half of that, and for one reader a quarter of the 2 MiB as long as no sample was longer than 512 octets, three sixteenths as long as all were shorter than 20 KiB.",
+        effect: "KEEP_ALL of a reliable writer also ends at 2 MiB not acknowledged, within a host half of that, and a quarter for one reader as long as samples are shorter than 20 KiB.",
     },
     Row {
         policy: "RESOURCE_LIMITS",

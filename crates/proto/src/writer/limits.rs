@@ -14,8 +14,8 @@ pub struct WriterLimits {
     /// Ethernet frame, so that IP never fragments.
     pub datagram_bytes_max_remote: usize,
     /// KEEP_ALL: octets of unacknowledged samples, each with some overhead, at which `write` reports
-    /// [`super::WriteError::Full`]; one sample is always admitted. Half of it where all readers are on this host, about a
-    /// fifth for a single one of samples below 20 KiB, and less for many readers.
+    /// [`super::WriteError::Full`]; one sample is always admitted. Half of it where all readers are on this host, a
+    /// quarter for a single one of samples below 20 KiB, and less for many readers.
     pub unacknowledged_bytes_max: usize,
     /// Least pause before readers that were asked are asked again, however fast they answer.
     pub heartbeat_quickest: Duration,

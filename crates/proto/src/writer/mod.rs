@@ -157,8 +157,8 @@ pub struct Writer {
     heartbeat: HeartbeatTimer,
     /// What may be unacknowledged now.
     window_bytes: usize,
-    /// No sample was longer than the first number; such samples have the second in 64ths of the window of one reader elsewhere.
-    lengths: (usize, usize),
+    /// A long sample was written.
+    writes_long: bool,
     /// The coherent set being written.
     open_set: Option<OpenSet>,
     /// Inline QoS of the change being sent; kept for its memory.
@@ -192,7 +192,7 @@ impl Writer {
             multicast: Multicast::default(),
             heartbeat: HeartbeatTimer::new(&config),
             window_bytes: config.limits.unacknowledged_bytes_max,
-            lengths: LENGTHS[0],
+            writes_long: false,
             open_set: None,
             inline_qos: Vec::new(),
             blocked: false,
@@ -276,8 +276,8 @@ impl Writer {
         if u32::try_from(payload_bytes).is_err() {
             return Err(WriteError::TooLarge);
         }
-        if payload_bytes > self.lengths.0 {
-            self.fit_lengths(payload_bytes);
+        if payload_bytes >= LONG_BYTES && !self.writes_long {
+            self.widen_for_long();
         }
         let known = self.instances.find(instance);
         if kind.unregisters() && !self.is_registered(instance) {
@@ -309,10 +309,10 @@ impl Writer {
         Ok(number)
     }
 
-    /// From the first longer sample on the window is that of such ones.
+    /// From the first long sample on the window is that of long ones.
     #[cold]
-    fn fit_lengths(&mut self, payload_bytes: usize) {
-        self.lengths = LENGTHS.into_iter().find(|(most, _)| payload_bytes <= *most).unwrap_or(LENGTHS[2]);
+    fn widen_for_long(&mut self) {
+        self.writes_long = true;
         self.fit_window();
     }
 
@@ -708,14 +708,15 @@ impl Writer {
 
     /// The more readers, the less each may be behind: their sockets, and the time that a sample spends in them, are shared
     /// with the other writers that so many readers usually have. All of it is for a reader on another host, which may be far away:
-    /// within this host a part of it, which stays in caches, is about as fast (`LENGTHS`). Of several readers one is always late.
+    /// within this host a quarter of it is about as fast, and takes less memory. Of several readers one is always late, and of long
+    /// samples a quarter holds too few to go on while some are answered: these get half of it.
     fn fit_window(&mut self) {
         let readers = self.proxies.reliable();
         let is_far = self.proxies.route(Class::Remote).reliable > 0;
         let most = self.config.limits.unacknowledged_bytes_max;
         let window = match readers {
             0 | 1 if is_far => most,
-            0 | 1 => most / 64 * self.lengths.1,
+            0 | 1 if !self.writes_long => most / 4,
             _ => most / (2 * (readers / Crowd::PROMPT).max(1)),
         };
         self.window_bytes = window.max(most.min(WINDOW_BYTES_LEAST));
@@ -753,10 +754,8 @@ impl Writer {
 /// less, each datagram is a batch that the window cut short, and each second one is answered by all of them.
 const WINDOW_BYTES_LEAST: usize = 132 << 10;
 
-/// Samples of up to so many octets, and the window of one reader of this host for them, in 64ths of that of one elsewhere. Both
-/// sides keep what it holds, most of which is payload but for the shortest: these have some more, so that those of a
-/// second without answers fit. Of the longest too few would be left to go on while some are answered.
-const LENGTHS: [(usize, usize); 3] = [(512, 16), ((20 << 10) - 1, 12), (usize::MAX, 32)];
+/// Of such samples the window of one reader of this host would hold 25 or less.
+const LONG_BYTES: usize = 20 << 10;
 
 /// Changes that one write lets go of at most: an acknowledgement is of thousands, and no single write is to pay for all.
 const RELEASES_OF_WRITE: i64 = 64;

@@ -71,7 +71,7 @@ fn the_more_readers_the_smaller_the_window_until_they_leave() {
 }
 
 #[test]
-fn one_reader_of_this_host_needs_a_part_of_the_window_of_one_elsewhere() {
+fn one_reader_of_this_host_needs_a_quarter_of_the_window_of_one_elsewhere_and_half_for_long_samples() {
     let fill = |same_host: bool, readers: u8, bytes: usize| {
         let mut story = Story::with_limits(QosSet::writer().keep_all(), WriterLimits::default());
         for reader in 1..=readers {
@@ -84,38 +84,21 @@ fn one_reader_of_this_host_needs_a_part_of_the_window_of_one_elsewhere() {
         written
     };
     let most = WriterLimits::default().unacknowledged_bytes_max;
-    for (same_host, readers, bytes, part) in [
-        (false, 1, 100, 64),
-        (true, 1, 100, 16),
-        (true, 1, 512, 16),
-        (true, 2, 512, 32),
-        (true, 1, 513, 12),
-        (true, 1, 20_479, 12),
-        (true, 2, 20_479, 32),
-        (true, 1, 20_480, 32),
-        (false, 1, 65_536, 64),
-        (true, 1, 65_536, 32),
-        (true, 2, 65_536, 32),
+    let [short, long] = [100, 64 << 10].map(|bytes| (bytes, most / (bytes + CHANGE_OVERHEAD_BYTES)));
+    for (same_host, readers, (bytes, all), part) in [
+        (false, 1, short, 1.0),
+        (true, 1, short, 0.25),
+        (true, 2, short, 0.5),
+        (false, 1, long, 1.0),
+        (true, 1, long, 0.5),
+        (true, 2, long, 0.5),
     ] {
         assert_eq!(
             fill(same_host, readers, bytes),
-            most / 64 * part / (bytes + CHANGE_OVERHEAD_BYTES),
+            (all as f64 * part) as usize,
             "{bytes} octets to {readers}, here: {same_host}"
         );
     }
-}
-
-#[test]
-fn the_window_of_one_reader_follows_the_longest_sample() {
-    let mut story = Story::with_limits(QosSet::writer().keep_all(), WriterLimits::default());
-    story.matched(&MatchedReader { same_host: true, ..reliable(1) });
-    let short = story.fill();
-    assert!(story.write(1, &[0; 1_000]).is_err(), "there is no room, and less for longer ones");
-    story.acknack(&reliable(1), short + 1, &[]).unwrap();
-    let middle = story.fill();
-    assert!(middle < short, "once there was one that is longer");
-    assert!(story.write(1, &[0; 30_000]).is_ok(), "of long ones there may be more");
-    assert!(story.write(1, &[0; 100]).is_ok());
 }
 
 #[test]
