@@ -196,6 +196,10 @@ fn lone_datagrams_are_offered_one_slot_until_a_flow_begins() {
         assert!(arrived == datagrams);
         calls
     };
+    // Long ones are expected until others came.
+    while receiver.offered() < 8 {
+        next(&mut receiver, 60);
+    }
     let offered: Vec<_> = (0..40).map(|_| (next(&mut receiver, 1), receiver.offered()).1).collect();
     assert_eq!(offered.iter().filter(|offered| **offered == 1).count(), 40 - 7 - 2, "{offered:?}");
     // Each of another length, so that the host does not put them together.
@@ -228,7 +232,7 @@ fn long_datagrams_are_offered_one_slot_so_that_few_stay_in_memory() {
         (most, receiver.offered())
     };
     assert_eq!(offered_at_most(60_000, 20).0, 1, "they are long");
-    assert_eq!(offered_at_most(1_000, 40).1, 8, "once the long ones are forgotten");
+    assert_eq!(offered_at_most(1_000, 200).1, 8, "once the long ones are forgotten");
     assert_eq!(offered_at_most(60_000, 20).1, 1);
 }
 
