@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cdr;
+mod copying;
 pub mod discovery;
 pub mod filter;
 pub mod guid;

@@ -11,6 +11,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use crate::copying;
+
 /// A range of octets that everyone who needs the same sample has.
 pub struct Payload(Octets);
 
@@ -148,7 +150,7 @@ impl PayloadPool {
             return;
         }
         let mut buffer = self.take();
-        buffer.bytes_mut().extend_from_slice(bytes);
+        copying::append(buffer.bytes_mut(), bytes);
         *payload = buffer.freeze();
     }
 
@@ -390,7 +392,7 @@ impl<'a> PayloadView<'a> {
     pub fn to_payload(self) -> Payload {
         match self {
             Self::Octets(octets) => {
-                Payload::short(octets).unwrap_or_else(|| Payload::from_vec(octets.to_vec()))
+                Payload::short(octets).unwrap_or_else(|| Payload::from_vec(copying::copied(octets)))
             }
             Self::Payload(payload) => payload.clone(),
         }

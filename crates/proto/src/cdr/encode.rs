@@ -6,6 +6,7 @@
 use thiserror::Error;
 
 use super::{Cdr, DEPTH_MAX, Endianness, Extensibility, XcdrVersion};
+use crate::copying;
 
 /// Why a sample could not be encoded. All causes are in the sample, none is in the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -146,7 +147,7 @@ impl<'a> Encoder<'a> {
     pub fn put(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
         match &mut self.sink {
             Sink::Growing(buffer) => {
-                buffer.extend_from_slice(octets);
+                copying::append(buffer, octets);
                 Ok(())
             }
             Sink::Fixed { bytes, length } => {
@@ -155,7 +156,7 @@ impl<'a> Encoder<'a> {
                 let Some(place) = bytes.get_mut(*length..end) else {
                     return Err(EncodeError::BufferFull { capacity });
                 };
-                place.copy_from_slice(octets);
+                copying::copy(place, octets);
                 *length = end;
                 Ok(())
             }

@@ -7,6 +7,7 @@ use std::ops::Deref;
 use super::decode::Decoder;
 use super::encode::{EncodeError, Encoder};
 use super::{Bounded, Cdr, Extent};
+use crate::copying;
 use crate::malformed::Malformed;
 use crate::payload::{COPIED_BYTES_MAX, SharedOctets};
 use crate::types::{TypeBuilder, TypeIdentifiers};
@@ -53,7 +54,7 @@ impl OctetSeq<'_> {
     pub fn into_vec(self) -> Vec<u8> {
         match self.0 {
             Held::Owned(octets) => octets,
-            _ => self.as_slice().to_vec(),
+            _ => copying::copied(self.as_slice()),
         }
     }
 
@@ -76,7 +77,7 @@ impl OctetSeq<'_> {
                 place.copy_from_slice(octets);
                 Held::Few { length: octets.len() as u8, octets: few }
             }
-            None => Held::Owned(octets.to_vec()),
+            None => Held::Owned(copying::copied(octets)),
         })
     }
 }
@@ -116,7 +117,7 @@ impl Cdr for OctetSeq<'_> {
             self.0 = Held::Shared(shared);
         } else {
             place.clear();
-            place.extend_from_slice(octets);
+            copying::append(place, octets);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@
 use super::decode::Decoder;
 use super::encode::{EncodeError, Encoder};
 use super::{Cdr, ElementKind, Endianness, Extent, FieldKind, FieldValue, Fields, XcdrVersion, collection};
+use crate::copying;
 use crate::malformed::Malformed;
 use crate::types::{Primitive, TypeBuilder, TypeIdentifier, TypeIdentifiers};
 
@@ -330,7 +331,7 @@ impl Cdr for u8 {
     }
 
     fn decode_elements(count: usize, decoder: &mut Decoder<'_>) -> Result<Vec<Self>, Malformed> {
-        decoder.take(count).map(<[Self]>::to_vec)
+        decoder.take(count).map(copying::copied)
     }
 
     fn decode_elements_over(
@@ -340,7 +341,7 @@ impl Cdr for u8 {
     ) -> Result<(), Malformed> {
         let octets = decoder.take(count)?;
         elements.clear();
-        elements.extend_from_slice(octets);
+        copying::append(elements, octets);
         Ok(())
     }
 

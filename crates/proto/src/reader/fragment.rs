@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::change::{Change, Incoming};
+use crate::copying;
 use crate::payload::{PayloadBuffer, PayloadPool};
 use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber};
 use crate::stats::DropReason;
@@ -321,9 +322,9 @@ fn place(bytes: &mut Vec<u8>, start: usize, piece: &[u8]) {
     let overlap = (bytes.len() - start).min(piece.len());
     let (inside, beyond) = piece.split_at(overlap);
     if let Some(target) = bytes.get_mut(start..start + overlap) {
-        target.copy_from_slice(inside);
+        copying::copy(target, inside);
     }
-    bytes.extend_from_slice(beyond);
+    copying::append(bytes, beyond);
 }
 
 impl std::fmt::Debug for Reassembly {
