@@ -28,8 +28,8 @@ const LONG_FLOW_WRITES: u32 = 64;
 /// A sample of a flow waits for others as long as sending so many batches takes, and that at most.
 const COSTS_OF_WAIT: i64 = 2;
 const COSTLY_WAIT_MAX: Duration = Duration::from_millis(4);
-/// After so many, which take milliseconds, its last samples wait for so long: the timer looks after it no more often.
-const GREAT_FLOW_WRITES: u32 = 4_096;
+/// When it has lasted for so long, its last samples wait for a millisecond: the timer looks after it no more often.
+const GREAT_FLOW_LASTS: Duration = Duration::from_millis(5);
 const GREAT_FLOW_WAIT: Duration = Duration::from_millis(1);
 /// A batch of so many octets and samples is full, whatever it may have: longer ones of short samples save nothing.
 const USUAL_BYTES: usize = 32 << 10;
@@ -49,7 +49,8 @@ pub(super) struct Batch {
     streak: u32,
     /// Writes of the flow, of which each interruption takes a quarter.
     writes: u32,
-    /// They were so many that the flow is a great one; interruptions that its last samples wait out leave it one.
+    /// When the flow began, and whether it has become a great one; interruptions that its last samples wait out leave it one.
+    began: Option<Instant>,
     is_great: bool,
     /// When the last write was over.
     over: Option<Instant>,
@@ -169,16 +170,19 @@ impl Batch {
         {
             self.streak = self.streak.saturating_add(1);
             self.writes = self.writes.saturating_add(1);
-            self.is_great |= self.streak >= GREAT_FLOW_WRITES;
+            let began = *self.began.get_or_insert(now);
+            self.is_great |= self.streak >= self.flow_writes() && now.since(began) >= GREAT_FLOW_LASTS;
         } else if pause < limits.flow_wait || self.writes >= LONG_FLOW_WRITES && pause < limits.batch_wait_max
         {
             // As when the host keeps the application from running for a moment, or lets many others run first: this
             // sample leaves at once, and when the next follows without a pause the flow goes on.
             self.streak = self.streak.min(self.flow_writes() - 1);
             self.writes -= self.writes / 4;
-            self.is_great &= pause < GREAT_FLOW_WAIT;
+            if pause >= GREAT_FLOW_WAIT {
+                (self.began, self.is_great) = (None, false);
+            }
         } else {
-            (self.streak, self.writes, self.is_great) = (0, 0, false);
+            (self.streak, self.writes, self.began, self.is_great) = (0, 0, None, false);
         }
         self.over = Some(now);
         self.streak >= self.flow_writes() || self.suspended || budget > Duration::ZERO
