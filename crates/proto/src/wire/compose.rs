@@ -314,6 +314,12 @@ impl MessageBuilder<'_> {
         self.paused = true;
     }
 
+    /// Ends the datagram, or leaves it open. Whether it goes on.
+    pub(crate) fn end(mut self, goes_on: bool) -> bool {
+        self.paused = goes_on;
+        goes_on
+    }
+
     /// Writes the INFO submessages wanted, when they and `submessage_bytes` more octets fit.
     #[inline]
     fn make_room(&mut self, submessage_bytes: usize) -> bool {

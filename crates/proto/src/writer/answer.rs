@@ -308,7 +308,8 @@ impl Writer {
         let inline_qos = encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
         let sent = sent_fragments(&self.pacer, &target, number, (change.payload.len(), inline_qos));
         let fragments = target.fragments(change.payload.len(), inline_qos);
-        let (class, fragment_bytes) = (target.class, usize::from(target.fragment_bytes(inline_qos)));
+        let (class, fragment_bytes) =
+            (target.class, usize::from(target.fragment_bytes(change.payload.len(), inline_qos)));
         let whole = target.fits(change.payload.len(), inline_qos);
         let plausible = nack.missing.base() as usize <= change.payload.len().div_ceil(FRAGMENT_BYTES_LEAST);
         if sent == fragments && plausible && (whole || nack.missing.base() > fragments) {

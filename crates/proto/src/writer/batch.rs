@@ -197,6 +197,11 @@ impl Batch {
         if budget > Duration::ZERO {
             return budget.min(limits.batch_wait_max);
         }
+        self.patience_in_flow(limits)
+    }
+
+    /// How long that is in a flow.
+    pub(super) fn patience_in_flow(&self, limits: &WriterLimits) -> Duration {
         let costly = Duration(self.cost.0.saturating_mul(COSTS_OF_WAIT)).min(COSTLY_WAIT_MAX);
         let least = if self.is_great { GREAT_FLOW_WAIT } else { limits.flow_wait };
         least.max(costly)
@@ -305,6 +310,9 @@ impl Writer {
 
     /// Sends what waits for others, as many samples in a datagram as it takes.
     pub fn flush(&mut self, now: Now, out: &mut Outbox) {
+        if self.pacer.release_tail() {
+            self.pump(now, out);
+        }
         if !self.holds() {
             self.batch.due = None;
             return;

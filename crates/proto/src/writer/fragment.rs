@@ -19,6 +19,13 @@ pub(super) const INLINE_QOS_BYTES_MAX: usize = 3 * 12 + 8 + 8 + 20 + 12 + 8 + 4;
 /// What the first fragment of a sample with inline QoS has beside its data; the others leave as much room.
 const FRAGMENT_ROOM: usize = INLINE_QOS_BYTES_MAX;
 
+/// Samples of up to so many octets, for readers of this host, are cut into pieces of so many. In a flow, of 64 KiB each, 16 need 17 datagrams, not
+/// 32; of a much longer one the last datagram matters little.
+const SHARING_BYTES_MAX: usize = 256 << 10;
+const SHARING_FRAGMENT_BYTES: u16 = 1 << 10;
+/// Shorter datagrams would hold too few of them.
+const SHARED_DATAGRAM_BYTES_LEAST: usize = 16 << 10;
+
 /// Whom a datagram is for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target<'a> {
@@ -55,9 +62,20 @@ impl Target<'_> {
         DATAGRAM_OVERHEAD + data_overhead(inline_qos_bytes) + payload_bytes <= self.datagram_bytes_max
     }
 
-    /// Octets of one fragment of a sample with so much inline QoS. The same for all samples without any, and for all others, so
-    /// that a repeated fragment always fits the geometry of the first.
-    pub(super) fn fragment_bytes(&self, inline_qos_bytes: usize) -> u16 {
+    /// Whether a sample of so many octets is cut into pieces so small that others can fill a datagram with some of them.
+    pub(super) const fn shares(&self, payload_bytes: usize) -> bool {
+        matches!(self.class, Class::SameHost)
+            && payload_bytes <= SHARING_BYTES_MAX
+            && self.datagram_bytes_max >= SHARED_DATAGRAM_BYTES_LEAST
+            && !self.fits(payload_bytes, 0)
+    }
+
+    /// Octets of one fragment of a sample of so many, with so much inline QoS. The same for all samples of one length without any, and for
+    /// all others, so that a repeated fragment always fits the geometry of the first.
+    pub(super) fn fragment_bytes(&self, payload_bytes: usize, inline_qos_bytes: usize) -> u16 {
+        if self.shares(payload_bytes) {
+            return SHARING_FRAGMENT_BYTES;
+        }
         let room = if inline_qos_bytes == 0 { 0 } else { FRAGMENT_ROOM };
         let overhead = DATAGRAM_OVERHEAD + data_frag_overhead(0) + room;
         let bytes = self.datagram_bytes_max.saturating_sub(overhead) & !7;
@@ -66,8 +84,8 @@ impl Target<'_> {
 
     /// Fragments of a sample.
     pub(super) fn fragments(&self, payload_bytes: usize, inline_qos_bytes: usize) -> FragmentNumber {
-        FragmentNumber::try_from(payload_bytes.div_ceil(usize::from(self.fragment_bytes(inline_qos_bytes))))
-            .unwrap_or(FragmentNumber::MAX)
+        let fragment_bytes = usize::from(self.fragment_bytes(payload_bytes, inline_qos_bytes));
+        FragmentNumber::try_from(payload_bytes.div_ceil(fragment_bytes)).unwrap_or(FragmentNumber::MAX)
     }
 
     /// Appends a whole sample; false when it does not fit any more.
@@ -89,26 +107,38 @@ impl Target<'_> {
         message.data(&header, change.payload)
     }
 
-    /// Appends one fragment; inline QoS goes with the first only.
-    pub(super) fn put_fragment(
+    /// Appends fragments from `first` on, as many as fit of `most`, and says how many; inline QoS goes with the first only.
+    pub(super) fn put_fragments(
         &self,
         message: &mut MessageBuilder<'_>,
         number: SequenceNumber,
         change: &Change<'_>,
-        fragment: FragmentNumber,
+        (first, most): (FragmentNumber, FragmentNumber),
         inline_qos: &[u8],
-    ) -> bool {
+    ) -> FragmentNumber {
         message.info_timestamp(Some(change.source_timestamp));
+        let bytes = change.payload.len();
+        let fragment_bytes = self.fragment_bytes(bytes, inline_qos.len());
+        let inline_qos = if first == 1 { inline_qos } else { &[] };
+        let room = message.remaining().saturating_sub(data_frag_overhead(inline_qos.len()));
+        let start = (first.saturating_sub(1) as usize).saturating_mul(usize::from(fragment_bytes));
+        let left = bytes.saturating_sub(start);
+        let fitting = if left <= room {
+            left.div_ceil(usize::from(fragment_bytes))
+        } else {
+            room / usize::from(fragment_bytes)
+        };
+        let fragments = u16::try_from(fitting.min(most as usize)).unwrap_or(u16::MAX);
         let header = DataFragHeader {
             reader: self.reader,
             writer: self.source.entity,
             sequence_number: number,
-            first_fragment: fragment,
-            fragments: 1,
-            fragment_bytes: self.fragment_bytes(inline_qos.len()),
-            inline_qos: if fragment == 1 { inline_qos } else { &[] },
+            first_fragment: first,
+            fragments,
+            fragment_bytes,
+            inline_qos,
             key_only: change.kind.is_key_only(),
         };
-        message.data_frag(&header, change.payload)
+        if fragments > 0 && message.data_frag(&header, change.payload) { u32::from(fragments) } else { 0 }
     }
 }

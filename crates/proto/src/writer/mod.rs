@@ -23,6 +23,7 @@ mod multicast;
 mod pace;
 mod path;
 mod payloads;
+mod pieces;
 mod proxy;
 mod road;
 mod round_trip;

@@ -23,6 +23,18 @@ pub(super) struct Live {
     pub(super) fragments_sent: FragmentNumber,
     /// The first, once begun: what was begun is sent to its end, even when the history lets it go.
     pub(super) begun: Option<TakenChange>,
+    pub(super) tail: Tail,
+}
+
+/// What becomes of the last fragments of the last queued change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tail {
+    /// That is to be seen.
+    Unknown,
+    /// They wait for the next change of a flow, until then.
+    Held(Instant),
+    /// They leave as soon as the burst allows it.
+    Released,
 }
 
 /// Something on its way to one reader.
@@ -243,9 +255,28 @@ impl Pacer {
         let remote = waits(Class::Remote);
         let patience =
             self.road.patience_end().map(|end| self.road.asks_again().map_or(end, |at| at.min(end)));
-        let burst = waits(Class::SameHost) || !self.repeats.is_empty() || remote && patience.is_none();
-        let burst = burst.then_some(self.burst_end);
+        let tail = self.tail_due();
+        let burst = waits(Class::SameHost) && tail.is_none()
+            || !self.repeats.is_empty()
+            || remote && patience.is_none();
+        let burst = Instant::earliest([burst.then_some(self.burst_end), tail]);
         patience.map_or(burst, |end| Some(burst.map_or(end, |burst| burst.min(end))))
+    }
+
+    /// When fragments that wait for others leave at the latest.
+    fn tail_due(&self) -> Option<Instant> {
+        let [live, _] = &self.live;
+        match live.as_ref()?.tail {
+            Tail::Held(due) => Some(due),
+            Tail::Unknown | Tail::Released => None,
+        }
+    }
+
+    /// Fragments that wait for others wait no longer. Whether there are any.
+    pub(super) fn release_tail(&mut self) -> bool {
+        let [live, _] = &mut self.live;
+        let held = live.as_mut().filter(|live| matches!(live.tail, Tail::Held(_)));
+        held.map(|live| live.tail = Tail::Released).is_some()
     }
 
     /// Queues a new change for the readers of one class.
@@ -253,7 +284,10 @@ impl Pacer {
         let Some(queue) = self.live.get_mut(class as usize) else { return };
         match queue {
             Some(live) => live.last = number,
-            None => *queue = Some(Live { number, last: number, fragments_sent: 0, begun: None }),
+            None => {
+                *queue =
+                    Some(Live { number, last: number, fragments_sent: 0, begun: None, tail: Tail::Unknown });
+            }
         }
     }
 
@@ -280,6 +314,7 @@ impl Pacer {
         match queue {
             Some(live) if next <= live.last => {
                 (live.number, live.fragments_sent, live.begun) = (next, 0, None);
+                live.tail = Tail::Unknown;
             }
             _ => *queue = None,
         }

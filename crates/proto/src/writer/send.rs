@@ -5,8 +5,8 @@ use crate::outbox::Outbox;
 use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::stats::DropReason;
 use crate::time::Now;
+use crate::wire::Heartbeat;
 use crate::wire::param::{InlineQos, StatusInfo, encode_inline_qos};
-use crate::wire::{Heartbeat, HeartbeatFrag};
 
 use super::batch::is_full;
 use super::fragment::Target;
@@ -14,6 +14,7 @@ use super::gap::GapBuilder;
 use super::heartbeat::{HeartbeatTimer, Piggyback};
 use super::history::{Change, History, TakenChange};
 use super::pace::{Pacer, Repeat, Repeated};
+use super::pieces::run_of;
 use super::proxy::{Class, Proxies, ReaderProxy};
 use super::{ChangeKind, Writer, WriterConfig};
 
@@ -164,6 +165,9 @@ impl Writer {
             }
             return false;
         }
+        if self.holds_tail(now, class) {
+            return false;
+        }
         self.skip_replaced(class, out);
         self.begin_live(class, out);
         let route = self.proxies.aimed(class);
@@ -179,7 +183,7 @@ impl Writer {
         if target.fits(change.payload.len(), inline_qos) {
             self.send_queued(now, class, out);
         } else {
-            self.send_fragment(now, class, out);
+            self.send_fragments(now, class, out);
         }
         true
     }
@@ -212,7 +216,7 @@ impl Writer {
     }
 
     /// Makes sure that the first queued change is begun.
-    fn begin_live(&mut self, class: Class, out: &mut Outbox) {
+    pub(super) fn begin_live(&mut self, class: Class, out: &mut Outbox) {
         let Some(live) = self.pacer.first_live(class) else { return };
         let number = live.number;
         if let Some(change) = &live.begun.as_ref().map(TakenChange::view) {
@@ -257,68 +261,40 @@ impl Writer {
         }
         message.pause();
         self.pacer.advance_live(class, number);
-        self.end_queued(now, class, out);
+        self.end_queued(now, class, false, out);
     }
 
-    /// The next fragment of the first queued change.
-    fn send_fragment(&mut self, now: Now, class: Class, out: &mut Outbox) {
-        let route = self.proxies.aimed(class);
-        let Some(live) = self.pacer.first_live(class) else { return };
-        let number = live.number;
-        let Some(change) = &live.begun.as_ref().map(TakenChange::view) else { return };
-        let target = route.target(class, self.config.guid, &self.config.limits);
-        let mut message = target.open(out);
-        live.fragments_sent += 1;
-        let fragment = live.fragments_sent;
-        let _ = target.put_fragment(&mut message, number, change, fragment, &self.inline_qos);
-        let finished = fragment >= target.fragments(change.payload.len(), self.inline_qos.len());
-        self.pacer.sent_live(class, (message.len(), 1), finished.then_some(number));
-        if class == Class::SameHost {
-            self.multicast.sent(message.len());
-        }
-        if finished {
-            message.pause();
-            self.pacer.advance_live(class, number.next());
-            self.end_queued(now, class, out);
-            return;
-        }
-        message.finish();
-        if class == Class::Remote && self.pacer.road.wants_answer_inside() {
-            self.put_question(now, out);
-        }
-        self.announce_fragments(now, class, out);
-    }
-
-    /// Ends the datagram with the last octets of a queued change: tells or asks who got it.
-    fn end_queued(&mut self, now: Now, class: Class, out: &mut Outbox) {
+    /// Ends what a datagram has of a queued change, with its last octets: tells or asks who got it. Whether the datagram goes on,
+    /// as it should.
+    pub(super) fn end_queued(&mut self, now: Now, class: Class, goes_on: bool, out: &mut Outbox) -> bool {
         let mut message = out.resume();
         if self.proxies.aimed(class).reliable == 0 {
-            message.finish();
-            return;
+            return message.end(goes_on);
         }
         if self.proxies.is_filtering() {
             message.finish();
             self.heartbeat_aimed(class, false, out);
             self.asked(now);
-            return;
+            return false;
         }
         let asks = self.must_ask(now, class);
         if !asks && class == Class::Remote {
             // What follows tells enough.
-            message.finish();
-            return;
+            return message.end(goes_on);
         }
         let target = self.proxies.route(class).target(class, self.config.guid, &self.config.limits);
         let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, !asks);
-        if message.heartbeat(&heartbeat) {
-            message.finish();
+        let goes_on = if message.heartbeat(&heartbeat) {
+            message.end(goes_on)
         } else {
             message.finish();
             target.send_heartbeat(&heartbeat, out);
-        }
+            false
+        };
         if asks {
             self.asked(now);
         }
+        goes_on
     }
 
     /// Whether readers are asked what they have with a queued change that was just sent: where their answers make room, in time
@@ -338,7 +314,7 @@ impl Writer {
     }
 
     /// Asks in the middle of a sample for readers on other hosts, so that they tell when this has left the road.
-    fn put_question(&mut self, now: Now, out: &mut Outbox) {
+    pub(super) fn put_question(&mut self, now: Now, out: &mut Outbox) {
         if self.proxies.is_filtering() {
             self.heartbeat_aimed(Class::Remote, false, out);
             self.note_question(now, self.heartbeat.count());
@@ -349,25 +325,6 @@ impl Writer {
         let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, false);
         target.send_heartbeat(&heartbeat, out);
         self.note_question(now, heartbeat.count);
-    }
-
-    /// The burst ended inside a sample: tells readers now and then how far it got, so that they ask for
-    /// lost fragments while the rest is still to come (RTPS 2.5 §8.3.8.7).
-    fn announce_fragments(&mut self, now: Now, class: Class, out: &mut Outbox) {
-        let route = self.proxies.route(class);
-        let Some((number, last_fragment)) = self.pacer.unsent_to(class) else { return };
-        if self.pacer.may_send(class) || route.reliable == 0 || !self.heartbeat.fragments_due(now.mono) {
-            return;
-        }
-        let target = route.target(class, self.config.guid, &self.config.limits);
-        let heartbeat = HeartbeatFrag {
-            reader: target.reader,
-            writer: target.source.entity,
-            sequence_number: number,
-            last_fragment,
-            count: self.heartbeat.next_count(),
-        };
-        let _ = target.open(out).heartbeat_frag(&heartbeat);
     }
 
     /// One more datagram of the next repetition, readers by turns; false when nothing may be sent.
@@ -412,14 +369,16 @@ impl Writer {
         match repeat.what {
             Repeated::Changes { next, last } => self.repeat_changes(now, reader, next, last, out),
             Repeated::Fragments { number, next, wanted } => {
-                let fragment = match &wanted {
+                let next = match &wanted {
                     Some(set) => set.iter().find(|fragment| *fragment >= next),
                     None => Some(next),
                 };
-                if let Some(fragment) = fragment
-                    && self.repeat_fragment(now, reader, (number, fragment), out)
-                {
-                    let what = Repeated::Fragments { number, next: fragment.saturating_add(1), wanted };
+                let next = next.and_then(|next| {
+                    let most = wanted.as_ref().map_or(FragmentNumber::MAX, |set| run_of(set, next));
+                    self.repeat_fragments(now, reader, number, (next, most), out)
+                });
+                if let Some(next) = next {
+                    let what = Repeated::Fragments { number, next, wanted };
                     self.pacer.repeats.push_front(Repeat { reader, what });
                 } else {
                     self.ask_for_fragments(now, reader, number, out);
@@ -490,65 +449,6 @@ impl Writer {
             let what = Repeated::Fragments { number, next: 1, wanted: None };
             self.pacer.repeats.push_front(Repeat { reader, what });
         }
-    }
-
-    /// Repeats one fragment; false when there is no such fragment any more.
-    fn repeat_fragment(
-        &mut self,
-        now: Now,
-        reader: Guid,
-        (number, fragment): (SequenceNumber, FragmentNumber),
-        out: &mut Outbox,
-    ) -> bool {
-        let (Some(change), Some(proxy)) =
-            (self.history.get(number, &self.instances), self.proxies.get(reader))
-        else {
-            return false;
-        };
-        encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
-        let target = proxy.target(self.config.guid, &self.config.limits);
-        let whole = target.fits(change.payload.len(), self.inline_qos.len());
-        if whole || fragment > target.fragments(change.payload.len(), self.inline_qos.len()) {
-            return false;
-        }
-        let mut message = target.open(out);
-        let _ = target.put_fragment(&mut message, number, &change, fragment, &self.inline_qos);
-        let bytes = message.len();
-        message.finish();
-        self.pacer.sent_again(target.class, bytes);
-        if let Some(proxy) = self.proxies.get_mut(reader) {
-            proxy.repeated_fragments.sent((number, fragment), now.mono);
-        }
-        true
-    }
-
-    /// Fragments were repeated: asks the reader which it still misses, unless the end of the sample is
-    /// still to come and will ask.
-    fn ask_for_fragments(&mut self, now: Now, reader: Guid, number: SequenceNumber, out: &mut Outbox) {
-        let more = self.pacer.repeats.iter().any(|repeat| {
-            repeat.reader == reader
-                && matches!(repeat.what, Repeated::Fragments { number: other, .. } if other == number)
-        });
-        let Some(proxy) = self.proxies.get(reader).filter(|proxy| proxy.reliable && !more) else { return };
-        if number > sent_last(&self.history, &self.pacer, proxy.class) {
-            return;
-        }
-        let target = proxy.target(self.config.guid, &self.config.limits);
-        let mut message = target.open(out);
-        if let Some(change) = self.history.get(number, &self.instances) {
-            let inline_qos = encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
-            let _ = message.heartbeat_frag(&HeartbeatFrag {
-                reader: target.reader,
-                writer: target.source.entity,
-                sequence_number: number,
-                last_fragment: target.fragments(change.payload.len(), inline_qos),
-                count: self.heartbeat.next_count(),
-            });
-        }
-        let heartbeat = heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, false);
-        // Both fit the smallest datagram.
-        let _ = message.heartbeat(&heartbeat);
-        self.asked(now);
     }
 
     /// Asks the reliable readers that owe an acknowledgement of what was sent: each of them when they are the lesser part,

@@ -1,6 +1,6 @@
 //! Samples larger than a datagram: cut, paced, repeated.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 
@@ -35,7 +35,11 @@ fn fact_10_fragments_make_up_the_sample_and_fit_their_datagrams() {
         assert!(story.out.transmits().iter().all(|transmit| transmit.len() <= datagram_max));
         let sent = story.sent();
         let fragments = fragments(&sent);
-        assert!(fragments.iter().zip(1..).all(|(fragment, number)| fragment.fragment == number));
+        let mut next = 1;
+        for fragment in &fragments {
+            assert_eq!(fragment.fragment, next);
+            next += fragment.payload.len().div_ceil(usize::from(fragment.fragment_bytes)) as u32;
+        }
         assert!(fragments.iter().all(|fragment| fragment.sample_bytes == 100_001));
         assert!(fragments.iter().all(|fragment| fragment.has_inline_qos == (fragment.fragment == 1)));
         let whole: Vec<u8> = fragments.iter().flat_map(|fragment| fragment.payload.clone()).collect();
@@ -470,4 +474,82 @@ fn a_sample_under_way_is_cut_anew_when_a_reader_comes_that_wants_its_inline_qos(
     assert!(before[0].payload.len() > *lengths.last().unwrap(), "{lengths:?}");
     let one = after.iter().filter(|fragment| fragment.fragment == 1).count();
     assert_eq!(one, 1, "from the beginning, once");
+}
+
+/// A writer that batches, and its reader, which has room for all, after as many samples of 64 KiB and their header as make a flow.
+fn flow_of_long_samples() -> Story {
+    let mut story = Story::with_limits(QosSet::writer().keep_last(64), WriterLimits::default());
+    story.matched(&MatchedReader { receive_bytes: 64 << 20, ..reliable(7) });
+    story.sent();
+    for _ in 0..16 {
+        story.write(1, &sample(65_540)).unwrap();
+    }
+    let now = story.now;
+    story.writer.flush(now, &mut story.out);
+    assert_eq!(story.writer.sent_last(true), SequenceNumber(16));
+    story.sent();
+    story
+}
+
+#[test]
+fn in_a_flow_the_end_of_a_sample_shares_a_datagram_with_the_next() {
+    let mut story = flow_of_long_samples();
+    for _ in 0..20 {
+        story.write(1, &sample(65_540)).unwrap();
+    }
+    story.pass(Duration::from_millis(1));
+    let last = story.writer.sent_last(true).0;
+    assert_eq!(last, 36, "the end of the last does not wait for ever");
+    let (mut samples, mut datagrams) = (BTreeMap::<i64, Vec<u8>>::new(), 0);
+    for (_, sent) in story.sent_by_datagram() {
+        let fragments = fragments(&sent);
+        datagrams += usize::from(!fragments.is_empty());
+        for fragment in fragments {
+            let octets = samples.entry(fragment.number).or_default();
+            let at = (fragment.fragment - 1) as usize * usize::from(fragment.fragment_bytes);
+            assert_eq!(octets.len(), at, "in order, and none twice");
+            octets.extend_from_slice(&fragment.payload);
+        }
+    }
+    assert!(datagrams <= 32, "{datagrams} datagrams of 20 samples");
+    assert_eq!(samples.keys().copied().collect::<Vec<_>>(), (17..=36).collect::<Vec<_>>());
+    assert!(samples.values().all(|octets| *octets == sample(65_540)));
+}
+
+#[test]
+fn the_end_of_a_lone_long_sample_leaves_at_once() {
+    let mut story = flow_of_long_samples();
+    story.pass(Duration::from_millis(5));
+    story.write(1, &sample(65_540)).unwrap();
+    assert_eq!(story.writer.sent_last(true), SequenceNumber(17));
+}
+
+#[test]
+fn no_heartbeat_names_a_sample_whose_end_waits_and_a_flush_sends_it() {
+    let mut story = flow_of_long_samples();
+    for _ in 0..12 {
+        story.write(1, &sample(65_540)).unwrap();
+    }
+    let last = story.writer.sent_last(true).0;
+    assert_eq!(last, 27, "the end of the last waits for the next sample");
+    let named = heartbeats(&story.sent()).iter().map(|heartbeat| heartbeat.last.0).max();
+    assert!(named.is_none_or(|named| named <= last), "{named:?}");
+    let now = story.now;
+    story.writer.flush(now, &mut story.out);
+    assert_eq!(story.writer.sent_last(true), SequenceNumber(28));
+    assert_eq!(fragments(&story.sent()).last().map(|fragment| fragment.number), Some(28));
+}
+
+#[test]
+fn fragments_asked_for_share_datagrams() {
+    let (mut story, reader) = (Story::new(QosSet::writer().keep_all()), reliable(7));
+    story.matched(&reader);
+    story.write(1, &sample(100_000)).unwrap();
+    story.pass(Duration::from_millis(3));
+    story.sent();
+    let missing: Vec<u32> = (3..=40).chain([90]).collect();
+    story.nack_frag(&reader, 1, &missing).unwrap();
+    let sent = fragments(&story.sent());
+    let shape: Vec<_> = sent.iter().map(|it| (it.fragment, it.payload.len())).collect();
+    assert_eq!(shape, [(3, 38 << 10), (90, 1 << 10)]);
 }
