@@ -16,7 +16,11 @@ impl Writer {
     /// Whether what is left to send to readers of this host waits for the next sample of a flow: the last fragments of a sample,
     /// which fill no datagram.
     pub(super) fn holds_tail(&mut self, now: Now, class: Class) -> bool {
-        if class == Class::Remote || self.proxies.is_filtering() || self.config.limits.batch_bytes == 0 {
+        if class == Class::Remote {
+            return false;
+        }
+        if self.proxies.is_filtering() || self.config.limits.batch_bytes == 0 {
+            self.pacer.release_tail();
             return false;
         }
         let is_flowing = self.batch.is_flowing(now.mono, &self.config.limits);
@@ -62,7 +66,8 @@ impl Writer {
         let before = if goes_on { message.len() } else { 0 };
         let (first, most) = (live.fragments_sent + 1, FragmentNumber::MAX);
         let put = target.put_fragments(&mut message, number, change, (first, most), &self.inline_qos);
-        live.fragments_sent += put;
+        // One that no datagram takes is passed over.
+        live.fragments_sent += if goes_on { put } else { put.max(1) };
         live.tail = Tail::Unknown;
         let total = target.fragments(change.payload.len(), self.inline_qos.len());
         let finished = live.fragments_sent >= total;

@@ -156,16 +156,13 @@ impl Writer {
 
     /// One more datagram of the queued changes; false when there is none, the burst is over, or readers have to answer first.
     fn pump_live(&mut self, now: Now, class: Class, out: &mut Outbox) -> bool {
-        if self.pacer.first_live(class).is_none() {
+        if self.pacer.first_live(class).is_none() || self.holds_tail(now, class) {
             return false;
         }
         if !self.pacer.may_send(class) {
             if class == Class::Remote {
                 self.pacer.road.wait(now.mono);
             }
-            return false;
-        }
-        if self.holds_tail(now, class) {
             return false;
         }
         self.skip_replaced(class, out);
