@@ -28,8 +28,8 @@ const LONG_FLOW_WRITES: u32 = 64;
 /// A sample of a flow waits for others as long as sending so many batches takes, and that at most.
 const COSTS_OF_WAIT: i64 = 2;
 const COSTLY_WAIT_MAX: Duration = Duration::from_millis(4);
-/// When it has lasted for so long, its last samples wait for a millisecond: the timer looks after it no more often.
-const GREAT_FLOW_LASTS: Duration = Duration::from_millis(5);
+/// After so many, which take milliseconds, its last samples wait for so long: the timer looks after it no more often.
+const GREAT_FLOW_WRITES: u32 = 4_096;
 const GREAT_FLOW_WAIT: Duration = Duration::from_millis(1);
 /// A batch of so many octets and samples is full, whatever it may have: longer ones of short samples save nothing.
 const USUAL_BYTES: usize = 32 << 10;
@@ -49,9 +49,9 @@ pub(super) struct Batch {
     streak: u32,
     /// Writes of the flow, of which each interruption takes a quarter.
     writes: u32,
-    /// When the flow began, and whether it has become a great one; interruptions that its last samples wait out leave it one.
-    began: Option<Instant>,
-    is_great: bool,
+    /// Writes without a pause since the flow began. With many it is a great one; interruptions that its last samples wait out leave
+    /// it one, and do not keep it from becoming one.
+    since_begun: u32,
     /// When the last write was over.
     over: Option<Instant>,
     /// The next write follows one that waited for room: its pause says nothing.
@@ -170,8 +170,7 @@ impl Batch {
         {
             self.streak = self.streak.saturating_add(1);
             self.writes = self.writes.saturating_add(1);
-            let began = *self.began.get_or_insert(now);
-            self.is_great |= self.streak >= self.flow_writes() && now.since(began) >= GREAT_FLOW_LASTS;
+            self.since_begun = self.since_begun.saturating_add(1);
         } else if pause < limits.flow_wait || self.writes >= LONG_FLOW_WRITES && pause < limits.batch_wait_max
         {
             // As when the host keeps the application from running for a moment, or lets many others run first: this
@@ -179,10 +178,10 @@ impl Batch {
             self.streak = self.streak.min(self.flow_writes() - 1);
             self.writes -= self.writes / 4;
             if pause >= GREAT_FLOW_WAIT {
-                (self.began, self.is_great) = (None, false);
+                self.since_begun = 0;
             }
         } else {
-            (self.streak, self.writes, self.began, self.is_great) = (0, 0, None, false);
+            (self.streak, self.writes, self.since_begun) = (0, 0, 0);
         }
         self.over = Some(now);
         self.streak >= self.flow_writes() || self.suspended || budget > Duration::ZERO
@@ -203,7 +202,8 @@ impl Batch {
     /// How long that is in a flow.
     pub(super) fn patience_in_flow(&self, limits: &WriterLimits) -> Duration {
         let costly = Duration(self.cost.0.saturating_mul(COSTS_OF_WAIT)).min(COSTLY_WAIT_MAX);
-        let least = if self.is_great { GREAT_FLOW_WAIT } else { limits.flow_wait };
+        let is_great = self.since_begun >= GREAT_FLOW_WRITES;
+        let least = if is_great { GREAT_FLOW_WAIT } else { limits.flow_wait };
         least.max(costly)
     }
 }
