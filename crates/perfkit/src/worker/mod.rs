@@ -26,8 +26,10 @@ pub const PROTOCOL: u32 = 1;
 const LINE_MAX: u64 = 1 << 20;
 /// What is still running this long after the standard input has ended is not waited for.
 const LEAVING_MS: u64 = 1000;
-/// Time between looks at what is matched.
+/// Time between looks at what is matched: this, or this part of what it has taken so far. Many workers that look more often take
+/// the cores from what they wait for.
 const MATCHING_NS: u64 = 500_000;
+const MATCHING_PARTS: u64 = 64;
 
 /// Why a worker ends before its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -207,7 +209,9 @@ impl Worker<'_> {
                 let message = format!("{missing} after {} ms", spec.match_timeout_ms);
                 return Err(Trouble { kind: ErrorKind::Unmatched, message });
             }
-            self.control.sleep_until(now_ns().saturating_add(MATCHING_NS));
+            let now_ns = now_ns();
+            let pause_ns = MATCHING_NS.max(now_ns.saturating_sub(begin_ns) / MATCHING_PARTS);
+            self.control.sleep_until(now_ns.saturating_add(pause_ns));
         }
         self.work = Some((work, spec));
         self.output.tell(&Event::Ready { took_ns: now_ns().saturating_sub(begin_ns) });
