@@ -68,9 +68,10 @@ impl Announcer {
         self.step = 0;
     }
 
-    /// Whether the announcement sent now also goes to where participants of this host may listen.
+    /// Whether the announcement sent now also goes to where participants of this host may listen: the first, the last of the burst,
+    /// for what is lost on one host is little, and some later.
     const fn scans(&self) -> bool {
-        self.step <= BURST.len() || self.step.is_multiple_of(SCAN_EVERY)
+        self.step == BURST.len() || self.step.is_multiple_of(SCAN_EVERY)
     }
 
     /// Whether it also goes to each participant of this host.
@@ -116,7 +117,12 @@ impl Participant {
         let LocalLocators { announce_to, scan, .. } = &self.config.locators;
         self.send_announcement(now, None, announce_to, out);
         if self.announcer.scans() {
-            self.send_announcement(now, None, scan, out);
+            let is_known = |place: &&Locator| {
+                let mut known = self.database.iter().filter_map(|(_, remote)| remote.matched.as_ref());
+                known.any(|path| path.locator == **place)
+            };
+            let unknown: Vec<_> = scan.iter().filter(|place| !is_known(place)).copied().collect();
+            self.send_announcement(now, None, &unknown, out);
         }
         let lease_duration = self.config.lease_duration;
         let reminds = self.announcer.reminds(self.config.announce_period, lease_duration);
