@@ -578,8 +578,12 @@ impl ReaderInner {
             if self.with(|reader, _, _| reader.is_history_complete())? {
                 return Ok(());
             }
-            let _blocked = self.shared().map(|shared| shared.turns.block());
-            if !self.slot.progress.wait(epoch, deadline) {
+            let progress = &self.slot.progress;
+            let came = match self.shared() {
+                Some(shared) => turn::wait(shared, progress, epoch, deadline, turn::Awaited::Samples),
+                None => progress.wait(epoch, deadline),
+            };
+            if !came {
                 let what = format!("waiting for historical data of {}", self.describe());
                 return Err(Error::Timeout { what, timeout });
             }

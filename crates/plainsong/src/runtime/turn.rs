@@ -84,8 +84,6 @@ struct State {
     loans: Vec<Loan>,
     /// Threads in a wait that a receive thread will end.
     asleep: Vec<(Arc<Notify>, Awaited)>,
-    /// Other threads that cannot go on until something is received.
-    blocked: usize,
     /// What listeners have to be told, by a receive thread, and by whose participant.
     untold: Vec<(GuidPrefix, Vec<Event>)>,
     stopped: bool,
@@ -186,7 +184,6 @@ impl Turns {
         let state = State {
             loans: sockets.clone().map(loan).collect(),
             asleep: Vec::new(),
-            blocked: 0,
             untold: Vec::new(),
             stopped: false,
         };
@@ -265,7 +262,7 @@ impl Turns {
     /// again and again: how much was received on loans before.
     fn lend(&self, socket: usize, alarm: &Alarm, is_polled: bool) -> Option<u64> {
         let mut state = self.lock();
-        if state.asleep.len() > 1 || state.blocked > 0 || state.stopped {
+        if state.asleep.len() > 1 || state.stopped {
             return None;
         }
         let sleeper = state.asleep.first().map(|(notify, _)| Arc::clone(notify));
@@ -362,14 +359,6 @@ impl Turns {
         let is_for_answers = state.asleep.last().is_some_and(|(_, awaited)| *awaited == Awaited::Answers);
         self.asleep.store(state.asleep.len(), Ordering::Relaxed);
         self.is_for_answers.store(is_for_answers, Ordering::Relaxed);
-    }
-
-    /// While this lives, the calling thread cannot go on until something is received.
-    pub(crate) fn block(&self) -> Blocked<'_> {
-        let mut state = self.lock();
-        state.blocked += 1;
-        self.call_for_all(&mut state);
-        Blocked(self)
     }
 
     /// Nothing is received any more: receive threads that sleep return.
@@ -471,15 +460,6 @@ impl Drop for Asleep<'_> {
             state.asleep.swap_remove(position);
         }
         self.turns.copy_asleep(&state);
-    }
-}
-
-/// See [`Turns::block`].
-pub(crate) struct Blocked<'a>(&'a Turns);
-
-impl Drop for Blocked<'_> {
-    fn drop(&mut self) {
-        self.0.lock().blocked -= 1;
     }
 }
 
@@ -606,7 +586,7 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut state = self.turns.lock();
         // Who waits too must not wait for this thread to come back.
-        let call = self.call || !state.asleep.is_empty() || state.blocked > 0;
+        let call = self.call || !state.asleep.is_empty();
         let Some(loan) = state.loans.get_mut(self.socket) else { return };
         loan.received += self.received;
         loan.at_once = self.at_once;

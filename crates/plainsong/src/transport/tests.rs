@@ -213,27 +213,30 @@ fn lone_datagrams_are_offered_one_slot_until_a_flow_begins() {
 fn long_datagrams_are_offered_one_slot_so_that_few_stay_in_memory() {
     let (from, to) = (local(true), local(true));
     let mut receiver = Receiver::new();
-    let mut offered_at_most = |bytes: usize, rounds: usize| {
-        let datagram = pattern(bytes);
+    let mut offered_at_most = |lengths: &[usize], rounds: usize| {
         let mut most = 0;
         for _ in 0..rounds {
-            for _ in 0..4 {
+            for bytes in lengths {
+                let datagram = pattern(*bytes);
                 let mut sender = Sender::new(0, &refuse_nothing, &leave_nothing_out);
                 sender.datagram([&datagram[..]].into_iter());
                 sender.to(&from, &from, address_of(&to), None);
                 sender.finish();
             }
-            let mut arrived = 0;
-            while arrived < 4 {
-                receiver.receive(&to, true, |it| arrived += it.bytes.len() / bytes).unwrap();
+            let (mut arrived, sent) = (0, lengths.iter().sum());
+            while arrived < sent {
+                receiver.receive(&to, true, |it| arrived += it.bytes.len()).unwrap();
                 most = most.max(receiver.offered());
             }
         }
         (most, receiver.offered())
     };
-    assert_eq!(offered_at_most(60_000, 20).0, 1, "they are long");
-    assert_eq!(offered_at_most(1_000, 200).1, 8, "once the long ones are forgotten");
-    assert_eq!(offered_at_most(60_000, 20).1, 1);
+    assert_eq!(offered_at_most(&[60_000; 4], 20).0, 1, "they are long");
+    assert_eq!(offered_at_most(&[1_000; 4], 200).1, 8, "once the long ones are forgotten");
+    assert_eq!(offered_at_most(&[60_000; 4], 20).1, 1);
+    let mut with_heartbeats = [60; 20];
+    with_heartbeats[0] = 60_000;
+    assert_eq!(offered_at_most(&with_heartbeats, 20).0, 1, "HEARTBEATs between them change nothing");
 }
 
 #[test]
