@@ -111,6 +111,12 @@ impl Writer {
         }
         let has = self.proxies.get(reader).map(|proxy| self.acknowledged_by(proxy, base)).unwrap_or_default();
         let news = self.proxies.acknowledge(reader, has);
+        if has >= last
+            && let Some(proxy) = self.proxies.get_mut(reader)
+            && let Some(took) = proxy.asked.answered(now.mono)
+        {
+            self.heartbeat.one_answered(took);
+        }
         if news != News::None {
             let lowest = self.proxies.acknowledged().unwrap_or(last);
             self.heartbeat.progressed(now.mono, self.proxies.owing(last), lowest);

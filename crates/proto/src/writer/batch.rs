@@ -139,10 +139,14 @@ impl Batch {
             .map_or(limits.flow_pause, |cost| Duration(cost.0 / COST_PARTS_OF_PAUSE).min(limits.flow_wait))
     }
 
+    /// Whether sending is to many readers, and costs that much.
+    fn is_costly(&self) -> bool {
+        self.cost_of_many().is_some_and(|cost| cost >= COSTLY)
+    }
+
     /// So many writes without a pause are a flow.
     fn flow_writes(&self) -> u32 {
-        let is_costly = self.cost_of_many().is_some_and(|cost| cost >= COSTLY);
-        if is_costly { COSTLY_FLOW_WRITES } else { FLOW_WRITES }
+        if self.is_costly() { COSTLY_FLOW_WRITES } else { FLOW_WRITES }
     }
 
     /// Whether the application writes without a pause and will write again any moment.
@@ -174,8 +178,10 @@ impl Batch {
         } else if pause < limits.flow_wait || self.writes >= LONG_FLOW_WRITES && pause < limits.batch_wait_max
         {
             // As when the host keeps the application from running for a moment, or lets many others run first: this
-            // sample leaves at once, and when the next follows without a pause the flow goes on.
-            self.streak = self.streak.min(self.flow_writes() - 1);
+            // sample leaves at once, and when the next follows without a pause the flow goes on. Where that wakes many it waits.
+            if !self.is_costly() {
+                self.streak = self.streak.min(FLOW_WRITES - 1);
+            }
             self.writes -= self.writes / 4;
             if pause >= GREAT_FLOW_WAIT {
                 self.since_begun = 0;

@@ -460,7 +460,12 @@ impl Writer {
         asked
     }
 
-    fn ask_those(&mut self, now: Now, out: &mut Outbox, which: impl Fn(&ReaderProxy) -> bool) -> bool {
+    pub(super) fn ask_those(
+        &mut self,
+        now: Now,
+        out: &mut Outbox,
+        which: impl Fn(&ReaderProxy) -> bool,
+    ) -> bool {
         let mut asked = false;
         for reader in self.proxies.readers.iter_mut().filter(|reader| reader.reliable && which(reader)) {
             let last = sent_last(&self.history, &self.pacer, reader.class);

@@ -1,5 +1,6 @@
 //! What it costs to send to the readers of this host, one way and the other: measured now and then, a few sends each way, one
-//! after the other, for datagrams of about one length. Multicast is chosen where it is clearly cheaper.
+//! after the other, for datagrams of about one length. Multicast is chosen where it is clearly cheaper. Until that is known, many
+//! processes are taken to make it so: on a busy host it takes seconds until each of their writers has sent enough to compare.
 
 use crate::time::Duration;
 
@@ -14,6 +15,10 @@ const AFTER_CHANGE: u32 = 16;
 /// more than the wake-ups at a second socket cost the readers.
 const TAKEN_EIGHTHS: u64 = 6;
 const KEPT_EIGHTHS: u64 = 7;
+/// For so many processes multicast is taken to cost less until it is measured, which is after so many times as many sends: what
+/// goes the other way meanwhile overtakes, or is overtaken, and the more wait for a core the further.
+const LIKELY_PROCESSES: usize = 8;
+const LATER_WHERE_LIKELY: u32 = 128;
 /// Lengths are told apart by powers of two, from this one on; those beyond the last count as that.
 const LENGTH_MIN_BITS: u32 = 12;
 const LENGTHS: usize = 5;
@@ -137,10 +142,22 @@ impl Comparison {
         }
     }
 
-    /// What was measured may not hold any more: it is soon measured again.
-    pub(super) fn doubt(&mut self) {
+    /// Whether multicast is likely to cost less for so many processes, however short datagrams are.
+    pub(super) const fn is_likely(processes: usize) -> bool {
+        processes >= LIKELY_PROCESSES
+    }
+
+    /// What was measured may not hold any more, with so many processes: it is soon measured again.
+    pub(super) fn doubt(&mut self, processes: usize, pace: ComparisonPace) {
         self.phase = Phase::Rest;
-        self.lengths.iter_mut().for_each(|known| (known.sends, known.pause) = (0, 0));
+        let is_likely = Self::is_likely(processes);
+        for known in &mut self.lengths {
+            (known.sends, known.pause) = (0, 0);
+            if known.costs == [0; 2] {
+                known.multicast = is_likely;
+                known.pause = if is_likely { pace.first_after.saturating_mul(LATER_WHERE_LIKELY) } else { 0 };
+            }
+        }
     }
 
     /// Whether a send by this way is to be measured.

@@ -1,8 +1,13 @@
 //! How long many readers take until the last has answered: on a busy host that is the time until each had its turn. Who
 //! asks sooner is answered twice by all, and makes the host busier.
 
+use crate::outbox::Outbox;
 use crate::seq::SequenceNumber;
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, Now};
+
+use super::Writer;
+use super::proxy::ReaderProxy;
+use super::send::sent_last;
 
 /// The readers of a writer, as far as their answers take time.
 #[derive(Debug, Default)]
@@ -37,6 +42,11 @@ impl Crowd {
         }
     }
 
+    /// One has answered what it alone was asked so long ago. As there are many of them, each moves what is known by little.
+    pub(super) fn one_answered(&mut self, took: Duration) {
+        self.took = took.max(Duration(self.took.0 - self.took.0 / 64 + took.0 / 64));
+    }
+
     /// The last change that all were asked about, until all have answered.
     pub(super) fn question(&self) -> Option<SequenceNumber> {
         self.question.map(|(_, last)| last)
@@ -52,6 +62,70 @@ impl Crowd {
         let usual = Duration(shortest.0.saturating_mul(times));
         // Some take longer than all did the last time.
         usual.max(Duration(self.took.0.saturating_mul(2))).min(Self::PAUSE_MAX)
+    }
+}
+
+/// When one of many readers was asked by itself, or by the timer, and how often since it last answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    at: Instant,
+    times: u32,
+}
+
+impl Asked {
+    const DOUBLINGS_MAX: u32 = 6;
+    /// No pause is longer than this for each reader, and that. If it were shorter than what a busy host takes to answer all, questions
+    /// would keep the host busy.
+    const PAUSE_OF_EACH: Duration = Duration::from_millis(20);
+    const PAUSE_MAX: Duration = Duration::from_secs(8);
+
+    /// It comes, and is told and asked.
+    pub(super) const fn first(now: Instant) -> Self {
+        Self { at: now, times: 1 }
+    }
+
+    /// It owes nothing any more: how long ago it was asked, if that was once.
+    pub(super) fn answered(&mut self, now: Instant) -> Option<Duration> {
+        (std::mem::take(&mut self.times) == 1).then(|| now.since(self.at))
+    }
+
+    /// Notes that it is asked again, if it is time: after a pause, and each time after twice as long. Who takes so long has many
+    /// others to answer, or is not there.
+    fn again(&mut self, now: Instant, pause: Duration, readers: usize) -> bool {
+        let doublings = self.times.saturating_sub(1).min(Self::DOUBLINGS_MAX);
+        let most = Duration(Self::PAUSE_OF_EACH.0.saturating_mul(readers as i64)).min(Self::PAUSE_MAX);
+        let doubled = Duration(pause.0.saturating_mul(1 << doublings)).min(most);
+        let is_due = self.times == 0 || now.since(self.at) >= doubled;
+        if is_due {
+            *self = Self { at: now, times: self.times + 1 };
+        }
+        is_due
+    }
+}
+
+impl Writer {
+    /// The timer went off: asks again who owes an answer, of many only those whose time it is. Whether anybody was asked.
+    pub(super) fn ask_again(&mut self, now: Now, out: &mut Outbox) -> bool {
+        let readers = self.proxies.reliable();
+        if readers <= Crowd::PROMPT {
+            return self.ask(now, out);
+        }
+        let pause = self.heartbeat.pause();
+        let (mut due, history, pacer) = (0, &self.history, &self.pacer);
+        let owes = |reader: &ReaderProxy| {
+            reader.reliable && reader.acknowledged < sent_last(history, pacer, reader.class)
+        };
+        for reader in self.proxies.readers.iter_mut().filter(|reader| owes(reader)) {
+            due += usize::from(reader.asked.again(now.mono, pause, readers));
+        }
+        if 2 * due > readers {
+            return self.ask(now, out);
+        }
+        let asked = due > 0 && self.ask_those(now, out, |reader| reader.asked.at == now.mono);
+        if asked {
+            self.asked(now);
+        }
+        asked
     }
 }
 

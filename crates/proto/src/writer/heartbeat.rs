@@ -131,7 +131,7 @@ impl HeartbeatTimer {
     }
 
     /// The first pause after a question.
-    fn pause(&self) -> Duration {
+    pub(super) fn pause(&self) -> Duration {
         if self.readers > Crowd::PROMPT {
             return self.crowd.pause(self.owing, self.shortest);
         }
@@ -163,6 +163,11 @@ impl HeartbeatTimer {
         if self.bytes_since > 0 {
             self.bytes_since = usize::MAX;
         }
+    }
+
+    /// One of many readers answered what it was asked so long ago.
+    pub(super) fn one_answered(&mut self, took: Duration) {
+        self.crowd.one_answered(took);
     }
 
     /// How long many readers took lately until the last had answered.

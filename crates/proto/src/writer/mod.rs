@@ -463,7 +463,7 @@ impl Writer {
         }
         let last = self.history.last();
         let had_inline_qos = self.proxies.inline_qos();
-        let new = self.proxies.insert(reader, reliable, durable, last);
+        let new = self.proxies.insert(reader, reliable, durable, (now.mono, last));
         self.recut_for_inline_qos(had_inline_qos);
         self.fit_window();
         self.adopt_filter(reader);
@@ -484,6 +484,8 @@ impl Writer {
         } else if reliable {
             self.tell_start(now, reader.guid, out);
         }
+        // Before anything is written: what changes its way in a flow overtakes.
+        self.choose_delivery(now, out);
         self.settle(now);
     }
 
@@ -582,7 +584,7 @@ impl Writer {
             self.look_for_silence(now, out);
         }
         if self.heartbeat.due().is_some_and(|due| due <= now.mono) {
-            let asked = self.ask(now, out);
+            let asked = self.ask_again(now, out);
             self.heartbeat.fired(now.mono, asked);
             // Whoever was to be asked may have answered before: then the timer rests.
             self.settle(now);

@@ -35,8 +35,8 @@ pub enum Delivery {
         group: Locator,
         /// Readers that hear it.
         readers: usize,
-        /// Why: what was measured.
-        costs: SendCosts,
+        /// Why: what was measured; `None`: not yet, but there are so many that it is likely to cost less.
+        costs: Option<SendCosts>,
     },
 }
 
@@ -65,7 +65,13 @@ impl std::fmt::Display for Delivery {
         match self {
             Self::Unicast(reason) => write!(f, "unicast: {reason}"),
             Self::Multicast { group, readers, costs } => {
-                write!(f, "multicast to {group}, one datagram for {readers} readers of this host: {costs}")
+                write!(f, "multicast to {group}, one datagram for {readers} readers of this host: ")?;
+                match costs {
+                    Some(costs) => costs.fmt(f),
+                    None => f.write_str(
+                        "for so many that is likely to cost less; it is measured after some datagrams",
+                    ),
+                }
             }
         }
     }
@@ -229,7 +235,7 @@ impl Writer {
         let costs = self.multicast.comparison.costs();
         match (self.obstacle(), group, costs) {
             (Some(reason), ..) => Delivery::Unicast(reason),
-            (None, Some(group), Some(costs)) if self.multicast.comparison.keeps_multicast() => {
+            (None, Some(group), costs) if self.multicast.comparison.keeps_multicast() => {
                 Delivery::Multicast { group, readers: hearing().count(), costs }
             }
             (None, _, costs) => {
@@ -261,7 +267,7 @@ impl Writer {
             Some(UnicastReason::FewReaders)
         } else if self.proxies.processes(ReaderProxy::hears) < self.config.limits.multicast_processes_min {
             Some(UnicastReason::NotHeard)
-        } else if !self.multicast.is_long {
+        } else if !self.multicast.is_long && !Comparison::is_likely(self.proxies.may_hear) {
             Some(UnicastReason::ShortDatagrams)
         } else {
             None
@@ -274,10 +280,11 @@ impl Writer {
         multicast.judge(self.config.limits.multicast_bytes_min);
         if multicast.processes != self.proxies.may_hear {
             multicast.processes = self.proxies.may_hear;
-            multicast.comparison.doubt();
+            multicast.comparison.doubt(multicast.processes, self.config.limits.comparison);
         }
         let enough = multicast.processes >= self.config.limits.multicast_processes_min;
-        multicast.is_thinkable = multicast.is_long && enough;
+        let is_likely = Comparison::is_likely(multicast.processes);
+        multicast.is_thinkable = (multicast.is_long || is_likely) && enough;
         let wanted = multicast.is_thinkable && multicast.comparison.sends_by_multicast();
         // Nearly always: each acknowledgement comes by here.
         if !self.proxies.differs_from(wanted) {

@@ -9,6 +9,7 @@ use crate::time::{Duration, Instant};
 
 use super::WriterLimits;
 use super::content::Filters;
+use super::crowd::Asked;
 use super::fragment::Target;
 use super::multicast::Hearing;
 use super::road::{LastRepeated, Shortest};
@@ -66,6 +67,7 @@ pub(super) struct ReaderProxy {
     pub(super) confirmed: SequenceNumber,
     pub(super) acknack_count: Option<i32>,
     pub(super) nack_frag_count: Option<i32>,
+    pub(super) asked: Asked,
     /// When a HEARTBEAT last answered one of its ACKNACKs.
     pub(super) answered: Option<Instant>,
     /// Its content filter among those of all readers, when it is applied here.
@@ -80,7 +82,12 @@ pub(super) struct ReaderProxy {
 }
 
 impl ReaderProxy {
-    fn new(reader: &MatchedReader, reliable: bool, durable: bool, last: SequenceNumber) -> Self {
+    fn new(
+        reader: &MatchedReader,
+        reliable: bool,
+        durable: bool,
+        (now, last): (Instant, SequenceNumber),
+    ) -> Self {
         let history = if durable { SequenceNumber(0) } else { last };
         let mut proxy = Self {
             guid: reader.guid,
@@ -105,6 +112,7 @@ impl ReaderProxy {
             confirmed: SequenceNumber(0),
             acknack_count: None,
             nack_frag_count: None,
+            asked: Asked::first(now),
             answered: None,
             filter: None,
             passed_over: None,
@@ -410,13 +418,13 @@ impl Proxies {
         self.acknowledged
     }
 
-    /// Adds a reader, or takes over what changed of a known one; whether it is new.
+    /// Adds a reader, which comes now, after this change, or takes over what changed of a known one; whether it is new.
     pub(super) fn insert(
         &mut self,
         reader: &MatchedReader,
         reliable: bool,
         durable: bool,
-        last: SequenceNumber,
+        since: (Instant, SequenceNumber),
     ) -> bool {
         let position = self.position(reader.guid);
         match position {
@@ -425,7 +433,7 @@ impl Proxies {
                     proxy.update(reader);
                 }
             }
-            Err(place) => self.readers.insert(place, ReaderProxy::new(reader, reliable, durable, last)),
+            Err(place) => self.readers.insert(place, ReaderProxy::new(reader, reliable, durable, since)),
         }
         self.rebuild();
         position.is_err()

@@ -173,7 +173,10 @@ fn readers_that_need_time_to_answer_get_it_and_only_those_who_owe_are_asked_agai
         story.acknack(reader, 2, &[]).unwrap();
     }
     story.sent();
-    story.pass(Duration::from_millis(6));
+    // They took six.
+    story.pass(Duration::from_millis(5));
+    assert!(story.sent().is_empty());
+    story.pass(Duration::from_millis(10));
     let asked: Vec<_> = story.sent_by_datagram().into_iter().map(|(destinations, _)| destinations).collect();
     assert_eq!(asked, [readers[0].locators.clone(), readers[1].locators.clone()], "each for itself");
 }
@@ -213,6 +216,22 @@ fn written_slowly(story: &mut Story, count: usize, pause: Duration) -> Vec<usize
     }
     let sent = story.sent_by_datagram();
     sent.iter().map(|(_, sent)| data(sent).len()).filter(|count| *count > 0).collect()
+}
+
+#[test]
+fn where_sending_takes_long_an_interrupted_flow_goes_on_with_its_first_sample() {
+    let (mut story, readers) = crowd(READERS);
+    written_slowly(&mut story, 300, Duration::ZERO);
+    story.writer.flush(story.now, &mut story.out);
+    for reader in &readers {
+        story.acknack(reader, 301, &[]).unwrap();
+    }
+    story.sent();
+    story.advance_to(story.now.mono.after(Duration::from_millis(50)).unwrap());
+    assert_eq!(written_slowly(&mut story, 20, Duration::ZERO), [0; 0], "none leaves alone");
+    story.pass(Duration::from_millis(1));
+    let sent = story.sent_by_datagram();
+    assert_eq!(sent.iter().map(|(_, sent)| data(sent).len()).collect::<Vec<_>>(), [20]);
 }
 
 #[test]

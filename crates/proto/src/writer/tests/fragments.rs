@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
+use crate::writer::pace::Tail;
+use crate::writer::proxy::Class;
 
 const MIB: usize = 1 << 20;
 
@@ -502,17 +504,69 @@ fn in_a_flow_the_end_of_a_sample_shares_a_datagram_with_the_next() {
     assert_eq!(last, 36, "the end of the last does not wait for ever");
     let (mut samples, mut datagrams) = (BTreeMap::<i64, Vec<u8>>::new(), 0);
     for (_, sent) in story.sent_by_datagram() {
-        let fragments = fragments(&sent);
-        datagrams += usize::from(!fragments.is_empty());
-        for fragment in fragments {
-            let octets = samples.entry(fragment.number).or_default();
-            let at = (fragment.fragment - 1) as usize * usize::from(fragment.fragment_bytes);
-            assert_eq!(octets.len(), at, "in order, and none twice");
-            octets.extend_from_slice(&fragment.payload);
-        }
+        datagrams += usize::from(!fragments(&sent).is_empty());
+        octets_of_samples(&sent, &mut samples);
     }
     assert!(datagrams <= 22, "{datagrams} datagrams of 20 samples");
     assert_eq!(samples.keys().copied().collect::<Vec<_>>(), (17..=36).collect::<Vec<_>>());
+    assert!(samples.values().all(|octets| *octets == sample(65_540)));
+}
+
+/// What came of each sample, in order and none of it twice.
+fn octets_of_samples(sent: &[Sent], samples: &mut BTreeMap<i64, Vec<u8>>) {
+    for fragment in fragments(sent) {
+        let octets = samples.entry(fragment.number).or_default();
+        let at = (fragment.fragment - 1) as usize * usize::from(fragment.fragment_bytes);
+        assert_eq!(octets.len(), at, "in order, and none twice");
+        octets.extend_from_slice(&fragment.payload);
+    }
+}
+
+#[test]
+fn ends_that_wait_while_the_burst_is_over_are_not_forgotten() {
+    let (mut waited, payload) = (0, sample(65_540));
+    let bursts = [20_000, 64_000, 64_600, 65_600, 130_000, 192_000];
+    for (burst_bytes_local, pause_us) in
+        bursts.into_iter().flat_map(|burst| [100, 190, 400].map(|us| (burst, us)))
+    {
+        let limits = WriterLimits { burst_bytes_local, ..WriterLimits::default() };
+        let mut story = Story::with_limits(QosSet::writer().keep_last(64), limits);
+        story.matched(&MatchedReader { receive_bytes: 2 * burst_bytes_local as u32, ..reliable(7) });
+        story.sent();
+        let mut samples = BTreeMap::new();
+        for _ in 0..24 {
+            story.write(1, &payload).unwrap();
+            let live = story.writer.pacer.first_live(Class::SameHost);
+            let is_held = live.is_some_and(|live| matches!(live.tail, Tail::Held(_)));
+            waited += usize::from(is_held && !story.writer.pacer.may_send(Class::SameHost));
+            story.pass(Duration::from_micros(pause_us));
+            let now = story.now;
+            story.writer.sent(now.mono);
+            octets_of_samples(&story.sent(), &mut samples);
+        }
+        story.pass(Duration::from_millis(50));
+        octets_of_samples(&story.sent(), &mut samples);
+        assert_eq!(samples.len(), 24, "{burst_bytes_local} {pause_us}");
+        assert!(samples.values().all(|octets| *octets == payload), "{burst_bytes_local} {pause_us}");
+    }
+    assert!(waited > 0, "some end waited while the burst was over");
+}
+
+#[test]
+fn an_end_that_waits_leaves_when_a_reader_comes_that_filters() {
+    let mut story = flow_of_long_samples();
+    for _ in 0..12 {
+        story.write(1, &sample(65_540)).unwrap();
+    }
+    assert_eq!(story.writer.sent_last(true), SequenceNumber(27), "the end of the last waits");
+    let mut samples = BTreeMap::new();
+    octets_of_samples(&story.sent(), &mut samples);
+    story.matched(&content::wanting(200, MatchedReader { receive_bytes: 64 << 20, ..reliable(8) }));
+    story.write(1, &sample(65_540)).unwrap();
+    story.pass(Duration::from_millis(3));
+    assert_eq!(story.writer.sent_last(true), SequenceNumber(29));
+    octets_of_samples(&story.sent(), &mut samples);
+    assert_eq!(samples.keys().copied().collect::<Vec<_>>(), (17..=29).collect::<Vec<_>>());
     assert!(samples.values().all(|octets| *octets == sample(65_540)));
 }
 

@@ -308,7 +308,7 @@ fn multicast_that_saves_little_is_not_chosen_and_both_figures_are_told() {
         write(&mut story, CHEAP_GROUP);
     }
     assert!(
-        matches!(story.writer.delivery(), Delivery::Multicast { costs, .. } if costs == told(30, 12)),
+        matches!(story.writer.delivery(), Delivery::Multicast { costs, .. } if costs == Some(told(30, 12))),
         "it finds out that the group became cheaper: {}",
         story.writer.delivery()
     );
@@ -346,5 +346,36 @@ fn when_more_processes_hear_the_group_it_is_soon_measured_again() {
         unicast: Duration::from_micros(40),
         multicast: Duration::from_micros(12),
     };
-    assert_eq!(story.writer.delivery(), Delivery::Multicast { group: group(), readers: 4, costs });
+    assert_eq!(
+        story.writer.delivery(),
+        Delivery::Multicast { group: group(), readers: 4, costs: Some(costs) }
+    );
+}
+
+#[test]
+fn to_many_processes_the_group_is_taken_at_once_and_left_when_it_turns_out_to_be_dear() {
+    let mut story =
+        Story::with_limits(keep_all(), WriterLimits { batch_bytes: 0, ..WriterLimits::default() });
+    let readers: Vec<_> = (20..30).map(|number| (near(number), true)).collect();
+    readers.iter().for_each(|(reader, _)| story.matched(reader));
+    story.answer(&readers, 0);
+    let mut last = 0;
+    let mut write = |story: &mut Story, costs| {
+        last += 1;
+        story.write_at(costs, &LONG);
+        let went = story.data_went();
+        story.pass(Duration::from_millis(10));
+        story.answer(&readers, last);
+        went
+    };
+    write(&mut story, CHEAP_GROUP);
+    assert_eq!(write(&mut story, CHEAP_GROUP), [[group()]], "the second already");
+    let reason = story.writer.delivery().to_string();
+    assert!(reason.contains("likely to cost less"), "{reason}");
+    let by_group = (0..1_200).filter(|_| write(&mut story, CHEAP_GROUP) == [[group()]]).count();
+    assert!((1_185..1_200).contains(&by_group), "{by_group} of 1,200, the others to compare");
+    assert!(matches!(story.writer.delivery(), Delivery::Multicast { costs: Some(_), .. }));
+    let dear = Costs { copy_micros: 10, group_micros: 200 };
+    (0..5_000).for_each(|_| drop(write(&mut story, dear)));
+    assert!(matches!(story.writer.delivery(), Delivery::Unicast(UnicastReason::Cheap(_))));
 }
