@@ -111,7 +111,8 @@ impl Writer {
         }
         let has = self.proxies.get(reader).map(|proxy| self.acknowledged_by(proxy, base)).unwrap_or_default();
         let news = self.proxies.acknowledge(reader, has);
-        if has >= last
+        // What is not final asks, which is no answer.
+        if (acknack.final_flag || news != News::None)
             && let Some(proxy) = self.proxies.get_mut(reader)
             && let Some(took) = proxy.asked.answered(now.mono)
         {

@@ -84,7 +84,7 @@ impl Asked {
         Self { at: now, times: 1 }
     }
 
-    /// It owes nothing any more: how long ago it was asked, if that was once.
+    /// It answered: how long ago it was asked, if that was once.
     pub(super) fn answered(&mut self, now: Instant) -> Option<Duration> {
         (std::mem::take(&mut self.times) == 1).then(|| now.since(self.at))
     }

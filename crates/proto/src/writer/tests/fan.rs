@@ -182,6 +182,43 @@ fn readers_that_need_time_to_answer_get_it_and_only_those_who_owe_are_asked_agai
 }
 
 #[test]
+fn who_does_not_answer_is_asked_ever_more_rarely() {
+    let (mut story, readers) = crowd(READERS);
+    let asked_in = |story: &mut Story, millis| {
+        story.pass(Duration::from_millis(millis));
+        story.sent_by_datagram().iter().filter(|(_, sent)| asks(sent) > 0).count()
+    };
+    story.write(1, &[0; 100]).unwrap();
+    story.sent();
+    for reader in &readers[1..] {
+        story.acknack(reader, 2, &[]).unwrap();
+    }
+    let (first, later) = (asked_in(&mut story, 500), asked_in(&mut story, 5_000));
+    assert!(
+        (4..=8).contains(&first) && (12..=20).contains(&later),
+        "{first} times in 0.5 s, {later} in 5 s more"
+    );
+}
+
+#[test]
+fn how_long_readers_take_is_told_by_what_they_were_asked_last() {
+    let (mut story, readers) = crowd(READERS);
+    // The timer asks them. When they answer, there is more already, and so it goes on.
+    story.write(1, &[0; 100]).unwrap();
+    story.pass(Duration::from_millis(30));
+    for number in 2..=400 {
+        story.write(1, &[0; 100]).unwrap();
+        readers.iter().for_each(|reader| story.acknack(reader, number, &[]).unwrap());
+        story.pass(Duration::from_millis(10));
+    }
+    readers.iter().for_each(|reader| story.acknack(reader, 401, &[]).unwrap());
+    story.write(1, &[0; 100]).unwrap();
+    story.sent();
+    story.pass(Duration::from_millis(100));
+    assert!(asks(&story.sent()) >= 1, "nobody needed four seconds");
+}
+
+#[test]
 fn a_flow_that_others_interrupt_goes_on_with_its_second_sample() {
     let (mut story, readers) = crowd(READERS);
     for _ in 0..100 {
