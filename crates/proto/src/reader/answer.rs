@@ -34,8 +34,9 @@ impl Reader {
     /// Asks a writer that was never heard for a heartbeat: an ACKNACK of nothing, not final
     /// (§8.4.12.2.1).
     pub(super) fn probe(&mut self, now: Instant, id: WriterId, out: &mut Outbox) {
+        let writers = self.by_guid.len();
         let Some(proxy) = self.proxy_mut(id) else { return };
-        proxy.answer.probed(now);
+        proxy.answer.probed(now, writers);
         self.ask_for_heartbeat(id, out);
     }
 

@@ -10,8 +10,10 @@ use crate::locator::Locator;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
 
-/// First and longest pause between the ACKNACKs that ask an unheard writer for a heartbeat.
+/// First and longest pause between the ACKNACKs that ask an unheard writer for a heartbeat; the first so many times as long as there are
+/// fours of writers, which on one host all answer in their turn.
 const PROBE_PAUSE_FIRST: Duration = Duration::from_millis(10);
+const PROBE_WRITERS: usize = 4;
 const PROBE_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// After this many unanswered probes the writer is asked only every [`PROBE_PAUSE_SLOW`].
 const PROBES_FAST_MAX: u32 = 20;
@@ -222,12 +224,13 @@ impl Answer {
         self.seeks = self.seeks.saturating_add(1);
     }
 
-    /// A probe is sent at `now`: when the next one follows.
-    pub(super) fn probed(&mut self, now: Instant) {
+    /// A probe is sent at `now` to one of so many writers: when the next one follows.
+    pub(super) fn probed(&mut self, now: Instant, writers: usize) {
         let pause = if self.probes >= PROBES_FAST_MAX {
             PROBE_PAUSE_SLOW
         } else {
-            Duration(PROBE_PAUSE_FIRST.0 << self.probes.min(7)).min(PROBE_PAUSE_MAX)
+            let first = PROBE_PAUSE_FIRST.0.saturating_mul((writers / PROBE_WRITERS).max(1) as i64);
+            Duration(first.saturating_mul(1 << self.probes.min(7))).min(PROBE_PAUSE_MAX)
         };
         self.probes = self.probes.saturating_add(1);
         self.probe_at = now.after(pause);

@@ -67,6 +67,19 @@ fn fact_5_an_unheard_writer_is_probed_with_back_off_until_its_first_heartbeat() 
 }
 
 #[test]
+fn many_unheard_writers_are_probed_after_longer_pauses() {
+    let probes_of_each = |writers: u8| {
+        let mut bench = Bench::new(QosSet::reader().reliable());
+        (1..=writers).for_each(|number| bench.matched(number, QosSet::writer()));
+        bench.pass(Duration::from_secs(1));
+        bench.acks().len() / usize::from(writers)
+    };
+    let (few, many) = (probes_of_each(4), probes_of_each(100));
+    assert_eq!(few, 7);
+    assert!((3..=5).contains(&many), "{many} probes of each in a second");
+}
+
+#[test]
 fn fact_6_an_answer_that_asks_for_nothing_is_final() {
     let mut bench = Bench::reliable();
     bench.heartbeat(1, 1, 0, false).unwrap();
