@@ -44,6 +44,7 @@ impl Crowd {
 
     /// One has answered what it alone was asked so long ago. As there are many of them, each moves what is known by little.
     pub(super) fn one_answered(&mut self, took: Duration) {
+        let took = took.min(Self::PAUSE_MAX);
         self.took = took.max(Duration(self.took.0 - self.took.0 / 64 + took.0 / 64));
     }
 

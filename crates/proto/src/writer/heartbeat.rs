@@ -167,7 +167,9 @@ impl HeartbeatTimer {
 
     /// One of many readers answered what it was asked so long ago.
     pub(super) fn one_answered(&mut self, took: Duration) {
-        self.crowd.one_answered(took);
+        if self.readers > Crowd::PROMPT {
+            self.crowd.one_answered(took);
+        }
     }
 
     /// How long many readers took lately until the last had answered.

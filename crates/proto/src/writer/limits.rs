@@ -43,7 +43,7 @@ pub struct WriterLimits {
     /// leave alone. 0: all do.
     pub batch_bytes: usize,
     /// Datagrams that are usually this long, in octets, may go to a group where several readers of this host hear one. To share
-    /// shorter ones saves little, and a reader that waits at its own socket would be woken twice (`docs/performance-path.md`).
+    /// shorter ones among few processes saves little, and a reader that waits at its own socket would be woken twice (`docs/performance-path.md`).
     pub multicast_bytes_min: usize,
     /// When it is measured whether that costs less.
     pub comparison: ComparisonPace,

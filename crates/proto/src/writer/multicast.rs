@@ -46,7 +46,7 @@ pub enum Delivery {
 pub enum UnicastReason {
     /// Too few processes of this host may hear a group: nothing would be saved.
     FewReaders,
-    /// Datagrams are usually so short that sharing them saves little, while readers that wait would be woken twice.
+    /// Datagrams are usually so short that sharing them among few processes saves little, while readers that wait would be woken twice.
     ShortDatagrams,
     /// Both ways are compared after some datagrams.
     NotMeasured,
@@ -83,7 +83,9 @@ impl std::fmt::Display for UnicastReason {
             Self::FewReaders => {
                 "fewer than three processes of this host have reliable readers that may hear a group"
             }
-            Self::ShortDatagrams => "datagrams are so short that sharing them saves little",
+            Self::ShortDatagrams => {
+                "datagrams are so short that sharing them among few processes saves little"
+            }
             Self::NotMeasured => "what multicast costs is measured after some datagrams",
             Self::Cheap(costs) => return costs.fmt(f),
             Self::NotHeard => {
