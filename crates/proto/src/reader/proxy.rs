@@ -10,14 +10,14 @@ use crate::locator::Locator;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
 
-/// First and longest pause between the ACKNACKs that ask an unheard writer for a heartbeat; the first so many times as long as there are
-/// fours of writers, which on one host all answer in their turn.
+/// First and longest pause between the ACKNACKs that ask an unheard writer for a heartbeat.
 const PROBE_PAUSE_FIRST: Duration = Duration::from_millis(10);
-const PROBE_WRITERS: usize = 4;
 const PROBE_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// After this many unanswered probes the writer is asked only every [`PROBE_PAUSE_SLOW`].
 const PROBES_FAST_MAX: u32 = 20;
 const PROBE_PAUSE_SLOW: Duration = Duration::from_secs(10);
+/// Of more writers than that, which on one host answer in their turn, the first pause is longer.
+const PROBE_WRITERS: usize = 4;
 
 /// First and longest pause before what is missing is asked for again without another heartbeat.
 const RETRY_PAUSE_FIRST: Duration = Duration::from_millis(100);

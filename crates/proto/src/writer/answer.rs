@@ -104,20 +104,16 @@ impl Writer {
         if !is_news(&mut proxy.acknack_count, acknack.count) {
             return Err(DropReason::StaleCount);
         }
-        if base.0 > 0
-            && let Some(proxy) = self.proxies.get_mut(reader)
-        {
+        if base.0 > 0 {
             proxy.confirmed = base.previous();
+        }
+        // What is not final and tells nothing new asks, which is no answer.
+        let answers = acknack.final_flag || base.previous() > proxy.acknowledged;
+        if answers && let Some(took) = proxy.asked.answered(now.mono) {
+            self.heartbeat.one_answered(took);
         }
         let has = self.proxies.get(reader).map(|proxy| self.acknowledged_by(proxy, base)).unwrap_or_default();
         let news = self.proxies.acknowledge(reader, has);
-        // What is not final asks, which is no answer.
-        if (acknack.final_flag || news != News::None)
-            && let Some(proxy) = self.proxies.get_mut(reader)
-            && let Some(took) = proxy.asked.answered(now.mono)
-        {
-            self.heartbeat.one_answered(took);
-        }
         if news != News::None {
             let lowest = self.proxies.acknowledged().unwrap_or(last);
             self.heartbeat.progressed(now.mono, self.proxies.owing(last), lowest);

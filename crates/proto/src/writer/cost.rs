@@ -147,7 +147,8 @@ impl Comparison {
         processes >= LIKELY_PROCESSES
     }
 
-    /// What was measured may not hold any more, with so many processes: it is soon measured again.
+    /// What was measured may not hold any more, with so many processes: it is soon measured again. What was not is guessed, and
+    /// measured later if it seems likely.
     pub(super) fn doubt(&mut self, processes: usize, pace: ComparisonPace) {
         self.phase = Phase::Rest;
         let is_likely = Self::is_likely(processes);

@@ -8,9 +8,9 @@ use crate::time::Duration;
 const WORK: u64 = 10_000;
 
 /// Participants of one host that start together: the first half write, the others read.
-fn crowd(nodes: usize, work: u64) -> Network {
+fn crowd(nodes: usize) -> Network {
     let mut network = Network::new();
-    network.work = work;
+    network.work = WORK;
     for index in 0..nodes {
         let mut config = config(index);
         config.locators.meta_unicast = vec![udp("10.0.0.1", 7_410 + 2 * index as u16)];
@@ -35,8 +35,8 @@ fn is_matched(network: &Network) -> bool {
 }
 
 /// How long they take to match, and how many datagrams they send meanwhile.
-fn matching(nodes: usize, work: u64) -> (Duration, u64) {
-    let mut network = crowd(nodes, work);
+fn matching(nodes: usize) -> (Duration, u64) {
+    let mut network = crowd(nodes);
     let start = network.now;
     while !is_matched(&network) {
         network.run_for(Duration::from_millis(10));
@@ -47,8 +47,8 @@ fn matching(nodes: usize, work: u64) -> (Duration, u64) {
 
 #[test]
 fn sixty_participants_of_a_slow_host_match_without_a_storm_of_questions() {
-    let (_, of_ten) = matching(10, WORK);
-    let (took, sent) = matching(60, WORK);
+    let (_, of_ten) = matching(10);
+    let (took, sent) = matching(60);
     // Each is told of each: that many there must be. Nearly half of them repeat what was not answered yet.
     let pairs = |nodes: u64| nodes * (nodes - 1);
     assert!(of_ten <= 5 * pairs(10), "{of_ten} datagrams of ten participants");
