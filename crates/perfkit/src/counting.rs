@@ -45,6 +45,7 @@ pub struct Counting {
     expectation: Expectation,
     tracker: Tracker,
     latency: Recorder,
+    plain: Plain,
     interval: Counts,
     totals: Counts,
     /// By writer; also by instance where these are few.
@@ -67,6 +68,24 @@ pub struct Counting {
     /// When the last sample came that was not late, and how many were missing then; 0 before any came.
     timely: (u64, i64),
     stalls: Vec<Stall>,
+}
+
+/// Good samples of the phase under way, while nothing else comes: they are added to the counts together, since adding to each of
+/// these takes as long as the fastest product does for a sample.
+#[derive(Clone, Copy, Debug, Default)]
+struct Plain {
+    received: u64,
+    octets: u64,
+    last_ns: u64,
+    /// What comes until then may be counted here; 0: nothing, before the next one that is counted the other way.
+    until_ns: u64,
+}
+
+/// What the payload of a sample says.
+enum Judged {
+    /// It came in its turn.
+    Good,
+    Else(Counts),
 }
 
 /// [`Totals`] while they grow: a late sample takes a loss back.
@@ -164,6 +183,7 @@ impl Counting {
             expectation,
             tracker,
             latency: Recorder::default(),
+            plain: Plain::default(),
             interval: Counts::default(),
             totals: Counts::default(),
             streams: vec![Counts::default(); told],
@@ -186,6 +206,7 @@ impl Counting {
 
     /// Says what the measured time is.
     pub fn measures_in(&mut self, measured_ns: Range<u64>) {
+        self.settle();
         self.measured_ns = Some(measured_ns);
     }
 
@@ -198,25 +219,32 @@ impl Counting {
             self.interval += Counts { received: 1, octets, ..Counts::default() };
             return;
         }
-        let counts = self.judge(now_ns, &head, sample);
-        if self.first_ns == 0 {
-            self.first_ns = now_ns;
-        }
-        if self.measured_ns.as_ref().is_none_or(|measured| now_ns <= measured.end) {
-            self.last_ns = now_ns;
-            self.in_time.received += counts.received;
-            self.in_time.octets += counts.octets;
-        }
-        self.interval += counts;
-        self.totals += counts;
-        let stream = self.tracker.stream(head.writer, sample.instance);
-        let told = if self.by_instance { stream } else { stream.map(|_| usize::from(head.writer)) };
-        if let Some(stream) = told.and_then(|it| self.streams.get_mut(it)) {
-            *stream += counts;
-        }
-        self.note_phase(now_ns, head.phase, counts);
-        if self.expectation.one_way && counts.received > 0 && sample.payload.len() >= payload::SIZE_WITH_TIME
-        {
+        let received = match self.judge(now_ns, &head, sample) {
+            Judged::Good if head.phase == self.phase && now_ns <= self.plain.until_ns => {
+                self.plain.received += 1;
+                self.plain.octets += octets;
+                self.plain.last_ns = now_ns;
+                if let Some(stream) = self.told(&head, sample.instance) {
+                    stream.received += 1;
+                    stream.octets += octets;
+                }
+                true
+            }
+            Judged::Good => {
+                self.count(
+                    now_ns,
+                    &head,
+                    sample.instance,
+                    Counts { received: 1, octets, ..Counts::default() },
+                );
+                true
+            }
+            Judged::Else(counts) => {
+                self.count(now_ns, &head, sample.instance, counts);
+                counts.received > 0
+            }
+        };
+        if self.expectation.one_way && received && sample.payload.len() >= payload::SIZE_WITH_TIME {
             let latency_ns = now_ns.saturating_sub(head.due_ns);
             self.latency.record(latency_ns);
             self.phase_latency.saturating_record(latency_ns.max(1));
@@ -224,6 +252,50 @@ impl Counting {
                 self.note_timely(now_ns);
             }
         }
+    }
+
+    /// Where the counts of the sample's writer are told, or of its instance.
+    fn told(&mut self, head: &Head, instance: u32) -> Option<&mut Counts> {
+        let stream = self.tracker.stream(head.writer, instance)?;
+        let told = if self.by_instance { stream } else { usize::from(head.writer) };
+        self.streams.get_mut(told)
+    }
+
+    /// Counts a sample, whatever it is.
+    #[cold]
+    fn count(&mut self, now_ns: u64, head: &Head, instance: u32, counts: Counts) {
+        self.settle();
+        if self.first_ns == 0 {
+            self.first_ns = now_ns;
+        }
+        let measured_end_ns = self.measured_ns.as_ref().map_or(u64::MAX, |measured| measured.end);
+        if now_ns <= measured_end_ns {
+            self.last_ns = now_ns;
+            self.in_time.received += counts.received;
+            self.in_time.octets += counts.octets;
+        }
+        self.interval += counts;
+        self.totals += counts;
+        if let Some(stream) = self.told(head, instance) {
+            *stream += counts;
+        }
+        self.note_phase(now_ns, head.phase, counts);
+        self.plain.until_ns = measured_end_ns;
+    }
+
+    /// Adds the good samples that wait to all counts.
+    fn settle(&mut self) {
+        let Plain { received, octets, last_ns, .. } = std::mem::take(&mut self.plain);
+        if received == 0 {
+            return;
+        }
+        let counts = Counts { received, octets, ..Counts::default() };
+        self.last_ns = last_ns;
+        self.in_time.received += received;
+        self.in_time.octets += octets;
+        self.interval += counts;
+        self.totals += counts;
+        self.note_phase(last_ns, self.phase, counts);
     }
 
     /// A sample came in time. After a stall the reader is up to date again once nothing is missing from it.
@@ -240,25 +312,27 @@ impl Counting {
     }
 
     /// What a sample adds to the counts.
-    fn judge(&mut self, now_ns: u64, head: &Head, sample: Sample<'_>) -> Counts {
+    #[inline]
+    fn judge(&mut self, now_ns: u64, head: &Head, sample: Sample<'_>) -> Judged {
         let payload = sample.payload;
         let corrupted = Counts { corrupted: 1, ..Counts::default() };
         let good = Counts { received: 1, octets: payload.len() as u64, ..Counts::default() };
         if payload.len() < 4 {
-            return corrupted;
+            return Judged::Else(corrupted);
         }
         let intact = !self.expectation.checksum || payload::is_intact(payload);
         if !intact && !self.is_plausible(head, sample.instance) {
-            return corrupted;
+            return Judged::Else(corrupted);
         }
         // Without the number of its writer, a sample of several writers cannot be told from others.
         if payload.len() < payload::SIZE_WITH_WRITER && self.expectation.writers > 1 {
-            return good;
+            return Judged::Else(good);
         }
         if self.expectation.exclusive && intact {
             self.note_owner(now_ns, head, sample.instance);
         }
-        match self.tracker.note(head.writer, sample.instance, head.sequence) {
+        Judged::Else(match self.tracker.note(head.writer, sample.instance, head.sequence) {
+            Seen::Next { skipped: 0 } if intact => return Judged::Good,
             // A corrupted sample is not lost as well.
             Seen::Next { skipped } if !intact => Counts { lost: i64::from(skipped), ..corrupted },
             Seen::Late if !intact => Counts { lost: -1, ..corrupted },
@@ -266,7 +340,7 @@ impl Counting {
             Seen::Late => Counts { lost: -1, reordered: 1, ..good },
             Seen::Again if intact => Counts { duplicates: 1, ..Counts::default() },
             Seen::Again | Seen::Unknown => corrupted,
-        }
+        })
     }
 
     fn is_plausible(&self, head: &Head, instance: u32) -> bool {
@@ -319,6 +393,7 @@ impl Counting {
 
     /// The counts since the last time, with the latencies in exchange for an empty histogram.
     pub(crate) fn end_interval(&mut self, latencies: &mut Histogram<u64>) -> (Counts, u16) {
+        self.settle();
         self.latency.exchange(latencies);
         (std::mem::take(&mut self.interval), self.phase)
     }
@@ -332,7 +407,7 @@ impl Counting {
     /// The number of samples counted as received.
     #[must_use]
     pub fn received(&self) -> u64 {
-        self.totals.received
+        self.totals.received + self.plain.received
     }
 
     /// How long the measured time was that is over now: a product that stood still for a part of it is not
@@ -346,6 +421,7 @@ impl Counting {
 
     /// The end.
     pub fn finish(&mut self, now_ns: u64) -> Counted {
+        self.settle();
         self.end_phase();
         let instances = self.expectation.instances.max(1) as usize;
         let streams = self.streams.iter().enumerate().filter(|(_, counts)| **counts != Counts::default());

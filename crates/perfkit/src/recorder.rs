@@ -21,33 +21,37 @@ pub struct Recorder {
     moments: Moments,
 }
 
-/// Mean and spread of values, by Welford's method.
+/// Mean and spread of values, from exact sums: a division for each value, as other methods need, is half of what measuring it takes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Moments {
     count: u64,
-    mean: f64,
-    squares: f64,
+    sum: u128,
+    squares: u128,
 }
 
 impl Moments {
     /// Notes a value.
-    pub fn note(&mut self, value: f64) {
+    pub fn note(&mut self, value: u64) {
         self.count += 1;
-        let before = value - self.mean;
-        self.mean += before / self.count as f64;
-        self.squares += before * (value - self.mean);
+        self.sum += u128::from(value);
+        self.squares += u128::from(value) * u128::from(value);
     }
 
     /// The mean, if there are values.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then_some(self.mean)
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
     /// The standard deviation of the sample, if there are at least two values.
     #[must_use]
     pub fn deviation(&self) -> Option<f64> {
-        (self.count > 1).then(|| (self.squares / (self.count - 1) as f64).sqrt())
+        // The square of the sum could be too large; its parts are not, with values below 2^43 of which there are fewer than 2^40.
+        let count = u128::from(self.count.max(1));
+        let (whole, rest) = (self.sum / count, self.sum % count);
+        let of_mean = whole * self.sum + rest * self.sum / count;
+        let spread = self.squares.saturating_sub(of_mean);
+        (self.count > 1).then(|| (spread as f64 / (self.count - 1) as f64).sqrt())
     }
 }
 
@@ -60,9 +64,9 @@ impl Default for Recorder {
 impl Recorder {
     /// Notes a latency. Takes no memory.
     pub fn record(&mut self, latency_ns: u64) {
-        let latency_ns = latency_ns.max(1);
+        let latency_ns = latency_ns.clamp(1, HIGHEST_NS);
         self.current.saturating_record(latency_ns);
-        self.moments.note(latency_ns as f64);
+        self.moments.note(latency_ns);
     }
 
     /// Exchanges what came since the last time for an empty histogram: what the measuring thread does at the end of an

@@ -71,19 +71,21 @@ impl Tracker {
         let Some(window) = self.windows.get_mut(stream * self.words..(stream + 1) * self.words) else {
             return Seen::Unknown;
         };
+        // A power of two.
         let bits = (self.words * 64) as u32;
+        let bit = sequence & (bits - 1);
         let ahead = ahead_of(*highest, sequence);
         if ahead > 0 {
             let ahead = ahead as u32;
             forget(window, *highest, ahead, bits);
             *highest = sequence & SEQUENCE_MASK;
-            mark(window, sequence % bits);
+            mark(window, bit);
             return Seen::Next { skipped: ahead - 1 };
         }
-        if ahead.unsigned_abs() >= bits || is_marked(window, sequence % bits) {
+        if ahead.unsigned_abs() >= bits || is_marked(window, bit) {
             return Seen::Again;
         }
-        mark(window, sequence % bits);
+        mark(window, bit);
         Seen::Late
     }
 
@@ -118,7 +120,7 @@ fn forget(window: &mut [u64], highest: u32, ahead: u32, bits: u32) {
         return;
     }
     for step in 1..=ahead {
-        let bit = (highest.wrapping_add(step) & SEQUENCE_MASK) % bits;
+        let bit = highest.wrapping_add(step) & (bits - 1);
         if let Some(word) = window.get_mut((bit / 64) as usize) {
             *word &= !(1 << (bit % 64));
         }
