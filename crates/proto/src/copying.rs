@@ -37,7 +37,7 @@ pub(crate) fn copied(octets: &[u8]) -> Vec<u8> {
 #[inline]
 pub(crate) fn copy(to: &mut [u8], octets: &[u8]) {
     if octets.len() <= PIECE_BYTES || to.len() != octets.len() {
-        to.copy_from_slice(octets);
+        copy_few(to, octets);
     } else {
         copy_long(to, octets);
     }
@@ -50,9 +50,70 @@ fn copy_long(to: &mut [u8], octets: &[u8]) {
     }
 }
 
+/// Appends octets, up to 31 without a call.
+#[inline(always)]
+pub(crate) fn append_few(to: &mut Vec<u8>, octets: &[u8]) {
+    if octets.len() > 31 {
+        return to.extend_from_slice(octets);
+    }
+    let rest = append_half::<16>(to, octets);
+    let rest = append_half::<8>(to, rest);
+    let rest = append_half::<4>(to, rest);
+    rest.iter().for_each(|octet| to.push(*octet));
+}
+
+/// Appends `N` octets, if there are as many; the others.
+#[inline(always)]
+fn append_half<'o, const N: usize>(to: &mut Vec<u8>, octets: &'o [u8]) -> &'o [u8] {
+    let Some((first, rest)) = octets.split_first_chunk::<N>() else { return octets };
+    to.extend_from_slice(first);
+    rest
+}
+
+/// Copies octets to a place of the same length, up to 32 without a call: the first and the last of them, which share those between.
+#[inline(always)]
+pub(crate) fn copy_few(to: &mut [u8], octets: &[u8]) {
+    if to.len() != octets.len() || !(ends::<16>(to, octets) || ends::<8>(to, octets) || ends::<4>(to, octets))
+    {
+        to.copy_from_slice(octets);
+    }
+}
+
+/// Whether the first `N` and the last `N` are all.
+#[inline(always)]
+fn ends<const N: usize>(to: &mut [u8], octets: &[u8]) -> bool {
+    let (Some(first), Some(last)) = (octets.first_chunk::<N>(), octets.last_chunk::<N>()) else {
+        return false;
+    };
+    if octets.len() > 2 * N {
+        return false;
+    }
+    if let Some(place) = to.first_chunk_mut::<N>() {
+        *place = *first;
+    }
+    if let Some(place) = to.last_chunk_mut::<N>() {
+        *place = *last;
+    }
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_octets_arrive_whole() {
+        let octets: Vec<u8> = (1..=40).collect();
+        for length in 0..octets.len() {
+            let octets = &octets[..length];
+            let mut place = vec![0; length + 1];
+            copy_few(&mut place[..length], octets);
+            assert_eq!((&place[..length], place[length]), (octets, 0), "{length}");
+            let mut appended = vec![0];
+            append_few(&mut appended, octets);
+            assert_eq!((appended[0], &appended[1..]), (0, octets), "{length}");
+        }
+    }
 
     #[test]
     fn every_length_arrives_whole() {

@@ -244,7 +244,7 @@ impl Payload {
             let length = octets.len().min(SHORT_BYTES_MAX);
             (*start, *end) = (0, length as u8);
             if let (Some(place), Some(octets)) = (bytes.get_mut(..length), octets.get(..length)) {
-                place.copy_from_slice(octets);
+                copying::copy_few(place, octets);
             }
         }
     }

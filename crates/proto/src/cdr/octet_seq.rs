@@ -95,19 +95,13 @@ impl Cdr for OctetSeq<'_> {
 
     #[inline]
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
-        let length = decoder.take_length()?;
-        decoder.book_memory(length, 1)?;
-        let octets = decoder.take(length)?;
-        let shared = if length > COPIED_BYTES_MAX { decoder.share(octets) } else { None };
-        Ok(shared.map_or_else(|| Self::copied(octets), |shared| Self(Held::Shared(shared))))
+        let mut octets = Self::new();
+        octets.decode_over(decoder)?;
+        Ok(octets)
     }
 
     #[inline]
     fn decode_over(&mut self, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
-        let Held::Owned(place) = &mut self.0 else {
-            *self = Self::decode(decoder)?;
-            return Ok(());
-        };
         let length = decoder.take_length()?;
         decoder.book_memory(length, 1)?;
         let octets = decoder.take(length)?;
@@ -115,9 +109,19 @@ impl Cdr for OctetSeq<'_> {
             && let Some(shared) = decoder.share(octets)
         {
             self.0 = Held::Shared(shared);
-        } else {
-            place.clear();
-            copying::append(place, octets);
+            return Ok(());
+        }
+        match &mut self.0 {
+            // In place: what was just written in pieces cannot be moved at once.
+            Held::Few { length: before, octets: few } if length <= FEW_BYTES_MAX => {
+                *before = length as u8;
+                copying::copy_few(few.get_mut(..length).unwrap_or_default(), octets);
+            }
+            Held::Owned(place) => {
+                place.clear();
+                copying::append(place, octets);
+            }
+            _ => *self = Self::copied(octets),
         }
         Ok(())
     }

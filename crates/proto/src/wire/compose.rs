@@ -1,6 +1,7 @@
 //! Composing datagrams at the end of an [`Outbox`]: little endian, no copies of large payloads, and no
 //! allocation once the outbox has grown to its working size.
 
+use crate::copying;
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
 use crate::outbox::{Info, Outbox, Segment, Transmit};
@@ -362,7 +363,7 @@ impl MessageBuilder<'_> {
         let padding = octets.len().wrapping_neg() & 3;
         // So that a small datagram is one slice; larger ones are referenced.
         if octets.len() <= COPIED_BYTES_MAX {
-            self.out.bytes.extend_from_slice(octets);
+            copying::append_few(&mut self.out.bytes, octets);
         } else {
             self.refer_to(payload);
         }

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use crate::copying;
 use crate::payload::{COPIED_BYTES_MAX, NewPayload, Payload, PayloadView, SHORT_BYTES_MAX};
 
 /// Where a payload is. Packed, since it is one of many fields in a cache line.
@@ -177,7 +178,7 @@ impl Ring {
         if self.chunk_of(at) >= self.chunks.len() {
             self.grow()?;
         }
-        self.place_mut(at, octets.len())?.copy_from_slice(octets);
+        copying::copy_few(self.place_mut(at, octets.len())?, octets);
         self.end = at.wrapping_add(len);
         Some(at)
     }
