@@ -13,11 +13,11 @@ const GROWTH: usize = 4;
 const GROWTH_MIN: usize = 4;
 
 /// All samples of a reader.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Samples {
     slots: Vec<Slot>,
-    /// The first of those that are free.
-    free: SlotId,
+    /// Those that are free, the one left last at the end. Not linked: the next would be known only by what is in no cache.
+    free: Vec<SlotId>,
 }
 
 #[derive(Debug)]
@@ -55,20 +55,14 @@ impl Queue {
     }
 }
 
-impl Default for Samples {
-    fn default() -> Self {
-        Self { slots: Vec::new(), free: NONE }
-    }
-}
-
 impl Samples {
     /// A slot to be filled in, which holds what was in it before: it is in no queue.
     #[inline]
     pub(super) fn claim(&mut self) -> SlotId {
-        if let Some(slot) = self.slots.get(self.free as usize) {
-            return std::mem::replace(&mut self.free, slot.next);
+        match self.free.pop() {
+            Some(at) => at,
+            None => self.grow(),
         }
-        self.grow()
     }
 
     #[cold]
@@ -125,7 +119,7 @@ impl Samples {
     pub(super) fn free(&mut self, at: SlotId) {
         if let Some(slot) = self.slots.get_mut(at as usize) {
             slot.sample.payload.vacate(at as usize);
-            slot.next = std::mem::replace(&mut self.free, at);
+            self.free.push(at);
         }
     }
 
@@ -134,8 +128,8 @@ impl Samples {
     pub(super) fn remove(&mut self, queue: &mut Queue, at: SlotId) {
         let Some(slot) = self.slots.get_mut(at as usize) else { return };
         slot.sample.payload.vacate(at as usize);
-        let (previous, next) = (slot.previous, std::mem::replace(&mut slot.next, self.free));
-        self.free = at;
+        let (previous, next) = (slot.previous, slot.next);
+        self.free.push(at);
         match self.slots.get_mut(previous as usize) {
             Some(previous) => previous.next = next,
             None => queue.first = next,
