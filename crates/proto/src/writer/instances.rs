@@ -229,6 +229,7 @@ impl Instances {
         }
     }
 
+    #[inline(never)]
     fn set_deadline(&mut self, slot: Slot, end: Instant) {
         if self.deadlines.len() <= slot as usize {
             self.deadlines.resize(self.slots.len(), Deadline::NONE);

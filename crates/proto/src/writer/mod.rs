@@ -40,7 +40,7 @@ use crate::discovery::MatchedReader;
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::outbox::{Event, Outbox};
-use crate::payload::{NewPayload, Payload, PayloadView};
+use crate::payload::{COPIED_BYTES_MAX, NewPayload, Payload, PayloadView};
 use crate::qos::{Durability, HistoryKind, QosSet};
 use crate::seq::SequenceNumber;
 use crate::stats::{DropCounters, DropReason};
@@ -303,7 +303,7 @@ impl Writer {
         self.assert_lease(now);
         let held = self.holds();
         self.send_new(now, number, octets.is_some().then_some(&change), out);
-        self.settle_up_to(now, self.history.released().plus(RELEASES_OF_WRITE));
+        self.settle_write(now, payload_bytes);
         if held && !self.holds() && self.blocked {
             self.progress(out);
         }
@@ -662,6 +662,24 @@ impl Writer {
         self.settle_up_to(now, self.history.last());
     }
 
+    /// As [`Self::settle`], after a write: of some changes at once, since each time costs as much as letting go of one, and not of too
+    /// many. Long ones leave at once: their memory is the next to be written.
+    #[inline]
+    fn settle_write(&mut self, now: Now, payload_bytes: usize) {
+        let released = self.history.released();
+        let last = self.history.last();
+        if payload_bytes <= COPIED_BYTES_MAX
+            && let Some(acknowledged) = self.proxies.acknowledged()
+            && acknowledged < last
+            && acknowledged < released.plus(RELEASED_TOGETHER)
+        {
+            self.heartbeat.arm(now.mono);
+            self.multicast.watch(now.mono, self.proxies.use_group);
+        } else {
+            self.settle_up_to(now, released.plus(RELEASES_OF_WRITE));
+        }
+    }
+
     /// As [`Self::settle`], but lets go of no change beyond `most`.
     fn settle_up_to(&mut self, now: Now, most: SequenceNumber) {
         let last = self.history.last();
@@ -762,6 +780,9 @@ const LONG_BYTES: usize = 20 << 10;
 
 /// Changes that one write lets go of at most: an acknowledgement is of thousands, and no single write is to pay for all.
 const RELEASES_OF_WRITE: i64 = 64;
+
+/// So many short ones are let go of together.
+const RELEASED_TOGETHER: i64 = 32;
 
 /// When a change written at `source_timestamp` expires.
 fn expiry(now: Now, source_timestamp: Time, lifespan: Duration) -> Option<Instant> {

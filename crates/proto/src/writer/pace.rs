@@ -251,6 +251,11 @@ impl Pacer {
     /// When the next burst begins, if something waits for it, or when readers were waited for long enough; what waits for
     /// others does not count.
     pub(super) fn due(&self) -> Option<Instant> {
+        // Nearly always.
+        if let ([None, None], true, false) = (&self.live, self.repeats.is_empty(), self.road.is_waited_for())
+        {
+            return None;
+        }
         let waits = |class: Class| self.live.get(class as usize).is_some_and(Option::is_some);
         let remote = waits(Class::Remote);
         let patience =

@@ -198,6 +198,11 @@ impl Road {
         }
     }
 
+    /// Whether something waits for answers to make room.
+    pub(super) const fn is_waited_for(&self) -> bool {
+        self.closed.is_some()
+    }
+
     /// Until when readers are waited for.
     pub(super) fn patience_end(&self) -> Option<Instant> {
         let trips = self.window.trip().map_or(0, |trip| trip.0.saturating_mul(PATIENCE_TRIPS));
