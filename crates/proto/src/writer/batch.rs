@@ -264,6 +264,7 @@ impl Writer {
         let may_wait = may_wait
             && small
             && (waits || self.pacer.unsent().is_none())
+            && !self.pacer.is_turning()
             && self.pacer.admits(now.mono, Class::Remote, self.batch.bytes + bytes, limits);
         if !may_wait || !self.fits_everywhere(change.payload.len()) {
             self.send_held(now, Some(number), out);

@@ -15,8 +15,8 @@ const AFTER_CHANGE: u32 = 16;
 /// more than the wake-ups at a second socket cost the readers.
 const TAKEN_EIGHTHS: u64 = 6;
 const KEPT_EIGHTHS: u64 = 7;
-/// For so many processes multicast is taken to cost less until it is measured, which is after so many times as many sends: what
-/// goes the other way meanwhile overtakes, or is overtaken, and the more wait for a core the further.
+/// For so many processes multicast is taken to cost less until it is measured, which is after so many times as many sends: a
+/// flow halts while its way changes (`turn.rs`), and the more wait for a core the longer.
 const LIKELY_PROCESSES: usize = 8;
 const LATER_WHERE_LIKELY: u32 = 128;
 /// Lengths are told apart by powers of two, from this one on; those beyond the last count as that.

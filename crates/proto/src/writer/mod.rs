@@ -30,6 +30,7 @@ mod round_trip;
 mod send;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod window;
 
 use std::sync::Arc;
@@ -285,6 +286,7 @@ impl Writer {
             return Err(WriteError::UnknownInstance);
         }
         self.check_timestamp(known, source_timestamp)?;
+        self.hasten_turn(now, known);
         if self.admit(known, kind, payload_bytes).is_err() {
             self.make_room(now, kind, instance, payload_bytes, out)?;
         }
@@ -484,7 +486,7 @@ impl Writer {
         } else if reliable {
             self.tell_start(now, reader.guid, out);
         }
-        // Before anything is written: what changes its way in a flow overtakes.
+        // Before anything is written: a flow would have to halt.
         self.choose_delivery(now, out);
         self.settle(now);
     }

@@ -3,7 +3,7 @@
 //! The readers of a topic may hear a group of their host (`locator::ports::host_group`), and say so when they are announced. What
 //! a writer has for such a reader goes to the group, also what is for it alone: on the way of another socket it would overtake
 //! what went to all, and ask for what is on its way. A reader that falls silent, or that repetitions do not reach, is written to
-//! by unicast for a while. It is chosen where it costs less (`cost.rs`).
+//! by unicast for a while. It is chosen where it costs less (`cost.rs`), and begins when it overtakes nothing (`turn.rs`).
 
 use crate::guid::Guid;
 use crate::locator::Locator;
@@ -13,6 +13,7 @@ use crate::time::{Duration, Instant, Now};
 use super::Writer;
 use super::cost::{Comparison, ComparisonPace, SendCosts};
 use super::proxy::{Class, Proxies, ReaderProxy};
+use super::turn::Turns;
 
 /// A reader that was lost is not written to by the group for so long after it answers; each time for twice as long.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -54,6 +55,8 @@ pub enum UnicastReason {
     Cheap(SendCosts),
     /// Too few of them have what was before their time, or answer what goes to it.
     NotHeard,
+    /// Readers were slow to acknowledge what went by unicast, which multicast would overtake: it is tried again later.
+    NotAcknowledged,
     /// A content filter decides for each reader what it is sent.
     ContentFilter,
     /// A TRANSPORT_PRIORITY has samples go where discovery is heard.
@@ -90,6 +93,9 @@ impl std::fmt::Display for UnicastReason {
             Self::Cheap(costs) => return costs.fmt(f),
             Self::NotHeard => {
                 "fewer than three of these processes have the history or answer what goes to the group"
+            }
+            Self::NotAcknowledged => {
+                "readers were slow to acknowledge what multicast would overtake; it is tried again later"
             }
             Self::ContentFilter => "content filters decide for each reader what it is sent",
             Self::TransportPriority => "a TRANSPORT_PRIORITY has samples go where discovery is heard",
@@ -151,6 +157,7 @@ pub(super) struct Multicast {
     /// Nothing that takes long to look at forbids multicast.
     is_thinkable: bool,
     comparison: Comparison,
+    pub(super) turns: Turns,
     /// When readers that owe answers are looked at.
     due: Option<Instant>,
 }
@@ -164,6 +171,11 @@ impl Multicast {
 
     pub(super) const fn due(&self) -> Option<Instant> {
         self.due
+    }
+
+    /// The other way is not measured now.
+    pub(super) fn rest(&mut self) {
+        self.comparison.rest();
     }
 
     /// Somebody owes an acknowledgement, or nobody does any more.
@@ -199,7 +211,7 @@ impl ReaderProxy {
     }
 
     /// It hears the group and has what was written before its time: the history for it alone goes to nobody else.
-    fn hears(&self) -> bool {
+    pub(super) fn hears(&self) -> bool {
         self.may_hear() && self.hearing.pause_end.is_none() && self.acknowledged >= self.joined_at
     }
 }
@@ -220,7 +232,7 @@ impl Proxies {
     }
 
     /// Who is to be written to by the group, if anybody, is not, or the other way round.
-    fn differs_from(&self, multicast: bool) -> bool {
+    pub(super) fn differs_from(&self, multicast: bool) -> bool {
         if !multicast {
             return self.use_group;
         }
@@ -237,6 +249,12 @@ impl Writer {
         let costs = self.multicast.comparison.costs();
         match (self.obstacle(), group, costs) {
             (Some(reason), ..) => Delivery::Unicast(reason),
+            _ if self.multicast.turns.are_vain()
+                && !self.proxies.use_group
+                && self.multicast.comparison.keeps_multicast() =>
+            {
+                Delivery::Unicast(UnicastReason::NotAcknowledged)
+            }
             (None, Some(group), costs) if self.multicast.comparison.keeps_multicast() => {
                 Delivery::Multicast { group, readers: hearing().count(), costs }
             }
@@ -276,7 +294,7 @@ impl Writer {
         }
     }
 
-    /// Chooses anew. What waits for others leaves as it was addressed.
+    /// Chooses anew, and has the way change.
     pub(super) fn choose_delivery(&mut self, now: Now, out: &mut Outbox) {
         let multicast = &mut self.multicast;
         multicast.judge(self.config.limits.multicast_bytes_min);
@@ -290,18 +308,20 @@ impl Writer {
         let wanted = multicast.is_thinkable && multicast.comparison.sends_by_multicast();
         // Nearly always: each acknowledgement comes by here.
         if !self.proxies.differs_from(wanted) {
+            self.end_turn(now, out);
             return;
         }
-        let is_hindered = self.obstacle().is_some();
-        if is_hindered {
+        let obstacle = self.obstacle();
+        if obstacle.is_some() {
             self.multicast.comparison.rest();
         }
-        if self.proxies.differs_from(wanted && !is_hindered) {
-            self.flush(now, out);
-            self.proxies.readers.iter_mut().for_each(|reader| {
-                reader.by_group = wanted && !is_hindered && reader.hears();
-            });
-            self.proxies.rebuild();
+        let by_group = wanted && obstacle.is_none();
+        if self.proxies.differs_from(by_group) {
+            // That datagrams became short is no reason to overtake.
+            let must_leave = obstacle.is_some_and(|reason| reason != UnicastReason::ShortDatagrams);
+            self.turn(now, by_group, must_leave, out);
+        } else {
+            self.end_turn(now, out);
         }
     }
 

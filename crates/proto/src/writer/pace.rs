@@ -138,6 +138,8 @@ pub(super) struct Pacer {
     left: [isize; 2],
     burst_began: Instant,
     burst_end: Instant,
+    /// Until when new changes to readers on this host wait, so that the way to them can change.
+    turn_end: Option<Instant>,
     /// To readers on this host.
     flight: Flight,
     /// To those on others.
@@ -153,6 +155,7 @@ impl Pacer {
             left: [0; 2],
             burst_began: Instant(0),
             burst_end: Instant(0),
+            turn_end: None,
             flight: Flight { sent: 0, acknowledged: 0, ends: VecDeque::new() },
             road: Road::new(),
         }
@@ -219,9 +222,33 @@ impl Pacer {
             && (class == Class::SameHost || !self.road.is_closed())
     }
 
+    /// New changes to readers on this host wait until then, or no longer.
+    pub(super) const fn turn_until(&mut self, end: Option<Instant>) {
+        self.turn_end = end;
+    }
+
+    pub(super) const fn turn_end(&self) -> Option<Instant> {
+        self.turn_end
+    }
+
+    /// Whether new changes to readers on this host wait for those before them to be acknowledged.
+    pub(super) const fn is_turning(&self) -> bool {
+        self.turn_end.is_some()
+    }
+
+    /// Whether what is queued for readers of this class waits for that. What was begun is sent to its end.
+    pub(super) fn waits_for_turn(&self, class: Class) -> bool {
+        let [live, _] = &self.live;
+        let is_begun = live.as_ref().is_some_and(|live| live.fragments_sent > 0);
+        class == Class::SameHost && self.is_turning() && !is_begun
+    }
+
     /// Whether so many octets of short changes may leave at once: none waits, the road has room, and the burst is not over.
     pub(super) fn admits(&mut self, now: Instant, class: Class, bytes: usize, limits: &WriterLimits) -> bool {
-        if class == Class::SameHost || !self.road.is_answered() {
+        if class == Class::SameHost {
+            return !self.is_turning();
+        }
+        if !self.road.is_answered() {
             return true;
         }
         self.refresh(now, limits);
@@ -249,7 +276,7 @@ impl Pacer {
     }
 
     /// When the next burst begins, if something waits for it, or when readers were waited for long enough; what waits for
-    /// others does not count.
+    /// others, or for their answers, does not count.
     pub(super) fn due(&self) -> Option<Instant> {
         // Nearly always.
         if let ([None, None], true, false) = (&self.live, self.repeats.is_empty(), self.road.is_waited_for())
@@ -261,10 +288,10 @@ impl Pacer {
         let patience =
             self.road.patience_end().map(|end| self.road.asks_again().map_or(end, |at| at.min(end)));
         let tail = self.tail_due();
-        let burst = waits(Class::SameHost) && tail.is_none()
+        let burst = waits(Class::SameHost) && tail.is_none() && !self.waits_for_turn(Class::SameHost)
             || !self.repeats.is_empty()
             || remote && patience.is_none();
-        let burst = Instant::earliest([burst.then_some(self.burst_end), tail]);
+        let burst = Instant::earliest([burst.then_some(self.burst_end), tail, self.turn_end]);
         patience.map_or(burst, |end| Some(burst.map_or(end, |burst| burst.min(end))))
     }
 

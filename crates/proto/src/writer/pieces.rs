@@ -19,7 +19,8 @@ impl Writer {
         if class == Class::Remote {
             return false;
         }
-        if self.proxies.is_filtering() || self.config.limits.batch_bytes == 0 {
+        let is_alone = self.proxies.is_filtering() || self.config.limits.batch_bytes == 0;
+        if is_alone || self.pacer.is_turning() {
             self.pacer.release_tail();
             return false;
         }
@@ -78,7 +79,7 @@ impl Writer {
         if finished {
             message.pause();
             self.pacer.advance_live(class, number.next());
-            let goes_on = shares && self.next_shares(class);
+            let goes_on = shares && !self.pacer.waits_for_turn(class) && self.next_shares(class);
             if self.end_queued(now, class, goes_on, out) {
                 return true;
             }

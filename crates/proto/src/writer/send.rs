@@ -106,11 +106,11 @@ impl Writer {
         self.history.pending_bytes() >= self.window_bytes / 2
     }
 
-    /// The heartbeat that samples sent now carry.
+    /// The heartbeat that samples sent now carry. Those that wait for a change of the way carry none, and do not put off the timer.
     pub(super) fn carried_heartbeat(&mut self, now: Now) -> Option<Piggyback> {
         let urgent = self.is_half_full();
         self.proxies.acknowledged()?;
-        let carried = self.heartbeat.piggyback(now.mono, urgent);
+        let carried = if self.pacer.is_turning() { None } else { self.heartbeat.piggyback(now.mono, urgent) };
         if self.pacer.road.wants_answer() { Some(Piggyback::Asks) } else { carried }
     }
 
@@ -121,6 +121,7 @@ impl Writer {
             self.pacer.widen(window_bytes);
         }
         self.lose_patience(now, out);
+        self.give_up_turn(now);
         let unsent = self.pacer.unsent();
         loop {
             let local = self.pump_live(now, Class::SameHost, out);
@@ -156,7 +157,10 @@ impl Writer {
 
     /// One more datagram of the queued changes; false when there is none, the burst is over, or readers have to answer first.
     fn pump_live(&mut self, now: Now, class: Class, out: &mut Outbox) -> bool {
-        if self.pacer.first_live(class).is_none() || self.holds_tail(now, class) {
+        if self.pacer.first_live(class).is_none()
+            || self.pacer.waits_for_turn(class)
+            || self.holds_tail(now, class)
+        {
             return false;
         }
         if !self.pacer.may_send(class) {
@@ -301,7 +305,7 @@ impl Writer {
         match class {
             Class::SameHost => self.proxies.route(class).window_bytes.is_none_or(|window_bytes| {
                 let urgent = half_full || 2 * self.pacer.in_flight() >= window_bytes;
-                self.heartbeat.must_ask(now.mono, urgent)
+                self.pacer.is_turning() || self.heartbeat.must_ask(now.mono, urgent)
             }),
             Class::Remote if self.pacer.road.is_answered() => {
                 is_last || self.pacer.road.wants_answer() || self.heartbeat.must_ask(now.mono, false)

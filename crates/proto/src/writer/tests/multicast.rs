@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::locator::ports;
+use crate::qos::ResourceLimits;
 
 static LONG: [u8; 24_000] = [7; 24_000];
 /// After so many samples the writer has compared both ways and chosen.
@@ -377,4 +378,307 @@ fn to_many_processes_the_group_is_taken_at_once_and_left_when_it_turns_out_to_be
     let dear = Costs { copy_micros: 10, group_micros: 200 };
     (0..5_000).for_each(|_| drop(write(&mut story, dear)));
     assert!(matches!(story.writer.delivery(), Delivery::Unicast(UnicastReason::Cheap(_))));
+}
+
+/// Processes that hear the group; of eight the writer expects that it costs less.
+fn many(count: u8) -> Vec<MatchedReader> {
+    (20..20 + count).map(near).collect()
+}
+
+fn unbatched() -> WriterLimits {
+    WriterLimits { batch_bytes: 0, ..WriterLimits::default() }
+}
+
+const TURN: Duration = Duration::from_millis(40);
+/// What went by unicast and by the group.
+const NOTHING: [Vec<i64>; 2] = [vec![], vec![]];
+
+impl Story {
+    /// A writer of short samples and readers, which have the first and not the three that follow.
+    fn flowing(qos: QosSet, limits: WriterLimits, readers: &[MatchedReader]) -> Self {
+        let mut story = Self::with_limits(qos, limits);
+        readers.iter().for_each(|reader| story.matched(reader));
+        for number in 1..=4 {
+            story.write(1, b"old way").unwrap();
+            if number == 1 {
+                story.pass(Duration::from_millis(10));
+                story.acknowledged(readers, 1);
+            }
+        }
+        story.sent();
+        story
+    }
+
+    fn acknowledged(&mut self, readers: &[MatchedReader], last: i64) {
+        readers.iter().for_each(|reader| self.acknack(reader, last + 1, &[]).unwrap());
+    }
+
+    /// Which data went by unicast, and which by the group, since the last look.
+    fn data_by_way(&mut self) -> [Vec<i64>; 2] {
+        let sent = self.sent_by_datagram();
+        [false, true].map(|by_group| {
+            let datagrams = sent.iter().filter(|(to, _)| to.contains(&group()) == by_group);
+            datagrams.flat_map(|(_, sent)| data(sent)).collect()
+        })
+    }
+
+    /// Who was asked since the last look, and was sent nothing.
+    fn asked(&mut self) -> Vec<Locator> {
+        let sent = self.sent_by_datagram();
+        assert!(sent.iter().all(|(_, sent)| data(sent).is_empty()));
+        let asks = |sent: &[Sent]| heartbeats(sent).iter().any(|it| !it.final_flag);
+        let mut asked: Vec<_> =
+            sent.into_iter().filter(|(_, sent)| asks(sent)).flat_map(|(to, _)| to).collect();
+        asked.dedup();
+        asked
+    }
+}
+
+#[test]
+fn in_a_flow_the_way_changes_when_what_went_the_old_one_has_arrived() {
+    let readers = many(8);
+    let mut story = Story::flowing(keep_all(), unbatched(), &readers[..7]);
+    story.matched(&readers[7]);
+    assert!(story.asked().contains(&readers[0].locators[0]), "at once, the old way");
+    for number in 5..=9 {
+        assert_eq!(story.write(1, b"waits").unwrap(), SequenceNumber(number));
+    }
+    assert_eq!(story.data_by_way(), NOTHING, "it would overtake");
+    story.acknowledged(&readers[..6], 4);
+    story.acknowledged(&readers[6..7], 3);
+    assert_eq!(story.data_by_way(), NOTHING, "one still owes an answer");
+    story.pass(Duration::from_millis(20));
+    assert_eq!(story.asked(), readers[6].locators, "again: the question may be lost");
+    story.acknowledged(&readers[6..7], 4);
+    assert_eq!(story.data_by_way(), [vec![], vec![5, 6, 7, 8, 9]]);
+    story.write(1, b"new way").unwrap();
+    assert_eq!(story.data_by_way(), [vec![], vec![10]]);
+    story.acknowledged(&readers, 10);
+    assert_eq!(story.writer.next_timeout(), None);
+}
+
+#[test]
+fn what_waits_for_others_leaves_as_it_was_addressed_before_the_way_changes() {
+    let readers = many(8);
+    let qos = QosSet { latency_budget: Duration::from_millis(5), ..keep_all() };
+    let mut story = Story::flowing(qos, WriterLimits::default(), &readers[..7]);
+    assert!(story.writer.holds());
+    story.matched(&readers[7]);
+    assert_eq!(story.data_by_way(), [vec![2, 3, 4], vec![]]);
+    story.write(1, b"waits").unwrap();
+    story.pass(Duration::from_millis(10));
+    assert_eq!(story.data_by_way(), NOTHING);
+    story.acknowledged(&readers, 4);
+    assert_eq!(story.data_by_way(), [vec![], vec![5]]);
+    story.acknowledged(&readers, 5);
+    story.write(1, b"new way").unwrap();
+    story.write(1, b"new way").unwrap();
+    story.pass(Duration::from_millis(10));
+    assert_eq!(story.data_by_way(), [vec![], vec![6, 7]]);
+}
+
+#[test]
+fn comparing_both_ways_in_a_flow_overtakes_nothing_either() {
+    let comparison = ComparisonPace { first_after: 4, measured: 4 };
+    let readers = all_hear().map(|(reader, _)| reader);
+    let mut story = Story::with_limits(keep_all(), WriterLimits { comparison, ..unbatched() });
+    readers.iter().for_each(|reader| story.matched(reader));
+    story.acknowledged(&readers, 0);
+    let mut went = Vec::new();
+    let mut acknowledged = 0;
+    let mut note = |story: &mut Story, acknowledged: i64| {
+        let [copies, shared] = story.data_by_way();
+        for (number, by_group) in
+            copies.into_iter().map(|it| (it, false)).chain(shared.into_iter().map(|it| (it, true)))
+        {
+            if let Some((before, way)) = went.last() {
+                assert!(*way == by_group || acknowledged >= *before, "{number} overtakes {before}");
+            }
+            went.push((number, by_group));
+        }
+        went.len() as i64
+    };
+    for last in 1..=400 {
+        story.pass(Duration::from_micros(200));
+        story.write_at(CHEAP_GROUP, &LONG);
+        // Readers are two samples behind as long as there are more.
+        let sent = note(&mut story, acknowledged);
+        acknowledged = acknowledged.max(if sent < last { sent } else { last - 2 });
+        story.acknowledged(&readers, acknowledged);
+        note(&mut story, acknowledged);
+    }
+    assert!(went.iter().map(|(number, _)| *number).eq(1..=400), "in order, whole, and once: {went:?}");
+    assert!(went.windows(2).filter(|two| two[0].1 != two[1].1).count() > 1, "both ways were measured");
+    assert_eq!(story.by_group(), Some(3));
+}
+
+#[test]
+fn a_sample_that_was_begun_goes_the_old_way_to_its_end() {
+    let readers = many(8);
+    let mut story = Story::flowing(keep_all(), unbatched(), &readers[..7]);
+    story.acknowledged(&readers[..7], 4);
+    story.write(1, &[1; 500_000]).unwrap();
+    story.matched(&readers[7]);
+    story.write(1, b"waits").unwrap();
+    story.acknowledged(&readers[..7], 4);
+    let mut fragments = 0;
+    for _ in 0..10 {
+        let sent = story.sent_by_datagram();
+        let has_fragments = |sent: &[Sent]| sent.iter().any(|it| matches!(it, Sent::Fragment(_)));
+        let cut = sent.iter().filter(|(_, sent)| has_fragments(sent));
+        assert!(cut.clone().all(|(to, _)| !to.contains(&group())));
+        assert!(sent.iter().all(|(_, sent)| data(sent).is_empty()));
+        fragments += cut.count();
+        story.pass(Duration::from_millis(1));
+    }
+    assert_eq!(fragments, 8);
+    story.acknowledged(&readers[..7], 5);
+    assert_eq!(story.data_by_way(), [vec![], vec![6]]);
+}
+
+#[test]
+fn a_flow_is_not_halted_for_long_by_a_reader_that_does_not_acknowledge() {
+    let readers = many(8);
+    let mut story = Story::flowing(keep_all(), unbatched(), &readers[..7]);
+    story.matched(&readers[7]);
+    story.acknowledged(&readers[1..], 4);
+    story.write(1, b"waits").unwrap();
+    story.pass(Duration::from_millis(39));
+    assert_eq!(story.data_by_way(), NOTHING);
+    story.pass(Duration::from_millis(1));
+    assert_eq!(story.data_by_way(), [vec![5], vec![]]);
+    assert_eq!(story.writer.delivery(), Delivery::Unicast(UnicastReason::NotAcknowledged));
+    for number in 6..=14 {
+        story.pass(Duration::from_millis(100));
+        story.write(1, b"old way").unwrap();
+        assert_eq!(story.data_by_way(), [vec![number], vec![]]);
+        story.acknowledged(&readers[1..], number);
+    }
+    story.pass(Duration::from_millis(100));
+    story.acknowledged(&readers[..1], 13);
+    story.write(1, b"waits").unwrap();
+    assert_eq!(story.data_by_way(), NOTHING, "it is tried again");
+    let dues = (0..100).map_while(|_| {
+        let due = story.writer.next_timeout().filter(|due| *due <= story.now.mono.after(TURN).unwrap())?;
+        story.advance_to(due.max(story.now.mono));
+        story.writer.timeout(story.now, &mut story.out);
+        Some(())
+    });
+    assert!((1..30).contains(&dues.count()), "the timer does not spin");
+    assert_eq!(story.data_by_way(), [vec![15], vec![]]);
+    story.pass(Duration::from_millis(1_500));
+    story.acknowledged(&readers[1..], 15);
+    story.write(1, b"old way").unwrap();
+    assert_eq!(story.data_by_way(), [vec![16], vec![]], "ever more rarely");
+    story.acknowledged(&readers, 16);
+    story.write(1, b"new way").unwrap();
+    assert_eq!(story.data_by_way(), [vec![], vec![17]], "everything has arrived by chance");
+}
+
+#[test]
+fn where_nothing_is_unacknowledged_the_way_changes_at_once() {
+    let readers = many(8);
+    let mut story = Story::flowing(keep_all(), unbatched(), &readers[..7]);
+    story.acknowledged(&readers[..7], 4);
+    story.matched(&readers[7]);
+    story.sent();
+    story.write(1, b"new way").unwrap();
+    assert_eq!(story.data_by_way(), [vec![], vec![5]]);
+}
+
+#[test]
+fn when_who_was_waited_for_leaves_the_way_changes_or_need_not() {
+    for (joined, went) in [(8, [vec![5], vec![]]), (9, [vec![], vec![5]])] {
+        let readers = many(joined);
+        let mut story = Story::flowing(keep_all(), unbatched(), &readers[..7]);
+        readers[7..].iter().for_each(|reader| story.matched(reader));
+        story.acknowledged(&readers[1..7], 4);
+        story.write(1, b"waits").unwrap();
+        assert_eq!(story.data_by_way(), NOTHING);
+        story.writer.unmatch_reader(story.now, readers[0].guid, &mut story.out);
+        assert_eq!(story.data_by_way(), went);
+        story.acknowledged(&readers[1..], 5);
+        assert_eq!(story.writer.next_timeout(), None);
+    }
+}
+
+#[test]
+fn a_filter_ends_the_wait() {
+    let readers = many(8);
+    let mut story = Story::flowing(keep_all(), unbatched(), &readers[..7]);
+    story.matched(&readers[7]);
+    story.write(1, &[5]).unwrap();
+    assert_eq!(story.data_by_way(), NOTHING);
+    story.matched(&content::wanting(5, near(9)));
+    let [copies, shared] = story.data_by_way();
+    assert!(copies.contains(&5) && shared.is_empty());
+    assert_eq!(story.writer.delivery(), Delivery::Unicast(UnicastReason::ContentFilter));
+}
+
+#[test]
+fn when_samples_replace_those_that_wait_the_flow_is_halted_for_a_moment_only() {
+    let readers = many(8);
+    let mut story = Story::flowing(QosSet::writer(), unbatched(), &readers[..7]);
+    story.matched(&readers[7]);
+    story.pass(Duration::from_millis(30));
+    story.write(1, b"replaced").unwrap();
+    story.sent();
+    story.write(1, b"waits").unwrap();
+    story.pass(Duration::from_millis(3));
+    assert_eq!(story.data_by_way(), NOTHING);
+    story.pass(Duration::from_millis(1));
+    let sent = story.sent();
+    assert_eq!((data(&sent), gaps(&sent, 6)), (vec![6], vec![5]));
+    let mut story = Story::flowing(QosSet::writer(), unbatched(), &readers[..7]);
+    story.matched(&readers[7]);
+    story.write(1, b"waits").unwrap();
+    story.write(2, b"waits, and replaces nothing").unwrap();
+    story.pass(Duration::from_millis(39));
+    assert_eq!(story.data_by_way(), NOTHING);
+    story.acknowledged(&readers[..7], 4);
+    assert_eq!(story.data_by_way(), [vec![], vec![5, 6]]);
+}
+
+#[test]
+fn who_waits_for_acknowledgements_or_room_is_told_when_the_way_has_changed() {
+    let readers = many(8);
+    let qos = QosSet {
+        resource_limits: ResourceLimits { max_samples: 5, ..ResourceLimits::default() },
+        ..keep_all()
+    };
+    let mut story = Story::flowing(qos, unbatched(), &readers[..7]);
+    story.matched(&readers[7]);
+    story.write(1, b"waits").unwrap();
+    story.write(1, b"waits").unwrap();
+    assert_eq!(story.write(1, b"too much"), Err(WriteError::Full));
+    story.writer.flush(story.now, &mut story.out);
+    story.writer.request_acknowledgments(story.now, &mut story.out);
+    assert_eq!(story.data_by_way(), NOTHING);
+    story.events();
+    story.acknowledged(&readers[..7], 4);
+    assert_eq!(story.data_by_way(), [vec![], vec![5, 6]]);
+    assert!(story.events().contains(&Event::Progress { endpoint: WRITER.entity }));
+    story.write(1, b"new way").unwrap();
+    story.acknowledged(&readers, 7);
+    assert!(story.writer.is_acknowledged(SequenceNumber(7)));
+}
+
+#[test]
+fn readers_on_other_hosts_do_not_wait_for_a_change_of_the_way() {
+    let readers = many(8);
+    let far = MatchedReader { same_host: false, ..reliable(9) };
+    let all: Vec<_> = readers[..7].iter().cloned().chain([far.clone()]).collect();
+    let mut story = Story::flowing(keep_all(), WriterLimits::default(), &all);
+    story.pass(Duration::from_millis(5));
+    story.sent();
+    story.matched(&readers[7]);
+    story.sent();
+    for number in 5..=20 {
+        story.write(1, b"waits here").unwrap();
+        let sent = story.sent_by_datagram();
+        let went: Vec<_> = sent.iter().filter(|(_, sent)| !data(sent).is_empty()).collect();
+        assert!(matches!(went[..], [(to, sent)] if *to == far.locators && data(sent) == [number]));
+    }
+    story.acknowledged(&readers[..7], 4);
+    assert_eq!(story.data_by_way(), [vec![], (5..=20).collect()]);
 }
