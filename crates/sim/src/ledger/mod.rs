@@ -194,6 +194,8 @@ pub struct Change {
     pub group_number: Option<i64>,
     /// It had to wait until there was room on the road to another host.
     pub waits_for_road: bool,
+    /// It had to wait until readers on its host had acknowledged those before, or the writer gave that up.
+    pub waits_for_turn: bool,
 }
 
 /// The life of one reader.

@@ -300,7 +300,7 @@ impl World {
             let now = node.options.clock.now(at);
             let source = now.wall.plus(Duration(-write.aged.0));
             let Some(local) = node.members[place.member].writers.get_mut(&place.entity) else {
-                return Ok((source, SequenceNumber(0), false));
+                return Ok((source, SequenceNumber(0), [false; 2]));
             };
             let handle = if keyed { sample::handle(write.instance) } else { Default::default() };
             if keyed && !local.writer.is_registered(handle) {
@@ -309,7 +309,7 @@ impl World {
             let written = call.of_writer(&mut local.writer, |writer, out| {
                 writer.write(now, proto_kind, handle, payload, source, out)
             });
-            let waits_for_road = local.writer.waits_for_road();
+            let waits = [local.writer.waits_for_road(), local.writer.waits_for_turn()];
             let history = local.writer.history_len();
             let most = &mut call.ledger.writers[writer].history_max;
             *most = history.max(*most);
@@ -317,7 +317,7 @@ impl World {
                 node.members[place.member].participant.assert_liveliness(now, call.out);
             }
             node.settle(place.member, now, call);
-            written.map(|number| (source, number, waits_for_road))
+            written.map(|number| (source, number, waits))
         });
         self.written(writer, write, kind, bytes, result)
     }
@@ -328,20 +328,29 @@ impl World {
         write: Write,
         kind: ChangeKind,
         bytes: usize,
-        result: Result<(Time, SequenceNumber, bool), WriteError>,
+        result: Result<(Time, SequenceNumber, [bool; 2]), WriteError>,
     ) -> bool {
         let node = self.writers[writer].node;
         let (set, group_number) = (self.open_set(writer), self.last_group_number(writer));
         let record = &mut self.ledger.writers[writer];
         match result {
-            Ok((source, number, waits_for_road)) => {
+            Ok((source, number, [waits_for_road, waits_for_turn])) => {
                 if record.blocked_since.take().is_some() {
                     record.unblocked += 1;
                 }
                 let (at, instance, number) = (self.at, write.instance, number.0);
-                let change =
-                    Change { at, kind, instance, bytes, source, set, number, group_number, waits_for_road };
-                record.changes.push(change);
+                record.changes.push(Change {
+                    at,
+                    kind,
+                    instance,
+                    bytes,
+                    source,
+                    set,
+                    number,
+                    group_number,
+                    waits_for_road,
+                    waits_for_turn,
+                });
                 self.blocked.remove(&writer);
                 self.note(node, 10, || format!("writer {writer}: {kind:?} of {}", write.instance));
                 true
