@@ -28,6 +28,7 @@ mod proxy;
 mod road;
 mod round_trip;
 mod send;
+mod settle;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -41,7 +42,7 @@ use crate::discovery::MatchedReader;
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::outbox::{Event, Outbox};
-use crate::payload::{COPIED_BYTES_MAX, NewPayload, Payload, PayloadView};
+use crate::payload::{NewPayload, Payload, PayloadView};
 use crate::qos::{Durability, HistoryKind, QosSet};
 use crate::seq::SequenceNumber;
 use crate::stats::{DropCounters, DropReason};
@@ -658,46 +659,6 @@ impl Writer {
         out.events.push(Event::Progress { endpoint: self.config.guid.entity });
     }
 
-    /// Lets go of what nobody needs any more, and keeps the heartbeat timer running while somebody
-    /// owes an acknowledgement.
-    fn settle(&mut self, now: Now) {
-        self.settle_up_to(now, self.history.last());
-    }
-
-    /// As [`Self::settle`], after a write: of some changes at once, since each time costs as much as letting go of one, and not of too
-    /// many. Long ones leave at once: their memory is the next to be written.
-    #[inline]
-    fn settle_write(&mut self, now: Now, payload_bytes: usize) {
-        let released = self.history.released();
-        let last = self.history.last();
-        if payload_bytes <= COPIED_BYTES_MAX
-            && let Some(acknowledged) = self.proxies.acknowledged()
-            && acknowledged < last
-            && acknowledged < released.plus(RELEASED_TOGETHER)
-        {
-            self.heartbeat.arm(now.mono);
-            self.multicast.watch(now.mono, self.proxies.use_group);
-        } else {
-            self.settle_up_to(now, released.plus(RELEASES_OF_WRITE));
-        }
-    }
-
-    /// As [`Self::settle`], but lets go of no change beyond `most`.
-    fn settle_up_to(&mut self, now: Now, most: SequenceNumber) {
-        let last = self.history.last();
-        let acknowledged = self.proxies.acknowledged().unwrap_or(last);
-        if acknowledged > self.history.released() {
-            let sent = self.pacer.unsent().map_or(last, SequenceNumber::previous);
-            self.history.release(now.mono, acknowledged.min(sent).min(most), &mut self.instances);
-        }
-        if acknowledged < last {
-            self.heartbeat.arm(now.mono);
-        } else {
-            self.heartbeat.disarm();
-        }
-        self.multicast.watch(now.mono, acknowledged < last && self.proxies.use_group);
-    }
-
     /// Takes over what has left the road to readers on other hosts, as an answer after so long shows, and who they are.
     fn note_left(&mut self, now: Now, trip: Option<Trip>) {
         let (readers, left, all_name_questions) =
@@ -779,12 +740,6 @@ const WINDOW_BYTES_LEAST: usize = 132 << 10;
 
 /// Of such samples the window of one reader of this host would hold 25 or less.
 const LONG_BYTES: usize = 20 << 10;
-
-/// Changes that one write lets go of at most: an acknowledgement is of thousands, and no single write is to pay for all.
-const RELEASES_OF_WRITE: i64 = 64;
-
-/// So many short ones are let go of together.
-const RELEASED_TOGETHER: i64 = 32;
 
 /// When a change written at `source_timestamp` expires.
 fn expiry(now: Now, source_timestamp: Time, lifespan: Duration) -> Option<Instant> {

@@ -281,7 +281,7 @@ impl Pacer {
         // Nearly always.
         if let ([None, None], true, false) = (&self.live, self.repeats.is_empty(), self.road.is_waited_for())
         {
-            return None;
+            return self.turn_end;
         }
         let waits = |class: Class| self.live.get(class as usize).is_some_and(Option::is_some);
         let remote = waits(Class::Remote);

@@ -1,0 +1,55 @@
+//! Letting go of what everybody has.
+
+use crate::payload::COPIED_BYTES_MAX;
+use crate::seq::SequenceNumber;
+use crate::time::Now;
+
+use super::Writer;
+
+/// Changes that one write lets go of at most: an acknowledgement is of thousands, and no single write is to pay for all.
+const RELEASES_OF_WRITE: i64 = 64;
+
+/// So many short ones are let go of together.
+const RELEASED_TOGETHER: i64 = 32;
+
+impl Writer {
+    /// Lets go of what nobody needs any more, and keeps the heartbeat timer running while somebody
+    /// owes an acknowledgement.
+    pub(super) fn settle(&mut self, now: Now) {
+        self.settle_up_to(now, self.history.last());
+    }
+
+    /// As [`Self::settle`], after a write: of some changes at once, since each time costs as much as letting go of one, and not of too
+    /// many. Long ones leave at once: their memory is the next to be written.
+    #[inline]
+    pub(super) fn settle_write(&mut self, now: Now, payload_bytes: usize) {
+        let released = self.history.released();
+        let last = self.history.last();
+        if payload_bytes <= COPIED_BYTES_MAX
+            && let Some(acknowledged) = self.proxies.acknowledged()
+            && acknowledged < last
+            && acknowledged < released.plus(RELEASED_TOGETHER)
+        {
+            self.heartbeat.arm(now.mono);
+            self.multicast.watch(now.mono, self.proxies.use_group);
+        } else {
+            self.settle_up_to(now, released.plus(RELEASES_OF_WRITE));
+        }
+    }
+
+    /// As [`Self::settle`], but lets go of no change beyond `most`.
+    fn settle_up_to(&mut self, now: Now, most: SequenceNumber) {
+        let last = self.history.last();
+        let acknowledged = self.proxies.acknowledged().unwrap_or(last);
+        if acknowledged > self.history.released() {
+            let sent = self.pacer.unsent().map_or(last, SequenceNumber::previous);
+            self.history.release(now.mono, acknowledged.min(sent).min(most), &mut self.instances);
+        }
+        if acknowledged < last {
+            self.heartbeat.arm(now.mono);
+        } else {
+            self.heartbeat.disarm();
+        }
+        self.multicast.watch(now.mono, acknowledged < last && self.proxies.use_group);
+    }
+}
