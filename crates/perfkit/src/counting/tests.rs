@@ -53,6 +53,35 @@ fn losses_duplicates_and_order_are_counted_by_writer_and_instance() {
     assert_eq!(counted.totals, all);
 }
 
+#[test]
+fn good_samples_are_in_all_counts_whenever_these_are_asked_for() {
+    let mut play = Play::new(Expectation { writers: 1, instances: 1, ..expectation() });
+    let samples = |play: &mut Play, sequences: Range<u32>, phase| {
+        sequences.for_each(|sequence| play.comes(Head { phase, ..head(0, sequence) }, 0, 500));
+    };
+    samples(&mut play, 0..10, 0);
+    // They came before anybody said what is measured, and count all the same.
+    let end_ns = play.now_ns + 10_000;
+    play.counting.measures_in(1_000_000..end_ns);
+    samples(&mut play, 10..13, 0);
+    assert_eq!(play.counting.received(), 13);
+    let interval = |play: &mut Play| play.counting.end_interval(&mut histogram()).0;
+    assert_eq!((interval(&mut play).received, interval(&mut play).received), (13, 0));
+    samples(&mut play, 14..17, 1);
+    samples(&mut play, 17..20, 1);
+    // Six of seven 1 µs apart have come before the end; the first of these is the last of them, the others are late.
+    samples(&mut play, 20..24, 1);
+    let last = interval(&mut play);
+    assert_eq!((last.received, last.octets, last.lost), (10, 10 * 64, 1));
+    let counted = play.counting.finish(play.now_ns);
+    assert_eq!((counted.totals.received, counted.totals.octets, counted.totals.lost), (23, 23 * 64, 1));
+    assert_eq!((counted.in_time.received, counted.in_time.octets), (20, 20 * 64));
+    assert_eq!(counted.streams[0].totals, counted.totals);
+    let phases: Vec<_> = counted.phases.iter().map(|it| (it.totals.received, it.length_ns)).collect();
+    assert_eq!(phases, [(13, 12_000), (10, 9_000)]);
+    assert_eq!(counted.length_ns, end_ns - 1_000_000);
+}
+
 /// Samples of one writer, one each millisecond, of which none came for so long: then all at once.
 fn stalled(missing: Option<u32>) -> Counted {
     let mut play = Play::new(Expectation { writers: 1, instances: 1, ..expectation() });

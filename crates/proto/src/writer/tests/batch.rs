@@ -283,3 +283,22 @@ fn what_is_acknowledged_makes_room_at_once() {
     story.write_many(51, b"data");
     assert_eq!(story.write(1, b"data"), Err(WriteError::Full));
 }
+
+#[test]
+fn short_changes_of_a_flow_leave_the_history_together_and_long_ones_at_once() {
+    let (mut story, reader) = (flowing(QosSet::writer().keep_all()), reliable(7));
+    story.matched(&reader);
+    story.write_many(100, b"data");
+    story.writer.flush(story.now, &mut story.out);
+    let held_after = |story: &mut Story, acknowledged: i64, payload: &[u8]| {
+        story.acknack(&reader, acknowledged + 1, &[]).unwrap();
+        story.write(1, payload).unwrap();
+        story.writer.history_len()
+    };
+    assert_eq!(held_after(&mut story, 31, b"data"), 101, "too few to let go of");
+    assert_eq!(held_after(&mut story, 32, b"data"), 102 - 32);
+    assert_eq!(held_after(&mut story, 34, &[7; 2_000]), 103 - 34, "its memory is the next to be written");
+    story.pass(Duration::from_millis(1));
+    story.acknack(&reader, 44, &[]).unwrap();
+    assert_eq!(story.writer.history_len(), 103 - 43, "the flow is over");
+}
