@@ -231,12 +231,8 @@ impl Counting {
                 true
             }
             Judged::Good => {
-                self.count(
-                    now_ns,
-                    &head,
-                    sample.instance,
-                    Counts { received: 1, octets, ..Counts::default() },
-                );
+                let good = Counts { received: 1, octets, ..Counts::default() };
+                self.count(now_ns, &head, sample.instance, good);
                 true
             }
             Judged::Else(counts) => {

@@ -21,7 +21,7 @@ pub struct Recorder {
     moments: Moments,
 }
 
-/// Mean and spread of values, from exact sums: a division for each value, as other methods need, is half of what measuring it takes.
+/// Mean and spread of values, from exact sums: without a division for each value, which the next one would have to wait for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Moments {
     count: u64,
