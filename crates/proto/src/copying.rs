@@ -73,8 +73,8 @@ fn append_half<'o, const N: usize>(to: &mut Vec<u8>, octets: &'o [u8]) -> &'o [u
 /// Copies octets to a place of the same length, up to 32 without a call: the first and the last of them, which share those between.
 #[inline(always)]
 pub(crate) fn copy_few(to: &mut [u8], octets: &[u8]) {
-    if to.len() != octets.len() || !(ends::<16>(to, octets) || ends::<8>(to, octets) || ends::<4>(to, octets))
-    {
+    let is_few = to.len() == octets.len() && octets.len() <= 32;
+    if !is_few || !(ends::<16>(to, octets) || ends::<8>(to, octets) || ends::<4>(to, octets)) {
         to.copy_from_slice(octets);
     }
 }
