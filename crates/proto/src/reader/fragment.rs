@@ -291,6 +291,9 @@ impl Reassembly {
         if bytes.capacity() < capacity {
             bytes.reserve_exact(capacity - bytes.len());
         }
+        if self.received_fragments == self.prefix && fragment.first_fragment == self.prefix + 1 {
+            return self.continue_with(fragment, last);
+        }
         let mut new_fragments = 0;
         for (number, piece) in (fragment.first_fragment..=last).zip(fragment.payload.chunks(piece_bytes)) {
             let bit = number - 1;
@@ -311,6 +314,23 @@ impl Reassembly {
             self.prefix += 1;
         }
         if new_fragments == 0 { Err(DropReason::Duplicate) } else { Ok(()) }
+    }
+
+    /// Adds fragments up to `last`, whose words are there, in one piece: those before them are here, and none behind.
+    fn continue_with(&mut self, fragment: &DataFrag<'_>, last: FragmentNumber) -> Result<(), DropReason> {
+        let piece_bytes = usize::from(self.fragment_bytes);
+        let start = self.prefix as usize * piece_bytes;
+        let end = (last as usize * piece_bytes).min(self.sample_bytes as usize);
+        let piece = end.checked_sub(start).and_then(|bytes| fragment.payload.get(..bytes));
+        place(self.buffer.bytes_mut(), start, piece.ok_or(DropReason::FragmentGeometry)?);
+        for bit in self.prefix..last {
+            if let Some(word) = self.received.get_mut((bit / 64) as usize) {
+                *word |= 1 << (bit % 64);
+            }
+        }
+        self.received_bytes += end - start;
+        (self.received_fragments, self.prefix) = (last, last);
+        Ok(())
     }
 }
 
