@@ -9,12 +9,16 @@ mod interfaces;
 mod name;
 #[cfg(target_os = "linux")]
 mod netlink;
+#[cfg(target_os = "linux")]
+mod shortcut;
 mod socket;
 #[cfg(any(test, not(target_os = "linux")))]
 #[cfg_attr(target_os = "linux", allow(dead_code, reason = "on Linux only its tests use it"))]
 mod udp;
 #[cfg(target_os = "linux")]
 mod udp_linux;
+#[cfg(target_os = "linux")]
+mod waiting;
 
 #[cfg(test)]
 pub(crate) mod tests;

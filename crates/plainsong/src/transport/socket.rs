@@ -12,7 +12,7 @@ use crate::config::Config;
 /// Multicast stays in the local network.
 const MULTICAST_TTL_HOPS: u32 = 1;
 /// A send that the host cannot take in this time is given up: the protocol repeats what matters.
-const SEND_TIMEOUT: Duration = Duration::from_millis(20);
+pub(super) const SEND_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// A bound UDP socket. Any thread may send on it.
 #[derive(Debug)]

@@ -1,0 +1,137 @@
+//! Sleeping until a socket has something, another thread wants it, or a time has come.
+
+#![allow(unsafe_code, reason = "poll, eventfd and timers have no safe wrapper")]
+
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+use std::time::Duration;
+
+use super::netlink::Watcher;
+use super::socket::Socket;
+use super::{Awaited, Ready};
+
+/// Ends a [`wait`] from another thread, once and for all.
+#[derive(Debug)]
+pub(crate) struct Waker(OwnedFd);
+
+impl Waker {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: a plain system call; the descriptor it returns is owned by nobody else.
+        owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }).map(Self)
+    }
+
+    pub(crate) fn wake(&self) {
+        let one = 1_u64;
+        // SAFETY: writes eight octets of a local variable. A full counter is a wake as well.
+        unsafe { libc::write(self.0.as_raw_fd(), ptr::from_ref(&one).cast(), size_of::<u64>()) };
+    }
+}
+
+/// A new descriptor, or why there is none.
+fn owned(fd: RawFd) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: callers have just got `fd` from the kernel and give it to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Ends an [`await_one`] of its thread, and can be used again.
+#[derive(Debug)]
+pub(crate) struct Bell(Waker);
+
+impl Bell {
+    pub(crate) fn new() -> io::Result<Self> {
+        Waker::new().map(Self)
+    }
+
+    pub(crate) fn ring(&self) {
+        self.0.wake();
+    }
+
+    /// It rings no longer.
+    pub(crate) fn hush(&self) {
+        let mut rung = 0_u64;
+        // SAFETY: reads eight octets into a local variable. Nothing to read is fine: it did not ring.
+        unsafe { libc::read(self.0.0.as_raw_fd(), ptr::from_mut(&mut rung).cast(), size_of::<u64>()) };
+    }
+}
+
+/// Blocks until the socket has something, the bell rings or the time is over.
+pub(crate) fn await_one(socket: &Socket, bell: &Bell, timeout: Option<Duration>) -> io::Result<Awaited> {
+    let entry = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut polled = [entry(socket.raw.as_raw_fd()), entry(bell.0.0.as_raw_fd())];
+    let timeout = timeout.map(timespec);
+    let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: the pointer and count describe `polled`; `timeout` is null or points to a local timespec.
+    let result = unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as _, timeout, ptr::null()) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let [datagram, bell] = polled.map(|entry| entry.revents != 0);
+    Ok(Awaited { datagram, bell })
+}
+
+/// Wakes one thread at a time that may be put off without waking it.
+#[derive(Debug)]
+pub(crate) struct Alarm(OwnedFd);
+
+impl Alarm {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: a plain system call; the descriptor it returns is owned by nobody else.
+        owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) }).map(Self)
+    }
+
+    /// Goes off after that time, and not when it was to before.
+    pub(crate) fn set(&self, after: Duration) {
+        let setting = libc::itimerspec {
+            // Zero would turn it off.
+            it_value: timespec(after.max(Duration::from_nanos(1))),
+            it_interval: timespec(Duration::ZERO),
+        };
+        // SAFETY: the pointers are to a local variable and null: the old setting is not asked for.
+        unsafe { libc::timerfd_settime(self.0.as_raw_fd(), 0, &raw const setting, ptr::null_mut()) };
+    }
+
+    /// Sleeps until it goes off, or a signal says otherwise.
+    pub(crate) fn wait(&self) {
+        let mut times = 0_u64;
+        // SAFETY: reads eight octets into a local variable.
+        unsafe { libc::read(self.0.as_raw_fd(), ptr::from_mut(&mut times).cast(), size_of::<u64>()) };
+    }
+}
+
+fn timespec(duration: Duration) -> libc::timespec {
+    libc::timespec {
+        tv_sec: libc::time_t::try_from(duration.as_secs()).unwrap_or(libc::time_t::MAX),
+        // Fits: below 10⁹.
+        tv_nsec: duration.subsec_nanos() as libc::c_long,
+    }
+}
+
+/// Looks whether a socket has something, an interface changed, or the waker was used; blocks until then if it is to.
+pub(crate) fn wait(
+    sockets: &[&Socket],
+    watcher: Option<&Watcher>,
+    waker: &Waker,
+    blocks: bool,
+) -> io::Result<Ready> {
+    const DESCRIPTORS_MAX: usize = 8;
+    let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; DESCRIPTORS_MAX];
+    // Negative descriptors are skipped by poll.
+    let descriptors = [waker.0.as_raw_fd(), watcher.map_or(-1, AsRawFd::as_raw_fd)];
+    let sockets = sockets.iter().map(|socket| socket.raw.as_raw_fd());
+    for (entry, fd) in polled.iter_mut().zip(descriptors.into_iter().chain(sockets)) {
+        entry.fd = fd;
+    }
+    // SAFETY: the pointer and count describe `polled`.
+    let result =
+        unsafe { libc::poll(polled.as_mut_ptr(), DESCRIPTORS_MAX as _, if blocks { -1 } else { 0 }) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let [_, interfaces, sockets @ ..] = polled.map(|entry| entry.revents != 0);
+    Ok(Ready { interfaces, sockets })
+}
