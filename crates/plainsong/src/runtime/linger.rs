@@ -8,6 +8,8 @@
 //! In a flow whose datagrams find the thread just asleep, sleeping and waking cost either side more than the time between two of
 //! them: what comes that soon on average is looked for, too, for about as long as that takes ([`Flow`]). What comes more rarely,
 //! unasked, never is.
+//!
+//! Behind the first part of a sample comes the rest ([`Rest`]).
 
 use plainsong_proto::time::{Duration, Instant};
 
@@ -42,6 +44,7 @@ pub(super) struct Linger {
     /// How long it looked for each.
     average: Duration,
     flow: Flow,
+    rest: Rest,
 }
 
 /// What was received at once.
@@ -67,15 +70,17 @@ impl Linger {
             found: None,
             average: Duration::ZERO,
             flow: Flow::new(),
+            rest: Rest::new(),
         }
     }
 
     /// Whether to look once more before sleeping.
     #[inline]
     pub(super) fn looks(&self, now: impl FnOnce() -> Instant) -> bool {
-        match self.found {
-            Some(_) => now().since(self.since) < LOOK,
-            None => self.flow.looks && now().since(self.flow.since) < FLOW_LOOK,
+        match (self.found, self.rest.due) {
+            (Some(_), _) => now().since(self.since) < LOOK,
+            (None, Some(since)) => now().since(since) < REST_LOOK,
+            (None, None) => self.flow.looks && now().since(self.flow.since) < FLOW_LOOK,
         }
     }
 
@@ -97,6 +102,7 @@ impl Linger {
             return;
         }
         self.flow.note(&batch);
+        self.rest.note(&batch);
         if batch.is_part {
             return;
         }
@@ -191,6 +197,43 @@ impl Flow {
             }
         } else if self.average < FLOW_BEGINS && self.count >= self.rest {
             (self.looks, self.count, self.average) = (true, 0, Duration(FLOW_PAYS.0 / 2));
+        }
+    }
+}
+
+/// The rest of a sample is looked for so long: its datagram is being copied when the one before it wakes the reader.
+const REST_LOOK: Duration = Duration::from_micros(40);
+/// After a look in vain so many parts are not looked behind at most, each time twice as many.
+const REST_PAUSE_MAX: u32 = 1 << 12;
+
+/// Where parts of samples come without their ends.
+#[derive(Debug)]
+struct Rest {
+    /// Since when the next is looked for.
+    due: Option<Instant>,
+    /// Looks in vain since the last that paid, as a number of parts, and parts of the pause that are left.
+    pause: u32,
+    left: u32,
+}
+
+impl Rest {
+    const fn new() -> Self {
+        Self { due: None, pause: 0, left: 0 }
+    }
+
+    #[inline]
+    fn note(&mut self, batch: &Batch) {
+        if let Some(since) = self.due.take() {
+            let is_soon = batch.came.since(since) < REST_LOOK;
+            self.pause = if is_soon { 0 } else { (2 * self.pause + 1).min(REST_PAUSE_MAX) };
+            self.left = self.pause;
+        }
+        if !batch.is_part {
+            return;
+        }
+        match self.left {
+            0 => self.due = Some(batch.done),
+            _ => self.left -= 1,
         }
     }
 }
@@ -323,6 +366,26 @@ mod tests {
             let (found, looked) = flow(apart, u64::MAX, 0, false);
             assert!(found < 200 && looked < 20_000 * apart / 100, "{apart} ns apart: {found}, {looked} ns");
         }
+    }
+
+    /// How often the rest of a sample that comes so long after the first part is looked for, of so many.
+    fn looked_for_rest(count: u64, after: u64) -> u64 {
+        let (mut side, mut looked) = (Linger::new(true), 0);
+        for number in 1..=count {
+            let at = number * 10_000_000;
+            side.note(Batch { is_part: true, ..batch(at, 0) });
+            looked += u64::from(side.looks(|| Instant(at + WORK + 1)));
+            side.note(batch(at + WORK + after, 0));
+            assert!(!side.looks(|| Instant(at + 2 * WORK + after + 1)), "nothing is missing");
+        }
+        looked
+    }
+
+    #[test]
+    fn the_rest_of_a_sample_is_looked_for_where_it_comes_soon() {
+        assert_eq!(looked_for_rest(1_000, 15_000), 1_000);
+        let in_vain = looked_for_rest(10_000, 60_000);
+        assert!((2..20).contains(&in_vain), "{in_vain}");
     }
 
     #[test]

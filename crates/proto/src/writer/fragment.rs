@@ -70,6 +70,11 @@ impl Target<'_> {
             && !self.fits(payload_bytes, 0)
     }
 
+    /// Whether a datagram with so many octets of a sample has room for a fragment of the next.
+    pub(super) const fn has_room_behind(&self, payload_bytes: usize) -> bool {
+        self.fits(payload_bytes + 2 * SHARING_FRAGMENT_BYTES as usize, 0)
+    }
+
     /// Octets of one fragment of a sample of so many, with so much inline QoS. The same for all samples of one length without any, and for
     /// all others, so that a repeated fragment always fits the geometry of the first.
     pub(super) fn fragment_bytes(&self, payload_bytes: usize, inline_qos_bytes: usize) -> u16 {
@@ -86,6 +91,21 @@ impl Target<'_> {
     pub(super) fn fragments(&self, payload_bytes: usize, inline_qos_bytes: usize) -> FragmentNumber {
         let fragment_bytes = usize::from(self.fragment_bytes(payload_bytes, inline_qos_bytes));
         FragmentNumber::try_from(payload_bytes.div_ceil(fragment_bytes)).unwrap_or(FragmentNumber::MAX)
+    }
+
+    /// Fragments of a lone sample that leave first, if those after them fill their datagrams then: what no datagram is full of goes
+    /// ahead and wakes the readers of this host, while the kernel copies the long part.
+    pub(super) fn fragments_ahead(&self, payload_bytes: usize, inline_qos_bytes: usize) -> FragmentNumber {
+        if !self.shares(payload_bytes) {
+            return FragmentNumber::MAX;
+        }
+        let fragment_bytes = usize::from(self.fragment_bytes(payload_bytes, inline_qos_bytes));
+        let room = self.datagram_bytes_max.saturating_sub(DATAGRAM_OVERHEAD + data_frag_overhead(0));
+        let full = FragmentNumber::try_from(room / fragment_bytes).unwrap_or(FragmentNumber::MAX);
+        match self.fragments(payload_bytes, inline_qos_bytes).checked_rem(full) {
+            None | Some(0) => FragmentNumber::MAX,
+            Some(ahead) => ahead,
+        }
     }
 
     /// Appends a whole sample; false when it does not fit any more.

@@ -37,7 +37,7 @@ impl Writer {
             && live.begun.as_ref().map(TakenChange::view).is_some_and(|change| {
                 let bytes = change.payload.len();
                 let sent = live.fragments_sent as usize * usize::from(target.fragment_bytes(bytes, 0));
-                sent > 0 && target.shares(bytes) && target.fits(bytes.saturating_sub(sent), 0)
+                sent > 0 && target.shares(bytes) && target.has_room_behind(bytes.saturating_sub(sent))
             });
         live.tail = due.filter(|_| is_flowing && is_short).map_or(Tail::Released, Tail::Held);
         live.tail != Tail::Released
@@ -65,7 +65,13 @@ impl Writer {
         }
         let mut message = if goes_on { out.resume() } else { target.open(out) };
         let before = if goes_on { message.len() } else { 0 };
-        let (first, most) = (live.fragments_sent + 1, FragmentNumber::MAX);
+        let first = live.fragments_sent + 1;
+        let is_lone = first == 1 && !goes_on && !self.batch.is_flowing(now.mono, &self.config.limits);
+        let most = if is_lone {
+            target.fragments_ahead(change.payload.len(), self.inline_qos.len())
+        } else {
+            FragmentNumber::MAX
+        };
         let put = target.put_fragments(&mut message, number, change, (first, most), &self.inline_qos);
         // One that no datagram takes is passed over.
         live.fragments_sent += if goes_on { put } else { put.max(1) };
@@ -113,7 +119,12 @@ impl Writer {
     fn announce_fragments(&mut self, now: Now, class: Class, out: &mut Outbox) {
         let route = self.proxies.route(class);
         let Some((number, last_fragment)) = self.pacer.unsent_to(class) else { return };
-        if self.pacer.may_send(class) || route.reliable == 0 || !self.heartbeat.fragments_due(now.mono) {
+        // Of the next sample nothing had room in the datagram.
+        if last_fragment == 0
+            || self.pacer.may_send(class)
+            || route.reliable == 0
+            || !self.heartbeat.fragments_due(now.mono)
+        {
             return;
         }
         let target = route.target(class, self.config.guid, &self.config.limits);

@@ -579,6 +579,29 @@ fn the_end_of_a_lone_long_sample_leaves_at_once() {
 }
 
 #[test]
+fn of_a_lone_long_sample_what_fills_no_datagram_goes_ahead() {
+    // 63 fragments of 1 KiB fill a datagram.
+    for (bytes, expected) in [
+        (65_540, &[2, 63][..]),
+        (100_000, &[35, 63]),
+        (126 << 10, &[63, 63]),
+        (200_000, &[7, 63, 63, 63]),
+        (256 << 10, &[4, 63, 63, 63, 63]),
+    ] {
+        let mut story = flow_of_long_samples();
+        story.pass(Duration::from_millis(5));
+        story.write(1, &sample(bytes)).unwrap();
+        let sent = story.sent_by_datagram();
+        let octets = sent.iter().map(|(_, sent)| fragments(sent).iter().map(|it| it.payload.len()).sum());
+        let counts: Vec<usize> = octets.map(|octets: usize| octets.div_ceil(1 << 10)).collect();
+        assert_eq!(counts.into_iter().filter(|count| *count > 0).collect::<Vec<_>>(), expected, "{bytes}");
+        let mut samples = BTreeMap::new();
+        sent.iter().for_each(|(_, sent)| octets_of_samples(sent, &mut samples));
+        assert_eq!(samples.into_values().collect::<Vec<_>>(), [sample(bytes)]);
+    }
+}
+
+#[test]
 fn no_heartbeat_names_a_sample_whose_end_waits_and_a_flush_sends_it() {
     let mut story = flow_of_long_samples();
     for _ in 0..12 {
