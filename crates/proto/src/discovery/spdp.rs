@@ -1,7 +1,7 @@
 //! Simple Participant Discovery Protocol: announcing ourselves, hearing of others (RTPS 2.5 §8.5.3).
 
 use super::builtin::ParticipantData;
-use super::config::LocalLocators;
+use super::config::{LocalLocators, ParticipantConfig};
 use super::database::Remote;
 use super::participant::Participant;
 use crate::cdr::KeyHash;
@@ -27,6 +27,11 @@ const SCAN_EVERY: usize = 10;
 /// Participants of this host that should hear our group are told by unicast as well, this often within the
 /// lease we announce, while there is no sign that the group works here.
 const REMINDERS_PER_LEASE: i64 = 3;
+/// Participants of one host that announce themselves each period. Of more, each does it more rarely: every announcement
+/// wakes all of them.
+const CROWD: i64 = 20;
+/// But never more rarely than this part of the lease, three times and their jitter being less than the whole.
+const CROWDED_PERIODS_PER_LEASE: (i64, i64) = (10, 3);
 /// Announcements vary by up to this part of their interval, lest participants march in step.
 const JITTER_DIVISOR: u64 = 10;
 /// Message header and DATA without payload: the least a received announcement had besides its payload.
@@ -124,8 +129,8 @@ impl Participant {
             let unknown: Vec<_> = scan.iter().filter(|place| !is_known(place)).copied().collect();
             self.send_announcement(now, None, &unknown, out);
         }
-        let lease_duration = self.config.lease_duration;
-        let reminds = self.announcer.reminds(self.config.announce_period, lease_duration);
+        let (lease_duration, period) = (self.config.lease_duration, self.announce_period());
+        let reminds = self.announcer.reminds(period, lease_duration);
         // What reaches us from a neighbour without being addressed to us came as ours reach it.
         let group_works = |remote: &Remote| {
             remote.heard_openly.is_some_and(|heard| now.mono.since(heard).0 < lease_duration.0 / 2)
@@ -138,7 +143,23 @@ impl Participant {
                 self.send_announcement(now, Some(prefix), &[path.locator], out);
             }
         }
-        self.announcer.schedule(now.mono, self.config.announce_period);
+        self.announcer.schedule(now.mono, period);
+    }
+
+    /// How often we announce ourselves. A crowd that has its host for itself does it more rarely: little is lost there, its
+    /// leases bear what is, and newcomers are answered anyway. Others hear of us as often as ever.
+    fn announce_period(&self) -> Duration {
+        let ParticipantConfig { announce_period, lease_duration, .. } = self.config;
+        let mut crowd = 1;
+        for path in self.database.iter().filter_map(|(_, remote)| remote.matched) {
+            if !path.same_host {
+                return announce_period;
+            }
+            crowd += 1;
+        }
+        let (parts, of) = CROWDED_PERIODS_PER_LEASE;
+        let shared = Duration(announce_period.0.saturating_mul(crowd) / CROWD);
+        announce_period.max(shared.min(Duration(lease_duration.0 / parts * of)))
     }
 
     /// Announces a change to everyone, again in a burst, and to known participants by unicast, which also
