@@ -300,7 +300,7 @@ fn a_taken_group_port_leaves_us_deaf_but_not_mute() {
     const NAME: &str = "transport::tests::hosts::a_taken_group_port_leaves_us_deaf_but_not_mute";
     if in_namespace(NAME, "ip link set lo up") {
         let port = ports::meta_multicast(7);
-        let taken = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap();
+        let taken = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap();
         let transport = Transport::open(7, &Config { ipv6: Use::Off, ..Config::default() }).unwrap();
         let locators = transport.locators();
         assert!(locators.meta_multicast.is_empty());
@@ -320,7 +320,7 @@ fn what_a_full_socket_loses_is_counted() {
     const DATAGRAMS: u64 = 500;
     let config = Config { receive_buffer_bytes: 16 << 10, multicast: false, ..Config::default() };
     let transport = Transport::open(7, &config).unwrap();
-    let sender = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = transport.families.first().unwrap().user.port;
     assert_eq!(transport.overflows(), 0);
     for number in 0..DATAGRAMS {
