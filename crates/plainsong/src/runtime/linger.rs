@@ -57,6 +57,8 @@ pub(super) struct Batch {
     pub(super) sent: u32,
     /// No sample is whole with it.
     pub(super) is_part: bool,
+    /// A datagram of it is longer than those of other hosts mostly are.
+    pub(super) is_long: bool,
 }
 
 impl Linger {
@@ -206,11 +208,14 @@ const REST_LOOK: Duration = Duration::from_micros(40);
 /// After a look in vain so many parts are not looked behind at most, each time twice as many.
 const REST_PAUSE_MAX: u32 = 1 << 12;
 
-/// Where parts of samples come without their ends.
+/// Where a part of a sample came without its end, it looks for more. Between the many short datagrams of one that comes from
+/// another host it sleeps.
 #[derive(Debug)]
 struct Rest {
     /// Since when the next is looked for.
     due: Option<Instant>,
+    /// The last had no end of a sample either.
+    was_part: bool,
     /// Looks in vain since the last that paid, as a number of parts, and parts of the pause that are left.
     pause: u32,
     left: u32,
@@ -218,7 +223,7 @@ struct Rest {
 
 impl Rest {
     const fn new() -> Self {
-        Self { due: None, pause: 0, left: 0 }
+        Self { due: None, was_part: false, pause: 0, left: 0 }
     }
 
     #[inline]
@@ -228,7 +233,8 @@ impl Rest {
             self.pause = if is_soon { 0 } else { (2 * self.pause + 1).min(REST_PAUSE_MAX) };
             self.left = self.pause;
         }
-        if !batch.is_part {
+        let goes_on = std::mem::replace(&mut self.was_part, batch.is_part);
+        if !batch.is_part || goes_on && !batch.is_long {
             return;
         }
         match self.left {
@@ -247,7 +253,7 @@ mod tests {
     const WORK: u64 = 4_000;
 
     fn batch(came: u64, sent: u32) -> Batch {
-        Batch { came: Instant(came), done: Instant(came + WORK), sent, is_part: false }
+        Batch { came: Instant(came), done: Instant(came + WORK), sent, is_part: false, is_long: false }
     }
 
     /// When a datagram that arrives at `at` is answered; what of the time before was spent looking is added to `looked`.
@@ -321,7 +327,7 @@ mod tests {
             for step in 1..10_000_u32 {
                 let now = Instant(u64::from(step) * gap);
                 assert!(!side.looks(|| now), "{case}");
-                side.note(Batch { came: now, done: now, sent: step * sends, is_part: false });
+                side.note(Batch { came: now, done: now, sent: step * sends, is_part: false, is_long: false });
             }
         }
     }
@@ -386,6 +392,15 @@ mod tests {
         assert_eq!(looked_for_rest(1_000, 15_000), 1_000);
         let in_vain = looked_for_rest(10_000, 60_000);
         assert!((2..20).contains(&in_vain), "{in_vain}");
+        for (is_long, expected) in [(false, 10), (true, 990)] {
+            let (mut side, mut looked) = (Linger::new(true), 0);
+            for number in 1..=1_000 {
+                let at = number * 30_000;
+                side.note(Batch { is_part: number % 100 > 0, is_long, ..batch(at, 0) });
+                looked += u64::from(side.looks(|| Instant(at + WORK + 1)));
+            }
+            assert_eq!(looked, expected, "ten samples of a hundred parts, {is_long}");
+        }
     }
 
     #[test]

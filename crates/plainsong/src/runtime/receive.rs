@@ -85,8 +85,12 @@ pub(super) struct Walk {
     pub(super) datagrams: usize,
     came: Instant,
     sent: u32,
+    is_long: bool,
     got: Got,
 }
+
+/// Other hosts send no longer datagrams but in pieces of IP: frames have 9,000 octets at most.
+const LONG_BYTES: usize = 16 << 10;
 
 /// What a datagram had for readers.
 #[derive(Clone, Copy, Default)]
@@ -116,14 +120,15 @@ impl Walk {
             (self.came, self.sent) = (clock::mono(), shared.transport.sent());
         }
         self.datagrams += 1;
+        self.is_long |= received.bytes.len() >= LONG_BYTES;
         self.got = self.got.with(datagram(shared, received));
     }
 
     /// That was all.
     pub(super) fn end(&self, linger: &mut Linger) {
-        let Self { came, sent, got, .. } = *self;
+        let Self { came, sent, is_long, got, .. } = *self;
         if self.has_samples() {
-            linger.note(Batch { came, done: clock::mono(), sent, is_part: !got.samples });
+            linger.note(Batch { came, done: clock::mono(), sent, is_part: !got.samples, is_long });
         }
     }
 

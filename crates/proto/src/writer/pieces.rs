@@ -67,7 +67,8 @@ impl Writer {
         let before = if goes_on { message.len() } else { 0 };
         let first = live.fragments_sent + 1;
         let is_lone = first == 1 && !goes_on && !self.batch.is_flowing(now.mono, &self.config.limits);
-        let most = if is_lone {
+        // Who tells what its socket holds looks for the rest; others would sleep, and be woken twice.
+        let most = if is_lone && route.hold_bytes.is_some() {
             target.fragments_ahead(change.payload.len(), self.inline_qos.len())
         } else {
             FragmentNumber::MAX

@@ -235,9 +235,9 @@ fn fragments_of_a_sample_go_to_those_who_want_it() {
         [
             "gap 1..2 filtered 1",
             "fragment 1 of 2",
-            "fragment 8 of 2",
-            "fragment 71 of 2",
-            "fragment 134 of 2"
+            "fragment 64 of 2",
+            "fragment 127 of 2",
+            "fragment 190 of 2"
         ]
     );
     story.nack_frag(&filtered, 1, &[1]).unwrap();

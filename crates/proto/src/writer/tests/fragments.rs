@@ -578,9 +578,20 @@ fn the_end_of_a_lone_long_sample_leaves_at_once() {
     assert_eq!(story.writer.sent_last(true), SequenceNumber(17));
 }
 
+/// Fragments of 1 KiB, of which 63 fill a datagram, in each datagram of a sample that is written alone.
+fn fragments_of_a_lone_sample(story: &mut Story, bytes: usize) -> Vec<usize> {
+    story.write(1, &sample(bytes)).unwrap();
+    let sent = story.sent_by_datagram();
+    let mut samples = BTreeMap::new();
+    sent.iter().for_each(|(_, sent)| octets_of_samples(sent, &mut samples));
+    assert_eq!(samples.into_values().collect::<Vec<_>>(), [sample(bytes)]);
+    let octets = |sent: &[Sent]| fragments(sent).iter().map(|it| it.payload.len()).sum::<usize>();
+    let counts = sent.iter().map(|(_, sent)| octets(sent).div_ceil(1 << 10));
+    counts.filter(|count| *count > 0).collect()
+}
+
 #[test]
 fn of_a_lone_long_sample_what_fills_no_datagram_goes_ahead() {
-    // 63 fragments of 1 KiB fill a datagram.
     for (bytes, expected) in [
         (65_540, &[2, 63][..]),
         (100_000, &[35, 63]),
@@ -590,15 +601,16 @@ fn of_a_lone_long_sample_what_fills_no_datagram_goes_ahead() {
     ] {
         let mut story = flow_of_long_samples();
         story.pass(Duration::from_millis(5));
-        story.write(1, &sample(bytes)).unwrap();
-        let sent = story.sent_by_datagram();
-        let octets = sent.iter().map(|(_, sent)| fragments(sent).iter().map(|it| it.payload.len()).sum());
-        let counts: Vec<usize> = octets.map(|octets: usize| octets.div_ceil(1 << 10)).collect();
-        assert_eq!(counts.into_iter().filter(|count| *count > 0).collect::<Vec<_>>(), expected, "{bytes}");
-        let mut samples = BTreeMap::new();
-        sent.iter().for_each(|(_, sent)| octets_of_samples(sent, &mut samples));
-        assert_eq!(samples.into_values().collect::<Vec<_>>(), [sample(bytes)]);
+        assert_eq!(fragments_of_a_lone_sample(&mut story, bytes), expected, "{bytes}");
     }
+}
+
+#[test]
+fn who_does_not_tell_what_its_socket_holds_gets_the_long_part_first() {
+    let mut story = Story::with_limits(QosSet::writer().keep_last(64), WriterLimits::default());
+    story.matched(&MatchedReader { receive_bytes: 0, ..reliable(7) });
+    story.sent();
+    assert_eq!(fragments_of_a_lone_sample(&mut story, 65_540), [63, 2]);
 }
 
 #[test]
