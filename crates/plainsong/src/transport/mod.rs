@@ -283,7 +283,8 @@ impl Transport {
 
     /// Sends all datagrams of `out`, in order, from the calling thread, marked with a traffic class. With `recuts`, those for
     /// other hosts that are longer than their path takes are left out: for these addresses, whose paths take so many octets. All
-    /// others are cut by IP.
+    /// others are cut by IP. Who recuts is a writer of samples, for whom the thread may have a socket of its own; what discovery and
+    /// readers answer opens none.
     pub(crate) fn send(&self, out: &Outbox, traffic_class: u8, recuts: bool) -> Vec<(IpAddr, usize)> {
         let left_out: RefCell<Vec<(IpAddr, usize)>> = RefCell::default();
         if out.transmits().is_empty() {
@@ -309,6 +310,9 @@ impl Transport {
         // First: the answer may come before this thread goes on.
         self.sent.store(self.sent().wrapping_add(1), Ordering::Relaxed);
         let mut sender = Sender::new(traffic_class, &refused, &too_long);
+        if recuts {
+            sender.take_shortcut();
+        }
         for transmit in out.transmits() {
             sender.datagram(out.slices(transmit));
             for destination in out.destinations(transmit) {

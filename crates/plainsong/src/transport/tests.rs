@@ -181,6 +181,7 @@ fn lone_datagrams_arrive_by_the_shortcut_and_the_usual_way_when_nobody_was_there
     let place = address_of(&to);
     let send = |number: u32| {
         let mut sender = Sender::new(0, &refuse_nothing, &leave_nothing_out);
+        sender.take_shortcut();
         let octets = number.to_le_bytes();
         sender.datagram(octets.chunks(3));
         sender.to(&from, &from, place, None);

@@ -172,6 +172,7 @@ pub(crate) struct Sender<'a> {
     current: Range<usize>,
     current_bytes: usize,
     traffic_class: u8,
+    takes_shortcut: bool,
     refused: &'a Refused<'a>,
     too_long: &'a TooLong<'a>,
     /// The slices that `memory.slices` points to.
@@ -217,10 +218,16 @@ impl<'a> Sender<'a> {
             current: 0..0,
             current_bytes: 0,
             traffic_class,
+            takes_shortcut: false,
             refused,
             too_long,
             borrowed: PhantomData,
         }
+    }
+
+    /// The thread may open a socket of its own for this: not for answers to whoever asks.
+    pub(crate) const fn take_shortcut(&mut self) {
+        self.takes_shortcut = true;
     }
 
     /// The datagram that the following calls of [`Sender::to`] are about.
@@ -286,7 +293,7 @@ impl<'a> Sender<'a> {
             message.header(&mut slices[message.slices.clone()], traffic_class, segment_bytes, control)
         }));
         let fd = socket.raw.as_raw_fd();
-        let mut sent = send_directly(shortcut, messages, headers);
+        let mut sent = if self.takes_shortcut { send_directly(shortcut, messages, headers) } else { 0 };
         while sent < headers.len() {
             match send(fd, &mut headers[sent..]) {
                 Ok(count) => sent += count.max(1),
