@@ -2,7 +2,7 @@
 //! no route and copies no name each time.
 //!
 //! Only places of this host: to others, which route and which source address is right changes, and whoever is connected does not notice. What
-//! such a socket does not take is sent the usual way.
+//! such a socket does not take is sent the usual way. It stays open until its thread sends elsewhere as often, or ends.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, RawFd};
