@@ -107,7 +107,7 @@ pub struct Report {
     pub streams: Vec<Stream>,
     /// The same for each step of a ramp.
     pub phases: Vec<Phase>,
-    /// Histograms: HdrHistogram V2 deflated, base64; nanoseconds, 3 digits.
+    /// Histograms: HdrHistogram V2, deflated or not, base64; nanoseconds, 3 digits.
     pub histograms: Vec<NamedHistogram>,
     /// Changes of owner and gaps, for failover.
     pub switches: Vec<Switch>,

@@ -1,7 +1,6 @@
 //! Keeps latencies: nothing but counting happens where they are measured.
 
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
 use crate::clock::now_ns;
 use crate::event::NamedHistogram;
@@ -88,9 +87,56 @@ pub fn named(name: &str, histogram: &Histogram<u64>) -> Option<NamedHistogram> {
     if histogram.is_empty() {
         return None;
     }
+    Some(NamedHistogram { name: name.to_owned(), count: histogram.len(), data: base64(&encoded(histogram)) })
+}
+
+/// HdrHistogram V2, not deflated. The serializers of `hdrhistogram` want up to half a megabyte for it, by chance of the longest
+/// latency, which would count as memory of the product that is measured; this wants what it writes.
+fn encoded(histogram: &Histogram<u64>) -> Vec<u8> {
+    const COOKIE: u32 = 0x1c84_9313;
     let mut octets = Vec::new();
-    V2DeflateSerializer::new().serialize(histogram, &mut octets).ok()?;
-    Some(NamedHistogram { name: name.to_owned(), count: histogram.len(), data: base64(&octets) })
+    octets.extend_from_slice(&COOKIE.to_be_bytes());
+    // The length of the counts, and an offset that is none.
+    octets.extend_from_slice(&[0; 8]);
+    octets.extend_from_slice(&u32::from(histogram.sigfig()).to_be_bytes());
+    octets.extend_from_slice(&histogram.low().to_be_bytes());
+    octets.extend_from_slice(&histogram.high().to_be_bytes());
+    octets.extend_from_slice(&1_f64.to_be_bytes());
+    let start = octets.len();
+    let (mut left, mut zeros) = (histogram.len(), 0_u64);
+    for bin in histogram.iter_all() {
+        let count = bin.count_at_value();
+        if count == 0 {
+            zeros += 1;
+            continue;
+        }
+        // One zero is a count, several in a row are their number below zero.
+        match std::mem::take(&mut zeros) {
+            0 => {}
+            1 => octets.push(0),
+            many => put_number(&mut octets, 2 * many - 1),
+        }
+        put_number(&mut octets, 2 * count);
+        left -= count;
+        if left == 0 {
+            break;
+        }
+    }
+    let length = u32::try_from(octets.len() - start).unwrap_or(u32::MAX);
+    octets[4..8].copy_from_slice(&length.to_be_bytes());
+    octets
+}
+
+/// Seven bits an octet, the lowest first, each but the last with the highest bit set; a ninth octet would be whole.
+fn put_number(octets: &mut Vec<u8>, mut number: u64) {
+    for _ in 0..8 {
+        if number < 0x80 {
+            break;
+        }
+        octets.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    octets.push(number as u8);
 }
 
 /// What a closed loop would have seen had it gone on writing while it waited: for each latency above the median, those
@@ -137,6 +183,8 @@ pub fn cost_ns() -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use hdrhistogram::serialization::{Serializer, V2Serializer};
+
     use super::*;
 
     #[test]
@@ -172,16 +220,25 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_survives_its_text() {
+    fn a_histogram_is_encoded_as_others_do_and_takes_no_more_memory_than_that() {
+        let mut histogram = histogram();
+        for (value, count) in [(1, 1), (2, 127), (4, 128), (900, 1 << 40), (123_456, 1), (HIGHEST_NS, 3)] {
+            histogram.record_n(value, count).expect("it is in the bounds");
+            let mut expected = Vec::new();
+            V2Serializer::new().serialize(&histogram, &mut expected).expect("counts are small");
+            let octets = encoded(&histogram);
+            assert_eq!(octets, expected);
+            assert!(octets.capacity() < 1_000);
+        }
+    }
+
+    #[test]
+    fn a_histogram_has_its_name_and_count() {
         let mut few = histogram();
         few.saturating_record(123_456);
         let named = named("round_trip", &few).expect("it is not empty");
         assert_eq!((named.name.as_str(), named.count), ("round_trip", 1));
-        assert!(
-            named.data.starts_with("HISTFAAA"),
-            "the prefix of every compressed V2 histogram: {}",
-            named.data
-        );
+        assert!(named.data.starts_with("HISTEwAA"), "the prefix of every V2 histogram: {}", named.data);
         assert!(super::named("empty", &histogram()).is_none());
     }
 }

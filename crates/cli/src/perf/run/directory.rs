@@ -9,6 +9,7 @@ use plainsong_perfkit::event::NamedHistogram;
 
 use super::repetition::Finished;
 use crate::perf::results::WorkerResult;
+use crate::perf::statistics::deflated;
 
 /// Makes the directory of a new run.
 ///
@@ -128,7 +129,7 @@ fn write_histograms(
         let tag = histogram.name.replace([',', ' '], "_");
         let (begin, length) = (*begin_ns as f64 / 1e9, *length_ns as f64 / 1e9);
         // The largest value is in the histogram; this column is for those who do not decode it.
-        writeln!(out, "Tag={tag},{begin:.3},{length:.3},0.000,{}", histogram.data)?;
+        writeln!(out, "Tag={tag},{begin:.3},{length:.3},0.000,{}", deflated(&histogram.data))?;
     }
     out.flush()
 }

@@ -8,10 +8,13 @@ pub(crate) mod compare;
 pub(crate) mod smooth;
 pub(crate) mod trend;
 
-use std::io::Read;
+use std::borrow::Cow;
+use std::io::{Read, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 
@@ -139,8 +142,21 @@ impl Distribution {
     }
 }
 
+const DEFLATED_COOKIE: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
+
+/// An HdrHistogram V2 in base64 as the logs of other tools have it: deflated. What is something else stays as it is.
+pub(crate) fn deflated(text: &str) -> Cow<'_, str> {
+    const PLAIN_COOKIE: [u8; 4] = 0x1c84_9313_u32.to_be_bytes();
+    let plain = STANDARD.decode(text).ok().filter(|octets| octets.starts_with(&PLAIN_COOKIE));
+    let Some(plain) = plain else { return text.into() };
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+    let deflated = encoder.write_all(&plain).and_then(|()| encoder.finish());
+    let Ok(deflated) = deflated else { return text.into() };
+    let length = u32::try_from(deflated.len()).unwrap_or(u32::MAX).to_be_bytes();
+    STANDARD.encode([&DEFLATED_COOKIE[..], &length, &deflated].concat()).into()
+}
+
 fn inflate(octets: Vec<u8>) -> Result<Vec<u8>, String> {
-    const DEFLATED_COOKIE: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
     if !octets.starts_with(&DEFLATED_COOKIE) {
         return Ok(octets);
     }

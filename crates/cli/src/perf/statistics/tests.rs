@@ -71,7 +71,11 @@ fn histograms_are_decoded_in_both_forms() {
     V2DeflateSerializer::new().serialize(&histogram, &mut deflated).unwrap();
     let mut plain = Vec::new();
     V2Serializer::new().serialize(&histogram, &mut plain).unwrap();
-    for octets in [&deflated, &plain] {
+    let again = super::deflated(&STANDARD.encode(&plain)).into_owned();
+    assert!(again.starts_with("HISTFAAA"), "the prefix of every deflated V2 histogram: {again}");
+    assert_eq!(super::deflated(&again), again, "it is deflated already");
+    assert_eq!(super::deflated("something else"), "something else");
+    for octets in [&deflated, &plain, &STANDARD.decode(again).unwrap()] {
         let distribution = Distribution::decode(&STANDARD.encode(octets)).unwrap();
         assert_eq!(distribution.count(), 4);
         close(distribution.quantile(0.5).unwrap() as f64, 1_000.0, 1.0);
