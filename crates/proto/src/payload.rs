@@ -110,8 +110,6 @@ struct Buffer {
 /// Buffers a pool keeps at most, and what they hold together, but for some large ones; the rest is freed.
 const POOL_BUFFERS_MAX: usize = 1 << 14;
 const POOL_BYTES_MAX: usize = 8 << 20;
-/// So many are noted without the list having to grow.
-const POOL_BUFFERS_USUAL: usize = 256;
 /// Larger buffers are not kept: a rare image must not pin its memory for ever.
 const POOL_BUFFER_BYTES_MAX: usize = 8 << 20;
 /// So many large buffers are kept whatever they hold together.
@@ -122,8 +120,7 @@ impl PayloadPool {
     /// An empty pool.
     #[must_use]
     pub fn new() -> Self {
-        let buffers = Vec::with_capacity(POOL_BUFFERS_USUAL);
-        Self(Arc::new(Mutex::new(FreeBuffers { buffers, bytes: 0 })))
+        Self(Arc::new(Mutex::new(FreeBuffers::default())))
     }
 
     /// An empty buffer; its memory is reused when some is at hand.

@@ -66,6 +66,10 @@ impl Reader {
         let free = self.proxies.iter().position(Option::is_none);
         let index = free.unwrap_or(self.proxies.len());
         if free.is_none() {
+            // Most readers hear one writer: no room is made for four.
+            if self.proxies.is_empty() {
+                self.proxies.reserve_exact(1);
+            }
             self.proxies.push(None);
         }
         if let Some(slot) = self.proxies.get_mut(index) {

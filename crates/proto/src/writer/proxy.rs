@@ -433,7 +433,13 @@ impl Proxies {
                     proxy.update(reader);
                 }
             }
-            Err(place) => self.readers.insert(place, ReaderProxy::new(reader, reliable, durable, since)),
+            Err(place) => {
+                // Most writers have one reader: no room is made for four.
+                if self.readers.is_empty() {
+                    self.readers.reserve_exact(1);
+                }
+                self.readers.insert(place, ReaderProxy::new(reader, reliable, durable, since));
+            }
         }
         self.rebuild();
         position.is_err()
