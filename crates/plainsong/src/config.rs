@@ -209,10 +209,10 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "batch_bytes",
-        default: "60000",
-        allowed: "a number of octets from 0 to 60000",
+        default: "65000",
+        allowed: "a number of octets from 0 to 65000",
         doc: "octets of small samples that leave together while an application writes without a pause",
-        set: |config, value| number(value, 0, 60_000).map(|bytes| config.batch_bytes = bytes),
+        set: |config, value| number(value, 0, 65_000).map(|bytes| config.batch_bytes = bytes),
     },
     Key {
         name: "busy_poll",

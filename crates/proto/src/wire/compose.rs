@@ -36,6 +36,9 @@ pub const fn data_frag_overhead(inline_qos_len: usize) -> usize {
 /// What a datagram needs before its first DATA: message header, INFO_DST and INFO_TS.
 pub const DATAGRAM_OVERHEAD: usize = HEADER_BYTES + info::DESTINATION_BYTES + info::TIMESTAMP_BYTES;
 
+/// What goes with a submessage in a datagram that was begun already: INFO_TS before it, and a HEARTBEAT behind it.
+pub(crate) const SURROUNDING_BYTES: usize = info::TIMESTAMP_BYTES + SUBMESSAGE_HEADER_BYTES + 28;
+
 /// The fields of a DATA submessage beside its payload (RTPS 2.5 §9.4.5.4).
 #[derive(Clone, Copy, Debug)]
 pub struct DataHeader<'a> {

@@ -3,7 +3,7 @@
 //! wait for each other: until a batch is full, for a fraction of a millisecond, or until told to leave.
 
 use crate::outbox::Outbox;
-use crate::seq::SequenceNumber;
+use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::time::{Duration, Instant, Now};
 use crate::wire::Heartbeat;
 
@@ -92,6 +92,30 @@ impl Draft {
         message.pause();
     }
 
+    /// Octets that the open datagram has room for, if it is to have so many at most.
+    fn room_bytes(&mut self, bytes_max: usize) -> Option<usize> {
+        self.is_open.then(|| {
+            let message = self.out.resume();
+            let bytes = message.remaining().min(bytes_max.saturating_sub(message.len()));
+            message.pause();
+            bytes
+        })
+    }
+
+    /// Adds fragments of a sample without inline QoS, from `first` on, as many as fit of `most`.
+    fn put_fragments(
+        &mut self,
+        target: &Target<'_>,
+        number: SequenceNumber,
+        change: &Change<'_>,
+        (first, most): (FragmentNumber, FragmentNumber),
+    ) {
+        let is_open = std::mem::replace(&mut self.is_open, true);
+        let mut message = if is_open { self.out.resume() } else { target.open(&mut self.out) };
+        let _ = target.put_fragments(&mut message, number, change, (first, most), &[]);
+        message.pause();
+    }
+
     /// Nobody is left to hear it.
     fn discard(&mut self) {
         self.is_open = false;
@@ -117,6 +141,30 @@ impl Draft {
 }
 
 impl Batch {
+    /// Octets that the datagram to readers of this host has room for, if one waits that is to have so many at most.
+    pub(super) fn room_bytes(&mut self, bytes_max: usize) -> Option<usize> {
+        let [draft, _] = &mut self.drafts;
+        draft.room_bytes(bytes_max)
+    }
+
+    /// Adds a sample for readers of this host, which count: its fragments from the one given on, as many as fit of a number; all of it in one
+    /// piece, if none is given.
+    pub(super) fn put(
+        &mut self,
+        target: &Target<'_>,
+        number: SequenceNumber,
+        change: &Change<'_>,
+        part: Option<(FragmentNumber, FragmentNumber)>,
+        bytes: usize,
+    ) {
+        let [draft, _] = &mut self.drafts;
+        match part {
+            Some(part) => draft.put_fragments(target, number, change, part),
+            None => draft.put(target, number, change, &[]),
+        }
+        self.bytes += bytes + SAMPLE_OVERHEAD_BYTES;
+    }
+
     /// When what waits leaves at the latest.
     pub(super) const fn due(&self) -> Option<Instant> {
         self.due
@@ -259,36 +307,45 @@ impl Writer {
                 change
             }
         };
-        let bytes = change.payload.len() + SAMPLE_OVERHEAD_BYTES;
-        let small = bytes <= limits.batch_bytes / 2 && !change.is_end();
+        let payload_bytes = change.payload.len();
+        let bytes = payload_bytes + SAMPLE_OVERHEAD_BYTES;
+        let fills = self.fills(payload_bytes)
+            && encode(&self.config, &self.proxies, change, &mut self.inline_qos) == 0;
+        let small = (fills || bytes <= limits.batch_bytes / 2) && !change.is_end();
         let may_wait = may_wait
             && small
             && (waits || self.pacer.unsent().is_none())
             && !self.pacer.is_turning()
             && self.pacer.admits(now.mono, Class::Remote, self.batch.bytes + bytes, limits);
-        if !may_wait || !self.fits_everywhere(change.payload.len()) {
+        if !may_wait || !self.fits_everywhere(payload_bytes) {
             self.send_held(now, Some(number), out);
             return false;
         }
-        encode(&self.config, &self.proxies, change, &mut self.inline_qos);
-        for (class, draft) in Class::ALL.into_iter().zip(&mut self.batch.drafts) {
-            let route = self.proxies.route(class);
-            if !route.destinations.is_empty() {
-                let target = route.target(class, self.config.guid, limits);
-                draft.put(&target, number, change, &self.inline_qos);
-                self.pacer.hold(number, class);
+        if fills {
+            self.fill(now, number, out);
+        } else {
+            encode(&self.config, &self.proxies, change, &mut self.inline_qos);
+            for (class, draft) in Class::ALL.into_iter().zip(&mut self.batch.drafts) {
+                let route = self.proxies.route(class);
+                if !route.destinations.is_empty() {
+                    let target = route.target(class, self.config.guid, limits);
+                    draft.put(&target, number, change, &self.inline_qos);
+                    self.pacer.hold(number, class);
+                }
             }
+            self.batch.bytes += bytes;
         }
-        if !waits {
-            self.batch.due = now.mono.after(self.batch.patience(budget, limits));
+        let limits = &self.config.limits;
+        let patience = self.batch.patience(budget, limits);
+        if self.batch.samples == 0 {
+            self.batch.due = now.mono.after(patience);
         }
-        self.batch.bytes += bytes;
         self.batch.samples += 1;
-        if self.batch.is_full(bytes, limits) {
+        let is_full = if fills { self.has_no_room() } else { self.batch.is_full(bytes, limits) };
+        if is_full {
             // The next batch is due no earlier: its first sample need not wake the timer.
-            let due = now.mono.after(self.batch.patience(budget, limits));
             self.send_held(now, None, out);
-            self.batch.due = due;
+            self.batch.due = now.mono.after(patience);
         }
         true
     }

@@ -6,7 +6,8 @@ use crate::outbox::Outbox;
 use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::wire::Heartbeat;
 use crate::wire::compose::{
-    DATAGRAM_OVERHEAD, DataFragHeader, DataHeader, MessageBuilder, data_frag_overhead, data_overhead,
+    DATAGRAM_OVERHEAD, DataFragHeader, DataHeader, MessageBuilder, SURROUNDING_BYTES, data_frag_overhead,
+    data_overhead,
 };
 
 use super::gap::GapBuilder;
@@ -22,9 +23,11 @@ const FRAGMENT_ROOM: usize = INLINE_QOS_BYTES_MAX;
 /// Samples of up to so many octets, for readers of this host, are cut into pieces of so many. In a flow, of 64 KiB each, 16 need 17 datagrams, not
 /// 32; of a much longer one the last datagram matters little.
 const SHARING_BYTES_MAX: usize = 256 << 10;
-const SHARING_FRAGMENT_BYTES: u16 = 1 << 10;
+pub(super) const SHARING_FRAGMENT_BYTES: u16 = 1 << 10;
 /// Shorter datagrams would hold too few of them.
 const SHARED_DATAGRAM_BYTES_LEAST: usize = 16 << 10;
+/// Samples of a flow from so many octets on, for readers of this host, fill datagrams to the end: the last of each is cut.
+const FILLING_BYTES_LEAST: usize = 4 << 10;
 
 /// Whom a datagram is for.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +73,26 @@ impl Target<'_> {
             && !self.fits(payload_bytes, 0)
     }
 
+    /// Whether a sample of so many octets, which one DATA has room for, is cut where its beginning fills a datagram of a flow.
+    pub(super) const fn fills(&self, payload_bytes: usize) -> bool {
+        matches!(self.class, Class::SameHost)
+            && payload_bytes >= FILLING_BYTES_LEAST
+            && self.datagram_bytes_max >= SHARED_DATAGRAM_BYTES_LEAST
+            && self.fits(payload_bytes, 0)
+    }
+
+    /// Whether the rest of a datagram has room for it, with a HEARTBEAT behind it.
+    pub(super) const fn fits_within(&self, payload_bytes: usize, room_bytes: usize) -> bool {
+        data_overhead(0) + payload_bytes + SURROUNDING_BYTES <= room_bytes
+    }
+
+    /// Fragments of such a sample that the rest of a datagram has room for, with a HEARTBEAT behind them.
+    pub(super) fn fragments_within(&self, room_bytes: usize) -> FragmentNumber {
+        let beside_bytes = data_frag_overhead(0) + SURROUNDING_BYTES;
+        let fragments = room_bytes.saturating_sub(beside_bytes) / usize::from(SHARING_FRAGMENT_BYTES);
+        FragmentNumber::try_from(fragments).unwrap_or(0)
+    }
+
     /// Whether a datagram with so many octets of a sample has room for a fragment of the next.
     pub(super) const fn has_room_behind(&self, payload_bytes: usize) -> bool {
         self.fits(payload_bytes + 2 * SHARING_FRAGMENT_BYTES as usize, 0)
@@ -78,7 +101,7 @@ impl Target<'_> {
     /// Octets of one fragment of a sample of so many, with so much inline QoS. The same for all samples of one length without any, and for
     /// all others, so that a repeated fragment always fits the geometry of the first.
     pub(super) fn fragment_bytes(&self, payload_bytes: usize, inline_qos_bytes: usize) -> u16 {
-        if self.shares(payload_bytes) {
+        if self.shares(payload_bytes) || inline_qos_bytes == 0 && self.fills(payload_bytes) {
             return SHARING_FRAGMENT_BYTES;
         }
         let room = if inline_qos_bytes == 0 { 0 } else { FRAGMENT_ROOM };

@@ -79,7 +79,7 @@ impl Default for WriterLimits {
             burst_bytes_remote: 64_000,
             has_road_window: true,
             burst_interval: Duration::from_micros(500),
-            batch_bytes: 60_000,
+            batch_bytes: 65_000,
             multicast_bytes_min: 4_000,
             comparison: ComparisonPace::default(),
             multicast_processes_min: 3,

@@ -11,6 +11,7 @@ mod cost;
 mod crowd;
 mod destination_order;
 mod durability;
+mod fill;
 mod fragment;
 mod gap;
 mod group;

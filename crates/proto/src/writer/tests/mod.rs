@@ -6,6 +6,7 @@ mod content;
 mod destination_order;
 mod durability;
 mod fan;
+mod fill;
 mod fragments;
 mod histories;
 mod instances;
