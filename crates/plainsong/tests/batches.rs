@@ -3,11 +3,11 @@
 
 mod common;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{PATIENCE, Pair, Point, fresh_domain, loopback, reader, until, writer};
+use common::{Blob, PATIENCE, Pair, Point, fresh_domain, loopback, reader, until, writer};
 use plainsong::prelude::*;
 
 const HOUR: plainsong::proto::time::Duration = plainsong::proto::time::Duration::from_secs(3_600);
@@ -143,6 +143,58 @@ fn suspended_publications_leave_when_resumed() {
     (0..3).for_each(|x| pair.writer.write(&point(x)).unwrap());
     publisher.resume_publications().unwrap();
     assert_eq!(take(&pair, 3), [0, 1, 2]);
+}
+
+/// Long enough that few fill a datagram.
+fn blob(number: u32, octets: usize) -> Blob {
+    Blob { number, octets: (0..octets).map(|at| (at / 7 + number as usize) as u8).collect() }
+}
+
+#[test]
+fn a_flow_of_samples_that_are_cut_to_fill_datagrams_arrives_whole_and_in_order() {
+    let pair = Pair::<Blob>::new(QosSet::writer().keep_all(), QosSet::reader().reliable().keep_all());
+    let lengths = [16_384, 8_192, 30_000, 50_000, 4_096, 100, 70_000];
+    let written = |number: u32| blob(number, lengths[number as usize / 500 % lengths.len()]);
+    let mut next = 0;
+    for number in 0..7_000 {
+        pair.writer.write(&written(number)).unwrap();
+        let came = pair.reader.take(usize::MAX).unwrap();
+        for came in came.into_iter().filter_map(|sample| sample.data) {
+            assert!(came == written(next), "{next}");
+            next += 1;
+        }
+    }
+    until("all samples arrive", || {
+        for came in pair.reader.take(usize::MAX).unwrap().into_iter().filter_map(|sample| sample.data) {
+            assert!(came == written(next), "{next}");
+            next += 1;
+        }
+        next == 7_000
+    });
+}
+
+#[test]
+fn of_long_samples_that_share_a_datagram_each_is_told_before_the_next_is_taken_in() {
+    #[derive(Default)]
+    struct Counter(Mutex<Vec<usize>>);
+    impl DataReaderListener for Counter {
+        fn on_data_available(&self, reader: &AnyDataReader) {
+            let reader = reader.downcast::<Blob>().unwrap();
+            let came = reader.take(usize::MAX).unwrap().len();
+            self.0.lock().unwrap().push(came);
+        }
+    }
+    for (octets, expected) in [(16_384, [1; 3].as_slice()), (1_000, &[3])] {
+        let pair = Pair::<Blob>::new(QosSet::writer().keep_all(), QosSet::reader().reliable().keep_all());
+        let counter = Arc::new(Counter::default());
+        pair.reader.set_listener(Some(counter.clone()), StatusMask::NONE.with(StatusKind::DataAvailable));
+        let publisher = pair.writer.publisher();
+        publisher.suspend_publications();
+        (0..3).for_each(|number| pair.writer.write(&blob(number, octets)).unwrap());
+        publisher.resume_publications().unwrap();
+        until("all are told", || counter.0.lock().unwrap().iter().sum::<usize>() == 3);
+        assert_eq!(*counter.0.lock().unwrap(), expected, "{octets} octets");
+    }
 }
 
 #[test]

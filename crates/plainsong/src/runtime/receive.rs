@@ -379,6 +379,7 @@ impl<'a> Router<'a> {
             if ended {
                 return;
             }
+            self.tell(out);
         }
     }
 

@@ -25,6 +25,11 @@ use crate::wire::{
 
 /// Beyond this number nothing is believed: it leaves room for arithmetic.
 const NUMBER_MAX: i64 = 1 << 62;
+/// Of so many octets the application is told before more are taken in: they are in the first cache of the core then, and the memory that they
+/// leave is used again at once.
+const TOLD_BYTES_MAX: usize = 16 << 10;
+/// No datagram is longer.
+const DATAGRAM_BYTES_MAX: u32 = 1 << 16;
 /// No writer gets further than this between two messages that a reader hears: 2³² changes are an hour
 /// at a million a second. A number beyond it is forged or broken.
 const PLAUSIBLE_JUMP: i64 = 1 << 32;
@@ -69,7 +74,7 @@ impl Reader {
         result.map_err(|reason| self.dropped(reason))
     }
 
-    /// As [`Self::on_data`], of the samples of a run, until `told_max` of them have left something to tell. Returns how many
+    /// As [`Self::on_data`], of the samples of a run, until `told_max` of them have left something to tell, or so many octets. Returns how many
     /// have, and whether the run is over. What is dropped is counted in [`Self::drops`], and `dropped` hears of it.
     pub fn on_run(
         &mut self,
@@ -79,7 +84,7 @@ impl Reader {
         out: &mut Outbox,
         mut dropped: impl FnMut(DropReason),
     ) -> (usize, bool) {
-        let mut told = 0;
+        let (mut told, mut told_bytes) = (0, 0);
         let writer = self.writer_of(run.writer());
         while let Some((context, data)) = run.next() {
             let taken_in = match writer {
@@ -90,7 +95,8 @@ impl Reader {
                 dropped(self.dropped(reason));
             }
             told += usize::from(!out.events.is_empty());
-            if told >= told_max {
+            told_bytes += data.payload.len();
+            if told >= told_max || told > 0 && told_bytes >= TOLD_BYTES_MAX {
                 return (told, run.is_over());
             }
         }
@@ -503,10 +509,12 @@ impl Reader {
         {
             return self.unusable(now, id, number, reason, out);
         }
-        let Self { proxies, large, reassembly_bytes, .. } = self;
+        let Self { proxies, small, large, reassembly_bytes, .. } = self;
+        // One that a datagram could hold has a buffer as those that come whole.
+        let pool = if fragment.sample_bytes < DATAGRAM_BYTES_MAX { small } else { large };
         let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
         let before = proxy.fragments.bytes();
-        let complete = proxy.fragments.add(fragment, growth, large, change, now.mono);
+        let complete = proxy.fragments.add(fragment, growth, pool, change, now.mono);
         *reassembly_bytes = *reassembly_bytes + proxy.fragments.bytes() - before;
         let complete = complete?;
         proxy.fragment_arrival = Some((now.mono, number));
