@@ -114,6 +114,28 @@ fn a_run_can_be_repeated_from_its_results_and_does_not_overwrite_them() {
 }
 
 #[test]
+fn a_missed_limit_decides_how_a_run_ends_though_another_repetition_failed() {
+    for (limit, status) in [("received_per_s_min = 1e12", 3), ("lost_max = 0", 2)] {
+        let bench = Bench::new();
+        bench.adapter("good", &[]);
+        bench.adapter("crash", &[("start", "exit 3")]);
+        let scenarios = format!(
+            "{PINGPONG}limits = {{ {limit} }}\n[[scenario]]\nname = \"other\"\nkind = \"pingpong\"\nadapters = [\"crash\"]\n"
+        );
+        let campaign = bench.campaign("repetitions = 1", &scenarios);
+        let results = bench.results();
+        let arguments = ["run".as_ref(), campaign.as_os_str(), "--out".as_ref(), results.as_os_str()];
+        let output = bench.perf(&arguments).output().unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{limit}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+#[test]
 fn two_agents_over_tcp_carry_out_a_campaign_for_who_knows_their_token() {
     let bench = Bench::new();
     bench.adapter("good", &[]);

@@ -64,8 +64,8 @@ pub(crate) struct Options {
     strict: bool,
 }
 
-/// Carries out `perf run`: 0 if everything was measured or is not offered, 1 if the campaign could not be carried out, 2 if
-/// something failed in it, 3 if it missed one of its limits or ratios, 130 if it was interrupted.
+/// Carries out `perf run`: 0 if everything was measured or is not offered, 1 if the campaign could not be carried out, 3 if
+/// it missed one of its limits or ratios, 2 if it missed none but something failed in it, 130 if it was interrupted.
 pub(crate) fn run(options: &Options) -> ExitCode {
     match attempt(options) {
         Ok(code) => code,
@@ -152,9 +152,9 @@ fn verdict(outcome: &Outcome) -> ExitCode {
     for words in &missed {
         eprintln!("{words}");
     }
-    match (outcome.all_well(), missed.is_empty()) {
-        (false, _) => ExitCode::from(2),
-        (true, false) => ExitCode::from(report::MISSED),
+    match (missed.is_empty(), outcome.all_well()) {
+        (false, _) => ExitCode::from(report::MISSED),
+        (true, false) => ExitCode::from(2),
         (true, true) => ExitCode::SUCCESS,
     }
 }
