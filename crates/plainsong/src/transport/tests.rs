@@ -296,11 +296,11 @@ fn what_the_host_does_not_cut_goes_one_by_one() {
         return;
     }
     let (from, to) = (local(true), local(true));
-    assert_eq!(send_alike(&from, &to, 20), 1);
-    receive_alike(&to, 20);
+    assert_eq!(send_alike(&from, &to, 12), 1);
+    receive_alike(&to, 12);
     assert_eq!(from.offload.uncut(), 1);
-    assert_eq!(send_alike(&from, &to, 20), 20, "it is not tried again");
-    receive_alike(&to, 20);
+    assert_eq!(send_alike(&from, &to, 12), 12, "it is not tried again");
+    receive_alike(&to, 12);
     assert_eq!(from.offload.uncut(), 1);
 }
 
