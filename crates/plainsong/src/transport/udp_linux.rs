@@ -20,7 +20,7 @@ use super::socket::{BufferSizes, Socket};
 pub(crate) use super::waiting::{Alarm, Bell, Waker, await_one, wait};
 use super::{Received, Refused, TooLong, Via};
 
-/// Messages for one call of sendmmsg: each thread that sends keeps memory for as many, and more save less than a hundredth.
+/// Messages for one call of sendmmsg. Each thread that sends keeps memory for as many as it once sent together.
 const SEND_MESSAGES_MAX: usize = 16;
 /// Datagrams that the kernel cuts from one message at most, and their octets: what one UDP packet may have.
 const SEGMENTS_MAX: usize = 64;
