@@ -10,7 +10,7 @@ use super::reorder::Arrival;
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::outbox::{Event, Outbox};
-use crate::payload::COPIED_BYTES_MAX;
+use crate::payload::{COPIED_BYTES_MAX, SHORT_BYTES_MAX};
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::status::{RejectReason, StatusKind};
@@ -25,8 +25,8 @@ use crate::wire::{
 
 /// Beyond this number nothing is believed: it leaves room for arithmetic.
 const NUMBER_MAX: i64 = 1 << 62;
-/// Of so many octets the application is told before more are taken in: they are in the first cache of the core then, and the memory that they
-/// leave is used again at once.
+/// Of so many octets of samples that are not kept in place the application is told before more are taken in: they are in the first cache of the core
+/// then, and the memory that they leave is used again at once.
 const TOLD_BYTES_MAX: usize = 16 << 10;
 /// No datagram is longer.
 const DATAGRAM_BYTES_MAX: u32 = 1 << 16;
@@ -95,7 +95,9 @@ impl Reader {
                 dropped(self.dropped(reason));
             }
             told += usize::from(!out.events.is_empty());
-            told_bytes += data.payload.len();
+            if data.payload.len() > SHORT_BYTES_MAX {
+                told_bytes += data.payload.len();
+            }
             if told >= told_max || told > 0 && told_bytes >= TOLD_BYTES_MAX {
                 return (told, run.is_over());
             }
