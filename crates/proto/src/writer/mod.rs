@@ -735,9 +735,9 @@ impl Writer {
     }
 }
 
-/// What the window of many readers is at least, if it was not less from the beginning: two full batches of short samples. With
+/// What the window of many readers is at least, if it was not less from the beginning: two full batches of short samples and a half. With
 /// less, each datagram is a batch that the window cut short, and each second one is answered by all of them.
-const WINDOW_BYTES_LEAST: usize = 132 << 10;
+const WINDOW_BYTES_LEAST: usize = 160 << 10;
 
 /// Of such samples the window of one reader of this host would hold 25 or less.
 const LONG_BYTES: usize = 20 << 10;
