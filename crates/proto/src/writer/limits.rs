@@ -40,7 +40,7 @@ pub struct WriterLimits {
     /// Pause between the beginnings of bursts.
     pub burst_interval: Duration,
     /// Octets of a batch of samples that share datagrams, headers included; samples larger than half of it
-    /// leave alone. 0: all do.
+    /// leave alone, unless they may be cut to fill datagrams. 0: all do.
     pub batch_bytes: usize,
     /// Datagrams that are usually this long, in octets, may go to a group where several readers of this host hear one. To share
     /// shorter ones among few processes saves little, and a reader that waits at its own socket would be woken twice (`docs/performance-path.md`).
