@@ -558,6 +558,11 @@ mod tests {
     }
 
     #[test]
+    fn a_pool_takes_no_memory_before_it_is_used() {
+        assert_eq!(PayloadPool::new().0.lock().unwrap().buffers.capacity(), 0);
+    }
+
+    #[test]
     fn a_pool_that_nobody_uses_frees_its_buffers() {
         let pool = PayloadPool::new();
         let (kept, outliving) = (pool.copy(&[1; LONG]), pool.copy(&[2; LONG]));

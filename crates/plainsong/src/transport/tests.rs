@@ -245,6 +245,18 @@ fn lone_datagrams_are_offered_one_slot_until_a_flow_begins() {
     assert!(receiver.offered() > 1);
 }
 
+/// A slot that begins up to 31 octets behind the kernel's octets, as far as the last twelve bits tell, is filled ten times more slowly
+/// by processors with Zen 3 cores; those begin at a page, or at the 45th octet of one.
+#[test]
+#[cfg(target_os = "linux")]
+fn slots_begin_where_no_processor_copies_slowly() {
+    let receiver = Receiver::new();
+    let offsets: Vec<_> = receiver.slot_offsets().collect();
+    assert_eq!(offsets.len(), 8);
+    let is_fast = |offset: &usize| [0, 44].iter().all(|source| !(source + 1..source + 32).contains(offset));
+    assert!(offsets.iter().all(is_fast), "{offsets:?}");
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn long_datagrams_are_offered_one_slot_so_that_few_stay_in_memory() {

@@ -606,6 +606,13 @@ impl Receiver {
         self.offered
     }
 
+    /// Where in a page each slot begins.
+    #[cfg(test)]
+    pub(super) fn slot_offsets(&self) -> impl Iterator<Item = usize> {
+        // SAFETY: as in `received`.
+        self.headers.iter().map(|header| unsafe { (*header.msg_hdr.msg_iov).iov_base.addr() % PAGE_BYTES })
+    }
+
     /// The next call offers one slot: a lone datagram is expected.
     pub(crate) const fn expect_one(&mut self) {
         self.offered = 1;
