@@ -34,9 +34,10 @@ impl Watcher {
         Ok(Self(socket))
     }
 
-    /// Takes all messages. What they say does not matter: the interfaces are listed anew.
+    /// Takes all messages. What they say does not matter, and is cut: the interfaces are listed anew.
     pub(crate) fn drain(&self) {
-        let mut message = [0_u8; 8192];
+        // On the stack of each receive thread where this is inlined.
+        let mut message = [0_u8; 64];
         loop {
             // SAFETY: the pointer and length describe `message`.
             let result =

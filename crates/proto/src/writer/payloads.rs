@@ -165,7 +165,7 @@ impl super::Writer {
 
 impl Ring {
     /// Of a chunk: some of the longest payloads that are in one, and no more than a writer of few samples may have.
-    const BITS: u32 = 14;
+    const BITS: u32 = 12;
     const CHUNK_BYTES: u32 = 1 << Self::BITS;
     /// Positions have 32 bits.
     const CHUNKS_MAX: usize = 1 << (31 - Self::BITS);
