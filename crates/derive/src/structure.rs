@@ -51,6 +51,7 @@ pub(crate) fn expand(
     let decode = structure.decode();
     let decode_over = structure.decode_over();
     let short_key = structure.short_key();
+    let lendable = structure.lendable();
     let skip = structure.skip();
     let initial = structure.literal(|member| member.initial());
     let (ident, name) = (&input.ident, &attributes.name);
@@ -75,6 +76,7 @@ pub(crate) fn expand(
             #elements_in_one_copy
             #plain
             #short_key
+            #lendable
             #[inline]
             fn decode(decoder: &mut dds_cdr::Decoder<'_>) -> ::core::result::Result<Self, DdsMalformed> {
                 #decode
@@ -499,6 +501,17 @@ impl Structure<'_> {
                 fn short_key(&self) -> ::core::option::Option<u64> {
                     dds_cdr::Cdr::short_key(&self.#ident)
                 }
+            }
+        })
+    }
+
+    /// The method that tells what octets it is mostly made of, where a member says that it has many.
+    fn lendable(&self) -> Option<TokenStream> {
+        let Member { ident, .. } = self.members.iter().find(|member| is_named(member.ty, "OctetSeq"))?;
+        Some(quote! {
+            #[inline]
+            fn lendable(&self) -> ::core::option::Option<&[u8]> {
+                dds_cdr::Cdr::lendable(&self.#ident)
             }
         })
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use plainsong_proto::cdr::{self, Cdr, DdsType, EncodeError, Endianness, XcdrVersion};
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::lent::{LENT_BYTES_LEAST, Lent};
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::{COPIED_BYTES_MAX, NewPayload, Payload, PayloadPool, SHORT_BYTES_MAX};
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, Unhonoured, changed_immutable, unhonoured};
@@ -16,7 +17,7 @@ use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, MatchedStatus, StatusKind, StatusMask,
 };
-use plainsong_proto::time::{Instant, Time};
+use plainsong_proto::time::{Instant, Now, Time};
 use plainsong_proto::writer::{ChangeKind, Delivery, FilterFunction, WriteError, Writer, WriterConfig};
 
 use crate::clock;
@@ -120,7 +121,7 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     /// Writes a sample with borrowed members as [`Self::write`] does: `Image<'_>` on a topic of `Image<'static>`. The octets are
-    /// copied once, into what is sent; nothing is borrowed after the return.
+    /// copied once, before they are sent or, of long samples, after that; nothing is borrowed after the return.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -316,14 +317,23 @@ impl<T: DdsType> DataWriter<T> {
                         self.inner.usual_bytes.store(bytes, Ordering::Relaxed);
                     }
                     let octets = NewPayload::Octets(place.get(..bytes).unwrap_or(&[]));
-                    return self.inner.write(kind, handle, octets, timestamp, patience);
+                    return self.inner.write(kind, handle, octets, None, timestamp, patience);
                 }
                 Err(EncodeError::BufferFull { .. }) => {}
                 Err(error) => return Err(self.inner.serialization(&error)),
             }
         }
+        if !key_only
+            && usual_bytes >= LENT_BYTES_LEAST
+            && let Some(octets) = sample.lendable().filter(|octets| octets.len() >= LENT_BYTES_LEAST)
+            && let Some((mut payload, at)) = self.serialize_around(sample, octets)?
+        {
+            let lent = Lent::new(&payload, at, octets);
+            let payload = NewPayload::Payload(&mut payload);
+            return self.inner.write(kind, handle, payload, Some(&lent), timestamp, patience);
+        }
         let mut payload = self.serialize(sample, key_only)?;
-        self.inner.write(kind, handle, NewPayload::Payload(&mut payload), timestamp, patience)
+        self.inner.write(kind, handle, NewPayload::Payload(&mut payload), None, timestamp, patience)
     }
 
     fn handle_of<S: Cdr>(&self, sample: &S) -> Result<InstanceHandle> {
@@ -349,6 +359,17 @@ impl<T: DdsType> DataWriter<T> {
             self.inner.usual_bytes.store(bytes.len(), Ordering::Relaxed);
         }
         Ok(buffer.freeze())
+    }
+
+    /// A payload without `octets`, which are of the sample, and where they belong; `None` where no buffer was long enough yet.
+    fn serialize_around<S: Cdr>(&self, sample: &S, octets: &[u8]) -> Result<Option<(Payload, usize)>> {
+        let mut buffer = self.inner.pool.take_as_left();
+        let (version, bytes) = (self.inner.version, buffer.bytes_mut());
+        match cdr::to_lending_payload_as::<T, S>(sample, version, Endianness::Little, bytes, octets) {
+            Ok(at) => Ok(at.map(|at| (buffer.freeze(), at))),
+            Err(EncodeError::BufferFull { .. }) => Ok(None),
+            Err(error) => Err(self.inner.serialization(&error)),
+        }
     }
 }
 
@@ -529,6 +550,7 @@ impl WriterInner {
         kind: ChangeKind,
         handle: InstanceHandle,
         mut payload: NewPayload<'_>,
+        lent: Option<&Lent<'_>>,
         timestamp: Option<Time>,
         patience: Option<Duration>,
     ) -> Result<()> {
@@ -536,10 +558,19 @@ impl WriterInner {
         loop {
             // Read before trying, so that progress made in between is not slept through.
             let epoch = self.slot.progress.epoch();
-            let written = self.with(|writer, now, out| {
+            let write = |writer: &mut Writer, now: Now, out: &mut Outbox| {
+                if let (Some(lent), NewPayload::Payload(payload)) = (lent, payload.again())
+                    && !writer.borrows(now.mono)
+                {
+                    lent.fill(payload);
+                }
                 let timestamp = timestamp.unwrap_or_else(|| writer.source_timestamp(now, handle));
                 writer.write_from(now, kind, handle, payload.again(), timestamp, out)
-            })?;
+            };
+            let written = match lent {
+                None => self.with(write)?,
+                Some(lent) => self.lend(lent, write)?,
+            };
             let Err(error) = written else {
                 self.publisher.participant.assert_manual_writers();
                 return Ok(());
@@ -553,6 +584,12 @@ impl WriterInner {
                 return Err(self.write_error(error, Some(patience)));
             }
         }
+    }
+
+    #[cold]
+    fn lend<R>(&self, lent: &Lent<'_>, write: impl FnOnce(&mut Writer, Now, &mut Outbox) -> R) -> Result<R> {
+        self.core.check_enabled(|| self.describe())?;
+        Ok(self.slot.with_lent(self.publisher.participant.slot()?, lent, write))
     }
 
     fn wait_for_acknowledgments(&self, timeout: Duration) -> Result<()> {
@@ -654,7 +691,7 @@ impl WriterInner {
         // What readers do not take in time, they learn from its leaving.
         let disposed = instances.into_iter().try_for_each(|(handle, mut key)| {
             let key = NewPayload::Payload(&mut key);
-            self.write(ChangeKind::Unregister, handle, key, None, Some(patience))
+            self.write(ChangeKind::Unregister, handle, key, None, None, Some(patience))
         });
         let _ = disposed.and_then(|()| self.wait_for_acknowledgments(patience));
     }

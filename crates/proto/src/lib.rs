@@ -10,6 +10,7 @@ pub mod discovery;
 pub mod filter;
 pub mod guid;
 pub mod instance;
+pub mod lent;
 pub mod locator;
 pub mod malformed;
 pub mod outbox;

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::discovery::Command;
 use crate::guid::{EntityId, Guid, GuidPrefix};
+use crate::lent::Lent;
 use crate::locator::Locator;
 use crate::payload::Payload;
 use crate::status::StatusKind;
@@ -212,6 +213,15 @@ impl Outbox {
             Segment::Bytes(range) => self.bytes.get(range.clone()).unwrap_or(&[]),
             Segment::Payload(payload) => payload.as_slice(),
         })
+    }
+
+    /// The same, with what is lent in its place.
+    pub fn slices_lent<'a>(
+        &'a self,
+        transmit: &Transmit,
+        lent: &'a Lent<'_>,
+    ) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.slices(transmit).flat_map(|slice| lent.show(slice)).filter(|slice| !slice.is_empty())
     }
 
     /// Where one datagram goes.

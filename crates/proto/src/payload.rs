@@ -126,6 +126,14 @@ impl PayloadPool {
     /// An empty buffer; its memory is reused when some is at hand.
     #[must_use]
     pub fn take(&self) -> PayloadBuffer {
+        let mut buffer = self.take_as_left();
+        buffer.bytes_mut().clear();
+        buffer
+    }
+
+    /// A buffer with the octets that it had when it was used last.
+    #[must_use]
+    pub fn take_as_left(&self) -> PayloadBuffer {
         PayloadBuffer(
             self.reuse().unwrap_or_else(|| Arc::new(Buffer::new(Vec::new(), Arc::downgrade(&self.0)))),
         )
@@ -160,7 +168,6 @@ impl PayloadPool {
         for back in 1..=LOOKS.min(buffers.len()) {
             let index = buffers.len() - back;
             if let Some(buffer) = buffers.get_mut(index).and_then(Arc::get_mut) {
-                buffer.bytes.clear();
                 *bytes -= buffer.bytes.capacity();
                 return Some(buffers.swap_remove(index));
             }
@@ -312,6 +319,14 @@ impl Payload {
             Octets::Shared(shared) => Some(shared.as_slice()),
         }
         .unwrap_or(&[])
+    }
+
+    /// The octets, to be changed by who alone has them; `None` if others do, too.
+    pub(crate) fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        let Octets::Shared(SharedOctets { owner: Some(owner), start, end }) = &mut self.0 else {
+            return None;
+        };
+        Arc::get_mut(owner)?.bytes.get_mut(*start..*end)
     }
 
     /// The same octets, narrowed to `range` of this payload and clipped to its length.

@@ -2,8 +2,9 @@
 
 use plainsong_derive::DdsType;
 use plainsong_proto::cdr::{
-    DdsType, Endianness, OctetSeq, XcdrVersion, from_payload, from_shared_payload, from_shared_payload_over,
-    key_hash, key_hash_as, key_hash_of_payload, to_fixed_payload_as, to_payload, to_payload_as,
+    Cdr, DdsType, EncodeError, Endianness, OctetSeq, XcdrVersion, from_payload, from_shared_payload,
+    from_shared_payload_over, key_hash, key_hash_as, key_hash_of_payload, to_fixed_payload_as,
+    to_lending_payload_as, to_payload, to_payload_as,
 };
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::payload::Payload;
@@ -73,6 +74,51 @@ fn borrowed_octets_are_on_the_wire_what_owned_ones_are() {
     assert_eq!(key_hash_as::<Image<'static>, _>(&lent), Ok(hash));
     let payload = octets(&kept, XcdrVersion::Xcdr1);
     assert_eq!(key_hash_of_payload::<Image<'static>>(&payload, false), Ok(hash));
+}
+
+#[derive(DdsType, Debug, Clone, PartialEq)]
+#[dds(crate = "plainsong_proto", mutable)]
+struct Framed<'a> {
+    before: u16,
+    #[dds(id = 9)]
+    data: OctetSeq<'a>,
+    after: u64,
+}
+
+#[test]
+fn lent_octets_are_left_out_and_nothing_else_changes() {
+    fn check<T: DdsType, S: Cdr>(sample: &S, version: XcdrVersion) {
+        let lent = sample.lendable().expect("it has a sequence of octets");
+        let encode = |buffer: &mut Vec<u8>| {
+            to_lending_payload_as::<T, S>(sample, version, Endianness::Little, buffer, lent)
+        };
+        let mut expected = Vec::new();
+        to_payload_as::<T, S>(sample, version, Endianness::Little, &mut expected).expect("it fits");
+        // Longer than it must be, and full of something else.
+        let mut buffer = vec![0xee; expected.len() + 10];
+        let at = encode(&mut buffer).expect("it fits").expect("it has them");
+        assert!(buffer[at..at + LONG].iter().all(|octet| *octet == 0xee), "nothing was copied");
+        buffer[at..at + LONG].copy_from_slice(lent);
+        assert_eq!(buffer, expected);
+        for short in [0, at, at + LONG / 2, expected.len() - 1] {
+            let result = encode(&mut vec![0; short]);
+            assert!(matches!(result, Err(EncodeError::BufferFull { .. })), "{short} octets: {result:?}");
+        }
+    }
+    let data = (0..LONG).map(|index| index as u8).collect::<Vec<_>>();
+    for version in [XcdrVersion::Xcdr1, XcdrVersion::Xcdr2] {
+        check::<Image<'static>, _>(&image(&data), version);
+    }
+    let framed = Framed { before: 1, data: data.as_slice().into(), after: 2 };
+    check::<Framed<'static>, _>(&framed, XcdrVersion::Xcdr2);
+    let elsewhere = to_lending_payload_as::<Image<'static>, _>(
+        &image(&data),
+        XcdrVersion::Xcdr2,
+        Endianness::Little,
+        &mut vec![0; 2 * LONG],
+        &[1; LONG],
+    );
+    assert_eq!(elsewhere, Ok(None), "other octets than those of the sample");
 }
 
 #[test]

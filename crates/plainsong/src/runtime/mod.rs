@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use plainsong_proto::discovery::Participant;
 use plainsong_proto::guid::{EntityId, Guid};
+use plainsong_proto::lent::Lent;
 use plainsong_proto::outbox::{Event, Outbox};
 use plainsong_proto::reader::Reader;
 use plainsong_proto::time::{Instant, Now};
@@ -85,6 +86,8 @@ pub(crate) trait StateMachine: Send {
     }
     /// What the last call left was sent; `clock` tells when. `begun`: since when, if it was to be told.
     fn sent(&mut self, _begun: Option<Instant>, _clock: fn() -> Instant) {}
+    /// So much as was lent for the last call is lent no longer.
+    fn settle_lent(&mut self, _lent: &Lent<'_>) {}
 }
 
 /// A state machine and the deadline the timer knows of.
@@ -222,6 +225,7 @@ impl<M: StateMachine> Timed<M> {
     }
 
     /// Runs `f`, sends what it left, and tells the timer if the deadline became earlier.
+    #[inline]
     pub(crate) fn run<R>(
         &mut self,
         shared: &Shared,
@@ -230,11 +234,28 @@ impl<M: StateMachine> Timed<M> {
         out: &mut Outbox,
         f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
     ) -> R {
+        self.run_lending(shared, guid, now, out, None, f)
+    }
+
+    /// As [`Self::run`], with octets that are lent until then.
+    fn run_lending<R>(
+        &mut self,
+        shared: &Shared,
+        guid: Guid,
+        now: Now,
+        out: &mut Outbox,
+        lent: Option<&Lent<'_>>,
+        f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
+    ) -> R {
         let result = f(&mut self.machine, now, out);
-        if !out.transmits().is_empty() {
+        let settle = |machine: &mut M| lent.into_iter().for_each(|lent| machine.settle_lent(lent));
+        if out.transmits().is_empty() {
+            settle(&mut self.machine);
+        } else {
             let begun = self.machine.wants_cost().then(clock::mono);
-            let too_long = shared.transport.send(out, self.machine.traffic_class(), M::FOLLOWS_PATHS);
+            let too_long = shared.transport.send(out, lent, self.machine.traffic_class(), M::FOLLOWS_PATHS);
             out.clear_transmits();
+            settle(&mut self.machine);
             self.machine.sent(begun, clock::mono);
             for (address, bytes) in too_long {
                 self.machine.path(address, bytes);
@@ -305,6 +326,23 @@ impl<M: StateMachine> EndpointSlot<M> {
     ) -> R {
         dispatch::with_outbox(|out| {
             let result = self.run(participant.shared(), clock::now(), out, f);
+            participant.report(out);
+            result
+        })
+    }
+
+    /// Like [`EndpointSlot::with`], with octets that are lent until what `f` left is sent.
+    pub(crate) fn with_lent<R>(
+        &self,
+        participant: &ParticipantSlot,
+        lent: &Lent<'_>,
+        f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
+    ) -> R {
+        dispatch::with_outbox(|out| {
+            let (shared, now) = (participant.shared(), clock::now());
+            let result = self
+                .serve(self.lock(), |state| state.run_lending(shared, self.guid, now, out, Some(lent), f));
+            self.catch_up(shared, now, out);
             participant.report(out);
             result
         })
@@ -476,6 +514,10 @@ impl StateMachine for Writer {
         let now = clock();
         self.sending_took(begun.map(|begun| now.since(begun)));
         Self::sent(self, now);
+    }
+
+    fn settle_lent(&mut self, lent: &Lent<'_>) {
+        Self::settle_lent(self, lent);
     }
 }
 

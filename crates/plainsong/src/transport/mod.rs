@@ -34,6 +34,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use plainsong_proto::discovery::LocalLocators;
 use plainsong_proto::guid::Guid;
+use plainsong_proto::lent::Lent;
 use plainsong_proto::locator::{Locator, ports};
 use plainsong_proto::outbox::Outbox;
 
@@ -285,7 +286,14 @@ impl Transport {
     /// other hosts that are longer than their path takes are left out: for these addresses, whose paths take so many octets. All
     /// others are cut by IP. Who recuts is a writer of samples, for whom the thread may have a socket of its own; what discovery and
     /// readers answer opens none.
-    pub(crate) fn send(&self, out: &Outbox, traffic_class: u8, recuts: bool) -> Vec<(IpAddr, usize)> {
+    /// `lent`: octets of samples that are elsewhere.
+    pub(crate) fn send(
+        &self,
+        out: &Outbox,
+        lent: Option<&Lent<'_>>,
+        traffic_class: u8,
+        recuts: bool,
+    ) -> Vec<(IpAddr, usize)> {
         let left_out: RefCell<Vec<(IpAddr, usize)>> = RefCell::default();
         if out.transmits().is_empty() {
             return left_out.into_inner();
@@ -314,7 +322,10 @@ impl Transport {
             sender.take_shortcut();
         }
         for transmit in out.transmits() {
-            sender.datagram(out.slices(transmit));
+            match lent {
+                None => sender.datagram(out.slices(transmit)),
+                Some(lent) => sender.datagram(out.slices_lent(transmit, lent)),
+            }
             for destination in out.destinations(transmit) {
                 self.send_to(&mut sender, *destination);
             }

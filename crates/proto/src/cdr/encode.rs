@@ -74,6 +74,9 @@ pub struct Encoder<'a> {
     endianness: Endianness,
     pub(super) form: Form,
     depth: usize,
+    /// Octets that are left out where a sequence has them, and where that was.
+    lent: Option<&'a [u8]>,
+    left_out: Option<usize>,
 }
 
 /// An open delimited object; give it back to the `end_…` method of the `begin_…` that made it.
@@ -88,7 +91,8 @@ impl<'a> Encoder<'a> {
     /// An encoder that appends to `buffer`.
     pub fn new(buffer: &'a mut Vec<u8>, version: XcdrVersion, endianness: Endianness) -> Self {
         let origin = buffer.len();
-        Self { sink: Sink::Growing(buffer), origin, version, endianness, form: Form::Sample, depth: 0 }
+        let sink = Sink::Growing(buffer);
+        Self { sink, origin, version, endianness, form: Form::Sample, depth: 0, lent: None, left_out: None }
     }
 
     /// An encoder of the key hash form into `bytes`: XCDR2, big-endian.
@@ -100,13 +104,56 @@ impl<'a> Encoder<'a> {
             endianness: Endianness::Big,
             form: Form::KeyHash,
             depth: 0,
+            lent: None,
+            left_out: None,
         }
     }
 
     /// An encoder into a fixed place.
     pub(super) fn in_place(bytes: &'a mut [u8], version: XcdrVersion, endianness: Endianness) -> Self {
         let sink = Sink::Fixed { bytes, length: 0 };
-        Self { sink, origin: 0, version, endianness, form: Form::Sample, depth: 0 }
+        Self {
+            sink,
+            origin: 0,
+            version,
+            endianness,
+            form: Form::Sample,
+            depth: 0,
+            lent: None,
+            left_out: None,
+        }
+    }
+
+    /// The octets that a sequence of the sample has are left out: what is in the place stays there.
+    pub(super) const fn lend(&mut self, octets: &'a [u8]) {
+        self.lent = Some(octets);
+    }
+
+    /// Where they belong, if they were left out.
+    pub(super) const fn left_out(&self) -> Option<usize> {
+        self.left_out
+    }
+
+    /// Appends the octets of a sequence, unless they are lent.
+    #[inline]
+    pub(super) fn put_sequence(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
+        match self.lent {
+            Some(lent) if std::ptr::eq(lent, octets) => self.leave_out(octets.len()),
+            _ => self.put(octets),
+        }
+    }
+
+    /// Goes on behind octets that are not written.
+    #[cold]
+    fn leave_out(&mut self, octets: usize) -> Result<(), EncodeError> {
+        let Sink::Fixed { bytes, length } = &mut self.sink else { return Ok(()) };
+        let start = *length;
+        if bytes.len() - start < octets {
+            return Err(EncodeError::BufferFull { capacity: bytes.len() });
+        }
+        *length += octets;
+        (self.lent, self.left_out) = (None, Some(start));
+        Ok(())
     }
 
     /// The encoding version.

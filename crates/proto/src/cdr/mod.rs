@@ -246,6 +246,12 @@ pub trait Cdr: Sized {
         None
     }
 
+    /// Octets of which a sample may be mostly made: those of its first [`OctetSeq`], if it has one.
+    #[inline]
+    fn lendable(&self) -> Option<&[u8]> {
+        None
+    }
+
     /// Appends the elements of a sequence.
     fn encode_elements(elements: &[Self], encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
         elements.iter().try_for_each(|element| element.encode(encoder))
@@ -471,6 +477,27 @@ pub fn to_fixed_payload_as<T: DdsType, S: Cdr>(
     let mut encoder = Encoder::in_place(place, version, endianness);
     put_payload(sample, encapsulation, &mut encoder)?;
     Ok(encoder.position())
+}
+
+/// As [`to_payload_as`], over what is in a buffer, which must be long enough, without the octets of the sequence that is `lent`: says where
+/// they belong. `None`: the sample does not have them.
+///
+/// # Errors
+/// Those of [`to_payload`]; [`EncodeError::BufferFull`] also where the sample has to be moved within the buffer.
+pub fn to_lending_payload_as<T: DdsType, S: Cdr>(
+    sample: &S,
+    version: XcdrVersion,
+    endianness: Endianness,
+    buffer: &mut Vec<u8>,
+    lent: &[u8],
+) -> Result<Option<usize>, EncodeError> {
+    let encapsulation = Encapsulation::for_type(version, T::EXTENSIBILITY, endianness);
+    let mut encoder = Encoder::in_place(buffer, version, endianness);
+    encoder.lend(lent);
+    put_payload(sample, encapsulation, &mut encoder)?;
+    let (end, left_out) = (encoder.position(), encoder.left_out());
+    buffer.truncate(end);
+    Ok(left_out)
 }
 
 fn append_payload<S: Cdr>(

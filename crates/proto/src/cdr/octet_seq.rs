@@ -90,7 +90,12 @@ impl Cdr for OctetSeq<'_> {
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
         let octets = self.as_slice();
         encoder.put_length(octets.len())?;
-        encoder.put(octets)
+        encoder.put_sequence(octets)
+    }
+
+    #[inline]
+    fn lendable(&self) -> Option<&[u8]> {
+        Some(self.as_slice())
     }
 
     #[inline]

@@ -73,6 +73,10 @@ impl TakenChange {
         Self { change: kept, marks: change.marks.copied(), payload }
     }
 
+    pub(super) const fn payload_mut(&mut self) -> &mut Payload {
+        &mut self.payload
+    }
+
     pub(super) fn view(&self) -> Change<'_> {
         Change { payload: (&self.payload).into(), marks: self.marks.as_ref(), ..self.change }
     }
@@ -279,6 +283,12 @@ impl History {
             marks: entry.marks.as_deref(),
             verdict: entry.verdict,
         })
+    }
+
+    /// The payload of the last change, if it is long.
+    pub(super) fn last_payload(&mut self) -> Option<&mut Payload> {
+        let place = self.held(self.last)?.payload;
+        self.payloads.long_mut(place)
     }
 
     /// What the change of that number does to its instance, if it is held.

@@ -18,6 +18,7 @@ mod group;
 mod heartbeat;
 mod history;
 mod instances;
+mod lending;
 mod limits;
 mod liveliness;
 mod multicast;

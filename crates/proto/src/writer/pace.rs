@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use crate::guid::Guid;
+use crate::payload::Payload;
 use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber};
 use crate::time::Instant;
 
@@ -338,6 +339,11 @@ impl Pacer {
     /// The new change to send next to the readers of one class.
     pub(super) fn first_live(&mut self, class: Class) -> Option<&mut Live> {
         self.live.get_mut(class as usize)?.as_mut()
+    }
+
+    /// The payload of the change that is being sent to the readers of one class.
+    pub(super) fn begun_payload(&mut self, class: Class) -> Option<&mut Payload> {
+        self.first_live(class)?.begun.as_mut().map(TakenChange::payload_mut)
     }
 
     /// Queued changes below `next` were sent to the readers of one class, or are not to be.

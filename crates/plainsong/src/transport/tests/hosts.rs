@@ -98,7 +98,7 @@ impl Listening<'_> {
     fn announce(&self, sender: u8) {
         let mut out = Outbox::new();
         message(&mut out, sender, &self.transport.locators().meta_multicast);
-        self.transport.send(&out, 0, false);
+        self.transport.send(&out, None, 0, false);
     }
 }
 
@@ -285,7 +285,7 @@ fn interfaces_that_were_not_selected_are_neither_told_nor_heard() {
             let stranger = Transport::open(7, &Config::default()).unwrap();
             let mut out = Outbox::new();
             message(&mut out, 3, &stranger.locators().meta_multicast);
-            stranger.send(&out, 0, false);
+            stranger.send(&out, None, 0, false);
             // It sends on one interface after the other: p1 before p2.
             let report = first.transport.report();
             let p2 = report.iter().find(|interface| interface.name == "p2").unwrap();

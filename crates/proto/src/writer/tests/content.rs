@@ -20,7 +20,7 @@ pub(super) fn compile(filter: &ContentFilter) -> Option<PayloadFilter> {
     Some(filter.with_steps_per_octet(steps))
 }
 
-fn filter(least: &str) -> ContentFilter {
+pub(super) fn filter(least: &str) -> ContentFilter {
     ContentFilter {
         topic_name: "Filtered".into(),
         related_topic_name: "Topic".into(),

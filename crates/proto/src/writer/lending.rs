@@ -1,0 +1,40 @@
+//! Samples of which the application lends the octets while it writes ([`Lent`]).
+
+use crate::lent::Lent;
+use crate::time::Instant;
+
+use super::Writer;
+use super::proxy::Class;
+
+impl Writer {
+    /// Whether a long sample may be written without its octets: all readers are on this host, none filters, and nothing waits. Then
+    /// datagrams reference the payload, and nobody looks into it or copies of it until they have left. In a flow nobody is served
+    /// sooner, and what was copied first is copied faster by the kernel: only a sample that follows a pause.
+    #[must_use]
+    pub fn borrows(&self, now: Instant) -> bool {
+        !self.proxies.is_filtering()
+            && self.proxies.route(Class::Remote).destinations.is_empty()
+            && !self.proxies.route(Class::SameHost).destinations.is_empty()
+            && self.batch.follows_pause(now, &self.config.limits)
+            && !self.pacer.is_turning()
+            && self.pacer.unsent().is_none()
+            && !self.holds()
+    }
+
+    /// Copies what was lent, if the last change wants it: to be called when its datagrams have left, before anything else is. What is left of them
+    /// follows with the copy.
+    pub fn settle_lent(&mut self, lent: &Lent<'_>) {
+        let begun = self.pacer.begun_payload(Class::SameHost).filter(|payload| lent.is_of(payload));
+        let held = self.history.last_payload().filter(|payload| lent.is_of(payload));
+        match (held, begun) {
+            (Some(held), Some(begun)) => {
+                // The copy is made where only one has it.
+                *begun = crate::payload::Payload::empty();
+                lent.fill(held);
+                *begun = held.clone();
+            }
+            (Some(payload), None) | (None, Some(payload)) => lent.fill(payload),
+            (None, None) => {}
+        }
+    }
+}
