@@ -559,13 +559,13 @@ impl WriterInner {
             // Read before trying, so that progress made in between is not slept through.
             let epoch = self.slot.progress.epoch();
             let write = |writer: &mut Writer, now: Now, out: &mut Outbox| {
-                if let (Some(lent), NewPayload::Payload(payload)) = (lent, payload.again())
-                    && !writer.borrows(now.mono)
-                {
-                    lent.fill(payload);
-                }
                 let timestamp = timestamp.unwrap_or_else(|| writer.source_timestamp(now, handle));
-                writer.write_from(now, kind, handle, payload.again(), timestamp, out)
+                match (lent, payload.again()) {
+                    (Some(lent), NewPayload::Payload(payload)) => {
+                        writer.write_lent(now, (handle, payload), lent, timestamp, out)
+                    }
+                    (_, payload) => writer.write_from(now, kind, handle, payload, timestamp, out),
+                }
             };
             let written = match lent {
                 None => self.with(write)?,

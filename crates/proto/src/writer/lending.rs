@@ -1,17 +1,40 @@
 //! Samples of which the application lends the octets while it writes ([`Lent`]).
 
+use crate::instance::InstanceHandle;
 use crate::lent::Lent;
-use crate::time::Instant;
+use crate::outbox::Outbox;
+use crate::payload::{NewPayload, Payload};
+use crate::seq::SequenceNumber;
+use crate::time::{Instant, Now, Time};
 
-use super::Writer;
 use super::proxy::Class;
+use super::{ChangeKind, WriteError, Writer};
 
 impl Writer {
+    /// As [`Self::write_from`], of a sample whose octets are partly `lent`: the driver sends what this leaves with these in their place
+    /// ([`Outbox::slices_lent`]), and then calls [`Self::settle_lent`]. Where that would serve nobody they are copied first.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_lent(
+        &mut self,
+        now: Now,
+        (instance, payload): (InstanceHandle, &mut Payload),
+        lent: &Lent<'_>,
+        source_timestamp: Time,
+        out: &mut Outbox,
+    ) -> Result<SequenceNumber, WriteError> {
+        if !self.borrows(now.mono) {
+            lent.fill(payload);
+        }
+        let payload = NewPayload::Payload(payload);
+        self.write_from(now, ChangeKind::Alive, instance, payload, source_timestamp, out)
+    }
+
     /// Whether a long sample may be written without its octets: all readers are on this host, none filters, and nothing waits. Then
     /// datagrams reference the payload, and nobody looks into it or copies of it until they have left. In a flow nobody is served
     /// sooner, and what was copied first is copied faster by the kernel: only a sample that follows a pause.
-    #[must_use]
-    pub fn borrows(&self, now: Instant) -> bool {
+    pub(super) fn borrows(&self, now: Instant) -> bool {
         !self.proxies.is_filtering()
             && self.proxies.route(Class::Remote).destinations.is_empty()
             && !self.proxies.route(Class::SameHost).destinations.is_empty()
@@ -29,7 +52,7 @@ impl Writer {
         match (held, begun) {
             (Some(held), Some(begun)) => {
                 // The copy is made where only one has it.
-                *begun = crate::payload::Payload::empty();
+                *begun = Payload::empty();
                 lent.fill(held);
                 *begun = held.clone();
             }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::lent::Lent;
+use crate::payload::COPIED_BYTES_MAX;
 
 const MIB: usize = 1 << 20;
 /// What the buffer had before.
@@ -42,10 +43,8 @@ impl Story {
     fn lend(&mut self, octets: Vec<u8>) -> Vec<Sent> {
         let mut payload = Payload::from_vec([&HEAD[..], &[STALE; MIB], &TAIL].concat());
         let lent = Lent::new(&payload, HEAD.len(), &octets);
-        assert!(self.borrows());
-        let new = NewPayload::Payload(&mut payload);
-        let wall = self.now.wall;
-        self.writer.write_from(self.now, ChangeKind::Alive, handle(1), new, wall, &mut self.out).unwrap();
+        let (wall, sample) = (self.now.wall, (handle(1), &mut payload));
+        self.writer.write_lent(self.now, sample, &lent, wall, &mut self.out).unwrap();
         let mut ear = Ear::default();
         for transmit in self.out.transmits() {
             let datagram: Vec<u8> = self.out.slices_lent(transmit, &lent).flatten().copied().collect();
@@ -83,6 +82,7 @@ fn a_lone_sample_leaves_from_where_it_is_and_is_kept_as_a_copy() {
     let mut story = Story::of(std::slice::from_ref(&reader));
     for number in 1..=3 {
         let sample = whole(&octets(number as usize));
+        assert!(story.borrows());
         assert!(put_together(&story.lend(octets(number as usize))) == sample, "what was sent");
         story.acknack(&reader, number, &[number]).unwrap();
         story.pass(Duration::from_millis(50));
@@ -102,6 +102,23 @@ fn what_one_burst_does_not_take_follows_with_the_copy() {
         sent.extend(story.sent());
         assert!(put_together(&sent) == whole(&octets(1)), "{:?}", reader.guid);
     }
+}
+
+#[test]
+fn what_is_cut_for_other_hosts_is_whole() {
+    let there = MatchedReader { same_host: false, ..best_effort(7) };
+    let mut story = Story::of(&[there]);
+    let mut sent = story.lend(octets(3));
+    story.pass(Duration::from_secs(2));
+    sent.extend(story.sent());
+    assert!(put_together(&sent) == whole(&octets(3)));
+    // Short fragments are copied when the datagram is composed.
+    let Some(Sent::Fragment(first)) = sent.first() else { panic!("{:?}", sent.first()) };
+    let end = MIB + HEAD.len() + TAIL.len();
+    assert!(
+        usize::from(first.fragment_bytes) < 2_000
+            && end % usize::from(first.fragment_bytes) < COPIED_BYTES_MAX
+    );
 }
 
 #[test]
@@ -156,6 +173,7 @@ fn what_follows_another_or_goes_elsewhere_is_copied_first() {
 
     let mut story = Story::of(&[best_effort(7)]);
     story.lend(octets(1));
+    story.advance_to(story.now.mono.after(Duration::from_micros(10)).unwrap());
     assert!(!story.borrows(), "some of it waits for the next burst");
     story.pass(Duration::from_millis(100));
     assert!(story.borrows());
