@@ -365,8 +365,11 @@ impl<T: DdsType> DataWriter<T> {
     fn serialize_around<S: Cdr>(&self, sample: &S, octets: &[u8]) -> Result<Option<(Payload, usize)>> {
         let mut buffer = self.inner.pool.take_as_left();
         let (version, bytes) = (self.inner.version, buffer.bytes_mut());
-        match cdr::to_lending_payload_as::<T, S>(sample, version, Endianness::Little, bytes, octets) {
-            Ok(at) => Ok(at.map(|at| (buffer.freeze(), at))),
+        let around = cdr::to_lending_payload_as::<T, S>(sample, version, Endianness::Little, bytes, octets);
+        // One that is too short goes back to the pool.
+        let payload = buffer.freeze();
+        match around {
+            Ok(at) => Ok(at.map(|at| (payload, at))),
             Err(EncodeError::BufferFull { .. }) => Ok(None),
             Err(error) => Err(self.inner.serialization(&error)),
         }

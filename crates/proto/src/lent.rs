@@ -87,7 +87,7 @@ impl<'a> Lent<'a> {
 mod tests {
     use super::*;
 
-    /// A payload of 0s, with room for five 7s behind the first two.
+    /// A payload of 0s, with room for three octets behind the first two.
     fn payload() -> Payload {
         Payload::from_vec(vec![0; 10])
     }
