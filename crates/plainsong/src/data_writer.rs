@@ -326,6 +326,8 @@ impl<T: DdsType> DataWriter<T> {
         if !key_only
             && usual_bytes >= LENT_BYTES_LEAST
             && let Some(octets) = sample.lendable().filter(|octets| octets.len() >= LENT_BYTES_LEAST)
+            // Else they are copied before the lock is taken.
+            && self.inner.slot.look(|writer| writer.borrows(clock::mono()))
             && let Some((mut payload, at)) = self.serialize_around(sample, octets)?
         {
             let lent = Lent::new(&payload, at, octets);
@@ -570,10 +572,8 @@ impl WriterInner {
                     (_, payload) => writer.write_from(now, kind, handle, payload, timestamp, out),
                 }
             };
-            let written = match lent {
-                None => self.with(write)?,
-                Some(lent) => self.lend(lent, write)?,
-            };
+            self.core.check_enabled(|| self.describe())?;
+            let written = self.slot.with_lent(self.publisher.participant.slot()?, lent, write);
             let Err(error) = written else {
                 self.publisher.participant.assert_manual_writers();
                 return Ok(());
@@ -587,12 +587,6 @@ impl WriterInner {
                 return Err(self.write_error(error, Some(patience)));
             }
         }
-    }
-
-    #[cold]
-    fn lend<R>(&self, lent: &Lent<'_>, write: impl FnOnce(&mut Writer, Now, &mut Outbox) -> R) -> Result<R> {
-        self.core.check_enabled(|| self.describe())?;
-        Ok(self.slot.with_lent(self.publisher.participant.slot()?, lent, write))
     }
 
     fn wait_for_acknowledgments(&self, timeout: Duration) -> Result<()> {

@@ -126,17 +126,18 @@ impl PayloadPool {
     /// An empty buffer; its memory is reused when some is at hand.
     #[must_use]
     pub fn take(&self) -> PayloadBuffer {
-        let mut buffer = self.take_as_left();
-        buffer.bytes_mut().clear();
-        buffer
+        self.take_after(Vec::clear)
     }
 
     /// A buffer with the octets that it had when it was used last.
     #[must_use]
     pub fn take_as_left(&self) -> PayloadBuffer {
-        PayloadBuffer(
-            self.reuse().unwrap_or_else(|| Arc::new(Buffer::new(Vec::new(), Arc::downgrade(&self.0)))),
-        )
+        self.take_after(|_| ())
+    }
+
+    fn take_after(&self, prepare: impl FnOnce(&mut Vec<u8>)) -> PayloadBuffer {
+        let reused = self.reuse(prepare);
+        PayloadBuffer(reused.unwrap_or_else(|| Arc::new(Buffer::new(Vec::new(), Arc::downgrade(&self.0)))))
     }
 
     /// A payload holding a copy of `bytes`.
@@ -160,7 +161,7 @@ impl PayloadPool {
     }
 
     /// The buffer returned last, whose memory is warm, or an older one when that is not quite let go of.
-    fn reuse(&self) -> Option<Arc<Buffer>> {
+    fn reuse(&self, prepare: impl FnOnce(&mut Vec<u8>)) -> Option<Arc<Buffer>> {
         const LOOKS: usize = 4;
         count_lock();
         let mut free = self.0.lock().ok()?;
@@ -168,6 +169,7 @@ impl PayloadPool {
         for back in 1..=LOOKS.min(buffers.len()) {
             let index = buffers.len() - back;
             if let Some(buffer) = buffers.get_mut(index).and_then(Arc::get_mut) {
+                prepare(&mut buffer.bytes);
                 *bytes -= buffer.bytes.capacity();
                 return Some(buffers.swap_remove(index));
             }

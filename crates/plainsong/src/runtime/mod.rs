@@ -324,25 +324,18 @@ impl<M: StateMachine> EndpointSlot<M> {
         participant: &ParticipantSlot,
         f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
     ) -> R {
-        dispatch::with_outbox(|out| {
-            let result = self.run(participant.shared(), clock::now(), out, f);
-            participant.report(out);
-            result
-        })
+        self.with_lent(participant, None, f)
     }
 
-    /// Like [`EndpointSlot::with`], with octets that are lent until what `f` left is sent.
+    /// Like [`EndpointSlot::with`], with octets that may be lent until what `f` left is sent.
     pub(crate) fn with_lent<R>(
         &self,
         participant: &ParticipantSlot,
-        lent: &Lent<'_>,
+        lent: Option<&Lent<'_>>,
         f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
     ) -> R {
         dispatch::with_outbox(|out| {
-            let (shared, now) = (participant.shared(), clock::now());
-            let result = self
-                .serve(self.lock(), |state| state.run_lending(shared, self.guid, now, out, Some(lent), f));
-            self.catch_up(shared, now, out);
+            let result = self.run_lending(participant.shared(), clock::now(), out, lent, f);
             participant.report(out);
             result
         })
@@ -356,7 +349,18 @@ impl<M: StateMachine> EndpointSlot<M> {
         out: &mut Outbox,
         f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
     ) -> R {
-        let result = self.serve(self.lock(), |state| state.run(shared, self.guid, now, out, f));
+        self.run_lending(shared, now, out, None, f)
+    }
+
+    fn run_lending<R>(
+        &self,
+        shared: &Shared,
+        now: Now,
+        out: &mut Outbox,
+        lent: Option<&Lent<'_>>,
+        f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
+    ) -> R {
+        let result = self.serve(self.lock(), |state| state.run_lending(shared, self.guid, now, out, lent, f));
         self.catch_up(shared, now, out);
         result
     }

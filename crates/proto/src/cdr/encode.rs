@@ -138,20 +138,20 @@ impl<'a> Encoder<'a> {
     #[inline]
     pub(super) fn put_sequence(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
         match self.lent {
-            Some(lent) if std::ptr::eq(lent, octets) => self.leave_out(octets.len()),
+            Some(lent) if std::ptr::eq(lent, octets) => self.leave_out(octets),
             _ => self.put(octets),
         }
     }
 
     /// Goes on behind octets that are not written.
     #[cold]
-    fn leave_out(&mut self, octets: usize) -> Result<(), EncodeError> {
-        let Sink::Fixed { bytes, length } = &mut self.sink else { return Ok(()) };
+    fn leave_out(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
+        let Sink::Fixed { bytes, length } = &mut self.sink else { return self.put(octets) };
         let start = *length;
-        if bytes.len() - start < octets {
+        if bytes.len() - start < octets.len() {
             return Err(EncodeError::BufferFull { capacity: bytes.len() });
         }
-        *length += octets;
+        *length += octets.len();
         (self.lent, self.left_out) = (None, Some(start));
         Ok(())
     }

@@ -34,7 +34,8 @@ impl Writer {
     /// Whether a long sample may be written without its octets: all readers are on this host, none filters, and nothing waits. Then
     /// datagrams reference the payload, and nobody looks into it or copies of it until they have left. In a flow nobody is served
     /// sooner, and what was copied first is copied faster by the kernel: only a sample that follows a pause.
-    pub(super) fn borrows(&self, now: Instant) -> bool {
+    #[must_use]
+    pub fn borrows(&self, now: Instant) -> bool {
         !self.proxies.is_filtering()
             && self.proxies.route(Class::Remote).destinations.is_empty()
             && !self.proxies.route(Class::SameHost).destinations.is_empty()
