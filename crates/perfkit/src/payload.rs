@@ -5,10 +5,13 @@
 //! | 0..4 | sequence number of this writer and instance in the lower 31 bits, from 0; the highest bit marks the warm-up, which has its own sequence | 4 |
 //! | 4..6, 6..8 | number of the writer; phase (step of a ramp) | 8 |
 //! | 8..16 | when it was due, monotonic nanoseconds | 16 |
-//! | 16..20 | CRC-32 of all other octets, in order | 20 |
+//! | 16..20 | checksum of the octets before, XOR that of the octets behind | 20 |
 //! | 20.. | pseudo-random octets from the seed | |
+//!
+//! The checksum of less than 1,024 octets is the lower half of their rapidhash (v3), that of more is their CRC-32: each is the faster there, and of
+//! the fastest products a short sample takes no longer than a few checksums do.
 
-use crc32fast::Hasher;
+use rapidhash::v3::rapidhash_v3;
 
 /// The smallest payload.
 pub const SIZE_MIN: u64 = 4;
@@ -20,6 +23,8 @@ pub const SIZE_WITH_TIME: usize = 16;
 pub const SIZE_WITH_CHECKSUM: usize = 20;
 /// The bit of the first field that marks the warm-up.
 const WARMUP: u32 = 1 << 31;
+/// Of fewer octets the checksum is a hash.
+const CRC_BYTES_LEAST: usize = 1024;
 
 /// The fields of a payload; those it is too small for are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,8 +80,6 @@ pub struct Maker {
     buffer: Vec<u8>,
     /// The checksum of the octets after the field, which never change.
     rest: u32,
-    /// What the checksum of the head becomes when the rest follows: the effect of each octet of it.
-    shift: [[u32; 256]; 4],
 }
 
 impl Maker {
@@ -89,54 +92,33 @@ impl Maker {
             let octets = random.bits().to_le_bytes();
             chunk.copy_from_slice(&octets[..chunk.len()]);
         }
-        let tail = buffer.get(SIZE_WITH_CHECKSUM..).unwrap_or_default();
-        let rest = crc32fast::hash(tail);
-        Self { shift: shift_by(tail.len() as u64), rest, buffer }
+        let rest = checksum(buffer.get(SIZE_WITH_CHECKSUM..).unwrap_or_default());
+        Self { rest, buffer }
     }
 
     /// The next payload.
     pub fn make(&mut self, head: &Head) -> &[u8] {
         head.write(&mut self.buffer);
-        if let Some((front, field)) = self.buffer.split_at_mut_checked(SIZE_WITH_TIME)
-            && let Some(field) = field.first_chunk_mut::<4>()
+        if let Some((front, rest)) = self.buffer.split_first_chunk_mut::<SIZE_WITH_TIME>()
+            && let Some(field) = rest.first_chunk_mut::<4>()
         {
-            let front = crc32fast::hash(front).to_le_bytes();
-            let shifted =
-                front.iter().zip(&self.shift).fold(0, |sum, (octet, table)| sum ^ table[usize::from(*octet)]);
-            *field = (shifted ^ self.rest).to_le_bytes();
+            *field = (checksum(front) ^ self.rest).to_le_bytes();
         }
         &self.buffer
     }
 }
 
-/// Checksums are linear: that of two parts is that of the first, moved by the length of the second, plus that of the second. The move
-/// is made into a table once, since `Hasher::combine` would compute it for every sample.
-fn shift_by(length: u64) -> [[u32; 256]; 4] {
-    let moved = |crc: u32| {
-        let mut front = Hasher::new_with_initial_len(crc, 16);
-        front.combine(&Hasher::new_with_initial_len(0, length));
-        front.finalize()
-    };
-    let mut tables = [[0; 256]; 4];
-    for (position, table) in tables.iter_mut().enumerate() {
-        for bit in 0..8 {
-            let effect = moved(1 << (8 * position + bit));
-            let with_bit = table.iter_mut().enumerate().filter(|(octet, _)| octet >> bit & 1 == 1);
-            with_bit.for_each(|(_, entry)| *entry ^= effect);
-        }
-    }
-    tables
+#[inline]
+fn checksum(octets: &[u8]) -> u32 {
+    if octets.len() < CRC_BYTES_LEAST { rapidhash_v3(octets) as u32 } else { crc32fast::hash(octets) }
 }
 
 /// Whether the checksum of a payload is right; true if it is too small for one.
 #[must_use]
 pub fn is_intact(payload: &[u8]) -> bool {
-    let Some((front, rest)) = payload.split_at_checked(SIZE_WITH_TIME) else { return true };
+    let Some((front, rest)) = payload.split_first_chunk::<SIZE_WITH_TIME>() else { return true };
     let Some((field, rest)) = rest.split_first_chunk::<4>() else { return true };
-    let mut hasher = Hasher::new();
-    hasher.update(front);
-    hasher.update(rest);
-    hasher.finalize() == u32::from_le_bytes(*field)
+    checksum(front) ^ checksum(rest) == u32::from_le_bytes(*field)
 }
 
 /// Pseudo-random numbers that a seed repeats (SplitMix64).
@@ -192,12 +174,14 @@ mod tests {
 
     #[test]
     fn any_flipped_bit_is_noticed() {
-        let mut maker = Maker::new(48, 1);
-        let intact = maker.make(&Head { sequence: 4, due_ns: 99, ..Head::default() }).to_vec();
-        for bit in 0..48 * 8 {
-            let mut damaged = intact.clone();
-            damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(!is_intact(&damaged), "bit {bit}");
+        for size in [48, CRC_BYTES_LEAST + SIZE_WITH_CHECKSUM + 4] {
+            let mut maker = Maker::new(size, 1);
+            let intact = maker.make(&Head { sequence: 4, due_ns: 99, ..Head::default() }).to_vec();
+            for bit in 0..size * 8 {
+                let mut damaged = intact.clone();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                assert!(!is_intact(&damaged), "bit {bit} of {size} octets");
+            }
         }
     }
 }
