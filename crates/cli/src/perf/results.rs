@@ -363,8 +363,8 @@ impl Run {
     }
 }
 
-/// Each sort of mark (the word before the colon), with the number of repetitions that have it and what the last of them in the
-/// order of letters says.
+/// Each sort of mark (the words before the colon), with the number of repetitions that have it and what the one with the largest
+/// number says, or the last of them in the order of letters.
 pub(crate) fn marks_of<'a>(
     repetitions: impl Iterator<Item = &'a Repetition>,
 ) -> BTreeMap<&'a str, (usize, &'a str)> {
@@ -373,9 +373,18 @@ pub(crate) fn marks_of<'a>(
         let sort = mark.split(':').next().unwrap_or_default();
         let (count, worst) = sorts.entry(sort).or_insert((0, mark));
         *count += 1;
-        *worst = (*worst).max(mark);
+        let (one, other) = (amount(worst), amount(mark));
+        if one.total_cmp(&other).then((*worst).cmp(mark)).is_lt() {
+            *worst = mark;
+        }
     }
     sorts
+}
+
+/// The number that a mark says first.
+fn amount(mark: &str) -> f64 {
+    let said = mark.split_once(':').and_then(|(_, said)| said.split_whitespace().next());
+    said.and_then(|it| it.parse().ok()).unwrap_or(0.0)
 }
 
 fn run_file(path: &Path) -> PathBuf {
@@ -438,6 +447,15 @@ mod tests {
         assert_eq!(Run::read(&directory.0).unwrap(), run);
         assert_eq!(Run::read(&directory.0.join("run.json")).unwrap(), run);
         assert!(!directory.0.join("run.json.new").exists());
+    }
+
+    #[test]
+    fn the_worst_mark_is_that_with_the_largest_number() {
+        let marks = ["busy: 9.50 cores by others", "busy: 10.20 cores by others", "clock: a", "clock: b"];
+        let repetition = Repetition { marks: marks.map(str::to_owned).to_vec(), ..Repetition::default() };
+        let sorts = marks_of([&repetition].into_iter());
+        assert_eq!(sorts["busy"], (2, "busy: 10.20 cores by others"));
+        assert_eq!(sorts["clock"], (2, "clock: b"));
     }
 
     #[test]
