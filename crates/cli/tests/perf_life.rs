@@ -71,8 +71,11 @@ fn ctrl_c_keeps_what_is_finished_and_resume_does_the_rest() {
     let bench = Bench::new();
     bench.adapter("good", &[]);
     let campaign = bench.campaign("repetitions = 4", PINGPONG);
-    let arguments = ["run".as_ref(), campaign.as_os_str(), "--out".as_ref(), bench.results().as_os_str()]
-        .map(|it| it.to_owned());
+    // Cores that come nearer later would mark what is there.
+    let unknown = ["--cores-apart-from", "nowhere"].map(std::ffi::OsStr::new);
+    let out = bench.results();
+    let begin = ["run".as_ref(), campaign.as_os_str(), "--out".as_ref(), out.as_os_str()];
+    let arguments = [&begin[..], &unknown[..]].concat();
     let mut tool = Running::start(&mut bench.perf(&arguments));
     tool.error_line_with("1/4 pingpong.good #0: ok");
     tool.signal("-INT");
@@ -83,8 +86,7 @@ fn ctrl_c_keeps_what_is_finished_and_resume_does_the_rest() {
     assert!(interrupted["finished_unix_ms"].is_null());
     let first = interrupted["cells"][0]["repetitions"][0].clone();
 
-    let arguments = ["run".as_ref(), "--resume".as_ref(), bench.results().as_os_str()]
-        .map(|it: &std::ffi::OsStr| it.to_owned());
+    let arguments = [&["run".as_ref(), "--resume".as_ref(), out.as_os_str()], &unknown[..]].concat();
     let output = bench.perf(&arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let finished = results(&bench);

@@ -20,6 +20,9 @@ use serde::{Deserialize, Serialize};
 /// The form of `run.json` that this program reads and writes.
 pub(crate) const SCHEMA: u32 = 1;
 
+/// How the mark begins of what was measured while the cores were further apart than at other times of the run.
+pub(crate) const CORES_APART: &str = "cores apart:";
+
 /// The largest `run.json` that is read: ten times what a day of campaigns leaves.
 const FILE_OCTETS_MAX: u64 = 1 << 30;
 
@@ -44,6 +47,9 @@ pub(crate) struct Run {
     #[serde(default)]
     pub(crate) programs: Vec<Program>,
     pub(crate) calibration: Option<Calibration>,
+    /// The least that was seen of what repetitions tell as `cores_apart_ns`, before, between or after them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cores_nearest_ns: Option<f64>,
     pub(crate) cells: Vec<Cell>,
 }
 
@@ -103,6 +109,9 @@ pub(crate) struct Repetition {
     /// CPU used by others while it was measured, percent of one core; not known of what ended early.
     #[serde(default)]
     pub(crate) others_percent: Option<f64>,
+    /// The round trip of a word between the two CPUs of the only machine, the larger of before and after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cores_apart_ns: Option<f64>,
     /// Why it is not ok, in words that a user can act on.
     pub(crate) reason: String,
     /// What makes it doubtful: `busy: 0.34 cores by others`.
@@ -447,6 +456,18 @@ mod tests {
         assert_eq!(Run::read(&directory.0).unwrap(), run);
         assert_eq!(Run::read(&directory.0.join("run.json")).unwrap(), run);
         assert!(!directory.0.join("run.json.new").exists());
+    }
+
+    #[test]
+    fn how_far_the_cores_were_apart_is_kept_and_may_be_missing() {
+        let mut run = small_run();
+        run.cores_nearest_ns = Some(48.25);
+        run.cells[0].repetitions[0].cores_apart_ns = Some(50.5);
+        let text = serde_json::to_string(&run).unwrap();
+        assert!(text.contains(r#""cores_apart_ns":50.5"#), "{text}");
+        assert_eq!(Run::parse(text.as_bytes()).unwrap(), run);
+        let text = serde_json::to_string(&small_run()).unwrap();
+        assert!(!text.contains("cores"), "{text}");
     }
 
     #[test]

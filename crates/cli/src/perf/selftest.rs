@@ -60,6 +60,7 @@ fn attempt(options: &Options) -> Result<ExitCode, String> {
         token: String::new(),
         strict: false,
         quiet: false,
+        look: Box::new(|| None),
     };
     let outcome = conduct(&job, run)?;
     if outcome.interrupted {

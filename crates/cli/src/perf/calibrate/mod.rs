@@ -4,6 +4,7 @@
 //! if there are two. Traffic stays on loopback.
 
 mod calls;
+mod distance;
 mod pairs;
 mod sockets;
 mod table;
@@ -16,6 +17,7 @@ use clap::Args;
 use plainsong_perfkit::floor::system::{allowed_cpus, pin_to_cpu};
 use plainsong_perfkit::recorder;
 
+pub(crate) use self::distance::cores_apart_ns;
 use super::results::{Calibration, Floor};
 
 /// Payloads of round trips, in octets.

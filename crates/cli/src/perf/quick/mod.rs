@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::agent::child::{adapter_directory, is_built_in};
 use super::agent::clock;
+use super::calibrate::cores_apart_ns;
 use super::campaign::{Campaign, resolve};
 use super::run::{Job, begin, conduct, directory};
 
@@ -132,6 +133,7 @@ fn attempt(options: &Options) -> Result<ExitCode, String> {
         token: String::new(),
         strict: false,
         quiet: true,
+        look: Box::new(cores_apart_ns),
     };
     let outcome = conduct(&job, run)?;
     print!("{}", table::of(&outcome.run));

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::apart::{Cores, larger};
 use super::directory::write_repetition;
 use super::link::{FromAgents, Mailbox};
 use super::network::{Network, Setting};
@@ -42,6 +43,15 @@ pub(crate) struct Job {
     pub(crate) token: String,
     pub(crate) strict: bool,
     pub(crate) quiet: bool,
+    /// How far apart the two cores are, in nanoseconds, if that can be told.
+    pub(crate) look: Box<dyn Fn() -> Option<f64>>,
+}
+
+impl Job {
+    /// What a repetition takes, by the campaign.
+    fn time(&self, turn: &Turn) -> Duration {
+        self.planned.get(turn.cell).map_or(Duration::ZERO, |it| estimate(&self.campaign, it) + OVERHEAD)
+    }
 }
 
 /// What was done.
@@ -70,10 +80,8 @@ pub(crate) fn conduct(job: &Job, run: Run) -> Result<Outcome, String> {
         cell.is_some_and(|cell| cell.repetitions.iter().any(|it| it.number == turn.repetition))
     };
     let turns: Vec<Turn> = turns(&job.campaign, &job.planned).into_iter().filter(|it| !done(it)).collect();
-    let time = |turn: &Turn| {
-        job.planned.get(turn.cell).map_or(Duration::ZERO, |it| estimate(&job.campaign, it) + OVERHEAD)
-    };
-    let progress = Progress::new(turns.len(), turns.iter().map(time).sum(), job.quiet);
+    let progress = Progress::new(turns.len(), turns.iter().map(|it| job.time(it)).sum(), job.quiet);
+    let cores = Cores::new(&job.look, &run);
     let (sender, receiver) = channel();
     let mut conductor = Conductor {
         job,
@@ -85,15 +93,18 @@ pub(crate) fn conduct(job: &Job, run: Run) -> Result<Outcome, String> {
         links_made: 0,
         next_worker: 0,
         identified: BTreeSet::new(),
+        cores,
         progress,
         written: None,
     };
     conductor.write(true)?;
+    conductor.cores.look();
     for turn in &turns {
-        if !conductor.take_turn(*turn, time(turn))? {
+        if !conductor.take_turn(*turn)? {
             break;
         }
     }
+    conductor.cores.mark_all(&mut conductor.run);
     let interrupted = interrupted.load(Ordering::Relaxed);
     conductor.run.finished_unix_ms = (!interrupted).then(clock::unix_ms);
     conductor.write(true)?;
@@ -112,6 +123,7 @@ struct Conductor<'a> {
     next_worker: u32,
     /// Agents, and adapters of which it is known what exactly runs there.
     identified: BTreeSet<(String, String)>,
+    cores: Cores<'a>,
     progress: Progress,
     /// When `run.json` was written, and how long that took.
     written: Option<(Instant, Duration)>,
@@ -119,37 +131,50 @@ struct Conductor<'a> {
 
 impl Conductor<'_> {
     /// False if the user wants to end.
-    fn take_turn(&mut self, turn: Turn, time: Duration) -> Result<bool, String> {
+    fn take_turn(&mut self, turn: Turn) -> Result<bool, String> {
         let job = self.job;
         let Some(planned) = job.planned.get(turn.cell) else { return Ok(true) };
         self.progress.begins(&planned.cell.id, turn.repetition);
-        let Some(mut finished) = self.measure(planned, turn) else { return Ok(false) };
-        finished.repetition.number = turn.repetition;
-        finished.repetition.order = turn.order;
+        let Some(finished) = self.measure(planned, turn) else { return Ok(false) };
         let repetition = &finished.repetition;
         let word = match repetition.status {
             Status::Ok => repetition.marks.join("; "),
             status => format!("{}: {}", status.label(), repetition.reason),
         };
-        self.progress.ended(&planned.cell.id, turn.repetition, time, &word);
+        self.progress.ended(&planned.cell.id, turn.repetition, job.time(&turn), &word);
         if let Some(directory) = &job.directory {
             write_repetition(directory, &planned.cell.id, &finished)?;
         }
+        let repetition = self.note_programs(finished);
+        if let Some(cell) = self.run.cells.iter_mut().find(|it| it.id == planned.cell.id) {
+            cell.repetitions.push(repetition);
+        }
+        // The nearest may have been that one.
+        self.cores.mark_all(&mut self.run);
+        self.write(false)?;
+        Ok(!self.interrupted.load(Ordering::Relaxed))
+    }
+
+    /// Notes what ran; what is left is the result.
+    fn note_programs(&mut self, finished: Finished) -> Repetition {
         self.run.adapters.extend(finished.descriptions);
         for program in finished.programs {
             let key = |host: &String| (host.clone(), program.adapter.clone());
             self.identified.extend(program.hosts.iter().map(key));
             self.run.note_program(program);
         }
-        if let Some(cell) = self.run.cells.iter_mut().find(|it| it.id == planned.cell.id) {
-            cell.repetitions.push(finished.repetition);
-        }
-        self.write(false)?;
-        Ok(!self.interrupted.load(Ordering::Relaxed))
+        finished.repetition
     }
 
     /// One repetition, whatever becomes of it; `None` if it was interrupted.
     fn measure(&mut self, planned: &Planned, turn: Turn) -> Option<Finished> {
+        let mut finished = self.attempt(planned, turn)?;
+        finished.repetition.number = turn.repetition;
+        finished.repetition.order = turn.order;
+        Some(finished)
+    }
+
+    fn attempt(&mut self, planned: &Planned, turn: Turn) -> Option<Finished> {
         let mode = planned.point.network;
         if let Err(reason) = self.prepare(mode, planned.point.loss_percent) {
             return Some(skipped(Status::Skipped, reason));
@@ -193,24 +218,36 @@ impl Conductor<'_> {
             identified: &self.identified,
             outage,
         };
+        // Nothing is known of the cores of other machines.
+        let before_ns = if one_clock { self.cores.look() } else { None };
         let mut finished = stage.perform(&parties)?;
+        let after_ns = if one_clock { self.cores.look() } else { None };
+        finished.repetition.cores_apart_ns = larger(before_ns, after_ns);
         finished.repetition.marks.extend(marks);
-        let limit = self.job.campaign.busy_limit_percent;
-        if let Some(mark) = finished.others.and_then(|it| it.mark(limit)) {
-            if self.job.strict {
-                finished.repetition.status = Status::Skipped;
-                finished.repetition.reason = format!("{mark}; --strict keeps nothing then");
-            }
-            finished.repetition.marks.push(mark);
-        }
         add_lost_tails(&parties, &mut finished.repetition.workers);
-        check_discovery(&planned.cell.kind, &mut finished.repetition);
-        outage::check(&planned.cell, &mut finished.repetition);
         if finished.broken {
             // The next repetition begins with new agents.
             self.networks.remove(&mode);
         }
+        self.judge(planned, &mut finished);
         Some(finished)
+    }
+
+    /// Says what is doubtful or wrong of what has been measured.
+    fn judge(&self, planned: &Planned, finished: &mut Finished) {
+        let repetition = &mut finished.repetition;
+        if let Some(mark) = finished.others.and_then(|it| it.mark(self.job.campaign.busy_limit_percent)) {
+            if self.job.strict {
+                repetition.status = Status::Skipped;
+                repetition.reason = format!("{mark}; --strict keeps nothing then");
+            }
+            repetition.marks.push(mark);
+        }
+        check_discovery(&planned.cell.kind, repetition);
+        outage::check(&planned.cell, repetition);
+        if repetition.status == Status::Ok {
+            repetition.marks.extend(self.cores.mark(repetition.cores_apart_ns));
+        }
     }
 
     fn mailbox(&self) -> Mailbox<'_> {

@@ -433,6 +433,7 @@ pub(crate) fn empty(name: &str) -> Run {
         adapters: adapters.into_iter().map(|(name, description)| (name.to_owned(), description)).collect(),
         programs: programs(),
         calibration: Some(calibration()),
+        cores_nearest_ns: None,
         cells: Vec::new(),
     }
 }
