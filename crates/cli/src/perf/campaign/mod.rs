@@ -50,6 +50,10 @@ pub(crate) struct Campaign {
     /// others use during it.
     #[serde(default = "five_seconds")]
     pub(crate) busy_wait: Time,
+    /// How long, after all others, repetitions are measured again that were measured while the two CPUs of the machine were further
+    /// apart than at other times. Zero: they are marked, and that is all.
+    #[serde(default)]
+    pub(crate) again: Time,
     /// By name: `local`, or the address of a `plainsong perf agent` on another host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) agents: BTreeMap<String, String>,

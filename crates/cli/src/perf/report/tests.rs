@@ -363,6 +363,27 @@ fn a_run_directory_becomes_tables_a_page_and_a_status() {
 }
 
 #[test]
+fn reports_say_how_many_repetitions_were_measured_again() {
+    let mut run = everything().clone();
+    run.again_ms = 60_000;
+    let apart = "cores apart: 302 ns from core to core, 51 at best";
+    for (repetition, marks) in run.cells[1].repetitions.iter_mut().zip([vec![], vec![apart.to_owned()]]) {
+        repetition.again = true;
+        repetition.marks = marks;
+    }
+    let text = text::write(&run, &Summary::of_run(&run));
+    for line in [
+        "measured again with near cores: 1 of 2 repetitions during which they were apart".to_owned(),
+        format!("marked in 1 repetitions: {apart}, or the like"),
+    ] {
+        assert!(text.lines().any(|it| it == line), "{line:?} is not in\n{text}");
+    }
+    let page = html_of(&run);
+    assert!(page.contains("; the cores were apart in 2, of these 1 were measured again with near cores"));
+    assert!(page.contains("repetitions are marked \"cores apart\""));
+}
+
+#[test]
 fn a_relative_condition_needs_a_base() {
     let options = Options {
         directories: vec![PathBuf::from("nowhere")],
