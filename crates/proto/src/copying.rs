@@ -50,13 +50,15 @@ fn copy_long(to: &mut [u8], octets: &[u8]) {
     }
 }
 
-/// Appends octets, up to 31 without a call.
+/// Appends octets, up to 127 without a call.
 #[inline(always)]
 pub(crate) fn append_few(to: &mut Vec<u8>, octets: &[u8]) {
-    if octets.len() > 31 {
+    if octets.len() > 127 {
         return to.extend_from_slice(octets);
     }
-    let rest = append_half::<16>(to, octets);
+    let rest = append_half::<64>(to, octets);
+    let rest = append_half::<32>(to, rest);
+    let rest = append_half::<16>(to, rest);
     let rest = append_half::<8>(to, rest);
     let rest = append_half::<4>(to, rest);
     rest.iter().for_each(|octet| to.push(*octet));
@@ -70,11 +72,17 @@ fn append_half<'o, const N: usize>(to: &mut Vec<u8>, octets: &'o [u8]) -> &'o [u
     rest
 }
 
-/// Copies octets to a place of the same length, up to 32 without a call: the first and the last of them, which share those between.
+/// Copies octets to a place of the same length, up to 128 without a call: the first and the last of them, which share those between.
 #[inline(always)]
 pub(crate) fn copy_few(to: &mut [u8], octets: &[u8]) {
-    let is_few = to.len() == octets.len() && octets.len() <= 32;
-    if !is_few || !(ends::<16>(to, octets) || ends::<8>(to, octets) || ends::<4>(to, octets)) {
+    let is_few = to.len() == octets.len() && octets.len() <= 128;
+    let is_copied = is_few
+        && if octets.len() > 32 {
+            ends::<64>(to, octets) || ends::<32>(to, octets)
+        } else {
+            ends::<16>(to, octets) || ends::<8>(to, octets) || ends::<4>(to, octets)
+        };
+    if !is_copied {
         to.copy_from_slice(octets);
     }
 }
@@ -103,7 +111,7 @@ mod tests {
 
     #[test]
     fn few_octets_arrive_whole() {
-        let octets: Vec<u8> = (1..=40).collect();
+        let octets: Vec<u8> = (1..=140).collect();
         for length in 0..octets.len() {
             let octets = &octets[..length];
             let mut place = vec![0; length + 1];

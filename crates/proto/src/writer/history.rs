@@ -195,6 +195,18 @@ impl History {
         self.entries.len()
     }
 
+    /// Coherent sets of which anything is held.
+    #[cfg(test)]
+    pub(super) fn sets_held(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// Pieces of memory with short payloads.
+    #[cfg(test)]
+    pub(super) fn chunks_held(&self) -> usize {
+        self.payloads.chunks_held()
+    }
+
     /// Changes not released yet.
     pub(super) const fn pending(&self) -> usize {
         self.pending
@@ -393,6 +405,7 @@ impl History {
 
     /// The changes up to `number` leave, from the front: each is touched once, and nothing else but its instance.
     fn release_volatile(&mut self, number: SequenceNumber, instances: &mut Instances) {
+        while self.release_run(number, instances) {}
         while let Some(entry) = self.entries.pop_front_if(|entry| entry.sequence_number <= number) {
             let released = entry.sequence_number;
             self.first_left(entry, instances);
@@ -401,6 +414,33 @@ impl History {
         if self.entries.is_empty() {
             self.payloads.clear();
         }
+    }
+
+    /// Changes of one instance that follow each other leave together, if they are the first and have nothing special; false if not.
+    fn release_run(&mut self, number: SequenceNumber, instances: &mut Instances) -> bool {
+        let (mut left, mut bytes, mut last) = (0, 0, None);
+        for entry in &self.entries {
+            let is_plain = entry.kind.is_some() && entry.marks.is_none();
+            let Some(payload_bytes) = entry.payload.short_len().filter(|_| is_plain) else { break };
+            if entry.sequence_number > number {
+                break;
+            }
+            left += 1;
+            bytes += window_bytes(payload_bytes);
+            last = Some((entry.sequence_number, entry.slot, entry.next, entry.payload));
+            if entry.next != entry.sequence_number.next() {
+                break;
+            }
+        }
+        let Some((released, slot, next, payload)) = last.filter(|_| left > 1) else { return false };
+        self.entries.drain(..left);
+        self.changes -= left;
+        self.pending -= left;
+        self.pending_bytes -= bytes;
+        self.payloads.pop_front(payload);
+        instances.first_left(slot, left, next);
+        self.released = released;
+        true
     }
 
     /// The first entry was taken out: its instance is told, and nothing else is touched.
@@ -412,7 +452,7 @@ impl History {
                 self.pending -= 1;
                 self.pending_bytes -= window_bytes(self.payloads.len(entry.payload));
             }
-            instances.first_left(entry.slot, entry.next);
+            instances.first_left(entry.slot, 1, entry.next);
         }
         self.payloads.pop_front(entry.payload);
         if let Some(marks) = entry.marks {

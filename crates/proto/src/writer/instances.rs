@@ -207,11 +207,11 @@ impl Instances {
         self.free.push(slot);
     }
 
-    /// Its oldest change left the history; the next is `oldest`.
+    /// So many of its oldest changes left the history; the next is `oldest`.
     #[inline]
-    pub(super) fn first_left(&mut self, slot: Slot, oldest: SequenceNumber) {
+    pub(super) fn first_left(&mut self, slot: Slot, changes: usize, oldest: SequenceNumber) {
         let Some(instance) = self.get_mut(slot) else { return };
-        instance.samples -= 1;
+        instance.samples -= changes;
         instance.oldest = oldest;
         if !instance.registered && instance.samples == 0 {
             self.forget_if_over(slot);

@@ -373,6 +373,9 @@ impl Writer {
                 {
                     return Err(WriteError::Full);
                 }
+                if !self.is_limited() && self.history.service.is_none() {
+                    return Ok(());
+                }
                 bound(limits.max_samples_per_instance)
             }
         };

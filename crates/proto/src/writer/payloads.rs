@@ -33,6 +33,12 @@ impl Place {
             len => Where::Short { at: self.at, len },
         }
     }
+
+    /// How many octets a short one has.
+    pub(super) fn short_len(self) -> Option<usize> {
+        let bytes = self.bytes;
+        (bytes != Self::LONG).then_some(usize::from(bytes))
+    }
 }
 
 /// The payloads of one writer's changes, in the order of their numbers.
@@ -152,6 +158,11 @@ impl Payloads {
         }
         self.ring.end_at(end);
         self.long.truncate(kept);
+    }
+
+    #[cfg(test)]
+    pub(super) fn chunks_held(&self) -> usize {
+        self.ring.chunks.len()
     }
 
     fn long_end(&self) -> u32 {

@@ -161,3 +161,21 @@ fn ends_of_sets_count_towards_no_limit() {
     story.matched(&durable(7));
     assert_eq!(data(&story.sent()), [5, 6, 7, 8]);
 }
+
+#[test]
+fn of_a_set_that_left_nothing_is_held() {
+    let mut story = Story::new(coherent(AccessScope::Topic));
+    let reader = reliable(7);
+    story.matched(&reader);
+    for round in 0..3 {
+        story.begin(1);
+        (0..5).for_each(|_| assert!(story.write(1, b"data").is_ok()));
+        story.end(1);
+        story.write(1, b"after").unwrap();
+        assert_eq!(story.writer.history.sets_held(), 1, "round {round}");
+        // What waits for others leaves.
+        story.pass(Duration::from_millis(1));
+        story.acknack(&reader, story.writer.history.last().0 + 1, &[]).unwrap();
+        assert_eq!((story.writer.history.len(), story.writer.history.sets_held()), (0, 0), "round {round}");
+    }
+}

@@ -111,6 +111,22 @@ fn a_history_with_one_old_sample_does_not_grow() {
 }
 
 #[test]
+fn the_memory_of_payloads_that_left_together_is_used_again() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    let reader = reliable(7);
+    story.matched(&reader);
+    for number in 1..=2_000 {
+        story.write(1, &[7; 100]).unwrap();
+        if number % 20 == 0 {
+            // Never all: then the memory would be free anyway.
+            story.acknack(&reader, number - 3, &[]).unwrap();
+        }
+    }
+    assert!(story.writer.history.entries_held() < 100);
+    assert!(story.writer.history.chunks_held() <= 4, "{}", story.writer.history.chunks_held());
+}
+
+#[test]
 fn a_changed_lifespan_holds_for_what_is_kept() {
     let qos = QosSet::writer().keep_all().durability(Durability::TransientLocal);
     let mut story = Story::new(qos.clone());
