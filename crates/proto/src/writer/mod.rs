@@ -373,7 +373,8 @@ impl Writer {
                 {
                     return Err(WriteError::Full);
                 }
-                if !self.is_limited() && self.history.service.is_none() {
+                // A durability service leaves a writer without limits as many.
+                if !self.is_limited() {
                     return Ok(());
                 }
                 bound(limits.max_samples_per_instance)
