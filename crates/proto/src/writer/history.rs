@@ -405,7 +405,7 @@ impl History {
 
     /// The changes up to `number` leave, from the front: each is touched once, and nothing else but its instance.
     fn release_volatile(&mut self, number: SequenceNumber, instances: &mut Instances) {
-        while self.release_run(number, instances) {}
+        self.release_plain(number, instances);
         while let Some(entry) = self.entries.pop_front_if(|entry| entry.sequence_number <= number) {
             let released = entry.sequence_number;
             self.first_left(entry, instances);
@@ -416,31 +416,36 @@ impl History {
         }
     }
 
-    /// Changes of one instance that follow each other leave together, if they are the first and have nothing special; false if not.
-    fn release_run(&mut self, number: SequenceNumber, instances: &mut Instances) -> bool {
-        let (mut left, mut bytes, mut last) = (0, 0, None);
+    /// The first changes leave together, as long as they have nothing special. An instance is told once of those that follow
+    /// each other.
+    fn release_plain(&mut self, number: SequenceNumber, instances: &mut Instances) {
+        let (mut left, mut left_of_instance, mut bytes) = (0, 0, 0);
+        let mut last: Option<&Entry> = None;
         for entry in &self.entries {
             let is_plain = entry.kind.is_some() && entry.marks.is_none();
             let Some(payload_bytes) = entry.payload.short_len().filter(|_| is_plain) else { break };
             if entry.sequence_number > number {
                 break;
             }
-            left += 1;
-            bytes += window_bytes(payload_bytes);
-            last = Some((entry.sequence_number, entry.slot, entry.next, entry.payload));
-            if entry.next != entry.sequence_number.next() {
-                break;
+            if let Some(before) = last
+                && before.next != entry.sequence_number
+            {
+                instances.first_left(before.slot, left_of_instance, before.next);
+                left_of_instance = 0;
             }
+            left += 1;
+            left_of_instance += 1;
+            bytes += window_bytes(payload_bytes);
+            last = Some(entry);
         }
-        let Some((released, slot, next, payload)) = last.filter(|_| left > 1) else { return false };
+        let Some(last) = last else { return };
+        instances.first_left(last.slot, left_of_instance, last.next);
+        self.payloads.pop_front(last.payload);
+        self.released = last.sequence_number;
         self.entries.drain(..left);
         self.changes -= left;
         self.pending -= left;
         self.pending_bytes -= bytes;
-        self.payloads.pop_front(payload);
-        instances.first_left(slot, left, next);
-        self.released = released;
-        true
     }
 
     /// The first entry was taken out: its instance is told, and nothing else is touched.
