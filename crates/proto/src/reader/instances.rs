@@ -124,8 +124,9 @@ pub(super) struct Instances {
     slots: Vec<Option<Instance>>,
     free: Vec<InstanceId>,
     index: HashMap<InstanceHandle, InstanceId>,
-    /// The instance asked for last: samples of one instance after the other need no look-up.
-    recent: Option<InstanceId>,
+    /// The instance asked for last, and what to add for the next, if it goes on as it did: 0 or 1.
+    recent: InstanceId,
+    step: InstanceId,
     tally: Tally,
 }
 
@@ -374,13 +375,23 @@ impl Instances {
 
     /// As [`Self::find`], where samples come one after the other: of the same instance as the last, or of the one that
     /// became known after that, as when a writer goes through its instances by turns.
+    #[inline]
     pub(super) fn find_often(&mut self, handle: InstanceHandle) -> Option<InstanceId> {
-        let recent = self.recent.unwrap_or_default();
-        let guesses = [recent, recent.wrapping_add(1), 0];
-        let is_it = |id: &InstanceId| self.get(*id).is_some_and(|instance| instance.handle == handle);
-        let id = guesses.into_iter().find(is_it).or_else(|| self.find(handle))?;
-        self.recent = Some(id);
+        let expected = self.recent.wrapping_add(self.step);
+        let id = if self.is_at(expected, handle) { expected } else { self.look_up(handle)? };
+        self.step = InstanceId::from(id != self.recent);
+        self.recent = id;
         Some(id)
+    }
+
+    #[inline]
+    fn is_at(&self, id: InstanceId, handle: InstanceHandle) -> bool {
+        self.get(id).is_some_and(|instance| instance.handle == handle)
+    }
+
+    fn look_up(&self, handle: InstanceHandle) -> Option<InstanceId> {
+        let guesses = [self.recent, self.recent.wrapping_add(1), 0];
+        guesses.into_iter().find(|guess| self.is_at(*guess, handle)).or_else(|| self.find(handle))
     }
 
     #[inline]
@@ -419,7 +430,6 @@ impl Instances {
         self.tally.account(&instance, id, before);
         (instance.samples, instance.unread) = (samples, unread);
         self.index.remove(&instance.handle);
-        self.recent = self.recent.filter(|recent| *recent != id);
         self.free.push(id);
         Some(instance)
     }

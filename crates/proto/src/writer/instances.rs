@@ -85,8 +85,9 @@ pub(super) struct Instances {
     index: HashMap<InstanceHandle, Slot>,
     slots: Vec<Instance>,
     free: Vec<Slot>,
-    /// The instance used last.
+    /// The instance used last, and what to add for the next, if it goes on as it did: 0 or 1.
     recent: Slot,
+    step: Slot,
     deadline_period: Duration,
     /// By slot, as far as there are any.
     deadlines: Vec<Deadline>,
@@ -103,6 +104,7 @@ impl Instances {
             slots: Vec::new(),
             free: Vec::new(),
             recent: 0,
+            step: 0,
             deadline_period,
             deadlines: Vec::new(),
             first_deadline: NIL,
@@ -118,7 +120,8 @@ impl Instances {
     /// Who writes one instance again and again, or all by turns, needs no look-up.
     #[inline]
     pub(super) fn find(&self, handle: InstanceHandle) -> Option<Slot> {
-        if self.is_at(self.recent, handle) { Some(self.recent) } else { self.look_up(handle) }
+        let expected = self.recent.wrapping_add(self.step);
+        if self.is_at(expected, handle) { Some(expected) } else { self.look_up(handle) }
     }
 
     #[inline]
@@ -127,7 +130,7 @@ impl Instances {
     }
 
     fn look_up(&self, handle: InstanceHandle) -> Option<Slot> {
-        let guesses = [self.recent.wrapping_add(1), 0];
+        let guesses = [self.recent, self.recent.wrapping_add(1), 0];
         let guess = guesses.into_iter().find(|guess| self.is_at(*guess, handle));
         guess.or_else(|| self.index.get(&handle).copied())
     }
@@ -158,6 +161,7 @@ impl Instances {
             Some(slot) => slot,
             None => self.insert(handle),
         };
+        self.step = Slot::from(slot != self.recent);
         self.recent = slot;
         if let Some(instance) = self.get_mut(slot) {
             instance.registered = true;
