@@ -214,6 +214,22 @@ impl Drop for Held {
     }
 }
 
+/// A state machine while octets are lent to it. It is told of their end also when something panics: what it keeps is whole
+/// for those who use it after that.
+struct Borrower<'a, 'b, M: StateMachine> {
+    machine: &'a mut M,
+    lent: Option<&'a Lent<'b>>,
+}
+
+impl<M: StateMachine> Drop for Borrower<'_, '_, M> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(lent) = self.lent {
+            self.machine.settle_lent(lent);
+        }
+    }
+}
+
 impl<M: StateMachine> Timed<M> {
     pub(crate) fn new(machine: M) -> Self {
         let never = || AtomicU64::new(Deadline::NEVER);
@@ -247,15 +263,16 @@ impl<M: StateMachine> Timed<M> {
         lent: Option<&Lent<'_>>,
         f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
     ) -> R {
-        let result = f(&mut self.machine, now, out);
-        let settle = |machine: &mut M| lent.into_iter().for_each(|lent| machine.settle_lent(lent));
+        let borrower = Borrower { machine: &mut self.machine, lent };
+        let result = f(borrower.machine, now, out);
         if out.transmits().is_empty() {
-            settle(&mut self.machine);
+            drop(borrower);
         } else {
-            let begun = self.machine.wants_cost().then(clock::mono);
-            let too_long = shared.transport.send(out, lent, self.machine.traffic_class(), M::FOLLOWS_PATHS);
+            let begun = borrower.machine.wants_cost().then(clock::mono);
+            let too_long =
+                shared.transport.send(out, lent, borrower.machine.traffic_class(), M::FOLLOWS_PATHS);
             out.clear_transmits();
-            settle(&mut self.machine);
+            drop(borrower);
             self.machine.sent(begun, clock::mono);
             for (address, bytes) in too_long {
                 self.machine.path(address, bytes);
@@ -559,7 +576,44 @@ impl StateMachine for Participant {
 
 #[cfg(test)]
 mod tests {
+    use plainsong_proto::payload::Payload;
+
     use super::*;
+
+    /// How often what was lent came to an end.
+    struct Ends(u32);
+
+    impl StateMachine for Ends {
+        type Call = Infallible;
+
+        fn call(&mut self, call: Infallible, _now: Now, _out: &mut Outbox) {
+            match call {}
+        }
+
+        fn timeout(&mut self, _now: Now, _out: &mut Outbox) {}
+
+        fn next_timeout(&self) -> Option<Instant> {
+            None
+        }
+
+        fn settle_lent(&mut self, _lent: &Lent<'_>) {
+            self.0 += 1;
+        }
+    }
+
+    #[test]
+    fn what_is_lent_is_copied_also_when_sending_panics() {
+        let (mut machine, payload) = (Ends(0), Payload::from_vec(vec![0; 3]));
+        let lent = Lent::new(&payload, 0, &[1, 2, 3]);
+        let panics = std::panic::AssertUnwindSafe(|| {
+            let _borrower = Borrower { machine: &mut machine, lent: Some(&lent) };
+            panic!("a mistake in sending");
+        });
+        assert!(std::panic::catch_unwind(panics).is_err());
+        assert_eq!(machine.0, 1);
+        drop(Borrower { machine: &mut machine, lent: None });
+        assert_eq!(machine.0, 1);
+    }
 
     #[test]
     #[cfg(debug_assertions)]
