@@ -191,7 +191,7 @@ impl Draft<'_> {
         let point = &self.planned.point;
         EndpointSpec {
             topic: self.topic(part),
-            keyed: keyed || point.instances > 1,
+            keyed: keyed || point.instances > 1 || self.compares_instances(),
             reliable: point.reliable,
             history_depth: point.history.map_or(16, |it| it.depth),
             transient_local: point.durability == Some(Durability::TransientLocal),
@@ -206,6 +206,13 @@ impl Draft<'_> {
             read: point.read.map_or(ReadMethod::Listener, |it| it.0),
             filter_instances_below: None,
         }
+    }
+
+    /// One instance is compared with many: of the same type, or it would be the key that is measured.
+    fn compares_instances(&self) -> bool {
+        let instances =
+            self.campaign.scenarios.get(self.planned.scenario).and_then(|it| it.instances.as_ref());
+        instances.is_some_and(|instances| instances.0.iter().any(|number| *number > 1))
     }
 
     /// Writers are on the first node, readers on the others, if there are any.
@@ -348,5 +355,41 @@ impl Party {
     /// Its name in the results.
     pub(crate) fn name(&self) -> &str {
         &self.spec.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perf::campaign::resolve;
+
+    /// Whether the topic of each cell has a key.
+    fn keyed(instances: &str) -> Vec<bool> {
+        let text = format!(
+            "schema = 1\nname = \"test\"\n[[scenario]]\nkind = \"throughput\"\nadapters = [\"a\"]\ninstances = {instances}"
+        );
+        let campaign = Campaign::parse(&text).unwrap();
+        let planned = resolve(&campaign).unwrap();
+        let nodes = [Node { address: None, interface: None }];
+        let mut keyed = Vec::new();
+        for planned in &planned {
+            let one_clock = true;
+            let draft =
+                Draft { campaign: &campaign, planned, nodes: &nodes, one_clock, repetition: 0, order: 0 };
+            keyed.extend(draft.parties().into_iter().map(|party| match party.spec.role {
+                Role::Publish { writer: endpoint, .. } | Role::Subscribe { reader: endpoint, .. } => {
+                    endpoint.keyed
+                }
+                role => panic!("{role:?}"),
+            }));
+        }
+        keyed
+    }
+
+    #[test]
+    fn one_instance_is_compared_with_many_of_the_same_type() {
+        assert_eq!(keyed("[1, 70000]"), [true; 4]);
+        assert_eq!(keyed("70000"), [true; 2]);
+        assert_eq!(keyed("1"), [false; 2]);
     }
 }
