@@ -12,6 +12,7 @@ mod setup;
 mod shell;
 mod sim;
 mod step;
+mod systems;
 mod test;
 mod tidy;
 
@@ -21,9 +22,10 @@ const USAGE: &str = "\
 usage: cargo xtask <task> [options]
 
   test                          everything: unit tests, simulation, fuzz smoke, interop
-  ci                            formatting, lints, documentation, tidy, then `test`
+  ci                            formatting, lints, documentation, tidy, `systems`, then `test`
   docs                          write docs/qos.md from the table of policies
   tidy                          the rules no compiler checks (sizes, module direction, ...)
+  systems                       compile the library for other systems than Linux on x86-64
   setup                         install what the tests need and build the interop peers
   sim  [--seed N] [--seeds A..B] [--mutations] [...]
                                 the simulator, optimized; options go to its binary
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(&rest),
         "setup" => setup::run(&rest),
         "sim" => sim::run(&rest),
+        "systems" => systems::run(&rest),
         "fuzz" => fuzz::run(&rest),
         "instructions" => instructions::run(&rest),
         "interop" => interop::run(&rest),

@@ -2,9 +2,9 @@
 //!
 //! Dropping the last handle takes leave too, but not every handle is dropped: a listener that is running holds one, a
 //! static does, and `std::process::exit` drops none. Without a word, others wait for the lease of such a participant
-//! to end, a reliable KEEP_ALL writer in the middle of `write`.
+//! to end, a reliable KEEP_ALL writer in the middle of `write`. So far only on systems like Unix.
 
-#![cfg_attr(unix, allow(unsafe_code, reason = "atexit has no safe wrapper"))]
+#![allow(unsafe_code, reason = "atexit has no safe wrapper")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,19 +26,15 @@ pub(crate) fn at_exit() {
     if first.is_err() {
         return;
     }
-    #[cfg(unix)]
-    {
-        extern "C" fn leave_all() {
-            take_leave();
-        }
-        // SAFETY: the function has the right type, never unwinds and lives as long as the library; the C library
-        // calls it once. When it cannot note it, the process ends without a word, as it would have.
-        let _ = unsafe { libc::atexit(leave_all) };
+    extern "C" fn leave_all() {
+        take_leave();
     }
+    // SAFETY: the function has the right type, never unwinds and lives as long as the library; the C library
+    // calls it once. When it cannot note it, the process ends without a word, as it would have.
+    let _ = unsafe { libc::atexit(leave_all) };
 }
 
 /// Whatever happens, it returns, soon, and does not unwind.
-#[cfg(unix)]
 fn take_leave() {
     // A fork of the process that ends is not the end of the participants.
     if PROCESS.load(Ordering::SeqCst) != std::process::id() {

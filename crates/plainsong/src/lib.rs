@@ -45,6 +45,7 @@ mod domain;
 mod doubt;
 mod entity;
 mod error;
+#[cfg(unix)]
 mod farewell;
 mod group;
 mod ignore;

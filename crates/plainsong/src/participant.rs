@@ -25,6 +25,7 @@ use crate::data_writer::WriterInner;
 use crate::domain::{Domain, EventSink, InterfaceReport};
 use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::{Error, Result};
+#[cfg(unix)]
 use crate::farewell;
 use crate::listener::DomainParticipantListener;
 use crate::locks::{read, write};
@@ -192,6 +193,7 @@ impl DomainParticipantFactory {
         // The router is new, so its cell is empty.
         let _ = inner.router.participant.set(Arc::downgrade(&inner));
         lock(&PARTICIPANTS).push(Arc::downgrade(&inner));
+        #[cfg(unix)]
         farewell::at_exit();
         let participant = DomainParticipant::from_inner(inner);
         if self.qos.entity_factory.autoenable_created_entities {

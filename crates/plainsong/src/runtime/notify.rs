@@ -19,7 +19,7 @@ pub(crate) struct Notify {
     listeners: AtomicU32,
     bells: Mutex<Vec<Arc<Bell>>>,
     #[cfg(not(target_os = "linux"))]
-    bed: (std::sync::Mutex<()>, std::sync::Condvar),
+    bed: (Mutex<()>, std::sync::Condvar),
 }
 
 impl Notify {
@@ -101,7 +101,7 @@ impl Notify {
 
     #[cfg(not(target_os = "linux"))]
     fn sleep(&self, seen: u32, timeout: Option<std::time::Duration>) {
-        let bed = super::lock(&self.bed.0);
+        let bed = lock(&self.bed.0);
         if self.epoch() == seen {
             // Poison is harmless: the mutex guards nothing but the order of sleep and wake.
             match timeout {
@@ -113,7 +113,7 @@ impl Notify {
 
     #[cfg(not(target_os = "linux"))]
     fn rouse(&self) {
-        let _bed = super::lock(&self.bed.0);
+        let _bed = lock(&self.bed.0);
         self.bed.1.notify_all();
     }
 }
