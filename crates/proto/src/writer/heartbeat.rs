@@ -17,6 +17,11 @@ use super::{WriterConfig, WriterGroup};
 const PROMPT_TRIES: u32 = 3;
 /// A sample that follows the one before after such a pause asks: the next may be too late to show that it is lost.
 const LONE_PAUSE: Duration = Duration::from_millis(2);
+/// Within a host hardly anything is lost: of samples that come now and then one in this time asks, once readers have answered, and
+/// the last is asked about so much later.
+const CALM_PERIOD: Duration = Duration::from_millis(50);
+/// Unless so many octets of the window would wait for it.
+const CALM_BYTES_MAX: usize = 64 << 10;
 /// A request that follows an answer sooner may have crossed it, however short the road is.
 const CROSSING_LEAST: Duration = Duration::from_micros(250);
 
@@ -34,6 +39,11 @@ pub(super) struct HeartbeatTimer {
     /// The sample under way asks, or that did which asked last, in the midst of others, only since it is time.
     asks_in_flow: bool,
     asked_in_flow: bool,
+    /// The last change that readers were asked about, and whether all of them have answered that.
+    asked_about: SequenceNumber,
+    is_answered: bool,
+    /// The sample sent last came after a pause, but need not ask.
+    is_calm: bool,
     /// When readers were last asked.
     asked: Option<Instant>,
     /// When readers were last asked or told.
@@ -85,6 +95,9 @@ impl HeartbeatTimer {
             hurried: false,
             asks_in_flow: false,
             asked_in_flow: false,
+            asked_about: SequenceNumber(0),
+            is_answered: false,
+            is_calm: false,
             asked: None,
             told: None,
             fragments: None,
@@ -149,6 +162,7 @@ impl HeartbeatTimer {
     /// So many reliable readers answer when all are asked, and so much may be unacknowledged.
     pub(super) const fn set_readers(&mut self, readers: usize, window_bytes: usize) {
         self.readers = readers;
+        self.is_answered = false;
         self.share_bytes = window_bytes / 4;
     }
 
@@ -199,7 +213,7 @@ impl HeartbeatTimer {
         self.owing = self.readers;
         self.restart(now);
         if self.asked != Some(now) {
-            self.due = now.after(self.interval.max(self.shortest));
+            self.flows(now);
         }
     }
 
@@ -220,10 +234,11 @@ impl HeartbeatTimer {
     pub(super) fn progressed(&mut self, now: Instant, owing: usize, lowest: SequenceNumber) {
         self.round_trip.answered(now);
         self.crowd.answered(now, lowest);
+        self.is_answered |= lowest >= self.asked_about;
         self.owing = owing;
         self.restart(now);
         self.hurried = false;
-        if self.asked_in_flow {
+        if self.asked_in_flow || self.is_calm {
             self.flows(now);
         }
     }
@@ -243,15 +258,22 @@ impl HeartbeatTimer {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
-    /// What heartbeat a sample sent now should carry; `urgent` when the window is half full. While samples
-    /// flow they ask often enough, so the timer waits until they pause.
-    pub(super) fn piggyback(&mut self, now: Instant, urgent: bool) -> Option<Piggyback> {
+    /// What heartbeat a sample sent now should carry; `urgent` when the window is half full, `unhurried` when few readers, all on
+    /// this host, are asked, and nothing waits for their answers. While samples flow they ask often enough, so the timer waits until they
+    /// pause.
+    pub(super) fn piggyback(&mut self, now: Instant, urgent: bool, unhurried: bool) -> Option<Piggyback> {
         self.written_since += 1;
-        let lone = self.written.replace(now).is_none_or(|before| now.since(before) >= LONE_PAUSE);
+        let lone = self.written.replace(now).is_none_or(|before| now.since(before) >= LONE_PAUSE)
+            && self.readers <= Crowd::PROMPT;
+        self.is_calm = lone
+            && unhurried
+            && self.is_answered
+            && self.bytes_since <= CALM_BYTES_MAX
+            && since(self.asked, now) < CALM_PERIOD;
         if self.due.is_some() && !self.hurried {
             self.flows(now);
         }
-        if lone && self.readers <= Crowd::PROMPT || self.must_ask_for_room(now, urgent) {
+        if !self.is_calm && (lone || self.must_ask_for_room(now, urgent)) {
             self.asks_in_flow = !lone && !urgent;
             return Some(Piggyback::Asks);
         }
@@ -265,7 +287,8 @@ impl HeartbeatTimer {
     /// Samples follow each other. As the timer has to know of a shorter pause at once, and would find nothing to do in the end,
     /// one that asks in their midst is given no shorter one than the others.
     fn flows(&mut self, now: Instant) {
-        self.due = now.after(self.interval.max(self.shortest));
+        let least = if self.is_calm { CALM_PERIOD } else { self.shortest };
+        self.due = now.after(self.interval.max(least));
     }
 
     /// Whether it is time to ask again while samples flow; when urgent, after an eighth of a millisecond or with every
@@ -306,6 +329,7 @@ impl HeartbeatTimer {
     pub(super) fn asked(&mut self, now: Instant) {
         self.round_trip.asked(now);
         self.asked = Some(now);
+        (self.asked_about, self.is_answered) = (self.last, false);
         self.told = Some(now);
         self.written_since = 0;
         if self.due.is_some() || self.bytes_since > 0 {

@@ -110,7 +110,16 @@ impl Writer {
     pub(super) fn carried_heartbeat(&mut self, now: Now) -> Option<Piggyback> {
         let urgent = self.is_half_full();
         self.proxies.acknowledged()?;
-        let carried = if self.pacer.is_turning() { None } else { self.heartbeat.piggyback(now.mono, urgent) };
+        // Of those that may share a group the answers tell who hears it.
+        let unhurried = !urgent
+            && !self.is_limited()
+            && self.proxies.route(Class::Remote).reliable == 0
+            && self.proxies.reliable() < self.config.limits.multicast_processes_min;
+        let carried = if self.pacer.is_turning() {
+            None
+        } else {
+            self.heartbeat.piggyback(now.mono, urgent, unhurried)
+        };
         if self.pacer.road.wants_answer() { Some(Piggyback::Asks) } else { carried }
     }
 

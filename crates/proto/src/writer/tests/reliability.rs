@@ -1,6 +1,7 @@
 //! Heartbeats, acknowledgements, repetitions and the window.
 
 use super::*;
+use crate::qos::ResourceLimits;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -47,6 +48,93 @@ fn while_samples_flow_most_heartbeats_tell_few_ask_and_the_timer_waits() {
     let last = heartbeats(&story.sent());
     assert_eq!(last.len(), 1, "the flow has ended: the timer asks");
     assert!(!last[0].final_flag);
+}
+
+/// Writes of so many octets, `pause` apart, whose questions are answered at once, if at all; whether each asked.
+fn now_and_then(
+    story: &mut Story,
+    reader: &MatchedReader,
+    (bytes, pause): (usize, i64),
+    answers: bool,
+) -> Vec<bool> {
+    let octets = vec![7; bytes];
+    let mut asked = Vec::new();
+    for _ in 0..25 {
+        story.pass(ms(pause));
+        let by_timer = heartbeats(&story.sent()).len();
+        let number = story.write(1, &octets).unwrap().0;
+        let sent = heartbeats(&story.sent());
+        assert_eq!((by_timer, sent.len()), (0, 1), "each sample has a heartbeat, and there is no other");
+        asked.push(!sent[0].final_flag);
+        if answers && !sent[0].final_flag {
+            story.acknack(reader, number + 1, &[]).unwrap();
+        }
+    }
+    asked
+}
+
+#[test]
+fn within_a_host_one_of_many_samples_that_come_now_and_then_asks() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    let reader = reliable(7);
+    story.matched(&reader);
+    story.sent();
+    let asked = now_and_then(&mut story, &reader, (100, 5), true);
+    let expected: Vec<bool> = (0..25).map(|number| number % 10 == 0).collect();
+    assert_eq!(asked, expected, "once in 50 ms");
+    story.pass(ms(49));
+    assert!(story.sent().is_empty());
+    story.pass(ms(1));
+    assert!(!heartbeats(&story.sent())[0].final_flag, "the timer asks about the last");
+}
+
+#[test]
+fn what_comes_now_and_then_asks_where_the_answer_is_waited_for() {
+    let far = MatchedReader { same_host: false, ..reliable(7) };
+    let limited = QosSet {
+        resource_limits: ResourceLimits { max_samples: 10, ..QosSet::writer().resource_limits },
+        ..QosSet::writer().keep_all()
+    };
+    let usual = QosSet::writer().keep_all();
+    for (qos, reader, bytes, pause, why) in [
+        (usual.clone(), far, 100, 4, "samples are lost on a road"),
+        (limited, reliable(7), 100, 4, "a limit counts what is not acknowledged"),
+        (usual.clone(), reliable(7), 70_000, 4, "long samples take the window"),
+        (usual, reliable(7), 100, 51, "they come rarely"),
+    ] {
+        let mut story = Story::new(qos);
+        story.matched(&reader);
+        story.sent();
+        assert_eq!(now_and_then(&mut story, &reader, (bytes, pause), true), [true; 25], "{why}");
+    }
+}
+
+#[test]
+fn three_readers_of_a_host_are_asked_by_each_sample() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    let readers = [7, 8, 9].map(reliable);
+    readers.iter().for_each(|reader| story.matched(reader));
+    story.sent();
+    for number in 1..=10 {
+        story.pass(ms(4));
+        story.write(1, b"data").unwrap();
+        assert!(!heartbeats(&story.sent())[0].final_flag);
+        readers.iter().for_each(|reader| story.acknack(reader, number + 1, &[]).unwrap());
+    }
+}
+
+#[test]
+fn who_never_answered_is_asked_by_each_sample() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    let reader = reliable(7);
+    story.matched(&reader);
+    story.sent();
+    assert_eq!(now_and_then(&mut story, &reader, (100, 3), false), [true; 25]);
+    story.acknack(&reader, 26, &[]).unwrap();
+    assert_eq!(now_and_then(&mut story, &reader, (100, 3), false)[..16], [false; 16], "once it has answered");
+    story.matched(&reliable(8));
+    story.sent();
+    assert_eq!(now_and_then(&mut story, &reader, (100, 3), false), [true; 25], "nor did the other");
 }
 
 #[test]
