@@ -42,7 +42,7 @@ pub(super) struct HeartbeatTimer {
     /// The last change that readers were asked about, and whether all of them have answered that.
     asked_about: SequenceNumber,
     is_answered: bool,
-    /// The sample sent last came after a pause, but need not ask.
+    /// The sample sent last came after a pause, but need not ask, and nobody was asked since.
     is_calm: bool,
     /// When readers were last asked.
     asked: Option<Instant>,
@@ -162,7 +162,6 @@ impl HeartbeatTimer {
     /// So many reliable readers answer when all are asked, and so much may be unacknowledged.
     pub(super) const fn set_readers(&mut self, readers: usize, window_bytes: usize) {
         self.readers = readers;
-        self.is_answered = false;
         self.share_bytes = window_bytes / 4;
     }
 
@@ -329,7 +328,7 @@ impl HeartbeatTimer {
     pub(super) fn asked(&mut self, now: Instant) {
         self.round_trip.asked(now);
         self.asked = Some(now);
-        (self.asked_about, self.is_answered) = (self.last, false);
+        (self.asked_about, self.is_answered, self.is_calm) = (self.last, false, false);
         self.told = Some(now);
         self.written_since = 0;
         if self.due.is_some() || self.bytes_since > 0 {

@@ -73,6 +73,24 @@ fn now_and_then(
     asked
 }
 
+/// The first of 25, and one of so many.
+fn one_of(many: usize) -> Vec<bool> {
+    (0..25).map(|number| number % many == 0).collect()
+}
+
+#[test]
+fn samples_that_take_much_of_the_window_ask_more_often() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    let reader = reliable(7);
+    story.matched(&reader);
+    story.sent();
+    assert_eq!(
+        now_and_then(&mut story, &reader, (30_000, 5), true),
+        one_of(3),
+        "64 KiB are not reached by two"
+    );
+}
+
 #[test]
 fn within_a_host_one_of_many_samples_that_come_now_and_then_asks() {
     let mut story = Story::new(QosSet::writer().keep_all());
@@ -80,8 +98,7 @@ fn within_a_host_one_of_many_samples_that_come_now_and_then_asks() {
     story.matched(&reader);
     story.sent();
     let asked = now_and_then(&mut story, &reader, (100, 5), true);
-    let expected: Vec<bool> = (0..25).map(|number| number % 10 == 0).collect();
-    assert_eq!(asked, expected, "once in 50 ms");
+    assert_eq!(asked, one_of(10), "once in 50 ms");
     story.pass(ms(49));
     assert!(story.sent().is_empty());
     story.pass(ms(1));
@@ -99,7 +116,6 @@ fn what_comes_now_and_then_asks_where_the_answer_is_waited_for() {
     for (qos, reader, bytes, pause, why) in [
         (usual.clone(), far, 100, 4, "samples are lost on a road"),
         (limited, reliable(7), 100, 4, "a limit counts what is not acknowledged"),
-        (usual.clone(), reliable(7), 70_000, 4, "long samples take the window"),
         (usual, reliable(7), 100, 51, "they come rarely"),
     ] {
         let mut story = Story::new(qos);
@@ -107,6 +123,25 @@ fn what_comes_now_and_then_asks_where_the_answer_is_waited_for() {
         story.sent();
         assert_eq!(now_and_then(&mut story, &reader, (bytes, pause), true), [true; 25], "{why}");
     }
+}
+
+#[test]
+fn once_the_timer_asked_who_does_not_answer_is_asked_again_soon() {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    let readers = [7, 8].map(reliable);
+    readers.iter().for_each(|reader| story.matched(reader));
+    for number in 1..=2 {
+        story.pass(ms(4));
+        story.write(1, b"data").unwrap();
+        let asks = !heartbeats(&story.sent())[0].final_flag;
+        assert_eq!(asks, number == 1);
+        readers.iter().filter(|_| asks).for_each(|reader| story.acknack(reader, 2, &[]).unwrap());
+    }
+    story.pass(ms(50));
+    assert!(!heartbeats(&story.sent())[0].final_flag, "the timer asks about the last");
+    story.acknack(&readers[0], 3, &[]).unwrap();
+    story.pass(ms(4));
+    assert!(!heartbeats(&story.sent()).is_empty(), "the other is asked again");
 }
 
 #[test]
@@ -132,9 +167,10 @@ fn who_never_answered_is_asked_by_each_sample() {
     assert_eq!(now_and_then(&mut story, &reader, (100, 3), false), [true; 25]);
     story.acknack(&reader, 26, &[]).unwrap();
     assert_eq!(now_and_then(&mut story, &reader, (100, 3), false)[..16], [false; 16], "once it has answered");
+    story.acknack(&reader, 51, &[]).unwrap();
     story.matched(&reliable(8));
     story.sent();
-    assert_eq!(now_and_then(&mut story, &reader, (100, 3), false), [true; 25], "nor did the other");
+    assert_eq!(now_and_then(&mut story, &reader, (100, 3), false), [true; 25], "the other did not");
 }
 
 #[test]
