@@ -210,11 +210,17 @@ impl Counting {
         self.measured_ns = Some(measured_ns);
     }
 
-    /// Notes a sample that came now.
-    pub fn sample(&mut self, now_ns: u64, sample: Sample<'_>) {
-        self.any_ns = now_ns;
+    /// Notes a sample that came now. One that does not say when it was due follows another closely, or so its writer wrote it: it
+    /// counts as if it came with that, and the clock is not read.
+    #[inline]
+    pub fn sample(&mut self, clock_ns: impl FnOnce() -> u64, sample: Sample<'_>) {
         let octets = sample.payload.len() as u64;
         let head = Head::read(sample.payload).unwrap_or_default();
+        let says_when = sample.payload.len() >= payload::SIZE_WITH_TIME;
+        let is_stamped = says_when && head.due_ns > 0;
+        let is_followed = says_when && !is_stamped && self.any_ns > 0 && !self.expectation.exclusive;
+        let now_ns = if is_followed { self.any_ns } else { clock_ns() };
+        self.any_ns = now_ns;
         if head.warmup {
             self.interval += Counts { received: 1, octets, ..Counts::default() };
             return;
@@ -240,7 +246,7 @@ impl Counting {
                 counts.received > 0
             }
         };
-        if self.expectation.one_way && received && sample.payload.len() >= payload::SIZE_WITH_TIME {
+        if self.expectation.one_way && received && is_stamped {
             let latency_ns = now_ns.saturating_sub(head.due_ns);
             self.latency.record(latency_ns);
             self.phase_latency.saturating_record(latency_ns.max(1));

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 0..4 | sequence number of this writer and instance in the lower 31 bits, from 0; the highest bit marks the warm-up, which has its own sequence | 4 |
 //! | 4..6, 6..8 | number of the writer; phase (step of a ramp) | 8 |
-//! | 8..16 | when it was due, monotonic nanoseconds | 16 |
+//! | 8..16 | when it was due, monotonic nanoseconds; 0: not said, it follows one that does | 16 |
 //! | 16..20 | checksum of the octets before, XOR that of the octets behind | 20 |
 //! | 20.. | pseudo-random octets from the seed | |
 //!
@@ -37,7 +37,7 @@ pub struct Head {
     pub writer: u16,
     /// Step of a ramp.
     pub phase: u16,
-    /// When it was due.
+    /// When it was due; 0 if that is not said.
     pub due_ns: u64,
 }
 

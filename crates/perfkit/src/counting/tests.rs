@@ -24,7 +24,7 @@ impl Play {
     fn comes(&mut self, head: Head, instance: u32, latency_ns: u64) {
         self.now_ns += 1000;
         let payload = self.maker.make(&Head { due_ns: self.now_ns - latency_ns, ..head });
-        self.counting.sample(self.now_ns, Sample { instance, payload });
+        self.counting.sample(|| self.now_ns, Sample { instance, payload });
     }
 }
 
@@ -91,7 +91,7 @@ fn stalled(missing: Option<u32>) -> Counted {
         let stands_still = (100..300).contains(&sequence);
         play.now_ns = if stands_still { 1_300 * ms } else { due_ns + ms };
         let payload = play.maker.make(&Head { due_ns, ..head(0, sequence) });
-        play.counting.sample(play.now_ns, Sample { instance: 0, payload });
+        play.counting.sample(|| play.now_ns, Sample { instance: 0, payload });
     }
     play.counting.finish(play.now_ns)
 }
@@ -139,12 +139,12 @@ fn a_corrupted_sample_is_not_lost_as_well() {
         if sequence % 3 == 1 {
             payload[40] ^= 4;
         }
-        play.counting.sample(u64::from(sequence) + 1, Sample { instance: 0, payload: &payload });
+        play.counting.sample(|| u64::from(sequence) + 1, Sample { instance: 0, payload: &payload });
     }
     // One whose writer does not exist, one of an instance that does not, and one too small to be any.
     play.comes(head(9, 0), 0, 0);
     play.comes(head(0, 0), 7, 0);
-    play.counting.sample(99, Sample { instance: 0, payload: &[1] });
+    play.counting.sample(|| 99, Sample { instance: 0, payload: &[1] });
     let totals = play.counting.finish(play.now_ns).totals;
     assert_eq!((totals.received, totals.lost, totals.corrupted), (7, 0, 6));
 }
@@ -204,4 +204,28 @@ fn a_million_instances_are_counted_in_bounded_memory() {
     assert_eq!((counted.totals.received, counted.totals.lost), (1_000_001, 1));
     assert_eq!(counted.streams.len(), 1);
     assert_eq!(counted.streams[0].instance, None);
+}
+
+#[test]
+fn a_sample_that_does_not_say_when_it_was_due_comes_with_the_last_that_does() {
+    let mut play = Play::new(Expectation { writers: 1, ..expectation() });
+    let comes = |play: &mut Play, sequence: u32, due_ns: u64, at_ns: Option<u64>| {
+        let payload = play.maker.make(&Head { due_ns, ..head(0, sequence) });
+        let clock = || at_ns.expect("the clock is not read for it");
+        play.counting.sample(clock, Sample { instance: 0, payload });
+    };
+    comes(&mut play, 0, 0, Some(1_000));
+    comes(&mut play, 1, 1_500, Some(2_000));
+    comes(&mut play, 2, 0, None);
+    comes(&mut play, 3, 0, None);
+    comes(&mut play, 5, 2_900, Some(3_000));
+    assert_eq!(play.counting.last_heard_ns(), 3_000);
+    let counted = play.counting.finish(4_000);
+    assert_eq!((counted.totals.received, counted.totals.lost), (5, 1), "it counts as any other");
+    assert_eq!(counted.moments.mean(), Some(300.0), "but has no latency");
+
+    let mut play = Play::new(Expectation { exclusive: true, ..expectation() });
+    comes(&mut play, 0, 1_500, Some(2_000));
+    comes(&mut play, 1, 0, Some(9_000));
+    assert_eq!(play.counting.last_heard_ns(), 9_000, "times of owners are told exactly");
 }

@@ -70,7 +70,7 @@ impl Answering {
             }
         }
         // Counted after the answer has left.
-        lock(&self.counting).sample(now_ns, sample);
+        lock(&self.counting).sample(|| now_ns, sample);
     }
 }
 

@@ -20,6 +20,10 @@ use crate::spec::{EndpointSpec, InstanceOrder, Pacing, Role};
 
 /// Without pacing, the clock is read once more for one write of so many, to know how long that took.
 const TIMED_EVERY: u64 = 16;
+/// And where a sample takes less than that, it is read for one of so many: the fastest products would spend a twentieth of their time
+/// with it. The others do not say when they were due.
+const STAMPED_EVERY: u32 = 8;
+const BRISK_NS: u64 = 1_000;
 
 pub(super) struct Publish {
     context: Context,
@@ -136,6 +140,9 @@ impl Publish {
         let begin = self.mark(now_ns());
         let mut step = begin;
         let mut calls = 0_u64;
+        // Those written since the clock was read, and when that was.
+        let (mut written, mut read_ns) = (0, begin.at_ns);
+        let is_unpaced = self.pacing == Pacing::Max;
         loop {
             let sent = self.telling.sent.load(Ordering::Relaxed);
             let now_ns = now_ns();
@@ -156,8 +163,17 @@ impl Publish {
             }
             let Some(due_ns) = self.wait_for_slot(schedule, now_ns, end_ns) else { break };
             calls += 1;
-            let timed = !warmup && (self.pacing != Pacing::Max || calls.is_multiple_of(TIMED_EVERY));
+            let timed = !warmup && (!is_unpaced || calls.is_multiple_of(TIMED_EVERY));
             self.write(due_ns, warmup, schedule.phase(), timed)?;
+            let unstamped = if is_unpaced && samples_max == 0 {
+                follow(written, now_ns.saturating_sub(read_ns))
+            } else {
+                0
+            };
+            for _ in 0..unstamped {
+                self.write(0, warmup, schedule.phase(), false)?;
+            }
+            (written, read_ns) = (1 + unstamped, now_ns);
         }
         if !warmup && schedule.step_end_ns().is_some() {
             self.note_phase(schedule, step, now_ns());
@@ -248,6 +264,11 @@ impl Publish {
     }
 }
 
+/// How many samples follow one that says when it was due, after so many took so long.
+const fn follow(written: u32, took_ns: u64) -> u32 {
+    if took_ns <= BRISK_NS * written as u64 { STAMPED_EVERY - 1 } else { 0 }
+}
+
 impl Work for Publish {
     fn matched(&mut self) -> Result<(), String> {
         enough("readers", &self.endpoint.topic, self.writer.matched(), self.readers)
@@ -275,5 +296,17 @@ impl Work for Publish {
             injected: self.writer.injected(),
             ..Report::default()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_samples_that_take_less_than_a_microsecond_follow_others() {
+        assert_eq!(follow(0, 1), 0, "nothing is known of the first");
+        assert_eq!((follow(1, BRISK_NS), follow(1, BRISK_NS + 1)), (7, 0));
+        assert_eq!((follow(8, 8 * BRISK_NS), follow(8, 8 * BRISK_NS + 1)), (7, 0));
     }
 }

@@ -47,10 +47,7 @@ impl Subscribe {
         let counting = Arc::new(Mutex::new(counting));
         let mut session = adapter.open(&context.spec.session)?;
         let told = Arc::clone(&counting);
-        let sink = move |sample: Sample<'_>| {
-            let now_ns = now_ns();
-            lock(&told).sample(now_ns, sample);
-        };
+        let sink = move |sample: Sample<'_>| lock(&told).sample(now_ns, sample);
         let reading = Reading::Idle(session.reader(&endpoint, Box::new(sink))?);
         Ok(Self { context, endpoint, writers, counting, reading, _session: session })
     }
