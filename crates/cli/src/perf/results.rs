@@ -50,9 +50,6 @@ pub(crate) struct Run {
     /// The least that was seen of what repetitions tell as `cores_apart_ns`, before, between or after them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cores_nearest_ns: Option<f64>,
-    /// How long repetitions were measured again, for the cores had been apart.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub(crate) again_ms: u64,
     pub(crate) cells: Vec<Cell>,
 }
 
@@ -105,7 +102,7 @@ pub(crate) struct Cell {
 pub(crate) struct Repetition {
     /// From 0.
     pub(crate) number: u32,
-    /// Its place in the randomized order of the whole run; behind all of it if it was measured again.
+    /// Its place in the randomized order of the whole run.
     pub(crate) order: u32,
     pub(crate) started_unix_ms: u64,
     pub(crate) status: Status,
@@ -115,9 +112,6 @@ pub(crate) struct Repetition {
     /// The round trip of a word between the two CPUs of the only machine, the larger of before and after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cores_apart_ns: Option<f64>,
-    /// It was measured again, for the cores had been apart: this is the new one, or the first if the new one was no better.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub(crate) again: bool,
     /// Why it is not ok, in words that a user can act on.
     pub(crate) reason: String,
     /// What makes it doubtful: `busy: 0.34 cores by others`.
@@ -316,15 +310,6 @@ impl Run {
         measured.fold((0, 0), |(all, marked), it| (all + 1, marked + usize::from(!it.marks.is_empty())))
     }
 
-    /// Of the repetitions that were measured while the cores were apart, how many have been measured with near cores since, and all;
-    /// none if none was to be measured again.
-    pub(crate) fn again(&self) -> Option<(usize, usize)> {
-        let repetitions = self.cells.iter().flat_map(|it| &it.repetitions);
-        let apart = repetitions.filter(|it| it.again || it.was_apart());
-        let count = apart.fold((0, 0), |(near, all), it| (near + usize::from(!it.was_apart()), all + 1));
-        (self.again_ms > 0).then_some(count)
-    }
-
     /// What makes repetitions doubtful.
     pub(crate) fn marks(&self) -> BTreeMap<&str, (usize, &str)> {
         marks_of(self.cells.iter().flat_map(|it| &it.repetitions))
@@ -411,19 +396,8 @@ fn amount(mark: &str) -> f64 {
     said.and_then(|it| it.parse().ok()).unwrap_or(0.0)
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
 fn run_file(path: &Path) -> PathBuf {
     if path.is_dir() { path.join("run.json") } else { path.to_owned() }
-}
-
-impl Repetition {
-    /// It was measured while the cores were further apart than at other times.
-    pub(crate) fn was_apart(&self) -> bool {
-        self.status == Status::Ok && self.marks.iter().any(|it| it.starts_with(CORES_APART))
-    }
 }
 
 impl Status {
@@ -487,33 +461,13 @@ mod tests {
     #[test]
     fn how_far_the_cores_were_apart_is_kept_and_may_be_missing() {
         let mut run = small_run();
-        run.again_ms = 1500;
         run.cores_nearest_ns = Some(48.25);
         run.cells[0].repetitions[0].cores_apart_ns = Some(50.5);
-        run.cells[0].repetitions[0].again = true;
         let text = serde_json::to_string(&run).unwrap();
-        assert!(text.contains(r#""cores_apart_ns":50.5,"again":true"#), "{text}");
+        assert!(text.contains(r#""cores_apart_ns":50.5"#), "{text}");
         assert_eq!(Run::parse(text.as_bytes()).unwrap(), run);
         let text = serde_json::to_string(&small_run()).unwrap();
-        assert!(!text.contains("again") && !text.contains("cores"), "{text}");
-    }
-
-    #[test]
-    fn what_was_measured_again_is_counted_where_it_helped() {
-        let marked = |mark: &str, again| Repetition {
-            status: Status::Ok,
-            marks: vec![mark.to_owned()],
-            again,
-            ..Repetition::default()
-        };
-        let apart = "cores apart: 302 ns from core to core, 51 at best";
-        let repetitions =
-            [("busy: 0.3 cores", true), (apart, true), (apart, false), ("busy: 0.3 cores", false)];
-        let mut run = small_run();
-        run.cells[0].repetitions.extend(repetitions.map(|(mark, again)| marked(mark, again)));
-        assert_eq!(run.again(), None, "nothing was to be measured again");
-        run.again_ms = 1;
-        assert_eq!(run.again(), Some((1, 3)));
+        assert!(!text.contains("cores"), "{text}");
     }
 
     #[test]

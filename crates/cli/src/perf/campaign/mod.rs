@@ -50,10 +50,6 @@ pub(crate) struct Campaign {
     /// others use during it.
     #[serde(default = "five_seconds")]
     pub(crate) busy_wait: Time,
-    /// How long, after all others, repetitions are measured again that were measured while the two CPUs of the machine were further
-    /// apart than at other times. Zero: they are marked, and that is all.
-    #[serde(default)]
-    pub(crate) again: Time,
     /// By name: `local`, or the address of a `plainsong perf agent` on another host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) agents: BTreeMap<String, String>,
@@ -213,8 +209,8 @@ pub(crate) struct Qos {
 /// Cells that have these values of parameters, or one of several; `adapter` is one of them.
 pub(crate) type Side = BTreeMap<String, List<Value>>;
 
-/// A bound of the ratio of two medians: `{ metric = "p50_us", of = { adapter = "plainsong" }, to = { adapter = "udp" }, max = 1.2 }`.
-/// Where several cells are on the second side, it is to the best of them.
+/// A bound of a ratio: `{ metric = "p50_us", of = { adapter = "plainsong" }, to = { adapter = "udp" }, max = 1.2 }`. It is the median of
+/// the ratios of repetitions that were measured beside each other; where several cells are on the second side, to the best of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Ratio {
@@ -225,6 +221,13 @@ pub(crate) struct Ratio {
     pub(crate) min: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max: Option<f64>,
+}
+
+impl Ratio {
+    /// Cells that it compares may differ in this parameter. In the profile always: who is compared with another meets its better settings.
+    pub(crate) fn varies(&self, parameter: &str) -> bool {
+        parameter == "profile" || self.of.contains_key(parameter) || self.to.contains_key(parameter)
+    }
 }
 
 /// A kind of measurement. All that can be a list is varied; `cells` says what belongs to which kind.

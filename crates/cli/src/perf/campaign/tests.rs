@@ -90,18 +90,6 @@ fn a_resolved_campaign_can_be_stored_and_gives_the_same_cells() {
 }
 
 #[test]
-fn a_campaign_says_for_how_long_repetitions_are_measured_again() {
-    let scenario = "[[scenario]]\nkind = \"pingpong\"\nadapters = [\"a\"]";
-    let with = |key: &str| Campaign::parse(&format!("{HEAD}{key}\n{scenario}"));
-    assert_eq!(with("").unwrap().again, Time::from_millis(0), "never");
-    let campaign = with("again = \"2m\"").unwrap();
-    assert_eq!(campaign.again, Time::from_millis(120_000));
-    assert_eq!(Campaign::from_run(serde_json::to_value(&campaign).unwrap()).unwrap(), campaign);
-    let error = with("again = \"twice\"").unwrap_err();
-    assert!(error.contains("line 3") && error.contains("is no time"), "{error}");
-}
-
-#[test]
 fn errors_have_the_line_and_what_to_do() {
     for (scenario, line, hint) in [
         ("kind = \"pingpong\"\nadapters = [\"a\"]\nsise = 4", 6, "sise"),

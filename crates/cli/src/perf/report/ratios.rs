@@ -3,6 +3,10 @@
 //! A ratio speaks of two sides, each chosen by values of parameters (and `adapter`). A cell of the first side is compared with
 //! the best cell of the second that is at the same point in all parameters that neither side names. The profile is never part of the
 //! point: who is compared with another one meets its better settings.
+//!
+//! It is the median of the ratios of repetitions with the same number, which were measured beside each other: neither one repetition
+//! that something disturbed counts, nor that the machine was slower for some minutes. What single repetitions are too short to tell, as a far
+//! percentile, is compared of all of them together.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +16,7 @@ use super::format;
 use super::summary::{Better, Metric, Summary, find_metric};
 use crate::perf::campaign::{Ratio, Side};
 use crate::perf::results::{Cell, Run};
+use crate::perf::statistics::median;
 
 /// A ratio at one point, and what was measured.
 pub(crate) struct Verdict {
@@ -54,14 +59,10 @@ pub(crate) fn check(run: &Run, summaries: &[Summary<'_>]) -> Vec<Verdict> {
             let others = cells
                 .iter()
                 .filter(|other| is_on(other.cell, &ratio.to) && same_point(summary.cell, other.cell, &ratio));
-            let best = others
-                .filter_map(|other| Some((other.value(metric.name)?, other.cell.id.clone())))
-                .reduce(|one, other| if better(metric, other.0, one.0) { other } else { one });
-            let found = summary
-                .value(metric.name)
-                .zip(best)
-                .filter(|(_, (base, _))| *base > 0.0)
-                .map(|(value, (base, to))| (value / base, to));
+            // The best of the others is whom it looks worst beside.
+            let found = others
+                .filter_map(|other| Some((between(summary, other, metric)?, other.cell.id.clone())))
+                .reduce(|one, other| if better(metric, one.0, other.0) { other } else { one });
             verdicts.push(Verdict { cell: summary.cell.id.clone(), metric, ratio: ratio.clone(), found });
         }
     }
@@ -79,6 +80,19 @@ fn of_campaign(campaign: &Value) -> Vec<(String, Ratio)> {
         all.extend(ratios.into_iter().map(|ratio| (name.unwrap_or_default().to_owned(), ratio)));
     }
     all
+}
+
+/// What one is of the other.
+fn between(one: &Summary<'_>, other: &Summary<'_>, metric: &Metric) -> Option<f64> {
+    let (ours, theirs) = (one.each(metric.name), other.each(metric.name));
+    let is_whole = ours.len() == one.ok && theirs.len() == other.ok;
+    let beside = ours.iter().filter_map(|(number, value)| Some((value, theirs.get(number)?)));
+    let ratios: Vec<f64> =
+        beside.filter(|(_, base)| **base > 0.0).map(|(value, base)| value / base).collect();
+    median(&ratios).filter(|_| is_whole).or_else(|| {
+        let base = other.value(metric.name).filter(|base| *base > 0.0)?;
+        Some(one.value(metric.name)? / base)
+    })
 }
 
 fn better(metric: &Metric, one: f64, other: f64) -> bool {
@@ -102,12 +116,10 @@ fn is_on(cell: &Cell, side: &Side) -> bool {
 
 /// At the same point, and not the same cell.
 fn same_point(one: &Cell, other: &Cell, ratio: &Ratio) -> bool {
-    let free =
-        |name: &String| name == "profile" || ratio.of.contains_key(name) || ratio.to.contains_key(name);
     let fixed = |cell: &Cell| -> BTreeMap<String, Value> {
         cell.parameters
             .iter()
-            .filter(|(name, _)| !free(name))
+            .filter(|(name, _)| !ratio.varies(name))
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect()
     };

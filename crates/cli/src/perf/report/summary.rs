@@ -17,6 +17,8 @@ pub(crate) struct Summary<'a> {
     pub(crate) latencies: Vec<Latency>,
     /// By name, see [`METRICS`].
     pub(crate) metrics: BTreeMap<&'static str, Estimate>,
+    /// The same of single repetitions, by their numbers, as far as each can tell.
+    each: BTreeMap<&'static str, BTreeMap<u32, f64>>,
     /// Of a ramp.
     pub(crate) steps: Vec<Step>,
     pub(crate) knee: Option<Knee>,
@@ -29,6 +31,8 @@ pub(crate) struct Summary<'a> {
 /// A distribution of durations, in nanoseconds.
 pub(crate) struct Latency {
     pub(crate) name: String,
+    /// Of single repetitions, by their numbers.
+    parts: BTreeMap<u32, Distribution>,
     pub(crate) merged: Distribution,
     pub(crate) p50: Option<Estimate>,
     /// Only if the count supports it.
@@ -166,6 +170,7 @@ impl<'a> Summary<'a> {
             ok: ok.len(),
             latencies,
             metrics: BTreeMap::new(),
+            each: BTreeMap::new(),
             steps,
             knee,
             memory_slope,
@@ -184,6 +189,12 @@ impl<'a> Summary<'a> {
 
     pub(crate) fn value(&self, metric: &str) -> Option<f64> {
         self.metrics.get(metric).map(|estimate| estimate.value)
+    }
+
+    /// What single repetitions have of it, by their numbers.
+    pub(crate) fn each(&self, metric: &str) -> &BTreeMap<u32, f64> {
+        static NONE: BTreeMap<u32, f64> = BTreeMap::new();
+        self.each.get(metric).unwrap_or(&NONE)
     }
 
     /// How many repetitions ended in which way.
@@ -222,14 +233,14 @@ impl<'a> Summary<'a> {
     }
 
     fn take_numbers(&mut self, ok: &[&Repetition], seed: u64) {
-        let mut each: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
         for repetition in ok {
             for (name, number) in self.numbers(repetition) {
-                each.entry(name).or_default().push(number);
+                self.each.entry(name).or_default().insert(repetition.number, number);
             }
         }
-        for (name, numbers) in each {
-            let estimate = if SUMS.contains(&name) {
+        for (name, numbers) in &self.each {
+            let numbers: Vec<f64> = numbers.values().copied().collect();
+            let estimate = if SUMS.contains(name) {
                 Some(Estimate::exact(numbers.iter().sum()))
             } else {
                 Estimate::of_mean(&numbers, seed)
@@ -294,7 +305,11 @@ impl<'a> Summary<'a> {
     fn take_percentiles(&mut self) {
         let Some(latency) = self.latency() else { return };
         let mut found: Vec<(&'static str, Estimate)> = Vec::new();
+        let mut each: BTreeMap<&'static str, BTreeMap<u32, f64>> = BTreeMap::new();
         for (name, percent) in percentile_metrics() {
+            let of_parts =
+                latency.parts.iter().filter_map(|(number, part)| Some((*number, part.percentile(percent)?)));
+            each.insert(name, of_parts.map(|(number, value)| (number, value as f64 / 1000.0)).collect());
             if let Some(value) = latency.merged.percentile(percent) {
                 found.push((name, Estimate::exact(value as f64 / 1000.0)));
             }
@@ -310,6 +325,7 @@ impl<'a> Summary<'a> {
         found.extend(spread.map(|spread| ("mad_us", Estimate::exact(spread as f64 / 1000.0))));
         found.push(("count", Estimate::exact(latency.merged.count() as f64)));
         self.metrics.extend(found);
+        self.each.extend(each);
     }
 
     /// Mean and standard deviation from the values themselves, if there is exactly one report that has them: the
@@ -378,7 +394,7 @@ fn reports(repetition: &Repetition) -> impl Iterator<Item = (&WorkerResult, &Rep
 
 /// Histograms of all workers by name, one distribution for each repetition.
 fn latencies(ok: &[&Repetition], seed: u64, damage: &mut Vec<String>) -> Vec<Latency> {
-    let mut by_name: BTreeMap<&str, Vec<Distribution>> = BTreeMap::new();
+    let mut by_name: BTreeMap<&str, BTreeMap<u32, Distribution>> = BTreeMap::new();
     for repetition in ok {
         let mut of_repetition: BTreeMap<&str, Vec<Distribution>> = BTreeMap::new();
         for (worker, report) in reports(repetition) {
@@ -395,22 +411,22 @@ fn latencies(ok: &[&Repetition], seed: u64, damage: &mut Vec<String>) -> Vec<Lat
             }
         }
         for (name, parts) in of_repetition {
-            by_name.entry(name).or_default().push(Distribution::merge(&parts));
+            by_name.entry(name).or_default().insert(repetition.number, Distribution::merge(&parts));
         }
     }
     by_name
         .into_iter()
-        .map(|(name, parts)| latency(name, &parts, seed))
+        .map(|(name, parts)| latency(name, parts, seed))
         .filter(|latency| !latency.merged.is_empty())
         .collect()
 }
 
-fn latency(name: &str, parts: &[Distribution], seed: u64) -> Latency {
-    let merged = Distribution::merge(parts);
-    let pool = Pool::new(parts);
+fn latency(name: &str, parts: BTreeMap<u32, Distribution>, seed: u64) -> Latency {
+    let merged = Distribution::merge(parts.values());
+    let pool = Pool::new(parts.values());
     let p50 = merged.percentile(50.0).and_then(|_| Estimate::of_quantile(&pool, 0.5, seed));
     let p99 = merged.percentile(99.0).and_then(|_| Estimate::of_quantile(&pool, 0.99, seed));
-    Latency { name: name.to_owned(), merged, p50, p99 }
+    Latency { name: name.to_owned(), parts, merged, p50, p99 }
 }
 
 /// The side a worker is on. A pong is a reader whose counts are not what the cell is about.

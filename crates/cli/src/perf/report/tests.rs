@@ -13,7 +13,8 @@ use super::limits::{Condition, check};
 use super::summary::Summary;
 use super::*;
 use crate::perf::results::{Cell, Status};
-use synthetic::{HOSTILE, bad, cell, empty, flow, ok, ping, whole};
+use crate::perf::statistics::median;
+use synthetic::{HOSTILE, Noise, bad, cell, empty, flow, histogram, ok, ping, whole};
 
 /// The run with everything, made once.
 fn everything() -> &'static Run {
@@ -200,12 +201,7 @@ fn whatever_is_missing_the_page_says_so() {
         let crashed = vec![bad(0, Status::Crashed, "signal 11"), bad(1, Status::Hung, "")];
         nothing.cells.push(cell(kind, "a", "b", json!({"size": 64}), crashed));
         nothing.cells.push(cell(kind, "a", "a", json!({}), Vec::new()));
-        let worker = synthetic::worker(
-            "ping",
-            "a",
-            plainsong_perfkit::Report::default(),
-            &mut synthetic::Noise::new(1),
-        );
+        let worker = synthetic::worker("ping", "a", plainsong_perfkit::Report::default(), &mut Noise::new(1));
         nothing.cells.push(cell(kind, "c", "c", json!({"size": "many"}), vec![ok(0, vec![worker])]));
     }
     let page = html_of(&nothing);
@@ -363,23 +359,14 @@ fn a_run_directory_becomes_tables_a_page_and_a_status() {
 }
 
 #[test]
-fn reports_say_how_many_repetitions_were_measured_again() {
+fn reports_say_how_many_repetitions_had_cores_apart() {
     let mut run = everything().clone();
-    run.again_ms = 60_000;
     let apart = "cores apart: 302 ns from core to core, 51 at best";
-    for (repetition, marks) in run.cells[1].repetitions.iter_mut().zip([vec![], vec![apart.to_owned()]]) {
-        repetition.again = true;
-        repetition.marks = marks;
-    }
+    run.cells[1].repetitions[0].marks = vec![apart.to_owned()];
     let text = text::write(&run, &Summary::of_run(&run));
-    for line in [
-        "measured again with near cores: 1 of 2 repetitions during which they were apart".to_owned(),
-        format!("marked in 1 repetitions: {apart}, or the like"),
-    ] {
-        assert!(text.lines().any(|it| it == line), "{line:?} is not in\n{text}");
-    }
+    let line = format!("marked in 1 repetitions: {apart}, or the like");
+    assert!(text.lines().any(|it| it == line), "{line:?} is not in\n{text}");
     let page = html_of(&run);
-    assert!(page.contains("; the cores were apart in 2, of these 1 were measured again with near cores"));
     assert!(page.contains("repetitions are marked \"cores apart\""));
 }
 
@@ -424,23 +411,65 @@ fn a_ratio_is_to_the_best_of_the_others_at_the_same_point() {
     let verdicts = ratios::check(&run, &summaries);
     let kept: Vec<bool> = verdicts.iter().map(ratios::Verdict::kept).collect();
     assert_eq!(kept, [false, false, true, true]);
-    let value = |id: &str| {
-        let found = summaries.iter().find(|summary| summary.cell.id == id);
-        found.and_then(|summary| summary.value("p50_us")).expect("measured")
+    let each = |id: &str| {
+        let found = summaries.iter().find(|summary| summary.cell.id == id).expect("it is there");
+        assert_eq!(found.each("p50_us").len(), 5);
+        found.each("p50_us").values().copied().collect::<Vec<f64>>()
     };
     for (verdict, size) in verdicts.iter().zip([64, 4096]) {
+        let ours = each(&format!("pingpong.plainsong.default.{size}"));
+        let to = |other: &str| {
+            let theirs = each(&format!("pingpong.{other}.{size}"));
+            let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
+            median(&ratios).unwrap()
+        };
         let others = ["cyclone.default", "cyclone.tuned", "fastdds.default"];
-        let best = others
-            .map(|other| value(&format!("pingpong.{other}.{size}")))
-            .into_iter()
-            .fold(f64::MAX, f64::min);
-        let (found, to) = verdict.found.clone().expect("both are measured");
-        assert!((found - value(&format!("pingpong.plainsong.default.{size}")) / best).abs() < 1e-9);
-        assert!((value(&to) - best).abs() < 1e-9, "{to} is the best at {size}");
+        let worst = others.map(to).into_iter().fold(0.0, f64::max);
+        let (found, best) = verdict.found.clone().expect("both are measured");
+        assert!((found - worst).abs() < 1e-9, "{best} is the best at {size}");
         assert!(verdict.words().contains("at most 0.001 missed"), "{}", verdict.words());
     }
     let page = html_of(&run);
     assert!(page.contains("2 of 4 ratios that the campaign asks for are kept"));
+}
+
+#[test]
+fn a_ratio_is_the_median_of_those_of_neighbours() {
+    let mut run = empty("ratios");
+    // The machine was at half its speed for the last two, and something else disturbed two.
+    for (adapter, rates) in [("plainsong", [900, 880, 300, 450, 440]), ("cyclone", [300, 100, 300, 150, 150])]
+    {
+        let mut cell = flow("throughput", adapter, json!({"size": 64}), 1);
+        let report = cell.repetitions[0].workers.clone();
+        cell.repetitions = (0..5).map(|number| ok(number, report.clone())).collect();
+        for (repetition, rate) in cell.repetitions.iter_mut().zip(rates) {
+            for report in repetition.workers.iter_mut().filter_map(|it| it.report.as_mut()) {
+                (report.length_ns, report.totals.received, report.in_time) = (1_000_000_000, rate, None);
+            }
+        }
+        cell.id = format!("throughput.{adapter}");
+        run.cells.push(cell);
+    }
+    let ratio = |metric: &str| json!({"metric": metric, "of": {"adapter": ["plainsong"]}, "to": {"adapter": ["cyclone"]}});
+    run.campaign =
+        json!({"scenario": [{"kind": "throughput", "ratios": [ratio("received_per_s"), ratio("p90_us")]}]});
+    let found = |run: &Run| -> Vec<f64> {
+        let verdicts = ratios::check(run, &Summary::of_run(run));
+        verdicts.iter().map(|it| it.found.as_ref().expect("measured").0).collect()
+    };
+    assert_eq!(found(&run)[0], 3.0);
+    run.cells[1].repetitions[4].status = Status::Crashed;
+    assert_eq!(found(&run)[0], 3.0, "of those that both have");
+    // Too few values for a percentile in one of them: all are put together.
+    let whole = found(&run)[1];
+    let few = histogram("one_way", 20, 30_000.0, &mut Noise::new(7));
+    for worker in &mut run.cells[0].repetitions[3].workers {
+        worker.report.as_mut().unwrap().histograms = vec![few.clone()];
+    }
+    let summaries = Summary::of_run(&run);
+    let [ours, theirs] = [0, 1].map(|place| summaries[place].value("p90_us").unwrap());
+    assert_eq!(found(&run)[1], ours / theirs);
+    assert!((whole - found(&run)[1]).abs() > f64::EPSILON);
 }
 
 #[test]

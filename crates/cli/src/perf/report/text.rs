@@ -33,12 +33,6 @@ pub(crate) fn write(run: &Run, summaries: &[Summary<'_>]) -> String {
     for (count, worst) in run.marks().into_values() {
         let _ = writeln!(text, "\nmarked in {count} repetitions: {}, or the like", printable(worst));
     }
-    if let Some((near, apart)) = run.again() {
-        let _ = writeln!(
-            text,
-            "\nmeasured again with near cores: {near} of {apart} repetitions during which they were apart"
-        );
-    }
     for summary in summaries {
         for line in notes(summary).iter().filter(|line| !line.starts_with(MARKED)) {
             let _ = writeln!(text, "{}: {}", printable(&summary.cell.id), printable(line));

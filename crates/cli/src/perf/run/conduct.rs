@@ -1,7 +1,5 @@
 //! From the first repetition to the last: networks, order, marks, and a valid `run.json` at all times.
 
-mod again;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,10 +32,6 @@ const WATCHING_FIRST: Duration = Duration::from_secs(1);
 const WRITING_SHARE: u32 = 20;
 /// The difference between clocks, if it is not known to this share of a second, is told with every result.
 const CLOCK_BOUND_NS: u64 = 50_000;
-
-/// How often it is looked how far apart the cores are before anything is measured, and the time between two looks.
-const LOOKS_FIRST: u32 = 5;
-const LOOKING_FIRST: Duration = Duration::from_millis(200);
 
 /// What is to be done.
 pub(crate) struct Job {
@@ -86,8 +80,6 @@ pub(crate) fn conduct(job: &Job, run: Run) -> Result<Outcome, String> {
         cell.is_some_and(|cell| cell.repetitions.iter().any(|it| it.number == turn.repetition))
     };
     let all = turns(&job.campaign, &job.planned);
-    let orders = run.cells.iter().flat_map(|it| &it.repetitions).map(|it| it.order);
-    let next_order = all.iter().map(|it| it.order).chain(orders).max().map_or(0, |it| it.saturating_add(1));
     let turns: Vec<Turn> = all.into_iter().filter(|it| !done(it)).collect();
     let progress = Progress::new(turns.len(), turns.iter().map(|it| job.time(it)).sum(), job.quiet);
     let cores = Cores::new(&job.look, &run);
@@ -107,14 +99,13 @@ pub(crate) fn conduct(job: &Job, run: Run) -> Result<Outcome, String> {
         written: None,
     };
     conductor.write(true)?;
-    conductor.look_first();
+    conductor.cores.look();
     for turn in &turns {
         if !conductor.take_turn(*turn)? {
             break;
         }
     }
     conductor.cores.mark_all(&mut conductor.run);
-    conductor.again(next_order)?;
     let interrupted = interrupted.load(Ordering::Relaxed);
     conductor.run.finished_unix_ms = (!interrupted).then(clock::unix_ms);
     conductor.write(true)?;
@@ -140,25 +131,12 @@ struct Conductor<'a> {
 }
 
 impl Conductor<'_> {
-    /// Sees how near the cores may be; once where nothing is measured again.
-    fn look_first(&mut self) {
-        let looks = if self.job.campaign.again.0.is_zero() { 1 } else { LOOKS_FIRST };
-        for number in 0..looks {
-            if number > 0 {
-                std::thread::sleep(LOOKING_FIRST);
-            }
-            if self.cores.look().is_none() || self.interrupted.load(Ordering::Relaxed) {
-                return;
-            }
-        }
-    }
-
     /// False if the user wants to end.
     fn take_turn(&mut self, turn: Turn) -> Result<bool, String> {
         let job = self.job;
         let Some(planned) = job.planned.get(turn.cell) else { return Ok(true) };
         self.progress.begins(&planned.cell.id, turn.repetition);
-        let Some(finished) = self.measure(planned, turn, None) else { return Ok(false) };
+        let Some(finished) = self.measure(planned, turn) else { return Ok(false) };
         let repetition = &finished.repetition;
         let word = match repetition.status {
             Status::Ok => repetition.marks.join("; "),
@@ -189,16 +167,15 @@ impl Conductor<'_> {
         finished.repetition
     }
 
-    /// One repetition, whatever becomes of it. `None` if it was interrupted, or was to have near cores, and they did not come near
-    /// within the time given.
-    fn measure(&mut self, planned: &Planned, turn: Turn, near_within: Option<Duration>) -> Option<Finished> {
-        let mut finished = self.attempt(planned, turn, near_within)?;
+    /// One repetition, whatever becomes of it; `None` if it was interrupted.
+    fn measure(&mut self, planned: &Planned, turn: Turn) -> Option<Finished> {
+        let mut finished = self.attempt(planned, turn)?;
         finished.repetition.number = turn.repetition;
         finished.repetition.order = turn.order;
         Some(finished)
     }
 
-    fn attempt(&mut self, planned: &Planned, turn: Turn, near_within: Option<Duration>) -> Option<Finished> {
+    fn attempt(&mut self, planned: &Planned, turn: Turn) -> Option<Finished> {
         let mode = planned.point.network;
         if let Err(reason) = self.prepare(mode, planned.point.loss_percent) {
             return Some(skipped(Status::Skipped, reason));
@@ -243,14 +220,7 @@ impl Conductor<'_> {
             outage,
         };
         // Nothing is known of the cores of other machines.
-        let before_ns = match near_within {
-            _ if !one_clock => None,
-            Some(patience) => self.cores.look_until_near(patience, self.interrupted),
-            None => self.cores.look(),
-        };
-        if near_within.is_some() && !self.cores.are_near(before_ns) {
-            return None;
-        }
+        let before_ns = if one_clock { self.cores.look() } else { None };
         let mut finished = stage.perform(&parties)?;
         let after_ns = if one_clock { self.cores.look() } else { None };
         finished.repetition.cores_apart_ns = larger(before_ns, after_ns);

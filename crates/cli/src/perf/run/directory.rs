@@ -55,41 +55,9 @@ fn stamp(unix_ms: u64) -> String {
 /// # Errors
 /// The file that cannot be written, and why.
 pub(super) fn write_repetition(directory: &Path, cell: &str, finished: &Finished) -> Result<(), String> {
-    write_files(&place_of(directory, cell, finished), finished)
-}
-
-/// Writes what the workers of a repetition said instead of what they said before, of which nothing stays.
-///
-/// # Errors
-/// The file that cannot be written, and why.
-pub(super) fn replace_repetition(directory: &Path, cell: &str, finished: &Finished) -> Result<(), String> {
-    let place = place_of(directory, cell, finished);
-    let [new, old] = ["new", "old"].map(|it| place.with_extension(it));
+    let place = directory.join("cells").join(cell).join(finished.repetition.number.to_string());
     let fail = |error: io::Error| format!("{}: {error}", place.display());
-    // They are there if the program was ended at a bad moment.
-    remove(&new).and_then(|()| remove(&old)).map_err(fail)?;
-    write_files(&new, finished)?;
-    if place.exists() {
-        fs::rename(&place, &old).map_err(fail)?;
-    }
-    fs::rename(&new, &place).and_then(|()| remove(&old)).map_err(fail)
-}
-
-fn place_of(directory: &Path, cell: &str, finished: &Finished) -> PathBuf {
-    directory.join("cells").join(cell).join(finished.repetition.number.to_string())
-}
-
-/// Removes a directory that need not be there.
-fn remove(directory: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-fn write_files(place: &Path, finished: &Finished) -> Result<(), String> {
-    let fail = |error: io::Error| format!("{}: {error}", place.display());
-    fs::create_dir_all(place).map_err(fail)?;
+    fs::create_dir_all(&place).map_err(fail)?;
     for (name, lines) in &finished.lines {
         write_lines(&place.join(format!("{name}.ndjson")), lines).map_err(fail)?;
     }
@@ -191,7 +159,6 @@ mod tests {
     use plainsong_perfkit::event::{Interval, Report};
 
     use super::*;
-    use crate::perf::results::Repetition;
 
     #[test]
     fn each_interval_is_logged_with_its_time() {
@@ -218,34 +185,6 @@ mod tests {
             text.ends_with("Tag=one_way,0.000,1.000,0.000,first\nTag=one_way,1.000,1.000,0.000,second\n"),
             "{text}"
         );
-    }
-
-    #[test]
-    fn nothing_stays_of_what_is_replaced() {
-        let directory = std::env::temp_dir().join(format!("plainsong-replaced-{}", std::process::id()));
-        let place = directory.join("cells/a/3");
-        let write = |worker: &str| {
-            let repetition = Repetition { number: 3, ..Repetition::default() };
-            let lines = vec![(worker.to_owned(), Vec::new())];
-            let descriptions = Vec::new();
-            let programs = Vec::new();
-            let finished =
-                Finished { repetition, lines, descriptions, programs, others: None, broken: false };
-            replace_repetition(&directory, "a", &finished).unwrap();
-        };
-        write("first");
-        fs::create_dir_all(place.with_extension("new")).unwrap();
-        fs::write(place.with_extension("new").join("half"), "").unwrap();
-        write("second");
-        let names = |directory: &Path| {
-            let entries = fs::read_dir(directory).unwrap().map(|it| it.unwrap().file_name());
-            let mut names: Vec<_> = entries.map(|it| it.into_string().unwrap()).collect();
-            names.sort();
-            names
-        };
-        assert_eq!(names(&place), ["resources.csv", "second.ndjson"]);
-        assert_eq!(names(&directory.join("cells/a")), ["3"]);
-        fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]

@@ -206,16 +206,13 @@ impl Outcome {
     }
 }
 
-/// Says how many of the repetitions are doubtful, and why, and how many are no more.
+/// Says how many of the repetitions are doubtful, and why.
 fn print_marks(run: &Run) {
     let (measured, marked) = run.marked();
     if marked > 0 {
         let sorts = run.marks();
         let sorts = sorts.values().map(|(count, worst)| format!("{count} with \"{worst}\" or the like"));
         println!("marked:  {marked} of {measured} repetitions: {}", sorts.collect::<Vec<_>>().join("; "));
-    }
-    if let Some((near, apart)) = run.again() {
-        println!("again:   {near} of {apart} repetitions that were measured while the cores were apart");
     }
 }
 

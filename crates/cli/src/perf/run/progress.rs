@@ -47,13 +47,6 @@ impl Progress {
         }
     }
 
-    /// What is measured again, and what came of it.
-    pub(crate) fn again(&self, what: &str) {
-        if !self.quiet {
-            self.say(&format!("again: {what}"));
-        }
-    }
-
     /// A line that stays.
     pub(crate) fn say(&self, line: &str) {
         let clear = if self.terminal { "\r\x1b[K" } else { "" };

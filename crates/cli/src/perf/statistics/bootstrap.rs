@@ -90,11 +90,12 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(parts: &[Distribution]) -> Self {
-        let mut grid: Vec<u64> = parts.iter().flat_map(|part| part.values.iter().copied()).collect();
+    pub(crate) fn new<'d>(parts: impl IntoIterator<Item = &'d Distribution> + Clone) -> Self {
+        let mut grid: Vec<u64> =
+            parts.clone().into_iter().flat_map(|part| part.values.iter().copied()).collect();
         grid.sort_unstable();
         grid.dedup();
-        let filled = parts.iter().filter(|part| !part.is_empty());
+        let filled = parts.into_iter().filter(|part| !part.is_empty());
         let cumulative =
             filled.map(|part| grid.iter().map(|&value| part.count_at_most(value)).collect()).collect();
         Self { grid, cumulative }

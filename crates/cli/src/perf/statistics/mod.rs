@@ -77,8 +77,8 @@ impl Distribution {
     }
 
     /// All values of all parts.
-    pub(crate) fn merge(parts: &[Self]) -> Self {
-        let mut counts: Vec<(u64, u64)> = parts.iter().flat_map(Self::counts).collect();
+    pub(crate) fn merge<'d>(parts: impl IntoIterator<Item = &'d Self>) -> Self {
+        let mut counts: Vec<(u64, u64)> = parts.into_iter().flat_map(Self::counts).collect();
         counts.sort_unstable();
         Self::of_counts(counts)
     }

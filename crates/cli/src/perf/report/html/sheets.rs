@@ -27,18 +27,12 @@ pub(crate) fn overview(run: &Run, summaries: &[Summary<'_>]) -> String {
     let repetitions: usize = run.cells.iter().map(|cell| cell.repetitions.len()).sum();
     let ok: usize = summaries.iter().map(|summary| summary.ok).sum();
     let (_, marked) = run.marked();
-    let again = run.again().map_or_else(String::new, |(near, apart)| {
-        format!("; the cores were apart in {apart}, of these {near} were measured again with near cores")
-    });
     let rows = [
         ("Started", format::time(run.started_unix_ms)),
         ("Finished", finished),
         ("Plainsong", run.plainsong_version.clone()),
         ("Cells", run.cells.len().to_string()),
-        (
-            "Repetitions",
-            format!("{repetitions}, of these {ok} ok, {marked} of them marked as doubtful{again}"),
-        ),
+        ("Repetitions", format!("{repetitions}, of these {ok} ok, {marked} of them marked as doubtful")),
     ];
     sheet("", &rows.map(|(name, value)| (name.to_owned(), value)))
 }

@@ -434,7 +434,6 @@ pub(crate) fn empty(name: &str) -> Run {
         programs: programs(),
         calibration: Some(calibration()),
         cores_nearest_ns: None,
-        again_ms: 0,
         cells: Vec::new(),
     }
 }
