@@ -146,21 +146,22 @@ mod tests {
         let text = "schema = 1\nname = \"test\"\nseed = 3\n[[scenario]]\nkind = \"throughput\"\nadapters = [\"a\", \"b\"]\n\
                     profile = [\"default\", \"tuned\"]\nsizes = [4, 16, 64]\ninstances = [1, 10]\n\
                     ratios = [{ metric = \"sent_per_s\", of = { instances = 10 }, to = { instances = 1 }, min = 1 }]\n\
-                    [[scenario]]\nkind = \"pingpong\"\nadapters = [\"a\", \"b\"]\nsizes = [4, 16]";
+                    [[scenario]]\nkind = \"pingpong\"\nadapters = [\"a\", \"b\"]\nsizes = [4, 16]\n\
+                    [[scenario]]\nname = \"other\"\nkind = \"pingpong\"\nadapters = [\"a\", \"b\"]\nsizes = [4, 16]";
         let campaign = Campaign::parse(text).unwrap();
         let planned = resolve(&campaign).unwrap();
         let turns = turns(&campaign, &planned);
         for round in turns.chunks(planned.len()) {
             let groups = round.iter().map(|turn| {
                 let cell = &planned[turn.cell].cell;
-                (cell.kind.as_str(), cell.parameters["size"].as_u64())
+                (cell.scenario.as_str(), cell.parameters["size"].as_u64())
             });
             let mut groups: Vec<_> = groups.collect();
             groups.dedup();
             assert_eq!(
                 groups.len(),
-                5,
-                "three sizes of the one, two of the other, each in one piece: {groups:?}"
+                7,
+                "three sizes of the first, two of each other, each in one piece: {groups:?}"
             );
         }
     }
