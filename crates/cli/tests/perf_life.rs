@@ -98,47 +98,32 @@ fn ctrl_c_keeps_what_is_finished_and_resume_does_the_rest() {
 }
 
 #[test]
-fn what_was_measured_while_the_cores_were_apart_is_measured_again_when_they_are_near() {
+fn what_was_measured_while_the_cores_were_apart_is_marked_and_kept() {
     let bench = Bench::new();
     let apart = bench.path.join("apart");
     std::fs::write(&apart, "51").unwrap();
     // From the first start on the cores are apart.
     let moved = format!("echo 302 > {}; sleep 0.2; {}", apart.display(), Bench::report());
     bench.adapter("good", &[("start", &moved)]);
-    let campaign = bench.campaign("repetitions = 3\nagain = \"1m\"", PINGPONG);
+    let campaign = bench.campaign("repetitions = 3", PINGPONG);
     let out = bench.results();
-    let arguments = |rest: &[&std::ffi::OsStr]| {
-        let all = [&["run".as_ref(), "--cores-apart-from".as_ref(), apart.as_os_str()], rest].concat();
-        all.into_iter().map(|it| it.to_owned()).collect::<Vec<_>>()
-    };
-    let begin = arguments(&[campaign.as_ref(), "--out".as_ref(), out.as_ref()]);
-    let mut tool = Running::start(&mut bench.perf(&begin));
-    tool.error_line_with("again: 3 repetitions");
-    tool.signal("-INT");
-    assert_eq!(tool.code(), Some(130));
-    let interrupted = results(&bench);
-    assert!(interrupted["finished_unix_ms"].is_null());
-    for repetition in interrupted["cells"][0]["repetitions"].as_array().unwrap() {
-        assert_eq!(repetition["cores_apart_ns"], 302.0);
-        let mark = "cores apart: 302 ns from core to core, 51 at best";
+    let arguments = [
+        "run".as_ref(),
+        campaign.as_os_str(),
+        "--out".as_ref(),
+        out.as_os_str(),
+        "--cores-apart-from".as_ref(),
+        apart.as_os_str(),
+    ];
+    let output = bench.perf(&arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mark = "cores apart: 302 ns from core to core, 51 at best";
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains(&format!("marked:  3 of 3 repetitions: 3 with \"{mark}\"")), "{told}");
+    for repetition in results(&bench)["cells"][0]["repetitions"].as_array().unwrap() {
+        assert_eq!((&repetition["status"], &repetition["cores_apart_ns"]), (&"ok".into(), &302.0.into()));
         assert_eq!(repetition["marks"], serde_json::json!([mark]));
     }
-
-    std::fs::write(&apart, "51").unwrap();
-    bench.adapter("good", &[]);
-    let stale = out.join("cells/pingpong.good/1/stale");
-    std::fs::write(&stale, "").unwrap();
-    let output = bench.perf(&arguments(&["--resume".as_ref(), out.as_ref()])).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(told.contains("again:   3 of 3 repetitions") && !told.contains("marked:"), "{told}");
-    let finished = results(&bench);
-    let repetitions = finished["cells"][0]["repetitions"].as_array().unwrap();
-    let each = |field: &str| repetitions.iter().map(|it| it[field].as_u64().unwrap()).collect::<Vec<_>>();
-    assert_eq!((each("number"), each("order")), (vec![0, 1, 2], vec![3, 4, 5]));
-    assert!(repetitions.iter().all(|it| it["again"] == true && it["cores_apart_ns"] == 51.0));
-    assert!(!stale.exists() && stale.with_file_name("ping.ndjson").exists());
-    assert!(finished["finished_unix_ms"].is_u64());
 }
 
 #[test]
