@@ -18,12 +18,12 @@ use crate::recorder::{Recorder, named};
 use crate::schedule::{Schedule, Slot};
 use crate::spec::{EndpointSpec, InstanceOrder, Pacing, Role};
 
-/// Without pacing, the clock is read once more for one write of so many, to know how long that took.
+/// Without pacing, the clock is read once more for one of so many samples that say when they were due, to know how long the write took.
 const TIMED_EVERY: u64 = 16;
-/// And where a sample takes less than that, it is read for one of so many: the fastest products would spend a twentieth of their time
-/// with it. The others do not say when they were due.
-const STAMPED_EVERY: u32 = 8;
+/// Where a sample takes less than that, one of so many says when it was due: with reading the clock for each, the fastest products would
+/// spend a twentieth of their time.
 const BRISK_NS: u64 = 1_000;
+const STAMPED_EVERY: u32 = 8;
 
 pub(super) struct Publish {
     context: Context,
