@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
+use crate::payload::COPIED_BYTES_MAX;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
 use crate::wire::HeartbeatGroup;
 
 use super::crowd::Crowd;
-use super::history::History;
+use super::history::{History, window_bytes};
 use super::round_trip::RoundTrip;
 use super::{WriterConfig, WriterGroup};
 
@@ -63,8 +64,11 @@ pub(super) struct HeartbeatTimer {
     /// Those of them that owe an answer.
     owing: usize,
     crowd: Crowd,
-    /// Octets of the window after which they are asked again once it is half full, when they are many.
+    /// Octets of the window after which they are asked again once it is half full, and of short samples.
     share_bytes: usize,
+    short_share_bytes: usize,
+    /// The last change was short.
+    is_short: bool,
     quickest: Duration,
     shortest: Duration,
     longest: Duration,
@@ -110,6 +114,8 @@ impl HeartbeatTimer {
             owing: 0,
             crowd: Crowd::default(),
             share_bytes: limits.unacknowledged_bytes_max / 4,
+            short_share_bytes: limits.unacknowledged_bytes_max / 4,
+            is_short: false,
             shortest: limits.heartbeat_shortest,
             longest: limits.heartbeat_longest,
             piggyback: limits.heartbeat_piggyback,
@@ -159,15 +165,18 @@ impl HeartbeatTimer {
         crossing.max(CROSSING_LEAST).min(self.longest)
     }
 
-    /// So many reliable readers answer when all are asked, and so much may be unacknowledged.
-    pub(super) const fn set_readers(&mut self, readers: usize, window_bytes: usize) {
+    /// So many reliable readers answer when all are asked, and so much may be unacknowledged. One of this host is so close behind
+    /// that an answer for each half of short samples keeps the writer going.
+    pub(super) const fn set_readers(&mut self, readers: usize, window_bytes: usize, is_far: bool) {
         self.readers = readers;
         self.share_bytes = window_bytes / 4;
+        self.short_share_bytes = if readers <= 1 && !is_far { window_bytes / 2 } else { self.share_bytes };
     }
 
     /// A change took so many octets of the window.
     pub(super) const fn wrote(&mut self, number: SequenceNumber, bytes: usize) {
         self.last = number;
+        self.is_short = bytes <= window_bytes(COPIED_BYTES_MAX);
         self.bytes_since = self.bytes_since.saturating_add(bytes);
     }
 
@@ -299,11 +308,12 @@ impl HeartbeatTimer {
     }
 
     /// The same for short samples, which come so often that answers would cost as much as they do: readers are asked by
-    /// quarters of the window, and by time the more rarely the more they are.
+    /// quarters of the window or halves, and by time the more rarely the more they are.
     fn must_ask_for_room(&self, now: Instant, urgent: bool) -> bool {
+        let share_bytes = if self.is_short { self.short_share_bytes } else { self.share_bytes };
         let period = Duration(self.acknowledgement.0.saturating_mul(self.readers.max(1) as i64));
         since(self.asked, now) >= period.min(Crowd::PAUSE_MAX.max(self.acknowledgement))
-            || urgent && self.bytes_since >= self.share_bytes
+            || urgent && self.bytes_since >= share_bytes
     }
 
     /// Whether readers should be told of fragments of a sample that is still being sent.

@@ -173,6 +173,8 @@ pub struct Writer {
     /// End of the liveliness lease of the manual kinds; `None` before the first assertion and after
     /// the lease was lost.
     lease_end: Option<Instant>,
+    /// The source timestamp given last.
+    stamped: Time,
     matched: MatchedStatus,
     deadline_missed: DeadlineMissedStatus,
     incompatible: IncompatibleQosStatus,
@@ -202,6 +204,7 @@ impl Writer {
             inline_qos: Vec::new(),
             blocked: false,
             lease_end: None,
+            stamped: Time::INVALID,
             matched: MatchedStatus::default(),
             deadline_missed: DeadlineMissedStatus::default(),
             incompatible: IncompatibleQosStatus::default(),
@@ -710,7 +713,7 @@ impl Writer {
             _ => most / (2 * (readers / Crowd::PROMPT).max(1)),
         };
         self.window_bytes = window.max(most.min(WINDOW_BYTES_LEAST));
-        self.heartbeat.set_readers(readers, self.window_bytes);
+        self.heartbeat.set_readers(readers, self.window_bytes, is_far);
         self.pacer.road.set_history(self.window_bytes);
     }
 

@@ -58,6 +58,40 @@ fn many_readers_are_asked_by_quarters_of_the_window_at_most() {
     assert!(story.sent().is_empty(), "they have been asked already");
 }
 
+/// What is written for each question, as a part of the window, when readers answer as the next comes.
+fn share_of_a_question(same_host: bool, readers: u8, bytes: usize) -> f64 {
+    let mut story = Story::with_limits(QosSet::writer().keep_all(), WriterLimits::default());
+    let readers: Vec<_> = (1..=readers).map(|it| MatchedReader { same_host, ..reliable(it) }).collect();
+    readers.iter().for_each(|reader| story.matched(reader));
+    let (mut asked, mut written, mut unanswered) = (0, 0, None);
+    while asked < 40 {
+        if story.write(1, &vec![0; bytes]).is_ok() {
+            written += 1;
+            // Too soon for the time after which they are asked anyway.
+            story.advance_to(story.now.mono.after(Duration(1)).unwrap());
+            story.writer.sent(story.now.mono);
+        } else {
+            story.pass(Duration::from_micros(100));
+        }
+        for last in questions(&story.sent()) {
+            asked += 1;
+            let Some(SequenceNumber(had)) = unanswered.replace(last) else { continue };
+            readers.iter().for_each(|reader| story.acknack(reader, had + 1, &[]).unwrap());
+        }
+    }
+    (written * (bytes + CHANGE_OVERHEAD_BYTES) / asked) as f64 / story.writer.window_bytes as f64
+}
+
+#[test]
+fn one_reader_of_this_host_is_asked_by_halves_of_short_samples_and_others_more_often() {
+    let share = share_of_a_question(true, 1, 100);
+    assert!((0.45..0.55).contains(&share), "{share}");
+    for (same_host, readers, bytes) in [(false, 1, 100), (true, 2, 100), (true, 1, 4_000)] {
+        let share = share_of_a_question(same_host, readers, bytes);
+        assert!(share < 0.4, "{share} of {bytes} octets to {readers}, here: {same_host}");
+    }
+}
+
 #[test]
 fn the_more_readers_the_smaller_the_window_until_they_leave() {
     let (mut alone, _) = crowd(4);
