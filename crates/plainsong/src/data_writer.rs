@@ -111,9 +111,7 @@ impl<T: DdsType> DataWriter<T> {
         self.inner.enable()
     }
 
-    /// Writes `sample` now. With RELIABLE and KEEP_ALL it waits for room, at most `max_blocking_time`. Its source timestamp is the
-    /// time of day, of samples that follow each other within a microsecond that of the first, unless DESTINATION_ORDER is
-    /// BY_SOURCE_TIMESTAMP.
+    /// Writes `sample` now. With RELIABLE and KEEP_ALL it waits for room, at most `max_blocking_time`.
     ///
     /// # Errors
     /// [`Error::Timeout`] when no room came, [`Error::OutOfResources`] at a limit that waiting cannot

@@ -5,22 +5,15 @@ use super::instances::Slot;
 use super::{WriteError, Writer};
 use crate::instance::InstanceHandle;
 use crate::qos::DestinationOrder;
-use crate::time::{Duration, Now, Time};
-
-/// What is written within it has one time, which a datagram says once (INFO_TS).
-const SAME_TIME: Duration = Duration::from_micros(1);
+use crate::time::{Now, Time};
 
 impl Writer {
     /// The source timestamp of a change written at `now` for which the application supplies none: the
-    /// time of day, of samples that follow each other within a microsecond that of the first; with BY_SOURCE_TIMESTAMP the exact
-    /// one or, when it was set back, the timestamp of the last change of the instance.
+    /// time of day or, when that was set back, the timestamp of the last change of the instance.
     #[must_use]
-    pub fn source_timestamp(&mut self, now: Now, instance: InstanceHandle) -> Time {
+    pub fn source_timestamp(&self, now: Now, instance: InstanceHandle) -> Time {
         if !self.is_by_source() {
-            if !(Duration::ZERO..SAME_TIME).contains(&now.wall.since(self.stamped)) {
-                self.stamped = now.wall;
-            }
-            return self.stamped;
+            return now.wall;
         }
         let last = self.instances.find(instance).and_then(|slot| self.instances.get(slot));
         last.map_or(now.wall, |last| last.timestamp.max(now.wall))

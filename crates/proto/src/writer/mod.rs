@@ -173,8 +173,6 @@ pub struct Writer {
     /// End of the liveliness lease of the manual kinds; `None` before the first assertion and after
     /// the lease was lost.
     lease_end: Option<Instant>,
-    /// The source timestamp given last.
-    stamped: Time,
     matched: MatchedStatus,
     deadline_missed: DeadlineMissedStatus,
     incompatible: IncompatibleQosStatus,
@@ -204,7 +202,6 @@ impl Writer {
             inline_qos: Vec::new(),
             blocked: false,
             lease_end: None,
-            stamped: Time::INVALID,
             matched: MatchedStatus::default(),
             deadline_missed: DeadlineMissedStatus::default(),
             incompatible: IncompatibleQosStatus::default(),

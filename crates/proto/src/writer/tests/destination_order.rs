@@ -43,27 +43,3 @@ fn by_reception_any_timestamp_will_do() {
     assert_eq!(write_at(&mut story, 1, noon.plus(Duration(-1))), Ok(SequenceNumber(2)));
     assert_eq!(story.writer.source_timestamp(story.now, handle(1)), noon);
 }
-
-#[test]
-fn samples_of_one_microsecond_have_the_time_of_the_first() {
-    let mut story = story(DestinationOrder::ByReceptionTimestamp);
-    let noon = story.now.wall;
-    let mut told = |nanos: i64| {
-        story.now.wall = noon.plus(Duration(nanos));
-        story.writer.source_timestamp(story.now, handle(1)).since(noon).0
-    };
-    assert_eq!([0, 1, 999, 1_000, 1_001, 1_999, 2_500].map(&mut told), [0, 0, 0, 1_000, 1_000, 1_000, 2_500]);
-    assert_eq!(told(1_000_000), 1_000_000, "after a pause it is exact");
-    assert_eq!(told(-5), -5, "a clock that was set back is followed");
-}
-
-#[test]
-fn by_source_each_sample_has_its_own_time() {
-    let mut story = story(DestinationOrder::BySourceTimestamp);
-    for _ in 0..3 {
-        let timestamp = story.writer.source_timestamp(story.now, handle(1));
-        assert_eq!(timestamp, story.now.wall);
-        write_at(&mut story, 1, timestamp).unwrap();
-        story.now.wall = story.now.wall.plus(Duration(1));
-    }
-}
