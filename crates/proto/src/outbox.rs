@@ -177,7 +177,15 @@ impl Outbox {
     }
 
     /// Forgets everything, keeps the memory.
+    #[inline]
     pub fn clear(&mut self) {
+        // Most calls leave nothing.
+        if !(self.bytes.is_empty() && self.commands.is_empty() && self.events.is_empty()) {
+            self.clear_all();
+        }
+    }
+
+    fn clear_all(&mut self) {
         self.clear_transmits();
         self.commands.clear();
         self.events.clear();

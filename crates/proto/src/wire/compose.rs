@@ -18,6 +18,8 @@ use super::{AckNack, Gap, Heartbeat, HeartbeatFrag, NackFrag, info};
 const BODY_BYTES_MAX: usize = 65_532;
 /// Octets of a DATA body before the inline QoS.
 const DATA_BODY_BYTES: usize = 20;
+/// Words of four octets in front of the inline QoS of a DATA.
+const DATA_HEAD_WORDS: usize = (SUBMESSAGE_HEADER_BYTES + DATA_BODY_BYTES) / 4;
 /// Octets of a DATA_FRAG body before the inline QoS.
 const DATA_FRAG_BODY_BYTES: usize = 32;
 
@@ -202,7 +204,7 @@ impl MessageBuilder<'_> {
     pub fn data<'p>(&mut self, data: &DataHeader<'_>, payload: impl Into<PayloadView<'p>>) -> bool {
         let payload = payload.into();
         let body = DATA_BODY_BYTES + data.inline_qos.len() + payload.len().next_multiple_of(4);
-        if body > BODY_BYTES_MAX || !self.make_room(SUBMESSAGE_HEADER_BYTES + body) {
+        if body > BODY_BYTES_MAX {
             return false;
         }
         let payload_flag = match (payload.is_empty(), data.key_only) {
@@ -213,7 +215,7 @@ impl MessageBuilder<'_> {
         let flags = flag::LITTLE_ENDIAN | inline_qos_flag(data.inline_qos) | payload_flag;
         let (high, low) = data.sequence_number.to_wire();
         let [low_body, high_body] = (body as u16).to_le_bytes();
-        let head: [[u8; 4]; (SUBMESSAGE_HEADER_BYTES + DATA_BODY_BYTES) / 4] = [
+        let head: [[u8; 4]; DATA_HEAD_WORDS] = [
             [id::DATA, flags, low_body, high_body],
             [0, 0, 16, 0],
             data.reader.0,
@@ -221,7 +223,9 @@ impl MessageBuilder<'_> {
             high.to_le_bytes(),
             low.to_le_bytes(),
         ];
-        self.out.bytes.extend_from_slice(head.as_flattened());
+        if !self.begin_data(SUBMESSAGE_HEADER_BYTES + body, head) {
+            return false;
+        }
         if !data.inline_qos.is_empty() {
             self.out.bytes.extend_from_slice(data.inline_qos);
         }
@@ -324,8 +328,33 @@ impl MessageBuilder<'_> {
         goes_on
     }
 
+    /// Writes the head of a DATA of so many octets, after the INFO submessages wanted, when there is room. Most differ from what is before
+    /// them by their timestamp alone: then both are one piece.
+    #[inline(always)]
+    fn begin_data(&mut self, submessage_bytes: usize, head: [[u8; 4]; DATA_HEAD_WORDS]) -> bool {
+        let open = &mut self.out.open;
+        let time = open.info.timestamp.wanted;
+        if open.info.readdressed || time == open.info.timestamp.current || time == Time::INVALID {
+            let has_room = self.make_room(submessage_bytes);
+            if has_room {
+                self.out.bytes.extend_from_slice(head.as_flattened());
+            }
+            return has_room;
+        }
+        let len = open.len + info::TIMESTAMP_BYTES + submessage_bytes;
+        if len > open.datagram_bytes_max {
+            return false;
+        }
+        open.len = len;
+        open.info.timestamp.current = time;
+        let [a, b, c] = info::timestamp(time, true);
+        let [d, e, f, g, h, i] = head;
+        self.out.bytes.extend_from_slice([a, b, c, d, e, f, g, h, i].as_flattened());
+        true
+    }
+
     /// Writes the INFO submessages wanted, when they and `submessage_bytes` more octets fit.
-    #[inline]
+    #[inline(never)]
     fn make_room(&mut self, submessage_bytes: usize) -> bool {
         let info_bytes = self.out.open.info.bytes();
         let len = self.out.open.len + info_bytes + submessage_bytes;

@@ -48,12 +48,19 @@ pub(crate) fn emit_timestamp(out: &mut Vec<u8>, time: Time, little_endian: bool)
     if time == Time::INVALID {
         return emit_no_timestamp(out, little_endian);
     }
-    let field = |value: u32| if little_endian { value.to_le_bytes() } else { value.to_be_bytes() };
+    out.extend_from_slice(timestamp(time, little_endian).as_flattened());
+}
+
+/// INFO_TS with a timestamp.
+#[inline(always)]
+pub(super) const fn timestamp(time: Time, little_endian: bool) -> [[u8; 4]; TIMESTAMP_BYTES / 4] {
     let (seconds, fraction) = time.to_wire();
     let length = (TIMESTAMP_BYTES - SUBMESSAGE_HEADER_BYTES) as u8;
-    let [low, high] = if little_endian { [length, 0] } else { [0, length] };
-    let ([a, b, c, d], [e, f, g, h]) = (field(seconds), field(fraction));
-    out.extend_from_slice(&[id::INFO_TS, little_endian.into(), low, high, a, b, c, d, e, f, g, h]);
+    if little_endian {
+        [[id::INFO_TS, flag::LITTLE_ENDIAN, length, 0], seconds.to_le_bytes(), fraction.to_le_bytes()]
+    } else {
+        [[id::INFO_TS, 0, 0, length], seconds.to_be_bytes(), fraction.to_be_bytes()]
+    }
 }
 
 #[inline(never)]
