@@ -58,20 +58,25 @@ impl Head {
 
     /// Writes the fields that there is room for.
     pub fn write(&self, payload: &mut [u8]) {
-        let mut octets = [0; SIZE_WITH_TIME];
-        let first = self.sequence & !WARMUP | if self.warmup { WARMUP } else { 0 };
-        octets[0..4].copy_from_slice(&first.to_le_bytes());
-        octets[4..6].copy_from_slice(&self.writer.to_le_bytes());
-        octets[6..8].copy_from_slice(&self.phase.to_le_bytes());
-        octets[8..16].copy_from_slice(&self.due_ns.to_le_bytes());
+        let octets = self.octets();
+        if let Some(place) = payload.first_chunk_mut() {
+            *place = octets;
+            return;
+        }
         // A field is there whole or not at all.
         let room = match payload.len() {
             ..4 => 0,
             4..8 => 4,
-            8..16 => 8,
-            _ => 16,
+            _ => 8,
         };
         payload[..room].copy_from_slice(&octets[..room]);
+    }
+
+    /// All fields, written as two words: smaller pieces could not be read at once for the checksum.
+    const fn octets(&self) -> [u8; SIZE_WITH_TIME] {
+        let first = self.sequence & !WARMUP | if self.warmup { WARMUP } else { 0 };
+        let word = first as u64 | (self.writer as u64) << 32 | (self.phase as u64) << 48;
+        ((self.due_ns as u128) << 64 | word as u128).to_le_bytes()
     }
 }
 

@@ -77,9 +77,11 @@ impl Tracker {
         let ahead = ahead_of(*highest, sequence);
         if ahead > 0 {
             let ahead = ahead as u32;
-            forget(window, *highest, ahead, bits);
-            *highest = sequence & SEQUENCE_MASK;
+            if ahead > 1 {
+                forget(window, *highest, ahead, bits);
+            }
             mark(window, bit);
+            *highest = sequence & SEQUENCE_MASK;
             return Seen::Next { skipped: ahead - 1 };
         }
         if ahead.unsigned_abs() >= bits || is_marked(window, bit) {
