@@ -122,6 +122,7 @@ impl Cdr for OctetSeq<'_> {
                 *before = length as u8;
                 copying::copy_few(few.get_mut(..length).unwrap_or_default(), octets);
             }
+            Held::Owned(place) if place.len() == length => copying::copy(place, octets),
             Held::Owned(place) => {
                 place.clear();
                 copying::append(place, octets);

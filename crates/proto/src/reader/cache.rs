@@ -221,7 +221,6 @@ impl Cache {
         let Some(publication) = self.publications.get(writer) else {
             return Outcome::Dropped(DropReason::NotMatched);
         };
-        let guid = publication.guid;
         let lifespan = change.lifespan.unwrap_or(publication.lifespan);
         let Ok(expires) = expires(now, change.source_timestamp, lifespan) else {
             return Outcome::Dropped(DropReason::Expired);
@@ -239,8 +238,9 @@ impl Cache {
             if policy.exclusive && !publications.may_write(writer, instance.details().owner) {
                 return Outcome::Dropped(DropReason::NotOwner);
             }
-            let order = (change.source_timestamp, guid);
-            if policy.order.is_by_source() && policy.order.is_too_old(samples, instance, order, policy.depth)
+            let order = || Some((change.source_timestamp, publications.get(writer)?.guid));
+            if policy.order.is_by_source()
+                && order().is_some_and(|it| policy.order.is_too_old(samples, instance, it, policy.depth))
             {
                 // Who may write owns the instance, also when the sample comes too late to be shown.
                 self.own(writer, id);
@@ -268,9 +268,11 @@ impl Cache {
         }
         self.own(writer, id);
         let at = self.samples.claim();
-        let Some(sample) = self.samples.get_mut(at) else { return Outcome::Consumed };
+        let places = self.samples.get_mut(at).zip(self.publications.get(writer));
+        let Some((sample, publication)) = places else { return Outcome::Consumed };
         sample.id = self.next_id;
-        sample.writer = guid;
+        // From where it stays: what was just copied in pieces cannot be read at once.
+        sample.writer = publication.guid;
         sample.source_timestamp = change.source_timestamp;
         sample.reception_timestamp = change.reception_timestamp;
         sample.read = false;
