@@ -71,6 +71,10 @@ pub(crate) trait StateMachine: Send {
     fn call(&mut self, call: Self::Call, now: Now, out: &mut Outbox);
     fn timeout(&mut self, now: Now, out: &mut Outbox);
     fn next_timeout(&self) -> Option<Instant>;
+    /// Whether the last call may have changed what `next_timeout` says; asked once after each.
+    fn moved_timeout(&mut self) -> bool {
+        true
+    }
     /// The octet of the IP header that marks its datagrams.
     fn traffic_class(&self) -> u8 {
         0
@@ -278,7 +282,11 @@ impl<M: StateMachine> Timed<M> {
                 self.machine.path(address, bytes);
             }
         }
-        self.arm(shared, guid);
+        if self.machine.moved_timeout() {
+            self.arm(shared, guid);
+        } else {
+            debug_assert!(self.is_armed(), "a deadline was moved, and the timer is not told");
+        }
         result
     }
 
@@ -303,6 +311,12 @@ impl<M: StateMachine> Timed<M> {
 
     fn arm(&self, shared: &Shared, guid: Guid) {
         self.deadline.set(shared, guid, self.machine.next_timeout());
+    }
+
+    /// Whether the timer knows of the deadline.
+    fn is_armed(&self) -> bool {
+        let next = self.machine.next_timeout().map_or(Deadline::NEVER, |next| next.0);
+        next == self.deadline.next.load(Ordering::Relaxed)
     }
 }
 
@@ -515,6 +529,10 @@ impl StateMachine for Writer {
 
     fn next_timeout(&self) -> Option<Instant> {
         Self::next_timeout(self)
+    }
+
+    fn moved_timeout(&mut self) -> bool {
+        Self::moved_timeout(self)
     }
 
     fn traffic_class(&self) -> u8 {

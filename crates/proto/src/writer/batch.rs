@@ -61,6 +61,10 @@ pub(super) struct Batch {
     /// Octets that wait, 0 when nothing does, and the samples they are.
     bytes: usize,
     samples: usize,
+    /// Plain samples of up to so many octets join them unasked; `None`: none does.
+    pub(super) joining_bytes_max: Option<usize>,
+    /// The last call added one to them, and moved no deadline.
+    pub(super) joined: bool,
     /// When they leave at the latest; of a batch that was full, when the next would at the earliest.
     due: Option<Instant>,
     /// When what is being handed over was composed, of few readers a batch alone, and how long that took lately.
@@ -165,6 +169,28 @@ impl Batch {
         self.bytes += bytes + SAMPLE_OVERHEAD_BYTES;
     }
 
+    /// Adds a sample that is like those which wait for readers of this host. Whether it is the last that does.
+    #[inline]
+    pub(super) fn put_like(
+        &mut self,
+        target: &Target<'_>,
+        number: SequenceNumber,
+        change: &Change<'_>,
+        limits: &WriterLimits,
+    ) -> bool {
+        let bytes = change.payload.len() + SAMPLE_OVERHEAD_BYTES;
+        let [draft, _] = &mut self.drafts;
+        draft.put(target, number, change, &[]);
+        self.bytes += bytes;
+        self.samples += 1;
+        self.is_full(bytes, limits)
+    }
+
+    /// Whether one sample waits for others.
+    pub(super) const fn is_first(&self) -> bool {
+        self.samples == 1
+    }
+
     /// When what waits leaves at the latest.
     pub(super) const fn due(&self) -> Option<Instant> {
         self.due
@@ -220,14 +246,28 @@ impl Batch {
         self.blocked = true;
     }
 
+    /// A write begins that follows others without a pause, or whose sample may wait for others whatever the pause was. If it is neither,
+    /// it has not begun.
+    #[inline]
+    pub(super) fn goes_on(&mut self, now: Instant, budget: Duration, limits: &WriterLimits) -> bool {
+        let follows = self.over.is_some_and(|over| now.since(over) < limits.flow_pause);
+        (follows || self.suspended || budget > Duration::ZERO) && self.begin(now, budget, limits)
+    }
+
+    /// One more write without a pause.
+    const fn follow(&mut self, now: Instant) {
+        self.streak = self.streak.saturating_add(1);
+        self.writes = self.writes.saturating_add(1);
+        self.since_begun = self.since_begun.saturating_add(1);
+        self.over = Some(now);
+    }
+
     /// A write begins: whether its sample may wait for others.
     fn begin(&mut self, now: Instant, budget: Duration, limits: &WriterLimits) -> bool {
         let pause = self.over.map_or(Duration::INFINITE, |over| now.since(over));
         if pause < limits.flow_pause || pause < self.pause_least(limits) || std::mem::take(&mut self.blocked)
         {
-            self.streak = self.streak.saturating_add(1);
-            self.writes = self.writes.saturating_add(1);
-            self.since_begun = self.since_begun.saturating_add(1);
+            self.follow(now);
         } else if pause < limits.flow_wait || self.writes >= LONG_FLOW_WRITES && pause < limits.batch_wait_max
         {
             // As when the host keeps the application from running for a moment, or lets many others run first: this
@@ -341,18 +381,25 @@ impl Writer {
             self.batch.bytes += bytes;
         }
         let limits = &self.config.limits;
-        let patience = self.batch.patience(budget, limits);
         if self.batch.samples == 0 {
-            self.batch.due = now.mono.after(patience);
+            self.batch.due = now.mono.after(self.batch.patience(budget, limits));
         }
         self.batch.samples += 1;
         let is_full = if fills { self.has_no_room() } else { self.batch.is_full(bytes, limits) };
         if is_full {
-            // The next batch is due no earlier: its first sample need not wake the timer.
-            self.send_held(now, None, out);
-            self.batch.due = now.mono.after(patience);
+            self.send_full(now, out);
+        } else if !fills {
+            self.note_waiting(payload_bytes);
         }
         true
+    }
+
+    /// Sends what waits, since it is enough.
+    pub(super) fn send_full(&mut self, now: Now, out: &mut Outbox) {
+        let patience = self.batch.patience(self.config.qos.latency_budget, &self.config.limits);
+        self.send_held(now, None, out);
+        // The next batch is due no earlier: its first sample need not wake the timer.
+        self.batch.due = now.mono.after(patience);
     }
 
     /// Whether there are readers, and a sample of so many octets goes whole to all of them.
@@ -398,6 +445,7 @@ impl Writer {
     pub(super) fn send_held(&mut self, now: Now, next: Option<SequenceNumber>, out: &mut Outbox) {
         self.batch.due = None;
         self.batch.samples = 0;
+        self.batch.joining_bytes_max = None;
         let bytes = std::mem::take(&mut self.batch.bytes);
         if bytes == 0 {
             return;

@@ -43,6 +43,7 @@ impl Writer {
         let presentation = self.config.qos.presentation;
         if presentation.coherent_access && self.open_set.is_none() {
             let group = (presentation.access_scope == AccessScope::Group).then_some(group);
+            self.batch.joining_bytes_max = None;
             self.open_set = Some(OpenSet { first: self.history.last().next(), group });
         }
     }

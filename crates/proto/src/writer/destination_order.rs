@@ -36,7 +36,7 @@ impl Writer {
         }
     }
 
-    fn is_by_source(&self) -> bool {
+    pub(super) fn is_by_source(&self) -> bool {
         self.config.qos.destination_order == DestinationOrder::BySourceTimestamp
     }
 }

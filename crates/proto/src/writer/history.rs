@@ -45,7 +45,18 @@ pub(super) struct Change<'a> {
     pub(super) verdict: Verdict,
 }
 
-impl Change<'_> {
+impl<'a> Change<'a> {
+    /// Data for all readers, and nothing else.
+    #[inline]
+    pub(super) const fn plain(
+        instance: InstanceHandle,
+        payload: PayloadView<'a>,
+        source_timestamp: Time,
+    ) -> Self {
+        let (kind, verdict) = (ChangeKind::Alive, Verdict::ALL);
+        Self { kind, instance, payload, source_timestamp, expires: None, marks: None, verdict }
+    }
+
     /// It has no data: it only ends a coherent set.
     pub(super) const fn is_end(&self) -> bool {
         matches!(self.marks, Some(Marks { is_end: true, .. }))

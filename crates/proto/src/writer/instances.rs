@@ -161,12 +161,18 @@ impl Instances {
             Some(slot) => slot,
             None => self.insert(handle),
         };
+        self.register_known(slot);
+        slot
+    }
+
+    /// The same for one that is known.
+    #[inline]
+    pub(super) fn register_known(&mut self, slot: Slot) {
         self.step = Slot::from(slot != self.recent);
         self.recent = slot;
         if let Some(instance) = self.get_mut(slot) {
             instance.registered = true;
         }
-        slot
     }
 
     fn insert(&mut self, handle: InstanceHandle) -> Slot {

@@ -18,6 +18,7 @@ mod group;
 mod heartbeat;
 mod history;
 mod instances;
+mod join;
 mod lending;
 mod limits;
 mod liveliness;
@@ -234,6 +235,7 @@ impl Writer {
     /// Takes over new QoS, of which only changeable policies (DCPS 1.4 §2.2.3) may differ; the caller
     /// has checked that.
     pub fn set_qos(&mut self, now: Now, qos: QosSet) {
+        self.batch.joining_bytes_max = None;
         self.instances.set_deadline_period(qos.deadline, now.mono);
         if qos.lifespan != self.config.qos.lifespan {
             self.history.set_expiry(|source_timestamp| expiry(now, source_timestamp, qos.lifespan));
@@ -275,9 +277,14 @@ impl Writer {
         source_timestamp: Time,
         out: &mut Outbox,
     ) -> Result<SequenceNumber, WriteError> {
-        let kind = self.effective(kind)?;
         let view = payload.view();
         let payload_bytes = view.len();
+        if kind == ChangeKind::Alive
+            && let Some(slot) = self.joins(now, instance, payload_bytes)
+        {
+            return Ok(self.join(now, (slot, instance), payload, source_timestamp, out));
+        }
+        let kind = self.effective(kind)?;
         if u32::try_from(payload_bytes).is_err() {
             return Err(WriteError::TooLarge);
         }

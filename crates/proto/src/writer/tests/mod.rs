@@ -10,6 +10,7 @@ mod fill;
 mod fragments;
 mod histories;
 mod instances;
+mod join;
 mod lending;
 mod matching;
 mod multicast;
