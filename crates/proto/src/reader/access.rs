@@ -52,16 +52,23 @@ impl CachedSamples {
         self.entries
     }
 
-    /// One more, of which only the payload has to be filled in.
-    #[inline]
-    fn add(&mut self, info: SampleInfo, key_only: bool) -> Option<&mut Payload> {
+    /// One more, of which only the payload has to be filled in. What is told of it is written where it stays: values that wait for their
+    /// place would wait on the stack.
+    #[inline(always)]
+    fn add(&mut self, instance: &Instance, sample: &Sample) -> Option<&mut Payload> {
         if self.len == self.entries.len() {
-            self.entries.push(CachedSample { info, payload: Payload::empty(), key_only });
+            self.grow(instance, sample);
         }
         let entry = self.entries.get_mut(self.len)?;
-        (entry.info, entry.key_only) = (info, key_only);
+        (entry.info, entry.key_only) = (info(instance, sample), sample.key_only);
         self.len += 1;
         Some(&mut entry.payload)
+    }
+
+    #[cold]
+    fn grow(&mut self, instance: &Instance, sample: &Sample) {
+        let (info, payload) = (info(instance, sample), Payload::empty());
+        self.entries.push(CachedSample { info, payload, key_only: sample.key_only });
     }
 }
 
@@ -146,12 +153,16 @@ impl Cache {
         };
         let one_only = choice.selector.instance != InstanceSelector::All;
         while let Some(id) = self.instances.following(from, choice.selector) {
-            let Some(handle) = self.instances.get(id).map(|instance| instance.handle) else { break };
             let found = self.gather(id, access, choice, end, samples);
             if samples.len() >= end || (found && one_only) {
                 return;
             }
-            from = Bound::Excluded(handle);
+            match self.instances.get(id) {
+                Some(left) if !found || !left.samples.is_empty() => from = Bound::Excluded(left.handle),
+                // Without samples it is no more among those that follow.
+                _ if found => {}
+                _ => break,
+            }
         }
     }
 
@@ -187,7 +198,7 @@ impl Cache {
             let Some(instance) = self.instances.get_mut(*id) else { continue };
             let before = instance.shape();
             let Some(sample) = self.samples.get_mut(*at) else { continue };
-            let Some(place) = samples.add(info(instance, sample), sample.key_only) else { break };
+            let Some(place) = samples.add(instance, sample) else { break };
             match access {
                 Access::Read => mark_read(instance, sample, place),
                 Access::Take => {
@@ -247,7 +258,7 @@ impl Cache {
             let Some(sample) = self.samples.get_mut(at).filter(|sample| choice.wants(sample)) else {
                 continue;
             };
-            let Some(place) = samples.add(info(instance, sample), sample.key_only) else { break };
+            let Some(place) = samples.add(instance, sample) else { break };
             match access {
                 Access::Read => mark_read(instance, sample, place),
                 Access::Take => {
