@@ -70,6 +70,7 @@ impl Writer {
         debug_assert!(self.holds() && self.is_plain(), "it is not like those which wait");
         debug_assert!(!self.proxies.is_filtering() && !self.pacer.is_turning(), "none may wait");
         self.instances.register_known(slot);
+        self.instances.restart_deadline(slot, now.mono);
         let change = Change::plain(instance, payload.view(), source_timestamp);
         let payload_bytes = change.payload.len();
         let route = self.proxies.route(Class::SameHost);

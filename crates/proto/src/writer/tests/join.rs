@@ -280,6 +280,19 @@ fn an_unregistered_instance_is_registered_by_a_sample_that_joins() {
 }
 
 #[test]
+fn a_disposed_instance_is_alive_by_a_sample_that_joins() {
+    let mut story = flow(QosSet::writer().keep_all());
+    story.change(ChangeKind::Dispose, 1, &[1; 4]).unwrap();
+    assert!(story.joins(1, 108));
+    story.write(1, &[7; 108]).unwrap();
+    story
+        .writer
+        .set_qos(story.now, QosSet { deadline: Duration::from_millis(5), ..story.writer.qos().clone() });
+    story.pass(Duration::from_millis(6));
+    assert_eq!(story.writer.offered_deadline_missed_status().count.total_count, 1);
+}
+
+#[test]
 fn a_batch_that_samples_filled_by_joining_tells_who_waits_for_room() {
     let told_at = |joins: bool| {
         let mut story = flow(QosSet::writer().keep_all());
