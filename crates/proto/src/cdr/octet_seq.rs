@@ -250,6 +250,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_decoded_takes_the_place_of_what_was_there() {
+        let lengths = [3, FEW_BYTES_MAX, 100, 100, 90, 100, COPIED_BYTES_MAX, COPIED_BYTES_MAX, 5];
+        let mut octets = OctetSeq::new();
+        for (number, length) in (0_u8..).zip(lengths) {
+            let sent = vec![number; length];
+            let buffer = encoded(&sent.clone().into());
+            octets.decode_over(&mut Decoder::new(&buffer, XcdrVersion::Xcdr2, Endianness::Little)).unwrap();
+            assert_eq!(octets.as_slice(), sent, "{length} octets");
+        }
+    }
+
+    #[test]
     fn many_octets_stay_where_they_arrived_and_outlive_the_payload() {
         let sent = encoded(&vec![5; COPIED_BYTES_MAX + 1].into());
         let payload = Payload::from_vec(sent);

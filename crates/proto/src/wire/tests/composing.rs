@@ -39,6 +39,24 @@ fn heartbeat() -> Heartbeat {
 }
 
 #[test]
+fn samples_of_one_time_say_it_once_and_the_next_time_is_said_with_its_sample() {
+    let mut out = Outbox::new();
+    let payload = Payload::from_vec(vec![0, 1, 0, 0, 42, 0, 0, 0]);
+    let mut message = out.message(ME, &[Locator::default()], 1456);
+    for seconds in [5, 5, 5, 6] {
+        message.info_timestamp(Some(Time(seconds * 1_000_000_000)));
+        assert!(message.data(&data(&[]), &payload));
+    }
+    message.finish();
+    let bytes = out.datagram(&out.transmits()[0]);
+    assert_eq!(bytes.len(), 20 + 12 + 3 * 32 + 12 + 32);
+    assert_eq!(
+        (&bytes[20..28], &bytes[128..136]),
+        (&[9, 1, 8, 0, 5, 0, 0, 0][..], &[9, 1, 8, 0, 6, 0, 0, 0][..])
+    );
+}
+
+#[test]
 fn a_small_datagram_is_one_slice_and_says_everything_once() {
     let mut out = Outbox::new();
     let payload = Payload::from_vec(vec![0, 1, 0, 0, 42, 0, 0, 0]);
