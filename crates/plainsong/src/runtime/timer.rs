@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
 
 use plainsong_proto::guid::Guid;
 use plainsong_proto::time::Instant;
@@ -63,6 +64,8 @@ impl Timer {
             if let Some(guid) = state.heap.pop_due(now.0) {
                 drop(state);
                 fire(guid);
+                // It may have sent a burst of a long sample: what waited for the core meanwhile goes before the next.
+                thread::yield_now();
                 state = lock(&self.state);
                 continue;
             }
