@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::thread;
 
 use plainsong_proto::guid::Guid;
 use plainsong_proto::time::Instant;
@@ -65,7 +64,7 @@ impl Timer {
                 drop(state);
                 fire(guid);
                 // It may have sent a burst of a long sample: what waited for the core meanwhile goes before the next.
-                thread::yield_now();
+                std::thread::yield_now();
                 state = lock(&self.state);
                 continue;
             }
