@@ -58,7 +58,7 @@ pub trait Registry {
 /// Reads the datagram `bytes` that arrived from `from`, delivers what it holds and counts what it drops.
 ///
 /// A malformed submessage ends the message: what came before it counts, what follows is ignored. Unknown
-/// submessages are skipped. Work is proportional to the length of the datagram, and nothing is allocated.
+/// submessages are skipped, those of other vendors' own without being counted. Work is proportional to the length of the datagram, and nothing is allocated.
 pub fn datagram(
     now: Now,
     from: Locator,
@@ -152,6 +152,8 @@ impl<'a, R: Registry, C: CountDrops> Message<'a, R, C> {
                 self.answered = Some(AckNack::parse_answered(body, flags)?);
             }
             id::HEADER_EXTENSION => self.header_extension(&HeaderExtension::parse(body, flags)?)?,
+            // Valid, and for those that know them.
+            id::VENDOR_SPECIFIC_FIRST.. => {}
             _ => return self.endpoint_submessage(submessage),
         }
         Ok(())

@@ -51,7 +51,7 @@ pub enum DropReason {
     AmplificationBudget,
     /// A built-in message that came from an address its participant never announced.
     SpoofSuspected,
-    /// A submessage kind this implementation does not know.
+    /// A submessage kind of the standard's range (below 0x80) that this implementation does not know.
     UnknownSubmessage,
     /// Content that the security plug-ins would have to open.
     SecurityRequired,

@@ -182,10 +182,21 @@ fn r2_a_malformed_submessage_ends_the_message_and_is_counted() {
 
 #[test]
 fn unknown_submessages_are_skipped_and_counted() {
-    let vendors_own = [0x80, 1, 4, 0, 1, 2, 3, 4];
-    let heard = Letter::from(PEER).raw(&vendors_own).raw(&[id::PAD, 1, 0, 0]).heartbeat(1).heard();
-    assert_eq!(heard.heartbeats, [1]);
-    assert_eq!(heard.counters.get(DropReason::UnknownSubmessage), 1);
+    for unknown in [0x02, 0x14, 0x7f] {
+        let letter = Letter::from(PEER).raw(&[unknown, 1, 4, 0, 1, 2, 3, 4]);
+        let heard = letter.raw(&[id::PAD, 1, 0, 0]).heartbeat(1).heard();
+        assert_eq!(heard.heartbeats, [1]);
+        assert_eq!(heard.counters.get(DropReason::UnknownSubmessage), 1);
+    }
+}
+
+#[test]
+fn what_vendors_keep_to_themselves_is_skipped_and_is_no_drop() {
+    for own in 0x80..=0xff {
+        let heard = Letter::from(PEER).raw(&[own, 1, 4, 0, 1, 2, 3, 4]).heartbeat(1).heard();
+        assert_eq!(heard.heartbeats, [1]);
+        assert_eq!(heard.counters, DropCounters::default(), "{own:#x}");
+    }
 }
 
 #[test]
