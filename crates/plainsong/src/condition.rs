@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use plainsong_proto::sample_info::Selector;
 use plainsong_proto::status::StatusMask;
+use plainsong_proto::time::Instant;
 
 use crate::clock;
 use crate::data_reader::{AnyDataReader, ReaderInner};
@@ -229,19 +230,25 @@ impl WaitSet {
     /// # Errors
     /// As [`Self::wait`].
     pub fn wait_into(&self, timeout: Option<Duration>, triggered: &mut Vec<Condition>) -> Result<()> {
-        let deadline = timeout.and_then(clock::deadline);
+        if self.wait_until(timeout.and_then(clock::deadline), triggered) {
+            return Ok(());
+        }
+        let conditions = self.lock().len();
+        let what = format!("WaitSet::wait, for any of {conditions} conditions to be triggered,");
+        Err(Error::Timeout { what, timeout: timeout.unwrap_or_default() })
+    }
+
+    /// Like [`Self::wait_into`]; false when `deadline` passed first.
+    pub(crate) fn wait_until(&self, deadline: Option<Instant>, triggered: &mut Vec<Condition>) -> bool {
         loop {
             let seen = self.notify.epoch();
-            let Some(domain) = self.look(triggered) else { return Ok(()) };
+            let Some(domain) = self.look(triggered) else { return true };
             let woken = match domain {
                 Some(shared) => turn::wait(&shared, &self.notify, seen, deadline, Awaited::Samples),
                 None => self.notify.wait(seen, deadline),
             };
             if !woken {
-                return Err(Error::Timeout {
-                    what: "a wait set".into(),
-                    timeout: timeout.unwrap_or_default(),
-                });
+                return false;
             }
         }
     }

@@ -202,7 +202,7 @@ pub const KEYS: &[Key] = &[
         default: "2097152",
         allowed: "a number of octets from 65536 to 2147483647",
         doc: "unacknowledged octets a reliable writer may have under way before it waits; half of them where all readers are on \
-              its host, a quarter for a single one of samples below 20 KiB, and less for many",
+              its host, a quarter for a single one of samples below 20 KiB, and less for many; each sample counts for 192 octets more than it has",
         set: |config, value| {
             number(value, 65_536, 0x7fff_ffff).map(|bytes| config.unacknowledged_bytes_max = bytes)
         },

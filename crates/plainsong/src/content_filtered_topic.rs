@@ -5,6 +5,7 @@
 //! Only data is filtered. That an instance was disposed or has no writers any more comes with its key alone, so
 //! there is nothing to evaluate: readers hear of it for the instances of which they got data.
 
+use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use plainsong_proto::cdr::DdsType;
@@ -14,6 +15,7 @@ use crate::data_reader::ReaderInner;
 use crate::error::{Error, Result};
 use crate::locks::lock;
 use crate::topic::Topic;
+use crate::topic_description::Derived;
 
 /// A topic seen through a filter. Clones are the same content-filtered topic.
 pub struct ContentFilteredTopic<T> {
@@ -61,7 +63,13 @@ impl<T: DdsType> ContentFilteredTopic<T> {
         let state = Mutex::new(State { parameters, filter, revision: 0, readers: Vec::new() });
         let inner =
             Inner { name: name.to_owned(), topic: topic.clone(), expression: expression.to_owned(), state };
-        Ok(Self { inner: Arc::new(inner) })
+        let inner = Arc::new(inner);
+        topic.inner.participant.name_derived_topic(Arc::clone(&inner) as Arc<dyn Derived>)?;
+        Ok(Self { inner })
+    }
+
+    pub(crate) fn from_any(any: Arc<dyn Any + Send + Sync>) -> Option<Self> {
+        any.downcast().ok().map(|inner| Self { inner })
     }
 
     /// Its name; writers write to the related topic.
@@ -134,6 +142,16 @@ impl<T: DdsType> ContentFilteredTopic<T> {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.inner.state)
+    }
+}
+
+impl<T: DdsType> Derived for Inner<T> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn type_name(&self) -> &'static str {
+        T::TYPE_NAME
     }
 }
 

@@ -78,6 +78,7 @@ impl<T: DdsType> DataReader<T> {
         let topic = Arc::clone(&topic.inner);
         subscriber.check_exists()?;
         topic.check_usable(&subscriber.participant)?;
+        let qos = subscriber.qos_of_member(qos);
         check_qos(&qos, EntityKind::Reader, &format!("the reader of topic '{}'", topic.name))?;
         let participant = &subscriber.participant;
         let id = EntityId::user_reader(participant.next_entity_key(), T::KEYED);
@@ -254,8 +255,10 @@ impl<T: DdsType> DataReader<T> {
             if !samples.is_empty() {
                 return Ok(samples);
             }
-            let left = deadline.map(clock::until);
-            waiting.wait(left)?;
+            if !waiting.wait_until(deadline, &mut Vec::new()) {
+                let what = format!("wait_take on {}", self.inner.describe());
+                return Err(Error::Timeout { what, timeout });
+            }
         }
     }
 

@@ -38,6 +38,10 @@ use crate::topic::{AnyTopic, Topic, TopicInner};
 const DELETION_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Writes samples of type `T`. Clones are the same writer; it leaves when the last is dropped.
+///
+/// Dropping waits for nobody: samples that readers have not acknowledged may not reach them, and its instances are left
+/// without writers. [`Publisher::delete_datawriter`] disposes them first where WRITER_DATA_LIFECYCLE says so, and
+/// waits for readers to hear of that, `max_blocking_time` or a second at most. [`Self::wait_for_acknowledgments`] before either makes sure of all.
 pub struct DataWriter<T> {
     inner: Arc<WriterInner>,
     marker: PhantomData<fn(T)>,
@@ -69,6 +73,7 @@ impl<T: DdsType> DataWriter<T> {
         let topic = Arc::clone(&topic.inner);
         publisher.check_exists()?;
         topic.check_usable(&publisher.participant)?;
+        let qos = publisher.qos_of_member(qos);
         check_qos(&qos, EntityKind::Writer, &format!("the writer of topic '{}'", topic.name))?;
         let participant = &publisher.participant;
         let id = EntityId::user_writer(participant.next_entity_key(), T::KEYED);
@@ -111,7 +116,8 @@ impl<T: DdsType> DataWriter<T> {
         self.inner.enable()
     }
 
-    /// Writes `sample` now. With RELIABLE and KEEP_ALL it waits for room, at most `max_blocking_time`.
+    /// Writes `sample` now. With RELIABLE and KEEP_ALL it waits for room, at most `max_blocking_time`: up to RESOURCE_LIMITS and
+    /// [`Config::unacknowledged_bytes_max`](crate::config::Config::unacknowledged_bytes_max), for which a sample counts for 192 octets more than it has.
     ///
     /// # Errors
     /// [`Error::Timeout`] when no room came, [`Error::OutOfResources`] at a limit that waiting cannot
@@ -713,9 +719,18 @@ impl WriterInner {
     fn write_error(&self, error: WriteError, patience: Option<Duration>) -> Error {
         match error {
             WriteError::Full => Error::Timeout {
-                what: format!("waiting for room in the history of {}", self.describe()),
+                what: format!(
+                    "waiting for room in the history of {}, full of unacknowledged samples by {},",
+                    self.describe(),
+                    self.slot.look(|writer| writer.limit_in_words(writer.full_by()))
+                ),
                 timeout: patience.unwrap_or_default(),
             },
+            WriteError::OutOfResources(limit) => Error::OutOfResources(format!(
+                "{}: {} is reached; unregister instances or raise the limit",
+                self.describe(),
+                self.slot.look(|writer| writer.limit_in_words(limit))
+            )),
             WriteError::UnknownInstance => Error::PreconditionNotMet(format!("{}: {error}", self.describe())),
             WriteError::TimestampBack => Error::BadParameter(format!("{}: {error}", self.describe())),
             other => Error::OutOfResources(format!("{}: {other}", self.describe())),

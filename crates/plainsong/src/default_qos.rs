@@ -1,11 +1,11 @@
 //! Default QoS by factory, and QoS out of a topic's (DCPS 1.4 §2.2.2.2.1.20 to .25, §2.2.2.4.1.15 to .17,
-//! §2.2.2.5.2.15 to .17). The default is what the application asks for with these operations and passes on:
-//! there is no value that stands for it.
+//! §2.2.2.5.2.15 to .17). [`QosSet::default`], which says nothing, stands for what is set here: for an entity that is
+//! created with it, and for one that is given it by `set_qos`.
 
 use plainsong_proto::qos::{EntityKind, QosSet};
 
 use crate::error::Result;
-use crate::participant::{DomainParticipant, check_qos};
+use crate::participant::{DomainParticipant, ParticipantInner, check_qos};
 use crate::publisher::Publisher;
 use crate::runtime::lock;
 use crate::subscriber::Subscriber;
@@ -14,7 +14,7 @@ impl DomainParticipant {
     /// The QoS for topics for which nothing else is said.
     #[must_use]
     pub fn default_topic_qos(&self) -> QosSet {
-        lock(&self.inner.defaults).topic.clone()
+        self.inner.qos_of_topic(QosSet::default())
     }
 
     /// Sets what [`Self::default_topic_qos`] gives.
@@ -57,6 +57,19 @@ impl DomainParticipant {
         check_qos(&qos, EntityKind::Subscriber, "subscribers by default")?;
         lock(&self.inner.defaults).subscriber = qos;
         Ok(())
+    }
+}
+
+impl ParticipantInner {
+    /// What a topic has that is asked to have `qos`.
+    pub(crate) fn qos_of_topic(&self, qos: QosSet) -> QosSet {
+        qos.or_default(EntityKind::Topic, || lock(&self.defaults).topic.clone())
+    }
+
+    /// What a publisher or subscriber has of which nothing is said.
+    pub(crate) fn default_group_qos(&self, kind: EntityKind) -> QosSet {
+        let defaults = lock(&self.defaults);
+        if kind == EntityKind::Publisher { defaults.publisher.clone() } else { defaults.subscriber.clone() }
     }
 }
 

@@ -74,7 +74,7 @@ impl DomainParticipant {
     pub fn find_topic<T: DdsType>(&self, name: &str, timeout: Duration) -> Result<Topic<T>> {
         let deadline = clock::deadline(timeout);
         loop {
-            if let Some(known) = self.lookup_topicdescription(name) {
+            if let Some(known) = self.inner.topic(name).map(AnyTopic) {
                 return known.downcast().ok_or_else(|| {
                     Error::PreconditionNotMet(format!("topic '{name}' has type '{}'", known.type_name()))
                 });
@@ -93,12 +93,6 @@ impl DomainParticipant {
             }
             std::thread::sleep(left);
         }
-    }
-
-    /// The topic of this name that was made by this participant.
-    #[must_use]
-    pub fn lookup_topicdescription(&self, name: &str) -> Option<AnyTopic> {
-        self.inner.topic(name).map(AnyTopic)
     }
 }
 

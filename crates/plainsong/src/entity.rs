@@ -207,6 +207,7 @@ macro_rules! endpoint_inner {
         fn set_qos(&self, qos: QosSet) -> Result<()> {
             self.core.check_exists(|| self.describe())?;
             self.$group.check_not_builtin()?;
+            let qos = self.$group.qos_of_member(qos);
             check_qos(&qos, ENTITY_KIND, &self.describe())?;
             let qos = announced_qos(qos, &self.$group.qos(), &self.topic.qos());
             let old = self.slot.look(|endpoint| endpoint.qos().clone());

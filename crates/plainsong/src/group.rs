@@ -54,6 +54,7 @@ pub(crate) struct Group<E, L: ?Sized> {
 impl<E: Member, L: ?Sized> Group<E, L> {
     pub(crate) fn new(participant: Arc<ParticipantInner>, kind: EntityKind, qos: QosSet) -> Result<Self> {
         participant.check_exists()?;
+        let qos = qos.or_default(kind, || participant.default_group_qos(kind));
         check_qos(&qos, kind, name(kind))?;
         let group_kind = if matches!(kind, EntityKind::Publisher) { PUBLISHER } else { SUBSCRIBER };
         let id = EntityId::with_kind(participant.next_entity_key(), group_kind);
@@ -63,7 +64,7 @@ impl<E: Member, L: ?Sized> Group<E, L> {
             listener: ListenerSlot::new(),
             kind,
             qos: Mutex::new(qos),
-            default_qos: Mutex::new(default_of_members(kind)),
+            default_qos: Mutex::new(QosSet::default().or_default(kind_of_members(kind), QosSet::default)),
             members: Mutex::new(Vec::new()),
             depth: Mutex::new(0),
             set_first: AtomicI64::new(0),
@@ -162,15 +163,23 @@ impl<E: Member, L: ?Sized> Group<E, L> {
         lock(&self.default_qos).clone()
     }
 
+    /// What an endpoint has that is asked to have `qos`.
+    pub(crate) fn qos_of_member(&self, qos: QosSet) -> QosSet {
+        qos.or_default(self.kind_of_members(), || self.default_qos())
+    }
+
     pub(crate) fn set_default_qos(&self, qos: QosSet) -> Result<()> {
         self.check_exists()?;
-        let (kind, what) = match self.kind {
-            EntityKind::Publisher => (EntityKind::Writer, "writers by default"),
-            _ => (EntityKind::Reader, "readers by default"),
-        };
+        let kind = self.kind_of_members();
+        let what = if kind == EntityKind::Writer { "writers by default" } else { "readers by default" };
+        let qos = qos.or_default(kind, QosSet::default);
         check_qos(&qos, kind, what)?;
         *lock(&self.default_qos) = qos;
         Ok(())
+    }
+
+    const fn kind_of_members(&self) -> EntityKind {
+        kind_of_members(self.kind)
     }
 
     /// Its endpoints.
@@ -194,6 +203,7 @@ impl<E: Member, L: ?Sized> Group<E, L> {
     pub(crate) fn set_qos(&self, qos: QosSet) -> Result<Vec<Arc<E>>> {
         self.check_exists()?;
         self.check_not_builtin()?;
+        let qos = qos.or_default(self.kind, || self.participant.default_group_qos(self.kind));
         check_qos(&qos, self.kind, name(self.kind))?;
         let members = self.members();
         let mut current = lock(&self.qos);
@@ -219,8 +229,8 @@ fn not_enabled(entity: &str, factory: &str) -> Error {
     Error::PreconditionNotMet(format!("{entity} cannot be enabled before {factory}"))
 }
 
-fn default_of_members(kind: EntityKind) -> QosSet {
-    if matches!(kind, EntityKind::Publisher) { QosSet::writer() } else { QosSet::reader() }
+const fn kind_of_members(kind: EntityKind) -> EntityKind {
+    if matches!(kind, EntityKind::Publisher) { EntityKind::Writer } else { EntityKind::Reader }
 }
 
 const fn name(kind: EntityKind) -> &'static str {

@@ -64,6 +64,7 @@ mod runtime;
 pub mod sample;
 pub mod subscriber;
 pub mod topic;
+pub mod topic_description;
 mod transport;
 
 pub use domain::InterfaceReport;

@@ -10,7 +10,7 @@ use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::locator::ports;
 use plainsong_proto::outbox::Event;
-use plainsong_proto::qos::{EntityKind, QosSet};
+use plainsong_proto::qos::{EntityKind, QosSet, different};
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::status::{StatusKind, StatusMask};
 use plainsong_proto::time::Time;
@@ -35,6 +35,7 @@ use crate::publisher::{Publisher, PublisherInner};
 use crate::runtime::{ParticipantSlot, lock};
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{Topic, TopicInner};
+use crate::topic_description::Derived;
 
 /// Creates participants, with a configuration and default QoS of its own.
 pub struct DomainParticipantFactory {
@@ -63,6 +64,7 @@ pub(crate) struct ParticipantInner {
     pub(crate) core: EntityCore,
     pub(crate) router: Arc<Router>,
     topics: Mutex<BTreeMap<String, Weak<TopicInner>>>,
+    pub(crate) derived_topics: Mutex<BTreeMap<String, Weak<dyn Derived>>>,
     pub(crate) groups: Mutex<Groups>,
     pub(crate) defaults: Mutex<DefaultQos>,
     builtin: Mutex<Weak<Builtin>>,
@@ -164,6 +166,7 @@ impl DomainParticipantFactory {
     /// [`Error::BadParameter`] for a domain whose ports do not exist, [`Error::Io`] when no socket can
     /// be opened, [`Error::InconsistentPolicy`] for contradictory QoS.
     pub fn create_participant(&self, domain_id: u16, name: &str, qos: QosSet) -> Result<DomainParticipant> {
+        let qos = qos.or_default(EntityKind::Participant, || self.default_qos.clone());
         if domain_id > ports::DOMAIN_MAX {
             return Err(Error::BadParameter(format!(
                 "domain {domain_id} does not exist: use 0 to {}",
@@ -183,7 +186,8 @@ impl DomainParticipantFactory {
             slot: OnceLock::new(),
             core: EntityCore::new(),
             router: Arc::new(Router::new()),
-            topics: Mutex::new(BTreeMap::new()),
+            topics: Mutex::default(),
+            derived_topics: Mutex::default(),
             groups: Mutex::default(),
             defaults: Mutex::default(),
             builtin: Mutex::default(),
@@ -233,10 +237,11 @@ impl DomainParticipant {
         self.inner.enable()
     }
 
-    /// A topic of type `T`. The same name gives the same topic.
+    /// A topic of type `T`. The same name gives the same topic, if `qos` says nothing ([`QosSet::default`]) or what the
+    /// topic has.
     ///
     /// # Errors
-    /// [`Error::PreconditionNotMet`] when the name is in use with another type,
+    /// [`Error::PreconditionNotMet`] when the name is in use, with another type or another QoS,
     /// [`Error::BadParameter`] for an empty or overlong name.
     pub fn create_topic<T: DdsType>(&self, name: &str, qos: QosSet) -> Result<Topic<T>> {
         const TOPIC_NAME_OCTETS_MAX: usize = 255;
@@ -247,7 +252,10 @@ impl DomainParticipant {
             )));
         }
         self.inner.check_exists()?;
+        let says_nothing = qos == QosSet::default();
+        let qos = self.inner.qos_of_topic(qos);
         check_qos(&qos, EntityKind::Topic, &format!("topic '{name}'"))?;
+        let kept = self.inner.keep_for_topic(name)?;
         let mut topics = self.inner.topics();
         let known = topics.get(name).and_then(Weak::upgrade);
         if let Some(known) = known.filter(|known| !known.core.is_deleted()) {
@@ -258,11 +266,18 @@ impl DomainParticipant {
                     T::TYPE_NAME
                 )));
             }
+            if !says_nothing && let Some(policy) = different(&known.qos(), &qos, EntityKind::Topic) {
+                let what = format!(
+                    "topic '{name}' exists with another {}: pass QosSet::default() for the topic as it is, or use set_qos",
+                    policy.name
+                );
+                return Err(Error::PreconditionNotMet(what));
+            }
             return Ok(Topic::from_inner(known));
         }
         let inner = Arc::new(TopicInner::new::<T>(Arc::clone(&self.inner), name.to_owned(), qos));
         topics.insert(name.to_owned(), Arc::downgrade(&inner));
-        drop(topics);
+        drop((topics, kept));
         self.inner.compare_topic(&inner);
         Ok(Topic::from_inner(inner))
     }
@@ -273,7 +288,7 @@ impl DomainParticipant {
     ///
     /// # Errors
     /// [`Error::BadParameter`] for an empty or overlong name, and for an expression that is wrong or does not
-    /// suit the type: it says in which column.
+    /// suit the type: it says in which column. [`Error::PreconditionNotMet`] when the name is in use.
     pub fn create_content_filtered_topic<T: DdsType>(
         &self,
         name: &str,
@@ -295,7 +310,8 @@ impl DomainParticipant {
     /// Readers of it come from [`Subscriber::create_multi_topic_reader`].
     ///
     /// # Errors
-    /// [`Error::BadParameter`] for an expression that is wrong or does not suit the types.
+    /// [`Error::BadParameter`] for an expression that is wrong or does not suit the types,
+    /// [`Error::PreconditionNotMet`] when the name is in use.
     pub fn create_multi_topic<T: DdsType>(
         &self,
         name: &str,

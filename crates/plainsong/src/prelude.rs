@@ -34,3 +34,4 @@ pub use crate::query::QueryCondition;
 pub use crate::sample::{Sample, SampleBuffer};
 pub use crate::subscriber::Subscriber;
 pub use crate::topic::{AnyTopic, Topic};
+pub use crate::topic_description::TopicDescription;

@@ -51,7 +51,10 @@ impl Publisher {
         let end = clock::deadline(timeout);
         self.inner.members().into_iter().filter(|writer| writer.core().is_enabled()).try_for_each(|writer| {
             let left = end.map_or(timeout, clock::until);
-            AnyDataWriter::new(writer).wait_for_acknowledgments(left)
+            AnyDataWriter::new(writer).wait_for_acknowledgments(left).map_err(|error| match error {
+                Error::Timeout { what, .. } => Error::Timeout { what, timeout },
+                other => other,
+            })
         })
     }
 

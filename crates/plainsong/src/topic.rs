@@ -106,6 +106,7 @@ impl TopicInner {
 
     fn set_qos(&self, qos: QosSet) -> Result<()> {
         self.core.check_exists(|| self.describe())?;
+        let qos = self.participant.qos_of_topic(qos);
         check_qos(&qos, EntityKind::Topic, &self.describe())?;
         {
             let mut current = lock(&self.qos);

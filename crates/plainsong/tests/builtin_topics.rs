@@ -78,7 +78,10 @@ fn who_asks_late_is_told_what_is_there() {
     assert_eq!(topic.data.as_ref().unwrap().name, "Pair");
     assert_eq!(second.discovered_topics().unwrap(), [topic.info.instance_handle]);
     assert_eq!(second.discovered_topic_data(topic.info.instance_handle).unwrap(), topic.data.unwrap());
-    assert_eq!(second.lookup_topicdescription("Pair").unwrap().instance_handle(), topic.info.instance_handle);
+    assert_eq!(
+        second.lookup_topicdescription("Pair").unwrap().topic().unwrap().instance_handle(),
+        topic.info.instance_handle
+    );
     // The readers stay: what was taken is not told again.
     assert!(builtin::<PublicationBuiltinTopicData>(second, PUBLICATION_TOPIC).take(9).unwrap().is_empty());
 }
@@ -149,7 +152,9 @@ fn ignoring_ends_matches_for_good() {
         pair.reader.matched_publications().unwrap() == [again.guid()]
     });
     assert_eq!(pair.reader.matched_publication_data(again.instance_handle()).unwrap().topic_name, "Pair");
-    second.ignore_topic(second.lookup_topicdescription("Pair").unwrap().instance_handle()).unwrap();
+    second
+        .ignore_topic(second.lookup_topicdescription("Pair").unwrap().topic().unwrap().instance_handle())
+        .unwrap();
     assert!(pair.reader.matched_publications().unwrap().is_empty());
     second.ignore_participant(first.instance_handle()).unwrap();
     assert!(second.discovered_participants().unwrap().is_empty());

@@ -44,7 +44,13 @@ fn a_deleted_writer_is_gone_for_everyone_who_holds_it() {
     assert!(!condition.trigger_value());
     pair.participants[0].delete_publisher(&publisher).unwrap();
     assert!(is_deleted(pair.participants[0].delete_publisher(&publisher)));
-    let topic = pair.participants[0].lookup_topicdescription("Pair").unwrap().downcast::<Point>().unwrap();
+    let topic = pair.participants[0]
+        .lookup_topicdescription("Pair")
+        .unwrap()
+        .topic()
+        .unwrap()
+        .downcast::<Point>()
+        .unwrap();
     assert!(is_deleted(publisher.create_writer(&topic, QosSet::writer())));
 }
 
@@ -99,7 +105,7 @@ fn deleting_what_a_participant_contains_leaves_it_empty_and_usable() {
     let pair = Pair::<Point>::new(QosSet::writer(), QosSet::reader().reliable());
     let [first, second] = &pair.participants;
     let (publisher, subscriber) = (pair.writer.publisher(), pair.reader.subscriber());
-    let topic = second.lookup_topicdescription("Pair").unwrap();
+    let topic = second.lookup_topicdescription("Pair").unwrap().topic().unwrap();
     let factory = DomainParticipantFactory::with_config(loopback());
     assert!(is_precondition(factory.delete_participant(second)));
     assert!(is_precondition(second.delete_topic(&topic)), "it has a reader");
@@ -159,7 +165,7 @@ fn entities_are_found_by_topic_and_handle() {
     assert_eq!(found.guid(), writer.guid());
     assert!(writer.publisher().lookup_datawriter("There").is_none());
     assert_eq!(reader.subscriber().lookup_datareader("Here").unwrap().guid(), reader.guid());
-    let topic = one.lookup_topicdescription("Here").unwrap();
+    let topic = one.lookup_topicdescription("Here").unwrap().topic().unwrap();
     assert!(topic.downcast::<Point>().is_some() && topic.downcast::<common::Blob>().is_none());
     let factory = DomainParticipantFactory::with_config(loopback());
     let found = factory.lookup_participant(one.domain_id()).unwrap();
@@ -267,7 +273,7 @@ fn immutable() -> [(&'static str, Change); 8] {
 #[test]
 fn topic_and_group_data_reach_the_other_side() {
     let pair = Pair::<Point>::new(QosSet::writer(), QosSet::reader());
-    let topic = pair.participants[0].lookup_topicdescription("Pair").unwrap();
+    let topic = pair.participants[0].lookup_topicdescription("Pair").unwrap().topic().unwrap();
     topic.set_qos(QosSet { topic_data: b"topic".to_vec(), ..topic.qos() }).unwrap();
     let publisher = pair.writer.publisher();
     publisher.set_qos(QosSet { group_data: b"group".to_vec(), ..publisher.qos() }).unwrap();
@@ -285,7 +291,7 @@ fn defaults_are_kept_by_each_factory() {
     factory.set_default_participant_qos(QosSet { user_data: vec![7], ..QosSet::default() }).unwrap();
     let one = factory.create_participant(fresh_domain(), "one", factory.default_participant_qos()).unwrap();
     assert_eq!(one.qos().user_data, [7]);
-    assert_eq!(one.default_topic_qos(), QosSet::default());
+    assert_eq!(one.default_topic_qos(), QosSet::reader());
     one.set_default_topic_qos(QosSet::default().reliable()).unwrap();
     one.set_default_publisher_qos(QosSet { partition: vec!["p".into()], ..QosSet::default() }).unwrap();
     one.set_default_subscriber_qos(QosSet { partition: vec!["s".into()], ..QosSet::default() }).unwrap();

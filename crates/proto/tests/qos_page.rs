@@ -67,7 +67,8 @@ const ROWS: &[Row] = &[
             (ENTITIES, "what_is_not_honoured_is_told"),
         ],
         effect: "TRANSIENT and PERSISTENT are accepted and end with the writer: there is no durability service and \
-                 nothing is stored on disk. `unhonoured()` of an entity says so.",
+                 nothing is stored on disk. `unhonoured()` of an entity says so. A reader that is matched anew, as after its lease ended, \
+                 gets the history again, also of what it took before.",
     },
     Row {
         policy: "PRESENTATION",
@@ -233,7 +234,7 @@ const ROWS: &[Row] = &[
             (HISTORIES, "a_history_is_what_its_model_is"),
             (POLICIES_OF_READERS, "keep_last_keeps_the_last_of_each_instance"),
         ],
-        effect: "KEEP_ALL of a reliable writer also ends at 2 MiB not acknowledged, within a host half of that, and a quarter for one reader as long as samples are shorter than 20 KiB.",
+        effect: "KEEP_ALL of a reliable writer also ends at 2 MiB not acknowledged, within a host half of that, and a quarter for one reader as long as samples are shorter than 20 KiB. A sample counts for 192 octets more than it has.",
     },
     Row {
         policy: "RESOURCE_LIMITS",
@@ -248,7 +249,9 @@ const ROWS: &[Row] = &[
             (HISTORIES, "keep_all_stops_at_max_samples_until_acknowledged"),
             (POLICIES_OF_READERS, "each_limit_rejects_by_its_name"),
         ],
-        effect: "Unlimited stays bounded by octets: what a peer can make a reader keep has a limit.",
+        effect: "Unlimited stays bounded by octets: what a peer can make a reader keep has a limit. At max_samples a KEEP_ALL writer waits for \
+                 acknowledgements; of what everybody has, the oldest leaves, so that late joiners of a TRANSIENT_LOCAL one get the last max_samples. A \
+                 TRANSIENT_LOCAL KEEP_LAST one refuses further instances instead. Without limits, it keeps all it ever wrote.",
     },
     Row {
         policy: "ENTITY_FACTORY",
@@ -270,7 +273,8 @@ const ROWS: &[Row] = &[
             "crates/proto/src/writer/tests/instances.rs",
             "fact_41_unregistering_disposes_unless_told_otherwise",
         )],
-        effect: "Unregistering also disposes, unless told otherwise.",
+        effect: "Unregistering also disposes, unless told otherwise; so does deleting a writer. One whose last handle is dropped leaves its \
+                 instances without writers instead, and waits for nobody.",
     },
     Row {
         policy: "READER_DATA_LIFECYCLE",
@@ -466,7 +470,7 @@ fn entities(policy: &Policy) -> String {
 }
 
 fn default(policy: &Policy, row: &Row) -> String {
-    let (writer, other) = ((row.value)(&QosSet::writer()), (row.value)(&QosSet::default()));
+    let (writer, other) = ((row.value)(&QosSet::writer()), (row.value)(&QosSet::reader()));
     if writer == other || !policy.applies_to(EntityKind::Writer) {
         return other;
     }

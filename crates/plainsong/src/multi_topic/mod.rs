@@ -12,6 +12,7 @@
 mod join;
 mod reader;
 
+use std::any::Any;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use plainsong_proto::cdr::{DdsType, FieldKind, FieldPath, Fields};
@@ -23,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::participant::ParticipantInner;
 use crate::subscriber::Subscriber;
 use crate::topic::Topic;
+use crate::topic_description::Derived;
 pub use join::{COMBINATIONS_MAX, ROWS_MAX, SAMPLES_MAX};
 use join::{Fill, Plan};
 pub use reader::MultiTopicReader;
@@ -113,7 +115,13 @@ impl<T: DdsType> MultiTopic<T> {
             plan: Arc::new(plan),
             condition: Arc::new(Condition(RwLock::new(bound))),
         };
-        Ok(Self { inner: Arc::new(inner) })
+        let inner = Arc::new(inner);
+        participant.name_derived_topic(Arc::clone(&inner) as Arc<dyn Derived>)?;
+        Ok(Self { inner })
+    }
+
+    pub(crate) fn from_any(any: Arc<dyn Any + Send + Sync>) -> Option<Self> {
+        any.downcast().ok().map(|inner| Self { inner })
     }
 
     /// Its name. Nothing of it is announced: other participants see readers of the topics.
@@ -145,10 +153,21 @@ impl<T: DdsType> MultiTopic<T> {
     }
 
     pub(crate) fn create_reader(&self, subscriber: &Subscriber, qos: QosSet) -> Result<MultiTopicReader<T>> {
+        let qos = subscriber.inner.qos_of_member(qos);
         let readers = self.inner.constituents.iter().map(|it| (it.read)(subscriber, qos.clone()));
         let readers = readers.collect::<Result<Vec<_>>>()?;
         let (plan, condition) = (Arc::clone(&self.inner.plan), Arc::clone(&self.inner.condition));
         Ok(MultiTopicReader::new(readers, plan, condition, &qos))
+    }
+}
+
+impl<T: DdsType> Derived for Inner<T> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn type_name(&self) -> &'static str {
+        T::TYPE_NAME
     }
 }
 

@@ -127,7 +127,10 @@ impl<T: DdsType> MultiTopicReader<T> {
             if !samples.is_empty() {
                 return Ok(samples);
             }
-            waiting.wait(deadline.map(clock::until))?;
+            if !waiting.wait_until(deadline, &mut Vec::new()) {
+                let what = format!("wait_take on the reader of a multi-topic of type '{}'", T::TYPE_NAME);
+                return Err(crate::Error::Timeout { what, timeout });
+            }
         }
     }
 

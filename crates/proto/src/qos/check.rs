@@ -5,6 +5,7 @@ use thiserror::Error;
 use crate::time::Duration;
 
 use super::policy::{History, HistoryKind, LENGTH_UNLIMITED, QosSet, ResourceLimits};
+use super::rxo::is_whole_pattern;
 use super::table::EntityKind;
 
 /// Octets of USER_DATA, TOPIC_DATA and GROUP_DATA each.
@@ -65,6 +66,8 @@ fn sizes(qos: &QosSet) -> Result<(), Inconsistent> {
     for name in &qos.partition {
         let fits = name.len() <= PARTITION_BYTES_MAX && !name.contains('\0');
         require(fits, "PARTITION", "a name has at most 256 octets and no NUL")?;
+        let ends = "a set that '[' begins ends with ']': a name that never does matches nothing";
+        require(is_whole_pattern(name), "PARTITION", ends)?;
     }
     require(qos.properties.len() <= PROPERTIES_MAX, "PROPERTY", "at most 64 properties are carried")?;
     for text in qos.properties.iter().flat_map(|property| [&property.name, &property.value]) {

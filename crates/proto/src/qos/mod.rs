@@ -12,7 +12,7 @@ pub use check::{Inconsistent, consistent};
 pub use explain::{Shortfall, shortfalls};
 pub use policy::*;
 pub use rxo::{incompatible, partitions_match};
-pub use table::{EntityKind, POLICIES, Policy, changed_immutable, policy_name};
+pub use table::{EntityKind, POLICIES, Policy, changed_immutable, different, policy_name};
 pub use unhonoured::{Unhonoured, unhonoured};
 
 pub(crate) use words::partitions as partitions_in_words;

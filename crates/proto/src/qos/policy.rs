@@ -4,6 +4,8 @@
 use crate::cdr::XcdrVersion;
 use crate::time::Duration;
 
+use super::table::EntityKind;
+
 /// "No limit" in RESOURCE_LIMITS and HISTORY depth.
 pub const LENGTH_UNLIMITED: i32 = -1;
 
@@ -14,7 +16,8 @@ pub enum Durability {
     /// Samples only for readers matched when they are written.
     #[default]
     Volatile = 0,
-    /// The writer keeps history for late joiners.
+    /// The writer keeps history for late joiners. KEEP_ALL without limits keeps all it ever wrote; at RESOURCE_LIMITS max_samples
+    /// the oldest leaves that everybody has. Who is matched anew gets the history again.
     TransientLocal = 1,
     /// History outlives the writer.
     Transient = 2,
@@ -80,9 +83,12 @@ pub struct Liveliness {
 }
 
 /// RELIABILITY kinds; the discriminants are those of the wire (§2.2.3.14, RTPS 2.5 §9.6.3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum ReliabilityKind {
+    /// Nothing is said: RELIABLE for a writer, BEST_EFFORT for a reader or topic. An entity has one of the others.
+    #[default]
+    Unset = 0,
     /// Samples may be lost.
     BestEffort = 1,
     /// Samples are repeated until acknowledged.
@@ -132,7 +138,8 @@ pub struct History {
 /// RESOURCE_LIMITS (§2.2.3.19); [`LENGTH_UNLIMITED`] where there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResourceLimits {
-    /// Samples of all instances.
+    /// Samples of all instances. At this limit a KEEP_ALL writer waits for acknowledgements, and of what everybody has, the oldest
+    /// leaves, also where DURABILITY keeps it for late joiners; a KEEP_LAST writer that keeps it for them refuses what is of other instances.
     pub max_samples: i32,
     /// Instances.
     pub max_instances: i32,
@@ -204,6 +211,10 @@ pub struct Property {
 
 /// Every policy an entity can have. Entities read those that apply to them and ignore the rest;
 /// [`super::table::POLICIES`] says which.
+///
+/// [`QosSet::default`] says nothing: an entity that is asked to have it gets what its factory has by default
+/// (`DATAWRITER_QOS_DEFAULT` and its like, DCPS 1.4 §2.2.2.4.1.5). Of one that says something, each policy of which it
+/// says nothing has the standard's default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QosSet {
     /// USER_DATA of a participant, writer or reader.
@@ -272,7 +283,21 @@ impl QosSet {
     /// The defaults of a reader or topic: BEST_EFFORT (§2.2.3.14).
     #[must_use]
     pub fn reader() -> Self {
-        Self::default()
+        Self::default().best_effort()
+    }
+
+    /// What an entity of that kind has when it is asked to have `self`: `default`, when that says nothing.
+    #[must_use]
+    pub fn or_default(self, kind: EntityKind, default: impl FnOnce() -> Self) -> Self {
+        let mut qos = if self == Self::default() { default() } else { self };
+        if qos.reliability.kind == ReliabilityKind::Unset {
+            match kind {
+                EntityKind::Writer => qos.reliability.kind = ReliabilityKind::Reliable,
+                EntityKind::Reader | EntityKind::Topic => qos.reliability.kind = ReliabilityKind::BestEffort,
+                _ => {}
+            }
+        }
+        qos
     }
 
     /// RELIABLE.
@@ -364,7 +389,7 @@ impl Default for Liveliness {
 
 impl Default for Reliability {
     fn default() -> Self {
-        Self { kind: ReliabilityKind::BestEffort, max_blocking_time: Duration::from_millis(100) }
+        Self { kind: ReliabilityKind::Unset, max_blocking_time: Duration::from_millis(100) }
     }
 }
 

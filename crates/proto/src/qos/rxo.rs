@@ -46,7 +46,7 @@ pub(super) fn liveliness(offered: &QosSet, requested: &QosSet) -> bool {
 }
 
 pub(super) fn reliability(offered: &QosSet, requested: &QosSet) -> bool {
-    offered.reliability.kind >= requested.reliability.kind
+    offered.is_reliable() || !requested.is_reliable()
 }
 
 pub(super) fn destination_order(offered: &QosSet, requested: &QosSet) -> bool {
@@ -84,6 +84,23 @@ fn partition_matches(one: &str, other: &str) -> bool {
 /// Whether a name in PARTITION is a pattern.
 pub(crate) fn is_pattern(name: &str) -> bool {
     name.contains(['*', '?', '['])
+}
+
+/// Whether each set in a name that `[` begins has an end.
+pub(super) fn is_whole_pattern(name: &str) -> bool {
+    let last_close = name.rfind(']').map(|at| name.len() - at);
+    let mut rest = name.chars();
+    while let Some(first) = rest.next() {
+        match first {
+            '\\' => _ = rest.next(),
+            '[' => match bracket(rest.clone(), first, last_close) {
+                Some((_, after)) => rest = after,
+                None => return false,
+            },
+            _ => {}
+        }
+    }
+    true
 }
 
 /// `fnmatch` without flags: `*`, `?`, `[set]`, `[!set]` and `\` before a literal. Only the last `*` is

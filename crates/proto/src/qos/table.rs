@@ -449,6 +449,12 @@ pub fn changed_immutable(old: &QosSet, new: &QosSet, kind: EntityKind) -> Option
     POLICIES.iter().find(|policy| policy.applies_to(kind) && !policy.changeable && !(policy.equal)(old, new))
 }
 
+/// The first policy of an entity of `kind` in which the two differ.
+#[must_use]
+pub fn different(one: &QosSet, other: &QosSet, kind: EntityKind) -> Option<&'static Policy> {
+    POLICIES.iter().find(|policy| policy.applies_to(kind) && !(policy.equal)(one, other))
+}
+
 /// The policies of a writer or reader, its publisher or subscriber and topic, as an opaque form of octets.
 #[must_use]
 pub fn to_octets(qos: &QosSet, kind: EntityKind) -> Vec<u8> {
@@ -578,7 +584,8 @@ fn partition(value: &mut Reader<'_>) -> Result<Vec<String>, Malformed> {
 }
 
 fn encode_reliability(qos: &QosSet, sink: &mut Sink<'_>) {
-    sink.u32(qos.reliability.kind as u32);
+    let kind = if qos.is_reliable() { ReliabilityKind::Reliable } else { ReliabilityKind::BestEffort };
+    sink.u32(kind as u32);
     sink.duration(qos.reliability.max_blocking_time);
 }
 

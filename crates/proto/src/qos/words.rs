@@ -44,12 +44,32 @@ named! {
         ManualByParticipant => "MANUAL_BY_PARTICIPANT",
         ManualByTopic => "MANUAL_BY_TOPIC",
     }
-    ReliabilityKind { BestEffort => "BEST_EFFORT", Reliable => "RELIABLE" }
     DestinationOrder {
         ByReceptionTimestamp => "BY_RECEPTION_TIMESTAMP",
         BySourceTimestamp => "BY_SOURCE_TIMESTAMP",
     }
     HistoryKind { KeepLast => "KEEP_LAST", KeepAll => "KEEP_ALL" }
+}
+
+impl ReliabilityKind {
+    /// The kinds that an entity can have, weakest first.
+    pub const ALL: &[Self] = &[Self::BestEffort, Self::Reliable];
+
+    /// Its name in the standard; `by default` where nothing is said.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unset => "by default",
+            Self::BestEffort => "BEST_EFFORT",
+            Self::Reliable => "RELIABLE",
+        }
+    }
+}
+
+impl fmt::Display for ReliabilityKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// The name of a representation (XTypes 1.3 §7.6.3.1).

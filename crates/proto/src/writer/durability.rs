@@ -162,8 +162,11 @@ impl Writer {
     ) -> Result<(), WriteError> {
         let keep_last = self.config.qos.history.kind == HistoryKind::KeepLast;
         let most = bound(self.config.qos.resource_limits.max_samples);
-        if self.history.pending() >= most || (!keep_last && self.pending_of(slot, depth) >= depth) {
-            return Err(WriteError::Full);
+        if self.history.pending() >= most {
+            return Err(self.full(Limit::Samples));
+        }
+        if !keep_last && self.pending_of(slot, depth) >= depth {
+            return Err(self.full(Limit::SamplesPerInstance));
         }
         // That the instance is unregistered replaces no data.
         if keep_last && kind != ChangeKind::Unregister {

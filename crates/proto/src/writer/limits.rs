@@ -1,9 +1,13 @@
 //! Bounds and timing of a writer that are no QoS.
 
+use std::fmt;
+
 use crate::time::Duration;
 
 use super::cost::ComparisonPace;
+use super::history::CHANGE_OVERHEAD_BYTES;
 use super::proxy::Class;
+use super::{WriteError, Writer, bound};
 
 /// Bounds and timing of one writer.
 #[derive(Clone, Debug)]
@@ -90,6 +94,61 @@ impl Default for WriterLimits {
             instances_max: 1 << 20,
             repeats_max: 128,
         }
+    }
+}
+
+/// What bounds the changes of a writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// RESOURCE_LIMITS max_samples.
+    Samples,
+    /// RESOURCE_LIMITS max_samples_per_instance.
+    SamplesPerInstance,
+    /// RESOURCE_LIMITS max_instances, or [`WriterLimits::instances_max`].
+    Instances,
+    /// [`WriterLimits::unacknowledged_bytes_max`], or the part of it that the readers there are leave.
+    UnacknowledgedBytes,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Samples => "RESOURCE_LIMITS max_samples",
+            Self::SamplesPerInstance => "RESOURCE_LIMITS max_samples_per_instance",
+            Self::Instances => "RESOURCE_LIMITS max_instances",
+            Self::UnacknowledgedBytes => "unacknowledged_bytes_max",
+        })
+    }
+}
+
+impl Writer {
+    /// Which limit it was that [`WriteError::Full`] told of last.
+    #[must_use]
+    pub const fn full_by(&self) -> Limit {
+        self.full_by
+    }
+
+    /// A limit with its value.
+    #[must_use]
+    pub fn limit_in_words(&self, limit: Limit) -> String {
+        let (qos, most) = (&self.config.qos.resource_limits, &self.config.limits);
+        match limit {
+            Limit::Samples => format!("{limit} = {}", qos.max_samples),
+            Limit::SamplesPerInstance => format!("{limit} = {}", qos.max_samples_per_instance),
+            Limit::Instances if bound(qos.max_instances) > most.instances_max => {
+                format!("the bound of {} instances of any writer", most.instances_max)
+            }
+            Limit::Instances => format!("{limit} = {}", qos.max_instances),
+            Limit::UnacknowledgedBytes => format!(
+                "{limit} = {}, of which these readers leave {} octets, {CHANGE_OVERHEAD_BYTES} of them for each sample",
+                most.unacknowledged_bytes_max, self.window_bytes
+            ),
+        }
+    }
+
+    pub(super) const fn full(&mut self, limit: Limit) -> WriteError {
+        self.full_by = limit;
+        WriteError::Full
     }
 }
 

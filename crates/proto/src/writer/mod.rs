@@ -57,7 +57,7 @@ use crate::time::{Duration, Instant, Now, Time};
 pub use content::FilterFunction;
 pub use cost::{ComparisonPace, SendCosts};
 pub use group::WriterGroup;
-pub use limits::WriterLimits;
+pub use limits::{Limit, WriterLimits};
 pub use multicast::{Delivery, UnicastReason};
 
 use batch::Batch;
@@ -117,23 +117,15 @@ impl ChangeKind {
     }
 }
 
-/// A limit that refuses a change for good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// RESOURCE_LIMITS max_samples: the history would never get room.
-    Samples,
-    /// RESOURCE_LIMITS max_instances, or the writer's own bound on instances.
-    Instances,
-}
-
 /// Why a change was not written. Nothing changed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WriteError {
-    /// Unacknowledged samples fill the history: wait for [`Event::Progress`] and try again.
+    /// Unacknowledged samples fill the history: wait for [`Event::Progress`] and try again. Up to which limit,
+    /// [`Writer::full_by`] tells.
     #[error("the history is full of unacknowledged samples; wait for readers and try again")]
     Full,
     /// A limit is reached that acknowledgements cannot relieve.
-    #[error("{0:?}: a RESOURCE_LIMITS bound is reached; unregister instances or raise the limit")]
+    #[error("{0} is reached; unregister instances or raise the limit")]
     OutOfResources(Limit),
     /// The instance to unregister is not registered with this writer.
     #[error("the instance is not registered with this writer")]
@@ -171,6 +163,8 @@ pub struct Writer {
     inline_qos: Vec<u8>,
     /// Somebody was told the history is full.
     blocked: bool,
+    /// By which limit.
+    full_by: Limit,
     /// End of the liveliness lease of the manual kinds; `None` before the first assertion and after
     /// the lease was lost.
     lease_end: Option<Instant>,
@@ -202,6 +196,7 @@ impl Writer {
             open_set: None,
             inline_qos: Vec::new(),
             blocked: false,
+            full_by: Limit::Samples,
             lease_end: None,
             matched: MatchedStatus::default(),
             deadline_missed: DeadlineMissedStatus::default(),
@@ -378,7 +373,7 @@ impl Writer {
                 if self.history.pending() > 0
                     && self.history.pending_bytes() + CHANGE_OVERHEAD_BYTES + bytes > most
                 {
-                    return Err(WriteError::Full);
+                    return Err(self.full(Limit::UnacknowledgedBytes));
                 }
                 // A durability service leaves a writer without limits as many.
                 if !self.is_limited() {
@@ -397,7 +392,7 @@ impl Writer {
         {
             let oldest = instance.oldest;
             if self.config.qos.history.kind == HistoryKind::KeepAll && oldest > released {
-                return Err(WriteError::Full);
+                return Err(self.full(Limit::SamplesPerInstance));
             }
             self.history.remove(oldest, &mut self.instances);
         }
@@ -410,10 +405,10 @@ impl Writer {
     }
 
     /// RESOURCE_LIMITS max_samples is reached: the oldest change leaves when all that wanted it have it.
-    fn oldest_to_leave(&self) -> Result<SequenceNumber, WriteError> {
+    fn oldest_to_leave(&mut self) -> Result<SequenceNumber, WriteError> {
         let first = self.history.first();
         if first > self.history.released() {
-            return Err(WriteError::Full);
+            return Err(self.full(Limit::Samples));
         }
         match self.config.qos.history.kind {
             // The last samples of another instance are promised to late joiners for ever.

@@ -1,7 +1,7 @@
 //! Discovery data as it travels.
 
 use super::*;
-use crate::qos::{Durability, Reliability, ReliabilityKind, TypeConsistency};
+use crate::qos::{Durability, ReliabilityKind, TypeConsistency};
 
 const PREFIX: GuidPrefix = GuidPrefix([1, 0x10, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
 
@@ -202,7 +202,7 @@ fn fact_17_absent_policies_have_the_defaults_of_that_kind_of_endpoint() {
         QosSet { type_consistency: TypeConsistency::default(), ..reader.qos.clone() },
         QosSet::reader()
     );
-    assert_eq!(reader.qos.reliability, Reliability::default());
+    assert_eq!(reader.qos.reliability, QosSet::reader().reliability);
     assert_eq!(reader.qos.durability, Durability::Volatile);
     assert_eq!(reader.participant, PREFIX.participant());
 }
