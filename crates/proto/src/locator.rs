@@ -127,6 +127,13 @@ pub mod ports {
         BASE + DOMAIN_GAIN * domain + 10 + PARTICIPANT_GAIN * participant_index
     }
 
+    /// The participant indices of a domain whose ports stay inside its range and fit in 16 bits.
+    #[must_use]
+    pub const fn participant_indices(domain: u16) -> core::ops::RangeInclusive<u16> {
+        let fit = (u16::MAX - user_unicast(domain, 0)) / PARTICIPANT_GAIN;
+        0..=if fit < PARTICIPANT_INDEX_MAX { fit } else { PARTICIPANT_INDEX_MAX }
+    }
+
     /// User unicast port of one participant index.
     #[must_use]
     pub const fn user_unicast(domain: u16, participant_index: u16) -> u16 {
@@ -146,6 +153,9 @@ mod tests {
         assert_eq!(ports::user_unicast(0, 1), 7413);
         assert_eq!(ports::meta_unicast(ports::DOMAIN_MAX, 0), 65410);
         assert!(ports::user_unicast(0, ports::PARTICIPANT_INDEX_MAX) < ports::meta_multicast(1));
+        assert_eq!(ports::participant_indices(0), 0..=ports::PARTICIPANT_INDEX_MAX);
+        let last = *ports::participant_indices(ports::DOMAIN_MAX).end();
+        assert_eq!(ports::user_unicast(ports::DOMAIN_MAX, last), u16::MAX);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub trait Registry {
     ///
     /// The source may be local as well: endpoints of one participant, and participants of one process,
     /// reach each other this way. A participant's own built-in messages, heard again by multicast
-    /// loopback, are the one thing not to be handed to it ([`DropReason::OwnDatagram`]).
+    /// loopback, tell it that its group works, and nothing else ([`DropReason::OwnDatagram`]).
     fn deliver(
         &mut self,
         now: Now,

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use plainsong_proto::discovery::{Command, LocalEndpoint, MatchedReader, MatchedWriter, ParticipantConfig};
 use plainsong_proto::guid::{EntityId, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::{Event, Outbox};
 use plainsong_proto::payload::Payload;
 use plainsong_proto::qos::{History, HistoryKind, QosSet, Reliability, ReliabilityKind};
@@ -324,6 +325,8 @@ fn participants_cost_no_threads_and_the_last_user_ends_them() {
 fn forged_announcement(name: u8, domain: &Domain) -> Vec<u8> {
     let mut config = ParticipantConfig::new(GuidPrefix([name; 12]), domain.domain_id);
     config.locators = domain.local_locators();
+    // Nobody else is there to be found by it.
+    config.locators.announce_to = vec![Locator::udp([127, 0, 0, 1].into(), 1)];
     let mut out = Outbox::new();
     Participant::new(config).start(clock::now(), &mut out);
     let announcement = out.transmits().first().expect("it announces itself");

@@ -317,8 +317,6 @@ impl<'a> Router<'a> {
         }
         let mut untold_max = 0;
         let delivered = match submessage.target(context.source) {
-            // Our own announcement, heard again by multicast. User data to oneself is welcome.
-            Target::Builtin if context.source == participant.prefix => Err(DropReason::OwnDatagram),
             Target::Builtin => participant
                 .run(now, out, |control, now, out| control.on_submessage(now, context, submessage, out)),
             Target::Writer(id) => match participant.writer(id) {

@@ -183,6 +183,9 @@ impl ParticipantSlot {
     pub(crate) fn fire(&self, entity: EntityId, now: Now, out: &mut Outbox) {
         if entity == EntityId::PARTICIPANT {
             let (_rank, mut control) = self.lock();
+            if control.machine.scans_at(now.mono) {
+                control.machine.set_scan(self.shared.transport.scan());
+            }
             control.fire(&self.shared, self.prefix.participant(), now, out);
             self.carry_out(now, out);
         } else if let Some(writer) = self.writer(entity) {

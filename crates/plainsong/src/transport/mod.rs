@@ -7,6 +7,7 @@ mod groups;
 mod interfaces;
 #[cfg(target_os = "linux")]
 mod name;
+mod neighbours;
 #[cfg(target_os = "linux")]
 mod netlink;
 #[cfg(target_os = "linux")]
@@ -396,22 +397,24 @@ impl Transport {
         locators.host_group_port = self.groups.as_ref().map_or(0, |groups| groups.socket.port);
         locators.own_addresses = interfaces.iter().flat_map(|it| it.addresses.iter().copied()).collect();
         locators.announce_to.extend(self.peers.load().iter());
-        locators.scan.extend(self.loopback_scan());
+        locators.scan = self.scan();
         // Half of what was granted: the kernel counts its own overhead, too.
         let granted = self.families.iter().filter_map(|family| family.user.raw.recv_buffer_size().ok());
         locators.receive_bytes = granted.min().and_then(|bytes| u32::try_from(bytes / 2).ok()).unwrap_or(0);
         locators
     }
 
-    /// Where participants on this host listen: found even without any multicast.
-    fn loopback_scan(&self) -> impl Iterator<Item = Locator> + use<> {
+    /// Where participants of this host may listen now: found even without any multicast.
+    pub(crate) fn scan(&self) -> Vec<Locator> {
         let address = match self.families.first() {
             Some(family) if !family.is_ipv4() => IpAddr::from(Ipv6Addr::LOCALHOST),
             _ => Ipv4Addr::LOCALHOST.into(),
         };
-        let domain = self.domain;
-        (0..=ports::PARTICIPANT_INDEX_MAX)
-            .map(move |index| Locator::udp(address, ports::meta_unicast(domain, index)))
+        let in_use = neighbours::ports_in_use();
+        let indices = ports::participant_indices(self.domain);
+        let ports = indices.map(|index| ports::meta_unicast(self.domain, index));
+        let is_in_use = |port: &u16| in_use.as_ref().is_none_or(|in_use| in_use.contains(port));
+        ports.filter(is_in_use).map(|port| Locator::udp(address, port)).collect()
     }
 
     fn family(&self, address: IpAddr) -> Option<&Family> {
@@ -665,7 +668,7 @@ impl Family {
             };
             usable.iter().map(family).collect()
         };
-        let well_known = (0..=ports::PARTICIPANT_INDEX_MAX).find_map(|index| {
+        let well_known = ports::participant_indices(domain).find_map(|index| {
             open(ports::meta_unicast(domain, index), ports::user_unicast(domain, index)).ok()
         });
         well_known.map_or_else(|| open(0, 0), Ok)

@@ -75,7 +75,7 @@ pub struct LocalLocators {
     /// Where every announcement goes without being asked: multicast groups, configured peers. Unicast
     /// addresses here are trusted: their owner wants traffic sent there.
     pub announce_to: Vec<Locator>,
-    /// Where participants of this host may listen whom multicast does not reach: asked at the start, after
+    /// Where participants of this host may listen: asked while announcements to the group do not come back, early, after
     /// changes, and then rarely.
     pub scan: Vec<Locator>,
     /// Octets of large datagrams that a socket of user traffic holds until it is read; 0 when unknown. Announced.

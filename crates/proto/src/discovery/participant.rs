@@ -122,6 +122,8 @@ impl Participant {
 
     /// The interfaces of this host changed: announces the new locators, updates local matches.
     pub fn set_locators(&mut self, now: Now, locators: LocalLocators, out: &mut Outbox) {
+        // Nobody is told where we look for others.
+        self.config.locators.scan.clone_from(&locators.scan);
         if self.config.locators == locators {
             return;
         }
@@ -273,6 +275,7 @@ impl Participant {
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         if context.source == self.config.prefix {
+            self.on_echo(context, submessage);
             return Err(DropReason::OwnDatagram);
         }
         if self.presence != Presence::Present {

@@ -15,14 +15,15 @@ use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
 use crate::wire::compose::{DATAGRAM_OVERHEAD, DataHeader, MessageBuilder, data_overhead};
 use crate::wire::param::{InlineQos, StatusInfo, encode_inline_qos};
-use crate::wire::{AckNack, Data, MessageContext};
+use crate::wire::{AckNack, Data, EndpointSubmessage, MessageContext};
 
 /// Announcements after the first, before the period sets in: most losses are made good in a blink.
 const BURST: [Duration; 3] =
     [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(500)];
 /// No setting makes us announce more often than this.
 const PERIOD_MIN: Duration = Duration::from_millis(20);
-/// After the burst, one announcement in this many goes to where participants of this host may listen.
+/// After the burst, one announcement in this many goes to where participants of this host may listen, while ours to the
+/// group do not come back.
 const SCAN_EVERY: usize = 10;
 /// Participants of this host that should hear our group are told by unicast as well, this often within the
 /// lease we announce, while there is no sign that the group works here.
@@ -49,13 +50,31 @@ pub(super) struct Announcer {
     /// Announcements of the burst already sent.
     step: usize,
     pub(super) next: Option<Instant>,
+    /// What became of the last announcement to the group.
+    echo: Echo,
     random: u64,
+}
+
+/// Whether the group works on this host: what we send there, we hear as every neighbour does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Echo {
+    /// Nothing was sent there yet.
+    Unknown,
+    Awaited,
+    Heard,
 }
 
 impl Announcer {
     pub(super) const fn new(seed: u64) -> Self {
         let sequence_number = SequenceNumber(0);
-        Self { payload: Payload::empty(), sequence_number, step: 0, next: None, random: seed }
+        Self {
+            payload: Payload::empty(),
+            sequence_number,
+            step: 0,
+            next: None,
+            echo: Echo::Unknown,
+            random: seed,
+        }
     }
 
     /// New contents are a new change of the announcing writer.
@@ -73,10 +92,17 @@ impl Announcer {
         self.step = 0;
     }
 
-    /// Whether the announcement sent now also goes to where participants of this host may listen: the first, the last of the burst,
-    /// for what is lost on one host is little, and some later.
-    const fn scans(&self) -> bool {
-        self.step == BURST.len() || self.step.is_multiple_of(SCAN_EVERY)
+    /// Whether the announcement sent now also goes to where participants of this host may listen, because the group does not
+    /// reach them: the first after which that is known, the last of the burst, for what is lost on one host is little, and
+    /// some later.
+    const fn scans(&self, has_group: bool) -> bool {
+        let first = match (has_group, self.echo) {
+            (false, _) => 0,
+            (true, Echo::Awaited) => 1,
+            (true, Echo::Unknown | Echo::Heard) => return false,
+        };
+        let later = self.step > 0 && self.step.is_multiple_of(SCAN_EVERY);
+        self.step == first || self.step == BURST.len() || later
     }
 
     /// Whether it also goes to each participant of this host.
@@ -117,18 +143,54 @@ impl Participant {
         self.announcer.set(Payload::from_vec(octets));
     }
 
+    /// Whether the announcement that is due at `now` goes to [`LocalLocators::scan`], which should be up to date then.
+    #[must_use]
+    pub fn scans_at(&self, now: Instant) -> bool {
+        self.announcer.next.is_some_and(|at| at <= now) && self.announcer.scans(self.has_group())
+    }
+
+    /// Where participants of this host may listen now.
+    pub fn set_scan(&mut self, places: Vec<Locator>) {
+        self.config.locators.scan = places;
+    }
+
+    /// Whether announcements go to a group by which we hear our own, and which come back by no other way.
+    fn has_group(&self) -> bool {
+        let LocalLocators { announce_to, meta_multicast, .. } = &self.config.locators;
+        let heard = announce_to.iter().any(|group| meta_multicast.contains(group));
+        heard && !announce_to.iter().any(|peer| self.is_own_socket(peer))
+    }
+
+    /// Whether a locator leads back to where we hear discovery.
+    fn is_own_socket(&self, locator: &Locator) -> bool {
+        let mut own = self.config.locators.meta_unicast.iter();
+        locator.ip().is_some_and(|ip| self.host.is_own(ip)) && own.any(|own| own.port == locator.port)
+    }
+
+    /// Something we sent came back. An announcement to everyone does so by the group alone.
+    pub(super) fn on_echo(&mut self, context: &MessageContext, submessage: &EndpointSubmessage<'_>) {
+        if let EndpointSubmessage::Data(data) = submessage
+            && data.writer == EntityId::SPDP_WRITER
+            && context.destination == GuidPrefix::UNKNOWN
+        {
+            self.announcer.echo = Echo::Heard;
+        }
+    }
+
     /// Announces to everyone, and by unicast to those whom that does not reach.
     pub(super) fn announce(&mut self, now: Now, out: &mut Outbox) {
         let LocalLocators { announce_to, scan, .. } = &self.config.locators;
         self.send_announcement(now, None, announce_to, out);
-        if self.announcer.scans() {
+        if self.announcer.scans(self.has_group()) {
             let is_known = |place: &&Locator| {
                 let mut known = self.database.iter().filter_map(|(_, remote)| remote.matched.as_ref());
                 known.any(|path| path.locator == **place)
             };
-            let unknown: Vec<_> = scan.iter().filter(|place| !is_known(place)).copied().collect();
+            let places = scan.iter().filter(|place| !self.is_own_socket(place));
+            let unknown: Vec<_> = places.filter(|place| !is_known(place)).copied().collect();
             self.send_announcement(now, None, &unknown, out);
         }
+        self.announcer.echo = Echo::Awaited;
         let (lease_duration, period) = (self.config.lease_duration, self.announce_period());
         let reminds = self.announcer.reminds(period, lease_duration);
         // What reaches us from a neighbour without being addressed to us came as ours reach it.

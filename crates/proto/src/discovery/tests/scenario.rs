@@ -164,8 +164,8 @@ fn participants_of_a_host_without_multicast_meet_by_the_scan_and_stay_known() {
     network.add_reader(1, QosSet::reader());
     network.start(0);
     network.start(1);
-    network.run_for(Duration::from_millis(10));
-    assert!(network.first(0, is_match_reader).is_some(), "the first announcement scans");
+    network.run_for(Duration::from_millis(30));
+    assert!(network.first(0, is_match_reader).is_some(), "the second announcement scans");
     network.run_for(Duration::from_secs(120));
     assert_eq!(network.matches(0).len(), 1);
     assert_eq!(network.count(0, is_unmatch) + network.count(1, is_unmatch), 0);
@@ -173,14 +173,35 @@ fn participants_of_a_host_without_multicast_meet_by_the_scan_and_stay_known() {
     // What is for nobody in particular begins with a timestamp, not with a destination.
     let scans = |port| {
         let to_port = captured.iter().filter(|(_, to, _)| *to == udp("127.0.0.1", port));
-        to_port.filter(|(from, to, bytes)| from != to && bytes[20] == 0x09).count()
+        assert!(to_port.clone().all(|(from, to, _)| from != to), "nobody looks for itself");
+        to_port.filter(|(_, _, bytes)| bytes[20] == 0x09).count()
     };
     let unknown = scans(7419);
     assert!(
         (10..=14).contains(&unknown),
         "twice in a burst and then one in ten, not {unknown} by two participants"
     );
-    assert_eq!((scans(7410), scans(7412)), (1, 1), "once where somebody is known to listen");
+    assert_eq!(scans(7410) + scans(7412), 1, "who was found need not look for who found it");
+}
+
+#[test]
+fn where_the_group_comes_back_nobody_looks_for_others_at_their_ports() {
+    let mut network = Network::new();
+    for node in 0..10 {
+        let mut config = config(node);
+        config.locators.meta_unicast = vec![udp("127.0.0.1", 7410 + 2 * node as u16)];
+        config.locators.scan = (0..120).map(|index| udp("127.0.0.1", 7410 + 2 * index)).collect();
+        network.add(config);
+    }
+    (0..10).for_each(|node| network.start(node));
+    network.run_for(Duration::from_secs(1));
+    assert!((0..10).all(|node| network.nodes[node].participant.remote_participants().count() == 9));
+    assert_eq!(network.octets_to.get(&udp("127.0.0.1", 7430)), None, "a port that nobody has");
+
+    // The group is heard no more: others are looked for, as long as that is so.
+    (0..10).for_each(|node| network.nodes[node].hears_multicast = false);
+    network.run_for(Duration::from_secs(60));
+    assert!(network.octets_to.contains_key(&udp("127.0.0.1", 7430)));
 }
 
 #[test]
