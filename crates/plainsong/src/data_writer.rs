@@ -155,7 +155,8 @@ impl<T: DdsType> DataWriter<T> {
     /// not be older than that of the last change of the instance.
     ///
     /// # Errors
-    /// As [`Self::write`], [`Error::BadParameter`] for a timestamp that goes back.
+    /// As [`Self::write`], [`Error::BadParameter`] for a timestamp that goes back, and for one that RTPS cannot tell: before 1970 or 2³²
+    /// seconds later.
     pub fn write_with_timestamp(&self, sample: &T, timestamp: Time) -> Result<()> {
         self.change(sample, ChangeKind::Alive, Some(timestamp), Some(self.inner.max_blocking_time))
     }
@@ -305,6 +306,9 @@ impl<T: DdsType> DataWriter<T> {
         timestamp: Option<Time>,
         patience: Option<Duration>,
     ) -> Result<()> {
+        if let Some(timestamp) = timestamp {
+            self.inner.check_timestamp(timestamp)?;
+        }
         let handle = self.handle_of(sample)?;
         let key_only = kind != ChangeKind::Alive;
         let usual_bytes = self.inner.usual_bytes.load(Ordering::Relaxed);
@@ -712,6 +716,19 @@ impl WriterInner {
             participant.note_manual_writers();
         }
     }
+
+    /// Refuses a source timestamp that would arrive as another.
+    fn check_timestamp(&self, timestamp: Time) -> Result<()> {
+        if timestamp.is_on_wire() {
+            return Ok(());
+        }
+        Err(Error::BadParameter(format!(
+            "{}: RTPS tells source timestamps of 2^32 seconds from 1970-01-01 UTC, and {} ns is none of them",
+            self.describe(),
+            timestamp.0
+        )))
+    }
+
     fn serialization(&self, reason: &dyn std::fmt::Display) -> Error {
         Error::Serialization { topic: self.topic.name.clone(), reason: reason.to_string() }
     }

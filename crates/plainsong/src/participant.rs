@@ -10,7 +10,7 @@ use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::locator::ports;
 use plainsong_proto::outbox::Event;
-use plainsong_proto::qos::{EntityKind, QosSet, different};
+use plainsong_proto::qos::{EntityKind, Inconsistent, QosSet, different};
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::status::{StatusKind, StatusMask};
 use plainsong_proto::time::Time;
@@ -740,8 +740,11 @@ pub(crate) fn all() -> Vec<Arc<ParticipantInner>> {
 
 /// Refuses contradictory policies, naming the entity.
 pub(crate) fn check_qos(qos: &QosSet, kind: EntityKind, entity: &str) -> Result<()> {
-    plainsong_proto::qos::consistent(qos, kind).map_err(|inconsistent| Error::InconsistentPolicy {
-        entity: entity.to_owned(),
-        reason: inconsistent.to_string(),
+    plainsong_proto::qos::consistent(qos, kind).map_err(|inconsistent| {
+        let Inconsistent { policy, bad_value, reason } = inconsistent;
+        if bad_value {
+            return Error::BadParameter(format!("{policy} of {entity}: {reason}"));
+        }
+        Error::InconsistentPolicy { entity: entity.to_owned(), reason: inconsistent.to_string() }
     })
 }

@@ -232,6 +232,47 @@ fn timestamps_of_the_application_arrive_and_never_go_back_by_source() {
 }
 
 #[test]
+fn timestamps_and_durations_that_rtps_cannot_tell_are_bad_parameters() {
+    let by_source = |qos: QosSet| QosSet { destination_order: DestinationOrder::BySourceTimestamp, ..qos };
+    let pair = Pair::<Point>::new(
+        by_source(QosSet::writer().keep_all()),
+        by_source(QosSet::reader().reliable().keep_all()),
+    );
+    let (writer, point) = (&pair.writer, Point { id: 1, ..Point::default() });
+    let handle = writer.register_instance(&point).unwrap();
+    let end_nanos = (1 << 32) * 1_000_000_000;
+    for wrong in [-1, i64::MIN, end_nanos, i64::MAX].map(time::Time) {
+        let refused = [
+            writer.write_with_timestamp(&point, wrong),
+            writer.write_with_handle(&point, handle, Some(wrong)),
+            writer.dispose_with_timestamp(&point, wrong),
+            writer.dispose_with_handle(&point, handle, Some(wrong)),
+            writer.unregister_instance_with_timestamp(&point, wrong),
+            writer.unregister_instance_with_handle(&point, handle, Some(wrong)),
+        ];
+        for error in refused.map(Result::unwrap_err) {
+            assert!(matches!(error, Error::BadParameter(_)), "{error}");
+            assert!(error.to_string().contains("the writer of topic 'Pair'"), "{error}");
+        }
+    }
+    // The instance is not silenced.
+    writer.write(&point).unwrap();
+    writer.write_with_timestamp(&point, time::Time(end_nanos - 1)).unwrap();
+    writer.wait_for_acknowledgments(PATIENCE).unwrap();
+    assert_eq!(pair.reader.take(9).unwrap().len(), 2);
+
+    let here = &pair.participants[0];
+    let publisher = here.create_publisher(QosSet::default()).unwrap();
+    let topic = here.create_topic::<Point>("Durations", QosSet::default()).unwrap();
+    for wrong in [time::Duration(-1), time::Duration::from_secs(i32::MAX.into())] {
+        let qos = QosSet { lifespan: wrong, ..QosSet::writer() };
+        let error = publisher.create_writer(&topic, qos).map(|_| ()).unwrap_err();
+        assert!(matches!(error, Error::BadParameter(_)), "{error}");
+        assert!(error.to_string().starts_with("LIFESPAN of the writer of topic 'Durations': "), "{error}");
+    }
+}
+
+#[test]
 fn a_late_joiner_waits_for_historical_data() {
     let domain = fresh_domain();
     let one = participant(domain);

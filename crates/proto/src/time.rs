@@ -5,6 +5,8 @@ use std::fmt;
 use crate::malformed::Malformed;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
+/// The first time whose seconds do not fit 32 bits, in the year 2106.
+const WIRE_END_NANOS: u64 = (1 << 32) * NANOS_PER_SECOND as u64;
 
 /// A point of monotonic time, in nanoseconds since an arbitrary origin of the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,17 +74,24 @@ impl Time {
         Self(seconds as i64 * NANOS_PER_SECOND + fraction_to_nanos(fraction))
     }
 
-    /// Seconds and fractions of 2⁻³² s; round-trips every nanosecond.
+    /// Whether RTPS can tell it: its seconds since 1970 are unsigned and have 32 bits (RTPS 2.5 §9.3.2.1).
+    #[must_use]
+    #[inline]
+    pub const fn is_on_wire(self) -> bool {
+        // What is negative becomes larger than any that fits.
+        (self.0 as u64) < WIRE_END_NANOS
+    }
+
+    /// Seconds and fractions of 2⁻³² s; round-trips every nanosecond. `TIME_INVALID` of what [`Self::is_on_wire`] excludes.
     #[must_use]
     #[inline]
     pub const fn to_wire(self) -> (u32, u32) {
-        if self.0 >= 0 {
-            // As of unsigned numbers, both take half of the work.
-            let (nanos, second) = (self.0 as u64, NANOS_PER_SECOND as u64);
-            return ((nanos / second) as u32, nanos_to_fraction((nanos % second) as i64));
+        if !self.is_on_wire() {
+            return (u32::MAX, u32::MAX);
         }
-        let seconds = self.0.div_euclid(NANOS_PER_SECOND);
-        (seconds as u32, nanos_to_fraction(self.0.rem_euclid(NANOS_PER_SECOND)))
+        // As of unsigned numbers, both take half of the work.
+        let (nanos, second) = (self.0 as u64, NANOS_PER_SECOND as u64);
+        ((nanos / second) as u32, nanos_to_fraction((nanos % second) as i64))
     }
 
     /// This time moved later by `duration`, saturating.
@@ -120,6 +129,13 @@ impl Duration {
     #[must_use]
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros.saturating_mul(1_000))
+    }
+
+    /// Whether RTPS can tell it: infinite, or from zero to less than 2³¹ − 1 seconds, which stand for infinite
+    /// (RTPS 2.5 §9.3.2.3).
+    #[must_use]
+    pub const fn is_on_wire(self) -> bool {
+        self.is_infinite() || self.0 >= 0 && self.0 < i32::MAX as i64 * NANOS_PER_SECOND
     }
 
     /// Whether this is [`Duration::INFINITE`].
@@ -209,6 +225,34 @@ mod tests {
             let duration = Duration(5 * NANOS_PER_SECOND + nanos);
             let (seconds, fraction) = duration.to_wire();
             assert_eq!(Duration::from_wire(seconds, fraction), Ok(duration));
+        }
+    }
+
+    #[test]
+    fn times_that_have_no_place_on_the_wire_are_told_as_invalid() {
+        let last = Time((i64::from(u32::MAX) + 1) * NANOS_PER_SECOND - 1);
+        assert!(Time(0).is_on_wire() && last.is_on_wire());
+        assert_eq!(Time(0).to_wire(), (0, 0));
+        let (seconds, fraction) = last.to_wire();
+        assert_eq!((seconds, Time::from_wire(seconds, fraction)), (u32::MAX, last));
+        for time in
+            [Time(-1), Time(last.0 + 1), Time(i64::MAX), Time(-1_700_000_000_000_000_000), Time::INVALID]
+        {
+            assert!(!time.is_on_wire());
+            assert_eq!(time.to_wire(), (u32::MAX, u32::MAX));
+        }
+    }
+
+    #[test]
+    fn durations_that_the_wire_would_make_infinite_are_known() {
+        let longest = Duration(i64::from(i32::MAX) * NANOS_PER_SECOND - 1);
+        for duration in [Duration::ZERO, longest, Duration::INFINITE] {
+            assert!(duration.is_on_wire());
+            let (seconds, fraction) = duration.to_wire();
+            assert_eq!(Duration::from_wire(seconds, fraction), Ok(duration));
+        }
+        for duration in [Duration(-1), Duration(longest.0 + 1), Duration(i64::MAX - 1), Duration(i64::MIN)] {
+            assert!(!duration.is_on_wire());
         }
     }
 

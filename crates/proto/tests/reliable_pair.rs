@@ -10,7 +10,7 @@ use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::Payload;
-use plainsong_proto::qos::{Durability, QosSet, ResourceLimits};
+use plainsong_proto::qos::{DestinationOrder, Durability, QosSet, ResourceLimits};
 use plainsong_proto::reader::{Reader, ReaderConfig, ReaderLimits};
 use plainsong_proto::receiver::{self, Registry};
 use plainsong_proto::sample_info::Selector;
@@ -244,6 +244,31 @@ fn small_samples_survive_a_network_that_loses_a_fifth() {
 fn samples_in_fragments_survive_a_network_that_loses_a_tenth() {
     for seed in 1..=6 {
         everything_arrives(10, 100_000, 10, seed);
+    }
+}
+
+#[test]
+fn a_writer_whose_clock_stands_before_1970_tells_no_time_and_its_samples_live() {
+    let in_time_and_by_source = |mut qos: QosSet| {
+        (qos.lifespan, qos.destination_order) = (Duration::from_secs(5), DestinationOrder::BySourceTimestamp);
+        qos
+    };
+    let (offered, requested) = reliable(Durability::Volatile);
+    let mut pair = Pair::new(in_time_and_by_source(offered), in_time_and_by_source(requested), 0, 1);
+    pair.match_both();
+    let here = pair.now.wall;
+    for number in 0..3 {
+        pair.now.wall = Time(-1_000_000_000_000 + number);
+        pair.write(sample(number as usize, 40));
+        pair.now.wall = here;
+        pair.pass(Duration::from_millis(10));
+    }
+    let mut samples = plainsong_proto::reader::CachedSamples::new();
+    pair.ends.reader.take(pair.now, &Selector::default(), &mut samples);
+    assert_eq!(samples.len(), 3);
+    for sample in samples.iter() {
+        assert_eq!(sample.info.source_timestamp, sample.info.reception_timestamp);
+        assert!(sample.info.reception_timestamp >= here);
     }
 }
 

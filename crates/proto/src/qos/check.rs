@@ -27,6 +27,8 @@ pub const PROPERTIES_BYTES_MAX: usize = 32 << 10;
 pub struct Inconsistent {
     /// Name of the policy.
     pub policy: &'static str,
+    /// The value alone is at fault, whatever the others are: BAD_PARAMETER, not INCONSISTENT_POLICY (DCPS 1.4 §2.2.1.1).
+    pub bad_value: bool,
     /// What is wrong, and what would be right.
     pub reason: &'static str,
 }
@@ -53,7 +55,12 @@ pub fn consistent(qos: &QosSet, kind: EntityKind) -> Result<(), Inconsistent> {
 }
 
 const fn require(holds: bool, policy: &'static str, reason: &'static str) -> Result<(), Inconsistent> {
-    if holds { Ok(()) } else { Err(Inconsistent { policy, reason }) }
+    if holds { Ok(()) } else { Err(Inconsistent { policy, bad_value: false, reason }) }
+}
+
+/// As [`require`], of a value that is none.
+const fn require_value(holds: bool, policy: &'static str, reason: &'static str) -> Result<(), Inconsistent> {
+    if holds { Ok(()) } else { Err(Inconsistent { policy, bad_value: true, reason }) }
 }
 
 fn sizes(qos: &QosSet) -> Result<(), Inconsistent> {
@@ -80,23 +87,27 @@ fn sizes(qos: &QosSet) -> Result<(), Inconsistent> {
 }
 
 fn durations(qos: &QosSet) -> Result<(), Inconsistent> {
+    let told = [
+        ("DEADLINE", qos.deadline),
+        ("LATENCY_BUDGET", qos.latency_budget),
+        ("LIVELINESS", qos.liveliness.lease_duration),
+        ("RELIABILITY", qos.reliability.max_blocking_time),
+        ("TIME_BASED_FILTER", qos.time_based_filter),
+        ("LIFESPAN", qos.lifespan),
+        ("DURABILITY_SERVICE", qos.durability_service.service_cleanup_delay),
+    ];
+    for (policy, duration) in told {
+        let range = "a duration is infinite, or not negative and below 2147483647 s: RTPS tells no other";
+        require_value(duration.is_on_wire(), policy, range)?;
+    }
+    let lifecycle = &qos.reader_data_lifecycle;
+    for delay in [lifecycle.autopurge_nowriter_samples_delay, lifecycle.autopurge_disposed_samples_delay] {
+        require_value(delay >= Duration::ZERO, "READER_DATA_LIFECYCLE", "a duration must not be negative")?;
+    }
     let positive = "it must be longer than zero";
     require(qos.deadline > Duration::ZERO, "DEADLINE", positive)?;
     require(qos.lifespan > Duration::ZERO, "LIFESPAN", positive)?;
-    require(qos.liveliness.lease_duration > Duration::ZERO, "LIVELINESS", positive)?;
-    let lifecycle = &qos.reader_data_lifecycle;
-    let not_negative = [
-        ("LATENCY_BUDGET", qos.latency_budget),
-        ("TIME_BASED_FILTER", qos.time_based_filter),
-        ("RELIABILITY", qos.reliability.max_blocking_time),
-        ("DURABILITY_SERVICE", qos.durability_service.service_cleanup_delay),
-        ("READER_DATA_LIFECYCLE", lifecycle.autopurge_nowriter_samples_delay),
-        ("READER_DATA_LIFECYCLE", lifecycle.autopurge_disposed_samples_delay),
-    ];
-    for (policy, duration) in not_negative {
-        require(duration >= Duration::ZERO, policy, "a duration must not be negative")?;
-    }
-    Ok(())
+    require(qos.liveliness.lease_duration > Duration::ZERO, "LIVELINESS", positive)
 }
 
 fn history(policy: &'static str, history: History, limits: ResourceLimits) -> Result<(), Inconsistent> {

@@ -397,6 +397,31 @@ fn contradictions_are_refused_by_name() {
 }
 
 #[test]
+fn durations_that_rtps_cannot_tell_are_refused_by_name() {
+    type Set = fn(&mut QosSet, Duration);
+    let told: [(&str, Set); 7] = [
+        ("DEADLINE", |qos, duration| qos.deadline = duration),
+        ("LATENCY_BUDGET", |qos, duration| qos.latency_budget = duration),
+        ("LIVELINESS", |qos, duration| qos.liveliness.lease_duration = duration),
+        ("RELIABILITY", |qos, duration| qos.reliability.max_blocking_time = duration),
+        ("TIME_BASED_FILTER", |qos, duration| qos.time_based_filter = duration),
+        ("LIFESPAN", |qos, duration| qos.lifespan = duration),
+        ("DURABILITY_SERVICE", |qos, duration| qos.durability_service.service_cleanup_delay = duration),
+    ];
+    for (policy, set) in told {
+        for outside in [Duration(-1), Duration::from_secs(i32::MAX.into()), Duration(i64::MAX - 1)] {
+            let mut qos = QosSet::default();
+            set(&mut qos, outside);
+            let refusal = consistent(&qos, EntityKind::Writer).map_err(|it| (it.policy, it.bad_value));
+            assert_eq!(refusal, Err((policy, true)), "{outside}");
+        }
+        for inside in [Duration(i64::from(i32::MAX) * 1_000_000_000 - 1), Duration::INFINITE] {
+            assert_eq!(refused(EntityKind::Writer, |qos| set(qos, inside)), None, "{policy}: {inside}");
+        }
+    }
+}
+
+#[test]
 fn r3_sizes_are_limited_on_both_sides() {
     use EntityKind::Writer;
     assert_eq!(refused(Writer, |qos| qos.user_data = vec![0; OCTETS_MAX]), None);

@@ -187,9 +187,10 @@ impl MessageBuilder<'_> {
         self.out.open.info.readdressed = true;
     }
 
-    /// Gives what follows a source timestamp (INFO_TS); `None` takes it away.
+    /// Gives what follows a source timestamp (INFO_TS); `None` takes it away, and so does one that RTPS cannot tell: that of a clock
+    /// before 1970.
     pub fn info_timestamp(&mut self, time: Option<Time>) {
-        self.out.open.info.timestamp.wanted = time.unwrap_or(Time::INVALID);
+        self.out.open.info.timestamp.wanted = time.filter(|time| time.is_on_wire()).unwrap_or(Time::INVALID);
     }
 
     /// Sends what follows in the name of another participant (INFO_SRC): relays do.

@@ -57,6 +57,22 @@ fn samples_of_one_time_say_it_once_and_the_next_time_is_said_with_its_sample() {
 }
 
 #[test]
+fn a_time_that_rtps_cannot_tell_takes_the_one_before_away() {
+    let mut out = Outbox::new();
+    let payload = Payload::from_vec(vec![0, 1, 0, 0, 42, 0, 0, 0]);
+    let mut message = out.message(ME, &[Locator::default()], 1456);
+    for nanos in [5_000_000_000, -1, i64::MAX] {
+        message.info_timestamp(Some(Time(nanos)));
+        assert!(message.data(&data(&[]), &payload));
+    }
+    message.finish();
+    let bytes = out.datagram(&out.transmits()[0]);
+    assert_eq!(bytes.len(), 20 + 12 + 32 + 4 + 32 + 32);
+    // INFO_TS with the flag Invalidate.
+    assert_eq!(bytes[64..68], [9, 3, 0, 0]);
+}
+
+#[test]
 fn a_small_datagram_is_one_slice_and_says_everything_once() {
     let mut out = Outbox::new();
     let payload = Payload::from_vec(vec![0, 1, 0, 0, 42, 0, 0, 0]);
