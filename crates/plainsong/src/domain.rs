@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, Weak, mpsc};
 use std::thread::JoinHandle;
 
 use plainsong_proto::discovery::{LocalLocators, Participant};
-use plainsong_proto::guid::EntityId;
 use plainsong_proto::locator::ports;
 use plainsong_proto::stats::{DropCounters, DropReason};
 
@@ -114,11 +113,16 @@ impl Domain {
     /// Registers a participant, then starts it.
     pub(crate) fn add_participant(
         &self,
-        control: Participant,
+        mut control: Participant,
         sink: Arc<dyn EventSink>,
     ) -> Arc<ParticipantSlot> {
+        control.share_process();
         let slot = ParticipantSlot::new(Arc::clone(&self.shared), control, sink);
         self.shared.registry.insert(&slot);
+        // Those that were here before; of later news of theirs it hears as all do.
+        for other in self.shared.registry.participants().iter().filter(|it| it.prefix != slot.prefix) {
+            other.introduce_to(&slot);
+        }
         // The interfaces may have changed since the caller asked for the locators.
         let locators = self.local_locators();
         slot.control(|participant, now, out| {
@@ -132,7 +136,7 @@ impl Domain {
     pub(crate) fn remove_participant(&self, slot: &ParticipantSlot) {
         slot.control(Participant::shutdown);
         self.shared.registry.remove(slot.prefix);
-        self.shared.timer.remove(slot.prefix.entity(EntityId::PARTICIPANT));
+        slot.forget_deadlines();
     }
 
     /// What is known of each interface of this host.

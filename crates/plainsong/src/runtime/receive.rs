@@ -217,7 +217,12 @@ impl receiver::Registry for Router<'_> {
         submessage: &EndpointSubmessage<'_>,
         out: &mut Outbox,
     ) {
-        if context.destination == GuidPrefix::UNKNOWN {
+        if submessage.target(context.source) == Target::Builtin
+            && let Some(source) = self.participant(context.source)
+        {
+            // Those of this process hear of each other without the wire; it hears that its group works.
+            self.deliver_to(source, now, context, submessage, out);
+        } else if context.destination == GuidPrefix::UNKNOWN {
             for participant in self.participants {
                 self.deliver_to(participant, now, context, submessage, out);
             }
@@ -251,7 +256,7 @@ impl receiver::Registry for Router<'_> {
 
     fn deliver_control(&mut self, now: Now, run: &mut ControlRun<'_, '_>, out: &mut Outbox) {
         let (to, from) = (run.context().destination, run.context().source);
-        let Some(participant) = self.participant(to).filter(|_| to != from) else {
+        let Some(participant) = self.participant(to).filter(|_| !self.is_local(from)) else {
             while let Some((context, submessage)) = run.next() {
                 self.deliver(now, context, &submessage, out);
             }

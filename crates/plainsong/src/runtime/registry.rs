@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use arc_swap::{ArcSwap, Guard};
-use plainsong_proto::discovery::{Command, Participant};
+use plainsong_proto::discovery::{Command, News, Participant};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
@@ -33,7 +33,12 @@ pub(crate) struct ParticipantSlot {
     matched: RwLock<HashMap<Guid, Arc<[Arc<ReaderSlot>]>>>,
     sink: Arc<dyn EventSink>,
     pub(super) telling: Telling,
+    /// What others of this process told, until the timer thread has it heard.
+    untold: Mutex<Vec<News>>,
 }
+
+/// The timer's entry of a participant for what others of this process told it.
+const NEWS: EntityId = EntityId::SPDP_READER;
 
 impl Registry {
     /// All participants, sorted by prefix, as they are now.
@@ -76,6 +81,7 @@ impl ParticipantSlot {
             matched: RwLock::default(),
             sink,
             telling: Telling::new(),
+            untold: Mutex::default(),
         })
     }
 
@@ -170,7 +176,52 @@ impl ParticipantSlot {
         let (_rank, mut control) = self.lock();
         let result = control.run(&self.shared, self.prefix.participant(), now, out, f);
         self.carry_out(now, out);
+        self.pass_on(&mut control, now);
         result
+    }
+
+    /// Has the others of this process told what is news to them. The participant stays locked, so that they hear in order.
+    fn pass_on(&self, control: &mut Timed<Participant>, now: Now) {
+        if !control.machine.has_news() {
+            return;
+        }
+        let news = control.machine.take_news();
+        for other in self.shared.registry.participants().iter().filter(|it| it.prefix != self.prefix) {
+            other.leave_news(&news, now);
+        }
+    }
+
+    /// Tells a participant that is new here all about this one.
+    pub(crate) fn introduce_to(&self, newcomer: &Self) {
+        let (_rank, control) = self.lock();
+        newcomer.leave_news(&control.machine.introduction(), clock::now());
+    }
+
+    /// The timer thread soon reads them: no thread has to hold the locks of two participants, nor to call the listeners of
+    /// another than its own.
+    fn leave_news(&self, news: &[News], now: Now) {
+        let mut untold = lock(&self.untold);
+        if untold.is_empty() && !news.is_empty() {
+            self.shared.timer.set(self.prefix.entity(NEWS), now.mono);
+        }
+        untold.extend_from_slice(news);
+    }
+
+    fn hear_news(&self, now: Now, out: &mut Outbox) {
+        let (_rank, mut control) = self.lock();
+        let news = std::mem::take(&mut *lock(&self.untold));
+        control.run(&self.shared, self.prefix.participant(), now, out, |control, now, out| {
+            news.iter().for_each(|news| control.on_news(now, news, out));
+        });
+        self.carry_out(now, out);
+        self.pass_on(&mut control, now);
+    }
+
+    /// The timer has nothing to do for the participant any more.
+    pub(crate) fn forget_deadlines(&self) {
+        for entity in [EntityId::PARTICIPANT, NEWS] {
+            self.shared.timer.remove(self.prefix.entity(entity));
+        }
     }
 
     /// Looks at the control plane: nothing may change, nothing is sent.
@@ -188,6 +239,9 @@ impl ParticipantSlot {
             }
             control.fire(&self.shared, self.prefix.participant(), now, out);
             self.carry_out(now, out);
+            self.pass_on(&mut control, now);
+        } else if entity == NEWS {
+            self.hear_news(now, out);
         } else if let Some(writer) = self.writer(entity) {
             writer.fire(&self.shared, now, out);
         } else if let Some(reader) = self.reader(entity) {

@@ -41,6 +41,8 @@ pub(super) struct Remote {
     pub(super) unconfirmed: BTreeSet<Guid>,
     /// The same participant as announced from an address that has proven nothing yet.
     pub(super) candidate: Option<Box<Self>>,
+    /// It is of this process and tells of itself without the wire.
+    pub(super) is_told: bool,
     /// User endpoints, and what they cost in octets.
     endpoints: usize,
     endpoint_bytes: usize,
@@ -80,6 +82,11 @@ impl Database {
 
     pub(super) fn get_mut(&mut self, prefix: GuidPrefix) -> Option<&mut Remote> {
         self.remotes.get_mut(&prefix)
+    }
+
+    /// Whether it is a participant of this process.
+    pub(super) fn is_told(&self, prefix: GuidPrefix) -> bool {
+        self.get(prefix).is_some_and(|remote| remote.is_told)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (GuidPrefix, &Remote)> + '_ {
@@ -209,6 +216,7 @@ impl Remote {
             heard_openly: None,
             unconfirmed: BTreeSet::new(),
             candidate: None,
+            is_told: false,
             endpoints: 0,
             endpoint_bytes: 0,
             usable_meta: Vec::new(),
@@ -218,8 +226,21 @@ impl Remote {
         }
     }
 
+    /// Of this process; reached at `from`.
+    pub(super) fn told(now: Instant, data: ParticipantData, from: Locator) -> Self {
+        Self { is_told: true, ..Self::new(now, data, from) }
+    }
+
+    /// Where built-in traffic goes, if it goes by the wire.
+    pub(super) fn heard_by_wire(&self) -> Option<Path> {
+        self.matched.filter(|_| !self.is_told)
+    }
+
     /// When it is gone unless it is heard of; `None` for never.
     pub(super) fn expires(&self) -> Option<Instant> {
+        if self.is_told {
+            return None;
+        }
         let lease = self.data.lease_duration.max(LEASE_MIN);
         let lease = if self.matched.is_some() { lease } else { lease.min(UNPROVEN_LEASE_MAX) };
         self.last_heard.after(lease)

@@ -106,6 +106,7 @@ impl Participant {
     /// Tells the local readers and everyone else that our writers of one kind live.
     fn send_assertion(&mut self, now: Now, kind: LivelinessKind, out: &mut Outbox) {
         self.matching.assert_liveliness(self.config.prefix, kind, out);
+        self.tell_alive(kind);
         let kind = match kind {
             LivelinessKind::Automatic => ParticipantMessage::AUTOMATIC,
             _ => ParticipantMessage::MANUAL_BY_PARTICIPANT,

@@ -8,6 +8,7 @@ mod explain;
 mod ignore;
 mod liveliness;
 mod matching;
+mod news;
 pub mod participant;
 mod path;
 mod sedp;
@@ -19,6 +20,7 @@ mod type_lookup;
 pub use config::{DiscoveryError, DiscoveryLimits, LocalEndpoint, LocalLocators, ParticipantConfig};
 pub use explain::{Difference, Mismatch, Party};
 pub use matching::MismatchReason;
+pub use news::News;
 pub use participant::{Participant, RemoteEndpoint, RemoteParticipant};
 
 use crate::filter::ContentFilter;

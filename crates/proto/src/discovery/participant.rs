@@ -7,6 +7,7 @@ use super::config::{DiscoveryError, LocalEndpoint, LocalLocators, ParticipantCon
 use super::database::{Database, Remote};
 use super::liveliness::Liveliness;
 use super::matching::{Endpoint, Matching};
+use super::news::Telling;
 use super::path::{EndpointPath, Host};
 use super::sedp::{AVAILABLE_ENDPOINTS, Builtin};
 use super::spdp::Announcer;
@@ -34,6 +35,7 @@ pub struct Participant {
     pub(super) builtin: Builtin,
     pub(super) liveliness: Liveliness,
     pub(super) drops: DropCounters,
+    pub(super) telling: Telling,
     presence: Presence,
 }
 
@@ -101,6 +103,7 @@ impl Participant {
             builtin: Builtin::new(config.prefix, &limits),
             liveliness: Liveliness::default(),
             drops: DropCounters::default(),
+            telling: Telling::default(),
             presence: Presence::Silent,
             config,
         }
@@ -117,6 +120,7 @@ impl Participant {
         if self.presence == Presence::Silent {
             self.presence = Presence::Present;
             self.announce_change(now, out);
+            self.tell_all();
         }
     }
 
@@ -132,16 +136,15 @@ impl Participant {
         self.config.locators = locators;
         self.announce_change(now, out);
         for prefix in self.database.prefixes() {
+            if self.database.is_told(prefix) {
+                continue;
+            }
             if let Some(remote) = self.database.get_mut(prefix) {
                 remote.sift(&self.host, &self.config.limits, &mut self.drops);
             }
             self.connect(now, prefix, out);
         }
-        let path = self.local_path();
-        let own: Vec<Guid> = self.matching.of(self.config.prefix).map(|(guid, _)| guid).collect();
-        for guid in own {
-            self.matching.set_path(guid, path.clone(), out);
-        }
+        self.move_process(out);
     }
 
     /// Changes the participant's own QoS (USER_DATA, PROPERTY) and announces it.
@@ -281,6 +284,9 @@ impl Participant {
         if self.presence != Presence::Present {
             return Err(DropReason::UnknownEndpoint);
         }
+        if self.database.is_told(context.source) {
+            return Err(DropReason::OwnDatagram);
+        }
         if let EndpointSubmessage::Data(data) = submessage
             && data.writer == EntityId::SPDP_WRITER
         {
@@ -326,6 +332,7 @@ impl Participant {
     pub fn shutdown(&mut self, now: Now, out: &mut Outbox) {
         if self.presence == Presence::Present {
             self.announce_departure(now, out);
+            self.tell_left();
         }
         self.presence = Presence::Left;
     }
@@ -428,6 +435,10 @@ impl Participant {
         self.presence == Presence::Present
     }
 
+    pub(super) fn has_left(&self) -> bool {
+        self.presence == Presence::Left
+    }
+
     /// What others are told about us.
     pub(super) fn participant_data(&self) -> ParticipantData {
         let ParticipantConfig { locators, qos, .. } = &self.config;
@@ -448,7 +459,7 @@ impl Participant {
     }
 
     /// Where local endpoints reach each other.
-    fn local_path(&self) -> EndpointPath {
+    pub(super) fn local_path(&self) -> EndpointPath {
         let nearest = |locators: &[Locator]| {
             let loopback = locators.iter().find(|locator| locator.ip().is_some_and(|ip| ip.is_loopback()));
             loopback.or_else(|| locators.first()).copied()

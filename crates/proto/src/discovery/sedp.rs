@@ -419,10 +419,6 @@ impl Participant {
         {
             return Err(DropReason::Malformed);
         }
-        let ignored = &self.matching.ignored;
-        if ignored.has(guid) || ignored.has_topic(&announced.topic_name) {
-            return Err(DropReason::Ignored);
-        }
         let path = remote.endpoint_path(
             &announced.unicast,
             &announced.multicast,
@@ -449,8 +445,22 @@ impl Participant {
             knows_our_types: told,
             description: None,
         };
+        self.admit(guid, endpoint, out)
+    }
+
+    /// Takes over what is known of an endpoint of another participant now.
+    pub(super) fn admit(
+        &mut self,
+        guid: Guid,
+        endpoint: Endpoint,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let ignored = &self.matching.ignored;
+        if ignored.has(guid) || ignored.has_topic(&endpoint.topic) {
+            return Err(DropReason::Ignored);
+        }
         let before = self.matching.get(guid).map(Endpoint::bytes);
-        self.database.admit_endpoint(announcer, before, endpoint.bytes())?;
+        self.database.admit_endpoint(guid.prefix, before, endpoint.bytes())?;
         self.database.confirm_endpoint(guid);
         if self.matching.get(guid).is_none_or(|known| known.differs(&endpoint)) {
             out.events.push(Event::EndpointChanged { endpoint: guid });
@@ -512,11 +522,14 @@ impl Participant {
         };
         self.builtin
             .write(now, Channel::of(guid), ChangeKind::Alive, guid.into(), data.encode(), out)
-            .map_err(|_| DiscoveryError::OutOfResources(guid))
+            .map_err(|_| DiscoveryError::OutOfResources(guid))?;
+        self.tell_endpoint(guid, endpoint);
+        Ok(())
     }
 
     /// Withdraws a local endpoint: disposed and unregistered.
     pub(super) fn withdraw(&mut self, now: Now, guid: Guid, out: &mut Outbox) {
+        self.tell_endpoint_gone(guid);
         let key = EndpointData::encode_key(guid);
         // The history keeps one change of each instance: there is room for its last.
         let _ =
@@ -564,7 +577,9 @@ impl Participant {
     pub(super) fn forget(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         let Some(remote) = self.database.remove(prefix) else { return };
         if remote.matched.is_some() {
-            self.builtin.disconnect(now, prefix, out);
+            if !remote.is_told {
+                self.builtin.disconnect(now, prefix, out);
+            }
             let gone = self.matching.of(prefix).map(|(guid, _)| Event::EndpointChanged { endpoint: guid });
             out.events.extend(gone);
             self.matching.remove_all(prefix, out);

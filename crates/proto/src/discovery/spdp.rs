@@ -198,7 +198,7 @@ impl Participant {
             remote.heard_openly.is_some_and(|heard| now.mono.since(heard).0 < lease_duration.0 / 2)
         };
         for (prefix, remote) in self.database.iter() {
-            if let Some(path) = remote.matched
+            if let Some(path) = remote.heard_by_wire()
                 && (path.same_host && reminds && !group_works(remote)
                     || !self.hears_announcements(remote, &path.locator))
             {
@@ -231,10 +231,11 @@ impl Participant {
             return;
         }
         self.renew_announcement();
+        self.tell_participant();
         self.announcer.restart();
         self.announce(now, out);
         for (prefix, remote) in self.database.iter() {
-            if let Some(path) = remote.matched
+            if let Some(path) = remote.heard_by_wire()
                 && self.hears_announcements(remote, &path.locator)
             {
                 self.send_announcement(now, Some(prefix), &[path.locator], out);
@@ -335,7 +336,7 @@ impl Participant {
         send(GuidPrefix::UNKNOWN, &self.config.locators.announce_to);
         for (prefix, remote) in self.database.iter() {
             // Once more by unicast: nobody repeats a farewell that was lost.
-            if let Some(path) = remote.matched {
+            if let Some(path) = remote.heard_by_wire() {
                 send(prefix, &[path.locator]);
             }
         }

@@ -5,6 +5,7 @@ mod explain;
 mod hostile;
 mod ignore;
 mod many;
+mod neighbours;
 mod network;
 mod scenario;
 mod types;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::discovery::{Command, LocalEndpoint, LocalLocators, Participant, ParticipantConfig};
+use crate::discovery::{Command, LocalEndpoint, LocalLocators, News, Participant, ParticipantConfig};
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::{Locator, ports};
 use crate::outbox::{Event, Outbox};
@@ -40,6 +40,8 @@ pub(super) struct Node {
     pub(super) participant: Participant,
     pub(super) address: Locator,
     pub(super) up: bool,
+    /// Those of one process share their sockets, and tell each other what is new without them.
+    pub(super) process: Option<usize>,
     pub(super) hears_multicast: bool,
     pub(super) commands: Vec<(u64, Command)>,
     pub(super) events: Vec<(u64, Event)>,
@@ -135,12 +137,38 @@ impl Network {
             participant: Participant::new(config),
             address,
             up: true,
+            process: None,
             hears_multicast: true,
             commands: Vec::new(),
             events: Vec::new(),
             drops: DropCounters::default(),
         });
         self.nodes.len() - 1
+    }
+
+    /// A participant of a process.
+    pub(super) fn add_to(&mut self, process: usize, config: ParticipantConfig) -> usize {
+        let node = self.add(config);
+        self.nodes[node].process = Some(process);
+        self.nodes[node].participant.share_process();
+        for other in self.of_same_process(node) {
+            let told = self.nodes[other].participant.introduction();
+            self.hear_news(node, &told);
+        }
+        node
+    }
+
+    fn of_same_process(&self, node: usize) -> Vec<usize> {
+        let process = self.nodes[node].process;
+        let same =
+            |other: &usize| *other != node && process.is_some() && self.nodes[*other].process == process;
+        (0..self.nodes.len()).filter(same).collect()
+    }
+
+    fn hear_news(&mut self, node: usize, news: &[News]) {
+        self.call(node, |participant, now, out| {
+            news.iter().for_each(|news| participant.on_news(now, news, out));
+        });
     }
 
     pub(super) fn start(&mut self, node: usize) {
@@ -253,20 +281,24 @@ impl Network {
         self.nodes[node].drops.get(reason) + self.nodes[node].participant.drops().get(reason)
     }
 
-    fn carry(&mut self, node: usize, out: &Outbox) {
+    fn carry(&mut self, index: usize, out: &Outbox) {
         for transmit in out.transmits() {
             let bytes = out.datagram(transmit);
             for to in out.destinations(transmit) {
-                let from = self.nodes[node].address;
-                if self.nodes[node].up {
+                let from = self.nodes[index].address;
+                if self.nodes[index].up {
                     self.inject(from, *to, &bytes);
                 }
             }
         }
         let now = self.now;
-        let node = &mut self.nodes[node];
+        let node = &mut self.nodes[index];
         node.commands.extend(out.commands.iter().map(|command| (now, command.clone())));
         node.events.extend(out.events.iter().map(|event| (now, *event)));
+        let news = node.participant.take_news();
+        if !news.is_empty() {
+            self.of_same_process(index).into_iter().for_each(|other| self.hear_news(other, &news));
+        }
     }
 
     /// Delivers what is due now; what becomes due while that takes time has its turn after the timers.
