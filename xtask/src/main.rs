@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod attack;
 mod bench;
 mod ci;
 mod docs;
@@ -29,6 +30,8 @@ usage: cargo xtask <task> [options]
   setup                         install what the tests need and build the interop peers
   sim  [--seed N] [--seeds A..B] [--mutations] [...]
                                 the simulator, optimized; options go to its binary
+  attack [--minutes N] [--only NAME] [--seed N] [--list]
+                                an attacker with raw sockets against a live pair, in network namespaces (as root)
   fuzz [TARGET] [--seconds N] [--engine seeded|libfuzzer]
                                 seeded mutation tests (stable), or cargo-fuzz (nightly)
   interop [...]                 the interop harness; options go to interop/run.py
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = arguments.collect();
     let outcome = match task.as_str() {
         "test" => test::run(&rest),
+        "attack" => attack::run(&rest),
         "bench" => bench::run(&rest),
         "ci" => ci::run(&rest),
         "docs" => docs::run(&rest),
