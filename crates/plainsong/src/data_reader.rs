@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use plainsong_proto::cdr::{self, DdsType};
+use plainsong_proto::cdr::{self, DdsType, Extensibility};
 use plainsong_proto::discovery::{DiscoveryError, LocalEndpoint};
 use plainsong_proto::filter::{ContentFilter, PayloadFilter, SignedFilter};
 use plainsong_proto::guid::{EntityId, Guid};
@@ -15,7 +15,7 @@ use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, Unhonoured, changed_immutable, unhonoured};
-use plainsong_proto::reader::{CachedSamples, Reader, ReaderConfig};
+use plainsong_proto::reader::{Access, CachedSamples, Fetch, Reader, ReaderConfig};
 use plainsong_proto::sample_info::{InstanceSelector, Selector};
 use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
@@ -37,6 +37,7 @@ use crate::runtime::{ParticipantSlot, ReaderSlot, Shared, turn};
 use crate::sample::{Sample, SampleBuffer, Store};
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{AnyTopic, Topic, TopicInner};
+use crate::undecodable::UndecodableSamples;
 
 /// Instances of one built-in topic, those that have left and were not taken included.
 const BUILTIN_INSTANCES_MAX: usize = 1 << 16;
@@ -59,11 +60,14 @@ pub(crate) struct ReaderInner {
     listener: ListenerSlot<dyn DataReaderListener>,
     guid: Guid,
     sample_type: TypeId,
-    undecodable: AtomicU64,
+    /// Of the type.
+    pub(crate) extensibility: Extensibility,
     /// Counts the deletions of all its conditions.
     conditions: AtomicU64,
     /// Ordered or coherent access of GROUP scope: samples are read within an access only.
     in_group: bool,
+    /// Ordered access of GROUP scope: each sample has its turn among those of other readers.
+    pub(crate) takes_turns: bool,
     /// What is announced of the filter of a content-filtered topic, and its revision.
     content_filter: Mutex<Option<(u64, ContentFilter)>>,
 }
@@ -100,9 +104,10 @@ impl<T: DdsType> DataReader<T> {
             listener: ListenerSlot::new(),
             guid,
             sample_type: TypeId::of::<T>(),
-            undecodable: AtomicU64::new(0),
+            extensibility: T::EXTENSIBILITY,
             conditions: AtomicU64::new(0),
             in_group,
+            takes_turns: in_group && presentation.ordered_access,
             content_filter: Mutex::new(None),
             subscriber,
         });
@@ -166,7 +171,7 @@ impl<T: DdsType> DataReader<T> {
     /// [`Error::NotEnabled`].
     pub fn read_selected(&self, selector: &Selector) -> Result<Vec<Sample<T>>> {
         let mut samples = Vec::new();
-        self.collect(&mut samples, |reader, now, cached| reader.read(now, selector, cached))?;
+        self.collect(&mut samples, &Fetch { access: Access::Read, selector, query: None })?;
         Ok(samples)
     }
 
@@ -175,7 +180,7 @@ impl<T: DdsType> DataReader<T> {
     /// # Errors
     /// [`Error::NotEnabled`].
     pub fn take_into(&self, selector: &Selector, samples: &mut Vec<Sample<T>>) -> Result<()> {
-        self.collect(samples, |reader, now, cached| reader.take(now, selector, cached))
+        self.collect(samples, &Fetch { access: Access::Take, selector, query: None })
     }
 
     /// Like [`Self::take_selected`], in place of what `samples` has: where that is possible it is overwritten, and nothing allocated.
@@ -184,7 +189,7 @@ impl<T: DdsType> DataReader<T> {
     /// [`Error::NotEnabled`].
     pub fn take_over(&self, selector: &Selector, samples: &mut SampleBuffer<T>) -> Result<()> {
         samples.clear();
-        self.collect(samples, |reader, now, cached| reader.take(now, selector, cached))
+        self.collect(samples, &Fetch { access: Access::Take, selector, query: None })
     }
 
     /// A condition that chooses samples by state, `selector`, and content: `expression` may have a condition,
@@ -202,15 +207,10 @@ impl<T: DdsType> DataReader<T> {
         QueryCondition::new(self.clone(), selector, expression, parameters)
     }
 
-    pub(crate) fn read_queried(&self, selector: &Selector, query: &PayloadFilter) -> Result<Vec<Sample<T>>> {
+    /// What `fetch` asks for.
+    pub(crate) fn fetch(&self, fetch: &Fetch<'_>) -> Result<Vec<Sample<T>>> {
         let mut samples = Vec::new();
-        self.collect(&mut samples, |reader, now, cached| reader.read_queried(now, selector, query, cached))?;
-        Ok(samples)
-    }
-
-    pub(crate) fn take_queried(&self, selector: &Selector, query: &PayloadFilter) -> Result<Vec<Sample<T>>> {
-        let mut samples = Vec::new();
-        self.collect(&mut samples, |reader, now, cached| reader.take_queried(now, selector, query, cached))?;
+        self.collect(&mut samples, fetch)?;
         Ok(samples)
     }
 
@@ -220,11 +220,8 @@ impl<T: DdsType> DataReader<T> {
     /// [`Error::NotEnabled`], [`Error::BadParameter`] when the reader does not know the instance.
     pub fn key_value(&self, handle: InstanceHandle) -> Result<T> {
         let key = self.inner.with(|reader, _, _| reader.instance_key(handle))?;
-        key.and_then(|key| {
-            let bytes = key.payload.as_slice();
-            if key.key_only { cdr::key_from_payload(bytes).ok() } else { cdr::from_payload(bytes).ok() }
-        })
-        .ok_or_else(|| Error::BadParameter("the reader does not know such an instance".into()))
+        key.and_then(|key| cdr::key_of_payload(key.payload.as_slice(), key.key_only).ok())
+            .ok_or_else(|| Error::BadParameter("the reader does not know such an instance".into()))
     }
 
     /// The handle of the instance that `sample` belongs to, when the reader knows it.
@@ -268,11 +265,7 @@ impl<T: DdsType> DataReader<T> {
         AnyDataReader(Arc::clone(&self.inner))
     }
 
-    fn collect(
-        &self,
-        samples: &mut impl Store,
-        fill: impl FnOnce(&mut Reader, Now, &mut CachedSamples),
-    ) -> Result<()> {
+    fn collect(&self, samples: &mut impl Store, fetch: &Fetch<'_>) -> Result<()> {
         self.inner.check_access()?;
         let shared = self.inner.shared();
         if let Some(shared) = shared {
@@ -282,19 +275,22 @@ impl<T: DdsType> DataReader<T> {
         self.inner.subscriber.data_on_readers_consumed();
         // Taken out of its cell, so that a listener called meanwhile can take too.
         let mut cached = SCRATCH.take();
-        let filled = self.inner.access(|reader, now| fill(reader, now, &mut cached));
+        let filled = self.inner.access(|reader, now| reader.fetch(now, fetch, &mut cached));
         if let Some(shared) = shared
             && cached.is_empty()
         {
             turn::found_nothing(shared);
         }
+        let before = samples.count();
         let undecodable = samples.store(&cached);
-        if undecodable > 0 {
-            self.inner.undecodable.fetch_add(undecodable, Ordering::Relaxed);
-        }
+        let replaced = if undecodable.is_empty() {
+            Ok(())
+        } else {
+            self.replace_undecodable(samples, before, fetch, &mut cached, undecodable)
+        };
         cached.clear();
         SCRATCH.set(cached);
-        filled
+        filled.and(replaced)
     }
 }
 
@@ -321,10 +317,16 @@ macro_rules! untyped_operations {
             self.inner().wait_for_historical_data(timeout)
         }
 
-        /// Samples that arrived but could not be decoded as the reader's type.
+        /// Samples that arrived but could not be decoded as the reader's type, and were discarded. They count in SAMPLE_LOST, too.
         #[must_use]
         pub fn undecodable_samples(&self) -> u64 {
-            self.inner().undecodable.load(Ordering::Relaxed)
+            self.inner().slot.look(Reader::undecodable_samples)
+        }
+
+        /// Why, of each writer; see [`crate::participant::DomainParticipant::on_undecodable`].
+        #[must_use]
+        pub fn undecodable(&self) -> Vec<UndecodableSamples> {
+            self.inner().undecodable()
         }
 
         /// SUBSCRIPTION_MATCHED; reading it resets the changes.
@@ -494,7 +496,7 @@ impl ReaderInner {
 
     /// Runs `f` on the protocol's reader, which has nothing to send after that. The clock is read where the time matters.
     #[inline]
-    fn access(&self, f: impl FnOnce(&mut Reader, Now)) -> Result<()> {
+    pub(crate) fn access(&self, f: impl FnOnce(&mut Reader, Now)) -> Result<()> {
         self.core.check_enabled(|| self.describe())?;
         self.slot.quietly(self.subscriber.participant.slot()?, |reader| {
             let now = if reader.is_timeless() { Now::default() } else { clock::now() };

@@ -155,8 +155,7 @@ impl<T: DdsType> DataWriter<T> {
     /// not be older than that of the last change of the instance.
     ///
     /// # Errors
-    /// As [`Self::write`], [`Error::BadParameter`] for a timestamp that goes back, and for one that RTPS cannot tell: before 1970 or 2³²
-    /// seconds later.
+    /// As [`Self::write`], [`Error::BadParameter`] for a timestamp that goes back, or is before 1970 or 2³² seconds later.
     pub fn write_with_timestamp(&self, sample: &T, timestamp: Time) -> Result<()> {
         self.change(sample, ChangeKind::Alive, Some(timestamp), Some(self.inner.max_blocking_time))
     }
@@ -722,11 +721,9 @@ impl WriterInner {
         if timestamp.is_on_wire() {
             return Ok(());
         }
-        Err(Error::BadParameter(format!(
-            "{}: RTPS tells source timestamps of 2^32 seconds from 1970-01-01 UTC, and {} ns is none of them",
-            self.describe(),
-            timestamp.0
-        )))
+        let (writer, ns) = (self.describe(), timestamp.0);
+        let text = "RTPS tells source timestamps of 2^32 seconds from 1970-01-01 UTC";
+        Err(Error::BadParameter(format!("{writer}: {text}, and {ns} ns is none of them")))
     }
 
     fn serialization(&self, reason: &dyn std::fmt::Display) -> Error {

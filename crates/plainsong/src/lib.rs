@@ -66,6 +66,7 @@ pub mod subscriber;
 pub mod topic;
 pub mod topic_description;
 mod transport;
+pub mod undecodable;
 
 pub use domain::InterfaceReport;
 pub use error::{Error, Result};

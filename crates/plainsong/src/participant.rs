@@ -36,6 +36,7 @@ use crate::runtime::{ParticipantSlot, lock};
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{Topic, TopicInner};
 use crate::topic_description::Derived;
+use crate::undecodable::OnUndecodable;
 
 /// Creates participants, with a configuration and default QoS of its own.
 pub struct DomainParticipantFactory {
@@ -95,6 +96,7 @@ pub(crate) struct Router {
     participant: OnceLock<Weak<ParticipantInner>>,
     on_participant: RwLock<Option<OnParticipant>>,
     on_mismatch: RwLock<Option<OnMismatch>>,
+    on_undecodable: RwLock<Option<OnUndecodable>>,
 }
 
 /// Called with a remote participant and whether it is there.
@@ -629,6 +631,7 @@ impl Router {
             participant: OnceLock::new(),
             on_participant: RwLock::new(None),
             on_mismatch: RwLock::new(None),
+            on_undecodable: RwLock::new(None),
         }
     }
 
@@ -648,6 +651,10 @@ impl Router {
         *write(&self.on_mismatch) = Some(callback);
     }
 
+    pub(crate) fn set_on_undecodable(&self, callback: OnUndecodable) {
+        *write(&self.on_undecodable) = Some(callback);
+    }
+
     fn edit<R>(&self, change: impl FnOnce(&mut BTreeMap<EntityId, Endpoint>) -> R) {
         change(&mut write(&self.endpoints));
     }
@@ -664,6 +671,17 @@ impl Router {
     fn group_part(&self, reader: EntityId) {
         if let Some(Found::Reader(reader)) = self.find(reader) {
             reader.subscriber().group_part();
+        }
+    }
+
+    #[cold]
+    fn undecodable(&self, reader: EntityId, writer: Guid) {
+        let callback = read(&self.on_undecodable).clone();
+        if let Some(callback) = callback
+            && let Some(Found::Reader(reader)) = self.find(reader)
+            && let Some(explained) = reader.undecodable().iter().find(|it| it.writer.guid == writer)
+        {
+            callback(explained);
         }
     }
 
@@ -698,6 +716,7 @@ impl EventSink for Router {
                 Event::DataAvailable { reader } => self.report(reader, Some(StatusKind::DataAvailable)),
                 Event::Progress { endpoint } => self.report(endpoint, None),
                 Event::GroupPart { reader } => self.group_part(reader),
+                Event::Undecodable { reader, writer } => self.undecodable(reader, writer),
                 Event::ParticipantChanged { participant, alive } => {
                     if let Some(local) = self.participant.get().and_then(Weak::upgrade)
                         && let (Some(builtin), Ok(slot)) = (local.builtin(), local.slot())

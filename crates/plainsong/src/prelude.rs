@@ -35,3 +35,4 @@ pub use crate::sample::{Sample, SampleBuffer};
 pub use crate::subscriber::Subscriber;
 pub use crate::topic::{AnyTopic, Topic};
 pub use crate::topic_description::TopicDescription;
+pub use crate::undecodable::UndecodableSamples;

@@ -4,6 +4,7 @@ use std::sync::{Arc, RwLock};
 
 use plainsong_proto::cdr::DdsType;
 use plainsong_proto::filter::{Filter, PayloadFilter};
+use plainsong_proto::reader::{Access, Fetch};
 use plainsong_proto::sample_info::{InstanceSelector, Selector};
 
 use crate::condition::Condition;
@@ -124,8 +125,7 @@ impl<T: DdsType> QueryCondition<T> {
     /// # Errors
     /// [`crate::Error::NotEnabled`].
     pub fn read(&self, samples_max: usize) -> Result<Vec<Sample<T>>> {
-        let (selector, filter) = self.choice(samples_max);
-        self.sorted(self.inner.reader.read_queried(&selector, &filter)?)
+        self.fetch(Access::Read, self.selector().instance, samples_max)
     }
 
     /// As [`Self::read`], and removes them.
@@ -133,34 +133,21 @@ impl<T: DdsType> QueryCondition<T> {
     /// # Errors
     /// [`crate::Error::NotEnabled`].
     pub fn take(&self, samples_max: usize) -> Result<Vec<Sample<T>>> {
-        let (selector, filter) = self.choice(samples_max);
-        self.sorted(self.inner.reader.take_queried(&selector, &filter)?)
+        self.fetch(Access::Take, self.selector().instance, samples_max)
     }
 
-    /// As [`Self::read`], of the instances that `instance` chooses.
-    pub(crate) fn read_instance(
+    /// What the query chooses of the instances that `instance` chooses.
+    pub(crate) fn fetch(
         &self,
+        access: Access,
         instance: InstanceSelector,
         samples_max: usize,
     ) -> Result<Vec<Sample<T>>> {
-        let (selector, filter) = self.choice(samples_max);
-        self.sorted(self.inner.reader.read_queried(&Selector { instance, ..selector }, &filter)?)
-    }
-
-    /// As [`Self::take`], of the instances that `instance` chooses.
-    pub(crate) fn take_instance(
-        &self,
-        instance: InstanceSelector,
-        samples_max: usize,
-    ) -> Result<Vec<Sample<T>>> {
-        let (selector, filter) = self.choice(samples_max);
-        self.sorted(self.inner.reader.take_queried(&Selector { instance, ..selector }, &filter)?)
-    }
-
-    fn choice(&self, samples_max: usize) -> (Selector, PayloadFilter) {
         let selector = self.inner.query.selector;
         let samples_max = samples_max.min(selector.samples_max);
-        (Selector { samples_max, ..selector }, self.inner.query.filter())
+        let selector = &Selector { instance, samples_max, ..selector };
+        let query = Some(&self.inner.query.filter());
+        self.sorted(self.inner.reader.fetch(&Fetch { access, selector, query })?)
     }
 
     fn sorted(&self, mut samples: Vec<Sample<T>>) -> Result<Vec<Sample<T>>> {

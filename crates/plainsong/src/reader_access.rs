@@ -3,6 +3,7 @@
 
 use plainsong_proto::cdr::DdsType;
 use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::reader::Access;
 use plainsong_proto::sample_info::{InstanceSelector, SampleState, Selector};
 
 use crate::data_reader::DataReader;
@@ -99,7 +100,7 @@ impl<T: DdsType> DataReader<T> {
         samples_max: usize,
     ) -> Result<Vec<Sample<T>>> {
         self.check_condition(condition)?;
-        condition.read_instance(InstanceSelector::NextAfter(previous), samples_max)
+        condition.fetch(Access::Read, InstanceSelector::NextAfter(previous), samples_max)
     }
 
     /// As [`Self::take_next_instance`], of the instances that have samples the condition chooses.
@@ -113,7 +114,7 @@ impl<T: DdsType> DataReader<T> {
         samples_max: usize,
     ) -> Result<Vec<Sample<T>>> {
         self.check_condition(condition)?;
-        condition.take_instance(InstanceSelector::NextAfter(previous), samples_max)
+        condition.fetch(Access::Take, InstanceSelector::NextAfter(previous), samples_max)
     }
 
     fn check_condition(&self, condition: &QueryCondition<T>) -> Result<()> {

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use plainsong_proto::cdr::{self, DdsType};
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::payload::COPIED_BYTES_MAX;
-use plainsong_proto::reader::CachedSample;
+use plainsong_proto::reader::{CachedSample, rank_together};
 use plainsong_proto::sample_info::SampleInfo;
 
 /// So many samples of a buffer keep their memory when it is cleared.
@@ -73,35 +73,65 @@ impl<'a, T> IntoIterator for &'a SampleBuffer<T> {
 
 /// Where samples go when they were taken out of a reader.
 pub(crate) trait Store {
-    /// Appends them; how many could not be decoded.
-    fn store(&mut self, samples: &[CachedSample]) -> u64;
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// Appends those that decode; the places of the others, and what is wrong with them.
+    fn store(&mut self, samples: &[CachedSample]) -> Vec<(usize, Malformed)>;
+
+    /// Those from `start` on came by and by: ranks them anew, and puts those of an instance together if they are to be.
+    fn settle(&mut self, start: usize, grouped: bool);
 }
 
 impl<T: DdsType> Store for Vec<Sample<T>> {
-    fn store(&mut self, samples: &[CachedSample]) -> u64 {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn store(&mut self, samples: &[CachedSample]) -> Vec<(usize, Malformed)> {
         self.reserve(samples.len());
-        let mut undecodable = 0;
-        for sample in samples {
+        let mut undecodable = Vec::new();
+        for (at, sample) in samples.iter().enumerate() {
             match decode(sample) {
                 Ok(data) => self.push(Sample { data, info: sample.info }),
-                Err(_) => undecodable += 1,
+                Err(reason) => undecodable.push((at, reason)),
             }
         }
         undecodable
+    }
+
+    fn settle(&mut self, start: usize, grouped: bool) {
+        settle(self.get_mut(start..).unwrap_or_default(), grouped);
     }
 }
 
 impl<T: DdsType> Store for SampleBuffer<T> {
-    fn store(&mut self, samples: &[CachedSample]) -> u64 {
-        let mut undecodable = 0;
-        for sample in samples {
+    fn count(&self) -> usize {
+        self.len
+    }
+
+    fn store(&mut self, samples: &[CachedSample]) -> Vec<(usize, Malformed)> {
+        let mut undecodable = Vec::new();
+        for (at, sample) in samples.iter().enumerate() {
             self.has_long |= sample.payload.len() > COPIED_BYTES_MAX;
-            if self.put(sample).is_err() {
-                undecodable += 1;
+            if let Err(reason) = self.put(sample) {
+                undecodable.push((at, reason));
             }
         }
         undecodable
     }
+
+    fn settle(&mut self, start: usize, grouped: bool) {
+        settle(self.places.get_mut(start..self.len).unwrap_or_default(), grouped);
+    }
+}
+
+fn settle<T>(samples: &mut [Sample<T>], grouped: bool) {
+    if grouped {
+        samples.sort_by_key(|sample| sample.info.instance_handle);
+    }
+    let mut infos: Vec<_> = samples.iter_mut().map(|sample| &mut sample.info).collect();
+    rank_together(&mut infos);
 }
 
 impl<T: DdsType> SampleBuffer<T> {
@@ -158,7 +188,7 @@ mod tests {
             publication_handle: InstanceHandle::NIL,
             valid_data,
         };
-        CachedSample { info, payload, key_only: !valid_data }
+        CachedSample { info, id: 0, payload, key_only: !valid_data }
     }
 
     fn note(text: &str) -> CachedSample {
@@ -182,10 +212,11 @@ mod tests {
             assert!(samples.is_empty());
             let undecodable =
                 samples.store(&[note("a"), garbled(), note("b"), ended(), garbled(), note("c")]);
-            assert_eq!(undecodable, 2);
+            let places: Vec<_> = undecodable.iter().map(|(at, _)| *at).collect();
+            assert_eq!(places, [1, 4]);
             assert_eq!(texts(&samples), [Some("a"), Some("b"), None, Some("c")]);
         }
-        assert_eq!(samples.store(&[note("d")]), 0, "what is stored without clearing comes behind");
+        assert_eq!(samples.store(&[note("d")]), [], "what is stored without clearing comes behind");
         assert_eq!(texts(&samples), [Some("a"), Some("b"), None, Some("c"), Some("d")]);
     }
 

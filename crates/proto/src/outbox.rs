@@ -144,6 +144,13 @@ pub enum Event {
         /// The local reader.
         reader: EntityId,
     },
+    /// Samples of a writer do not decode as the type of a reader, for the first time: `reader::Reader::undecodable` tells why.
+    Undecodable {
+        /// The local reader.
+        reader: EntityId,
+        /// The writer.
+        writer: Guid,
+    },
     /// A remote participant appeared, changed or left.
     ParticipantChanged {
         /// Its GUID.

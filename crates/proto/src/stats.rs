@@ -63,11 +63,13 @@ pub enum DropReason {
     SocketFull,
     /// A newer sample of its instance replaced it, or its lifespan passed, before its turn came to be sent.
     ReplacedUnsent,
+    /// The sample, or its key, does not decode as the reader's type.
+    Undecodable,
 }
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Malformed,
         Self::UnknownVersion,
         Self::OwnDatagram,
@@ -96,6 +98,7 @@ impl DropReason {
         Self::Ignored,
         Self::SocketFull,
         Self::ReplacedUnsent,
+        Self::Undecodable,
     ];
 }
 

@@ -622,7 +622,10 @@ impl Node {
                 Event::GroupPart { reader } => {
                     member.readers.get(&reader).map(|local| Told::GroupPart(local.record))
                 }
-                Event::Status { .. } | Event::EndpointChanged { .. } | Event::MismatchChanged { .. } => None,
+                Event::Status { .. }
+                | Event::EndpointChanged { .. }
+                | Event::MismatchChanged { .. }
+                | Event::Undecodable { .. } => None,
             };
             call.told.extend(told);
         }

@@ -91,6 +91,7 @@ impl<'a> Application<'a> {
                 say!("interface {interface}");
             }
             participant.on_mismatch(|event| report::mismatch(&event));
+            participant.on_undecodable(|samples| say!("{samples}"));
         }
         let topics = options
             .topics()

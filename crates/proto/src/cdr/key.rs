@@ -127,14 +127,19 @@ pub fn key_hash_of_payload<T: DdsType>(payload: &[u8], key_only: bool) -> Result
     decoded_hash::<T>(payload, key_only)
 }
 
+/// The key of a payload: of a serialized key if `key_only`, else of a sample, whose other members need not decode. They take their initial
+/// value.
+pub fn key_of_payload<T: DdsType>(payload: &[u8], key_only: bool) -> Result<T, Malformed> {
+    if key_only {
+        return key_from_payload(payload);
+    }
+    decode_key(&mut open_payload::<T>(payload, DecodeForm::KeyOfSample)?)
+}
+
 // Apart, so that the compiler may put `decode` itself where samples are taken.
 #[inline(never)]
 fn decoded_hash<T: DdsType>(payload: &[u8], key_only: bool) -> Result<KeyHash, Malformed> {
-    let key = if key_only {
-        key_from_payload::<T>(payload)?
-    } else {
-        decode_key(&mut open_payload::<T>(payload, DecodeForm::KeyOfSample)?)?
-    };
+    let key = key_of_payload::<T>(payload, key_only)?;
     // Encoding what was just decoded fails only where the type refuses the value, e.g. by a bound.
     key_hash(&key).map_err(|_| Malformed::InvalidString)
 }

@@ -23,8 +23,8 @@ pub use encode::{EncodeError, Encoder};
 pub use extent::Extent;
 pub use field::{FieldKind, FieldMember, FieldPath, FieldValue, Fields};
 pub use key::{
-    KeyHash, KeyPlace, key_from_payload, key_hash, key_hash_as, key_hash_of_payload, key_to_payload,
-    key_to_payload_as,
+    KeyHash, KeyPlace, key_from_payload, key_hash, key_hash_as, key_hash_of_payload, key_of_payload,
+    key_to_payload, key_to_payload_as,
 };
 pub use mutable::{MemberHeader, OpenMember};
 pub use octet_seq::OctetSeq;
@@ -180,6 +180,22 @@ impl Encapsulation {
             (XcdrVersion::Xcdr2, _) => 0x0006,
         };
         base + matches!(self.endianness, Endianness::Little) as u16
+    }
+
+    /// The name of the identifier (XTypes 1.3 table 60).
+    pub const fn name(self) -> &'static str {
+        match (self.id() & !1, self.endianness) {
+            (0x0000, Endianness::Big) => "CDR_BE",
+            (0x0000, Endianness::Little) => "CDR_LE",
+            (0x0002, Endianness::Big) => "PL_CDR_BE",
+            (0x0002, Endianness::Little) => "PL_CDR_LE",
+            (0x0006, Endianness::Big) => "CDR2_BE",
+            (0x0006, Endianness::Little) => "CDR2_LE",
+            (0x0008, Endianness::Big) => "D_CDR2_BE",
+            (0x0008, Endianness::Little) => "D_CDR2_LE",
+            (_, Endianness::Big) => "PL_CDR2_BE",
+            (_, Endianness::Little) => "PL_CDR2_LE",
+        }
     }
 
     /// Whether this is the encapsulation of types with `extensibility`.

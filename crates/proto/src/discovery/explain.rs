@@ -58,6 +58,21 @@ pub struct Difference {
     pub note: String,
 }
 
+impl Party {
+    /// One of which nothing else is known any more.
+    #[must_use]
+    pub const fn unknown(guid: Guid) -> Self {
+        Self {
+            guid,
+            local: false,
+            participant: String::new(),
+            product: None,
+            address: None,
+            type_name: String::new(),
+        }
+    }
+}
+
 impl Difference {
     /// The subject of different type names.
     pub const TYPE_NAME: &'static str = "type name";
@@ -84,6 +99,12 @@ impl Participant {
             differences: self.differences((writer, offering), (reader, requesting)),
             reason,
         })
+    }
+
+    /// A local endpoint or a known one, and whose it is.
+    #[must_use]
+    pub fn party_of(&self, endpoint: Guid) -> Option<Party> {
+        Some(self.party(endpoint, self.matching.get(endpoint)?))
     }
 
     fn party(&self, guid: Guid, endpoint: &Endpoint) -> Party {

@@ -18,6 +18,8 @@ use crate::time::{Now, Time};
 pub struct CachedSample {
     /// Facts about it.
     pub info: SampleInfo,
+    /// No other sample of the reader has this number.
+    pub id: u64,
     /// With valid data the serialized data; otherwise whatever contains the key, or nothing when only
     /// the key hash is known.
     pub payload: Payload,
@@ -60,7 +62,7 @@ impl CachedSamples {
             self.grow(instance, sample);
         }
         let entry = self.entries.get_mut(self.len)?;
-        (entry.info, entry.key_only) = (info(instance, sample), sample.key_only);
+        (entry.info, entry.key_only, entry.id) = (info(instance, sample), sample.key_only, sample.id);
         self.len += 1;
         Some(&mut entry.payload)
     }
@@ -68,7 +70,7 @@ impl CachedSamples {
     #[cold]
     fn grow(&mut self, instance: &Instance, sample: &Sample) {
         let (info, payload) = (info(instance, sample), Payload::empty());
-        self.entries.push(CachedSample { info, payload, key_only: sample.key_only });
+        self.entries.push(CachedSample { info, id: sample.id, payload, key_only: sample.key_only });
     }
 }
 
@@ -88,26 +90,57 @@ impl DerefMut for CachedSamples {
 
 /// Whether the samples stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+pub enum Access {
+    /// They stay, and are marked read.
     Read,
+    /// They leave the reader.
     Take,
+}
+
+/// What to return, and whether it stays.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetch<'a> {
+    /// Whether it stays.
+    pub access: Access,
+    /// Which samples.
+    pub selector: &'a Selector,
+    /// Of those only what it lets pass: samples with data.
+    pub query: Option<&'a PayloadFilter>,
 }
 
 /// Which samples: those of a selector, and of a query if there is one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice<'a> {
     pub(super) selector: &'a Selector,
+    pub(super) content: Option<Content<'a>>,
+}
+
+/// What is asked of a sample beside its states.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Content<'a> {
     /// Samples without data have nothing that it could look at.
     pub(super) query: Option<&'a PayloadFilter>,
+    /// These were returned already.
+    pub(super) kept: Option<&'a BTreeMap<u64, InstanceHandle>>,
 }
 
 impl<'a> Choice<'a> {
     pub(super) const fn of(selector: &'a Selector) -> Self {
-        Self { selector, query: None }
+        Self { selector, content: None }
+    }
+
+    pub(super) fn queried(selector: &'a Selector, query: Option<&'a PayloadFilter>) -> Self {
+        Self { selector, content: query.map(|query| Content { query: Some(query), kept: None }) }
     }
 
     fn wants(&self, sample: &Sample) -> bool {
-        sample.matches(self.selector)
+        sample.matches(self.selector) && self.content.is_none_or(|content| content.wants(sample))
+    }
+}
+
+impl Content<'_> {
+    fn wants(&self, sample: &Sample) -> bool {
+        self.kept.is_none_or(|kept| !kept.contains_key(&sample.id))
             && self.query.is_none_or(|query| sample.valid && query.passes(sample.payload.as_slice()))
     }
 }
@@ -331,18 +364,30 @@ fn rank_many(samples: &mut [CachedSample], newest_in_reader: i32) {
 
 /// As [`rank`], for samples of several instances in one order; `newest_in_reader` is by instance.
 fn rank_interleaved(samples: &mut [CachedSample], newest_in_reader: &BTreeMap<InstanceHandle, i32>) {
+    let mut infos: Vec<_> = samples.iter_mut().map(|sample| &mut sample.info).collect();
+    for info in &mut infos {
+        let newest = newest_in_reader.get(&info.instance_handle);
+        info.absolute_generation_rank = newest.map_or(0, |newest| newest - info.generation_rank);
+    }
+    rank_together(&mut infos);
+}
+
+/// Fills in the ranks that depend on what else is in a collection (DCPS 1.4 §2.2.2.5.1.9, .10).
+pub fn rank_together(infos: &mut [&mut SampleInfo]) {
+    let generation =
+        |info: &SampleInfo| info.disposed_generation_count.saturating_add(info.no_writers_generation_count);
     let mut newest = BTreeMap::new();
-    for CachedSample { info, .. } in &*samples {
-        let newest = newest.entry(info.instance_handle).or_insert(info.generation_rank);
-        *newest = info.generation_rank.max(*newest);
+    for info in &*infos {
+        let generation = generation(info);
+        let newest = newest.entry(info.instance_handle).or_insert(generation);
+        *newest = generation.max(*newest);
     }
     let mut follow = BTreeMap::new();
-    for CachedSample { info, .. } in samples.iter_mut().rev() {
+    for info in infos.iter_mut().rev() {
         let handle = info.instance_handle;
-        let (generation, count) = (info.generation_rank, follow.entry(handle).or_insert(0i32));
+        let count = follow.entry(handle).or_insert(0i32);
         info.sample_rank = *count;
         *count = count.saturating_add(1);
-        info.generation_rank = newest.get(&handle).map_or(0, |newest| newest - generation);
-        info.absolute_generation_rank = newest_in_reader.get(&handle).map_or(0, |it| it - generation);
+        info.generation_rank = newest.get(&handle).map_or(0, |newest| newest - generation(info));
     }
 }

@@ -12,10 +12,12 @@ use super::instances::{Instance, InstanceId, InstanceKey, Instances, OptionalInd
 use super::lifecycle::Lifecycle;
 use super::ownership::{Publications, WriterId};
 use super::samples::{Samples, SlotId};
+use super::undecodable::Undecodables;
 use super::{KeyFunction, ReaderLimits};
 use crate::filter::PayloadFilter;
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
+use crate::malformed::Malformed;
 use crate::payload::{Payload, PayloadView};
 use crate::qos::{AccessScope, HistoryKind, Ownership, QosSet};
 use crate::sample_info::InstanceState;
@@ -90,6 +92,7 @@ pub(super) struct Cache {
     retired: VecDeque<(InstanceId, u64)>,
     /// Samples held back that found no room when their instance lost its writers, not reported yet.
     pub(super) crowded_out: u64,
+    pub(super) undecodable: Undecodables,
 }
 
 impl Policy {
@@ -148,6 +151,7 @@ impl Cache {
             timers: BTreeSet::new(),
             retired: VecDeque::new(),
             crowded_out: 0,
+            undecodable: Undecodables::default(),
         }
     }
 
@@ -187,7 +191,8 @@ impl Cache {
         let bytes = octets.len();
         let handle = match self.identify(change, octets) {
             Ok(handle) => handle,
-            Err(reason) => return Outcome::Dropped(reason),
+            Err(Some(reason)) => return Outcome::Dropped(self.discard_arrived(writer, octets, reason)),
+            Err(None) => return Outcome::Dropped(DropReason::Malformed),
         };
         if not_alive {
             self.store_status(now, writer, change, handle)
@@ -197,16 +202,16 @@ impl Cache {
     }
 
     /// The instance of `change`: from the payload when there is one; peers compute key hashes
-    /// differently, so a key hash decides only in the absence of a payload.
+    /// differently, so a key hash decides only in the absence of a payload. `None` in the absence of both.
     #[inline(always)]
-    fn identify(&self, change: &Change<'_>, octets: &[u8]) -> Result<InstanceHandle, DropReason> {
+    fn identify(&self, change: &Change<'_>, octets: &[u8]) -> Result<InstanceHandle, Option<Malformed>> {
         if !self.keyed {
             return Ok(InstanceHandle::NIL);
         }
         if octets.is_empty() {
-            return change.key_hash.map(InstanceHandle::from).ok_or(DropReason::Malformed);
+            return change.key_hash.map(InstanceHandle::from).ok_or(None);
         }
-        Ok((self.key)(octets, change.key_only)?)
+        (self.key)(octets, change.key_only).map_err(Some)
     }
 
     #[inline(always)]

@@ -479,7 +479,7 @@ impl Reader {
     #[inline(always)]
     pub(super) fn tell_presented(&mut self, out: &mut Outbox) {
         let Presenter { shown, lost, part_ended, .. } = self.presenter;
-        if shown || part_ended || lost + self.cache.crowded_out > 0 {
+        if shown || part_ended || lost + self.cache.crowded_out + self.cache.undecodable.untold > 0 {
             self.tell_news(out);
         }
     }
@@ -489,9 +489,6 @@ impl Reader {
         if self.presenter.take_shown() {
             self.data_available(out);
         }
-        if self.presenter.lost + self.cache.crowded_out == 0 && !self.presenter.part_ended {
-            return;
-        }
         let lost = std::mem::take(&mut self.presenter.lost);
         for _ in 0..lost {
             self.drops.count(DropReason::IncompleteSet);
@@ -500,7 +497,9 @@ impl Reader {
         for _ in 0..crowded_out {
             self.drops.count(DropReason::BufferFull);
         }
-        self.samples_lost(lost + crowded_out, out);
+        let undecodable = std::mem::take(&mut self.cache.undecodable.untold);
+        self.samples_lost(lost + crowded_out + undecodable, out);
+        self.tell_undecodable(out);
         if std::mem::take(&mut self.presenter.part_ended) {
             out.events.push(Event::GroupPart { reader: self.guid.entity });
         }

@@ -93,6 +93,7 @@ impl Reader {
             self.data_available(out);
         }
         self.cache.publications.remove(id);
+        self.cache.undecodable.gone(writer);
         self.statuses.subscription_matched.unmatched(writer);
         self.changed(StatusKind::SubscriptionMatched, out);
         let (alive, not_alive) = if proxy.lease.alive { (-1, 0) } else { (0, -1) };

@@ -24,15 +24,17 @@ mod proxy;
 mod receive;
 mod reorder;
 mod samples;
+mod undecodable;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
-pub use access::{CachedSample, CachedSamples};
+pub use access::{Access, CachedSample, CachedSamples, Fetch, rank_together};
 pub use group::{GroupMember, GroupRoom, GroupVerdict, next_verdict};
 pub use instances::InstanceKey;
+pub use undecodable::{Discarded, Undecodable};
 
 use crate::filter::{PayloadFilter, SignedFilter};
 use crate::guid::Guid;
@@ -50,7 +52,7 @@ use crate::status::{
 };
 use crate::time::{Duration, Instant, Now, Time};
 use crate::wire::FilterSignature;
-use access::{Access, Choice};
+use access::Choice;
 use cache::Cache;
 use coherent::Presenter;
 use group::KnownWriters;
@@ -238,6 +240,12 @@ impl Reader {
         self.cache.set_filter(filter.map(|filter| filter.filter));
     }
 
+    /// Whether samples of different instances are returned as they were written.
+    #[must_use]
+    pub const fn is_interleaved(&self) -> bool {
+        self.cache.is_interleaved()
+    }
+
     /// Whether what `read` and `take` do next does not depend on the time: nothing expires, and nothing waits for room.
     #[must_use]
     pub fn is_timeless(&self) -> bool {
@@ -249,33 +257,17 @@ impl Reader {
         self.access(now, Access::Read, &Choice::of(selector), samples);
     }
 
-    /// As [`Self::read`], of the samples with data that `query` lets pass (`read_w_condition`).
-    pub fn read_queried(
-        &mut self,
-        now: Now,
-        selector: &Selector,
-        query: &PayloadFilter,
-        samples: &mut CachedSamples,
-    ) {
-        self.access(now, Access::Read, &Choice { selector, query: Some(query) }, samples);
-    }
-
-    /// As [`Self::take`], of the samples with data that `query` lets pass (`take_w_condition`).
-    pub fn take_queried(
-        &mut self,
-        now: Now,
-        selector: &Selector,
-        query: &PayloadFilter,
-        samples: &mut CachedSamples,
-    ) {
-        self.access(now, Access::Take, &Choice { selector, query: Some(query) }, samples);
+    /// Appends what `fetch` asks for: as [`Self::read`] or [`Self::take`], of the samples with data that a query lets pass
+    /// (`read_w_condition`, `take_w_condition`).
+    pub fn fetch(&mut self, now: Now, fetch: &Fetch<'_>, samples: &mut CachedSamples) {
+        self.access(now, fetch.access, &Choice::queried(fetch.selector, fetch.query), samples);
     }
 
     /// Whether some sample with data has the states of `selector` and passes `query`; looks at each.
     #[must_use]
     pub fn has_queried(&self, selector: &Selector, query: &PayloadFilter) -> bool {
         self.has_data(selector.sample_states, selector.view_states, selector.instance_states)
-            && self.cache.has_any(&Choice { selector, query: Some(query) })
+            && self.cache.has_any(&Choice::queried(selector, Some(query)))
     }
 
     /// Appends the samples that `selector` asks for and removes them. Room made lets refused samples in;
@@ -351,9 +343,12 @@ impl Reader {
         if shown || untold.contains(StatusKind::DataAvailable) {
             self.data_available(out);
         }
-        if untold.contains(StatusKind::SampleRejected) {
-            self.changed(StatusKind::SampleRejected, out);
+        for kind in [StatusKind::SampleRejected, StatusKind::SampleLost] {
+            if untold.contains(kind) {
+                self.changed(kind, out);
+            }
         }
+        self.tell_undecodable(out);
     }
 
     /// When [`Self::timeout`] is to be called; earlier calls are harmless.
@@ -437,14 +432,17 @@ impl Reader {
     }
 
     fn samples_lost(&mut self, count: u64, out: &mut Outbox) {
-        if count == 0 {
-            return;
+        if count > 0 {
+            self.count_lost(count);
+            self.changed(StatusKind::SampleLost, out);
         }
+    }
+
+    fn count_lost(&mut self, count: u64) {
         let count = i32::try_from(count).unwrap_or(i32::MAX);
         let status = &mut self.statuses.sample_lost;
         status.total_count = status.total_count.saturating_add(count);
         status.total_count_change = status.total_count_change.saturating_add(count);
-        self.changed(StatusKind::SampleLost, out);
     }
 
     #[cold]

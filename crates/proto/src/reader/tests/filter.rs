@@ -9,6 +9,10 @@ use crate::wire::EndpointSubmessage;
 use crate::wire::FilterSignature;
 use crate::wire::content_filter::append_content_filter_info;
 
+fn queried<'a>(access: Access, selector: &'a Selector, query: &'a PayloadFilter) -> Fetch<'a> {
+    Fetch { access, selector, query: Some(query) }
+}
+
 /// Wants the values from ten on.
 fn from_ten() -> PayloadFilter {
     PayloadFilter::new(|payload| payload.get(5).is_some_and(|value| *value >= 10))
@@ -107,7 +111,7 @@ fn a_query_chooses_among_what_is_there() {
     let unread = Selector { sample_states: SampleState::NotRead as u8, ..Selector::default() };
     let mut samples = CachedSamples::new();
     assert!(bench.reader.has_queried(&unread, &query));
-    bench.reader.read_queried(bench.now, &unread, &query, &mut samples);
+    bench.reader.fetch(bench.now, &queried(Access::Read, &unread, &query), &mut samples);
     assert_eq!(values(&samples), [10, 11]);
     assert_eq!(samples.len(), 2, "a marker has no data to look at");
     assert!(!bench.reader.has_queried(&unread, &query), "the others are unread, but not asked for");
@@ -115,11 +119,11 @@ fn a_query_chooses_among_what_is_there() {
 
     samples.clear();
     let one = Selector { samples_max: 1, ..Selector::default() };
-    bench.reader.take_queried(bench.now, &one, &query, &mut samples);
+    bench.reader.fetch(bench.now, &queried(Access::Take, &one, &query), &mut samples);
     assert_eq!(values(&samples), [10]);
     samples.clear();
     let next = only(InstanceSelector::NextAfter(handle(1)));
-    bench.reader.take_queried(bench.now, &next, &query, &mut samples);
+    bench.reader.fetch(bench.now, &queried(Access::Take, &next, &query), &mut samples);
     assert_eq!(values(&samples), [11], "the next instance with matching samples");
     assert!(!bench.reader.has_queried(&Selector::default(), &query));
     assert_eq!(bench.values(), [1, 2], "what was not asked for stays");
@@ -153,7 +157,7 @@ fn a_query_keeps_the_order_of_ordered_access() {
         bench.data(1, number, key, value).unwrap();
     }
     let mut samples = CachedSamples::new();
-    bench.reader.take_queried(bench.now, &Selector::default(), &from_ten(), &mut samples);
+    bench.reader.fetch(bench.now, &queried(Access::Take, &Selector::default(), &from_ten()), &mut samples);
     assert_eq!(values(&samples), [10, 11, 12]);
     assert_eq!(bench.values(), [1]);
 }

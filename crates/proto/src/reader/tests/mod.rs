@@ -11,6 +11,7 @@ mod lifecycle;
 mod liveliness;
 mod order;
 mod policies;
+mod undecodable;
 
 use super::*;
 use crate::discovery::MatchedWriter;

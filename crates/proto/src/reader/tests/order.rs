@@ -297,10 +297,11 @@ fn a_change_that_can_never_be_read_does_not_hold_up_the_rest() {
     assert_eq!(result, Err(DropReason::SampleTooLarge));
     let data = plain(2, &[0; 3]);
     let result = bench.reader.on_data(bench.now, &context, &data, &mut bench.out);
-    assert_eq!(result, Err(DropReason::Malformed), "too short for its key");
+    assert_eq!(result, Err(DropReason::Undecodable), "too short for its key");
     bench.data(1, 3, 1, 3).unwrap();
     assert_eq!(bench.values(), [3]);
-    assert_eq!(bench.reader.sample_lost_status().total_count, 1);
+    assert_eq!(bench.reader.sample_lost_status().total_count, 2);
+    assert_eq!(bench.reader.undecodable_samples(), 1);
 }
 
 #[test]
