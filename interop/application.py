@@ -143,6 +143,16 @@ class Application:
         counts = [int(m[1]) for m in map(MATCHED.match, self.texts()) if m]
         return counts[-1] if counts else None
 
+    def first_times_seconds(self):
+        """When the first match and the first sample were printed."""
+        with self._condition:
+            lines = list(self.lines)
+        kinds = {"match": MATCHED, "sample": SAMPLE}
+        return {
+            kind: next((at for at, text in lines if pattern.match(text)), None)
+            for kind, pattern in kinds.items()
+        }
+
     def incompatible(self):
         """The last incompatible policy, None when there was none."""
         policies = [int(m[1]) for m in map(INCOMPATIBLE.match, self.texts()) if m]

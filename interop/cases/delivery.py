@@ -14,6 +14,10 @@ from case import (
     runs,
 )
 
+# How many readers come one after the other for a latched sample, and how soon after its match the fastest has it, and
+# the slowest on a busy machine.
+LATCHED_READERS, LATCHED_BEST_MS, LATCHED_WORST_MS = 5, 100, 500
+
 
 @case("Reliability", REPRESENTATIONS, peers=True)
 def best_effort(scene):
@@ -140,6 +144,30 @@ def late_joiner_volatile(scene):
 @case("Durability", peers=True)
 def incompatible_durability(scene):
     incompatible(scene, "-D v", "-D l", DURABILITY)
+
+
+def first_sample_after_match_ms(subscriber):
+    """How long after its match a subscriber printed its first sample."""
+    with_samples = lambda s: s.matched() and s.samples()
+    subscriber.wait_until("match and a sample", with_samples)
+    at = subscriber.first_times_seconds()
+    return 1000 * (at["sample"] - at["match"])
+
+
+@case("Durability", REPRESENTATIONS, seconds=8, peers=True)
+def latched(scene):
+    """One sample, written long before readers come: each has it as soon as it knows the writer. A writer that is not asked
+    in a way that it answers tells only with its next periodic heartbeat, seconds later."""
+    publisher = scene.publisher("-D l -k 1 -z 0 --write-period 60000")
+    publisher.wait_samples(1)
+    delays_ms = []
+    for _ in range(LATCHED_READERS):
+        subscriber = scene.subscriber("-D l -k 1 --read-period 5")
+        delays_ms.append(first_sample_after_match_ms(subscriber))
+        subscriber.interrupt()
+    shown = ", ".join(f"{delay_ms:.0f}" for delay_ms in delays_ms)
+    in_time = min(delays_ms) < LATCHED_BEST_MS and max(delays_ms) < LATCHED_WORST_MS
+    expect(in_time, f"first samples {shown} ms after the match")
 
 
 @case("Reliability", seconds=8)

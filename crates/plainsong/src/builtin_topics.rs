@@ -381,6 +381,7 @@ fn reader<T: DdsType>(
         guid: source,
         locators: Vec::new(),
         publisher: EntityId::UNKNOWN,
+        vendor: plainsong_proto::vendor::PLAINSONG,
         qos: QosSet::default(),
     };
     dispatch::with_outbox(|out| {

@@ -105,7 +105,13 @@ impl Ends {
             content_filter: None,
         };
         writer.match_reader(now, &matched, &mut out);
-        let matched = MatchedWriter { guid: WRITER, locators, publisher: EntityId::UNKNOWN, qos: offered };
+        let matched = MatchedWriter {
+            guid: WRITER,
+            locators,
+            publisher: EntityId::UNKNOWN,
+            vendor: plainsong_proto::vendor::PLAINSONG,
+            qos: offered,
+        };
         reader.match_writer(now, &matched, &mut out);
         Self { writer, reader, now, out, pool: PayloadPool::new(), taken: CachedSamples::new() }
     }

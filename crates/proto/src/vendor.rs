@@ -26,6 +26,31 @@ pub const fn name(id: [u8; 2]) -> Option<&'static str> {
     })
 }
 
+/// An ACKNACK that is not final and asks a writer for a HEARTBEAT, in the forms that writers answer at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Of nothing, as the standard writes it (RTPS 2.5 §8.4.12.2.1).
+    Nothing,
+    /// Of nothing, with base 0.
+    FromZero,
+    /// Of the lowest number that did not come.
+    Lowest,
+}
+
+/// The question that writers of this vendor answer at once, when it is known.
+///
+/// Fast DDS answers [`Question::Nothing`] when it sends its next periodic heartbeat, after 3 s by default, and
+/// [`Question::FromZero`] at once. RustDDS answers neither, but repeats what is asked for after 200 ms.
+#[must_use]
+pub const fn question(id: [u8; 2]) -> Option<Question> {
+    match id {
+        PLAINSONG | [0x01, 0x10] => Some(Question::Nothing),
+        [0x01, 0x0f] => Some(Question::FromZero),
+        [0x01, 0x12] => Some(Question::Lowest),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -168,6 +168,7 @@ impl Scene {
             guid: pair.writer.guid(),
             locators,
             publisher: EntityId::UNKNOWN,
+            vendor: plainsong_proto::vendor::PLAINSONG,
             qos: pair.writer.qos().clone(),
         };
         pair.reader.match_writer(self.now, &writer, &mut self.out);

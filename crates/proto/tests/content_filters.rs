@@ -147,6 +147,7 @@ impl World {
             guid: WRITER,
             locators: vec![Locator::udp([127, 0, 0, 1].into(), 7_000)],
             publisher: EntityId::UNKNOWN,
+            vendor: plainsong_proto::vendor::PLAINSONG,
             qos: self.writer.qos().clone(),
         };
         self.members[index].joined = true;

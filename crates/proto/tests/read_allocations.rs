@@ -42,7 +42,13 @@ impl Bench {
         let locators = vec![Locator::udp([127, 0, 0, 1].into(), 7_411)];
         reader.match_writer(
             now,
-            &MatchedWriter { guid: WRITER, locators, publisher: EntityId::UNKNOWN, qos: offered },
+            &MatchedWriter {
+                guid: WRITER,
+                locators,
+                publisher: EntityId::UNKNOWN,
+                vendor: plainsong_proto::vendor::PLAINSONG,
+                qos: offered,
+            },
             &mut out,
         );
         let context = MessageContext {

@@ -96,6 +96,7 @@ impl Pair {
             guid: WRITER,
             locators,
             publisher: EntityId::UNKNOWN,
+            vendor: plainsong_proto::vendor::PLAINSONG,
             qos: self.ends.writer.qos().clone(),
         };
         self.ends.writer.match_reader(self.now, &reader, &mut self.out);

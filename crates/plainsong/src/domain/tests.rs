@@ -137,6 +137,7 @@ impl Pair {
             guid: writer.guid,
             locators,
             publisher: EntityId::UNKNOWN,
+            vendor: plainsong_proto::vendor::PLAINSONG,
             qos: qos.clone(),
         });
         b.control(|_, _, out| {

@@ -43,6 +43,8 @@ pub enum MismatchReason {
 /// A user endpoint, local or remote, as far as matching is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Endpoint {
+    /// Of its participant.
+    pub(super) vendor: [u8; 2],
     pub(super) topic: String,
     pub(super) type_name: String,
     pub(super) qos: QosSet,
@@ -537,7 +539,7 @@ impl Endpoint {
 
     fn as_writer(&self, guid: Guid) -> MatchedWriter {
         let (locators, qos) = (self.path.locators.clone(), self.qos.clone());
-        MatchedWriter { guid, locators, publisher: self.group, qos }
+        MatchedWriter { guid, locators, publisher: self.group, vendor: self.vendor, qos }
     }
 
     /// What remembering it costs, roughly, in octets.

@@ -61,6 +61,8 @@ pub struct MatchedWriter {
     pub locators: Vec<Locator>,
     /// Its publisher, when it said; UNKNOWN otherwise.
     pub publisher: EntityId,
+    /// Vendor id of its participant; zeroes when not told.
+    pub vendor: [u8; 2],
     /// QoS of the writer and its publisher.
     pub qos: QosSet,
 }

@@ -18,6 +18,7 @@ use crate::outbox::Outbox;
 use crate::qos::{EntityKind, Property, QosSet, Unhonoured, unhonoured};
 use crate::stats::{DropCounters, DropReason};
 use crate::time::{Duration, Instant, Now};
+use crate::vendor;
 use crate::wire::{EndpointSubmessage, MessageContext};
 
 /// Longest topic or type name, in octets (RTPS 2.5 §9.6.3.1: `string<256>` with its NUL).
@@ -179,6 +180,7 @@ impl Participant {
             return Err(DiscoveryError::Exists(guid));
         }
         let endpoint = Endpoint {
+            vendor: vendor::PLAINSONG,
             topic,
             type_name,
             qos,

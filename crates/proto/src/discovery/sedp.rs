@@ -163,9 +163,24 @@ fn no_key(_: &[u8], _: bool) -> Result<InstanceHandle, Malformed> {
 /// Largest announcement of an endpoint; vendors put type objects and user data in.
 const ENDPOINT_DATA_BYTES_MAX: usize = 1 << 20;
 
-fn matched_writer(prefix: GuidPrefix, channel: Channel, path: Path) -> MatchedWriter {
-    let (guid, publisher) = (prefix.entity(channel.writer()), EntityId::UNKNOWN);
-    MatchedWriter { guid, locators: vec![path.locator], publisher, qos: channel.qos() }
+/// Whose built-in endpoints are matched, and where they are reached.
+#[derive(Clone, Copy)]
+struct Peer {
+    prefix: GuidPrefix,
+    vendor: [u8; 2],
+    path: Path,
+}
+
+impl Peer {
+    fn writer(self, channel: Channel) -> MatchedWriter {
+        MatchedWriter {
+            guid: self.prefix.entity(channel.writer()),
+            locators: vec![self.path.locator],
+            publisher: EntityId::UNKNOWN,
+            vendor: self.vendor,
+            qos: channel.qos(),
+        }
+    }
 }
 
 /// Samples are taken as they come, so only what is under way is kept.
@@ -213,20 +228,14 @@ impl Builtin {
     }
 
     /// Matches with the built-in endpoints that a participant has, or tells ours where they are now.
-    pub(super) fn connect(
-        &mut self,
-        now: Now,
-        prefix: GuidPrefix,
-        available: u32,
-        path: Path,
-        out: &mut Outbox,
-    ) {
+    fn connect(&mut self, now: Now, peer: Peer, available: u32, out: &mut Outbox) {
+        let Peer { prefix, path, .. } = peer;
         for pair in &mut self.pairs {
             let (writer, reader) =
                 (prefix.entity(pair.channel.writer()), prefix.entity(pair.channel.reader()));
             // Readers first: their pre-emptive acknowledgements prove our address to the other side.
             if available & pair.writer_bit != 0 {
-                let matched = matched_writer(prefix, pair.channel, path);
+                let matched = peer.writer(pair.channel);
                 quietly(out, |out| pair.reader.match_writer(now, &matched, out));
             } else if pair.reader.is_matched(writer) {
                 quietly(out, |out| pair.reader.unmatch_writer(now, writer, out));
@@ -262,9 +271,9 @@ impl Builtin {
     }
 
     /// Has everything announced again on one channel.
-    fn ask_again(&mut self, now: Now, prefix: GuidPrefix, channel: Channel, path: Path, out: &mut Outbox) {
+    fn ask_again(&mut self, now: Now, peer: Peer, channel: Channel, out: &mut Outbox) {
         for pair in self.pairs.iter_mut().filter(|pair| pair.channel == channel) {
-            let matched = matched_writer(prefix, channel, path);
+            let matched = peer.writer(channel);
             quietly(out, |out| pair.reader.rematch_writer(now, &matched, out));
             // That its instances lost their writer is no news here.
             pair.reader.take(now, &Selector::default(), &mut self.samples);
@@ -430,6 +439,7 @@ impl Participant {
         let told = remote.data.vendor == vendor::PLAINSONG;
         let information = if told { announced.own_type_information } else { announced.type_information };
         let endpoint = Endpoint {
+            vendor: remote.data.vendor,
             topic: announced.topic_name,
             type_name: announced.type_name,
             qos: announced.qos,
@@ -544,7 +554,8 @@ impl Participant {
         remote.matched = Some(path);
         let available = remote.data.builtin_endpoints;
         self.matching.lookups.set_service(prefix, available & TYPE_SERVICE == TYPE_SERVICE);
-        self.builtin.connect(now, prefix, available, path, out);
+        let peer = Peer { prefix, vendor: remote.data.vendor, path };
+        self.builtin.connect(now, peer, available, out);
         self.resolve_endpoints(prefix, out);
     }
 
@@ -554,9 +565,10 @@ impl Participant {
     fn ask_again(&mut self, now: Now, prefix: GuidPrefix, channel: Channel, out: &mut Outbox) {
         let Some(remote) = self.database.get_mut(prefix) else { return };
         let Some(path) = remote.matched else { return };
+        let peer = Peer { prefix, vendor: remote.data.vendor, path };
         let announced = self.matching.of(prefix).map(|(guid, _)| guid);
         remote.unconfirmed.extend(announced.filter(|guid| Channel::of(*guid) == channel));
-        self.builtin.ask_again(now, prefix, channel, path, out);
+        self.builtin.ask_again(now, peer, channel, out);
     }
 
     /// Once a participant has told again what it has, the rest is forgotten.

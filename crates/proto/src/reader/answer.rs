@@ -7,6 +7,7 @@ use crate::guid::Guid;
 use crate::outbox::Outbox;
 use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber, SequenceSet};
 use crate::time::{Duration, Instant, Now};
+use crate::vendor::{self, Question};
 use crate::wire::{AckNack, NackFrag};
 
 /// What was just asked for is not asked for again before this time: it may be on its way. Where the way is longer, the
@@ -31,13 +32,20 @@ struct Wants {
 }
 
 impl Reader {
-    /// Asks a writer that was never heard for a heartbeat: an ACKNACK of nothing, not final
-    /// (§8.4.12.2.1).
+    /// Asks a writer that was never heard for a heartbeat: first as its vendor answers at once, else as the standard
+    /// writes it (§8.4.12.2.1). What stays silent is asked in the other forms too, in one datagram.
     pub(super) fn probe(&mut self, now: Instant, id: WriterId, out: &mut Outbox) {
         let writers = self.by_guid.len();
         let Some(proxy) = self.proxy_mut(id) else { return };
+        let known = vendor::question(proxy.vendor);
+        let is_first = proxy.answer.probes == 0;
         proxy.answer.probed(now, writers);
-        self.ask_for_heartbeat(id, out);
+        match known {
+            Some(Question::Nothing) => self.ask_for_heartbeat(id, &[Question::Nothing], out),
+            Some(question) if is_first => self.ask_for_heartbeat(id, &[question], out),
+            None if is_first => self.ask_for_heartbeat(id, &[Question::Nothing], out),
+            _ => self.ask_for_heartbeat(id, &[Question::FromZero, Question::Lowest], out),
+        }
     }
 
     /// Asks a writer how far it is in the numbers of its group, until a heartbeat tells.
@@ -48,24 +56,32 @@ impl Reader {
             return;
         }
         proxy.answer.sought(now);
-        self.ask_for_heartbeat(id, out);
+        self.ask_for_heartbeat(id, &[Question::Nothing], out);
     }
 
-    fn ask_for_heartbeat(&mut self, id: WriterId, out: &mut Outbox) {
+    fn ask_for_heartbeat(&mut self, id: WriterId, questions: &[Question], out: &mut Outbox) {
         let reader = self.guid;
         let Some(proxy) = self.proxy_mut(id) else { return };
         let due = proxy.next_timeout();
-        let acknack = AckNack {
-            reader: reader.entity,
-            writer: proxy.guid.entity,
-            missing: SequenceSet::empty(proxy.order.expected()),
-            count: proxy.answer.next_acknack_count(),
-            final_flag: false,
-            heartbeat: None,
-        };
         let mut message = out.message(reader.prefix, &proxy.locators, ANSWER_BYTES_MAX);
         message.info_destination(proxy.guid.prefix);
-        fits(message.acknack(&acknack));
+        for question in questions {
+            let expected = proxy.order.expected();
+            let mut missing = SequenceSet::empty(expected);
+            match question {
+                Question::Nothing => {}
+                Question::FromZero => missing = SequenceSet::empty(SequenceNumber(0)),
+                Question::Lowest => _ = missing.insert(expected),
+            }
+            fits(message.acknack(&AckNack {
+                reader: reader.entity,
+                writer: proxy.guid.entity,
+                missing,
+                count: proxy.answer.next_acknack_count(),
+                final_flag: false,
+                heartbeat: None,
+            }));
+        }
         message.finish();
         self.wake_at(due);
     }

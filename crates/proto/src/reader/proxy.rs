@@ -33,6 +33,8 @@ pub(super) const FRAGMENTS_STALLED: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Proxy {
     pub(super) guid: Guid,
+    /// Vendor id of its participant.
+    pub(super) vendor: [u8; 2],
     pub(super) locators: Vec<Locator>,
     /// Both ends are reliable.
     pub(super) reliable: bool,
@@ -117,6 +119,7 @@ impl Proxy {
     pub(super) fn new(writer: &MatchedWriter, reliable: bool, historical: bool) -> Self {
         Self {
             guid: writer.guid,
+            vendor: writer.vendor,
             locators: writer.locators.clone(),
             reliable,
             historical,

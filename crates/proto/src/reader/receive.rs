@@ -15,7 +15,7 @@ use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::status::{RejectReason, StatusKind};
 use crate::time::{Duration, Instant, Now};
-use crate::vendor;
+use crate::vendor::{self, Question};
 use crate::wire::Run;
 use crate::wire::param::InlineQos;
 use crate::wire::{
@@ -710,6 +710,7 @@ impl Reader {
         if filtered {
             presenter.note_filtered(&mut proxy.sets, gap.start, base.previous());
         }
+        let before = proxy.order.expected();
         proxy.order.skip(gap.start, base.previous())?;
         let mut members = gap.list.iter().peekable();
         while let Some(start) = members.next() {
@@ -723,6 +724,12 @@ impl Reader {
             proxy.order.skip(start, end)?;
         }
         let expected = proxy.order.expected();
+        let tells_by_heartbeat = vendor::question(proxy.vendor) == Some(Question::Nothing);
+        if proxy.heard.count.is_none() && expected > before && !tells_by_heartbeat {
+            // An answer to the question for the lowest number: what it has comes next, and is asked for at once.
+            proxy.answer.probe_at = Some(now.mono);
+            self.wake_at(Some(now.mono));
+        }
         self.with_fragments(id, |fragments, _| fragments.forget_below(expected));
         if self.drain(now, id, out) {
             self.data_available(out);

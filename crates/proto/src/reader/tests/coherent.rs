@@ -276,6 +276,7 @@ impl Subscriber {
                 guid: writer(1),
                 locators: vec![Locator::udp([127, 0, 0, 1].into(), 7411)],
                 publisher,
+                vendor: [0, 0],
                 qos: QosSet::writer(),
             };
             bench.reader.match_writer(bench.now, &matched, &mut bench.out);

@@ -50,7 +50,13 @@ impl Subscriber {
     fn discovers_with(&mut self, number: u8, reader: Option<usize>, qos: QosSet) {
         if let Some(bench) = reader.map(|at| &mut self.readers[at]) {
             let locators = vec![Locator::udp([127, 0, 0, 1].into(), 7411)];
-            let matched = MatchedWriter { guid: of_publisher(number), locators, publisher: PUBLISHER, qos };
+            let matched = MatchedWriter {
+                guid: of_publisher(number),
+                locators,
+                publisher: PUBLISHER,
+                vendor: [0, 0],
+                qos,
+            };
             bench.reader.match_writer(bench.now, &matched, &mut bench.out);
             bench.out.clear();
         }

@@ -4,6 +4,7 @@ mod cache;
 mod coherent;
 mod destination_order;
 mod filter;
+mod first_contact;
 mod fragments;
 mod group;
 mod hostile;
@@ -50,7 +51,7 @@ pub(super) struct Bench {
     pub(super) out: Outbox,
     pub(super) heartbeats: i32,
     /// Of the writers.
-    vendor: [u8; 2],
+    pub(super) vendor: [u8; 2],
 }
 
 /// An ACKNACK as the writer sees it.
@@ -100,7 +101,13 @@ impl Bench {
 
     pub(super) fn matched(&mut self, number: u8, qos: QosSet) {
         let locators = vec![Locator::udp([127, 0, 0, 1].into(), 7411)];
-        let writer = MatchedWriter { guid: writer(number), locators, publisher: EntityId::UNKNOWN, qos };
+        let writer = MatchedWriter {
+            guid: writer(number),
+            locators,
+            publisher: EntityId::UNKNOWN,
+            vendor: self.vendor,
+            qos,
+        };
         self.reader.match_writer(self.now, &writer, &mut self.out);
     }
 

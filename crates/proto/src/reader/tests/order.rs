@@ -47,6 +47,7 @@ fn an_unmatched_writer_is_not_heard() {
 #[test]
 fn fact_5_an_unheard_writer_is_probed_with_back_off_until_its_first_heartbeat() {
     let mut bench = Bench::new(QosSet::reader().reliable());
+    bench.vendor = crate::vendor::PLAINSONG;
     bench.matched(1, QosSet::writer());
     let probe = Ack { base: 1, missing: vec![], final_flag: false };
     assert_eq!(bench.acks(), [probe]);
@@ -70,6 +71,7 @@ fn fact_5_an_unheard_writer_is_probed_with_back_off_until_its_first_heartbeat() 
 fn many_unheard_writers_are_probed_after_longer_pauses() {
     let probes_of_each = |writers: u8| {
         let mut bench = Bench::new(QosSet::reader().reliable());
+        bench.vendor = crate::vendor::PLAINSONG;
         (1..=writers).for_each(|number| bench.matched(number, QosSet::writer()));
         bench.pass(Duration::from_secs(1));
         bench.acks().len() / usize::from(writers)
