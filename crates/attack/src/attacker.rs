@@ -21,6 +21,8 @@ use crate::raw::{Raw, is_own};
 
 /// Pause between two datagrams of what is not a flood.
 const PACE: Duration = Duration::from_micros(200);
+/// How long it may take until an honest participant is matched.
+const PROOF_MAX: Duration = Duration::from_secs(5);
 
 /// One of the pair, as anyone on its network knows it.
 #[derive(Clone, Debug)]
@@ -106,18 +108,29 @@ impl Attacker {
         self.raw.send(from, to.meta, &datagram);
     }
 
-    /// A participant that has proven its address to both, as far as they let it.
+    /// A participant that has proven its address to both.
+    ///
+    /// # Errors
+    /// They do not match it: an attack that needs it would show nothing.
     pub(crate) fn proven(
         &mut self,
         peers: &[Peer; 2],
         change: impl FnOnce(&mut ParticipantData),
-    ) -> GuidPrefix {
+    ) -> Result<GuidPrefix, String> {
         let prefix = self.newcomer(change);
-        for _ in 0..3 {
+        let end = Instant::now() + PROOF_MAX;
+        while Instant::now() < end {
             peers.iter().for_each(|peer| self.announce(prefix, peer));
-            self.listen(Duration::from_millis(150));
+            self.listen(Duration::from_millis(100));
+            if self
+                .identities
+                .get(&prefix)
+                .is_some_and(|it| peers.iter().all(|peer| it.is_matched_by(peer.prefix())))
+            {
+                return Ok(prefix);
+            }
         }
-        prefix
+        Err("an honest participant, which answers what it is asked, is not matched".to_owned())
     }
 
     /// Announces an endpoint of an identity to one of the pair.
@@ -208,9 +221,8 @@ impl Registry for Heard<'_> {
             } else if !data.writer.is_builtin() {
                 *self.sample_octets += data.payload.len() as u64;
             }
-            return;
         }
-        if !submessage.writer().is_builtin() {
+        if !submessage.writer().is_builtin() || submessage.writer() == EntityId::SPDP_WRITER {
             return;
         }
         // Without INFO_DST a message is for whoever listens where it arrives.
@@ -221,6 +233,7 @@ impl Registry for Heard<'_> {
                 || (destination == GuidPrefix::UNKNOWN && it.meta() == Some(to))
         });
         for identity in addressed {
+            identity.note(context.source, submessage.writer());
             let answer = match submessage {
                 EndpointSubmessage::Heartbeat(heartbeat) => identity.on_heartbeat(heartbeat, context.source),
                 EndpointSubmessage::AckNack(acknack) => identity.on_acknack(acknack, context.source),

@@ -1,5 +1,6 @@
 //! A participant of the attacker that answers what it is asked, as any RTPS stack does: so it proves its address.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
 
 use plainsong::proto::discovery::builtin::{EndpointData, ParticipantData};
@@ -25,11 +26,21 @@ pub(crate) struct Identity {
     pub(crate) answers: u64,
     /// The last HEARTBEAT that asked it.
     pub(crate) asked: Option<Heartbeat>,
+    /// The built-in writers that were named to it, by whom. Of a stranger, a participant speaks about one at most.
+    named: BTreeSet<(GuidPrefix, EntityId)>,
 }
 
 impl Identity {
     pub(crate) const fn new(data: ParticipantData) -> Self {
-        Self { data, publications: Vec::new(), subscriptions: Vec::new(), count: 0, answers: 0, asked: None }
+        Self {
+            data,
+            publications: Vec::new(),
+            subscriptions: Vec::new(),
+            count: 0,
+            answers: 0,
+            asked: None,
+            named: BTreeSet::new(),
+        }
     }
 
     fn prefix(&self) -> GuidPrefix {
@@ -39,6 +50,16 @@ impl Identity {
     /// Where its built-in endpoints are.
     pub(crate) fn meta(&self) -> Option<SocketAddrV4> {
         self.data.meta_unicast.first().and_then(socket)
+    }
+
+    /// A participant has said something to it about one of the built-in writers.
+    pub(crate) fn note(&mut self, from: GuidPrefix, writer: EntityId) {
+        self.named.insert((from, writer));
+    }
+
+    /// Whether a participant has matched its built-in endpoints: it took the address as proven.
+    pub(crate) fn is_matched_by(&self, peer: GuidPrefix) -> bool {
+        self.named.iter().filter(|(from, _)| *from == peer).count() > 1
     }
 
     fn next_count(&mut self) -> i32 {

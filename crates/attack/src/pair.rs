@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use plainsong::proto::guid::Guid;
 
-use crate::lab::{Host, Lab};
-use crate::worker::Seen;
+use crate::lab::Host;
+use crate::worker::{Seen, unhex};
 
 /// How long a busy machine may take for what takes a moment.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -64,9 +64,7 @@ impl Worker {
         });
         let mut worker = Self { child, input, lines, name: role, endpoint: Guid::UNKNOWN };
         let line = worker.line(PATIENCE)?;
-        let octet = |at: usize| u8::from_str_radix(line.get(2 * at..2 * at + 2)?, 16).ok();
-        let octets: Vec<u8> = (0..16).map_while(octet).collect();
-        let octets = <[u8; 16]>::try_from(octets).map_err(|_| format!("the {role} says {line:?}"))?;
+        let octets = <[u8; 16]>::try_from(unhex(&line)).map_err(|_| format!("the {role} says {line:?}"))?;
         worker.endpoint = Guid::from_bytes(octets);
         Ok(worker)
     }
@@ -78,7 +76,7 @@ impl Worker {
         })
     }
 
-    fn tell(&mut self, word: &str) -> Result<(), String> {
+    pub(crate) fn tell(&mut self, word: &str) -> Result<(), String> {
         let input = self.input.as_mut().ok_or("no standard input")?;
         writeln!(input, "{word}").map_err(|error| format!("the {} ended: {error}", self.name))
     }
@@ -117,9 +115,9 @@ impl Drop for Worker {
 
 impl Pair {
     /// Starts both and waits until samples flow.
-    pub(crate) fn start(lab: &Lab, run: u32, latched: bool) -> Result<Self, String> {
-        let reader = Worker::start(&lab.reader, "reader", run, false)?;
-        let writer = Worker::start(&lab.writer, "writer", run, latched)?;
+    pub(crate) fn start(writers: &Host, readers: &Host, run: u32, latched: bool) -> Result<Self, String> {
+        let reader = Worker::start(readers, "reader", run, false)?;
+        let writer = Worker::start(writers, "writer", run, latched)?;
         let mut pair = Self { writer, reader };
         let end = Instant::now() + PATIENCE;
         while pair.reader.ask()?.samples < 100 {

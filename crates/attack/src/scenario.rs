@@ -34,6 +34,17 @@ enum Aim {
     Reader,
 }
 
+/// What is attacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A writer that keeps everything until it is acknowledged, and a reader on another host.
+    Usual,
+    /// The writer keeps samples for late joiners, whether acknowledged or not.
+    Latched,
+    /// Both are on one host.
+    Neighbours,
+}
+
 /// What an attack may do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
@@ -70,8 +81,7 @@ pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     pub(crate) bounds: Bounds,
-    /// The writer keeps samples for late joiners, whether acknowledged or not.
-    latched: bool,
+    pair: Kind,
     attack: fn(&mut Stage<'_>) -> Result<(), String>,
 }
 
@@ -87,147 +97,154 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "forged-proof",
         what: "three datagrams from the victim's address: a participant for ever, and what could pass for its answer",
         bounds: USUAL,
-        latched: false,
+        pair: Kind::Usual,
         attack: forged::proof,
     },
     Scenario {
         name: "forged-readers",
         what: "the same, and fifty readers of the pair's topic",
         bounds: USUAL,
-        latched: true,
+        pair: Kind::Latched,
         attack: forged::readers,
     },
     Scenario {
         name: "forged-guesses",
         what: "the same, guessing numbers and counts that a proof has to name",
         bounds: USUAL,
-        latched: false,
+        pair: Kind::Usual,
         attack: forged::guesses,
     },
     Scenario {
         name: "forged-replay",
         what: "the numbers of a challenge that the attacker was sent itself, replayed from the victim's address",
         bounds: USUAL,
-        latched: true,
+        pair: Kind::Latched,
         attack: forged::replay,
     },
     Scenario {
         name: "third-addresses",
         what: "readers of a proven participant that name the victim's addresses",
         bounds: USUAL,
-        latched: true,
+        pair: Kind::Latched,
         attack: forged::third_addresses,
     },
     Scenario {
         name: "strangers",
         what: "ever new participants from ever new addresses, which answer nothing; a newcomer is discovered",
         bounds: USUAL,
-        latched: false,
+        pair: Kind::Usual,
         attack: flood::strangers,
     },
     Scenario {
         name: "closed-door",
         what: "1,200 proven participants for ever; a newcomer is discovered",
         bounds: Bounds { aim: Aim::Attacker, factor_max: f64::INFINITY, ..USUAL },
-        latched: false,
+        pair: Kind::Usual,
         attack: flood::closed_door,
     },
     Scenario {
         name: "departure",
         what: "says for each of the pair that it leaves, from other addresses",
         bounds: USUAL,
-        latched: false,
+        pair: Kind::Usual,
         attack: control::departure,
+    },
+    Scenario {
+        name: "departure-nearby",
+        what: "another process of their host says for each that it leaves, or that its lease is short",
+        bounds: USUAL,
+        pair: Kind::Neighbours,
+        attack: control::departure_nearby,
     },
     Scenario {
         name: "redirect-participant",
         what: "announces each of the pair at the attacker's address, and answers there; or with a short lease",
         bounds: Bounds { aim: Aim::Attacker, ..USUAL },
-        latched: false,
+        pair: Kind::Usual,
         attack: control::redirect_participant,
     },
     Scenario {
         name: "redirect-endpoint",
         what: "announces the pair's endpoints at the attacker's address, and withdraws them",
         bounds: Bounds { aim: Aim::Attacker, ..USUAL },
-        latched: false,
+        pair: Kind::Usual,
         attack: control::redirect_endpoint,
     },
     Scenario {
         name: "heartbeat-gap",
         what: "HEARTBEAT and GAP far ahead in the writer's name, from the attacker's address",
         bounds: USUAL,
-        latched: false,
+        pair: Kind::Usual,
         attack: control::heartbeat_gap,
     },
     Scenario {
         name: "acknack",
         what: "acknowledges everything in the reader's name, from the attacker's address, while datagrams get lost",
         bounds: USUAL,
-        latched: false,
+        pair: Kind::Usual,
         attack: control::acknack,
     },
     Scenario {
         name: "as-peer",
         what: "all of these from the addresses of the pair itself",
         bounds: AS_PEER,
-        latched: false,
+        pair: Kind::Usual,
         attack: control::as_peer,
     },
     Scenario {
         name: "nack-storm",
         what: "a proven reader asks for 256 samples again and again",
         bounds: Bounds { aim: Aim::Attacker, ..USUAL },
-        latched: true,
+        pair: Kind::Latched,
         attack: flood::nack_storm,
     },
     Scenario {
         name: "nack-storm-as-peer",
         what: "the same in the reader's name and from its address",
         bounds: Bounds { aim: Aim::Reader, ..AS_PEER },
-        latched: true,
+        pair: Kind::Latched,
         attack: flood::nack_storm_as_peer,
     },
     Scenario {
         name: "silent-readers",
         what: "fifty reliable readers of a proven participant that acknowledge nothing",
         bounds: Bounds { aim: Aim::Attacker, factor_max: f64::INFINITY, ..USUAL },
-        latched: false,
+        pair: Kind::Usual,
         attack: flood::silent_readers,
     },
     Scenario {
         name: "endpoints",
         what: "ever new endpoints of a proven participant, until its lease ends",
         bounds: Bounds { aim: Aim::Attacker, growth_mb_max: 64, ..USUAL },
-        latched: false,
+        pair: Kind::Usual,
         attack: flood::endpoints,
     },
     Scenario {
         name: "instances",
         what: "ever new instances for the pair's reader, until the lease of their writer ends",
         bounds: Bounds { aim: Aim::Attacker, growth_mb_max: 128, ..USUAL },
-        latched: false,
+        pair: Kind::Usual,
         attack: flood::instances,
     },
     Scenario {
         name: "fragments",
         what: "one fragment of two octets of each of 250 samples of 1,000 writers",
         bounds: Bounds { aim: Aim::Attacker, growth_mb_max: 64, ..USUAL },
-        latched: false,
+        pair: Kind::Usual,
         attack: flood::fragments,
     },
     Scenario {
         name: "group-writers",
         what: "4,000 writers of one publisher with GROUP access, which leave together",
         bounds: Bounds { aim: Aim::Attacker, factor_max: f64::INFINITY, growth_mb_max: 64, ..USUAL },
-        latched: false,
+        pair: Kind::Usual,
         attack: flood::group_writers,
     },
     Scenario {
         name: "mutations",
         what: "all kinds of datagrams with octets changed, cut and repeated",
         bounds: Bounds { aim: Aim::Attacker, growth_mb_max: 64, ..USUAL },
-        latched: false,
+        pair: Kind::Usual,
         attack: noise::mutations,
     },
 ];
@@ -281,7 +298,11 @@ pub(crate) fn run(
 ) -> Result<Outcome, String> {
     let run = random.next() as u32 | 1;
     let mut attacker = Attacker::new(random)?;
-    let mut pair = Pair::start(lab, run, scenario.latched)?;
+    let mut pair = match scenario.pair {
+        Kind::Usual => Pair::start(&lab.writer, &lab.reader, run, false),
+        Kind::Latched => Pair::start(&lab.writer, &lab.reader, run, true),
+        Kind::Neighbours => Pair::start(&lab.reader, &lab.reader, run, false),
+    }?;
     let peers = [attacker.learn(pair.writer.endpoint)?, attacker.learn(pair.reader.endpoint)?];
     let octets_per_s = if scenario.bounds.aim == Aim::Reader { usual_rate(lab) } else { 0.0 };
     let before = [pair.writer.memory(), pair.reader.memory()];

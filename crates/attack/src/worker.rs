@@ -1,6 +1,7 @@
 //! One of the live pair: numbered samples, what became of them, and how long the longest pause was.
 
 use std::io::{BufRead, Write};
+use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,6 +26,8 @@ const LATCHED_DEPTH: i32 = 100;
 pub(crate) enum Role {
     Writer,
     Reader,
+    /// Sends what it is told to, from an address of its host.
+    Neighbour,
 }
 
 /// A sample.
@@ -130,6 +133,9 @@ impl Shared {
 
 /// Runs until the end of its input. `rest` stops a writer, everything else asks what was seen.
 pub(crate) fn run(role: Role, run: u32, latched: bool) -> Result<(), String> {
+    if role == Role::Neighbour {
+        return neighbour();
+    }
     let fail = |error: plainsong::Error| error.to_string();
     let config = Config { ipv6: Use::Off, ..Config::default() };
     let participant = DomainParticipantFactory::with_config(config)
@@ -146,7 +152,7 @@ pub(crate) fn run(role: Role, run: u32, latched: bool) -> Result<(), String> {
             std::thread::spawn(move || write(&ours, run, &theirs));
             Endpoint::Writer(writer)
         }
-        Role::Reader => {
+        _ => {
             let subscriber = participant.create_subscriber(QosSet::default()).map_err(fail)?;
             let reader =
                 subscriber.create_reader(&topic, QosSet::reader().reliable().keep_all()).map_err(fail)?;
@@ -155,8 +161,7 @@ pub(crate) fn run(role: Role, run: u32, latched: bool) -> Result<(), String> {
             Endpoint::Reader(reader)
         }
     };
-    let octets: String = endpoint.guid().to_bytes().iter().map(|octet| format!("{octet:02x}")).collect();
-    say(&octets)?;
+    say(&hex(&endpoint.guid().to_bytes()))?;
     for line in std::io::stdin().lock().lines() {
         match line.as_deref().map(str::trim) {
             Ok("rest") => shared.resting.store(true, Ordering::Relaxed),
@@ -173,6 +178,28 @@ pub(crate) fn run(role: Role, run: u32, latched: bool) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// An unprivileged process of a host: each line of its input is a socket and the octets that it sends there.
+fn neighbour() -> Result<(), String> {
+    let fail = |error: std::io::Error| format!("a socket of its own: {error}");
+    let socket = UdpSocket::bind("0.0.0.0:0").map_err(fail)?;
+    say(&hex(&[0; 16]))?;
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        if let Some((to, octets)) = line.split_once(' ') {
+            socket.send_to(&unhex(octets), to).map_err(fail)?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+pub(crate) fn unhex(text: &str) -> Vec<u8> {
+    let octet = |at: usize| u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok();
+    (0..text.len() / 2).map_while(octet).collect()
 }
 
 /// A writer that keeps everything until it is acknowledged, or one that keeps some for those who come later.
@@ -263,5 +290,6 @@ mod tests {
             Seen { samples: 1, highest: 2, duplicates: 3, lost: 4, failed: 5, pause_ms: 6, matched: 7 };
         assert_eq!(Seen::parse(&seen.words()), Some(seen));
         assert_eq!(Seen::parse("samples=1 highest=x"), None);
+        assert_eq!(unhex(&hex(&[0, 0x7f, 0xff])), [0, 0x7f, 0xff]);
     }
 }

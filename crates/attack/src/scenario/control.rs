@@ -1,6 +1,6 @@
 //! Built-in traffic and acknowledgements in the name of the pair.
 
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
 use plainsong::proto::discovery::builtin::EndpointData;
@@ -14,7 +14,10 @@ use crate::attacker::Peer;
 use crate::compose;
 use crate::identity::Identity;
 use crate::lab::{ATTACKER, victim};
+use crate::pair::Worker;
+use crate::worker::hex;
 
+const META: u16 = 7_410;
 /// Pause between two rounds.
 const ROUND: Duration = Duration::from_millis(100);
 /// How long a round of lost datagrams is.
@@ -62,7 +65,25 @@ pub(super) fn departure(stage: &mut Stage<'_>) -> Result<(), String> {
     Ok(())
 }
 
-const META: u16 = 7_410;
+pub(super) fn departure_nearby(stage: &mut Stage<'_>) -> Result<(), String> {
+    let mut neighbour = Worker::start(&stage.lab.reader, "neighbour", stage.run, false)?;
+    while !stage.is_over() {
+        for (_, named, to) in stage.ways() {
+            let mut shorter = named.data.clone();
+            shorter.lease_duration = Lease::from_millis(100);
+            for datagram in
+                [compose::farewell(named.prefix(), to.prefix()), compose::announcement(&shorter, to.prefix())]
+            {
+                for ip in [Ipv4Addr::LOCALHOST, *to.meta.ip()] {
+                    let socket = SocketAddrV4::new(ip, to.meta.port());
+                    neighbour.tell(&format!("{socket} {}", hex(&datagram)))?;
+                }
+            }
+        }
+        stage.attacker.listen(ROUND);
+    }
+    Ok(())
+}
 
 pub(super) fn redirect_participant(stage: &mut Stage<'_>) -> Result<(), String> {
     for (index, named, _) in stage.ways() {

@@ -94,13 +94,17 @@ pub(super) fn closed_door(stage: &mut Stage<'_>) -> Result<(), String> {
     }
     stage.wait();
     let asked = stage.attacker.identities.values().filter(|it| it.answers > 0).count();
-    stage.notes.push(format!("{asked} of {PARTICIPANTS} were asked for a proof, and gave it"));
+    let writer = peers[0].prefix();
+    let matched = stage.attacker.identities.values().filter(|it| it.is_matched_by(writer)).count();
+    stage
+        .notes
+        .push(format!("{asked} of {PARTICIPANTS} were asked for a proof and gave it, {matched} matched"));
     admits_a_newcomer(stage)
 }
 
 /// An identity that is there for a moment, and answers nothing any more.
 fn passing(stage: &mut Stage<'_>, peers: &[Peer; 2]) -> Result<(GuidPrefix, SocketAddrV4), String> {
-    let prefix = stage.attacker.proven(peers, |data| data.lease_duration = LEASE);
+    let prefix = stage.attacker.proven(peers, |data| data.lease_duration = LEASE)?;
     let meta = stage.attacker.identities.get(&prefix).and_then(|it| it.meta());
     Ok((prefix, meta.ok_or("an identity without an address")?))
 }
@@ -275,7 +279,7 @@ pub(super) fn group_writers(stage: &mut Stage<'_>) -> Result<(), String> {
 
 pub(super) fn silent_readers(stage: &mut Stage<'_>) -> Result<(), String> {
     let peers = stage.peers.clone();
-    let prefix = stage.attacker.proven(&peers, |_| {});
+    let prefix = stage.attacker.proven(&peers, |_| {})?;
     for key in 0..SILENT_READERS {
         let reader = EntityId::user_reader(key + 1, true);
         stage.attacker.publish(&compose::endpoint(prefix, reader, Vec::new()), &peers[0]);
@@ -313,7 +317,7 @@ fn storm(
 
 pub(super) fn nack_storm(stage: &mut Stage<'_>) -> Result<(), String> {
     let peers = stage.peers.clone();
-    let prefix = stage.attacker.proven(&peers, |_| {});
+    let prefix = stage.attacker.proven(&peers, |_| {})?;
     let reader = EntityId::user_reader(1, true);
     stage.attacker.publish(&compose::endpoint(prefix, reader, Vec::new()), &peers[0]);
     stage.attacker.listen(Duration::from_millis(300));

@@ -142,12 +142,12 @@ pub(super) fn third_addresses(stage: &mut Stage<'_>) -> Result<(), String> {
     let peers = stage.peers.clone();
     let place = |last: u8, port: u16| Locator::udp(victim(last).into(), port);
     // Endpoints that live elsewhere, and participants all of whose endpoints do, or which live in both places.
-    let plain = stage.attacker.proven(&peers, |_| {});
-    let moved = stage.attacker.proven(&peers, |data| data.default_unicast = vec![place(60, USER)]);
+    let plain = stage.attacker.proven(&peers, |_| {})?;
+    let moved = stage.attacker.proven(&peers, |data| data.default_unicast = vec![place(60, USER)])?;
     let both = stage.attacker.proven(&peers, |data| {
         data.default_unicast.insert(0, place(61, USER));
         data.meta_unicast.push(place(61, META));
-    });
+    })?;
     for (prefix, unicast) in [(plain, vec![place(62, USER)]), (moved, Vec::new()), (both, Vec::new())] {
         for key in 0..READERS {
             let entity = EntityId::user_reader(key + 1, true);

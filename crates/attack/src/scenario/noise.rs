@@ -17,8 +17,8 @@ use crate::random::Random;
 const BATCH: usize = 8;
 
 /// One of each kind, of a stranger or in the name of one of the pair, for the other.
-fn originals(stage: &mut Stage<'_>) -> Vec<Vec<u8>> {
-    let own = stage.attacker.proven(&stage.peers.clone(), |_| {});
+fn originals(stage: &mut Stage<'_>) -> Result<Vec<Vec<u8>>, String> {
+    let own = stage.attacker.proven(&stage.peers.clone(), |_| {})?;
     let [writer, reader] = stage.peers.clone();
     let sample = compose::sample(7);
     let mut datagrams = Vec::new();
@@ -63,7 +63,7 @@ fn originals(stage: &mut Stage<'_>) -> Vec<Vec<u8>> {
         }
         datagrams.push(compose::farewell(source, to.prefix()));
     }
-    datagrams
+    Ok(datagrams)
 }
 
 /// Changes a few octets, and now and then cuts, lengthens or doubles.
@@ -92,7 +92,7 @@ fn mutate(random: &mut Random, datagram: &mut Vec<u8>) {
 }
 
 pub(super) fn mutations(stage: &mut Stage<'_>) -> Result<(), String> {
-    let originals = originals(stage);
+    let originals = originals(stage)?;
     let mut sent = 0_u64;
     while !stage.is_over() {
         for _ in 0..BATCH {
