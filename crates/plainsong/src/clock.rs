@@ -70,8 +70,11 @@ pub(crate) fn until(deadline: Instant) -> std::time::Duration {
 
 /// A number that differs from call to call and from process to process.
 pub(crate) fn seed() -> u64 {
-    // The standard library keys each of these hashers from the operating system's randomness.
-    RandomState::new().build_hasher().finish()
+    // The standard library keys each of these hashers from the operating system's randomness, which a forked process shares
+    // with its parent.
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    hasher.finish()
 }
 
 /// A prefix that no other participant has: our vendor id, then ten random octets (RTPS 2.5 §9.3.1.5).

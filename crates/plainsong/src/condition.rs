@@ -143,6 +143,16 @@ impl Condition {
         }
     }
 
+    /// State of the entity that it is about.
+    fn entity(&self) -> Option<&EntityCore> {
+        match &self.0 {
+            Kind::Guard(_) => None,
+            Kind::Status { entity, .. } => Some(entity.core()),
+            Kind::Read { reader, .. } => Some(reader.core()),
+            Kind::Query(query) => Some(query.reader.core()),
+        }
+    }
+
     fn waiters(&self) -> &Waiters {
         match &self.0 {
             Kind::Guard(guard) => &guard.0.waiters,
@@ -230,6 +240,7 @@ impl WaitSet {
     /// # Errors
     /// As [`Self::wait`].
     pub fn wait_into(&self, timeout: Option<Duration>, triggered: &mut Vec<Condition>) -> Result<()> {
+        self.check_process()?;
         if self.wait_until(timeout.and_then(clock::deadline), triggered) {
             return Ok(());
         }
@@ -251,6 +262,15 @@ impl WaitSet {
                 return false;
             }
         }
+    }
+
+    /// Refuses conditions on entities that were made before `fork()`.
+    fn check_process(&self) -> Result<()> {
+        let is_inherited = |condition: &Condition| condition.entity().is_some_and(EntityCore::is_inherited);
+        if self.lock().iter().any(is_inherited) {
+            return Err(Error::Forked("an entity that the wait set waits for".into()));
+        }
+        Ok(())
     }
 
     /// Finds the conditions that are triggered. When none is: the domain that data may come from, that of the first

@@ -726,7 +726,7 @@ impl Member for ReaderInner {
 
 impl Drop for ReaderInner {
     fn drop(&mut self) {
-        if !self.core.is_deleted() {
+        if self.core.is_to_end() {
             self.withdraw();
         }
     }

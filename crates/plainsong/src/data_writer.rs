@@ -237,6 +237,7 @@ impl<T: DdsType> DataWriter<T> {
         if !T::KEYED {
             return Ok(InstanceHandle::NIL);
         }
+        self.inner.core.check_exists(|| self.inner.describe())?;
         let handle = self.handle_of(sample)?;
         let key = self.serialize(sample, true)?;
         self.inner
@@ -332,6 +333,8 @@ impl<T: DdsType> DataWriter<T> {
                 Err(error) => return Err(self.inner.serialization(&error)),
             }
         }
+        // Here locks are taken before the writer is asked.
+        self.inner.core.check_exists(|| self.inner.describe())?;
         if !key_only
             && usual_bytes >= LENT_BYTES_LEAST
             && let Some(octets) = sample.lendable().filter(|octets| octets.len() >= LENT_BYTES_LEAST)
@@ -786,7 +789,7 @@ impl Member for WriterInner {
 
 impl Drop for WriterInner {
     fn drop(&mut self) {
-        if !self.core.is_deleted() {
+        if self.core.is_to_end() {
             self.withdraw();
         }
     }

@@ -1,7 +1,7 @@
 //! What the participants of one domain share in this process: sockets, threads, timer and registry.
 
 use std::io;
-use std::sync::{Arc, Mutex, Weak, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, Weak, mpsc};
 use std::thread::JoinHandle;
 
 use plainsong_proto::discovery::{LocalLocators, Participant};
@@ -9,6 +9,7 @@ use plainsong_proto::locator::ports;
 use plainsong_proto::stats::{DropCounters, DropReason};
 
 use crate::config::Config;
+use crate::fork;
 use crate::runtime::drops::Drops;
 use crate::runtime::placement::Placement;
 use crate::runtime::receive::{self, ReceiveThread};
@@ -23,6 +24,8 @@ pub use crate::transport::InterfaceReport;
 
 /// One domain of this process. Its threads end when the last user of it is gone.
 pub(crate) struct Domain {
+    /// In which process it was opened: see [`fork`].
+    generation: u32,
     domain_id: u16,
     config: Config,
     shared: Arc<Shared>,
@@ -42,7 +45,9 @@ impl Domain {
         let mut domains = lock(&DOMAINS);
         domains.retain(|domain| domain.strong_count() > 0);
         open.extend(domains.iter().filter_map(Weak::upgrade));
-        let same = |domain: &&Arc<Self>| domain.domain_id == domain_id && domain.config == *config;
+        let same = |domain: &&Arc<Self>| {
+            domain.domain_id == domain_id && domain.config == *config && !domain.is_inherited()
+        };
         if let Some(domain) = open.iter().find(same) {
             return Ok(Arc::clone(domain));
         }
@@ -69,7 +74,8 @@ impl Domain {
             registry: Registry::default(),
             drops: Drops::default(),
         });
-        let mut domain = Self { domain_id, config: config.clone(), shared, threads: Vec::new() };
+        let generation = fork::generation();
+        let mut domain = Self { generation, domain_id, config: config.clone(), shared, threads: Vec::new() };
         // On failure the drop of `domain` ends the threads that run already.
         for thread in ReceiveThread::all(&domain.shared.transport) {
             let name = format!("{}-{domain_id}", thread.name());
@@ -81,6 +87,10 @@ impl Domain {
         }
         domain.spawn(format!("timer-{domain_id}"), Placement::default(), receive::run_timer)?;
         Ok(Arc::new(domain))
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.generation != fork::generation()
     }
 
     /// Starts a thread, which is where it shall be before this returns.
@@ -152,8 +162,28 @@ impl Domain {
     }
 }
 
+/// No domain is opened or looked for while this lives.
+pub(crate) type AllLocked = MutexGuard<'static, Vec<Weak<Domain>>>;
+
+pub(crate) fn lock_all() -> AllLocked {
+    lock(&DOMAINS)
+}
+
+/// In a process that was just forked: nothing that is done to the domains of its parent reaches them.
+#[cfg(unix)]
+pub(crate) fn abandon(all: &AllLocked) {
+    all.iter().filter_map(Weak::upgrade).for_each(|domain| {
+        domain.shared.transport.abandon();
+        domain.shared.turns.abandon();
+    });
+}
+
 impl Drop for Domain {
     fn drop(&mut self) {
+        if self.is_inherited() {
+            // They run in another process: there is nobody here to wait for, nor to let go.
+            return self.threads.drain(..).for_each(std::mem::forget);
+        }
         self.shared.transport.stop();
         self.shared.turns.stop();
         self.shared.timer.stop();

@@ -7,11 +7,14 @@ use std::task::Waker;
 use plainsong_proto::status::{StatusKind, StatusMask};
 
 use crate::error::{Error, Result};
+use crate::fork;
 use crate::locks::{lock, read, write};
 use crate::runtime::notify::Notify;
 
 /// State behind every entity's status condition.
 pub(crate) struct EntityCore {
+    /// In which process it was made: see [`fork`].
+    generation: u32,
     enabled: AtomicBool,
     deleted: AtomicBool,
     changed: AtomicU32,
@@ -21,6 +24,7 @@ pub(crate) struct EntityCore {
 impl EntityCore {
     pub(crate) fn new() -> Self {
         Self {
+            generation: fork::generation(),
             enabled: AtomicBool::new(false),
             deleted: AtomicBool::new(false),
             changed: AtomicU32::new(0),
@@ -41,6 +45,16 @@ impl EntityCore {
         self.deleted.load(Ordering::Acquire)
     }
 
+    /// It was made in the process that this one was forked from: nothing of it may be used, and none of its locks taken.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.generation != fork::generation()
+    }
+
+    /// It is neither deleted nor another process's: the last handle of it has something to end.
+    pub(crate) fn is_to_end(&self) -> bool {
+        !self.is_inherited() && !self.is_deleted()
+    }
+
     /// Marks the entity deleted and wakes who waits on it; true when it was not before.
     pub(crate) fn delete(&self) -> bool {
         let first = !self.deleted.swap(true, Ordering::AcqRel);
@@ -51,15 +65,18 @@ impl EntityCore {
 
     /// Refuses what needs an entity that is there.
     pub(crate) fn check_exists(&self, describe: impl FnOnce() -> String) -> Result<()> {
+        if self.is_inherited() {
+            return Err(Error::Forked(describe()));
+        }
         if self.is_deleted() { Err(Error::AlreadyDeleted(describe())) } else { Ok(()) }
     }
 
     /// Refuses what needs an entity that is there and enabled.
-    pub(crate) fn check_enabled(&self, describe: impl FnOnce() -> String) -> Result<()> {
-        if self.is_deleted() {
-            return Err(Error::AlreadyDeleted(describe()));
+    pub(crate) fn check_enabled(&self, describe: impl Fn() -> String) -> Result<()> {
+        if self.is_enabled() && self.is_to_end() {
+            return Ok(());
         }
-        if self.is_enabled() { Ok(()) } else { Err(Error::NotEnabled(describe())) }
+        self.check_exists(&describe).and_then(|()| Err(Error::NotEnabled(describe())))
     }
 
     /// Marks the entity enabled; true when it was not before.
@@ -246,8 +263,9 @@ macro_rules! endpoint_inner {
 pub(crate) use endpoint_inner;
 
 /// Wait sets and tasks to wake when something happens to an entity.
-#[derive(Default)]
 pub(crate) struct Waiters {
+    /// In which process it was made: in another, there is nobody who wakes, and the list may stay locked.
+    generation: u32,
     count: AtomicUsize,
     list: Mutex<Vec<Waiter>>,
 }
@@ -255,6 +273,12 @@ pub(crate) struct Waiters {
 enum Waiter {
     WaitSet(Weak<Notify>),
     Task(Waker),
+}
+
+impl Default for Waiters {
+    fn default() -> Self {
+        Self { generation: fork::generation(), count: AtomicUsize::new(0), list: Mutex::default() }
+    }
 }
 
 impl Waiters {
@@ -303,6 +327,9 @@ impl Waiters {
     }
 
     fn edit(&self, change: impl FnOnce(&mut Vec<Waiter>)) {
+        if self.generation != fork::generation() {
+            return;
+        }
         let mut list = lock(&self.list);
         change(&mut list);
         self.count.store(list.len(), Ordering::SeqCst);

@@ -40,6 +40,10 @@ pub enum Error {
     /// The entity was deleted, by itself or with what contained it.
     #[error("{0} was deleted")]
     AlreadyDeleted(String),
+    /// The entity was made before `fork()`, in the parent process, which alone can use it. A participant that is made after
+    /// `fork()` works.
+    #[error("{0} was made before fork(), in another process: make a participant after fork()")]
+    Forked(String),
     /// The policy cannot change once the entity is enabled.
     #[error("the policy {policy} of {entity} cannot change once it is enabled")]
     ImmutablePolicy {

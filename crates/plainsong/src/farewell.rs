@@ -22,8 +22,8 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Makes the process take leave when `main` returns or `exit` is called. Nothing helps one that is killed.
 pub(crate) fn at_exit() {
-    let first = PROCESS.compare_exchange(0, std::process::id(), Ordering::SeqCst, Ordering::SeqCst);
-    if first.is_err() {
+    // A forked process has the handler of its parent, and takes leave when it has participants of its own.
+    if PROCESS.swap(std::process::id(), Ordering::SeqCst) != 0 {
         return;
     }
     extern "C" fn leave_all() {
@@ -47,7 +47,7 @@ fn take_leave() {
     let thread = std::thread::Builder::new().name("farewell".to_owned()).spawn(move || {
         let all = participant::all();
         for participant in &all {
-            // A deleted one has taken leave.
+            // A deleted one has taken leave, and one of the process that this one was forked from takes it there.
             let _ = participant.delete();
         }
         told.wake_all();

@@ -47,6 +47,7 @@ mod entity;
 mod error;
 #[cfg(unix)]
 mod farewell;
+mod fork;
 mod group;
 mod ignore;
 mod limits;

@@ -1,26 +1,71 @@
 //! Taking locks. A panic of another holder (a bug of one call) does not make the rest unusable. Debug builds
 //! count, so that a test can hold `docs/life-of-a-sample.md` against what happens.
 
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    LockResult, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+    TryLockResult,
+};
+use std::time::Duration;
+
+use crate::{clock, fork};
 
 #[cfg(debug_assertions)]
 thread_local! {
     static TAKEN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
+/// Longer than anybody holds a lock of the library.
+const HELD_MAX: Duration = Duration::from_secs(10);
+
+/// Another thread has the lock. In a forked process it may be a thread of the parent, which never lets go: who asks for what
+/// cannot be refused by an error then hears of it instead of waiting for ever.
+#[cold]
+fn await_lock<G>(wait: impl FnOnce() -> LockResult<G>, attempt: impl Fn() -> TryLockResult<G>) -> G {
+    if fork::generation() == 0 {
+        return wait().unwrap_or_else(PoisonError::into_inner);
+    }
+    let end = clock::deadline(HELD_MAX);
+    loop {
+        match attempt() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_micros(20)),
+            other => return other.unwrap_or_else(holder_panicked),
+        }
+        assert!(
+            end.is_none_or(|end| clock::mono() < end),
+            "this entity was made before fork(), in another process: make a participant after fork()"
+        );
+    }
+}
+
+fn holder_panicked<G>(error: TryLockError<G>) -> G {
+    match error {
+        TryLockError::Poisoned(error) => error.into_inner(),
+        TryLockError::WouldBlock => unreachable!("told apart before"),
+    }
+}
+
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     count();
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    match mutex.try_lock() {
+        Err(TryLockError::WouldBlock) => await_lock(|| mutex.lock(), || mutex.try_lock()),
+        other => other.unwrap_or_else(holder_panicked),
+    }
 }
 
 pub(crate) fn read<T: ?Sized>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     count();
-    lock.read().unwrap_or_else(PoisonError::into_inner)
+    match lock.try_read() {
+        Err(TryLockError::WouldBlock) => await_lock(|| lock.read(), || lock.try_read()),
+        other => other.unwrap_or_else(holder_panicked),
+    }
 }
 
 pub(crate) fn write<T: ?Sized>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     count();
-    lock.write().unwrap_or_else(PoisonError::into_inner)
+    match lock.try_write() {
+        Err(TryLockError::WouldBlock) => await_lock(|| lock.write(), || lock.try_write()),
+        other => other.unwrap_or_else(holder_panicked),
+    }
 }
 
 /// Notes a lock that is taken by other means.

@@ -27,6 +27,7 @@ use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::{Error, Result};
 #[cfg(unix)]
 use crate::farewell;
+use crate::fork;
 use crate::listener::DomainParticipantListener;
 use crate::locks::{read, write};
 use crate::mismatch::OnMismatch;
@@ -158,7 +159,7 @@ impl DomainParticipantFactory {
     /// A participant of this process in `domain_id`, if there is one; of several, any.
     #[must_use]
     pub fn lookup_participant(&self, domain_id: u16) -> Option<DomainParticipant> {
-        let mut found = all().into_iter().filter(|it| it.domain_id == domain_id && !it.core.is_deleted());
+        let mut found = all().into_iter().filter(|it| it.domain_id == domain_id && it.core.is_to_end());
         found.next().map(DomainParticipant::from_inner)
     }
 
@@ -176,6 +177,7 @@ impl DomainParticipantFactory {
             )));
         }
         check_qos(&qos, EntityKind::Participant, "participant")?;
+        fork::watch();
         let domain = Domain::join(domain_id, &self.config)
             .map_err(|source| Error::Io { what: format!("joining domain {domain_id}"), source })?;
         let inner = Arc::new(ParticipantInner {
@@ -298,6 +300,7 @@ impl DomainParticipant {
         expression: &str,
         parameters: Vec<String>,
     ) -> Result<ContentFilteredTopic<T>> {
+        self.inner.check_exists()?;
         if !Arc::ptr_eq(&topic.inner.participant, &self.inner) {
             return Err(Error::PreconditionNotMet(format!(
                 "topic '{}' belongs to another participant",
@@ -321,6 +324,7 @@ impl DomainParticipant {
         parameters: Vec<String>,
         topics: &[Constituent],
     ) -> Result<MultiTopic<T>> {
+        self.inner.check_exists()?;
         MultiTopic::new(&self.inner, name, expression, parameters, topics)
     }
 
@@ -599,6 +603,7 @@ impl ParticipantInner {
 
     /// Leaves the domain for good.
     pub(crate) fn delete(&self) -> Result<()> {
+        self.check_exists()?;
         if !self.core.delete() {
             return self.check_exists();
         }
@@ -617,7 +622,7 @@ impl HasCore for ParticipantInner {
 
 impl Drop for ParticipantInner {
     fn drop(&mut self) {
-        if let Some(slot) = self.slot.get().filter(|_| !self.core.is_deleted()) {
+        if let Some(slot) = self.slot.get().filter(|_| self.core.is_to_end()) {
             self.domain.remove_participant(slot);
         }
     }
@@ -750,7 +755,14 @@ impl EventSink for Router {
 /// All participants of the process.
 static PARTICIPANTS: Mutex<Vec<Weak<ParticipantInner>>> = Mutex::new(Vec::new());
 
-/// All participants of the process; some may be deleted.
+/// Nobody makes a participant while this lives.
+pub(crate) type AllLocked = MutexGuard<'static, Vec<Weak<ParticipantInner>>>;
+
+pub(crate) fn lock_all() -> AllLocked {
+    lock(&PARTICIPANTS)
+}
+
+/// All participants of the process; some may be deleted, or inherited from the process that it was forked from.
 pub(crate) fn all() -> Vec<Arc<ParticipantInner>> {
     let mut participants = lock(&PARTICIPANTS);
     participants.retain(|participant| participant.strong_count() > 0);

@@ -276,6 +276,8 @@ impl<T> Clone for Topic<T> {
 
 impl Drop for TopicInner {
     fn drop(&mut self) {
-        self.participant.forget_topic(&self.name);
+        if !self.core.is_inherited() {
+            self.participant.forget_topic(&self.name);
+        }
     }
 }

@@ -370,6 +370,18 @@ impl Turns {
         }
     }
 
+    /// In a process that was just forked: the alarms are the parent's, and so is the bell of this thread.
+    #[cfg(unix)]
+    pub(crate) fn abandon(&self) {
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::fd::AsRawFd;
+            let alarms = self.desks.iter().filter_map(|desk| desk.alarm.as_ref());
+            crate::fork::disconnect(alarms.map(AsRawFd::as_raw_fd));
+            let _ = BELL.try_with(RefCell::take);
+        }
+    }
+
     /// Has the receive threads come for what is nobody's.
     fn call_for_all(&self, state: &mut State) {
         for (loan, desk) in state.loans.iter_mut().zip(&self.desks) {

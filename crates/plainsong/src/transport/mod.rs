@@ -616,6 +616,25 @@ impl Transport {
         }
     }
 
+    /// In a process that was just forked: the sockets are the parent's, and lead nowhere from here.
+    #[cfg(unix)]
+    pub(crate) fn abandon(&self) {
+        self.stopped.store(true, Ordering::Release);
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::fd::AsRawFd;
+            let of_family = |family: &'_ Family| {
+                let multicast = family.multicast.as_ref().map(|socket| socket.raw.as_raw_fd());
+                [Some(family.meta.raw.as_raw_fd()), Some(family.user.raw.as_raw_fd()), multicast]
+            };
+            let groups = self.groups.as_ref().map(|groups| groups.socket.raw.as_raw_fd());
+            let watcher = self.watcher.as_ref().map(AsRawFd::as_raw_fd);
+            let others = [groups, watcher, Some(self.waker.as_raw_fd())];
+            crate::fork::disconnect(self.families.iter().flat_map(of_family).chain(others).flatten());
+            platform::forget_thread();
+        }
+    }
+
     /// Makes the receive threads return.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);

@@ -206,6 +206,11 @@ thread_local! {
     static SEND_MEMORY: Cell<Option<Box<SendMemory>>> = const { Cell::new(None) };
 }
 
+/// In a process that was just forked: the socket that this thread may have is the parent's.
+pub(super) fn forget_thread() {
+    let _ = SEND_MEMORY.try_with(Cell::take);
+}
+
 impl<'a> Sender<'a> {
     /// `refused` is told of each datagram that the host does not take. The traffic class is the octet of the
     /// IP header that holds the DSCP.

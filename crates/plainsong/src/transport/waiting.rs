@@ -29,6 +29,18 @@ impl Waker {
     }
 }
 
+impl AsRawFd for Waker {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl AsRawFd for Alarm {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
 /// A new descriptor, or why there is none.
 fn owned(fd: RawFd) -> io::Result<OwnedFd> {
     if fd < 0 {

@@ -1,0 +1,95 @@
+//! After `fork` the child has the parent's memory and descriptors, but none of its threads: nobody receives there, a lock may
+//! be held by a thread that is not there, and whatever the child did to a socket, timer or event would happen to the parent.
+//!
+//! So entities know in which process they were made, and refuse every call in another ([`Error::Forked`]); descriptors are
+//! replaced in the child, before `fork` returns there, by one that leads nowhere. A participant that the child makes has
+//! sockets and threads of its own.
+//!
+//! The number of forks is counted by a handler in the child. To ask for the process id would take a system call for each
+//! `write`; memory that the kernel wipes (`MADV_WIPEONFORK`) is no cheaper to look at, and is Linux's alone.
+//!
+//! [`Error::Forked`]: crate::Error::Forked
+
+#![cfg_attr(
+    unix,
+    allow(unsafe_code, reason = "pthread_atfork and replacing descriptors have no safe wrapper")
+)]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How many forks lie between this process and the first one that had a participant.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// Differs from that of the process that this one was forked from.
+#[inline]
+pub(crate) fn generation() -> u32 {
+    FORKS.load(Ordering::Relaxed)
+}
+
+/// Forks are counted from now on.
+#[cfg(unix)]
+pub(crate) fn watch() {
+    use std::sync::atomic::AtomicBool;
+
+    static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+    if !IS_WATCHED.swap(true, Ordering::SeqCst) {
+        // SAFETY: the functions have the right type and live as long as the library. When they cannot be noted, forks are
+        // not noticed.
+        let _ = unsafe {
+            libc::pthread_atfork(Some(handlers::prepare), Some(handlers::parent), Some(handlers::child))
+        };
+    }
+}
+
+/// There is no fork.
+#[cfg(not(unix))]
+pub(crate) const fn watch() {}
+
+#[cfg(unix)]
+mod handlers {
+    use std::cell::RefCell;
+    use std::sync::atomic::Ordering;
+
+    use super::FORKS;
+    use crate::{domain, participant};
+
+    thread_local! {
+        /// While this thread forks nobody else has the locks that all of the process use: the child can.
+        static LOCKS: RefCell<Option<(domain::AllLocked, participant::AllLocked)>> = const { RefCell::new(None) };
+    }
+
+    pub(super) extern "C" fn prepare() {
+        // A thread that is ending has no such variable any more.
+        let _ =
+            LOCKS.try_with(|locks| *locks.borrow_mut() = Some((domain::lock_all(), participant::lock_all())));
+    }
+
+    pub(super) extern "C" fn parent() {
+        let _ = LOCKS.try_with(|locks| locks.take());
+    }
+
+    /// Takes no lock of the library and allocates nothing.
+    pub(super) extern "C" fn child() {
+        FORKS.fetch_add(1, Ordering::SeqCst);
+        let _ = LOCKS.try_with(|locks| {
+            if let Some((domains, _)) = locks.take() {
+                domain::abandon(&domains);
+            }
+        });
+    }
+}
+
+/// Makes descriptors lead nowhere, whatever they led to. They stay open: others own their numbers.
+#[cfg(target_os = "linux")]
+pub(crate) fn disconnect(descriptors: impl Iterator<Item = std::os::fd::RawFd>) {
+    // SAFETY: plain system calls. The new descriptor is closed here and nowhere else; those that are replaced stay open.
+    unsafe {
+        let nowhere = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
+        if nowhere >= 0 {
+            for descriptor in descriptors {
+                libc::dup3(nowhere, descriptor, libc::O_CLOEXEC);
+            }
+            libc::close(nowhere);
+        }
+    }
+}
