@@ -256,7 +256,7 @@ impl WaitSet {
             let Some(domain) = self.look(triggered) else { return true };
             let woken = match domain {
                 Some(shared) => turn::wait(&shared, &self.notify, seen, deadline, Awaited::Samples),
-                None => self.notify.wait(seen, deadline),
+                None => turn::sleep(&self.notify, seen, deadline),
             };
             if !woken {
                 return false;

@@ -649,6 +649,15 @@ impl ReaderInner {
         true
     }
 
+    /// A status changed: wakes who waits for that, unless a listener wants to hear of it.
+    pub(crate) fn on_status_quietly(&self, kind: StatusKind) -> bool {
+        let is_quiet = self.listener_of(kind).is_none();
+        if is_quiet {
+            self.core.raise(kind);
+        }
+        is_quiet
+    }
+
     fn tell(self: Arc<Self>, listener: &dyn DataReaderListener, kind: StatusKind) {
         let any = AnyDataReader(self);
         // A status cannot be read only while the reader is being deleted: nobody is left to tell.

@@ -654,16 +654,28 @@ impl WriterInner {
     /// Something happened to the writer: `None` is progress without a status.
     pub(crate) fn on_event(self: &Arc<Self>, kind: Option<StatusKind>) {
         let Some(kind) = kind else { return self.core.wake_waiters() };
-        let participant = &self.publisher.participant;
-        let listener = self
-            .listener
-            .wants(kind)
-            .or_else(|| self.publisher.listener.wants(kind))
-            .or_else(|| Some(participant.router.listener.wants(kind)?));
+        let listener = self.listener_of(kind);
         self.core.raise(kind);
         if let Some(listener) = listener {
             self.tell(&*listener, kind);
         }
+    }
+
+    /// A status changed: wakes who waits for that, unless a listener wants to hear of it.
+    pub(crate) fn on_status_quietly(&self, kind: StatusKind) -> bool {
+        let is_quiet = self.listener_of(kind).is_none();
+        if is_quiet {
+            self.core.raise(kind);
+        }
+        is_quiet
+    }
+
+    /// Who hears of a status: the closest that wants it (DCPS 1.4 §2.2.4.2.3).
+    fn listener_of(&self, kind: StatusKind) -> Option<Arc<dyn DataWriterListener>> {
+        self.listener
+            .wants(kind)
+            .or_else(|| self.publisher.listener.wants(kind))
+            .or_else(|| Some(self.publisher.participant.router.listener.wants(kind)?))
     }
 
     fn tell(self: &Arc<Self>, listener: &dyn DataWriterListener, kind: StatusKind) {

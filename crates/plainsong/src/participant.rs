@@ -710,6 +710,11 @@ impl EventSink for Router {
                 Some(Found::Reader(reader)) => reader.on_data_quietly(),
                 _ => true,
             },
+            Event::Status { endpoint, kind } => match self.find(endpoint.entity) {
+                Some(Found::Writer(writer)) => writer.on_status_quietly(*kind),
+                Some(Found::Reader(reader)) => reader.on_status_quietly(*kind),
+                None => true,
+            },
             _ => false,
         }
     }

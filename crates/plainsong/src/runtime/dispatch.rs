@@ -51,7 +51,7 @@ impl ParticipantSlot {
         if turn::is_on_loan() {
             out.events.retain(|event| !self.sink().told_quietly(event));
             if !out.events.is_empty() {
-                self.shared().turns.leave_untold(self.prefix, out.events.drain(..).collect());
+                self.shared().turns.leave_untold(self.prefix, out.events.drain(..));
             }
             return;
         }

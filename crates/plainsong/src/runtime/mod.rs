@@ -5,6 +5,7 @@
 
 pub(crate) mod dispatch;
 pub(crate) mod drops;
+mod duty;
 mod inbox;
 mod linger;
 pub(crate) mod notify;

@@ -12,9 +12,10 @@ use plainsong_proto::stats::DropReason;
 use plainsong_proto::time::{Instant, Now};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
 
+use super::duty::{self, Duty};
 use super::linger::{Batch, Linger};
 use super::patience::{Answers, Patience};
-use super::{ParticipantSlot, ReaderSlot, Response, Shared, WriterSlot, dispatch, registry, telling};
+use super::{ParticipantSlot, ReaderSlot, Response, Shared, WriterSlot, dispatch, registry, telling, turn};
 use crate::clock;
 use crate::transport::{Received, Receiver, Transport};
 
@@ -49,13 +50,18 @@ impl ReceiveThread {
 
 /// Receives until the transport stops.
 pub(crate) fn run(shared: &Arc<Shared>, thread: ReceiveThread) {
+    duty::begin(shared, Duty::Receive(thread));
     match thread {
         ReceiveThread::Meta => receive_meta(shared),
         ReceiveThread::User(socket) => shared.turns.run(shared, socket),
         ReceiveThread::Groups => {
             let mut receiver = Receiver::new();
             while !shared.transport.is_stopped() {
-                shared.transport.receive_groups(&mut receiver, |it| _ = datagram(shared, &it));
+                if duty::receives_alone() {
+                    receiver.expect_one();
+                }
+                shared.transport.receive_groups(&mut receiver, true, |it| _ = datagram(shared, &it));
+                turn::tell_rest(shared);
             }
         }
     }
@@ -76,6 +82,7 @@ fn receive_meta(shared: &Shared) {
             std::thread::yield_now();
         }
         walk.end(&mut linger);
+        turn::tell_rest(shared);
     }
 }
 
@@ -150,7 +157,16 @@ impl Walk {
 
 /// Calls what is due until the timer stops.
 pub(crate) fn run_timer(shared: &Arc<Shared>) {
-    shared.timer.run(|guid| survive(|| fire(shared, guid)));
+    duty::begin(shared, Duty::Timer);
+    shared.timer.run(|guid| {
+        fire_one(shared, guid);
+        turn::tell_rest(shared);
+    });
+}
+
+/// Calls what is due of one state machine.
+pub(super) fn fire_one(shared: &Shared, guid: Guid) {
+    survive(|| fire(shared, guid));
 }
 
 /// A bug met by one datagram or deadline must not end the thread that serves all; the hook printed it.
@@ -166,7 +182,7 @@ fn fire(shared: &Shared, guid: Guid) {
     });
 }
 
-fn locators_changed(shared: &Shared) {
+pub(super) fn locators_changed(shared: &Shared) {
     for participant in shared.registry.participants().iter() {
         let locators = shared.transport.locators();
         survive(|| participant.control(|control, now, out| control.set_locators(now, locators, out)));

@@ -83,6 +83,14 @@ impl Timer {
     }
 }
 
+impl Timer {
+    /// Calls `fire` for one GUID that is due, if there is one: whether there was. On the thread of [`Self::run`].
+    pub(crate) fn fire_due(&self, fire: impl FnOnce(Guid)) -> bool {
+        let due = lock(&self.state).heap.pop_due(clock::mono().0);
+        due.map(fire).is_some()
+    }
+}
+
 impl Heap {
     fn first(&self) -> Option<u64> {
         self.entries.first().map(|(at, _)| *at)

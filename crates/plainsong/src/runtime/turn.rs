@@ -21,6 +21,7 @@ use plainsong_proto::guid::GuidPrefix;
 use plainsong_proto::outbox::Event;
 use plainsong_proto::time::Instant;
 
+use super::duty;
 use super::linger::Linger;
 use super::notify::Notify;
 use super::patience::{Answers, Patience};
@@ -42,6 +43,8 @@ const LONE_MAX: u32 = 4096;
 const USEFUL: u64 = 16;
 /// Who did not have to wait so often in a row is in a flow: then two threads are better than one.
 const AT_ONCE_MAX: u32 = 4;
+/// Events that wait for a listener to return, at most by one batch more.
+const UNTOLD_MAX: usize = 1 << 12;
 /// A wait as short as that was none.
 const AT_ONCE: Duration = Duration::from_micros(3);
 
@@ -85,7 +88,7 @@ struct State {
     /// Threads in a wait that a receive thread will end.
     asleep: Vec<(Arc<Notify>, Awaited)>,
     /// What listeners have to be told, by a receive thread, and by whose participant.
-    untold: Vec<(GuidPrefix, Vec<Event>)>,
+    untold: Vec<(GuidPrefix, Event)>,
     stopped: bool,
 }
 
@@ -118,6 +121,8 @@ enum Holder {
 thread_local! {
     /// This thread receives on a loan; true when listeners are to be told of something.
     static ON_LOAN: Cell<Option<bool>> = const { Cell::new(None) };
+    /// While this thread of the domain waited in a listener, something was left for it to tell.
+    static LEFT_UNTOLD: Cell<bool> = const { Cell::new(false) };
     /// Kept for all waits of the thread.
     static BELL: RefCell<Option<Arc<Bell>>> = const { RefCell::new(None) };
 }
@@ -125,6 +130,24 @@ thread_local! {
 /// Whether listeners may not be called here: the thread waits, with whatever locks its application holds.
 pub(crate) fn is_on_loan() -> bool {
     ON_LOAN.get().is_some()
+}
+
+/// Receives or sends as `f` does; what listeners are to be told waits for [`tell_rest`] on this thread.
+pub(super) fn quietly<R>(f: impl FnOnce() -> R) -> R {
+    ON_LOAN.set(Some(false));
+    let result = f();
+    if ON_LOAN.take() == Some(true) {
+        LEFT_UNTOLD.set(true);
+    }
+    result
+}
+
+/// On a thread of the domain, between batches: tells what was left untold while a listener waited.
+#[inline]
+pub(super) fn tell_rest(shared: &Shared) {
+    while LEFT_UNTOLD.take() {
+        shared.turns.tell(shared);
+    }
 }
 
 fn bell_of_thread() -> Option<Arc<Bell>> {
@@ -161,6 +184,9 @@ pub(crate) fn wait(
     deadline: Option<Instant>,
     awaited: Awaited,
 ) -> bool {
+    if let Some(woken) = duty::wait(notify, seen, deadline) {
+        return woken;
+    }
     if let Some(mut turn) = shared.turns.begin(awaited)
         && let Some(woken) = turn.receive(shared, notify, seen, deadline)
     {
@@ -168,6 +194,11 @@ pub(crate) fn wait(
     }
     let _asleep = shared.turns.sleep(notify, awaited);
     notify.wait(seen, deadline)
+}
+
+/// Sleeps while the epoch of `notify` is `seen`, for what no socket of a domain brings. False when `deadline` passed first.
+pub(crate) fn sleep(notify: &Notify, seen: u32, deadline: Option<Instant>) -> bool {
+    duty::wait(notify, seen, deadline).unwrap_or_else(|| notify.wait(seen, deadline))
 }
 
 impl Turns {
@@ -232,6 +263,9 @@ impl Turns {
             let looks = hand.linger.looks(clock::mono);
             let mut awaited = None;
             let walk = hand.receive(|receiver, walk| {
+                if duty::receives_alone() {
+                    receiver.expect_one();
+                }
                 shared.transport.receive_user(socket, receiver, !looks, |received| {
                     if walk.datagrams == 0 {
                         awaited = streak.awaited(self);
@@ -244,6 +278,7 @@ impl Turns {
                 std::thread::yield_now();
                 continue;
             }
+            tell_rest(shared);
             if let Some(is_patient) = walk.judge(patience) {
                 placement::be_patient(is_patient);
             }
@@ -310,17 +345,34 @@ impl Turns {
     /// Tells listeners what waiting threads left for them.
     fn tell(&self, shared: &Shared) {
         let untold = std::mem::take(&mut self.lock().untold);
-        for (prefix, mut events) in untold {
-            if let Some(participant) = shared.registry.participant(prefix) {
+        for of_one in untold.chunk_by(|(one, _), (other, _)| one == other) {
+            let mut events = of_one.iter().map(|(_, event)| *event).collect();
+            if let Some((prefix, _)) = of_one.first()
+                && let Some(participant) = shared.registry.participant(*prefix)
+            {
                 participant.tell(&mut events);
             }
         }
     }
 
-    /// Leaves events of a participant to the receive thread.
-    pub(crate) fn leave_untold(&self, participant: GuidPrefix, events: Vec<Event>) {
-        self.lock().untold.push((participant, events));
+    /// Leaves events of a participant to a thread of the domain. What is left twice is told once: that a status changed or that there is
+    /// data does not say how much.
+    pub(crate) fn leave_untold(&self, participant: GuidPrefix, events: impl Iterator<Item = Event>) {
+        let mut state = self.lock();
+        for event in events {
+            let left = (participant, event);
+            let can_wait_for_another =
+                !matches!(event, Event::ParticipantChanged { .. } | Event::MismatchChanged { .. });
+            if !can_wait_for_another || !state.untold.contains(&left) {
+                state.untold.push(left);
+            }
+        }
         ON_LOAN.set(Some(true));
+    }
+
+    /// So much is untold that who waits in a listener had better not hear of more.
+    pub(super) fn has_much_untold(&self) -> bool {
+        self.lock().untold.len() >= UNTOLD_MAX
     }
 
     /// The turn to receive from a socket that is nobody's.

@@ -195,6 +195,14 @@ pub(crate) struct Meta<'a> {
 }
 
 impl Meta<'_> {
+    /// Waits for datagrams, at most so long.
+    ///
+    /// # Errors
+    /// A signal came.
+    pub(crate) fn rest(&self, timeout: Duration) -> io::Result<()> {
+        platform::await_any(&self.sockets, timeout)
+    }
+
     /// Receives what there is; with `wait`, waits for some. `changed` is called when interfaces did.
     pub(crate) fn receive(&mut self, wait: bool, mut each: impl FnMut(Received<'_>), changed: impl FnOnce()) {
         let Self { transport, sockets, are_multicast, receiver } = self;
@@ -504,11 +512,29 @@ impl Transport {
         }
     }
 
-    /// Waits for user traffic to groups of this host and receives what is there.
-    pub(crate) fn receive_groups(&self, receiver: &mut Receiver, each: impl FnMut(Received<'_>)) {
+    /// Receives what there is of user traffic to groups of this host; with `wait`, waits for some.
+    pub(crate) fn receive_groups(&self, receiver: &mut Receiver, wait: bool, each: impl FnMut(Received<'_>)) {
         if let Some(groups) = &self.groups {
-            self.receive_batch(receiver, &groups.socket, true, each);
+            self.receive_batch(receiver, &groups.socket, wait, each);
         }
+    }
+
+    /// Waits for user traffic to groups of this host, at most so long.
+    ///
+    /// # Errors
+    /// A signal came.
+    pub(crate) fn await_groups_for(&self, timeout: Duration) -> io::Result<()> {
+        let socket = self.groups.as_ref().map(|groups| &groups.socket);
+        platform::await_any(socket.as_slice(), timeout)
+    }
+
+    /// Waits for user traffic on one socket, at most so long.
+    ///
+    /// # Errors
+    /// A signal came.
+    pub(crate) fn await_user_for(&self, socket: usize, timeout: Duration) -> io::Result<()> {
+        let socket = self.families.get(socket).map(|family| &family.user);
+        platform::await_any(socket.as_slice(), timeout)
     }
 
     /// How many sockets receive user traffic.

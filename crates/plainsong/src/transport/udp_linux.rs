@@ -17,7 +17,7 @@ use socket2::Socket as Raw;
 use super::name::Name;
 use super::shortcut::Shortcut;
 use super::socket::{BufferSizes, Socket};
-pub(crate) use super::waiting::{Alarm, Bell, Waker, await_one, wait};
+pub(crate) use super::waiting::{Alarm, Bell, Waker, await_any, await_one, wait};
 use super::{Received, Refused, TooLong, Via};
 
 /// Messages for one call of sendmmsg. Each thread that sends keeps memory for as many as it once sent together.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::netlink::Watcher;
 use super::socket::Socket;
-use super::{Awaited, Ready};
+use super::{Awaited, META_SOCKETS_MAX, Ready};
 
 /// Ends a [`wait`] from another thread, once and for all.
 #[derive(Debug)]
@@ -84,6 +84,19 @@ pub(crate) fn await_one(socket: &Socket, bell: &Bell, timeout: Option<Duration>)
     }
     let [datagram, bell] = polled.map(|entry| entry.revents != 0);
     Ok(Awaited { datagram, bell })
+}
+
+/// Blocks until one of the sockets has something or the time is over.
+pub(crate) fn await_any(sockets: &[&Socket], timeout: Duration) -> io::Result<()> {
+    let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; META_SOCKETS_MAX];
+    for (entry, socket) in polled.iter_mut().zip(sockets) {
+        entry.fd = socket.raw.as_raw_fd();
+    }
+    let timeout = timespec(timeout);
+    // SAFETY: the pointers and the count describe `polled` and `timeout`. Negative descriptors are skipped.
+    let result =
+        unsafe { libc::ppoll(polled.as_mut_ptr(), META_SOCKETS_MAX as _, &raw const timeout, ptr::null()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Wakes one thread at a time that may be put off without waking it.
