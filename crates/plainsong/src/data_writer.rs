@@ -1,5 +1,7 @@
 //! Typed writers (DCPS 1.4 §2.2.2.4.2). `write` serializes, records and sends on the caller's thread.
 
+mod errors;
+
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -739,31 +741,6 @@ impl WriterInner {
         let (writer, ns) = (self.describe(), timestamp.0);
         let text = "RTPS tells source timestamps of 2^32 seconds from 1970-01-01 UTC";
         Err(Error::BadParameter(format!("{writer}: {text}, and {ns} ns is none of them")))
-    }
-
-    fn serialization(&self, reason: &dyn std::fmt::Display) -> Error {
-        Error::Serialization { topic: self.topic.name.clone(), reason: reason.to_string() }
-    }
-
-    fn write_error(&self, error: WriteError, patience: Option<Duration>) -> Error {
-        match error {
-            WriteError::Full => Error::Timeout {
-                what: format!(
-                    "waiting for room in the history of {}, full of unacknowledged samples by {},",
-                    self.describe(),
-                    self.slot.look(|writer| writer.limit_in_words(writer.full_by()))
-                ),
-                timeout: patience.unwrap_or_default(),
-            },
-            WriteError::OutOfResources(limit) => Error::OutOfResources(format!(
-                "{}: {} is reached; unregister instances or raise the limit",
-                self.describe(),
-                self.slot.look(|writer| writer.limit_in_words(limit))
-            )),
-            WriteError::UnknownInstance => Error::PreconditionNotMet(format!("{}: {error}", self.describe())),
-            WriteError::TimestampBack => Error::BadParameter(format!("{}: {error}", self.describe())),
-            other => Error::OutOfResources(format!("{}: {other}", self.describe())),
-        }
     }
 }
 

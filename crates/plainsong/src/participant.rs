@@ -48,6 +48,9 @@ pub struct DomainParticipantFactory {
 
 /// Membership of an application in a domain. Clones are the same participant; it leaves the domain
 /// when the last clone and the last entity made by it are dropped.
+///
+/// It belongs to the process that made it: after `fork()` every call in the child gives [`Error::Forked`], whatever the child
+/// drops stays with the parent, and a participant that the child makes works.
 #[derive(Clone)]
 pub struct DomainParticipant {
     pub(crate) inner: Arc<ParticipantInner>,

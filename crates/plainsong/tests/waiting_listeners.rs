@@ -199,7 +199,12 @@ impl DataWriterListener for AwaitsStatus {
 #[test]
 fn a_listener_that_waits_on_the_thread_of_discovery_does_not_stop_discovery() {
     let domain = fresh_domain();
-    let [here, there] = [participant(domain), participant(domain)];
+    let here = participant(domain);
+    // Participants with other settings share no threads, and hear of each other by the wire.
+    let config = Config { announce_period_ms: 500, ..loopback() };
+    let there = DomainParticipantFactory::with_config(config)
+        .create_participant(domain, "there", QosSet::default())
+        .unwrap();
     let [first, second] = ["A", "B"].map(|topic| writer::<Blob>(&here, topic, QosSet::writer()));
     let matched = StatusMask::NONE.with(StatusKind::PublicationMatched);
     let (listener, inside, done) = AwaitsStatus::new(second.status_condition(matched));
