@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::shell;
 
-/// `cargo xtask attack [--minutes N] [--only NAME] [--seed N] [--list]`.
+/// `cargo xtask attack [--minutes N] [--only NAME] [--skip NAMES] [--seed N] [--list]`.
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     let status = command(arguments).status().map_err(|error| format!("cannot start cargo: {error}"))?;
     Ok(status.success())

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <task> [options]
 
-  test                          everything: unit tests, simulation, fuzz smoke, interop
+  test                          everything: unit tests, simulation, attacks, fuzz smoke, interop
   ci                            formatting, lints, documentation, tidy, `systems`, then `test`
   docs                          write docs/qos.md from the table of policies
   tidy                          the rules no compiler checks (sizes, module direction, ...)
@@ -30,7 +30,7 @@ usage: cargo xtask <task> [options]
   setup                         install what the tests need and build the interop peers
   sim  [--seed N] [--seeds A..B] [--mutations] [...]
                                 the simulator, optimized; options go to its binary
-  attack [--minutes N] [--only NAME] [--seed N] [--list]
+  attack [--minutes N] [--only NAME] [--skip NAMES] [--seed N] [--list]
                                 an attacker with raw sockets against a live pair, in network namespaces (as root)
   fuzz [TARGET] [--seconds N] [--engine seeded|libfuzzer]
                                 seeded mutation tests (stable), or cargo-fuzz (nightly)

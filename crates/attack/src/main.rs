@@ -37,6 +37,9 @@ struct Options {
     /// Only those whose name contains this
     #[arg(long, default_value = "")]
     only: String,
+    /// Not these, by their whole names, with commas between them
+    #[arg(long, value_delimiter = ',')]
+    skip: Vec<String>,
     /// What is drawn at random follows from it
     #[arg(long)]
     seed: Option<u64>,
@@ -93,9 +96,14 @@ const AROUND: Duration = Duration::from_millis(2_500);
 
 /// Carries out all attacks; whether none did more than it may.
 fn attack(options: &Options) -> Result<bool, String> {
-    let chosen: Vec<&Scenario> = SCENARIOS.iter().filter(|it| it.name.contains(&options.only)).collect();
+    if let Some(unknown) = options.skip.iter().find(|name| SCENARIOS.iter().all(|it| it.name != **name)) {
+        return Err(format!("no attack is called {unknown:?}: see --list"));
+    }
+    let is_chosen =
+        |it: &&Scenario| it.name.contains(&options.only) && options.skip.iter().all(|name| name != it.name);
+    let chosen: Vec<&Scenario> = SCENARIOS.iter().filter(is_chosen).collect();
     if chosen.is_empty() {
-        return Err(format!("no attack has {:?} in its name: see --list", options.only));
+        return Err(format!("no attack is left with {:?} in its name: see --list", options.only));
     }
     let seed = options.seed.unwrap_or_else(random::fresh_seed);
     println!("seed {seed}, {} attacks in {} minutes", chosen.len(), options.minutes);
@@ -115,6 +123,7 @@ fn attack(options: &Options) -> Result<bool, String> {
         missed += usize::from(!outcome.misses.is_empty());
         report::row(scenario.name, &outcome);
     }
-    println!("{} passed, {missed} failed, 0 skipped", chosen.len() - missed);
+    let skipped = SCENARIOS.len() - chosen.len();
+    println!("{} passed, {missed} failed, {skipped} skipped", chosen.len() - missed);
     Ok(missed == 0)
 }
