@@ -57,7 +57,8 @@ pub struct Config {
     pub datagram_bytes_max: usize,
     /// Largest UDP payload sent within this host.
     pub datagram_bytes_max_local: usize,
-    /// Largest serialized sample a reader accepts.
+    /// Largest serialized sample a reader accepts and a writer writes: what no reader of these settings takes is refused where it
+    /// is written. A reader of smaller ones acknowledges it and counts it as lost.
     pub sample_bytes_max: usize,
     /// Unacknowledged octets a reliable writer may have under way before it waits; half of them where all readers are on its
     /// host, a quarter for a single one of samples below 20 KiB, and less for many.
@@ -194,7 +195,7 @@ pub const KEYS: &[Key] = &[
         name: "sample_bytes_max",
         default: "67108864",
         allowed: "a number of octets from 1024 to 2147483647",
-        doc: "largest serialized sample a reader accepts",
+        doc: "largest serialized sample a reader accepts and a writer writes",
         set: |config, value| number(value, 1_024, 0x7fff_ffff).map(|bytes| config.sample_bytes_max = bytes),
     },
     Key {

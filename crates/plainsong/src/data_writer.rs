@@ -123,7 +123,7 @@ impl<T: DdsType> DataWriter<T> {
     ///
     /// # Errors
     /// [`Error::Timeout`] when no room came, [`Error::OutOfResources`] at a limit that waiting cannot
-    /// lift, [`Error::Serialization`] when a bound is exceeded, [`Error::NotEnabled`].
+    /// lift, and for a sample longer than [`Config::sample_bytes_max`](crate::config::Config::sample_bytes_max), [`Error::Serialization`] when a bound is exceeded, [`Error::NotEnabled`].
     pub fn write(&self, sample: &T) -> Result<()> {
         self.change(sample, ChangeKind::Alive, None, Some(self.inner.max_blocking_time))
     }

@@ -15,6 +15,7 @@ impl Config {
             datagram_bytes_max_local: self.datagram_bytes_max_local,
             // What no path was told of may take.
             datagram_bytes_max_remote: defaults.datagram_bytes_max_remote.min(self.datagram_bytes_max),
+            sample_bytes_max: self.sample_bytes_max,
             unacknowledged_bytes_max: self.unacknowledged_bytes_max,
             batch_bytes: self.batch_bytes,
             ..defaults

@@ -211,3 +211,20 @@ fn late_joiners_of_a_keep_all_writer_get_as_many_as_max_samples() {
     });
     assert_eq!(numbers, [2, 3, 4]);
 }
+
+#[test]
+fn a_sample_that_no_reader_of_these_settings_takes_is_refused_where_it_is_written() {
+    let domain = fresh_domain();
+    let factory = DomainParticipantFactory::with_config(Config { sample_bytes_max: 2_048, ..loopback() });
+    let [here, there] =
+        ["here", "there"].map(|name| factory.create_participant(domain, name, QosSet::default()).unwrap());
+    let writer = writer::<Blob>(&here, "Long", QosSet::writer());
+    let reader = reader::<Blob>(&there, "Long", QosSet::reader().reliable());
+    until("the writer matches", || !writer.matched_subscriptions().unwrap().is_empty());
+    let write = |number, octets| writer.write(&Blob { number, octets: vec![0; octets] });
+    let Err(Error::OutOfResources(message)) = write(0, 2_048) else { panic!("it is written") };
+    assert!(message.contains("sample_bytes_max = 2048") && message.contains("'Long'"), "{message}");
+    write(1, 2_000).unwrap();
+    assert_eq!(reader.wait_take(PATIENCE).unwrap()[0].data.as_ref().unwrap().number, 1);
+    assert_eq!(reader.sample_lost_status().unwrap().total_count, 0);
+}

@@ -27,6 +27,12 @@ impl WriterInner {
                 self.describe(),
                 self.slot.look(|writer| writer.limit_in_words(limit))
             )),
+            WriteError::TooLarge => Error::OutOfResources(format!(
+                "{}: the sample is longer than sample_bytes_max = {}, and readers of these settings would drop it: raise \
+                 it here and where readers are",
+                self.describe(),
+                self.publisher.participant.config().sample_bytes_max
+            )),
             WriteError::UnknownInstance => Error::PreconditionNotMet(format!("{}: {error}", self.describe())),
             WriteError::TimestampBack => Error::BadParameter(format!("{}: {error}", self.describe())),
             other => Error::OutOfResources(format!("{}: {other}", self.describe())),

@@ -17,6 +17,8 @@ pub struct WriterLimits {
     /// Largest UDP payload to other readers, in octets, as long as [`super::Writer::path`] was not told what their paths take: one
     /// Ethernet frame, so that IP never fragments.
     pub datagram_bytes_max_remote: usize,
+    /// Octets of one sample, with the encapsulation header: what readers take, and at most what RTPS can tell of fragments, 2³² − 1.
+    pub sample_bytes_max: usize,
     /// KEEP_ALL: octets of unacknowledged samples, each with some overhead, at which `write` reports
     /// [`super::WriteError::Full`]; one sample is always admitted. Half of it where all readers are on this host, a
     /// quarter for a single one of samples below 20 KiB, and less for many readers.
@@ -72,6 +74,7 @@ impl Default for WriterLimits {
         Self {
             datagram_bytes_max_local: 65_000,
             datagram_bytes_max_remote: 1_456,
+            sample_bytes_max: u32::MAX as usize,
             unacknowledged_bytes_max: 2 << 20,
             heartbeat_quickest: Duration::from_millis(1),
             heartbeat_shortest: Duration::from_millis(4),

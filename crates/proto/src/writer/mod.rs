@@ -136,8 +136,8 @@ pub enum WriteError {
     /// BY_SOURCE_TIMESTAMP: readers would drop a change older than the one before it of its instance.
     #[error("the source timestamp is older than that of the last change of the instance")]
     TimestampBack,
-    /// A sample has at most 2³² − 1 octets.
-    #[error("the sample is larger than 2^32 - 1 octets")]
+    /// The sample has more octets than [`WriterLimits::sample_bytes_max`]: readers would acknowledge it and drop it.
+    #[error("the sample is longer than readers take")]
     TooLarge,
 }
 
@@ -280,7 +280,7 @@ impl Writer {
             return Ok(self.join(now, (slot, instance), payload, source_timestamp, out));
         }
         let kind = self.effective(kind)?;
-        if u32::try_from(payload_bytes).is_err() {
+        if payload_bytes > self.config.limits.sample_bytes_max {
             return Err(WriteError::TooLarge);
         }
         if payload_bytes >= LONG_BYTES && !self.writes_long {
