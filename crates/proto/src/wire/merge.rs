@@ -34,8 +34,8 @@ impl Outbox {
             let place = self.last_to_same(&groups, next);
             match place.and_then(|place| groups.get_mut(place)).filter(|group| self.can_follow(group, next)) {
                 Some(group) => {
+                    group.len += len - self.in_force(group.members.last().copied(), next);
                     group.members.push(next);
-                    group.len += len - HEADER_BYTES;
                 }
                 None => groups.push(Group { members: vec![next], len }),
             }
@@ -59,29 +59,43 @@ impl Outbox {
         let (Some(one), Some(other)) = (self.beginning(first), self.beginning(next)) else { return false };
         group.len + next.len - HEADER_BYTES <= MERGED_BYTES_MAX
             && one.header == other.header
-            && one.is_addressed == other.is_addressed
+            && one.destination.is_some() == other.destination.is_some()
             // A sample without a timestamp of its own would have that of the one before.
             && !matches!(other.submessage, id::DATA | id::DATA_FRAG)
     }
 
+    /// Octets at the beginning of a message that say nothing new behind another one: the header, and the destination where
+    /// it is the same.
+    fn in_force(&self, before: Option<usize>, next: usize) -> usize {
+        let beginning = |index: usize| self.transmits.get(index).and_then(|it| self.beginning(it));
+        let destination = |index: usize| beginning(index).and_then(|it| it.destination);
+        let same = destination(next).is_some_and(|it| before.and_then(destination) == Some(it));
+        if same { HEADER_BYTES + DESTINATION_BYTES } else { HEADER_BYTES }
+    }
+
     /// Puts the segments of each group behind each other.
     fn regroup(&mut self, first: usize, groups: &[Group]) {
+        let skips = |group: &Group| {
+            let before = std::iter::once(None).chain(group.members.iter().copied().map(Some));
+            let pairs = before.zip(&group.members);
+            pairs.map(|(before, next)| before.map_or(0, |_| self.in_force(before, *next))).collect()
+        };
+        let skips: Vec<Vec<usize>> = groups.iter().map(skips).collect();
         let old = self.transmits.split_off(first);
         let Some(start) = old.first().map(|transmit| transmit.segments.start) else { return };
         let mut segments: Vec<_> = self.segments.split_off(start).into_iter().map(Some).collect();
-        for group in groups {
+        for (group, skips) in groups.iter().zip(&skips) {
             let begin = self.segments.len();
             let members = group.members.iter().filter_map(|index| old.get(index - first));
-            for (place, transmit) in members.clone().enumerate() {
+            for (transmit, skip) in members.clone().zip(skips) {
                 let range = transmit.segments.start - start..transmit.segments.end - start;
                 let own = segments.get_mut(range).into_iter().flatten().filter_map(Option::take);
                 for (index, mut segment) in own.enumerate() {
-                    // The header of the first holds for all.
+                    // The header of the first holds for all, a destination until the next.
                     if let Segment::Bytes(Range { start, .. }) = &mut segment
-                        && place > 0
                         && index == 0
                     {
-                        *start += HEADER_BYTES;
+                        *start += skip;
                     }
                     self.segments.push(segment);
                 }
@@ -104,8 +118,8 @@ impl Outbox {
 /// How a message begins.
 struct Beginning<'a> {
     header: &'a [u8],
-    /// With an INFO_DST.
-    is_addressed: bool,
+    /// The INFO_DST, if it has one.
+    destination: Option<&'a [u8]>,
     /// The first submessage that is no INFO_DST.
     submessage: u8,
 }
@@ -113,9 +127,11 @@ struct Beginning<'a> {
 impl<'a> Beginning<'a> {
     fn of(bytes: &'a [u8]) -> Option<Self> {
         let (header, rest) = bytes.split_at_checked(HEADER_BYTES)?;
-        let is_addressed = *rest.first()? == id::INFO_DST;
-        let submessage = *rest.get(if is_addressed { DESTINATION_BYTES } else { 0 })?;
-        Some(Self { header, is_addressed, submessage })
+        if *rest.first()? != id::INFO_DST {
+            return Some(Self { header, destination: None, submessage: *rest.first()? });
+        }
+        let (destination, rest) = rest.split_at_checked(DESTINATION_BYTES)?;
+        Some(Self { header, destination: Some(destination), submessage: *rest.first()? })
     }
 }
 
@@ -184,7 +200,8 @@ mod tests {
         }
         out.merge(0);
         let apart = datagrams(&apart);
-        let expected = [&apart[0][..], &apart[1][20..], &apart[2][20..]].concat();
+        // One header, one destination.
+        let expected = [&apart[0][..], &apart[1][36..], &apart[2][36..]].concat();
         assert_eq!(datagrams(&out), [expected]);
         assert_eq!(out.transmits()[0].len(), out.datagram(&out.transmits()[0]).len());
     }
@@ -204,9 +221,26 @@ mod tests {
         // The third sample does not fit any more.
         let rest = apart[9].clone();
         let one =
-            [3, 4, 6, 7].iter().fold(apart[1].clone(), |one, next| [&one, &apart[*next][20..]].concat());
-        let other = [&apart[2][..], &apart[5][20..], &apart[8][20..]].concat();
+            [3, 4, 6, 7].iter().fold(apart[1].clone(), |one, next| [&one, &apart[*next][36..]].concat());
+        let other = [&apart[2][..], &apart[5][36..], &apart[8][36..]].concat();
         assert_eq!(datagrams(&out), [apart[0].clone(), one, other, rest]);
+    }
+
+    #[test]
+    fn what_goes_to_two_participants_of_one_process_names_each_once_in_a_row() {
+        let (mut out, mut apart) = (Outbox::new(), Outbox::new());
+        for out in [&mut out, &mut apart] {
+            for (prefix, count) in [(PEER, 1), (PEER, 2), (SOURCE, 3), (SOURCE, 4), (PEER, 5)] {
+                ask(out, prefix, 1, count);
+            }
+        }
+        out.merge(0);
+        let apart = datagrams(&apart);
+        let begin = [0, 36, 20, 36, 20];
+        let expected: Vec<u8> =
+            apart.iter().zip(begin).flat_map(|(one, begin)| one[begin..].to_vec()).collect();
+        assert_eq!(datagrams(&out), [expected]);
+        assert_eq!(out.transmits()[0].len(), out.datagram(&out.transmits()[0]).len());
     }
 
     #[test]
