@@ -1,5 +1,7 @@
 //! Simple Endpoint Discovery Protocol, and the built-in endpoints it shares with liveliness (RTPS 2.5 §8.5.4).
 
+use std::collections::BTreeSet;
+
 use super::builtin::{EndpointData, endpoint_key, message_key};
 use super::config::{DiscoveryError, DiscoveryLimits};
 use super::matching::Endpoint;
@@ -51,6 +53,8 @@ struct Pair {
 /// The reliable built-in endpoints of a participant.
 pub(super) struct Builtin {
     pairs: [Pair; 5],
+    /// With whom there was talk about types: others are not matched on those channels, for most never ask.
+    type_peers: BTreeSet<GuidPrefix>,
     samples: CachedSamples,
 }
 
@@ -102,6 +106,12 @@ impl Channel {
             Self::Messages => message_key,
             Self::TypeRequests | Self::TypeReplies => no_key,
         }
+    }
+
+    /// Whether a submessage is of one of the channels about types.
+    fn is_of_types(submessage: &EndpointSubmessage<'_>) -> bool {
+        let writer = writer_of(submessage).0;
+        Self::ALL.iter().any(|channel| channel.is_about_types() && channel.writer() == writer)
     }
 
     const fn is_about_types(self) -> bool {
@@ -202,7 +212,7 @@ impl Builtin {
             let (writer, reader) = (channel.new_writer(prefix, limits), channel.new_reader(prefix, limits));
             Pair { channel, writer, reader, writer_bit, reader_bit }
         });
-        Self { pairs, samples: CachedSamples::new() }
+        Self { pairs, type_peers: BTreeSet::new(), samples: CachedSamples::new() }
     }
 
     /// Publishes a new state of an instance.
@@ -230,7 +240,8 @@ impl Builtin {
     /// Matches with the built-in endpoints that a participant has, or tells ours where they are now.
     fn connect(&mut self, now: Now, peer: Peer, available: u32, out: &mut Outbox) {
         let Peer { prefix, path, .. } = peer;
-        for pair in &mut self.pairs {
+        let talks = self.type_peers.contains(&prefix);
+        for pair in self.pairs.iter_mut().filter(|pair| talks || !pair.channel.is_about_types()) {
             let (writer, reader) =
                 (prefix.entity(pair.channel.writer()), prefix.entity(pair.channel.reader()));
             // Readers first: their pre-emptive acknowledgements prove our address to the other side.
@@ -288,6 +299,7 @@ impl Builtin {
     }
 
     pub(super) fn disconnect(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        self.type_peers.remove(&prefix);
         for pair in &mut self.pairs {
             let (writer, reader) =
                 (prefix.entity(pair.channel.writer()), prefix.entity(pair.channel.reader()));
@@ -307,15 +319,7 @@ impl Builtin {
         submessage: &EndpointSubmessage<'_>,
         out: &mut Outbox,
     ) -> Result<Option<News>, DropReason> {
-        let (writer, to_reader) = match submessage {
-            EndpointSubmessage::Data(data) => (data.writer, true),
-            EndpointSubmessage::DataFrag(data) => (data.writer, true),
-            EndpointSubmessage::Heartbeat(heartbeat) => (heartbeat.writer, true),
-            EndpointSubmessage::HeartbeatFrag(heartbeat) => (heartbeat.writer, true),
-            EndpointSubmessage::Gap(gap) => (gap.writer, true),
-            EndpointSubmessage::AckNack(acknack) => (acknack.writer, false),
-            EndpointSubmessage::NackFrag(nack) => (nack.writer, false),
-        };
+        let (writer, to_reader) = writer_of(submessage);
         let pair = self.pairs.iter_mut().find(|pair| pair.channel.writer() == writer);
         let Some(Pair { channel, writer, reader, .. }) = pair else {
             return Err(DropReason::UnknownEndpoint);
@@ -369,6 +373,9 @@ impl Participant {
         submessage: &EndpointSubmessage<'_>,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
+        if Channel::is_of_types(submessage) {
+            self.talk_about_types(now, context.source, out);
+        }
         let Some(News { channel, missed }) = self.builtin.on_submessage(now, context, submessage, out)?
         else {
             return Ok(());
@@ -559,6 +566,17 @@ impl Participant {
         self.resolve_endpoints(prefix, out);
     }
 
+    /// Matches the endpoints for questions about types with those of a participant, as the first question is due or came.
+    pub(super) fn talk_about_types(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        let Some(remote) = self.database.get(prefix) else { return };
+        let (available, vendor) = (remote.data.builtin_endpoints, remote.data.vendor);
+        if let Some(path) = remote.heard_by_wire()
+            && self.builtin.type_peers.insert(prefix)
+        {
+            self.builtin.connect(now, Peer { prefix, vendor, path }, available, out);
+        }
+    }
+
     /// We missed a change of a participant's endpoints: it lost us for a while and we did not notice, or
     /// it changed them faster than it could tell. What it withdrew nobody will tell us any more, so it
     /// has to tell again what it has.
@@ -598,6 +616,19 @@ impl Participant {
             self.matching.forget_types(prefix);
             out.events.push(Event::ParticipantChanged { participant: prefix.participant(), alive: false });
         }
+    }
+}
+
+/// The writer that a submessage is of or for, and whether it is of it.
+const fn writer_of(submessage: &EndpointSubmessage<'_>) -> (EntityId, bool) {
+    match submessage {
+        EndpointSubmessage::Data(data) => (data.writer, true),
+        EndpointSubmessage::DataFrag(data) => (data.writer, true),
+        EndpointSubmessage::Heartbeat(heartbeat) => (heartbeat.writer, true),
+        EndpointSubmessage::HeartbeatFrag(heartbeat) => (heartbeat.writer, true),
+        EndpointSubmessage::Gap(gap) => (gap.writer, true),
+        EndpointSubmessage::AckNack(acknack) => (acknack.writer, false),
+        EndpointSubmessage::NackFrag(nack) => (nack.writer, false),
     }
 }
 

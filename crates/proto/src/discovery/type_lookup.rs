@@ -244,6 +244,7 @@ impl Participant {
         };
         let all: Vec<_> = self.matching.lookups.lookups.iter().filter_map(wanted).collect();
         for ((of, root), questions) in all {
+            self.talk_about_types(now, of, out);
             let types = self.matching.types.missing(of, root, REQUESTED_MAX);
             self.matching.lookups.questions += 1;
             let id = RequestId {

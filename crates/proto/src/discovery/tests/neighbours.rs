@@ -120,3 +120,38 @@ fn processes_find_each_other_by_the_wire() {
     assert!(network.is_converged(10));
     assert_eq!((0..10).map(|node| network.count(node, is_unmatch)).sum::<usize>(), 0);
 }
+
+/// What so many participants send in their first second, in octets and datagrams.
+fn first_second(participants: usize, of: usize) -> (u64, u64) {
+    let mut network = processes(participants, of);
+    network.run_for(Duration::from_secs(1));
+    assert!(network.is_converged(participants));
+    (network.octets_to.values().sum(), network.datagrams)
+}
+
+#[test]
+fn what_discovery_costs_grows_with_pairs_of_different_processes_alone() {
+    let (one, datagrams) = first_second(20, 1);
+    // Four announcements each.
+    assert!(one <= 20 * 4 * 300 && datagrams == 20 * 4, "{one} octets in {datagrams} datagrams");
+    let (two, datagrams) = first_second(20, 2);
+    let pairs = 2 * 10 * 10;
+    assert!(two <= pairs * 1_600 && datagrams <= pairs * 6, "{two} octets in {datagrams} datagrams");
+}
+
+#[test]
+fn who_needs_no_types_does_not_talk_about_them() {
+    let mut network = Network::new();
+    network.capture = Some(Vec::new());
+    for index in 0..4 {
+        network.add(config(index));
+        network.start(index);
+        network.add_writer(index, QosSet::writer());
+        network.add_reader(index, QosSet::reader());
+    }
+    network.run_for(Duration::from_secs(10));
+    assert!(network.is_converged(4));
+    let [requests, _, replies, _] = EntityId::TYPE_LOOKUP;
+    let names = |bytes: &[u8]| bytes.windows(4).any(|it| it == requests.0 || it == replies.0);
+    assert!(!network.capture.take().unwrap().iter().any(|(_, _, bytes)| names(bytes)));
+}
