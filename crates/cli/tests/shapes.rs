@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use plainsong::prelude::*;
+
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running `plainsong shapes`, ended with the test.
@@ -64,6 +66,45 @@ fn a_subscriber_that_gets_nothing_is_told_why() {
         subscriber.line_with("RELIABILITY:"),
         "  RELIABILITY: the writer has BEST_EFFORT, the reader wants RELIABLE; \
          set the reader's RELIABILITY to BEST_EFFORT or the writer's to RELIABLE"
+    );
+}
+
+/// Shapes of another extensibility. The type may contain itself, so that nobody is told its members.
+#[derive(Clone, Debug, DdsType)]
+#[dds(name = "ShapeType", final)]
+struct FinalShape {
+    #[dds(key, bound = 128)]
+    color: String,
+    another: Option<Box<Self>>,
+}
+
+#[test]
+fn a_subscriber_that_cannot_decode_what_it_gets_is_told_why() {
+    let domain = (100 + (std::process::id() + 25) % 100) as u16;
+    let subscriber = Shapes::start(&["-S", "-x", "2", "-v", "d", "-d", &domain.to_string()]);
+    let config = Config { interfaces: Some(vec!["lo".into()]), ..Config::default() };
+    let here = DomainParticipantFactory::with_config(config);
+    let here = here.create_participant(domain, "final", QosSet::default()).unwrap();
+    let topic = here.create_topic::<FinalShape>("Square", QosSet::default()).unwrap();
+    let publisher = here.create_publisher(QosSet::default()).unwrap();
+    let qos = QosSet { data_representation: vec![XcdrVersion::Xcdr2], ..QosSet::writer().keep_all() };
+    let writer = publisher.create_writer(&topic, qos).unwrap();
+    subscriber.line_with("matched writers 1");
+    let end = Instant::now() + PATIENCE;
+    while writer.matched_subscriptions().unwrap().is_empty() {
+        assert!(Instant::now() < end, "the writer does not match");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    writer.write(&FinalShape { color: "BLUE".into(), another: None }).unwrap();
+    let told = subscriber.line_with("could not be decoded");
+    let writer = writer.guid();
+    let start = format!(
+        "topic \"Square\": 1 of the samples of writer {writer} of participant \"final\" (Plainsong, "
+    );
+    assert!(told.starts_with(&start), "{told}");
+    assert!(
+        told.contains("encapsulated as CDR2_LE (0x0007), for the reader's appendable type \"ShapeType\""),
+        "{told}"
     );
 }
 
