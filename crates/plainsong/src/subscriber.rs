@@ -162,7 +162,7 @@ impl Subscriber {
     }
 
     /// The readers that have what `selector` asks for. With ordered access of GROUP scope there is one
-    /// entry for each sample, in the order the publishers wrote them: take one sample from each.
+    /// entry for each sample, in the order the publishers wrote them: take one sample from each. One that does not decode gives none.
     #[must_use]
     pub fn data_readers(&self, selector: &Selector) -> Vec<AnyDataReader> {
         let readers = self.inner.members();

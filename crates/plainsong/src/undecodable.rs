@@ -8,7 +8,7 @@ use plainsong_proto::cdr::{DdsType, Encapsulation, Extensibility};
 use plainsong_proto::discovery::Party;
 use plainsong_proto::guid::Guid;
 use plainsong_proto::malformed::Malformed;
-use plainsong_proto::reader::{CachedSamples, Discarded, Fetch, Undecodable};
+use plainsong_proto::reader::{CachedSamples, Discarded, Fetch, Reader, Undecodable};
 use plainsong_proto::sample_info::InstanceSelector;
 
 use crate::clock;
@@ -17,9 +17,6 @@ use crate::error::Result;
 use crate::group::Member;
 use crate::participant::DomainParticipant;
 use crate::sample::Store;
-
-/// One call discards so many and then returns what it has: a writer that sends nothing else does not keep it.
-const DISCARDED_MAX: usize = 1 << 16;
 
 /// Samples of one writer that a reader cannot decode, and why. `Display` tells it in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +88,8 @@ impl<T: DdsType> DataReader<T> {
     ) -> Result<()> {
         let mut selector = *fetch.selector;
         let (mut kept, mut discarded) = (BTreeMap::new(), 0);
+        // No more than there are now: a writer that goes on sending such samples does not keep the caller.
+        let discarded_max = undecodable.len() + self.inner().look(Reader::held_samples);
         while !undecodable.is_empty() {
             discarded += undecodable.len();
             let is_undecodable = |at: &usize| undecodable.binary_search_by_key(at, |(at, _)| *at).is_ok();
@@ -103,7 +102,7 @@ impl<T: DdsType> DataReader<T> {
             }
             // Where each sample has its turn among those of other readers, none may come in place of another.
             selector.samples_max = match fetch.selector.samples_max.checked_sub(kept.len()) {
-                Some(left) if !is_all && !self.inner().takes_turns && discarded < DISCARDED_MAX => left,
+                Some(left) if !is_all && !self.inner().takes_turns && discarded < discarded_max => left,
                 _ => 0,
             };
             let mut more = CachedSamples::new();
@@ -117,6 +116,10 @@ impl<T: DdsType> DataReader<T> {
         }
         let interleaved = self.inner().look(|reader| reader.is_interleaved());
         samples.settle(start, !(interleaved && fetch.selector.instance == InstanceSelector::All));
+        if kept.is_empty() {
+            // Who waits for a sample may have got none though another is there: it has its turn now.
+            self.inner().core().wake_waiters();
+        }
         Ok(())
     }
 }

@@ -698,8 +698,7 @@ impl Cache {
         Instant::earliest([expiry, timer])
     }
 
-    /// Samples and octets held, for the checks of tests.
-    #[cfg(test)]
+    /// Samples with data held, and octets.
     pub(super) const fn held(&self) -> (usize, usize) {
         (self.ledger.valid_samples, self.ledger.bytes)
     }

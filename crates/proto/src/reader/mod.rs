@@ -297,6 +297,12 @@ impl Reader {
         })
     }
 
+    /// Samples with data that it holds.
+    #[must_use]
+    pub const fn held_samples(&self) -> usize {
+        self.cache.held().0
+    }
+
     /// Whether some sample has these states (masks as in [`Selector`]); never a scan.
     #[must_use]
     pub fn has_data(&self, sample_states: u8, view_states: u8, instance_states: u8) -> bool {

@@ -20,6 +20,8 @@ use crate::time::Now;
 
 /// So many writers are explained. Those that are gone make room for others.
 const WRITERS_MAX: usize = 64;
+/// Of so many samples it is remembered that they were counted: threads that read at the same time find the same ones.
+const COUNTED_MAX: usize = 1 << 10;
 
 /// Samples of one writer that do not decode, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub(super) struct Undecodables {
     writers: Vec<Explanation>,
     /// Writers that were not told of yet.
     news: Vec<Guid>,
+    /// The last samples that were counted when they were read.
+    counted: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
@@ -69,6 +73,15 @@ impl Undecodables {
         let undecodable = Undecodable { writer, count: 1, representation_id, reason };
         self.writers.push(Explanation { undecodable, is_gone: false });
         self.news.push(writer);
+    }
+
+    /// Whether a sample was not counted before.
+    fn is_first(&mut self, id: u64) -> bool {
+        let first = self.counted.insert(id);
+        if self.counted.len() > COUNTED_MAX {
+            self.counted.pop_first();
+        }
+        first
     }
 
     /// A writer is no longer matched. What was said of it stays while there is room.
@@ -149,13 +162,15 @@ impl Reader {
         let mut gone = BTreeSet::new();
         for (at, reason) in undecodable {
             let Some(CachedSample { info, payload, id, .. }) = given.get(*at) else { continue };
-            self.cache.undecodable.note(
-                Guid::from_bytes(info.publication_handle.0),
-                payload.as_slice(),
-                *reason,
-            );
-            self.drops.count(DropReason::Undecodable);
             gone.insert((info.instance_handle, *id));
+            if self.cache.undecodable.is_first(*id) {
+                let writer = Guid::from_bytes(info.publication_handle.0);
+                self.cache.undecodable.note(writer, payload.as_slice(), *reason);
+                self.drops.count(DropReason::Undecodable);
+                // Reading tells nobody: the timer does.
+                self.count_lost(1);
+                self.untold = self.untold.with(StatusKind::SampleLost);
+            }
         }
         if fetch.access == Access::Read {
             self.cache.discard(&gone);
@@ -171,9 +186,6 @@ impl Reader {
         if self.blocked > 0 && !self.presenter.is_accessing() {
             self.unblock(now);
         }
-        // Reading tells nobody: the timer does.
-        self.count_lost(gone.len() as u64);
-        self.untold = self.untold.with(StatusKind::SampleLost);
         self.wake_at(Some(now.mono));
     }
 

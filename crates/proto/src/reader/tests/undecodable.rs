@@ -58,6 +58,42 @@ fn one_that_waited_for_its_turn_is_told_as_any_other() {
 }
 
 #[test]
+fn what_two_threads_read_at_the_same_time_is_counted_once() {
+    for second in [Access::Read, Access::Take] {
+        let mut bench = Bench::reliable();
+        for number in 1..=3 {
+            bench.data(1, number, 1, number as u8).unwrap();
+        }
+        let selector = Selector::default();
+        let threads = [Access::Read, second].map(|access| {
+            let mut samples = CachedSamples::new();
+            let fetch = Fetch { access, selector: &selector, query: None };
+            bench.reader.fetch(bench.now, &fetch, &mut samples);
+            (fetch, samples)
+        });
+        for (fetch, given) in &threads {
+            let kept = [0, 2].map(|at: usize| (given[at].id, given[at].info.instance_handle)).into();
+            let undecodable = [(1, Malformed::InvalidEnum)];
+            let discarded = Discarded { given, undecodable: &undecodable, kept: &kept };
+            let none = Selector { samples_max: 0, ..selector };
+            let fetch = Fetch { selector: &none, ..*fetch };
+            let mut more = CachedSamples::new();
+            bench.reader.replace_undecodable(bench.now, &fetch, &discarded, &mut more);
+            assert!(more.is_empty());
+        }
+        assert_eq!(bench.reader.undecodable_samples(), 1);
+        assert_eq!(bench.reader.sample_lost_status().total_count, 1);
+        assert_eq!(told(&mut bench), [], "reading tells nobody");
+        bench.pass(Duration::from_millis(1));
+        let status = Event::Status { endpoint: bench.reader.guid(), kind: StatusKind::SampleLost };
+        assert!(bench.out.events.contains(&status));
+        assert_eq!(told(&mut bench), [writer(1)]);
+        let left: &[u8] = if second == Access::Take { &[] } else { &[1, 3] };
+        assert_eq!(bench.values(), left);
+    }
+}
+
+#[test]
 fn r15_so_many_writers_are_explained_and_those_that_left_make_room() {
     let mut bench = Bench::new(QosSet::reader().reliable().keep_all());
     for from in 1..=70 {
