@@ -203,6 +203,9 @@ impl Default for PayloadPool {
 }
 
 impl PayloadBuffer {
+    /// What a buffer takes beside its octets.
+    pub(crate) const BOOKKEEPING_BYTES: usize = size_of::<Buffer>() + 2 * size_of::<usize>();
+
     /// The octets to fill.
     ///
     /// # Panics

@@ -1,7 +1,7 @@
 //! Samples that arrive in fragments (RTPS 2.5 §8.3.8.3, §8.4.14).
 //!
 //! The first fragment fixes the geometry of its sample. Memory grows with the octets that arrive, not
-//! with the size a header claims.
+//! with the size a header claims; what is counted is all of it, not the octets alone.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +21,13 @@ const SAMPLES_MAX: usize = 256;
 const GROWTH_FACTOR: usize = 64;
 /// Memory any first fragment may claim.
 const FREE_BYTES: usize = 64 << 10;
+/// What one incomplete sample takes beside its octets and its bitmap. A node of the tree may be half empty; an allocator
+/// rounds up.
+const SAMPLE_BYTES: usize =
+    2 * (size_of::<Reassembly>() + size_of::<i64>()) + PayloadBuffer::BOOKKEEPING_BYTES + ROUNDING_BYTES;
+const ROUNDING_BYTES: usize = 64;
+/// Words of a bitmap at least.
+const WORDS_MIN: usize = 4;
 
 /// Incomplete samples of one writer.
 #[derive(Debug, Default)]
@@ -49,7 +56,7 @@ struct Reassembly {
 }
 
 impl Fragments {
-    /// Octets held.
+    /// Octets held, with what it takes to hold them.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -245,18 +252,33 @@ fn needed_bytes(
     if end > allowed {
         return Err(DropReason::BufferFull);
     }
-    let bitmap = (last as usize).div_ceil(64) * 8;
-    let held = sample.map_or(0, |sample| sample.reserved_bytes);
-    if end + bitmap <= held {
-        return Ok(held);
+    let bitmap = bitmap_words(last) * size_of::<u64>();
+    let (room, held_bitmap) = sample.map_or((0, 0), |sample| (sample.room_bytes(), sample.bitmap_bytes()));
+    let bookkeeping = SAMPLE_BYTES + bitmap.max(held_bitmap);
+    if end <= room {
+        return Ok(room + bookkeeping);
     }
     // Doubling keeps the copying linear; once 1/64 is here, the whole sample is affordable.
-    Ok(allowed.min(sample_bytes).min((2 * end).max(FREE_BYTES)).max(end) + bitmap)
+    Ok(allowed.min(sample_bytes).min((2 * end).max(FREE_BYTES)).max(end) + bookkeeping)
+}
+
+/// The words a bitmap has that holds the fragment `last`: doubling keeps the copying linear here, too.
+fn bitmap_words(last: FragmentNumber) -> usize {
+    (last as usize).div_ceil(64).next_power_of_two().max(WORDS_MIN)
 }
 
 impl Reassembly {
     const fn total(&self) -> u32 {
         self.sample_bytes.div_ceil(self.fragment_bytes as u32)
+    }
+
+    fn bitmap_bytes(&self) -> usize {
+        self.received.capacity() * size_of::<u64>()
+    }
+
+    /// The octets there may be.
+    fn room_bytes(&self) -> usize {
+        self.reserved_bytes.saturating_sub(SAMPLE_BYTES + self.bitmap_bytes())
     }
 
     fn has(&self, fragment: FragmentNumber) -> bool {
@@ -284,9 +306,10 @@ impl Reassembly {
         let last = fragment.first_fragment + (u32::from(fragment.fragments) - 1);
         let words = (last as usize).div_ceil(64);
         if self.received.len() < words {
+            self.received.reserve_exact(bitmap_words(last) - self.received.len());
             self.received.resize(words, 0);
         }
-        let capacity = self.reserved_bytes.min(self.sample_bytes as usize);
+        let capacity = self.room_bytes().min(self.sample_bytes as usize);
         let bytes = self.buffer.bytes_mut();
         if bytes.capacity() < capacity {
             bytes.reserve_exact(capacity - bytes.len());

@@ -271,6 +271,23 @@ fn r3_memory_follows_the_octets_received_not_the_size_claimed() {
 }
 
 #[test]
+fn r3_what_it_takes_to_remember_tiny_fragments_is_counted() {
+    let limits = ReaderLimits { reassembly_bytes_max: 100_000, ..ReaderLimits::default() };
+    let mut bench = Bench::with(ReaderConfig { limits, ..config(QosSet::reader().reliable().keep_all()) });
+    let whole = sample(8);
+    for from in 1..=10 {
+        bench.matched(from, QosSet::writer());
+        for number in 1..=200 {
+            let _ = bench.fragment(from, &pieces(&whole, number, 1, 1, 2));
+        }
+    }
+    let incomplete: usize = bench.reader.proxies.iter().flatten().map(|it| it.fragments.ages().count()).sum();
+    assert!(bench.reader.reassembly_bytes <= 100_000);
+    // Of each there are a node of a tree, a bitmap and a buffer.
+    assert!((50..400).contains(&incomplete), "{incomplete} samples of 8 octets");
+}
+
+#[test]
 fn r3_incomplete_samples_of_all_writers_fit_one_budget_and_the_greedy_pay() {
     let limits = ReaderLimits { reassembly_bytes_max: 1_000_000, ..ReaderLimits::default() };
     let mut bench = Bench::with(ReaderConfig { limits, ..config(QosSet::reader().reliable().keep_all()) });
