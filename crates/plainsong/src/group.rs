@@ -78,7 +78,10 @@ impl<E: Member, L: ?Sized> Group<E, L> {
     /// Remembers a new endpoint; true when it is to be enabled at once.
     pub(crate) fn add(&self, member: &Arc<E>) -> bool {
         let mut members = lock(&self.members);
-        members.retain(|member| member.strong_count() > 0);
+        // Only before room is made for more, lest each new member ask all others.
+        if members.len() == members.capacity() {
+            members.retain(|member| member.strong_count() > 0);
+        }
         members.push(Arc::downgrade(member));
         self.qos().entity_factory.autoenable_created_entities && self.core.is_enabled()
     }

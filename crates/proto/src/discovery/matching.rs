@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use super::groups::Groups;
 use super::ignore::Ignored;
 use super::participant::RemoteEndpoint;
 use super::path::EndpointPath;
@@ -15,7 +16,7 @@ use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::{Locator, ports};
 use crate::outbox::{Event, Outbox};
 use crate::qos::{AccessScope, LivelinessKind, QosSet, rxo};
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use crate::types::library::{TypeLibrary, TypeLimits};
 use crate::types::{TypeDescription, TypeIds};
 use crate::wire::GroupDigest;
@@ -77,6 +78,7 @@ pub(super) struct Matching {
     mismatches: usize,
     endpoints: BTreeMap<Guid, Known>,
     topics: BTreeMap<String, Topic>,
+    groups: Groups,
     /// By writer and reader.
     pairs: BTreeMap<(Guid, Guid), Pair>,
     /// Writers whose liveliness is asserted by participant messages.
@@ -123,6 +125,7 @@ impl Matching {
             mismatches: 0,
             endpoints: BTreeMap::new(),
             topics: BTreeMap::new(),
+            groups: Groups::default(),
             pairs: BTreeMap::new(),
             leased: BTreeSet::new(),
             revision: 0,
@@ -182,6 +185,15 @@ impl Matching {
         } else {
             self.leased.remove(&guid);
         }
+        let publisher = endpoint.publisher(guid);
+        let before = self.get(guid).and_then(|known| known.publisher(guid));
+        if let Some(before) = before.filter(|before| Some(*before) != publisher) {
+            self.groups.remove(before, guid);
+            self.tell_group(before, None, out);
+        }
+        if let Some(publisher) = publisher {
+            self.groups.add(publisher, guid);
+        }
         let counterparts = self.counterparts(guid, &endpoint.topic);
         self.revision += 1;
         self.endpoints.insert(guid, Known { endpoint, revision: self.revision });
@@ -235,13 +247,14 @@ impl Matching {
             }
         }
         if let Some(publisher) = publisher {
+            self.groups.remove(publisher, guid);
             self.tell_group(publisher, None, out);
         }
     }
 
     /// An endpoint is new or changed. A writer changes what all readers that are matched with its publisher are told
     /// of that; a reader is told of the publishers of all its writers.
-    fn tell_groups_around(&self, guid: Guid, out: &mut Outbox) {
+    fn tell_groups_around(&mut self, guid: Guid, out: &mut Outbox) {
         if guid.entity.is_writer() {
             if let Some(publisher) = self.get(guid).and_then(|endpoint| endpoint.publisher(guid)) {
                 self.tell_group(publisher, None, out);
@@ -257,16 +270,36 @@ impl Matching {
         }
     }
 
-    /// Tells local readers, or `only` one, that are matched with a publisher which writers that has.
-    fn tell_group(&self, publisher: Guid, only: Option<Guid>, out: &mut Outbox) {
-        let of_group = self.of(publisher.prefix).filter(|(guid, it)| it.publisher(*guid) == Some(publisher));
-        let writers: Vec<(Guid, &str)> =
-            of_group.map(|(guid, endpoint)| (guid, endpoint.topic.as_str())).collect();
+    /// Tells local readers, or `only` one, that are matched with a publisher which writers that has; of a publisher
+    /// with many writers later, lest each of them cost as much as all.
+    fn tell_group(&mut self, publisher: Guid, only: Option<Guid>, out: &mut Outbox) {
+        if self.groups.tells_at_once(publisher) {
+            self.tell_group_now(publisher, only, out);
+        }
+    }
+
+    /// Tells of the publishers that changed, when it is time to.
+    pub(super) fn groups_timeout(&mut self, now: Instant, out: &mut Outbox) {
+        for publisher in self.groups.take_due(now) {
+            self.tell_group_now(publisher, None, out);
+        }
+    }
+
+    pub(super) fn groups_next_timeout(&self) -> Option<Instant> {
+        self.groups.next_timeout()
+    }
+
+    fn tell_group_now(&self, publisher: Guid, only: Option<Guid>, out: &mut Outbox) {
+        let writers: Vec<(Guid, &str)> = self
+            .groups
+            .writers(publisher)
+            .filter_map(|writer| Some((writer, self.get(writer)?.topic.as_str())))
+            .collect();
         let mut readers: BTreeSet<Guid> = BTreeSet::new();
         for (writer, topic) in &writers {
             let Some(topic) = self.topics.get(*topic) else { continue };
-            let local =
-                topic.readers.range(all_of(self.own)).filter(|it| only.is_none_or(|only| only == **it));
+            let local = topic.readers.range(only.map_or_else(|| all_of(self.own), |only| only..=only));
+            let local = local.filter(|reader| reader.prefix == self.own);
             readers.extend(
                 local.filter(|reader| {
                     matches!(self.pairs.get(&(*writer, **reader)), Some(Pair::Matched { .. }))
@@ -281,6 +314,8 @@ impl Matching {
 
     /// Forgets all endpoints of a participant.
     pub(super) fn remove_all(&mut self, prefix: GuidPrefix, out: &mut Outbox) {
+        // None of its writers stays matched: nobody needs to know which others are left meanwhile.
+        self.groups.remove_all(prefix);
         let guids: Vec<Guid> = self.endpoints.range(all_of(prefix)).map(|(guid, _)| *guid).collect();
         for guid in guids {
             self.remove(guid, out);
@@ -560,6 +595,6 @@ fn is_leased(qos: &QosSet) -> bool {
 }
 
 /// The GUIDs of one participant are neighbours in any ordered map.
-fn all_of(prefix: GuidPrefix) -> RangeInclusive<Guid> {
+pub(super) fn all_of(prefix: GuidPrefix) -> RangeInclusive<Guid> {
     prefix.entity(EntityId([0; 4]))..=prefix.entity(EntityId([0xff; 4]))
 }

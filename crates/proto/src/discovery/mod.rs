@@ -5,6 +5,7 @@ pub mod builtin;
 pub mod config;
 mod database;
 mod explain;
+mod groups;
 mod ignore;
 mod liveliness;
 mod matching;

@@ -354,6 +354,7 @@ impl Participant {
         self.liveliness_timeout(now, out);
         self.type_lookup_timeout(now, out);
         self.builtin.timeout(now, out);
+        self.matching.groups_timeout(now.mono, out);
         out.merge(first);
     }
 
@@ -369,6 +370,7 @@ impl Participant {
             self.liveliness.next_timeout(),
             self.matching.lookups.next_timeout(),
             self.builtin.next_timeout(),
+            self.matching.groups_next_timeout(),
         ];
         timeouts.into_iter().flatten().min()
     }
