@@ -15,6 +15,7 @@ use crate::compose;
 use crate::identity::Identity;
 use crate::lab::{ATTACKER, victim};
 use crate::pair::Worker;
+use crate::raw::HEADERS_BYTES;
 use crate::worker::hex;
 
 const META: u16 = 7_410;
@@ -77,6 +78,7 @@ pub(super) fn departure_nearby(stage: &mut Stage<'_>) -> Result<(), String> {
                 for ip in [Ipv4Addr::LOCALHOST, *to.meta.ip()] {
                     let socket = SocketAddrV4::new(ip, to.meta.port());
                     neighbour.tell(&format!("{socket} {}", hex(&datagram)))?;
+                    stage.attacker.raw.octets_sent += (HEADERS_BYTES + datagram.len()) as u64;
                 }
             }
         }
