@@ -590,6 +590,7 @@ impl ParticipantInner {
         config.name.clone_from(&self.name);
         config.qos = self.qos();
         config.seed = clock::seed();
+        config.secret = clock::secret();
         self.config.apply_to(&mut config);
         let control = Participant::new(config);
         let slot = self.domain.add_participant(control, Arc::clone(&self.router) as Arc<dyn EventSink>);

@@ -12,10 +12,12 @@ mod matching;
 mod news;
 pub mod participant;
 mod path;
+mod proof;
 mod sedp;
 mod spdp;
 #[cfg(test)]
 mod tests;
+mod trust;
 mod type_lookup;
 
 pub use config::{DiscoveryError, DiscoveryLimits, LocalEndpoint, LocalLocators, ParticipantConfig};
