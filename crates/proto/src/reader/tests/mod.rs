@@ -9,6 +9,7 @@ mod fragments;
 mod group;
 mod hostile;
 mod lifecycle;
+mod limits;
 mod liveliness;
 mod order;
 mod policies;
