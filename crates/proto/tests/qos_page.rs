@@ -195,6 +195,7 @@ const ROWS: &[Row] = &[
         files: &[
             "crates/proto/src/writer/answer.rs",
             "crates/proto/src/reader/answer.rs",
+            "crates/proto/src/writer/silence.rs",
             "crates/plainsong/src/data_writer.rs",
         ],
         tests: &[
@@ -203,8 +204,14 @@ const ROWS: &[Row] = &[
                 "a_missing_sample_is_repeated_to_the_reader_that_misses_it",
             ),
             (DCPS, "a_full_history_blocks_and_then_times_out"),
+            (
+                "crates/plainsong/tests/silence.rs",
+                "a_stopped_reader_with_a_long_lease_stops_no_writer_and_is_told_of",
+            ),
         ],
-        effect: "Repeats until acknowledged; `max_blocking_time` bounds `write`.",
+        effect: "Repeats until acknowledged; `max_blocking_time` bounds `write`. When a sample has found no room for so long, readers that have \
+                 answered nothing for 20 s (`silence_max_ms`), or never anything a second after their match, are not waited for until they answer; what left \
+                 meanwhile is told to be gone. `DataWriter::readers_behind` tells who holds a writer back.",
     },
     Row {
         policy: "DESTINATION_ORDER",

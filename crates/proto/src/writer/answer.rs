@@ -5,7 +5,7 @@ use crate::guid::Guid;
 use crate::outbox::Outbox;
 use crate::seq::{FragmentSet, SequenceNumber};
 use crate::stats::DropReason;
-use crate::time::{Duration, Now};
+use crate::time::{Duration, Instant, Now};
 use crate::wire::{AckNack, NackFrag};
 
 use super::Writer;
@@ -69,15 +69,17 @@ impl Writer {
         self.accept_nack_frag(now, reader, nack, out).inspect_err(|reason| self.drops.count(*reason))
     }
 
-    /// Whether every reliable reader that was matched when `up_to` was written has acknowledged it.
+    /// Whether every reliable reader that was matched when `up_to` was written has acknowledged it, those apart that have answered
+    /// nothing for [`super::WriterLimits::silence_max`].
     #[must_use]
-    pub fn is_acknowledged(&self, up_to: SequenceNumber) -> bool {
+    pub fn is_acknowledged(&self, now: Instant, up_to: SequenceNumber) -> bool {
         // The lowest of all tells it in most cases without looking at each.
         self.proxies.acknowledged().is_none_or(|lowest| lowest >= up_to)
-            || self
-                .proxies
-                .iter()
-                .all(|reader| !reader.reliable || reader.acknowledged >= up_to || reader.joined_at >= up_to)
+            || self.proxies.iter().all(|reader| {
+                !reader.reliable
+                    || reader.awaited() >= up_to
+                    || reader.silence.is_long(now, &self.config.limits)
+            })
     }
 
     /// How long it took lately until the last of many readers had answered.
@@ -104,6 +106,8 @@ impl Writer {
         if !is_news(&mut proxy.acknack_count, acknack.count) {
             return Err(DropReason::StaleCount);
         }
+        self.proxies.heard(reader);
+        let proxy = self.proxies.get_mut(reader).ok_or(DropReason::NotMatched)?;
         if base.0 > 0 {
             proxy.confirmed = base.previous().max(self.config.limits.numbers_after);
         }
@@ -299,6 +303,7 @@ impl Writer {
             return Err(DropReason::StaleCount);
         }
         proxy.hearing.speaks();
+        self.proxies.heard(reader);
         let Some(proxy) = self.proxies.get(reader) else { return Ok(()) };
         let target = proxy.target(self.config.guid, &self.config.limits);
         let relevant = number >= proxy.first_relevant;

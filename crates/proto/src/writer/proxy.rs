@@ -13,6 +13,7 @@ use super::crowd::Asked;
 use super::fragment::Target;
 use super::multicast::Hearing;
 use super::road::{LastRepeated, Shortest};
+use super::silence::Silence;
 
 /// Readers that take datagrams of the same size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,7 @@ pub(super) struct ReaderProxy {
     pub(super) acknack_count: Option<i32>,
     pub(super) nack_frag_count: Option<i32>,
     pub(super) asked: Asked,
+    pub(super) silence: Silence,
     /// When a HEARTBEAT last answered one of its ACKNACKs.
     pub(super) answered: Option<Instant>,
     /// Its content filter among those of all readers, when it is applied here.
@@ -123,6 +125,7 @@ impl ReaderProxy {
             acknack_count: None,
             nack_frag_count: None,
             asked: Asked::first(now),
+            silence: Silence::first(now),
             answered: None,
             filter: None,
             passed_over: None,
@@ -148,14 +151,19 @@ impl ReaderProxy {
     }
 
     /// It has every change up to here, or nobody waits for its acknowledgement.
-    fn awaited(&self) -> SequenceNumber {
+    pub(super) fn awaited(&self) -> SequenceNumber {
         self.acknowledged.max(self.joined_at)
+    }
+
+    /// It acknowledges what it has, or is to answer at last.
+    pub(super) const fn is_awaited(&self) -> bool {
+        self.reliable && !self.silence.is_left_out
     }
 
     /// Whether what is sent waits for its answers: it is elsewhere, answers in time, and tells more by it than that it has
     /// what was written before it came.
     pub(super) fn is_waited_for(&self) -> bool {
-        let is_prompt = self.reliable && self.class == Class::Remote && !self.is_slow;
+        let is_prompt = self.is_awaited() && self.class == Class::Remote && !self.is_slow;
         is_prompt && (self.names_questions() || self.acknowledged >= self.joined_at)
     }
 
@@ -364,7 +372,7 @@ pub(super) struct Proxies {
     pub(super) may_hear: usize,
     pub(super) use_group: bool,
     routes: [Route; 2],
-    /// Lowest `acknowledged` of the reliable readers; `None` without such readers.
+    /// Lowest `acknowledged` of the reliable readers that were not left out; `None` without such readers.
     acknowledged: Option<SequenceNumber>,
     /// The same for who waits for acknowledgements: those of changes before a reader joined are not waited for.
     awaited: Option<SequenceNumber>,
@@ -423,7 +431,7 @@ impl Proxies {
         reader.names_questions |= names_question;
     }
 
-    /// What every reliable reader has; `None` without reliable readers.
+    /// What every reliable reader has that was not left out; `None` without such readers.
     pub(super) const fn acknowledged(&self) -> Option<SequenceNumber> {
         self.acknowledged
     }
@@ -447,6 +455,12 @@ impl Proxies {
         }
         self.rebuild();
         position.is_err()
+    }
+
+    /// Readers of one participant.
+    pub(super) fn of_participant(&self, prefix: GuidPrefix) -> usize {
+        let first = self.readers.partition_point(|reader| reader.guid.prefix < prefix);
+        self.readers.iter().skip(first).take_while(|reader| reader.guid.prefix == prefix).count()
     }
 
     /// Whether the reader was there.
@@ -521,9 +535,9 @@ impl Proxies {
         self.routes[0].reliable + self.routes[1].reliable
     }
 
-    /// Reliable readers that have not acknowledged everything up to `last`.
+    /// Reliable readers that have not acknowledged everything up to `last`, and are waited for.
     pub(super) fn owing(&self, last: SequenceNumber) -> usize {
-        self.readers.iter().filter(|reader| reader.reliable && reader.acknowledged < last).count()
+        self.readers.iter().filter(|reader| reader.is_awaited() && reader.acknowledged < last).count()
     }
 
     /// The reader says that it lacks what it had acknowledged; whether that is news. It lost its writer,
@@ -540,7 +554,7 @@ impl Proxies {
     }
 
     pub(super) fn update_acknowledged(&mut self) {
-        let reliable = || self.readers.iter().filter(|reader| reader.reliable);
+        let reliable = || self.readers.iter().filter(|reader| reader.is_awaited());
         self.acknowledged = reliable().map(|reader| reader.acknowledged).min();
         self.awaited = reliable().map(ReaderProxy::awaited).min();
     }

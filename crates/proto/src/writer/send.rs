@@ -468,7 +468,7 @@ impl Writer {
             return self.ask_each(now, out);
         }
         let owes = |proxy: &&ReaderProxy| {
-            proxy.reliable && proxy.acknowledged < sent_last(&self.history, &self.pacer, proxy.class)
+            proxy.is_awaited() && proxy.acknowledged < sent_last(&self.history, &self.pacer, proxy.class)
         };
         let owing = self.proxies.iter().filter(owes).count();
         if owing == 0 {
@@ -483,6 +483,12 @@ impl Writer {
                 let target = route.target(class, self.config.guid, &self.config.limits);
                 let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, false);
                 target.send_heartbeat(&heartbeat, out);
+            }
+        }
+        let (history, pacer) = (&self.history, &self.pacer);
+        for reader in &mut self.proxies.readers {
+            if reader.is_awaited() && reader.acknowledged < sent_last(history, pacer, reader.class) {
+                reader.silence.asked(now.mono);
             }
         }
         self.asked(now);

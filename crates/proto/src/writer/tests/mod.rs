@@ -16,6 +16,7 @@ mod matching;
 mod multicast;
 mod paths;
 mod reliability;
+mod silence;
 
 use super::*;
 use crate::guid::{EntityId, GuidPrefix};
