@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::{PATIENCE, Point, fresh_domain, loopback, participant, reader, until, writer};
-use plainsong::error::Error;
+use plainsong::Error;
 use plainsong::prelude::*;
 use plainsong::proto::time;
 

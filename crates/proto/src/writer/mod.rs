@@ -28,6 +28,7 @@ mod path;
 mod payloads;
 mod pieces;
 mod proxy;
+mod repair;
 mod road;
 mod round_trip;
 mod send;

@@ -12,6 +12,7 @@ use super::content::Filters;
 use super::crowd::Asked;
 use super::fragment::Target;
 use super::multicast::Hearing;
+use super::repair::Repair;
 use super::road::{LastRepeated, Shortest};
 use super::silence::Silence;
 
@@ -79,6 +80,7 @@ pub(super) struct ReaderProxy {
     /// Changes repeated for it lately.
     pub(super) repeated: Repeats<SequenceNumber>,
     pub(super) last_repeated: LastRepeated,
+    pub(super) repair: Repair,
     /// Fragments repeated for it lately.
     pub(super) repeated_fragments: RepeatedFragments,
 }
@@ -131,6 +133,7 @@ impl ReaderProxy {
             passed_over: None,
             repeated: Repeats::new(SequenceNumber::FIRST),
             last_repeated: LastRepeated::default(),
+            repair: Repair::new(now),
             repeated_fragments: RepeatedFragments::default(),
         };
         proxy.update(reader);
@@ -542,12 +545,13 @@ impl Proxies {
 
     /// The reader says that it lacks what it had acknowledged; whether that is news. It lost its writer,
     /// found it again and began anew, while the writer never lost sight of it.
-    pub(super) fn rewind(&mut self, guid: Guid, number: SequenceNumber) -> bool {
+    pub(super) fn rewind(&mut self, now: Instant, guid: Guid, number: SequenceNumber) -> bool {
         let Some(reader) = self.get_mut(guid) else { return false };
         let number = number.max(reader.first_relevant.previous());
         let back = number < reader.acknowledged;
         if back {
             reader.acknowledged = number;
+            reader.repair.begins_anew(now, number);
             self.update_acknowledged();
         }
         back

@@ -14,6 +14,7 @@ mod join;
 mod lending;
 mod matching;
 mod multicast;
+mod multipliers;
 mod paths;
 mod reliability;
 mod silence;

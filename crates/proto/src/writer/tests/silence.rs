@@ -83,7 +83,7 @@ fn who_answered_before_is_given_twenty_seconds() {
     for _ in 0..190 {
         assert!(!story.write_in_time(), "a process stopped by a debugger loses nothing");
     }
-    assert_eq!(story.behind()[0].is_left_out, false);
+    assert!(!story.behind()[0].is_left_out);
     assert!(story.behind()[0].silent_for >= Some(Duration::from_secs(18)));
     let mut waits = 0;
     while !story.write_in_time() {
@@ -101,7 +101,7 @@ fn silence_costs_nothing_while_there_is_room() {
     story.write(1, b"one").unwrap();
     story.pass(Duration::from_secs(3_600));
     story.write(1, b"two").unwrap();
-    assert_eq!(story.behind()[0].is_left_out, false);
+    assert!(!story.behind()[0].is_left_out);
     story.sent();
     story.acknack(&reader, 1, &[1, 2]).unwrap();
     assert_eq!(data(&story.sent()), [1, 2]);
@@ -140,7 +140,7 @@ fn who_comes_back_is_told_what_is_gone_and_is_waited_for_again() {
     story.acknack(&reader, 1, &(1..=first_held).collect::<Vec<_>>()).unwrap();
     let sent = story.sent();
     assert_eq!(gaps(&sent, first_held - 1), (1..first_held).collect::<Vec<_>>());
-    assert_eq!(story.behind()[0].is_left_out, false);
+    assert!(!story.behind()[0].is_left_out);
     story.fill_up();
     assert_eq!(story.write(1, b"data"), Err(WriteError::Full), "it is waited for again");
     story.acknack(&reader, story.writer.last_sequence_number().0 + 1, &[]).unwrap();
@@ -197,7 +197,7 @@ fn waiting_for_acknowledgements_of_a_silent_reader_ends_and_costs_it_nothing() {
     story.pass(Duration::from_secs(21));
     assert!(story.was_told_of_progress());
     assert!(story.writer.is_acknowledged(story.now.mono, SequenceNumber(1)));
-    assert_eq!(story.behind()[0].is_left_out, false);
+    assert!(!story.behind()[0].is_left_out);
     story.sent();
     story.acknack(&reader, 1, &[1]).unwrap();
     assert_eq!(data(&story.sent()), [1]);
