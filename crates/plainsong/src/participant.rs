@@ -32,6 +32,7 @@ use crate::listener::DomainParticipantListener;
 use crate::locks::{read, write};
 use crate::mismatch::OnMismatch;
 use crate::multi_topic::{Constituent, MultiTopic};
+use crate::process;
 use crate::publisher::{Publisher, PublisherInner};
 use crate::runtime::{ParticipantSlot, lock};
 use crate::subscriber::{Subscriber, SubscriberInner};
@@ -591,6 +592,7 @@ impl ParticipantInner {
         config.locators = self.domain.local_locators();
         config.name.clone_from(&self.name);
         config.qos = self.qos();
+        config.process = process::describe();
         config.seed = clock::seed();
         config.secret = clock::secret();
         self.config.apply_to(&mut config);
