@@ -63,9 +63,6 @@ pub struct Config {
     /// Unacknowledged octets a reliable writer may have under way before it waits; half of them where all readers are on its
     /// host, a quarter for a single one of samples below 20 KiB, and less for many.
     pub unacknowledged_bytes_max: usize,
-    /// A reliable reader that answers nothing for so long keeps no writer waiting any more, if there is no room otherwise; 0: it does as
-    /// long as the lease of its participant lasts.
-    pub silence_max_ms: u64,
     /// Octets of small samples that leave together while an application writes without a pause; 0: each leaves
     /// alone.
     pub batch_bytes: usize,
@@ -212,14 +209,6 @@ pub const KEYS: &[Key] = &[
         },
     },
     Key {
-        name: "silence_max_ms",
-        default: "20000",
-        allowed: "a number of milliseconds from 0 to 86400000",
-        doc: "a reliable reader that answers nothing for so long keeps no writer waiting any more, if there is no room otherwise; 0: it does \
-              as long as the lease of its participant lasts",
-        set: |config, value| number(value, 0, 86_400_000).map(|ms| config.silence_max_ms = ms),
-    },
-    Key {
         name: "batch_bytes",
         default: "65000",
         allowed: "a number of octets from 0 to 65000",
@@ -291,7 +280,6 @@ impl Default for Config {
             datagram_bytes_max_local: 0,
             sample_bytes_max: 0,
             unacknowledged_bytes_max: 0,
-            silence_max_ms: 0,
             batch_bytes: 0,
             busy_poll: false,
             adaptive_poll: false,

@@ -57,7 +57,6 @@ pub mod mismatch;
 pub mod multi_topic;
 pub mod participant;
 pub mod prelude;
-mod process;
 pub mod publisher;
 pub mod qos_provider;
 pub mod query;
@@ -68,7 +67,6 @@ pub mod subscriber;
 pub mod topic;
 pub mod topic_description;
 mod transport;
-pub mod unanswering;
 pub mod undecodable;
 
 pub use domain::InterfaceReport;

@@ -18,11 +18,6 @@ impl Config {
             sample_bytes_max: self.sample_bytes_max,
             unacknowledged_bytes_max: self.unacknowledged_bytes_max,
             batch_bytes: self.batch_bytes,
-            silence_max: if self.silence_max_ms == 0 {
-                Duration::INFINITE
-            } else {
-                millis(self.silence_max_ms)
-            },
             ..defaults
         }
     }

@@ -32,13 +32,11 @@ use crate::listener::DomainParticipantListener;
 use crate::locks::{read, write};
 use crate::mismatch::OnMismatch;
 use crate::multi_topic::{Constituent, MultiTopic};
-use crate::process;
 use crate::publisher::{Publisher, PublisherInner};
 use crate::runtime::{ParticipantSlot, lock};
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{Topic, TopicInner};
 use crate::topic_description::Derived;
-use crate::unanswering::OnUnanswering;
 use crate::undecodable::OnUndecodable;
 
 /// Creates participants, with a configuration and default QoS of its own.
@@ -103,7 +101,6 @@ pub(crate) struct Router {
     on_participant: RwLock<Option<OnParticipant>>,
     on_mismatch: RwLock<Option<OnMismatch>>,
     on_undecodable: RwLock<Option<OnUndecodable>>,
-    on_unanswering: RwLock<Option<OnUnanswering>>,
 }
 
 /// Called with a remote participant and whether it is there.
@@ -592,9 +589,7 @@ impl ParticipantInner {
         config.locators = self.domain.local_locators();
         config.name.clone_from(&self.name);
         config.qos = self.qos();
-        config.process = process::describe();
         config.seed = clock::seed();
-        config.secret = clock::secret();
         self.config.apply_to(&mut config);
         let control = Participant::new(config);
         let slot = self.domain.add_participant(control, Arc::clone(&self.router) as Arc<dyn EventSink>);
@@ -645,7 +640,6 @@ impl Router {
             on_participant: RwLock::new(None),
             on_mismatch: RwLock::new(None),
             on_undecodable: RwLock::new(None),
-            on_unanswering: RwLock::new(None),
         }
     }
 
@@ -667,10 +661,6 @@ impl Router {
 
     pub(crate) fn set_on_undecodable(&self, callback: OnUndecodable) {
         *write(&self.on_undecodable) = Some(callback);
-    }
-
-    pub(crate) fn set_on_unanswering(&self, callback: OnUnanswering) {
-        *write(&self.on_unanswering) = Some(callback);
     }
 
     fn edit<R>(&self, change: impl FnOnce(&mut BTreeMap<EntityId, Endpoint>) -> R) {
@@ -749,12 +739,6 @@ impl EventSink for Router {
                     let callback = read(&self.on_participant).clone();
                     if let Some(callback) = callback {
                         callback(participant, alive);
-                    }
-                }
-                Event::ParticipantUnanswering { participant } => {
-                    let callback = read(&self.on_unanswering).clone();
-                    if let Some(callback) = callback {
-                        callback(participant);
                     }
                 }
                 Event::EndpointChanged { endpoint } => {

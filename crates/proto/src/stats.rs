@@ -65,15 +65,11 @@ pub enum DropReason {
     ReplacedUnsent,
     /// The sample, or its key, does not decode as the reader's type.
     Undecodable,
-    /// A reliable reader that answers nothing was left out, since there was no room: the sample may leave without it.
-    ReaderSilent,
-    /// A reader asked for the same samples again and again: they are repeated later.
-    RepairBudget,
 }
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 29] = [
         Self::Malformed,
         Self::UnknownVersion,
         Self::OwnDatagram,
@@ -103,8 +99,6 @@ impl DropReason {
         Self::SocketFull,
         Self::ReplacedUnsent,
         Self::Undecodable,
-        Self::ReaderSilent,
-        Self::RepairBudget,
     ];
 }
 

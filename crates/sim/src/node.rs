@@ -265,8 +265,6 @@ impl Node {
             ..self.locators()
         };
         config.seed = seed;
-        config.secret[..8].copy_from_slice(&seed.to_le_bytes());
-        config.secret[8..].copy_from_slice(&prefix.0[4..]);
         let mut participant = Participant::new(config);
         if call.mutation == Some(Mutation::TrustStrangers) {
             let mut locators = self.locators();
@@ -625,7 +623,6 @@ impl Node {
                     member.readers.get(&reader).map(|local| Told::GroupPart(local.record))
                 }
                 Event::Status { .. }
-                | Event::ParticipantUnanswering { .. }
                 | Event::EndpointChanged { .. }
                 | Event::MismatchChanged { .. }
                 | Event::Undecodable { .. } => None,

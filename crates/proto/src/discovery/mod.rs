@@ -12,13 +12,10 @@ mod matching;
 mod news;
 pub mod participant;
 mod path;
-mod process;
-mod proof;
 mod sedp;
 mod spdp;
 #[cfg(test)]
 mod tests;
-mod trust;
 mod type_lookup;
 
 pub use config::{DiscoveryError, DiscoveryLimits, LocalEndpoint, LocalLocators, ParticipantConfig};
@@ -26,7 +23,6 @@ pub use explain::{Difference, Mismatch, Party};
 pub use matching::MismatchReason;
 pub use news::News;
 pub use participant::{Participant, RemoteEndpoint, RemoteParticipant};
-pub use process::ProcessData;
 
 use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid};

@@ -9,8 +9,6 @@ use super::liveliness::Liveliness;
 use super::matching::{Endpoint, Matching};
 use super::news::Telling;
 use super::path::{EndpointPath, Host};
-use super::process::Audience;
-use super::proof::Numbers;
 use super::sedp::{AVAILABLE_ENDPOINTS, Builtin};
 use super::spdp::Announcer;
 use crate::filter::ContentFilter;
@@ -33,15 +31,12 @@ pub struct Participant {
     pub(super) config: ParticipantConfig,
     pub(super) host: Host,
     pub(super) announcer: Announcer,
-    /// Whose tools read what we announce of our process.
-    pub(super) audience: Audience,
     pub(super) database: Database,
     pub(super) matching: Matching,
     pub(super) builtin: Builtin,
     pub(super) liveliness: Liveliness,
     pub(super) drops: DropCounters,
     pub(super) telling: Telling,
-    pub(super) numbers: Numbers,
     presence: Presence,
 }
 
@@ -69,8 +64,6 @@ pub struct RemoteParticipant<'a> {
     pub proven: bool,
     /// Runs on this host.
     pub same_host: bool,
-    /// Where it says that it receives discovery traffic.
-    pub meta_unicast: &'a [Locator],
     /// Announced lease.
     pub lease_duration: Duration,
     /// When it was last heard of.
@@ -106,14 +99,12 @@ impl Participant {
         Self {
             host: Host::new(&config.locators.own_addresses, &config.locators.announce_to),
             announcer: Announcer::new(config.seed),
-            audience: Audience::default(),
             database: Database::new(limits),
             matching,
             builtin: Builtin::new(config.prefix, &limits),
             liveliness: Liveliness::default(),
             drops: DropCounters::default(),
             telling: Telling::default(),
-            numbers: Numbers::new(config.secret),
             presence: Presence::Silent,
             config,
         }
@@ -307,11 +298,8 @@ impl Participant {
             return result;
         }
         let first = out.transmits().len();
-        let result = match self.believe(now, context, submessage, out) {
-            Ok(true) => self.on_builtin(now, context, submessage, out),
-            Ok(false) => Ok(()),
-            Err(reason) => Err(reason),
-        };
+        self.note_proof(now, context, out);
+        let result = self.on_builtin(now, context, submessage, out);
         self.ask_for_types(now, out);
         out.merge(first);
         result
@@ -321,8 +309,7 @@ impl Participant {
     /// anyway, so calling this is a courtesy to participants whose announcements get lost.
     pub fn on_alive(&mut self, now: Now, prefix: GuidPrefix, from: &Locator) {
         if let Some(remote) = self.database.get_mut(prefix)
-            && remote.matched.is_some()
-            && remote.is_at(from, &self.host)
+            && from.ip().is_some_and(|ip| remote.proves(ip, &self.host))
         {
             remote.last_heard = now.mono;
         }
@@ -358,20 +345,12 @@ impl Participant {
             return;
         }
         while let Some(expired) = self.database.next_expired(now.mono) {
-            let has_lease = self.database.get(expired).is_some_and(|remote| remote.has_lease(now.mono));
-            if has_lease && self.matching.is_matched_with(expired) {
-                self.database.excuse(expired, now.mono);
-            } else {
-                self.forget(now, expired, out);
-            }
+            self.forget(now, expired, out);
         }
         if self.announcer.next.is_some_and(|at| at <= now.mono) {
             self.announce(now, out);
         }
         let first = out.transmits().len();
-        while let Some(prefix) = self.database.next_review(now.mono) {
-            self.review(now, prefix, out);
-        }
         self.liveliness_timeout(now, out);
         self.type_lookup_timeout(now, out);
         self.builtin.timeout(now, out);
@@ -406,7 +385,6 @@ impl Participant {
             address: remote.from.ip(),
             proven: remote.matched.is_some(),
             same_host: self.host.sent(&remote.from),
-            meta_unicast: &remote.data.meta_unicast,
             lease_duration: remote.data.lease_duration,
             last_heard: remote.last_heard,
             user_data: &remote.data.user_data,
@@ -467,10 +445,7 @@ impl Participant {
 
     /// What others are told about us.
     pub(super) fn participant_data(&self) -> ParticipantData {
-        let ParticipantConfig { locators, qos, process, .. } = &self.config;
-        let mut properties: Vec<_> =
-            qos.properties.iter().filter(|property| property.propagate).cloned().collect();
-        process.add_to(&mut properties, self.audience);
+        let ParticipantConfig { locators, qos, .. } = &self.config;
         ParticipantData {
             domain_id: Some(self.config.domain.into()),
             domain_tag: self.config.domain_tag.clone(),
@@ -482,7 +457,7 @@ impl Participant {
             builtin_endpoints: AVAILABLE_ENDPOINTS,
             name: self.config.name.clone(),
             user_data: qos.user_data.clone(),
-            properties,
+            properties: qos.properties.iter().filter(|property| property.propagate).cloned().collect(),
             ..ParticipantData::new(self.guid())
         }
     }

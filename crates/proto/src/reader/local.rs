@@ -35,9 +35,7 @@ impl Reader {
             Outcome::Stored => self.data_available(out),
             Outcome::Consumed => {}
             Outcome::Dropped(reason) => return Err(self.dropped(reason)),
-            Outcome::Refused(..) | Outcome::Rejected(..) | Outcome::Waits => {
-                return Err(self.dropped(DropReason::ResourceLimit));
-            }
+            Outcome::Refused(..) | Outcome::Waits => return Err(self.dropped(DropReason::ResourceLimit)),
         }
         Ok(())
     }

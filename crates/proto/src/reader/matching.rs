@@ -4,7 +4,7 @@ use super::Reader;
 use super::ownership::WriterId;
 use super::proxy::Proxy;
 use crate::discovery::MatchedWriter;
-use crate::guid::{EntityId, Guid};
+use crate::guid::Guid;
 use crate::outbox::Outbox;
 use crate::qos::Durability;
 use crate::seq::SequenceNumber;
@@ -40,14 +40,7 @@ impl Reader {
     }
 
     fn admit_writer(&mut self, now: Now, writer: &MatchedWriter, counts: (i32, i32), out: &mut Outbox) {
-        let prefix = writer.guid.prefix;
-        let of_participant = || {
-            let its = self.by_guid.range(prefix.entity(EntityId([0; 4]))..);
-            its.take_while(|(guid, _)| guid.prefix == prefix).count()
-        };
-        if self.by_guid.len() >= self.limits.writers_max
-            || of_participant() >= self.limits.writers_of_participant_max
-        {
+        if self.by_guid.len() >= self.limits.writers_max {
             self.drops.count(DropReason::DiscoveryLimit);
             return;
         }
@@ -66,17 +59,6 @@ impl Reader {
             self.probe(now.mono, id, out);
         }
         self.wake_at(self.proxy(id).and_then(Proxy::next_timeout));
-    }
-
-    /// So many samples will not come. A writer that is matched may have lost this reader and found it again: then the application
-    /// is told by a match more.
-    pub(super) fn given_up(&mut self, samples: u64, found_again: Option<Guid>, out: &mut Outbox) {
-        if let Some(writer) = found_again {
-            self.statuses.subscription_matched.unmatched(writer);
-            self.statuses.subscription_matched.matched(writer);
-            self.changed(StatusKind::SubscriptionMatched, out);
-        }
-        self.samples_lost(samples, out);
     }
 
     fn place(&mut self, proxy: Proxy) -> WriterId {

@@ -107,8 +107,6 @@ pub struct ReaderLimits {
     pub group_wait_max: Duration,
     /// Matched writers.
     pub writers_max: usize,
-    /// Of them those of one participant, which is not to keep all others out.
-    pub writers_of_participant_max: usize,
     /// How long the answer to a heartbeat may wait; zero answers at once.
     pub heartbeat_response_delay: Duration,
 }
@@ -131,7 +129,6 @@ impl Default for ReaderLimits {
             coherent_bytes_max: 64 << 20,
             group_wait_max: Duration::from_secs(2),
             writers_max: 4096,
-            writers_of_participant_max: 1024,
             heartbeat_response_delay: Duration::ZERO,
         }
     }
@@ -255,8 +252,7 @@ impl Reader {
         self.blocked == 0 && !self.cache.has_mortal()
     }
 
-    /// Appends the samples that `selector` asks for and marks them read. With KEEP_LAST this makes room for what was
-    /// refused, as [`Self::take`] does.
+    /// Appends the samples that `selector` asks for and marks them read.
     pub fn read(&mut self, now: Now, selector: &Selector, samples: &mut CachedSamples) {
         self.access(now, Access::Read, &Choice::of(selector), samples);
     }
@@ -282,11 +278,8 @@ impl Reader {
 
     fn access(&mut self, now: Now, access: Access, choice: &Choice<'_>, samples: &mut CachedSamples) {
         self.statuses.changes = self.statuses.changes.without(StatusKind::DataAvailable);
-        let before = self.cache.samples_with_data();
         self.cache.access(now, access, choice, samples);
-        let makes_room =
-            access == Access::Take || self.cache.replaces_read() || self.cache.samples_with_data() < before;
-        if self.blocked > 0 && makes_room && !self.presenter.is_accessing() {
+        if access == Access::Take && self.blocked > 0 && !self.presenter.is_accessing() {
             self.unblock(now);
         }
     }
@@ -345,17 +338,12 @@ impl Reader {
         self.recheck_group(now.mono);
         let Statuses { deadline_missed, changes, .. } = &mut self.statuses;
         let guid = self.guid;
-        let before = self.cache.samples_with_data();
         let shown = self.cache.timeout(now, |instance| {
             deadline_missed.count.count();
             deadline_missed.last_instance = instance;
             *changes = changes.with(StatusKind::RequestedDeadlineMissed);
             out.status(guid, StatusKind::RequestedDeadlineMissed);
         });
-        if self.blocked > 0 && self.cache.samples_with_data() < before && !self.presenter.is_accessing() {
-            // What expired or was purged has left room.
-            self.unblock(now);
-        }
         self.tell_presented(out);
         let untold = std::mem::take(&mut self.untold);
         if shown || untold.contains(StatusKind::DataAvailable) {

@@ -315,7 +315,7 @@ impl Reader {
                 return Ok(());
             }
             Outcome::Stored => true,
-            Outcome::Consumed | Outcome::Dropped(_) | Outcome::Rejected(..) => false,
+            Outcome::Consumed | Outcome::Dropped(_) => false,
         };
         proxy.order.delivered();
         if self.deliver_waiting(now, id, out) | stored {
@@ -323,10 +323,6 @@ impl Reader {
         }
         match outcome {
             Outcome::Dropped(reason) => Err(reason),
-            Outcome::Rejected(reason, instance) => {
-                self.rejected(reason, instance, out);
-                Err(DropReason::ResourceLimit)
-            }
             _ => Ok(()),
         }
     }
@@ -385,7 +381,7 @@ impl Reader {
             Outcome::Stored => self.data_available(out),
             Outcome::Consumed => {}
             Outcome::Dropped(reason) => return Err(reason),
-            Outcome::Refused(reason, instance) | Outcome::Rejected(reason, instance) => {
+            Outcome::Refused(reason, instance) => {
                 self.rejected(reason, instance, out);
                 return Err(DropReason::ResourceLimit);
             }
@@ -456,7 +452,6 @@ impl Reader {
                 Outcome::Stored => stored = true,
                 Outcome::Consumed => {}
                 Outcome::Dropped(reason) => drops.count(reason),
-                Outcome::Rejected(reason, instance) => presenter.reject(reason, instance),
             }
             proxy.order.delivered();
         }
@@ -475,8 +470,7 @@ impl Reader {
             if stored {
                 self.untold = self.untold.with(StatusKind::DataAvailable);
             }
-            let rejections = self.presenter.take_rejections();
-            for (reason, instance) in rejections.into_iter().chain(refused) {
+            if let Some((reason, instance)) = refused {
                 self.statuses.reject(reason, instance);
                 self.untold = self.untold.with(StatusKind::SampleRejected);
             }
@@ -596,7 +590,6 @@ impl Reader {
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let id = self.writer_of(context.source.entity(heartbeat.writer))?;
-        let by_name = heartbeat.reader == self.guid.entity;
         let proxy = self.proxy_mut(id).ok_or(DropReason::NotMatched)?;
         if !proxy.reliable {
             self.heard_heartbeat(now, id, heartbeat, out);
@@ -618,7 +611,6 @@ impl Reader {
         if proxy.is_implausible(last) || group.is_some_and(|group| group.current.0 > NUMBER_MAX) {
             return Err(DropReason::ImplausibleSequence);
         }
-        proxy.heard.by_name |= by_name;
         let unheard = proxy.heard.count.is_none();
         let is_overtaken = proxy.heard.is_overtaken(heartbeat.count);
         proxy.heard.is_kin = context.vendor == vendor::PLAINSONG;
@@ -635,26 +627,19 @@ impl Reader {
             proxy.sets.progress.begin(last, group);
             proxy.answer.probe_at = None;
         }
-        let known = proxy.heard.last;
-        let (mut lost, mut began_anew) = (0, false);
         if !is_overtaken {
             proxy.heard.last = last;
             // What a later one, or a GAP with it, told is no lie.
-            lost = proxy.order.hear(first, last);
-            began_anew = std::mem::take(&mut proxy.heard.began_anew) && lost > 0;
+            proxy.order.take_back_beyond(last);
         }
-        lost += proxy.order.first_available(first, known);
-        if unheard {
-            // What was gone before this reader came is not lost to it.
-            lost = 0;
-            proxy.order.forget_doubt();
-        }
+        // What was gone before this reader came is not lost to it.
+        let lost = proxy.order.first_available(first);
         let expected = proxy.order.expected();
         let passed = proxy.sets.progress.hear(last, group);
         self.presenter.part_ended |= passed && self.presenter.is_grouped();
         self.heard_heartbeat(now, id, heartbeat, out);
         self.with_fragments(id, |fragments, _| fragments.forget_below(expected));
-        self.given_up(lost, began_anew.then(|| context.source.entity(heartbeat.writer)), out);
+        self.samples_lost(if unheard { 0 } else { lost }, out);
         if self.drain(now, id, out) {
             self.data_available(out);
         }
@@ -720,30 +705,23 @@ impl Reader {
         }
         let numbers = base.0.abs_diff(gap.start.0) + gap.list.iter().count() as u64;
         let filtered = gap.filtered >= numbers;
-        let is_filtering = self.filter_signature.is_some() || self.cache.policy.is_filtered_by_time();
-        let by_name = gap.reader == self.guid.entity;
         let Self { proxies, presenter, .. } = self;
         let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
+        if filtered {
+            presenter.note_filtered(&mut proxy.sets, gap.start, base.previous());
+        }
         let before = proxy.order.expected();
-        let wants_all = !is_filtering && gap.filtered == 0 && proxy.is_in_step();
-        proxy.heard.by_name |= by_name;
+        proxy.order.skip(gap.start, base.previous())?;
         let mut members = gap.list.iter().peekable();
-        let mut range = Some((gap.start, base.previous()));
-        while let Some((start, end)) = range {
+        while let Some(start) = members.next() {
+            let mut end = start;
+            while let Some(next) = members.next_if(|next| *next == end.next()) {
+                end = next;
+            }
             if filtered {
                 presenter.note_filtered(&mut proxy.sets, start, end);
             }
-            if wants_all {
-                proxy.pass_over(start, end);
-            }
             proxy.order.skip(start, end)?;
-            range = members.next().map(|start| {
-                let mut end = start;
-                while let Some(next) = members.next_if(|next| *next == end.next()) {
-                    end = next;
-                }
-                (start, end)
-            });
         }
         let expected = proxy.order.expected();
         let tells_by_heartbeat = vendor::question(proxy.vendor) == Some(Question::Nothing);

@@ -3,9 +3,9 @@
 
 use crate::guid::Guid;
 use crate::outbox::Outbox;
-use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber};
+use crate::seq::{FragmentSet, SequenceNumber};
 use crate::stats::DropReason;
-use crate::time::{Duration, Instant, Now};
+use crate::time::{Duration, Now};
 use crate::wire::{AckNack, NackFrag};
 
 use super::Writer;
@@ -27,8 +27,6 @@ struct Answer {
     queued: bool,
     /// Something must be asked for again later.
     deferred: bool,
-    /// Something was asked for too often, and must be when the timer goes off.
-    refused: bool,
 }
 
 impl Answer {
@@ -71,17 +69,15 @@ impl Writer {
         self.accept_nack_frag(now, reader, nack, out).inspect_err(|reason| self.drops.count(*reason))
     }
 
-    /// Whether every reliable reader that was matched when `up_to` was written has acknowledged it, those apart that have answered
-    /// nothing for [`super::WriterLimits::silence_max`].
+    /// Whether every reliable reader that was matched when `up_to` was written has acknowledged it.
     #[must_use]
-    pub fn is_acknowledged(&self, now: Instant, up_to: SequenceNumber) -> bool {
+    pub fn is_acknowledged(&self, up_to: SequenceNumber) -> bool {
         // The lowest of all tells it in most cases without looking at each.
         self.proxies.acknowledged().is_none_or(|lowest| lowest >= up_to)
-            || self.proxies.iter().all(|reader| {
-                !reader.reliable
-                    || reader.awaited() >= up_to
-                    || reader.silence.is_long(now, &self.config.limits)
-            })
+            || self
+                .proxies
+                .iter()
+                .all(|reader| !reader.reliable || reader.acknowledged >= up_to || reader.joined_at >= up_to)
     }
 
     /// How long it took lately until the last of many readers had answered.
@@ -108,10 +104,8 @@ impl Writer {
         if !is_news(&mut proxy.acknack_count, acknack.count) {
             return Err(DropReason::StaleCount);
         }
-        self.proxies.heard(reader);
-        let proxy = self.proxies.get_mut(reader).ok_or(DropReason::NotMatched)?;
         if base.0 > 0 {
-            proxy.confirmed = base.previous().max(self.config.limits.numbers_after);
+            proxy.confirmed = base.previous();
         }
         // What is not final and tells nothing new asks, which is no answer.
         let answers = acknack.final_flag || base.previous() > proxy.acknowledged;
@@ -119,7 +113,7 @@ impl Writer {
             self.heartbeat.one_answered(took);
         }
         let has = self.proxies.get(reader).map(|proxy| self.acknowledged_by(proxy, base)).unwrap_or_default();
-        let news = self.acknowledge(reader, has);
+        let news = self.proxies.acknowledge(reader, has);
         if news != News::None {
             let lowest = self.proxies.acknowledged().unwrap_or(last);
             self.heartbeat.progressed(now.mono, self.proxies.owing(last), lowest);
@@ -133,7 +127,7 @@ impl Writer {
             if !self.blocked || self.has_room_to_go_on() {
                 self.progress(out);
             }
-        } else if news == News::None && base.0 > 0 && self.proxies.rewind(now.mono, reader, has) {
+        } else if news == News::None && base.0 > 0 && self.proxies.rewind(reader, has) {
             // It owes an acknowledgement again: without the timer, one lost repetition would be the last.
             // A base of 0 acknowledges nothing and takes nothing back: it only asks for a heartbeat.
             self.settle(now);
@@ -150,10 +144,7 @@ impl Writer {
             let later = now.mono.after(self.crossing()).unwrap_or(now.mono);
             self.heartbeat.hurry(later.max(self.pacer.burst_end()));
         }
-        if answer.refused {
-            self.drops.count(DropReason::RepairBudget);
-        }
-        if answer.sent || !acknack.final_flag && !answer.deferred && !answer.refused {
+        if answer.sent || !acknack.final_flag && !answer.deferred {
             self.answer_with_heartbeat(now, reader, answer.sent, out);
         }
         let progressed = news != News::None || acknack.missing.is_empty();
@@ -168,8 +159,7 @@ impl Writer {
         let Some(proxy) = self.proxies.get(reader) else { return false };
         let target = proxy.target(self.config.guid, &self.config.limits);
         let sent = sent_last(&self.history, &self.pacer, proxy.class);
-        // Of what never was HEARTBEATs tell.
-        let mut gone_below = self.first_number();
+        let mut gone_below = SequenceNumber::FIRST;
         let mut gap: Option<GapBuilder> = None;
         for number in acknack.missing.iter() {
             if number < gone_below || number > sent || self.is_held_for(now, proxy, number) {
@@ -218,7 +208,6 @@ impl Writer {
         let target = proxy.target(self.config.guid, limits);
         let sent = sent_last(&self.history, &self.pacer, proxy.class);
         let (mut repeated, mut last_repeated) = (proxy.repeated, proxy.last_repeated);
-        let mut repair = proxy.repair;
         let is_waited_for = proxy.is_waited_for();
         let mut message = target.open(out);
         for number in acknack.missing.iter().take_while(|number| *number <= sent) {
@@ -243,11 +232,6 @@ impl Writer {
                 answer.deferred = true;
                 continue;
             }
-            let bytes = change.payload.len();
-            if !repair.allows(now.mono, number, bytes, bytes) {
-                answer.refused = true;
-                continue;
-            }
             if is_waited_for && self.pacer.road.is_repeated(number, last_repeated) {
                 self.pacer.road.lost(number, last_repeated, change.payload.len());
             }
@@ -269,7 +253,7 @@ impl Writer {
         self.pacer.sent_again(target.class, message.len());
         message.finish();
         if let Some(proxy) = self.proxies.get_mut(reader) {
-            (proxy.repeated, proxy.last_repeated, proxy.repair) = (repeated, last_repeated, repair);
+            (proxy.repeated, proxy.last_repeated) = (repeated, last_repeated);
         }
         answer
     }
@@ -314,7 +298,6 @@ impl Writer {
             return Err(DropReason::StaleCount);
         }
         proxy.hearing.speaks();
-        self.proxies.heard(reader);
         let Some(proxy) = self.proxies.get(reader) else { return Ok(()) };
         let target = proxy.target(self.config.guid, &self.config.limits);
         let relevant = number >= proxy.first_relevant;
@@ -337,8 +320,26 @@ impl Writer {
             self.pump(now, out);
             return Ok(());
         }
-        let sizes = (change.payload.len(), fragment_bytes);
-        let (wanted, deferred) = self.wanted_fragments(now, reader, class, nack, (sent, sizes));
+        let crossing = self.crossing();
+        let mut repeated = self.proxies.get_mut(reader).map(|it| std::mem::take(&mut it.repeated_fragments));
+        let mut wanted = FragmentSet::empty(nack.missing.base().max(1));
+        let full = self.pacer.repeats.len() >= self.config.limits.repeats_max
+            || self.pacer.is_behind_others(class, reader, number);
+        let mut deferred = full;
+        for fragment in nack.missing.iter().filter(|fragment| *fragment >= 1 && *fragment <= sent) {
+            if full || self.pacer.covers(reader, number, fragment) {
+                continue;
+            }
+            let crossed = repeated.as_mut().is_some_and(|it| it.note((number, fragment), now.mono, crossing));
+            if crossed {
+                deferred = true;
+            } else {
+                wanted.insert(fragment);
+            }
+        }
+        if let (Some(proxy), Some(repeated)) = (self.proxies.get_mut(reader), repeated) {
+            proxy.repeated_fragments = repeated;
+        }
         if deferred || !wanted.is_empty() {
             self.heartbeat.heard(now.mono);
         }
@@ -352,58 +353,11 @@ impl Writer {
             let what = Repeated::Fragments { number, next, wanted: Some(wanted) };
             self.pacer.repeat(class, Repeat { reader, what });
         } else if deferred {
-            let later = now.mono.after(self.crossing()).unwrap_or(now.mono);
+            let later = now.mono.after(crossing).unwrap_or(now.mono);
             self.heartbeat.hurry(later);
         }
         self.pump(now, out);
         Ok(())
-    }
-
-    /// Takes over what a reader has.
-    fn acknowledge(&mut self, reader: Guid, has: SequenceNumber) -> News {
-        let usual_bytes = self.history.pending_bytes() / self.history.pending().max(1);
-        if let Some(proxy) = self.proxies.get_mut(reader) {
-            proxy.repair.acknowledged(has, usual_bytes);
-        }
-        self.proxies.acknowledge(reader, has)
-    }
-
-    /// The fragments of those asked for that are repeated now, and whether others must be asked for again soon: `sent` were sent of a change of
-    /// so many octets, in fragments of so many.
-    fn wanted_fragments(
-        &mut self,
-        now: Now,
-        reader: Guid,
-        class: Class,
-        nack: &NackFrag,
-        (sent, (change_bytes, fragment_bytes)): (FragmentNumber, (usize, usize)),
-    ) -> (FragmentSet, bool) {
-        let number = nack.sequence_number;
-        let crossing = self.crossing();
-        let mut wanted = FragmentSet::empty(nack.missing.base().max(1));
-        if self.pacer.repeats.len() >= self.config.limits.repeats_max
-            || self.pacer.is_behind_others(class, reader, number)
-        {
-            return (wanted, true);
-        }
-        let Some(proxy) = self.proxies.get_mut(reader) else { return (wanted, false) };
-        let (mut deferred, mut refused) = (false, false);
-        for fragment in nack.missing.iter().filter(|fragment| *fragment >= 1 && *fragment <= sent) {
-            if self.pacer.covers(reader, number, fragment) {
-                continue;
-            }
-            if proxy.repeated_fragments.note((number, fragment), now.mono, crossing) {
-                deferred = true;
-            } else if proxy.repair.allows(now.mono, number, change_bytes, fragment_bytes) {
-                wanted.insert(fragment);
-            } else {
-                refused = true;
-            }
-        }
-        if refused {
-            self.drops.count(DropReason::RepairBudget);
-        }
-        (wanted, deferred)
     }
 
     /// A reader answered that it has all up to a change. If it is on another host, that tells of the road to it.
@@ -436,12 +390,9 @@ impl Writer {
     fn repeat_recut(&mut self, now: Now, reader: Guid, number: SequenceNumber) {
         let pause = self.crossing();
         let full = self.pacer.repeats.len() >= self.config.limits.repeats_max;
-        let bytes = self.history.get(number, &self.instances).map_or(0, |change| change.payload.len());
         let Some(proxy) = self.proxies.get_mut(reader) else { return };
         if full || proxy.repeated.note(number, now.mono, pause) {
             self.heartbeat.hurry(now.mono.after(pause).unwrap_or(now.mono));
-        } else if !proxy.repair.allows(now.mono, number, bytes, bytes) {
-            self.drops.count(DropReason::RepairBudget);
         } else if !self.pacer.covers(reader, number, 1) {
             let what = Repeated::Changes { next: number, last: number };
             self.pacer.repeats.push_back(Repeat { reader, what });

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::seq::SequenceNumber;
 use crate::time::Duration;
 
 use super::cost::ComparisonPace;
@@ -64,18 +63,10 @@ pub struct WriterLimits {
     pub batch_wait_max: Duration,
     /// Matched readers.
     pub readers_max: usize,
-    /// Of them those of one participant, which is not to keep all others out.
-    pub readers_of_participant_max: usize,
-    /// A reliable reader that gives no answer for so long is left out when there is no room otherwise, and nobody waits for its
-    /// acknowledgements. A process that is stopped for so long is lost by the usual lease, too; with a longer lease, or none that ends, a
-    /// reader keeps a writer waiting no longer than with that. INFINITE: as long as its lease lasts.
-    pub silence_max: Duration,
     /// Instances, beside RESOURCE_LIMITS.
     pub instances_max: usize,
     /// Repetitions under way; more must be asked for again.
     pub repeats_max: usize,
-    /// The number of the first change comes after this one. Readers learn it from HEARTBEATs alone: no GAP tells of what never was.
-    pub numbers_after: SequenceNumber,
 }
 
 impl Default for WriterLimits {
@@ -103,11 +94,8 @@ impl Default for WriterLimits {
             flow_wait: Duration::from_micros(200),
             batch_wait_max: Duration::from_millis(100),
             readers_max: 1_024,
-            readers_of_participant_max: 256,
-            silence_max: Duration::from_secs(20),
             instances_max: 1 << 20,
             repeats_max: 128,
-            numbers_after: SequenceNumber(0),
         }
     }
 }

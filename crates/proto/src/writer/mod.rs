@@ -28,12 +28,10 @@ mod path;
 mod payloads;
 mod pieces;
 mod proxy;
-mod repair;
 mod road;
 mod round_trip;
 mod send;
 mod settle;
-mod silence;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -61,7 +59,6 @@ pub use cost::{ComparisonPace, SendCosts};
 pub use group::WriterGroup;
 pub use limits::{Limit, WriterLimits};
 pub use multicast::{Delivery, UnicastReason};
-pub use silence::ReaderBehind;
 
 use batch::Batch;
 use coherent::OpenSet;
@@ -72,8 +69,7 @@ use instances::{Instances, Slot};
 use multicast::Multicast;
 use pace::{Pacer, Repeat, Repeated};
 use path::Paths;
-use proxy::{Class, Proxies, Since};
-use silence::SilenceTimer;
+use proxy::{Class, Proxies};
 use window::Trip;
 
 /// What a writer is made of.
@@ -157,7 +153,6 @@ pub struct Writer {
     batch: Batch,
     multicast: Multicast,
     heartbeat: HeartbeatTimer,
-    silence: SilenceTimer,
     /// What may be unacknowledged now.
     window_bytes: usize,
     /// A long sample was written.
@@ -188,7 +183,7 @@ impl Writer {
         let mut proxies = Proxies::default();
         proxies.set_urgent(config.qos.transport_priority > 0);
         Self {
-            history: History::of(&config.qos, config.limits.numbers_after),
+            history: History::of(&config.qos),
             instances: Instances::new(config.qos.deadline),
             proxies,
             pacer: Pacer::new(),
@@ -196,7 +191,6 @@ impl Writer {
             batch: Batch::default(),
             multicast: Multicast::default(),
             heartbeat: HeartbeatTimer::new(&config),
-            silence: SilenceTimer::default(),
             window_bytes: config.limits.unacknowledged_bytes_max,
             writes_long: false,
             open_set: None,
@@ -345,10 +339,7 @@ impl Writer {
             self.heartbeat.demand();
         }
         self.flush(now, out);
-        let mut result = self.admit(self.instances.find(instance), kind, bytes);
-        if result == Err(WriteError::Full) && self.leave_out_silent(now) {
-            result = self.admit(self.instances.find(instance), kind, bytes);
-        }
+        let result = self.admit(self.instances.find(instance), kind, bytes);
         if let Err(error) = result {
             self.ask_when_full(now, error, out);
         }
@@ -469,12 +460,7 @@ impl Writer {
     /// in order; any other is told that what was written before is not for it.
     pub fn match_reader(&mut self, now: Now, reader: &MatchedReader, out: &mut Outbox) {
         let known = self.proxies.get(reader.guid).is_some();
-        let limits = &self.config.limits;
-        let of_participant = || self.proxies.of_participant(reader.guid.prefix);
-        if !known
-            && (self.proxies.len() >= limits.readers_max
-                || of_participant() >= limits.readers_of_participant_max)
-        {
+        if !known && self.proxies.len() >= self.config.limits.readers_max {
             self.drops.count(DropReason::DiscoveryLimit);
             return;
         }
@@ -488,10 +474,7 @@ impl Writer {
         }
         let last = self.history.last();
         let had_inline_qos = self.proxies.inline_qos();
-        let before_all = self.config.limits.numbers_after;
-        let since =
-            Since { now: now.mono, before_all, history: if durable { before_all } else { last }, last };
-        let new = self.proxies.insert(reader, reliable, &since);
+        let new = self.proxies.insert(reader, reliable, durable, (now.mono, last));
         self.recut_for_inline_qos(had_inline_qos);
         self.fit_window();
         self.adopt_filter(reader);
@@ -506,7 +489,7 @@ impl Writer {
         self.start_lease(now);
         if durable && self.history.len() > 0 {
             let what =
-                Repeated::Changes { next: self.first_number(), last: self.sent_last(reader.same_host) };
+                Repeated::Changes { next: SequenceNumber::FIRST, last: self.sent_last(reader.same_host) };
             self.pacer.repeats.push_back(Repeat { reader: reader.guid, what });
             self.pump(now, out);
         } else if reliable {
@@ -586,7 +569,7 @@ impl Writer {
     /// The reliable readers that have acknowledged least: for these room is waited for.
     pub fn slowest_readers(&self) -> impl Iterator<Item = Guid> {
         let least = self.proxies.acknowledged();
-        let slowest = self.proxies.iter().filter(move |it| it.is_awaited() && Some(it.acknowledged) == least);
+        let slowest = self.proxies.iter().filter(move |it| it.reliable && Some(it.acknowledged) == least);
         slowest.map(|reader| reader.guid)
     }
 
@@ -611,13 +594,9 @@ impl Writer {
         if self.multicast.due().is_some_and(|due| due <= now.mono) {
             self.look_for_silence(now, out);
         }
-        if self.silence.due().is_some_and(|due| due <= now.mono) {
-            self.ask_left_out(now, out);
-        }
         if self.heartbeat.due().is_some_and(|due| due <= now.mono) {
             let asked = self.ask_again(now, out);
             self.heartbeat.fired(now.mono, asked);
-            self.look_at_silence(now, out);
             // Whoever was to be asked may have answered before: then the timer rests.
             self.settle(now);
         }
@@ -634,7 +613,6 @@ impl Writer {
             self.batch.due(),
             self.pacer.due(),
             self.heartbeat.due(),
-            self.silence.due(),
             self.multicast.due(),
         ];
         Instant::earliest(dues)

@@ -468,7 +468,7 @@ impl Writer {
             return self.ask_each(now, out);
         }
         let owes = |proxy: &&ReaderProxy| {
-            proxy.is_awaited() && proxy.acknowledged < sent_last(&self.history, &self.pacer, proxy.class)
+            proxy.reliable && proxy.acknowledged < sent_last(&self.history, &self.pacer, proxy.class)
         };
         let owing = self.proxies.iter().filter(owes).count();
         if owing == 0 {
@@ -483,12 +483,6 @@ impl Writer {
                 let target = route.target(class, self.config.guid, &self.config.limits);
                 let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, false);
                 target.send_heartbeat(&heartbeat, out);
-            }
-        }
-        let (history, pacer) = (&self.history, &self.pacer);
-        for reader in &mut self.proxies.readers {
-            if reader.is_awaited() && reader.acknowledged < sent_last(history, pacer, reader.class) {
-                reader.silence.asked(now.mono);
             }
         }
         self.asked(now);
@@ -514,8 +508,8 @@ impl Writer {
         let Some(proxy) = self.proxies.get(reader) else { return };
         let target = proxy.target(self.config.guid, &self.config.limits);
         let mut message = target.open(out);
-        if proxy.first_relevant > self.first_number() {
-            let gap = GapBuilder::range(self.first_number(), proxy.first_relevant);
+        if proxy.first_relevant > SequenceNumber::FIRST {
+            let gap = GapBuilder::range(SequenceNumber::FIRST, proxy.first_relevant);
             let _ = message.gap(&gap.gap(target.reader, target.source.entity));
         }
         let mut heartbeat =
@@ -527,11 +521,6 @@ impl Writer {
             target.send_heartbeat(&heartbeat, out);
         }
         self.asked(now);
-    }
-
-    /// The number of the first change there ever was.
-    pub(super) const fn first_number(&self) -> SequenceNumber {
-        self.config.limits.numbers_after.next()
     }
 
     /// A HEARTBEAT that wants an answer of a reader, be it matched or not.

@@ -9,7 +9,6 @@ mod fragments;
 mod group;
 mod hostile;
 mod lifecycle;
-mod limits;
 mod liveliness;
 mod order;
 mod policies;
@@ -217,7 +216,7 @@ impl Bench {
         count: i32,
     ) -> Result<(), DropReason> {
         let heartbeat = Heartbeat {
-            reader: self.reader.guid().entity,
+            reader: EntityId::UNKNOWN,
             writer: writer(from).entity,
             first: SequenceNumber(first),
             last: SequenceNumber(last),
@@ -235,7 +234,7 @@ impl Bench {
             assert!(list.insert(SequenceNumber(*member)));
         }
         let gap = Gap {
-            reader: self.reader.guid().entity,
+            reader: EntityId::UNKNOWN,
             writer: writer(from).entity,
             start: SequenceNumber(start),
             list,

@@ -205,28 +205,6 @@ fn readers_are_limited() {
 }
 
 #[test]
-fn one_participant_leaves_reader_places_for_others() {
-    let limits = WriterLimits { readers_max: 8, readers_of_participant_max: 2, ..WriterLimits::default() };
-    let mut story = Story::with_limits(QosSet::writer(), limits);
-    let greedy = |number: u8| {
-        let mut reader = reliable(number);
-        reader.guid.prefix = GuidPrefix([5; 12]);
-        reader
-    };
-    for number in 1..=200 {
-        story.matched(&greedy(number));
-    }
-    assert_eq!(story.writer.matched_readers().count(), 2);
-    assert_eq!(story.writer.drops().get(DropReason::DiscoveryLimit), 198);
-    story.matched(&reliable(4));
-    story.matched(&reliable(6));
-    assert_eq!(story.writer.matched_readers().count(), 4);
-    story.writer.unmatch_reader(story.now, greedy(1).guid, &mut story.out);
-    story.matched(&greedy(9));
-    assert_eq!(story.writer.matched_readers().count(), 4, "a place that became free is its own");
-}
-
-#[test]
 fn inline_qos_is_sent_when_a_reader_expects_it() {
     let mut story = Story::new(QosSet { lifespan: Duration::from_secs(3), ..QosSet::writer() });
     let mut reader = reliable(7);

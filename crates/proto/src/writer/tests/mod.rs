@@ -14,10 +14,8 @@ mod join;
 mod lending;
 mod matching;
 mod multicast;
-mod multipliers;
 mod paths;
 mod reliability;
-mod silence;
 
 use super::*;
 use crate::guid::{EntityId, GuidPrefix};
