@@ -1,7 +1,7 @@
 //! What the participants of one domain share in this process: sockets, threads, timer and registry.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, Weak, mpsc};
+use std::sync::{Arc, Mutex, Weak, mpsc};
 use std::thread::JoinHandle;
 
 use plainsong_proto::discovery::{LocalLocators, Participant};
@@ -163,8 +163,10 @@ impl Domain {
 }
 
 /// No domain is opened or looked for while this lives.
-pub(crate) type AllLocked = MutexGuard<'static, Vec<Weak<Domain>>>;
+#[cfg(unix)]
+pub(crate) type AllLocked = std::sync::MutexGuard<'static, Vec<Weak<Domain>>>;
 
+#[cfg(unix)]
 pub(crate) fn lock_all() -> AllLocked {
     lock(&DOMAINS)
 }

@@ -764,8 +764,10 @@ impl EventSink for Router {
 static PARTICIPANTS: Mutex<Vec<Weak<ParticipantInner>>> = Mutex::new(Vec::new());
 
 /// Nobody makes a participant while this lives.
+#[cfg(unix)]
 pub(crate) type AllLocked = MutexGuard<'static, Vec<Weak<ParticipantInner>>>;
 
+#[cfg(unix)]
 pub(crate) fn lock_all() -> AllLocked {
     lock(&PARTICIPANTS)
 }
