@@ -286,9 +286,9 @@ impl Participant {
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let Some(request) = Request::decode(sample.payload.as_slice())? else { return Ok(()) };
-        // Everyone hears every question; one that names nobody is for all.
-        let instance = lookup::instance_of(self.guid());
-        if request.instance.len() == instance.len() && request.instance != instance {
+        // Everyone hears every question; one that names nobody is for all. Tools of Cyclone DDS name the GUID of nobody.
+        let [own, nobody] = [self.guid(), Guid::UNKNOWN].map(lookup::instance_of);
+        if request.instance.len() == own.len() && request.instance != own && request.instance != nobody {
             return Ok(());
         }
         let own = |hash: &TypeHash| Some((*hash, self.matching.types.own(hash)?));
@@ -296,7 +296,7 @@ impl Participant {
         if types.is_empty() {
             return Ok(());
         }
-        let reply = lookup::encode_reply(request.id, &request.instance, &types);
+        let reply = lookup::encode_reply(request.id, &types);
         if !self.matching.lookups.may_answer(now.mono, reply.len()) {
             return Err(DropReason::DiscoveryLimit);
         }

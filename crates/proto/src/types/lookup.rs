@@ -23,6 +23,7 @@ const TYPES: u32 = 0x0280_4ad1;
 /// A member header whose length is the DHEADER of the member itself (§7.4.3.4.2).
 const LENGTH_IN_MEMBER: u32 = 5 << 28;
 const RETCODE_OK: u32 = 0;
+const REMOTE_EXCEPTION_OK: u32 = 0;
 /// Prefix of the name of the service of a participant (§7.6.3.3.4).
 const INSTANCE: &str = "dds.builtin.TOS.";
 
@@ -63,7 +64,8 @@ impl Request {
     }
 
     fn encode_into(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
-        put_header(encoder, self.id, &self.instance)?;
+        put_identity(encoder, self.id)?;
+        put_string(encoder, &self.instance)?;
         delimited(encoder, |encoder| {
             encoder.put_u32(GET_TYPES)?;
             one_member(encoder, TYPE_IDS, |encoder| {
@@ -78,7 +80,7 @@ impl Request {
     /// [`Malformed`], with more than [`REQUESTED_MAX`] types too.
     pub fn decode(payload: &[u8]) -> Result<Option<Self>, Malformed> {
         let decoder = &mut decoder(content(payload)?);
-        let (id, instance) = take_header(decoder)?;
+        let (id, instance) = (take_identity(decoder)?, take_instance(decoder)?);
         if discriminator(decoder, GET_TYPES)? != GET_TYPES {
             return Ok(None);
         }
@@ -100,10 +102,11 @@ impl Request {
 
 /// The payload of a `TypeLookup_Reply`: serialized TypeObjects and their names.
 #[must_use]
-pub fn encode_reply(id: RequestId, instance: &str, types: &[(TypeHash, &[u8])]) -> Vec<u8> {
+pub fn encode_reply(id: RequestId, types: &[(TypeHash, &[u8])]) -> Vec<u8> {
     let mut octets = Vec::new();
     let encode = |encoder: &mut Encoder<'_>| {
-        put_header(encoder, id, instance)?;
+        put_identity(encoder, id)?;
+        encoder.put_u32(REMOTE_EXCEPTION_OK)?;
         delimited(encoder, |encoder| {
             encoder.put_u32(GET_TYPES)?;
             delimited(encoder, |encoder| {
@@ -130,7 +133,10 @@ pub fn encode_reply(id: RequestId, instance: &str, types: &[(TypeHash, &[u8])]) 
 pub fn decode_reply(payload: &[u8]) -> Result<Vec<(TypeHash, &[u8])>, Malformed> {
     let mut types = Vec::new();
     let decoder = &mut decoder(content(payload)?);
-    take_header(decoder)?;
+    take_identity(decoder)?;
+    // `dds::rpc::ReplyHeader` goes on with an exception, of which 0 is none. Cyclone DDS 0.10 has the instance of a request
+    // instead: a string, whose length is never 0.
+    take_instance(decoder)?;
     if discriminator(decoder, GET_TYPES)? != GET_TYPES || discriminator(decoder, RETCODE_OK)? != RETCODE_OK {
         return Ok(types);
     }
@@ -166,21 +172,24 @@ fn content(payload: &[u8]) -> Result<&[u8], Malformed> {
     }
 }
 
-/// `dds::rpc::RequestHeader`, which replies have too (§7.6.3.3.3).
-fn put_header(encoder: &mut Encoder<'_>, id: RequestId, instance: &str) -> Result<(), EncodeError> {
+/// `dds::SampleIdentity`, which begins the headers of requests and replies (§7.6.3.3.3).
+fn put_identity(encoder: &mut Encoder<'_>, id: RequestId) -> Result<(), EncodeError> {
     encoder.put(&id.writer.to_bytes())?;
     let [high, low] = [id.number >> 32, id.number & 0xffff_ffff];
     encoder.put_u32(u32::try_from(high).unwrap_or(0))?;
-    encoder.put_u32(u32::try_from(low).unwrap_or(0))?;
-    put_string(encoder, instance)
+    encoder.put_u32(u32::try_from(low).unwrap_or(0))
 }
 
-fn take_header(decoder: &mut Decoder<'_>) -> Result<(RequestId, String), Malformed> {
-    let guid = Guid::from_bytes(decoder.take_array()?);
+fn take_identity(decoder: &mut Decoder<'_>) -> Result<RequestId, Malformed> {
+    let writer = Guid::from_bytes(decoder.take_array()?);
     let (high, low) = (decoder.take_u32()?, decoder.take_u32()?);
+    Ok(RequestId { writer, number: u64::from(high) << 32 | u64::from(low) })
+}
+
+fn take_instance(decoder: &mut Decoder<'_>) -> Result<String, Malformed> {
     let instance = String::decode(decoder)?;
     decoder.check_bound(instance.len(), 255)?;
-    Ok((RequestId { writer: guid, number: u64::from(high) << 32 | u64::from(low) }, instance))
+    Ok(instance)
 }
 
 /// A mutable structure with one member, which has a DHEADER.

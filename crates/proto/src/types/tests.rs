@@ -95,7 +95,13 @@ fn questions_and_answers_are_read_back() {
     assert_eq!(instance, "dds.builtin.TOS.010107070000000000000009000001c1");
     let request = Request { id, instance, types: types.iter().map(|(hash, _)| *hash).collect() };
     assert_eq!(Request::decode(&request.encode()), Ok(Some(request.clone())));
-    assert_eq!(decode_reply(&encode_reply(id, &request.instance, &types)), Ok(types));
+    let reply = encode_reply(id, &types);
+    assert_eq!(reply.get(28..32), Some(&[0; 4][..]), "a ReplyHeader: no exception after the identity");
+    assert_eq!(decode_reply(&reply), Ok(types.clone()));
+    // Replies of Cyclone DDS 0.10 have the instance there.
+    let (identity, rest) = (reply.get(..28).unwrap(), reply.get(32..).unwrap());
+    let old = [identity, &[4, 0, 0, 0], b"TOS\0", rest].concat();
+    assert_eq!(decode_reply(&old), Ok(types));
 }
 
 /// A question of Cyclone DDS 11.0.1 about one type, as captured.
@@ -124,7 +130,7 @@ fn octets_that_were_changed_do_no_harm() {
     let objects: Vec<_> = description.objects.iter().map(|(hash, it)| (*hash, it.as_slice())).collect();
     let id = RequestId { writer: Guid::from_bytes([7; 16]), number: 1 };
     let request = Request { id, instance: String::new(), types: objects.iter().map(|it| it.0).collect() };
-    let mut seeds = vec![description.information.encode(), request.encode(), encode_reply(id, "", &objects)];
+    let mut seeds = vec![description.information.encode(), request.encode(), encode_reply(id, &objects)];
     seeds.extend(objects.iter().map(|(_, serialized)| serialized.to_vec()));
     let mut random: u64 = 1;
     let mut roll = |below: usize| {

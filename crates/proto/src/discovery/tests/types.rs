@@ -251,10 +251,40 @@ fn forged_answer(network: &mut Network, number: i64, objects: &[(TypeHash, &[u8]
         inline_qos: &[],
         key_only: false,
     };
-    assert!(message.data(&header, &Payload::from_vec(lookup::encode_reply(id, "", objects))));
+    assert!(message.data(&header, &Payload::from_vec(lookup::encode_reply(id, objects))));
     message.finish();
     let datagram = out.datagram(&out.transmits()[0]);
     network.inject(udp("10.0.0.2", 7410), udp("10.0.0.1", 7410), &datagram);
+}
+
+#[test]
+fn a_question_for_the_service_of_nobody_is_for_all() {
+    let ty = described(SHAPE);
+    let mut network = met(&ty, &ty, QosSet::reader());
+    let (hash, object) = ty.objects.iter().find(|(hash, _)| hash.complete).expect("a complete type");
+    let writer = prefix(1).entity(EntityId::TYPE_LOOKUP[0]);
+    // As tools of Cyclone DDS ask.
+    let request = lookup::Request {
+        id: lookup::RequestId { writer, number: 1 },
+        instance: lookup::instance_of(Guid::UNKNOWN),
+        types: vec![*hash],
+    };
+    let header = DataHeader {
+        reader: EntityId::UNKNOWN,
+        writer: writer.entity,
+        sequence_number: SequenceNumber(1),
+        inline_qos: &[],
+        key_only: false,
+    };
+    let mut out = Outbox::new();
+    let mut message = out.message(prefix(1), &[udp("10.0.0.1", 7410)], 65_000);
+    assert!(message.data(&header, &Payload::from_vec(request.encode())));
+    message.finish();
+    network.capture = Some(Vec::new());
+    network.inject(udp("10.0.0.2", 7410), udp("10.0.0.1", 7410), &out.datagram(&out.transmits()[0]));
+    network.run_for(Duration(10 * HOP as i64));
+    let told = |bytes: &[u8]| bytes.windows(object.len()).any(|it| it == object.as_slice());
+    assert!(network.capture.unwrap().iter().any(|(_, _, bytes)| told(bytes)), "the type is told");
 }
 
 #[test]
