@@ -16,7 +16,7 @@ from case import (
 
 # How many readers come one after the other for a latched sample, and how soon after its match the fastest has it, and
 # the slowest on a busy machine.
-LATCHED_READERS, LATCHED_BEST_MS, LATCHED_WORST_MS = 5, 100, 500
+LATCHED_READERS, LATCHED_BEST_MS, LATCHED_WORST_MS = 8, 100, 500
 
 
 @case("Reliability", REPRESENTATIONS, peers=True)
