@@ -57,6 +57,7 @@ pub mod mismatch;
 pub mod multi_topic;
 pub mod participant;
 pub mod prelude;
+mod process;
 pub mod publisher;
 pub mod qos_provider;
 pub mod query;

@@ -32,6 +32,7 @@ use crate::listener::DomainParticipantListener;
 use crate::locks::{read, write};
 use crate::mismatch::OnMismatch;
 use crate::multi_topic::{Constituent, MultiTopic};
+use crate::process;
 use crate::publisher::{Publisher, PublisherInner};
 use crate::runtime::{ParticipantSlot, lock};
 use crate::subscriber::{Subscriber, SubscriberInner};
@@ -589,6 +590,7 @@ impl ParticipantInner {
         config.locators = self.domain.local_locators();
         config.name.clone_from(&self.name);
         config.qos = self.qos();
+        config.process = process::describe();
         config.seed = clock::seed();
         self.config.apply_to(&mut config);
         let control = Participant::new(config);

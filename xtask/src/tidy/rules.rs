@@ -106,15 +106,18 @@ pub(super) fn confined_unsafe(source: &Source, settings: &Settings, findings: &m
 }
 
 /// The library parses no texts but its variables, the QoS profiles it is given and the kernel's list of sockets: one module
-/// each opens files for the latter two, one alone reads variables.
+/// each opens files for the latter two, one alone reads variables. Another asks the system for the names of host, user and
+/// executable, which are told as they are.
 pub(super) fn reads_variables_only(source: &Source, findings: &mut Vec<String>) {
-    let is_config = source.path == "crates/plainsong/src/config.rs";
-    let reads_files = source.path.starts_with("crates/plainsong/src/qos_provider/")
+    let is_process = source.path == "crates/plainsong/src/process.rs";
+    let reads_variables = is_process || source.path == "crates/plainsong/src/config.rs";
+    let reads_files = is_process
+        || source.path.starts_with("crates/plainsong/src/qos_provider/")
         || source.path == "crates/plainsong/src/transport/neighbours.rs";
     for (offset, path) in paths(&source.code) {
         let reads = match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["std", "fs", ..] | ["fs", ..] if !reads_files => Some("a file"),
-            ["std", "env", ..] | ["env", ..] if !is_config => Some("a variable"),
+            ["std", "env", ..] | ["env", ..] if !reads_variables => Some("a variable"),
             _ => None,
         };
         findings.extend(reads.map(|what| {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use super::process::ProcessData;
 use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
@@ -30,6 +31,8 @@ pub struct ParticipantConfig {
     pub lease_duration: Duration,
     /// Time between announcements once the first burst is over.
     pub announce_period: Duration,
+    /// Who runs it, announced in the properties that tools of other products read.
+    pub process: ProcessData,
     /// Where it can be reached and where it announces itself.
     pub locators: LocalLocators,
     /// Seed of the jitter; any value, different in each process.
@@ -50,6 +53,7 @@ impl ParticipantConfig {
             qos: QosSet::default(),
             lease_duration: Duration::from_secs(20),
             announce_period: Duration::from_secs(3),
+            process: ProcessData::default(),
             locators: LocalLocators::default(),
             seed: 0,
             limits: DiscoveryLimits::default(),

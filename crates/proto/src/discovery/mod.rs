@@ -12,6 +12,7 @@ mod matching;
 mod news;
 pub mod participant;
 mod path;
+mod process;
 mod sedp;
 mod spdp;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub use explain::{Difference, Mismatch, Party};
 pub use matching::MismatchReason;
 pub use news::News;
 pub use participant::{Participant, RemoteEndpoint, RemoteParticipant};
+pub use process::ProcessData;
 
 use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid};

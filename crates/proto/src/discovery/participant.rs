@@ -9,6 +9,7 @@ use super::liveliness::Liveliness;
 use super::matching::{Endpoint, Matching};
 use super::news::Telling;
 use super::path::{EndpointPath, Host};
+use super::process::Audience;
 use super::sedp::{AVAILABLE_ENDPOINTS, Builtin};
 use super::spdp::Announcer;
 use crate::filter::ContentFilter;
@@ -31,6 +32,8 @@ pub struct Participant {
     pub(super) config: ParticipantConfig,
     pub(super) host: Host,
     pub(super) announcer: Announcer,
+    /// Whose tools read what we announce of our process.
+    pub(super) audience: Audience,
     pub(super) database: Database,
     pub(super) matching: Matching,
     pub(super) builtin: Builtin,
@@ -99,6 +102,7 @@ impl Participant {
         Self {
             host: Host::new(&config.locators.own_addresses, &config.locators.announce_to),
             announcer: Announcer::new(config.seed),
+            audience: Audience::default(),
             database: Database::new(limits),
             matching,
             builtin: Builtin::new(config.prefix, &limits),
@@ -445,7 +449,10 @@ impl Participant {
 
     /// What others are told about us.
     pub(super) fn participant_data(&self) -> ParticipantData {
-        let ParticipantConfig { locators, qos, .. } = &self.config;
+        let ParticipantConfig { locators, qos, process, .. } = &self.config;
+        let mut properties: Vec<_> =
+            qos.properties.iter().filter(|property| property.propagate).cloned().collect();
+        process.add_to(&mut properties, self.audience);
         ParticipantData {
             domain_id: Some(self.config.domain.into()),
             domain_tag: self.config.domain_tag.clone(),
@@ -457,7 +464,7 @@ impl Participant {
             builtin_endpoints: AVAILABLE_ENDPOINTS,
             name: self.config.name.clone(),
             user_data: qos.user_data.clone(),
-            properties: qos.properties.iter().filter(|property| property.propagate).cloned().collect(),
+            properties,
             ..ParticipantData::new(self.guid())
         }
     }

@@ -397,7 +397,12 @@ impl Participant {
         let mut remote = Remote::new(now.mono, announced, context.from);
         remote.sift(&self.host, &self.config.limits, &mut self.drops);
         remote.budget.received(received);
+        let vendor = remote.data.vendor;
         self.database.insert(context.source, remote);
+        if self.audience.hears(vendor) && self.is_present() {
+            // It reads names that nobody read before; it gets them with the answer, others in the course of time.
+            self.renew_announcement();
+        }
         Ok(())
     }
 
