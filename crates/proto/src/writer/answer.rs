@@ -159,7 +159,8 @@ impl Writer {
         let Some(proxy) = self.proxies.get(reader) else { return false };
         let target = proxy.target(self.config.guid, &self.config.limits);
         let sent = sent_last(&self.history, &self.pacer, proxy.class);
-        let mut gone_below = SequenceNumber::FIRST;
+        // Of what never was HEARTBEATs tell.
+        let mut gone_below = self.first_number();
         let mut gap: Option<GapBuilder> = None;
         for number in acknack.missing.iter() {
             if number < gone_below || number > sent || self.is_held_for(now, proxy, number) {

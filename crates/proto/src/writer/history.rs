@@ -168,11 +168,11 @@ struct HeldSet {
 }
 
 impl History {
-    /// The history of a writer with this QoS.
-    pub(super) fn of(qos: &QosSet) -> Self {
+    /// The history of a writer with this QoS, whose numbers begin after `last`.
+    pub(super) fn of(qos: &QosSet, last: SequenceNumber) -> Self {
         let durable = qos.durability >= Durability::TransientLocal;
         let payloads = Payloads::new(!durable);
-        Self { durable, payloads, service: Service::new(qos), ..Self::default() }
+        Self { durable, payloads, last, released: last, service: Service::new(qos), ..Self::default() }
     }
 
     /// Payloads of up to so many octets are copied, longer ones referenced.

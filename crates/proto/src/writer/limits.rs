@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::seq::SequenceNumber;
 use crate::time::Duration;
 
 use super::cost::ComparisonPace;
@@ -67,6 +68,8 @@ pub struct WriterLimits {
     pub instances_max: usize,
     /// Repetitions under way; more must be asked for again.
     pub repeats_max: usize,
+    /// The number of the first change comes after this one. Readers learn it from HEARTBEATs alone: no GAP tells of what never was.
+    pub numbers_after: SequenceNumber,
 }
 
 impl Default for WriterLimits {
@@ -96,6 +99,7 @@ impl Default for WriterLimits {
             readers_max: 1_024,
             instances_max: 1 << 20,
             repeats_max: 128,
+            numbers_after: SequenceNumber(0),
         }
     }
 }

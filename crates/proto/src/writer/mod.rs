@@ -183,7 +183,7 @@ impl Writer {
         let mut proxies = Proxies::default();
         proxies.set_urgent(config.qos.transport_priority > 0);
         Self {
-            history: History::of(&config.qos),
+            history: History::of(&config.qos, config.limits.numbers_after),
             instances: Instances::new(config.qos.deadline),
             proxies,
             pacer: Pacer::new(),
@@ -474,7 +474,8 @@ impl Writer {
         }
         let last = self.history.last();
         let had_inline_qos = self.proxies.inline_qos();
-        let new = self.proxies.insert(reader, reliable, durable, (now.mono, last));
+        let since = (now.mono, if durable { self.config.limits.numbers_after } else { last }, last);
+        let new = self.proxies.insert(reader, reliable, since);
         self.recut_for_inline_qos(had_inline_qos);
         self.fit_window();
         self.adopt_filter(reader);
@@ -489,7 +490,7 @@ impl Writer {
         self.start_lease(now);
         if durable && self.history.len() > 0 {
             let what =
-                Repeated::Changes { next: SequenceNumber::FIRST, last: self.sent_last(reader.same_host) };
+                Repeated::Changes { next: self.first_number(), last: self.sent_last(reader.same_host) };
             self.pacer.repeats.push_back(Repeat { reader: reader.guid, what });
             self.pump(now, out);
         } else if reliable {

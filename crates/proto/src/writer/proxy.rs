@@ -85,10 +85,8 @@ impl ReaderProxy {
     fn new(
         reader: &MatchedReader,
         reliable: bool,
-        durable: bool,
-        (now, last): (Instant, SequenceNumber),
+        (now, history, last): (Instant, SequenceNumber, SequenceNumber),
     ) -> Self {
-        let history = if durable { SequenceNumber(0) } else { last };
         let mut proxy = Self {
             guid: reader.guid,
             locators: Vec::new(),
@@ -418,13 +416,13 @@ impl Proxies {
         self.acknowledged
     }
 
-    /// Adds a reader, which comes now, after this change, or takes over what changed of a known one; whether it is new.
+    /// Adds a reader, which comes now, needs what follows the first of these changes, and was there before what follows the second;
+    /// or takes over what changed of a known one. Whether it is new.
     pub(super) fn insert(
         &mut self,
         reader: &MatchedReader,
         reliable: bool,
-        durable: bool,
-        since: (Instant, SequenceNumber),
+        since: (Instant, SequenceNumber, SequenceNumber),
     ) -> bool {
         let position = self.position(reader.guid);
         match position {
@@ -438,7 +436,7 @@ impl Proxies {
                 if self.readers.is_empty() {
                     self.readers.reserve_exact(1);
                 }
-                self.readers.insert(place, ReaderProxy::new(reader, reliable, durable, since));
+                self.readers.insert(place, ReaderProxy::new(reader, reliable, since));
             }
         }
         self.rebuild();

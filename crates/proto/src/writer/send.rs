@@ -508,8 +508,8 @@ impl Writer {
         let Some(proxy) = self.proxies.get(reader) else { return };
         let target = proxy.target(self.config.guid, &self.config.limits);
         let mut message = target.open(out);
-        if proxy.first_relevant > SequenceNumber::FIRST {
-            let gap = GapBuilder::range(SequenceNumber::FIRST, proxy.first_relevant);
+        if proxy.first_relevant > self.first_number() {
+            let gap = GapBuilder::range(self.first_number(), proxy.first_relevant);
             let _ = message.gap(&gap.gap(target.reader, target.source.entity));
         }
         let mut heartbeat =
@@ -521,6 +521,11 @@ impl Writer {
             target.send_heartbeat(&heartbeat, out);
         }
         self.asked(now);
+    }
+
+    /// The number of the first change there ever was.
+    pub(super) const fn first_number(&self) -> SequenceNumber {
+        self.config.limits.numbers_after.next()
     }
 
     /// A HEARTBEAT that wants an answer of a reader, be it matched or not.

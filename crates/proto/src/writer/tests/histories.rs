@@ -204,7 +204,7 @@ proptest! {
     #[test]
     fn a_history_is_what_its_model_is(durable: bool, steps in prop::collection::vec(step(), 1..400)) {
         let durability = if durable { Durability::TransientLocal } else { Durability::Volatile };
-        let mut history = History::of(&QosSet::writer().durability(durability));
+        let mut history = History::of(&QosSet::writer().durability(durability), SequenceNumber(0));
         let mut instances = Instances::new(Duration::INFINITE);
         let mut model = Model { durable, ..Model::default() };
         for step in steps {
