@@ -1,6 +1,7 @@
 //! The only place that reads clocks.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::SystemTime;
 
@@ -77,13 +78,26 @@ pub(crate) fn seed() -> u64 {
     hasher.finish()
 }
 
-/// A prefix that no other participant has: our vendor id, then ten random octets (RTPS 2.5 §9.3.1.5).
+/// A prefix that no other participant has: our vendor id, then ten random octets (RTPS 2.5 §9.3.1.5), of which the first six are the same
+/// for all participants of this process.
 pub(crate) fn fresh_guid_prefix() -> GuidPrefix {
+    static PROCESS: OnceLock<u64> = OnceLock::new();
     let mut prefix = [0; 12];
     prefix[..2].copy_from_slice(&VENDOR_ID);
-    prefix[2..10].copy_from_slice(&seed().to_le_bytes());
-    prefix[10..].copy_from_slice(&(seed() as u16).to_le_bytes());
+    // A child of `fork` is another process.
+    let process = PROCESS.get_or_init(seed) ^ u64::from(std::process::id()) << 16;
+    prefix[2..GuidPrefix::PROCESS_BYTES]
+        .copy_from_slice(&process.to_le_bytes()[..GuidPrefix::PROCESS_BYTES - 2]);
+    prefix[GuidPrefix::PROCESS_BYTES..].copy_from_slice(&(seed() as u32).to_le_bytes());
     GuidPrefix(prefix)
+}
+
+/// Octets that nobody else can know.
+pub(crate) fn secret() -> [u8; 16] {
+    let mut secret = [0; 16];
+    secret[..8].copy_from_slice(&seed().to_le_bytes());
+    secret[8..].copy_from_slice(&seed().to_le_bytes());
+    secret
 }
 
 #[cfg(test)]

@@ -592,6 +592,7 @@ impl ParticipantInner {
         config.qos = self.qos();
         config.process = process::describe();
         config.seed = clock::seed();
+        config.secret = clock::secret();
         self.config.apply_to(&mut config);
         let control = Participant::new(config);
         let slot = self.domain.add_participant(control, Arc::clone(&self.router) as Arc<dyn EventSink>);

@@ -23,6 +23,15 @@ impl GuidPrefix {
     /// `GUIDPREFIX_UNKNOWN`: addressed to everyone.
     pub const UNKNOWN: Self = Self([0; 12]);
 
+    /// Whether two Plainsong participants are of one process: the octets after the vendor id name it, the last four the participant.
+    #[must_use]
+    pub fn is_of_process(self, other: Self) -> bool {
+        self.0[..Self::PROCESS_BYTES] == other.0[..Self::PROCESS_BYTES]
+    }
+
+    /// Octets that all Plainsong participants of a process have in common, beginning with the vendor id.
+    pub const PROCESS_BYTES: usize = 8;
+
     /// The GUID of the participant itself.
     #[must_use]
     pub const fn participant(self) -> Guid {

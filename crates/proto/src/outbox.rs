@@ -158,6 +158,12 @@ pub enum Event {
         /// False when it left or its lease expired.
         alive: bool,
     },
+    /// A participant announces itself, but answers nothing at the addresses that it announces: nothing is matched with it until it does.
+    /// Told once.
+    ParticipantUnanswering {
+        /// Its GUID.
+        participant: Guid,
+    },
     /// An endpoint of a remote participant appeared, changed or left: `discovery::Participant::endpoint`
     /// tells what is known of it now.
     EndpointChanged {

@@ -9,10 +9,15 @@ use crate::time::{Duration, Instant};
 pub(super) const FACTOR: u64 = 3;
 /// Octets that may be saved up: a long-talking stranger does not earn a burst.
 const SAVED_BYTES_MAX: u64 = 4_096;
-/// Pause after the first answer; it doubles with each.
+/// Datagrams with the shortest pause: who is real answers one of them.
+const PROMPT: u32 = 4;
+const PAUSE_PROMPT: Duration = Duration::from_millis(2);
+/// Pause after the next; it doubles with each.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 /// Longest pause between answers.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// The same for who sends more than announcements.
+const PAUSE_MAX_HEARD: Duration = Duration::from_millis(500);
 /// IP and UDP headers of a datagram, which the victim of a forged address receives too.
 const HEADERS_BYTES: u64 = 28;
 
@@ -23,12 +28,17 @@ pub(super) struct Budget {
     not_before: Instant,
     pause: Duration,
     spent: u32,
+    /// The same since something was received.
+    unheard: u32,
 }
+
+/// Pause between questions to a participant that has proven itself.
+const QUESTION_PAUSE: Duration = Duration::from_millis(100);
 
 impl Budget {
     /// Nothing received, nothing allowed.
     pub(super) const fn new() -> Self {
-        Self { bytes: 0, not_before: Instant(0), pause: PAUSE_MIN, spent: 0 }
+        Self { bytes: 0, not_before: Instant(0), pause: PAUSE_MIN, spent: 0, unheard: 0 }
     }
 
     /// A datagram of `bytes` octets of UDP payload came from the participant.
@@ -36,11 +46,35 @@ impl Budget {
         let earned = (bytes as u64 + HEADERS_BYTES).saturating_mul(FACTOR);
         let saved = self.bytes.saturating_add(earned);
         self.bytes = if saved < SAVED_BYTES_MAX { saved } else { SAVED_BYTES_MAX };
+        self.unheard = 0;
     }
 
-    /// Datagrams sent so far.
-    pub(super) const fn spent(&self) -> u32 {
-        self.spent
+    /// A submessage to one of our built-in endpoints came, of `bytes` octets at least.
+    pub(super) fn heard(&mut self, now: Instant, bytes: usize) {
+        let saved = self.bytes.saturating_add((bytes as u64).saturating_mul(FACTOR));
+        self.bytes = saved.min(SAVED_BYTES_MAX);
+        self.unheard = 0;
+        self.pause = self.pause.min(PAUSE_MAX_HEARD);
+        self.not_before = self.not_before.min(now.after(PAUSE_MAX_HEARD).unwrap_or(now));
+    }
+
+    /// Datagrams sent since something was received.
+    pub(super) const fn unheard(&self) -> u32 {
+        self.unheard
+    }
+
+    /// When a datagram of `bytes` octets of UDP payload may be sent, unless more has to be received before.
+    pub(super) fn next(&self, bytes: usize) -> Option<Instant> {
+        (bytes as u64 + HEADERS_BYTES <= self.bytes).then_some(self.not_before)
+    }
+
+    /// Whether a participant that has proven itself may be asked something now that somebody else can cause; if so, not again soon.
+    pub(super) fn may_ask(&mut self, now: Instant) -> bool {
+        let may = now >= self.not_before;
+        if may {
+            self.not_before = now.after(QUESTION_PAUSE).unwrap_or(now);
+        }
+        may
     }
 
     /// Whether a datagram of `bytes` octets of UDP payload may be sent now; if so it is paid for.
@@ -50,9 +84,13 @@ impl Budget {
             return false;
         }
         self.bytes -= cost;
-        self.spent = self.spent.wrapping_add(1);
-        self.not_before = now.after(self.pause).unwrap_or(now);
-        self.pause = Duration(self.pause.0.saturating_mul(2)).min(PAUSE_MAX);
+        self.spent = self.spent.saturating_add(1);
+        self.unheard = self.unheard.saturating_add(1);
+        let pause = if self.spent <= PROMPT { PAUSE_PROMPT } else { self.pause };
+        self.not_before = now.after(pause).unwrap_or(now);
+        if self.spent > PROMPT {
+            self.pause = Duration(self.pause.0.saturating_mul(2)).min(PAUSE_MAX);
+        }
         true
     }
 }

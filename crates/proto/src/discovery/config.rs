@@ -37,6 +37,8 @@ pub struct ParticipantConfig {
     pub locators: LocalLocators,
     /// Seed of the jitter; any value, different in each process.
     pub seed: u64,
+    /// Nobody else may know it: addresses are proven by numbers that follow from it. Different for each participant.
+    pub secret: [u8; 16],
     /// What others may make it remember.
     pub limits: DiscoveryLimits,
 }
@@ -56,6 +58,7 @@ impl ParticipantConfig {
             process: ProcessData::default(),
             locators: LocalLocators::default(),
             seed: 0,
+            secret: [0; 16],
             limits: DiscoveryLimits::default(),
         }
     }

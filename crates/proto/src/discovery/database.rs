@@ -7,6 +7,7 @@ use super::amplification::Budget;
 use super::builtin::ParticipantData;
 use super::config::DiscoveryLimits;
 use super::path::{self, Acceptance, EndpointPath, Host, Path};
+use super::proof::Proof;
 use crate::guid::{Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::stats::{DropCounters, DropReason};
@@ -17,8 +18,6 @@ use crate::vendor;
 const LEASE_MIN: Duration = Duration::from_millis(100);
 /// An unproven participant is forgotten after this long, whatever lease it announced.
 const UNPROVEN_LEASE_MAX: Duration = Duration::from_secs(30);
-/// Addresses one participant can prove; a host with more interfaces proves the latest.
-const PROVEN_MAX: usize = 8;
 /// Unproven participants from one address beyond which newcomers from there replace their like.
 const UNPROVEN_PER_ADDRESS_MAX: usize = 64;
 
@@ -30,7 +29,16 @@ pub(super) struct Remote {
     pub(super) from: Locator,
     pub(super) discovered: Instant,
     pub(super) last_heard: Instant,
+    /// When it last sent from where it has answered a challenge.
+    pub(super) last_certain: Instant,
     pub(super) budget: Budget,
+    pub(super) proof: Proof,
+    /// Something else was claimed of it: it was asked so often whether it is still where it was.
+    pub(super) doubt: Option<u32>,
+    /// It expects more of us than we could ask for: we forgot it, and it did not forget us.
+    pub(super) knows_more: bool,
+    /// The application was told that it does not answer.
+    pub(super) is_reported: bool,
     /// Where built-in traffic goes.
     pub(super) meta: Option<Path>,
     /// The path its built-in endpoints are matched with; `None` while it is unproven.
@@ -48,17 +56,9 @@ pub(super) struct Remote {
     endpoint_bytes: usize,
     usable_meta: Vec<Locator>,
     usable_user: Vec<Locator>,
-    proof: Proof,
-    /// Its place in the lease queue.
+    /// Its places in the queues of leases and of reviews.
     check_at: Option<Instant>,
-}
-
-/// From where a participant answered us: it sent a message to our GUID prefix (INFO_DST), which only
-/// those know who heard from us.
-#[derive(Debug, Default)]
-struct Proof {
-    addresses: Vec<IpAddr>,
-    here: bool,
+    review_at: Option<Instant>,
 }
 
 /// The remote participants, with their leases.
@@ -67,13 +67,21 @@ pub(super) struct Database {
     remotes: BTreeMap<GuidPrefix, Remote>,
     /// When to look at a participant's lease again: never later than its end.
     leases: BTreeSet<(Instant, GuidPrefix)>,
+    /// When to challenge a participant again, or to ask one that is doubted.
+    reviews: BTreeSet<(Instant, GuidPrefix)>,
     limits: DiscoveryLimits,
     endpoint_bytes: usize,
 }
 
 impl Database {
     pub(super) const fn new(limits: DiscoveryLimits) -> Self {
-        Self { remotes: BTreeMap::new(), leases: BTreeSet::new(), limits, endpoint_bytes: 0 }
+        Self {
+            remotes: BTreeMap::new(),
+            leases: BTreeSet::new(),
+            reviews: BTreeSet::new(),
+            limits,
+            endpoint_bytes: 0,
+        }
     }
 
     pub(super) fn get(&self, prefix: GuidPrefix) -> Option<&Remote> {
@@ -107,8 +115,30 @@ impl Database {
         if let Some(at) = remote.check_at {
             self.leases.remove(&(at, prefix));
         }
+        if let Some(at) = remote.review_at {
+            self.reviews.remove(&(at, prefix));
+        }
         self.endpoint_bytes = self.endpoint_bytes.saturating_sub(remote.endpoint_bytes);
         Some(remote)
+    }
+
+    /// Looks at a participant again then, and at no other time.
+    pub(super) fn review(&mut self, prefix: GuidPrefix, at: Option<Instant>) {
+        let Some(remote) = self.remotes.get_mut(&prefix) else { return };
+        if remote.review_at == at {
+            return;
+        }
+        if let Some(before) = std::mem::replace(&mut remote.review_at, at) {
+            self.reviews.remove(&(before, prefix));
+        }
+        self.reviews.extend(at.map(|at| (at, prefix)));
+    }
+
+    /// A participant that is to be looked at now.
+    pub(super) fn next_review(&mut self, now: Instant) -> Option<GuidPrefix> {
+        let (_, prefix) = self.reviews.first().copied().filter(|(at, _)| *at <= now)?;
+        self.review(prefix, None);
+        Some(prefix)
     }
 
     /// Its lease may end earlier than expected so far: look at it in time.
@@ -182,7 +212,8 @@ impl Database {
     }
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        self.leases.first().map(|(at, _)| *at)
+        let first = |queue: &BTreeSet<(Instant, GuidPrefix)>| queue.first().map(|(at, _)| *at);
+        first(&self.leases).into_iter().chain(first(&self.reviews)).min()
     }
 
     /// A participant whose lease has ended.
@@ -210,7 +241,12 @@ impl Remote {
             from,
             discovered: now,
             last_heard: now,
+            last_certain: now,
             budget: Budget::new(),
+            proof: Proof::default(),
+            doubt: None,
+            knows_more: false,
+            is_reported: false,
             meta: None,
             matched: None,
             heard_openly: None,
@@ -221,8 +257,8 @@ impl Remote {
             endpoint_bytes: 0,
             usable_meta: Vec::new(),
             usable_user: Vec::new(),
-            proof: Proof::default(),
             check_at: None,
+            review_at: None,
         }
     }
 
@@ -259,17 +295,8 @@ impl Remote {
         [&self.usable_meta[..], &self.usable_user].concat()
     }
 
-    /// Notes that it answered from `from`.
-    pub(super) fn prove(&mut self, from: &Locator, host: &Host) {
-        let Some(ip) = from.ip() else { return };
-        if host.is_own(ip) {
-            self.proof.here = true;
-        } else if !self.proof.addresses.contains(&ip) {
-            if self.proof.addresses.len() >= PROVEN_MAX {
-                self.proof.addresses.remove(0);
-            }
-            self.proof.addresses.push(ip);
-        }
+    /// Which of its addresses are proven has changed.
+    pub(super) fn choose_meta(&mut self, host: &Host) {
         self.meta = self.choose(&self.usable_meta, host);
     }
 
@@ -277,21 +304,17 @@ impl Remote {
     pub(super) fn move_to(&mut self, candidate: Self, now: Instant) {
         self.data = candidate.data;
         self.from = candidate.from;
-        self.last_heard = now;
+        (self.last_heard, self.last_certain) = (now, now);
         self.meta = candidate.meta;
         self.usable_meta = candidate.usable_meta;
         self.usable_user = candidate.usable_user;
         self.proof = candidate.proof;
-        self.candidate = None;
+        (self.candidate, self.doubt) = (None, None);
     }
 
-    /// Whether it has answered from `ip`, or from anywhere when the operator named `ip` as a peer.
+    /// Whether it may be sent to at `ip`.
     pub(super) fn proves(&self, ip: IpAddr, host: &Host) -> bool {
-        if host.is_own(ip) {
-            return self.proof.here;
-        }
-        let answered = self.proof.here || !self.proof.addresses.is_empty();
-        self.proof.addresses.contains(&ip) || (answered && host.is_peer(ip))
+        self.proof.proves(ip, host)
     }
 
     /// The path to its built-in endpoints, when its address has proven itself.
@@ -299,15 +322,26 @@ impl Remote {
         self.meta.filter(|path| path.locator.ip().is_some_and(|ip| self.proves(ip, host)))
     }
 
-    /// Whether a message from `from` may be what it claims: the address is one the participant announced,
-    /// proved, or came from in the first place.
-    pub(super) fn is_known_at(&self, from: &Locator, host: &Host) -> bool {
+    /// Whether a message from `from` is believed to be its own: it has answered from there, or announced the address. On this host,
+    /// whose addresses are everyone's, that is the address of a socket.
+    pub(super) fn is_at(&self, from: &Locator, host: &Host) -> bool {
         let Some(ip) = from.ip() else { return false };
-        let announced = self.data.meta_unicast.iter().chain(&self.data.default_unicast);
-        self.from.ip() == Some(ip)
-            || self.proves(ip, host)
-            || (host.is_own(ip) && host.sent(&self.from))
-            || announced.filter_map(Locator::ip).any(|known| known == ip)
+        let mut announced = self.data.meta_unicast.iter().chain(&self.data.default_unicast);
+        self.proof.is_source(from, host)
+            || if host.is_own(ip) {
+                host.sent(&self.from) && announced.any(|known| known.udp_port() == from.udp_port())
+            } else {
+                announced.any(|known| known.ip() == Some(ip))
+            }
+    }
+
+    /// Whether what is announced now still has the addresses at which it is reached.
+    pub(super) fn keeps_paths(&self, announced: &ParticipantData, host: &Host) -> bool {
+        let keeps = |path: Option<Path>, locators: &[Locator]| {
+            path.is_none_or(|path| locators.contains(&path.locator))
+        };
+        keeps(self.matched, &announced.meta_unicast)
+            && keeps(self.choose(&self.usable_user, host), &announced.default_unicast)
     }
 
     /// Where a user endpoint is reached that announces these locators, or the participant's when it

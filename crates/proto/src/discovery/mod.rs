@@ -13,10 +13,12 @@ mod news;
 pub mod participant;
 mod path;
 mod process;
+mod proof;
 mod sedp;
 mod spdp;
 #[cfg(test)]
 mod tests;
+mod trust;
 mod type_lookup;
 
 pub use config::{DiscoveryError, DiscoveryLimits, LocalEndpoint, LocalLocators, ParticipantConfig};

@@ -10,6 +10,7 @@ use super::matching::{Endpoint, Matching};
 use super::news::Telling;
 use super::path::{EndpointPath, Host};
 use super::process::Audience;
+use super::proof::Numbers;
 use super::sedp::{AVAILABLE_ENDPOINTS, Builtin};
 use super::spdp::Announcer;
 use crate::filter::ContentFilter;
@@ -40,6 +41,7 @@ pub struct Participant {
     pub(super) liveliness: Liveliness,
     pub(super) drops: DropCounters,
     pub(super) telling: Telling,
+    pub(super) numbers: Numbers,
     presence: Presence,
 }
 
@@ -109,6 +111,7 @@ impl Participant {
             liveliness: Liveliness::default(),
             drops: DropCounters::default(),
             telling: Telling::default(),
+            numbers: Numbers::new(config.secret),
             presence: Presence::Silent,
             config,
         }
@@ -302,8 +305,11 @@ impl Participant {
             return result;
         }
         let first = out.transmits().len();
-        self.note_proof(now, context, out);
-        let result = self.on_builtin(now, context, submessage, out);
+        let result = match self.believe(now, context, submessage, out) {
+            Ok(true) => self.on_builtin(now, context, submessage, out),
+            Ok(false) => Ok(()),
+            Err(reason) => Err(reason),
+        };
         self.ask_for_types(now, out);
         out.merge(first);
         result
@@ -313,7 +319,8 @@ impl Participant {
     /// anyway, so calling this is a courtesy to participants whose announcements get lost.
     pub fn on_alive(&mut self, now: Now, prefix: GuidPrefix, from: &Locator) {
         if let Some(remote) = self.database.get_mut(prefix)
-            && from.ip().is_some_and(|ip| remote.proves(ip, &self.host))
+            && remote.matched.is_some()
+            && remote.is_at(from, &self.host)
         {
             remote.last_heard = now.mono;
         }
@@ -355,6 +362,9 @@ impl Participant {
             self.announce(now, out);
         }
         let first = out.transmits().len();
+        while let Some(prefix) = self.database.next_review(now.mono) {
+            self.review(now, prefix, out);
+        }
         self.liveliness_timeout(now, out);
         self.type_lookup_timeout(now, out);
         self.builtin.timeout(now, out);

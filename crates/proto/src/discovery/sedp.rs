@@ -7,6 +7,7 @@ use super::config::{DiscoveryError, DiscoveryLimits};
 use super::matching::Endpoint;
 use super::participant::Participant;
 use super::path::Path;
+use super::proof::NUMBERS_AFTER;
 use super::{MatchedReader, MatchedWriter};
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::instance::InstanceHandle;
@@ -16,10 +17,11 @@ use crate::payload::Payload;
 use crate::qos::{Durability, QosSet};
 use crate::reader::{CachedSample, CachedSamples, KeyFunction, Reader, ReaderConfig, ReaderLimits};
 use crate::sample_info::Selector;
+use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::time::{Instant, Now};
 use crate::vendor;
-use crate::wire::{AckNack, EndpointSubmessage, Heartbeat, MessageContext};
+use crate::wire::{EndpointSubmessage, Heartbeat, MessageContext};
 use crate::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
 
 /// What a submessage to a built-in reader led to.
@@ -100,6 +102,17 @@ impl Channel {
         }
     }
 
+    /// Where a participant with these built-in endpoints answers questions.
+    pub(super) const fn answered_by(available: u32) -> Self {
+        let (_, publications) = Self::Publications.bits();
+        let (_, subscriptions) = Self::Subscriptions.bits();
+        if available & publications == 0 && available & subscriptions != 0 {
+            Self::Subscriptions
+        } else {
+            Self::Publications
+        }
+    }
+
     const fn key(self) -> KeyFunction {
         match self {
             Self::Publications | Self::Subscriptions => endpoint_key,
@@ -137,6 +150,7 @@ impl Channel {
             limits: WriterLimits {
                 readers_max: limits.participants_max,
                 has_road_window: false,
+                numbers_after: if self.is_about_types() { SequenceNumber(0) } else { NUMBERS_AFTER },
                 ..WriterLimits::default()
             },
             content_filter: None,
@@ -270,15 +284,10 @@ impl Builtin {
         }
     }
 
-    /// An acknowledgement for a matched participant that wants an answer.
-    pub(super) fn question(&mut self, prefix: GuidPrefix) -> Option<AckNack> {
-        self.pairs.iter_mut().find_map(|pair| pair.reader.question(prefix.entity(pair.channel.writer())))
-    }
-
-    /// A heartbeat that wants an answer of whoever hears of publications, matched or not.
-    pub(super) fn heartbeat(&mut self) -> Heartbeat {
-        let [publications, ..] = &mut self.pairs;
-        publications.writer.question(publications.channel.reader())
+    /// A heartbeat that wants an answer of whoever hears this channel, matched or not.
+    pub(super) fn heartbeat(&mut self, channel: Channel) -> Option<Heartbeat> {
+        let mut pairs = self.pairs.iter_mut().filter(|pair| pair.channel == channel);
+        pairs.next().map(|pair| pair.writer.question(channel.reader()))
     }
 
     /// Has everything announced again on one channel.

@@ -4,18 +4,19 @@ use super::builtin::ParticipantData;
 use super::config::{LocalLocators, ParticipantConfig};
 use super::database::Remote;
 use super::participant::Participant;
+use super::trust::Challenge;
 use crate::cdr::KeyHash;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::outbox::{Event, Outbox};
 use crate::payload::Payload;
 use crate::qos::LivelinessKind;
-use crate::seq::{SequenceNumber, SequenceSet};
+use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
 use crate::wire::compose::{DATAGRAM_OVERHEAD, DataHeader, MessageBuilder, data_overhead};
 use crate::wire::param::{InlineQos, StatusInfo, encode_inline_qos};
-use crate::wire::{AckNack, Data, EndpointSubmessage, MessageContext};
+use crate::wire::{Data, EndpointSubmessage, MessageContext};
 
 /// Announcements after the first, before the period sets in: most losses are made good in a blink.
 const BURST: [Duration; 3] =
@@ -37,8 +38,8 @@ const CROWDED_PERIODS_PER_LEASE: (i64, i64) = (10, 3);
 const JITTER_DIVISOR: u64 = 10;
 /// Message header and DATA without payload: the least a received announcement had besides its payload.
 const RECEIVED_OVERHEAD_BYTES: usize = 44;
-/// An ACKNACK without members, and a HEARTBEAT.
-const QUESTION_BYTES: usize = 28 + 32;
+/// A HEARTBEAT.
+pub(super) const QUESTION_BYTES: usize = 32;
 /// Largest datagram of an announcement.
 pub(super) const ANNOUNCEMENT_BYTES_MAX: usize = 65_000;
 
@@ -80,11 +81,16 @@ impl Announcer {
     /// New contents are a new change of the announcing writer.
     pub(super) fn set(&mut self, payload: Payload) {
         self.payload = payload;
+        self.renumber();
+    }
+
+    /// What is announced counts as another change.
+    pub(super) const fn renumber(&mut self) {
         self.sequence_number = self.sequence_number.next();
     }
 
     /// Octets of a datagram with the announcement and a question, at most.
-    const fn datagram_bytes(&self) -> usize {
+    pub(super) const fn datagram_bytes(&self) -> usize {
         DATAGRAM_OVERHEAD + data_overhead(0) + self.payload.len() + QUESTION_BYTES
     }
 
@@ -263,7 +269,7 @@ impl Participant {
         }
     }
 
-    fn compose_announcement<'o>(
+    pub(super) fn compose_announcement<'o>(
         &self,
         now: Now,
         to: Option<GuidPrefix>,
@@ -285,38 +291,34 @@ impl Participant {
         message
     }
 
-    /// Announces us to a participant that has to prove its address. One that knows us already sees no
-    /// news in that, so an acknowledgement asks for a heartbeat too: in turns as the standard writes it
-    /// and with base 0, the only one that Fast DDS answers when it has nothing to repeat (fact 5). RustDDS
-    /// answers neither, and addresses its heartbeats to nobody, but acknowledges what a heartbeat asks for.
-    fn send_challenge(&mut self, now: Now, to: GuidPrefix, locator: Locator, turn: u32, out: &mut Outbox) {
-        // From a reader that knows the participant and only waits for proof of a new address, this must
-        // not look like a reader that began anew.
-        let mut question = self.builtin.question(to).unwrap_or_else(|| AckNack {
-            reader: EntityId::SEDP_PUBLICATIONS_READER,
-            writer: EntityId::SEDP_PUBLICATIONS_WRITER,
-            missing: SequenceSet::empty(SequenceNumber::FIRST),
-            count: now.mono.as_count(),
-            final_flag: false,
-            heartbeat: None,
-        });
-        if !turn.is_multiple_of(2) {
-            question.missing = SequenceSet::empty(SequenceNumber(0));
+    /// Tells everyone that we leave.
+    pub(super) fn announce_departure(&mut self, now: Now, out: &mut Outbox) {
+        self.announcer.renumber();
+        let announce_to = &self.config.locators.announce_to;
+        if !announce_to.is_empty() {
+            self.compose_departure(now, GuidPrefix::UNKNOWN, announce_to, out);
         }
-        let heartbeat = self.builtin.heartbeat();
-        let mut message = self.compose_announcement(now, Some(to), &[locator], out);
-        let fits = message.acknack(&question) && message.heartbeat(&heartbeat);
-        debug_assert!(fits, "announcements leave room for them");
+        for (prefix, remote) in self.database.iter() {
+            // Once more by unicast: nobody repeats a farewell that was lost.
+            if let Some(path) = remote.heard_by_wire() {
+                self.compose_departure(now, prefix, &[path.locator], out);
+            }
+        }
     }
 
-    /// Tells everyone that we leave: disposed and unregistered, with the key in both forms (fact 14).
-    pub(super) fn announce_departure(&mut self, now: Now, out: &mut Outbox) {
+    /// We are disposed and unregistered, with the key in both forms (fact 14).
+    pub(super) fn compose_departure(
+        &self,
+        now: Now,
+        to: GuidPrefix,
+        destinations: &[Locator],
+        out: &mut Outbox,
+    ) {
         let guid = self.guid();
         let status_info = StatusInfo { disposed: true, unregistered: true, filtered: false };
         let key_hash = Some(KeyHash(guid.to_bytes()));
         let mut inline_qos = Vec::new();
         encode_inline_qos(&InlineQos { status_info, key_hash, ..InlineQos::default() }, &mut inline_qos);
-        self.announcer.set(Payload::from_vec(ParticipantData::encode_key(guid)));
         let header = DataHeader {
             reader: EntityId::UNKNOWN,
             writer: EntityId::SPDP_WRITER,
@@ -324,22 +326,11 @@ impl Participant {
             inline_qos: &inline_qos,
             key_only: true,
         };
-        let mut send = |to: GuidPrefix, destinations: &[Locator]| {
-            if !destinations.is_empty() {
-                let mut message = out.message(guid.prefix, destinations, ANNOUNCEMENT_BYTES_MAX);
-                message.info_destination(to);
-                message.info_timestamp(Some(now.wall));
-                let fits = message.data(&header, &self.announcer.payload);
-                debug_assert!(fits, "a key fits any datagram");
-            }
-        };
-        send(GuidPrefix::UNKNOWN, &self.config.locators.announce_to);
-        for (prefix, remote) in self.database.iter() {
-            // Once more by unicast: nobody repeats a farewell that was lost.
-            if let Some(path) = remote.heard_by_wire() {
-                send(prefix, &[path.locator]);
-            }
-        }
+        let mut message = out.message(guid.prefix, destinations, ANNOUNCEMENT_BYTES_MAX);
+        message.info_destination(to);
+        message.info_timestamp(Some(now.wall));
+        let fits = message.data(&header, &Payload::from_vec(ParticipantData::encode_key(guid)));
+        debug_assert!(fits, "a key fits any datagram");
     }
 
     /// A DATA of a participant announcer.
@@ -376,8 +367,7 @@ impl Participant {
         {
             remote.heard_openly = Some(now.mono);
         }
-        self.note_proof(now, context, out);
-        self.answer(now, context.source, out);
+        self.challenge(now, context.source, Challenge::Whole, out);
         Ok(())
     }
 
@@ -406,8 +396,8 @@ impl Participant {
         Ok(())
     }
 
-    /// A participant we know: its data is updated in place (fact 25). A change of address by someone who
-    /// speaks from a strange one waits until that address has proven itself.
+    /// A participant we know: its data is updated in place (fact 25). A change of address waits until the new one has proven itself
+    /// and the old one answers no more.
     fn refresh(
         &mut self,
         now: Now,
@@ -417,14 +407,14 @@ impl Participant {
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let Some(remote) = self.database.get_mut(context.source) else { return Ok(()) };
-        let proven_here = context.from.ip().is_some_and(|ip| remote.proves(ip, &self.host));
-        let moved = remote.data.meta_unicast != announced.meta_unicast
-            || remote.data.default_unicast != announced.default_unicast;
-        if moved && remote.matched.is_some() && !proven_here {
+        let is_matched = remote.matched.is_some();
+        if is_matched && !remote.keeps_paths(&announced, &self.host) {
             let candidate = match &mut remote.candidate {
                 Some(candidate) if candidate.data == announced && candidate.from == context.from => candidate,
                 place => {
                     let mut fresh = Remote::new(now.mono, announced, context.from);
+                    fresh.proof.follow(&remote.proof);
+                    fresh.proof.follow(place.as_ref().map_or(&remote.proof, |before| &before.proof));
                     fresh.sift(&self.host, &self.config.limits, &mut self.drops);
                     place.insert(Box::new(fresh))
                 }
@@ -432,18 +422,20 @@ impl Participant {
             candidate.budget.received(received);
             return Ok(());
         }
-        if !moved && !remote.is_known_at(&context.from, &self.host) {
+        if is_matched && !remote.is_at(&context.from, &self.host) {
+            self.look_for_source(now, context.source, out);
             return Err(DropReason::SpoofSuspected);
         }
         remote.last_heard = now.mono;
+        remote.note_certainty(now.mono, &context.from, &self.host);
         remote.budget.received(received);
         // Who announces itself is alive, and so are its AUTOMATIC writers (DCPS §2.2.3.11).
         self.matching.assert_liveliness(context.source, LivelinessKind::Automatic, out);
-        if remote.data == announced && remote.matched.is_some() {
+        if remote.data == announced && is_matched {
             return Ok(());
         }
         let came_from = remote.from;
-        if moved || remote.matched.is_none() {
+        if !is_matched || remote.data.meta_unicast != announced.meta_unicast {
             remote.from = context.from;
         }
         let changed = remote.data != announced;
@@ -459,7 +451,7 @@ impl Participant {
     }
 
     /// Something of a known participant changed, already noted in the database.
-    fn on_participant_changed(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+    pub(super) fn on_participant_changed(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         self.database.reschedule(prefix);
         if self.database.get(prefix).is_some_and(|remote| remote.matched.is_some()) {
             self.connect(now, prefix, out);
@@ -467,61 +459,8 @@ impl Participant {
         }
     }
 
-    /// A message named us as its destination: whoever sent it has heard from us, so its address is proven (R1).
-    pub(super) fn note_proof(&mut self, now: Now, context: &MessageContext, out: &mut Outbox) {
-        if context.destination != self.config.prefix {
-            return;
-        }
-        let Some(remote) = self.database.get_mut(context.source) else { return };
-        let Some(ip) = context.from.ip() else { return };
-        let candidate_speaks = |candidate: &Remote| candidate.from.ip() == Some(ip);
-        if let Some(mut candidate) = remote.candidate.take_if(|candidate| candidate_speaks(candidate)) {
-            candidate.prove(&context.from, &self.host);
-            if candidate.proven_meta(&self.host).is_some() {
-                remote.move_to(*candidate, now.mono);
-                self.on_participant_changed(now, context.source, out);
-            } else {
-                remote.candidate = Some(candidate);
-            }
-            return;
-        }
-        if remote.matched.is_some() && remote.proves(ip, &self.host) {
-            return;
-        }
-        remote.prove(&context.from, &self.host);
-        let first = remote.matched.is_none();
-        if remote.proven_meta(&self.host).is_some() {
-            self.connect(now, context.source, out);
-            if first {
-                out.events.push(Event::ParticipantChanged {
-                    participant: context.source.participant(),
-                    alive: true,
-                });
-            }
-        }
-    }
-
-    /// Answers a participant that has not proven its address with our announcement, as its budget allows:
-    /// if the address is its own it will answer in turn.
-    fn answer(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
-        let bytes = self.announcer.datagram_bytes();
-        let Some(remote) = self.database.get_mut(prefix) else { return };
-        let proven = remote.proven_meta(&self.host).is_some();
-        let stranger = match &mut remote.candidate {
-            Some(candidate) => candidate,
-            None if proven => return,
-            None => remote,
-        };
-        let Some(path) = stranger.meta else { return };
-        let turn = stranger.budget.spent();
-        if stranger.budget.spend(now.mono, bytes) {
-            self.send_challenge(now, prefix, path.locator, turn, out);
-        } else {
-            self.drops.count(DropReason::AmplificationBudget);
-        }
-    }
-
-    /// A participant says that it leaves. Believed only from an address it is known at (R8).
+    /// A participant says that it leaves. Believed only from an address it is known at (R8). Another socket of this host may be one
+    /// of its own: it is asked.
     fn on_departure(
         &mut self,
         now: Now,
@@ -537,7 +476,14 @@ impl Participant {
         };
         let Some(remote) = self.database.get(context.source) else { return Ok(()) };
         let itself = named.is_none_or(|guid| guid.prefix == context.source);
-        if !itself || !remote.is_known_at(&context.from, &self.host) {
+        let is_known = match remote.matched {
+            Some(_) => remote.is_at(&context.from, &self.host),
+            None => remote.from.ip() == context.from.ip(),
+        };
+        if !itself || !is_known {
+            if itself && self.host.sent(&context.from) {
+                self.doubt(now, context.source, out);
+            }
             return Err(DropReason::SpoofSuspected);
         }
         self.forget(now, context.source, out);

@@ -105,7 +105,7 @@ impl Writer {
             return Err(DropReason::StaleCount);
         }
         if base.0 > 0 {
-            proxy.confirmed = base.previous();
+            proxy.confirmed = base.previous().max(self.config.limits.numbers_after);
         }
         // What is not final and tells nothing new asks, which is no answer.
         let answers = acknack.final_flag || base.previous() > proxy.acknowledged;

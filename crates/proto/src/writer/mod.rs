@@ -69,7 +69,7 @@ use instances::{Instances, Slot};
 use multicast::Multicast;
 use pace::{Pacer, Repeat, Repeated};
 use path::Paths;
-use proxy::{Class, Proxies};
+use proxy::{Class, Proxies, Since};
 use window::Trip;
 
 /// What a writer is made of.
@@ -474,8 +474,10 @@ impl Writer {
         }
         let last = self.history.last();
         let had_inline_qos = self.proxies.inline_qos();
-        let since = (now.mono, if durable { self.config.limits.numbers_after } else { last }, last);
-        let new = self.proxies.insert(reader, reliable, since);
+        let before_all = self.config.limits.numbers_after;
+        let since =
+            Since { now: now.mono, before_all, history: if durable { before_all } else { last }, last };
+        let new = self.proxies.insert(reader, reliable, &since);
         self.recut_for_inline_qos(had_inline_qos);
         self.fit_window();
         self.adopt_filter(reader);

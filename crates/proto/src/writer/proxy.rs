@@ -81,11 +81,23 @@ pub(super) struct ReaderProxy {
     pub(super) repeated_fragments: RepeatedFragments,
 }
 
+/// When a reader came.
+#[derive(Debug)]
+pub(super) struct Since {
+    pub(super) now: Instant,
+    /// Changes begin after it.
+    pub(super) before_all: SequenceNumber,
+    /// It needs what follows.
+    pub(super) history: SequenceNumber,
+    /// The last change when it came.
+    pub(super) last: SequenceNumber,
+}
+
 impl ReaderProxy {
     fn new(
         reader: &MatchedReader,
         reliable: bool,
-        (now, history, last): (Instant, SequenceNumber, SequenceNumber),
+        &Since { now, before_all, history, last }: &Since,
     ) -> Self {
         let mut proxy = Self {
             guid: reader.guid,
@@ -107,7 +119,7 @@ impl ReaderProxy {
             losses_counted: last,
             names_questions: false,
             is_slow: false,
-            confirmed: SequenceNumber(0),
+            confirmed: before_all,
             acknack_count: None,
             nack_frag_count: None,
             asked: Asked::first(now),
@@ -416,14 +428,8 @@ impl Proxies {
         self.acknowledged
     }
 
-    /// Adds a reader, which comes now, needs what follows the first of these changes, and was there before what follows the second;
-    /// or takes over what changed of a known one. Whether it is new.
-    pub(super) fn insert(
-        &mut self,
-        reader: &MatchedReader,
-        reliable: bool,
-        since: (Instant, SequenceNumber, SequenceNumber),
-    ) -> bool {
+    /// Adds a reader, or takes over what changed of a known one; whether it is new.
+    pub(super) fn insert(&mut self, reader: &MatchedReader, reliable: bool, since: &Since) -> bool {
         let position = self.position(reader.guid);
         match position {
             Ok(known) => {

@@ -1,13 +1,13 @@
 //! Forged addresses, floods and nonsense (R1, R2, R3, R8, R9).
 
 use super::network::{HOP, Network, READER, SECOND, WRITER, config, group, prefix, udp};
-use super::scenario::announcement;
+use super::peer::{Peer, announcement};
 use crate::cdr::KeyHash;
 use crate::discovery::builtin::{EndpointData, ParticipantData};
 use crate::discovery::{Command, DiscoveryLimits, MismatchReason, ParticipantConfig};
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
-use crate::outbox::Outbox;
+use crate::outbox::{Event, Outbox};
 use crate::payload::Payload;
 use crate::qos::QosSet;
 use crate::seq::SequenceNumber;
@@ -97,6 +97,7 @@ fn r1_a_readers_own_locators_must_be_proven_too() {
         default_unicast: vec![udp("10.0.0.66", 7411)],
         ..forged(9)
     };
+    network.add_peer(Peer::new(prefix(9), attacker));
     network.inject(attacker, udp("10.0.0.1", 7410), &announcement(&data, prefix(0)));
     network.run_for(Duration::from_millis(1));
     let reader = |key: u32, unicast: Vec<Locator>| EndpointData {
@@ -128,7 +129,9 @@ fn r1_the_unproven_are_matched_with_nothing() {
     network.nodes[0].commands.clear();
     network.run_for(Duration::from_secs(10));
     assert!(network.nodes[0].commands.is_empty());
-    assert!(network.nodes[0].events.is_empty());
+    // It is told of, once.
+    let told: Vec<_> = network.nodes[0].events.iter().map(|(_, event)| *event).collect();
+    assert_eq!(told, [Event::ParticipantUnanswering { participant: prefix(1).participant() }]);
 }
 
 #[test]
@@ -243,7 +246,7 @@ fn r3_the_octets_of_all_endpoints_are_bounded() {
 }
 
 /// A datagram that disposes a participant in its own name.
-fn farewell(of: GuidPrefix, named: GuidPrefix) -> Vec<u8> {
+pub(super) fn farewell(of: GuidPrefix, named: GuidPrefix) -> Vec<u8> {
     let status_info = StatusInfo { disposed: true, unregistered: true, filtered: false };
     let key_hash = Some(KeyHash(named.participant().to_bytes()));
     let mut inline_qos = Vec::new();

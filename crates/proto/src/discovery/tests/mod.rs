@@ -7,5 +7,7 @@ mod ignore;
 mod many;
 mod neighbours;
 mod network;
+mod peer;
 mod scenario;
+mod trust;
 mod types;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::peer::{Peer, announcement};
 use crate::discovery::{Command, LocalEndpoint, LocalLocators, News, Participant, ParticipantConfig};
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::{Locator, ports};
@@ -32,6 +33,8 @@ pub(super) struct Network {
     pub(super) datagrams: u64,
     /// Every datagram ever sent, when wanted: from, to, octets.
     pub(super) capture: Option<Vec<(Locator, Locator, Vec<u8>)>>,
+    /// Participants of other stacks.
+    pub(super) peers: Vec<Peer>,
     on_the_way: BTreeMap<(u64, u64), (usize, Locator, Vec<u8>)>,
     random: u64,
 }
@@ -112,6 +115,7 @@ impl Network {
             octets_to: BTreeMap::new(),
             datagrams: 0,
             capture: None,
+            peers: Vec::new(),
             on_the_way: BTreeMap::new(),
             random: 7,
         }
@@ -171,6 +175,17 @@ impl Network {
         });
     }
 
+    pub(super) fn add_peer(&mut self, peer: Peer) {
+        self.peers.push(peer);
+    }
+
+    /// A participant of another stack announces itself to everyone.
+    pub(super) fn announce_peer(&mut self, index: usize) {
+        let (from, bytes) =
+            (self.peers[index].from, announcement(&self.peers[index].data(), GuidPrefix::UNKNOWN));
+        self.inject(from, group(), &bytes);
+    }
+
     pub(super) fn start(&mut self, node: usize) {
         self.call(node, |participant, now, out| participant.start(now, out));
     }
@@ -225,6 +240,15 @@ impl Network {
             }
             let key = (self.now + HOP, self.on_the_way.len() as u64 + self.datagrams * 1_000);
             self.on_the_way.insert(key, (index, from, bytes.to_vec()));
+        }
+        for index in 0..self.peers.len() {
+            let peer = &mut self.peers[index];
+            if peer.at == to && peer.from != from {
+                let source = peer.from;
+                for answer in peer.answers(bytes) {
+                    self.inject(source, from, &answer);
+                }
+            }
         }
     }
 

@@ -1,0 +1,168 @@
+//! Participants of other stacks, as far as proofs of address and what follows need them.
+
+use super::network::group;
+use crate::discovery::builtin::ParticipantData;
+use crate::guid::{EntityId, GuidPrefix};
+use crate::locator::Locator;
+use crate::outbox::Outbox;
+use crate::payload::Payload;
+use crate::receiver;
+use crate::seq::{SequenceNumber, SequenceSet};
+use crate::stats::DropCounters;
+use crate::time::{Instant, Now, Time};
+use crate::wire::compose::DataHeader;
+use crate::wire::param::InlineQos;
+use crate::wire::{AckNack, EndpointSubmessage, Heartbeat, MessageContext};
+
+/// A participant that answers HEARTBEATs of SEDP writers at once and keeps changes that come in order, as small stacks do. It never names a
+/// destination.
+#[derive(Clone, Debug)]
+pub(super) struct Peer {
+    pub(super) prefix: GuidPrefix,
+    /// Where it listens.
+    pub(super) at: Locator,
+    /// Where its datagrams come from.
+    pub(super) from: Locator,
+    /// The next number it expects of the writers of publications and subscriptions.
+    pub(super) expected: [i64; 2],
+    pub(super) count: i32,
+}
+
+impl Peer {
+    pub(super) fn new(prefix: GuidPrefix, at: Locator) -> Self {
+        Self { prefix, at, from: at, expected: [1; 2], count: 0 }
+    }
+
+    /// What it answers to a datagram.
+    pub(super) fn answers(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        let told = dissect(bytes);
+        if told.is_farewell {
+            self.expected = [1; 2];
+        }
+        for (writer, number) in told.writers.iter().zip(&told.numbers) {
+            if let Some(expected) = self.expected_of(*writer)
+                && *expected == number.0
+            {
+                *expected += 1;
+            }
+        }
+        told.heartbeats.iter().filter_map(|heartbeat| self.answer(heartbeat)).collect()
+    }
+
+    fn expected_of(&mut self, writer: EntityId) -> Option<&mut i64> {
+        let [publications, subscriptions] = &mut self.expected;
+        match writer {
+            EntityId::SEDP_PUBLICATIONS_WRITER => Some(publications),
+            EntityId::SEDP_SUBSCRIPTIONS_WRITER => Some(subscriptions),
+            _ => None,
+        }
+    }
+
+    fn answer(&mut self, heartbeat: &Heartbeat) -> Option<Vec<u8>> {
+        let expected = self.expected_of(heartbeat.writer)?;
+        *expected = heartbeat.first.0.max(*expected);
+        let mut missing = SequenceSet::empty(SequenceNumber(*expected));
+        for number in *expected..=heartbeat.last.0.min(*expected + 31) {
+            missing.insert(SequenceNumber(number));
+        }
+        let reader = heartbeat.reader;
+        Some(self.acknack(reader, heartbeat.writer, missing))
+    }
+
+    /// An ACKNACK of its own.
+    pub(super) fn acknack(&mut self, reader: EntityId, writer: EntityId, missing: SequenceSet) -> Vec<u8> {
+        self.count += 1;
+        let acknack = AckNack {
+            reader,
+            writer,
+            missing,
+            count: self.count,
+            final_flag: missing.is_empty(),
+            heartbeat: None,
+        };
+        let mut out = Outbox::new();
+        let mut message = out.message(self.prefix, &[self.at], 1_400);
+        assert!(message.acknack(&acknack));
+        message.finish();
+        let mut bytes = out.datagram(&out.transmits()[0]);
+        // Another stack.
+        bytes[6..8].copy_from_slice(&[0x7f, 0x7f]);
+        bytes
+    }
+
+    /// What it announces.
+    pub(super) fn data(&self) -> ParticipantData {
+        ParticipantData {
+            vendor: [0x7f, 0x7f],
+            builtin_endpoints: u32::MAX,
+            meta_unicast: vec![self.at],
+            default_unicast: vec![self.at],
+            ..ParticipantData::new(self.prefix.participant())
+        }
+    }
+}
+
+/// A datagram that announces `data`, to `destination` in particular.
+pub(super) fn announcement(data: &ParticipantData, destination: GuidPrefix) -> Vec<u8> {
+    let mut out = Outbox::new();
+    let mut message = out.message(data.guid.prefix, &[group()], 65_000);
+    message.info_destination(destination);
+    let header = DataHeader {
+        reader: EntityId::UNKNOWN,
+        writer: EntityId::SPDP_WRITER,
+        sequence_number: SequenceNumber::FIRST,
+        inline_qos: &[],
+        key_only: false,
+    };
+    assert!(message.data(&header, &Payload::from_vec(data.encode())));
+    message.finish();
+    out.datagram(&out.transmits()[0])
+}
+
+/// Collects what a datagram holds.
+#[derive(Default)]
+pub(super) struct Dissection {
+    pub(super) writers: Vec<EntityId>,
+    pub(super) numbers: Vec<SequenceNumber>,
+    pub(super) heartbeats: Vec<Heartbeat>,
+    pub(super) is_farewell: bool,
+}
+
+impl receiver::Registry for Dissection {
+    fn deliver(&mut self, _: Now, _: &MessageContext, submessage: &EndpointSubmessage<'_>, _: &mut Outbox) {
+        match submessage {
+            EndpointSubmessage::Data(data) => {
+                self.numbers.push(data.sequence_number);
+                self.writers.push(data.writer);
+                let inline_qos = data.inline_qos.and_then(|list| InlineQos::parse(&list).ok());
+                let disposes = inline_qos.is_some_and(|it| it.status_info.disposed);
+                self.is_farewell |= disposes && data.writer == EntityId::SPDP_WRITER;
+            }
+            EndpointSubmessage::Heartbeat(heartbeat) => {
+                self.writers.push(heartbeat.writer);
+                self.heartbeats.push(*heartbeat);
+            }
+            EndpointSubmessage::Gap(gap) => self.writers.push(gap.writer),
+            EndpointSubmessage::AckNack(acknack) => self.writers.push(acknack.writer),
+            _ => {}
+        }
+    }
+
+    fn is_local(&self, _: GuidPrefix) -> bool {
+        true
+    }
+}
+
+pub(super) fn dissect(bytes: &[u8]) -> Dissection {
+    let mut dissection = Dissection::default();
+    let now = Now { mono: Instant(1), wall: Time(1) };
+    receiver::datagram(
+        now,
+        group(),
+        bytes,
+        &mut dissection,
+        &mut DropCounters::default(),
+        &mut Outbox::new(),
+    );
+    dissection
+}

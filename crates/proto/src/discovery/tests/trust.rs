@@ -1,0 +1,220 @@
+//! Whom a participant believes (R1, R8).
+
+use super::network::{Network, READER, prefix, udp};
+use super::peer::{Peer, announcement};
+use crate::guid::{EntityId, GuidPrefix};
+use crate::seq::{SequenceNumber, SequenceSet};
+use crate::stats::DropReason;
+use crate::time::Duration;
+
+fn is_proven(network: &Network, of: GuidPrefix) -> bool {
+    let mut remotes = network.nodes[0].participant.remote_participants();
+    remotes.any(|remote| remote.guid.prefix == of && remote.proven)
+}
+
+#[test]
+fn r1_a_message_that_names_us_proves_nothing() {
+    let mut network = Network::of(1);
+    let victim = udp("10.0.0.200", 7410);
+    // Not one of the peers: it says nothing. Somebody speaks in its name, from its address.
+    let mut forged = Peer::new(prefix(9), victim);
+    let mut sent = 0;
+    let mut inject = |network: &mut Network, bytes: &[u8]| {
+        network.inject(victim, udp("10.0.0.1", 7410), bytes);
+        sent += bytes.len() as u64 + 28;
+    };
+    inject(&mut network, &announcement(&forged.data(), prefix(0)));
+    for number in [0, 1, 2, 1_000_000] {
+        let missing = SequenceSet::empty(SequenceNumber(number));
+        let (reader, writer) = (EntityId::SEDP_PUBLICATIONS_READER, EntityId::SEDP_PUBLICATIONS_WRITER);
+        let bytes = forged.acknack(reader, writer, missing);
+        inject(&mut network, &bytes);
+        network.run_for(Duration::from_millis(100));
+    }
+    network.run_for(Duration::from_secs(90));
+    assert!(!is_proven(&network, prefix(9)));
+    let drawn = network.octets_to.get(&victim).copied().unwrap_or(0);
+    assert!(drawn <= 3 * sent, "{drawn} octets for {sent}");
+}
+
+#[test]
+fn r1_a_peer_that_names_no_destination_is_found_and_gets_everything() {
+    let mut network = Network::of(1);
+    let at = udp("10.0.0.9", 7410);
+    network.add_peer(Peer::new(prefix(9), at));
+    network.announce_peer(0);
+    network.run_for(Duration::from_millis(100));
+    assert!(is_proven(&network, prefix(9)));
+    let [publications, subscriptions] = network.peers[0].expected;
+    let one = super::super::proof::NUMBERS_AFTER.0 + 2;
+    assert_eq!([publications, subscriptions], [one, one], "our writer and our reader were told");
+}
+
+#[test]
+fn r1_behind_a_nat_answers_come_from_elsewhere() {
+    let mut network = Network::of(1);
+    let (at, outside) = (udp("10.0.0.9", 7410), udp("192.0.2.1", 40_000));
+    network.add_peer(Peer { from: outside, ..Peer::new(prefix(9), at) });
+    network.announce_peer(0);
+    network.run_for(Duration::from_millis(100));
+    assert!(is_proven(&network, prefix(9)));
+    let to_the_nat = network.octets_to.get(&outside).copied();
+    assert_eq!(to_the_nat, None, "it did not say that it listens there");
+}
+
+#[test]
+fn a_peer_that_kept_us_while_we_forgot_it_begins_anew() {
+    let mut network = Network::of(1);
+    let at = udp("10.0.0.9", 7410);
+    network.add_peer(Peer::new(prefix(9), at));
+    network.announce_peer(0);
+    network.run_for(Duration::from_millis(100));
+    assert!(is_proven(&network, prefix(9)));
+    let knew = network.peers[0].expected;
+    // It is silent for longer than its lease, and hears nothing.
+    network.blocked.push((at, 0));
+    network.run_for(Duration::from_secs(200));
+    assert!(!is_proven(&network, prefix(9)));
+    assert_eq!(network.peers[0].expected, knew);
+    network.blocked.clear();
+    network.announce_peer(0);
+    network.run_for(Duration::from_millis(100));
+    assert_eq!(network.peers[0].expected, [1; 2], "it forgot us, as we forgot it");
+    // Our next announcement makes it speak.
+    network.run_for(Duration::from_secs(3));
+    network.announce_peer(0);
+    network.run_for(Duration::from_millis(100));
+    assert!(is_proven(&network, prefix(9)));
+}
+
+#[test]
+fn r1_an_old_answer_proves_nothing_later() {
+    let mut network = Network::of(1);
+    let at = udp("10.0.0.9", 7410);
+    network.add_peer(Peer::new(prefix(9), at));
+    network.capture = Some(Vec::new());
+    network.announce_peer(0);
+    network.run_for(Duration::from_millis(100));
+    let captured = network.capture.take().unwrap();
+    network.peers.clear();
+    network.blocked.push((at, 0));
+    network.run_for(Duration::from_secs(200));
+    assert_eq!(network.nodes[0].participant.remote_participants().count(), 0);
+    network.blocked.clear();
+    for (from, to, bytes) in captured.iter().filter(|(from, ..)| *from == at) {
+        network.inject(*from, *to, bytes);
+        network.run_for(Duration::from_millis(10));
+    }
+    network.run_for(Duration::from_secs(1));
+    assert!(!is_proven(&network, prefix(9)), "everything it ever said was said again");
+}
+
+#[test]
+fn r8_control_traffic_from_a_strange_address_ends_nothing_and_moves_nothing() {
+    let mut network = Network::of(2);
+    network.capture = Some(Vec::new());
+    network.run_for(Duration::from_secs(1));
+    let genuine = udp("10.0.0.2", 7410);
+    let attacker = udp("10.0.0.66", 7410);
+    let said: Vec<_> = network.capture.take().unwrap();
+    network.call(1, |it, now, out| it.remove_endpoint(now, prefix(1).entity(READER), out));
+    network.capture = Some(Vec::new());
+    network.add_reader(1, crate::qos::QosSet::reader());
+    network.run_for(Duration::from_secs(1));
+    let commands = network.nodes[0].commands.len();
+    // All that it said, withdrawals among it, is said again by somebody else.
+    let again = network.capture.take().unwrap();
+    for (from, _, bytes) in said.iter().chain(&again) {
+        if *from == genuine {
+            network.inject(attacker, udp("10.0.0.1", 7410), bytes);
+        }
+    }
+    network.run_for(Duration::from_secs(5));
+    assert_eq!(network.nodes[0].commands.len(), commands);
+    assert!(network.drops(0, DropReason::SpoofSuspected) > 0);
+}
+
+#[test]
+fn r8_who_proves_another_address_gets_nothing_while_the_first_answers() {
+    let mut network = Network::of(2);
+    network.run_for(Duration::from_secs(1));
+    let commands = network.nodes[0].commands.len();
+    // It is really there, and answers what it is asked in the other's name.
+    let attacker = udp("10.0.0.66", 7410);
+    network.add_peer(Peer::new(prefix(1), attacker));
+    for _ in 0..60 {
+        network.announce_peer(0);
+        network.run_for(Duration::from_millis(500));
+    }
+    assert_eq!(network.nodes[0].commands.len(), commands);
+    // Silent, the first one is where it claims to be now.
+    network.nodes[1].up = false;
+    network.announce_peer(0);
+    network.run_for(Duration::from_secs(2));
+    let here = |command: &crate::discovery::Command| matches!(command, crate::discovery::Command::MatchReader { reader, .. } if reader.locators == [attacker]);
+    assert_eq!(network.count(0, here), 1);
+}
+
+#[test]
+fn r8_a_forged_redirect_from_the_right_address_moves_nothing_either() {
+    let mut network = Network::of(2);
+    network.run_for(Duration::from_secs(1));
+    let commands = network.nodes[0].commands.len();
+    let attacker = udp("10.0.0.66", 7410);
+    network.add_peer(Peer::new(prefix(1), attacker));
+    // As if it came from the participant itself: addresses can be forged.
+    let redirect = announcement(&network.peers[0].data(), GuidPrefix::UNKNOWN);
+    for _ in 0..20 {
+        network.inject(udp("10.0.0.2", 7410), udp("10.0.0.1", 7410), &redirect);
+        network.run_for(Duration::from_millis(500));
+    }
+    assert_eq!(network.nodes[0].commands.len(), commands);
+}
+
+#[test]
+fn r8_on_this_host_only_its_own_socket_tells_that_a_participant_leaves() {
+    let mut network = super::scenario::two_of_one_host();
+    network.start(0);
+    network.start(1);
+    network.run_for(Duration::from_secs(1));
+    let before = network.matches(0);
+    assert_eq!(before.len(), 1);
+    let farewell = super::hostile::farewell(prefix(1), prefix(1));
+    let to = network.nodes[0].address;
+    let stranger = crate::locator::Locator { port: 50_000, ..network.nodes[1].address };
+    network.inject(stranger, to, &farewell);
+    network.run_for(Duration::from_secs(3));
+    assert_eq!(network.matches(0), before);
+    let own = network.nodes[1].address;
+    network.inject(own, to, &farewell);
+    network.run_for(Duration::from_millis(1));
+    assert_eq!(network.matches(0).len(), 0);
+}
+
+#[test]
+fn a_newer_participant_at_the_same_socket_proves_the_older_dead() {
+    let mut network = Network::of(1);
+    let at = udp("10.0.0.9", 7410);
+    network.add_peer(Peer::new(prefix(9), at));
+    network.announce_peer(0);
+    network.run_for(Duration::from_secs(2));
+    // Killed and restarted: another participant has the socket.
+    network.peers[0] = Peer::new(prefix(10), at);
+    network.announce_peer(0);
+    network.run_for(Duration::from_millis(1_200));
+    assert!(is_proven(&network, prefix(10)));
+    assert!(!is_proven(&network, prefix(9)), "its lease had lasted 100 s");
+}
+
+#[test]
+fn participants_that_share_a_socket_and_answer_stay() {
+    let mut network = Network::of(1);
+    let at = udp("10.0.0.9", 7410);
+    for index in 9..12 {
+        network.add_peer(Peer::new(prefix(index), at));
+        network.announce_peer(index - 9);
+        network.run_for(Duration::from_secs(2));
+    }
+    network.run_for(Duration::from_secs(3));
+    assert!((9..12).all(|index| is_proven(&network, prefix(index))));
+}

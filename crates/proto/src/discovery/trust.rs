@@ -1,0 +1,326 @@
+//! Whom to believe (R1, R8): challenges and their answers, and doubts about participants of whom something else is claimed.
+//!
+//! A participant is matched once it has answered a challenge at an address that it announced. From then on control traffic is taken
+//! only from where it has answered, or which it announced there. A claim that it is elsewhere is believed when the new address has proven
+//! itself while the old one does not answer.
+
+use super::database::Remote;
+use super::participant::Participant;
+use super::path::Host;
+use super::proof;
+use super::sedp::Channel;
+use super::spdp::{ANNOUNCEMENT_BYTES_MAX, QUESTION_BYTES};
+use crate::guid::GuidPrefix;
+use crate::locator::Locator;
+use crate::outbox::{Event, Outbox};
+use crate::stats::DropReason;
+use crate::time::{Duration, Instant, Now};
+use crate::vendor;
+use crate::wire::{AckNack, EndpointSubmessage, Heartbeat, MessageContext};
+
+/// A participant that is doubted is asked so often before it counts as gone, with this pause after each question.
+const QUESTIONS: u32 = 4;
+const QUESTION_PAUSE: Duration = Duration::from_millis(250);
+/// Who was heard for certain in this time is there.
+const CERTAIN: Duration = Duration::from_secs(1);
+/// Pause before who says nothing is challenged again; it doubles each time.
+const CHALLENGE_PAUSE: Duration = Duration::from_millis(20);
+/// Challenges for which nothing new was heard.
+const CHALLENGES_UNHEARD: u32 = 8;
+/// A participant that did not answer for so long is told of.
+const UNANSWERED: Duration = Duration::from_secs(3);
+/// Message header, INFO_DST and a HEARTBEAT.
+const SHORT_BYTES: usize = 20 + 16 + QUESTION_BYTES;
+/// An ACKNACK, the shortest of them.
+const SUBMESSAGE_BYTES: usize = 28;
+/// Our departure, as it goes to one participant.
+const DEPARTURE_BYTES: usize = 20 + 16 + 12 + 24 + 32 + 32;
+
+/// What goes with a challenge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Challenge {
+    /// Our announcement: without it, it means nothing to who does not know us.
+    Whole,
+    /// Nothing: who just spoke to us knows us.
+    Short,
+    /// Our departure instead: who expects more than we could ask for forgets what it knew of us, as we forgot what we knew of it. Our next
+    /// announcement brings us together.
+    Anew,
+}
+
+impl Remote {
+    /// Who has to prove its address: the participant itself, or the same at another address.
+    fn stranger(&mut self, host: &Host) -> Option<&mut Self> {
+        if self.candidate.is_some() {
+            return self.candidate.as_deref_mut();
+        }
+        self.proven_meta(host).is_none().then_some(self)
+    }
+
+    /// Something came from where it has answered a challenge: what else is claimed of it is not so.
+    pub(super) fn note_certainty(&mut self, now: Instant, from: &Locator, host: &Host) {
+        if self.proof.is_source(from, host) {
+            self.last_certain = now;
+            if self.doubt.take().is_some()
+                && let Some(candidate) = self.candidate.take()
+            {
+                self.proof.follow(&candidate.proof);
+            }
+        }
+    }
+}
+
+impl Participant {
+    /// Whether a submessage of a built-in endpoint is for our built-in endpoints: it is what it claims to be, and neither a challenge nor
+    /// the answer to one.
+    pub(super) fn believe(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        submessage: &EndpointSubmessage<'_>,
+        out: &mut Outbox,
+    ) -> Result<bool, DropReason> {
+        match submessage {
+            EndpointSubmessage::AckNack(acknack) if proof::is_answer(acknack) => {
+                return self.on_answer(now, context, acknack, out);
+            }
+            EndpointSubmessage::Heartbeat(heartbeat)
+                if context.vendor == vendor::PLAINSONG && proof::is_challenge(heartbeat) =>
+            {
+                self.answer_challenge(context, heartbeat, out);
+                return Ok(false);
+            }
+            _ => {}
+        }
+        let Some(remote) = self.database.get_mut(context.source) else { return Err(DropReason::NotMatched) };
+        if remote.matched.is_none() {
+            let knows_more = matches!(submessage, EndpointSubmessage::AckNack(acknack)
+                if acknack.missing.base() > proof::NUMBERS_AFTER);
+            self.challenge_again(now, context, knows_more, out);
+            return Err(DropReason::NotMatched);
+        }
+        if !remote.is_at(&context.from, &self.host) {
+            self.look_for_source(now, context.source, out);
+            return Err(DropReason::SpoofSuspected);
+        }
+        remote.last_heard = now.mono;
+        remote.note_certainty(now.mono, &context.from, &self.host);
+        Ok(true)
+    }
+
+    /// An ACKNACK that names the number of a challenge.
+    fn on_answer(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        acknack: &AckNack,
+        out: &mut Outbox,
+    ) -> Result<bool, DropReason> {
+        let (prefix, number, from) = (context.source, acknack.missing.base(), &context.from);
+        let Some(remote) = self.database.get_mut(prefix) else { return Err(DropReason::NotMatched) };
+        if let Some(candidate) = &mut remote.candidate
+            && candidate.proof.answered(now.mono, number, from, &self.host)
+        {
+            candidate.choose_meta(&self.host);
+            if candidate.proven_meta(&self.host).is_some() {
+                self.doubt(now, prefix, out);
+            }
+            return Ok(false);
+        }
+        if remote.proof.answered(now.mono, number, from, &self.host) {
+            remote.choose_meta(&self.host);
+            (remote.last_heard, remote.last_certain) = (now.mono, now.mono);
+            let first = remote.matched.is_none();
+            if remote.proven_meta(&self.host).is_some() {
+                self.connect(now, prefix, out);
+                if first {
+                    self.database.review(prefix, None);
+                    let participant = prefix.participant();
+                    out.events.push(Event::ParticipantChanged { participant, alive: true });
+                    self.doubt_those_before(now, prefix, out);
+                }
+            }
+            return Ok(false);
+        }
+        if remote.matched.is_none() {
+            self.challenge_again(now, context, true, out);
+            return Err(DropReason::NotMatched);
+        }
+        // It still is where a challenge left it: the first HEARTBEAT leads it on.
+        Ok(false)
+    }
+
+    /// Answers a challenge of a Plainsong participant, known or not, to where it came from: with less than it had.
+    fn answer_challenge(&self, context: &MessageContext, heartbeat: &Heartbeat, out: &mut Outbox) {
+        let port_min = self.config.limits.port_min;
+        let may_answer = context.from.udp_port().is_some_and(|port| port >= port_min);
+        if context.destination == self.config.prefix && may_answer {
+            let mut message = out.message(self.config.prefix, &[context.from], ANNOUNCEMENT_BYTES_MAX);
+            message.info_destination(context.source);
+            let fits = message.acknack(&proof::answer_to(heartbeat));
+            debug_assert!(fits, "the message is empty");
+        }
+    }
+
+    /// An unproven participant spoke to us: it may be able to answer now what it could not before.
+    fn challenge_again(&mut self, now: Now, context: &MessageContext, knows_more: bool, out: &mut Outbox) {
+        let Some(remote) = self.database.get_mut(context.source) else { return };
+        remote.budget.heard(now.mono, SUBMESSAGE_BYTES);
+        // A Plainsong participant answers whatever it knows.
+        remote.knows_more |=
+            knows_more && remote.data.vendor != vendor::PLAINSONG && remote.from.ip() == context.from.ip();
+        self.challenge(now, context.source, Challenge::Short, out);
+    }
+
+    /// Challenges a participant that has not proven its address, or the new one that is claimed of it, as its budget allows.
+    pub(super) fn challenge(&mut self, now: Now, prefix: GuidPrefix, with: Challenge, out: &mut Outbox) {
+        let Self { database, numbers, host, builtin, .. } = self;
+        let Some(stranger) = database.get_mut(prefix).and_then(|remote| remote.stranger(host)) else {
+            return;
+        };
+        let Some(path) = stranger.meta else { return };
+        let with = if std::mem::take(&mut stranger.knows_more) { Challenge::Anew } else { with };
+        let bytes = match with {
+            Challenge::Whole => self.announcer.datagram_bytes(),
+            Challenge::Short => SHORT_BYTES,
+            Challenge::Anew => DEPARTURE_BYTES,
+        };
+        if !stranger.budget.spend(now.mono, bytes) {
+            stranger.knows_more = with == Challenge::Anew;
+            self.drops.count(DropReason::AmplificationBudget);
+            return self.review_later(now, prefix);
+        }
+        if with == Challenge::Anew {
+            self.announcer.renumber();
+            self.compose_departure(now, prefix, &[path.locator], out);
+            // What we announce next is news to it.
+            return self.announcer.renumber();
+        }
+        let number = stranger.proof.challenge(now.mono, prefix, &path.locator, numbers);
+        let channel = Channel::answered_by(stranger.data.builtin_endpoints);
+        let Some(heartbeat) = builtin.heartbeat(channel) else { return };
+        let heartbeat = Heartbeat { first: number, last: number.previous(), ..heartbeat };
+        self.send_question(now, prefix, path.locator, &heartbeat, with == Challenge::Whole, out);
+        self.review_later(now, prefix);
+    }
+
+    /// A HEARTBEAT that has to be answered, to one participant alone.
+    fn send_question(
+        &self,
+        now: Now,
+        to: GuidPrefix,
+        locator: Locator,
+        heartbeat: &Heartbeat,
+        introduces: bool,
+        out: &mut Outbox,
+    ) {
+        let mut message = if introduces {
+            self.compose_announcement(now, Some(to), &[locator], out)
+        } else {
+            let mut message = out.message(self.config.prefix, &[locator], ANNOUNCEMENT_BYTES_MAX);
+            message.info_destination(to);
+            message
+        };
+        let fits = message.heartbeat(heartbeat);
+        debug_assert!(fits, "announcements leave room for it");
+    }
+
+    /// Challenges again when the budget allows it, a few times without hearing anything new.
+    fn review_later(&mut self, now: Now, prefix: GuidPrefix) {
+        let Some(remote) = self.database.get_mut(prefix) else { return };
+        let told_at =
+            remote.discovered.after(UNANSWERED).filter(|_| remote.matched.is_none() && !remote.is_reported);
+        let Some(stranger) = remote.stranger(&self.host) else { return };
+        let again =
+            stranger.budget.next(SHORT_BYTES).filter(|_| stranger.budget.unheard() < CHALLENGES_UNHEARD);
+        let pause = Duration(CHALLENGE_PAUSE.0 << stranger.budget.unheard().min(CHALLENGES_UNHEARD));
+        let soonest = now.mono.after(pause).unwrap_or(now.mono);
+        let at = again.map(|at| at.max(soonest)).into_iter().chain(told_at).min();
+        self.database.review(prefix, at);
+    }
+
+    /// Looks at a participant that has not answered yet.
+    pub(super) fn review(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        let Some(remote) = self.database.get_mut(prefix) else { return };
+        if remote.doubt.is_some() {
+            return self.ask_doubted(now, prefix, out);
+        }
+        let is_unanswered = remote.matched.is_none() && now.mono.since(remote.discovered) >= UNANSWERED;
+        if is_unanswered && !remote.is_reported {
+            remote.is_reported = true;
+            out.events.push(Event::ParticipantUnanswering { participant: prefix.participant() });
+        }
+        self.challenge(now, prefix, Challenge::Short, out);
+    }
+
+    /// Something came in the name of a matched participant from where it was never heard: its next answer tells whether it comes
+    /// from there now (a NAT forgot it). What it cannot repeat of the number, another stack, its lease decides.
+    pub(super) fn look_for_source(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        let Self { database, numbers, builtin, .. } = self;
+        let Some(remote) = database.get_mut(prefix) else { return };
+        let Some(path) = remote.matched else { return };
+        if remote.data.vendor != vendor::PLAINSONG || !remote.budget.may_ask(now.mono) {
+            return;
+        }
+        let number = remote.proof.challenge(now.mono, prefix, &path.locator, numbers);
+        let channel = Channel::answered_by(remote.data.builtin_endpoints);
+        let Some(heartbeat) = builtin.heartbeat(channel) else { return };
+        let heartbeat = Heartbeat { first: number, last: number.previous(), ..heartbeat };
+        self.send_question(now, prefix, path.locator, &heartbeat, false, out);
+    }
+
+    /// Something else is claimed of a matched participant: it is asked at its address. Silent there, it is no more, or where it claims
+    /// to be now.
+    pub(super) fn doubt(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        let Some(remote) = self.database.get_mut(prefix) else { return };
+        if remote.matched.is_some() && remote.doubt.is_none() {
+            remote.doubt = Some(0);
+            self.ask_doubted(now, prefix, out);
+        }
+    }
+
+    fn ask_doubted(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        let Some(remote) = self.database.get_mut(prefix) else { return };
+        let (Some(questions), Some(path)) = (&mut remote.doubt, remote.matched) else { return };
+        if *questions < QUESTIONS {
+            *questions += 1;
+            let channel = Channel::answered_by(remote.data.builtin_endpoints);
+            let Some(heartbeat) = self.builtin.heartbeat(channel) else { return };
+            self.send_question(now, prefix, path.locator, &heartbeat, false, out);
+            return self.database.review(prefix, now.mono.after(QUESTION_PAUSE));
+        }
+        remote.doubt = None;
+        let is_proven = |candidate: &mut Box<Remote>| candidate.proven_meta(&self.host).is_some();
+        match remote.candidate.take_if(is_proven) {
+            Some(candidate) => {
+                remote.move_to(*candidate, now.mono);
+                self.on_participant_changed(now, prefix, out);
+            }
+            None => self.forget(now, prefix, out),
+        }
+    }
+
+    /// Who has a socket now that was another participant's is of the same process, or the other is no more. Of Plainsong participants
+    /// the prefix tells which; others are asked, unless they just spoke.
+    fn doubt_those_before(&mut self, now: Now, newcomer: GuidPrefix, out: &mut Outbox) {
+        let Some(new) = self.database.get(newcomer) else { return };
+        let (is_kin, path) = (new.data.vendor == vendor::PLAINSONG, new.matched);
+        let there = |it: &Remote| {
+            it.heard_by_wire().zip(path).is_some_and(|(one, other)| one.locator == other.locator)
+        };
+        let others = self.database.iter().filter(|(prefix, it)| *prefix != newcomer && there(it));
+        let others: Vec<_> = others
+            .map(|(prefix, it)| {
+                let are_kin = is_kin && it.data.vendor == vendor::PLAINSONG;
+                (prefix, are_kin, now.mono.since(it.last_certain) >= CERTAIN)
+            })
+            .collect();
+        for (prefix, are_kin, is_silent) in others {
+            if are_kin && !prefix.is_of_process(newcomer) {
+                self.forget(now, prefix, out);
+            } else if !are_kin && is_silent {
+                self.doubt(now, prefix, out);
+            }
+        }
+    }
+}
