@@ -68,6 +68,7 @@ pub mod subscriber;
 pub mod topic;
 pub mod topic_description;
 mod transport;
+pub mod unanswering;
 pub mod undecodable;
 
 pub use domain::InterfaceReport;

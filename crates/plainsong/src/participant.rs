@@ -38,6 +38,7 @@ use crate::runtime::{ParticipantSlot, lock};
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{Topic, TopicInner};
 use crate::topic_description::Derived;
+use crate::unanswering::OnUnanswering;
 use crate::undecodable::OnUndecodable;
 
 /// Creates participants, with a configuration and default QoS of its own.
@@ -102,6 +103,7 @@ pub(crate) struct Router {
     on_participant: RwLock<Option<OnParticipant>>,
     on_mismatch: RwLock<Option<OnMismatch>>,
     on_undecodable: RwLock<Option<OnUndecodable>>,
+    on_unanswering: RwLock<Option<OnUnanswering>>,
 }
 
 /// Called with a remote participant and whether it is there.
@@ -643,6 +645,7 @@ impl Router {
             on_participant: RwLock::new(None),
             on_mismatch: RwLock::new(None),
             on_undecodable: RwLock::new(None),
+            on_unanswering: RwLock::new(None),
         }
     }
 
@@ -664,6 +667,10 @@ impl Router {
 
     pub(crate) fn set_on_undecodable(&self, callback: OnUndecodable) {
         *write(&self.on_undecodable) = Some(callback);
+    }
+
+    pub(crate) fn set_on_unanswering(&self, callback: OnUnanswering) {
+        *write(&self.on_unanswering) = Some(callback);
     }
 
     fn edit<R>(&self, change: impl FnOnce(&mut BTreeMap<EntityId, Endpoint>) -> R) {
@@ -742,6 +749,12 @@ impl EventSink for Router {
                     let callback = read(&self.on_participant).clone();
                     if let Some(callback) = callback {
                         callback(participant, alive);
+                    }
+                }
+                Event::ParticipantUnanswering { participant } => {
+                    let callback = read(&self.on_unanswering).clone();
+                    if let Some(callback) = callback {
+                        callback(participant);
                     }
                 }
                 Event::EndpointChanged { endpoint } => {

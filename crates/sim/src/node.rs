@@ -623,6 +623,7 @@ impl Node {
                     member.readers.get(&reader).map(|local| Told::GroupPart(local.record))
                 }
                 Event::Status { .. }
+                | Event::ParticipantUnanswering { .. }
                 | Event::EndpointChanged { .. }
                 | Event::MismatchChanged { .. }
                 | Event::Undecodable { .. } => None,

@@ -92,6 +92,7 @@ impl<'a> Application<'a> {
             }
             participant.on_mismatch(|event| report::mismatch(&event));
             participant.on_undecodable(|samples| say!("{samples}"));
+            participant.on_unanswering(|participant| say!("{participant}"));
         }
         let topics = options
             .topics()

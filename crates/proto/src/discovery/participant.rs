@@ -69,6 +69,8 @@ pub struct RemoteParticipant<'a> {
     pub proven: bool,
     /// Runs on this host.
     pub same_host: bool,
+    /// Where it says that it receives discovery traffic.
+    pub meta_unicast: &'a [Locator],
     /// Announced lease.
     pub lease_duration: Duration,
     /// When it was last heard of.
@@ -399,6 +401,7 @@ impl Participant {
             address: remote.from.ip(),
             proven: remote.matched.is_some(),
             same_host: self.host.sent(&remote.from),
+            meta_unicast: &remote.data.meta_unicast,
             lease_duration: remote.data.lease_duration,
             last_heard: remote.last_heard,
             user_data: &remote.data.user_data,
