@@ -86,6 +86,9 @@ mod tests {
             announced: vec![Locator::udp([10, 0, 0, 9].into(), 7410)],
         };
         let text = told.to_string();
-        assert!(text.contains("(radar) is heard from 10.0.0.9, but does not answer at udp/10.0.0.9:7410;"), "{text}");
+        assert!(
+            text.contains("(radar) is heard from 10.0.0.9, but does not answer at udp/10.0.0.9:7410;"),
+            "{text}"
+        );
     }
 }

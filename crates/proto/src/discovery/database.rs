@@ -20,6 +20,10 @@ const LEASE_MIN: Duration = Duration::from_millis(100);
 const UNPROVEN_LEASE_MAX: Duration = Duration::from_secs(30);
 /// Unproven participants from one address beyond which newcomers from there replace their like.
 const UNPROVEN_PER_ADDRESS_MAX: usize = 64;
+/// The part of all places that participants from one address can have.
+const ADDRESS_SHARE: usize = 4;
+/// Longer leases count only for participants with matched endpoints.
+const STRANGER_LEASE_MAX: Duration = Duration::from_secs(300);
 
 /// A remote participant.
 #[derive(Debug)]
@@ -35,6 +39,8 @@ pub(super) struct Remote {
     pub(super) proof: Proof,
     /// Something else was claimed of it: it was asked so often whether it is still where it was.
     pub(super) doubt: Option<u32>,
+    /// When its lease was found to count although it is long.
+    excused: Instant,
     /// It expects more of us than we could ask for: we forgot it, and it did not forget us.
     pub(super) knows_more: bool,
     /// The application was told that it does not answer.
@@ -154,24 +160,58 @@ impl Database {
         self.leases.insert((expires, prefix));
     }
 
-    /// Which participant must leave so that one from `from` can come (R3): `Ok(None)` when there is room.
-    /// Any number may start at once on this host, whose addresses nobody else can use.
-    pub(super) fn victim(&self, from: &Locator, this_host: bool) -> Result<Option<GuidPrefix>, DropReason> {
-        let unproven = || self.iter().filter(|(_, remote)| remote.matched.is_none());
-        let oldest = |of_address: bool| {
-            unproven()
-                .filter(|(_, remote)| !of_address || remote.from.ip() == from.ip())
-                .min_by_key(|(prefix, remote)| (remote.discovered, *prefix))
-                .map(|(prefix, _)| prefix)
-        };
-        let from_there = || unproven().filter(|(_, remote)| remote.from.ip() == from.ip()).count();
-        if !this_host && from_there() >= UNPROVEN_PER_ADDRESS_MAX {
-            return Ok(oldest(true));
+    /// Which participant must leave so that one from `from` can come (R3): `Ok(None)` when there is room. No address but those of this
+    /// host has more than its share of the places. Who has matched endpoints, which `is_matched` tells, stays as long as anybody else can
+    /// go.
+    pub(super) fn victim(
+        &self,
+        from: &Locator,
+        this_host: bool,
+        is_matched: impl Fn(GuidPrefix) -> bool,
+    ) -> Result<Option<GuidPrefix>, DropReason> {
+        let from_there = |remote: &Remote| remote.from.ip() == from.ip();
+        let unproven_there = self.oldest_unproven(from_there);
+        let is_unproven = |remote: &&Remote| remote.matched.is_none();
+        let there = || self.remotes.values().filter(|remote| from_there(remote));
+        if !this_host {
+            if there().filter(is_unproven).count() >= UNPROVEN_PER_ADDRESS_MAX {
+                return Ok(unproven_there);
+            }
+            if there().count() >= self.limits.participants_max / ADDRESS_SHARE {
+                let idle = unproven_there.or_else(|| self.most_silent(from_there, &is_matched));
+                return idle.map(Some).ok_or(DropReason::DiscoveryLimit);
+            }
         }
         if self.remotes.len() < self.limits.participants_max {
             return Ok(None);
         }
-        oldest(false).map(Some).ok_or(DropReason::DiscoveryLimit)
+        let idle = self.oldest_unproven(|_| true).or_else(|| self.most_silent(|_| true, &is_matched));
+        idle.map(Some).ok_or(DropReason::DiscoveryLimit)
+    }
+
+    fn oldest_unproven(&self, among: impl Fn(&Remote) -> bool) -> Option<GuidPrefix> {
+        let unproven = self.iter().filter(|(_, remote)| remote.matched.is_none() && among(remote));
+        unproven.min_by_key(|(prefix, remote)| (remote.discovered, *prefix)).map(|(prefix, _)| prefix)
+    }
+
+    /// Of the proven ones without matched endpoints the one that was heard least lately.
+    fn most_silent(
+        &self,
+        among: impl Fn(&Remote) -> bool,
+        is_matched: impl Fn(GuidPrefix) -> bool,
+    ) -> Option<GuidPrefix> {
+        let proven = self.iter().filter(|(_, remote)| remote.heard_by_wire().is_some() && among(remote));
+        let mut by_silence: Vec<_> = proven.map(|(prefix, remote)| (remote.last_heard, prefix)).collect();
+        by_silence.sort_unstable();
+        by_silence.into_iter().map(|(_, prefix)| prefix).find(|prefix| !is_matched(*prefix))
+    }
+
+    /// A participant that is silent for longer than strangers may be has matched endpoints: its lease counts.
+    pub(super) fn excuse(&mut self, prefix: GuidPrefix, now: Instant) {
+        if let Some(remote) = self.remotes.get_mut(&prefix) {
+            remote.excused = now;
+        }
+        self.reschedule(prefix);
     }
 
     /// Makes room for what an endpoint of a participant costs now: `bytes` instead of `before`, if it was
@@ -246,6 +286,7 @@ impl Remote {
             proof: Proof::default(),
             doubt: None,
             knows_more: false,
+            excused: now,
             is_reported: false,
             meta: None,
             matched: None,
@@ -278,8 +319,17 @@ impl Remote {
             return None;
         }
         let lease = self.data.lease_duration.max(LEASE_MIN);
-        let lease = if self.matched.is_some() { lease } else { lease.min(UNPROVEN_LEASE_MAX) };
-        self.last_heard.after(lease)
+        if self.matched.is_none() {
+            return self.last_heard.after(lease.min(UNPROVEN_LEASE_MAX));
+        }
+        let stranger = self.last_heard.max(self.excused).after(STRANGER_LEASE_MAX);
+        self.last_heard.after(lease).into_iter().chain(stranger).min()
+    }
+
+    /// Whether its own lease has not ended at `now`.
+    pub(super) fn has_lease(&self, now: Instant) -> bool {
+        let lease = self.data.lease_duration.max(LEASE_MIN);
+        self.matched.is_some() && self.last_heard.after(lease).is_none_or(|end| end > now)
     }
 
     /// Sorts out its locators, after they or ours have changed.

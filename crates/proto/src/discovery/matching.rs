@@ -351,6 +351,17 @@ impl Matching {
             .min()
     }
 
+    /// Whether an endpoint of another participant is matched with one of ours.
+    pub(super) fn is_matched_with(&self, prefix: GuidPrefix) -> bool {
+        self.of(prefix).any(|(guid, endpoint)| {
+            let is_matched = |own: Guid| {
+                let pair = if guid.entity.is_writer() { (guid, own) } else { (own, guid) };
+                matches!(self.pairs.get(&pair), Some(Pair::Matched { .. }))
+            };
+            self.counterparts(guid, &endpoint.topic).into_iter().any(is_matched)
+        })
+    }
+
     /// The endpoints `guid` could match: everyone's for a local one, ours for a remote one.
     fn counterparts(&self, guid: Guid, topic: &str) -> Vec<Guid> {
         let Some(topic) = self.topics.get(topic) else { return Vec::new() };

@@ -358,7 +358,12 @@ impl Participant {
             return;
         }
         while let Some(expired) = self.database.next_expired(now.mono) {
-            self.forget(now, expired, out);
+            let has_lease = self.database.get(expired).is_some_and(|remote| remote.has_lease(now.mono));
+            if has_lease && self.matching.is_matched_with(expired) {
+                self.database.excuse(expired, now.mono);
+            } else {
+                self.forget(now, expired, out);
+            }
         }
         if self.announcer.next.is_some_and(|at| at <= now.mono) {
             self.announce(now, out);

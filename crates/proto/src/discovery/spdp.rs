@@ -359,7 +359,7 @@ impl Participant {
         }
         let received = RECEIVED_OVERHEAD_BYTES + data.payload.len();
         match self.database.get(context.source) {
-            None => self.discover(now, context, announced, received)?,
+            None => self.discover(now, context, announced, received, out)?,
             Some(_) => self.refresh(now, context, announced, received, out)?,
         }
         if context.destination == GuidPrefix::UNKNOWN
@@ -378,10 +378,13 @@ impl Participant {
         context: &MessageContext,
         announced: ParticipantData,
         received: usize,
+        out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        if let Some(evicted) = self.database.victim(&context.from, self.host.sent(&context.from))? {
-            // Unproven, so nothing is matched with it and nobody was told of it.
-            self.database.remove(evicted);
+        let is_matched = |prefix| self.matching.is_matched_with(prefix);
+        if let Some(evicted) =
+            self.database.victim(&context.from, self.host.sent(&context.from), is_matched)?
+        {
+            self.forget(now, evicted, out);
             self.drops.count(DropReason::DiscoveryLimit);
         }
         let mut remote = Remote::new(now.mono, announced, context.from);

@@ -218,3 +218,57 @@ fn participants_that_share_a_socket_and_answer_stay() {
     network.run_for(Duration::from_secs(3));
     assert!((9..12).all(|index| is_proven(&network, prefix(index))));
 }
+
+/// Proven participants that stay silent, with leases without end, from as many addresses.
+fn silent_strangers(network: &mut Network, from: std::ops::Range<usize>, addresses: usize) {
+    for index in from {
+        let at = udp(&format!("10.7.{}.{}", index % addresses, 9), 10_000 + index as u16);
+        network.peers = vec![Peer::new(prefix(index), at)];
+        let data = crate::discovery::builtin::ParticipantData {
+            lease_duration: Duration::INFINITE,
+            ..network.peers[0].data()
+        };
+        network.inject(at, udp("10.0.0.1", 7410), &announcement(&data, GuidPrefix::UNKNOWN));
+        network.run_for(Duration::from_millis(5));
+    }
+    network.peers.clear();
+}
+
+#[test]
+fn r3_proven_strangers_leave_places_to_newcomers_and_fade_whatever_their_leases() {
+    for addresses in [1, 40] {
+        let mut network = Network::of(2);
+        network.run_for(Duration::from_secs(1));
+        let matched = network.matches(0);
+        silent_strangers(&mut network, 100..1_300, addresses);
+        let known = network.nodes[0].participant.remote_participants().count();
+        assert!(known <= if addresses == 1 { 251 } else { 1_000 }, "{known}");
+        let late = network.add(super::network::config(2));
+        network.add_reader(late, crate::qos::QosSet::reader());
+        network.start(late);
+        network.run_for(Duration::from_secs(2));
+        assert_eq!(network.matches(0).len(), matched.len() + 1, "a newcomer is found");
+        assert!(network.matches(0).is_superset(&matched), "and the old ones stay");
+        network.run_for(Duration::from_secs(310));
+        assert_eq!(network.nodes[0].participant.remote_participants().count(), 2);
+    }
+}
+
+#[test]
+fn a_long_lease_counts_while_endpoints_are_matched() {
+    let mut network = Network::new();
+    for index in 0..2 {
+        let mut config = super::network::config(index);
+        config.lease_duration = Duration::from_secs(3_600);
+        network.add(config);
+        network.add_writer(index, crate::qos::QosSet::writer());
+        network.add_reader(index, crate::qos::QosSet::reader());
+        network.start(index);
+    }
+    network.run_for(Duration::from_secs(1));
+    network.nodes[1].up = false;
+    network.run_for(Duration::from_secs(3_000));
+    assert_eq!(network.matches(0).len(), 4);
+    network.run_for(Duration::from_secs(700));
+    assert_eq!(network.matches(0).len(), 2);
+}
