@@ -265,6 +265,8 @@ impl Node {
             ..self.locators()
         };
         config.seed = seed;
+        config.secret[..8].copy_from_slice(&seed.to_le_bytes());
+        config.secret[8..].copy_from_slice(&prefix.0[4..]);
         let mut participant = Participant::new(config);
         if call.mutation == Some(Mutation::TrustStrangers) {
             let mut locators = self.locators();

@@ -25,8 +25,8 @@ const QUESTION_PAUSE: Duration = Duration::from_millis(250);
 const CERTAIN: Duration = Duration::from_secs(1);
 /// Pause before who says nothing is challenged again; it doubles each time.
 const CHALLENGE_PAUSE: Duration = Duration::from_millis(20);
-/// Challenges for which nothing new was heard.
-const CHALLENGES_UNHEARD: u32 = 8;
+/// Challenges for what was heard once: all participants of a process may have heard it.
+const CHALLENGES_UNHEARD: u32 = 2;
 /// A participant that did not answer for so long is told of.
 const UNANSWERED: Duration = Duration::from_secs(3);
 /// Message header, INFO_DST and a HEARTBEAT.
@@ -51,10 +51,8 @@ pub(super) enum Challenge {
 impl Remote {
     /// Who has to prove its address: the participant itself, or the same at another address.
     fn stranger(&mut self, host: &Host) -> Option<&mut Self> {
-        if self.candidate.is_some() {
-            return self.candidate.as_deref_mut();
-        }
-        self.proven_meta(host).is_none().then_some(self)
+        let stranger = if self.candidate.is_some() { self.candidate.as_deref_mut() } else { Some(self) };
+        stranger.filter(|stranger| stranger.proven_meta(host).is_none())
     }
 
     /// Something came from where it has answered a challenge: what else is claimed of it is not so.
@@ -227,7 +225,9 @@ impl Participant {
 
     /// Challenges again when the budget allows it, a few times without hearing anything new.
     fn review_later(&mut self, now: Now, prefix: GuidPrefix) {
-        let Some(remote) = self.database.get_mut(prefix) else { return };
+        let Some(remote) = self.database.get_mut(prefix).filter(|remote| remote.doubt.is_none()) else {
+            return;
+        };
         let told_at =
             remote.discovered.after(UNANSWERED).filter(|_| remote.matched.is_none() && !remote.is_reported);
         let Some(stranger) = remote.stranger(&self.host) else { return };
@@ -250,7 +250,10 @@ impl Participant {
             remote.is_reported = true;
             out.events.push(Event::ParticipantUnanswering { participant: prefix.participant() });
         }
-        self.challenge(now, prefix, Challenge::Short, out);
+        let stranger = remote.stranger(&self.host);
+        if stranger.is_some_and(|stranger| stranger.budget.unheard() < CHALLENGES_UNHEARD) {
+            self.challenge(now, prefix, Challenge::Short, out);
+        }
     }
 
     /// Something came in the name of a matched participant from where it was never heard: its next answer tells whether it comes

@@ -1,4 +1,4 @@
-//! An address that only forged announcements named receives at most three times the octets of those
+//! An address that only forged announcements named receives at most three times the octets of those, from each participant that heard them
 //! (RTPS 2.5 says nothing of it; it is rule R1 of this implementation, after RFC 9000 §8).
 
 use super::Findings;

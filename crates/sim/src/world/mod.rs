@@ -389,10 +389,12 @@ impl World {
 
     fn step(&mut self, happening: Happening) {
         self.steps += 1;
-        if let Happening::Datagram { from, bytes, .. } = &happening
+        if let Happening::Datagram { node, from, bytes } = &happening
             && Host::of(from) == Some(STRANGER)
         {
-            self.ledger.stranger.received += HEADERS_BYTES + bytes.len() as u64;
+            // Each participant of a process answers for itself.
+            let heard_by = self.nodes[*node].members.len().max(1) as u64;
+            self.ledger.stranger.received += heard_by * (HEADERS_BYTES + bytes.len() as u64);
         }
         match happening {
             Happening::Datagram { node, from, bytes } => match self.nodes[node].state {
