@@ -103,7 +103,7 @@ pub(crate) struct Router {
     on_participant: RwLock<Option<OnParticipant>>,
     on_mismatch: RwLock<Option<OnMismatch>>,
     on_undecodable: RwLock<Option<OnUndecodable>>,
-    on_unanswering: RwLock<Option<OnUnanswering>>,
+    pub(crate) on_unanswering: RwLock<Option<OnUnanswering>>,
 }
 
 /// Called with a remote participant and whether it is there.
@@ -667,10 +667,6 @@ impl Router {
 
     pub(crate) fn set_on_undecodable(&self, callback: OnUndecodable) {
         *write(&self.on_undecodable) = Some(callback);
-    }
-
-    pub(crate) fn set_on_unanswering(&self, callback: OnUnanswering) {
-        *write(&self.on_unanswering) = Some(callback);
     }
 
     fn edit<R>(&self, change: impl FnOnce(&mut BTreeMap<EntityId, Endpoint>) -> R) {

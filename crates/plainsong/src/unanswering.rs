@@ -7,6 +7,7 @@ use std::sync::Arc;
 use plainsong_proto::guid::Guid;
 use plainsong_proto::locator::Locator;
 
+use crate::locks::write;
 use crate::participant::DomainParticipant;
 
 /// A participant that is heard, but does not answer: nothing is matched with it until it does. `Display` tells it in a sentence.
@@ -30,7 +31,7 @@ impl DomainParticipant {
     /// announces: a firewall, a NAT or a container network lets datagrams through in one direction only.
     pub fn on_unanswering(&self, callback: impl Fn(UnansweringParticipant) + Send + Sync + 'static) {
         let participant = Arc::downgrade(&self.inner);
-        self.inner.router.set_on_unanswering(Arc::new(move |guid| {
+        let callback: OnUnanswering = Arc::new(move |guid| {
             let slot = participant.upgrade().and_then(|participant| participant.slot().cloned().ok());
             let told = slot.and_then(|slot| {
                 slot.look(|control| {
@@ -48,7 +49,8 @@ impl DomainParticipant {
             if let Some(told) = told {
                 callback(told);
             }
-        }));
+        });
+        *write(&self.inner.router.on_unanswering) = Some(callback);
     }
 }
 
