@@ -19,19 +19,19 @@ use crate::seq::{SequenceNumber, SequenceSet};
 use crate::time::{Duration, Instant};
 use crate::wire::{AckNack, Heartbeat};
 
-/// Above the numbers of all challenges: the changes of built-in writers come after it. It fits 32 bits, which is what small
-/// stacks look at.
-pub(super) const NUMBERS_AFTER: SequenceNumber = SequenceNumber(1 << 30);
+/// Above the numbers of all challenges: the changes of built-in writers come after it. It is small, because Fast DDS looks at each
+/// number that it skips (10^9 of them stop it for 10 s).
+pub(super) const NUMBERS_AFTER: SequenceNumber = SequenceNumber(1 << 16);
 /// Below all of them: numbers that readers come to by themselves.
-const NUMBER_MIN: i64 = 1 << 16;
-/// Of what is left above the last number, the part from which the next is drawn: readers never go back.
-const DRAWN_PART: i64 = 16;
+const NUMBER_MIN: i64 = 1 << 8;
+/// The next number is one of so many above the last: readers never go back.
+const DRAWN_FROM: i64 = 1 << 13;
 /// Challenges of one participant that wait to be answered: one for each address that it has.
 const CHALLENGES_MAX: usize = 8;
 /// Answers after this are not believed.
 const LIFE: Duration = Duration::from_secs(60);
-/// Wrong numbers after which a challenge is void: nobody guesses 2^26 numbers by so few.
-const WRONG_MAX: u32 = 256;
+/// Wrong numbers after which a challenge is void. Who forges an address needs thousands of challenges, and sends more than it can draw.
+const WRONG_MAX: u32 = 4;
 /// Addresses one participant can prove, and from which it can answer; a host with more interfaces proves the latest.
 const PROVEN_MAX: usize = 8;
 
@@ -115,21 +115,24 @@ fn is_number(number: SequenceNumber) -> bool {
 }
 
 impl Proof {
-    /// The number to challenge `to` with: the same until it is answered, void or old.
+    /// The number to challenge `to` with: the same until it is answered, void or old. None when all are used up: the next are for who
+    /// forgot what it was told, or answers whatever it expects.
     pub(super) fn challenge(
         &mut self,
         now: Instant,
         prefix: GuidPrefix,
         to: &Locator,
         numbers: &mut Numbers,
-    ) -> SequenceNumber {
+    ) -> Option<SequenceNumber> {
         self.challenges.retain(|challenge| challenge.ends > now && challenge.wrong < WRONG_MAX);
         if let Some(known) = self.challenges.iter().find(|challenge| challenge.to == *to) {
-            return known.number;
+            return Some(known.number);
         }
-        let above = self.highest.max(NUMBER_MIN);
-        let room = ((NUMBERS_AFTER.0 - above) / DRAWN_PART).max(1);
-        let number = (above + 1 + numbers.draw(prefix, to) % room).min(NUMBERS_AFTER.0 - 1);
+        let number = self.highest.max(NUMBER_MIN) + 1 + numbers.draw(prefix, to) % DRAWN_FROM;
+        if number >= NUMBERS_AFTER.0 {
+            (self.highest, self.challenges) = (0, Vec::new());
+            return None;
+        }
         self.highest = number;
         if self.challenges.len() >= CHALLENGES_MAX {
             self.challenges.remove(0);
@@ -137,7 +140,7 @@ impl Proof {
         let ends = now.after(LIFE).unwrap_or(now);
         let number = SequenceNumber(number);
         self.challenges.push(Challenge { to: *to, number, ends, wrong: 0 });
-        number
+        Some(number)
     }
 
     /// A number came back from `from`; whether it is that of a challenge. Its address is proven then.
@@ -220,7 +223,7 @@ mod tests {
     fn r1_the_number_differs_by_address_participant_and_secret() {
         let mut numbers = Numbers::new([1; 16]);
         let mut draw =
-            |prefix, to: &Locator| Proof::default().challenge(Instant(0), prefix, to, &mut numbers);
+            |prefix, to: &Locator| Proof::default().challenge(Instant(0), prefix, to, &mut numbers).unwrap();
         let (here, there) = (udp("10.0.0.9", 7410), udp("10.0.0.8", 7410));
         let drawn =
             [draw(PEER, &here), draw(PEER, &here), draw(PEER, &there), draw(GuidPrefix([8; 12]), &here)];
@@ -228,7 +231,7 @@ mod tests {
             assert!(is_number(*number) && !drawn[..index].contains(number), "{drawn:?}");
         }
         let other = Proof::default().challenge(Instant(0), PEER, &here, &mut Numbers::new([2; 16]));
-        assert_ne!(other, drawn[0]);
+        assert_ne!(other, Some(drawn[0]));
     }
 
     #[test]
@@ -250,7 +253,7 @@ mod tests {
     fn r8_on_this_host_a_source_is_a_socket() {
         let mut proof = Proof::default();
         let to = udp("127.0.0.1", 7410);
-        let number = proof.challenge(Instant(0), PEER, &to, &mut Numbers::new([1; 16]));
+        let number = proof.challenge(Instant(0), PEER, &to, &mut Numbers::new([1; 16])).unwrap();
         assert!(proof.answered(Instant(1), number, &udp("127.0.0.1", 40_000), &host()));
         assert!(proof.is_source(&udp("10.0.0.1", 40_000), &host()));
         assert!(!proof.is_source(&udp("127.0.0.1", 40_001), &host()));
@@ -260,28 +263,34 @@ mod tests {
     fn r1_a_challenge_ends_and_guessing_voids_it() {
         let (mut proof, mut numbers) = (Proof::default(), Numbers::new([1; 16]));
         let to = udp("10.0.0.9", 7410);
-        let number = proof.challenge(Instant(0), PEER, &to, &mut numbers);
-        assert_eq!(proof.challenge(Instant(1), PEER, &to, &mut numbers), number, "the same while it lasts");
+        let number = proof.challenge(Instant(0), PEER, &to, &mut numbers).unwrap();
+        let again = proof.challenge(Instant(1), PEER, &to, &mut numbers);
+        assert_eq!(again, Some(number), "the same while it lasts");
         let late = Instant(0).after(LIFE).unwrap();
         assert!(!proof.answered(late, number, &to, &host()));
-        let second = proof.challenge(late, PEER, &to, &mut numbers);
+        let second = proof.challenge(late, PEER, &to, &mut numbers).unwrap();
         assert!(second > number, "readers never go back");
         for wrong in 0..i64::from(WRONG_MAX) {
             assert!(!proof.answered(late, SequenceNumber(NUMBER_MIN + wrong), &to, &host()));
         }
         assert!(!proof.answered(late, second, &to, &host()));
-        assert!(proof.challenge(late, PEER, &to, &mut numbers) > second);
+        assert!(proof.challenge(late, PEER, &to, &mut numbers) > Some(second));
     }
 
     #[test]
-    fn numbers_stay_below_all_changes_for_ever() {
+    fn numbers_stay_below_all_changes_and_begin_again_when_used_up() {
         let (mut proof, mut numbers) = (Proof::default(), Numbers::new([1; 16]));
-        let (to, mut now, mut before) = (udp("10.0.0.9", 7410), Instant(0), 0);
+        let (to, mut now, mut before, mut rounds) = (udp("10.0.0.9", 7410), Instant(0), 0, 0);
         for _ in 0..10_000 {
-            let number = proof.challenge(now, PEER, &to, &mut numbers);
-            assert!(is_number(number) && number.0 >= before);
-            before = number.0;
+            match proof.challenge(now, PEER, &to, &mut numbers) {
+                Some(number) => {
+                    assert!(is_number(number) && number.0 > before);
+                    before = number.0;
+                }
+                None => (before, rounds) = (0, rounds + 1),
+            }
             now = now.after(LIFE).unwrap();
         }
+        assert!((500..1_300).contains(&rounds), "{rounds} rounds: about 16 numbers in each");
     }
 }

@@ -7,12 +7,13 @@
 use super::database::Remote;
 use super::participant::Participant;
 use super::path::Host;
-use super::proof;
+use super::proof::{self, Numbers};
 use super::sedp::Channel;
 use super::spdp::{ANNOUNCEMENT_BYTES_MAX, QUESTION_BYTES};
 use crate::guid::GuidPrefix;
 use crate::locator::Locator;
 use crate::outbox::{Event, Outbox};
+use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
 use crate::vendor;
@@ -53,6 +54,19 @@ impl Remote {
     fn stranger(&mut self, host: &Host) -> Option<&mut Self> {
         let stranger = if self.candidate.is_some() { self.candidate.as_deref_mut() } else { Some(self) };
         stranger.filter(|stranger| stranger.proven_meta(host).is_none())
+    }
+
+    /// The number of a challenge. Of another stack it may be that all are used up; Plainsong answers whatever it expects.
+    fn number(
+        &mut self,
+        now: Instant,
+        prefix: GuidPrefix,
+        to: &Locator,
+        numbers: &mut Numbers,
+    ) -> Option<SequenceNumber> {
+        let number = self.proof.challenge(now, prefix, to, numbers);
+        let is_alike = self.data.vendor == vendor::PLAINSONG;
+        number.or_else(|| self.proof.challenge(now, prefix, to, numbers).filter(|_| is_alike))
     }
 
     /// Something came from where it has answered a challenge: what else is claimed of it is not so.
@@ -177,7 +191,9 @@ impl Participant {
             return;
         };
         let Some(path) = stranger.meta else { return };
-        let with = if std::mem::take(&mut stranger.knows_more) { Challenge::Anew } else { with };
+        let number = stranger.number(now.mono, prefix, &path.locator, numbers);
+        let knows_more = std::mem::take(&mut stranger.knows_more) || number.is_none();
+        let with = if knows_more { Challenge::Anew } else { with };
         let bytes = match with {
             Challenge::Whole => self.announcer.datagram_bytes(),
             Challenge::Short => SHORT_BYTES,
@@ -188,13 +204,12 @@ impl Participant {
             self.drops.count(DropReason::AmplificationBudget);
             return self.review_later(now, prefix);
         }
-        if with == Challenge::Anew {
+        let Some(number) = number.filter(|_| with != Challenge::Anew) else {
             self.announcer.renumber();
             self.compose_departure(now, prefix, &[path.locator], out);
             // What we announce next is news to it.
             return self.announcer.renumber();
-        }
-        let number = stranger.proof.challenge(now.mono, prefix, &path.locator, numbers);
+        };
         let channel = Channel::answered_by(stranger.data.builtin_endpoints);
         let Some(heartbeat) = builtin.heartbeat(channel) else { return };
         let heartbeat = Heartbeat { first: number, last: number.previous(), ..heartbeat };
@@ -265,7 +280,7 @@ impl Participant {
         if remote.data.vendor != vendor::PLAINSONG || !remote.budget.may_ask(now.mono) {
             return;
         }
-        let number = remote.proof.challenge(now.mono, prefix, &path.locator, numbers);
+        let Some(number) = remote.number(now.mono, prefix, &path.locator, numbers) else { return };
         let channel = Channel::answered_by(remote.data.builtin_endpoints);
         let Some(heartbeat) = builtin.heartbeat(channel) else { return };
         let heartbeat = Heartbeat { first: number, last: number.previous(), ..heartbeat };
