@@ -1,9 +1,12 @@
 //! Proof of address (R1): something went to an address, and nowhere else, and came back.
 //!
-//! A challenge is a HEARTBEAT of a built-in writer of SEDP that is not final and names an empty history at a number
-//! nobody can guess: `firstSN` is that number, `lastSN` the one before. A reliable reader answers with an ACKNACK whose base is the
-//! next number that it expects (RTPS 2.5 §8.4.12), which is the guessed-at number then. The changes of that writer are numbered above
+//! A challenge is a HEARTBEAT of each built-in writer of SEDP that is not final and names an empty history at a number
+//! that nobody can know: `firstSN` is that number, `lastSN` the one before. A reliable reader answers with an ACKNACK whose base is the
+//! next number that it expects (RTPS 2.5 §8.4.12), which is that number then. The changes of those writers are numbered above
 //! all challenges ([`NUMBERS_AFTER`]), so a challenge makes nobody skip anything, and needs no INFO_DST, which is optional.
+//!
+//! The numbers are small, because Fast DDS looks at each number that it skips, for about 140 ns: 2^30 of them stop it for seconds. So two
+//! answers make a proof, one of each SEDP reader, or two in a row of the only one.
 //!
 //! A reader that expects more than that already cannot echo the number: we forgot its participant, which did not forget us, or
 //! it moved. Plainsong answers such HEARTBEATs apart from what its reader expects.
@@ -19,18 +22,19 @@ use crate::seq::{SequenceNumber, SequenceSet};
 use crate::time::{Duration, Instant};
 use crate::wire::{AckNack, Heartbeat};
 
-/// Above the numbers of all challenges: the changes of built-in writers come after it. It is small, because Fast DDS looks at each
-/// number that it skips (10^9 of them stop it for 10 s).
-pub(super) const NUMBERS_AFTER: SequenceNumber = SequenceNumber(1 << 16);
+/// Above the numbers of all challenges: the changes of built-in writers come after it.
+pub(super) const NUMBERS_AFTER: SequenceNumber = SequenceNumber(1 << 12);
 /// Below all of them: numbers that readers come to by themselves.
-const NUMBER_MIN: i64 = 1 << 8;
-/// The next number is one of so many above the last: readers never go back.
-const DRAWN_FROM: i64 = 1 << 13;
+const NUMBER_MIN: i64 = 1 << 7;
+/// The next number of a writer is one of so many above its last: readers never go back.
+const DRAWN_FROM: i64 = 1 << 9;
+/// Answers that make a proof: 18 bits to guess.
+const ANSWERS: u32 = 2;
 /// Challenges of one participant that wait to be answered: one for each address that it has.
 const CHALLENGES_MAX: usize = 8;
 /// Answers after this are not believed.
 const LIFE: Duration = Duration::from_secs(60);
-/// Wrong numbers after which a challenge is void. Who forges an address needs thousands of challenges, and sends more than it can draw.
+/// Wrong numbers after which a challenge is void. Who forges an address needs 2^16 challenges, and sends more than it can draw.
 const WRONG_MAX: u32 = 4;
 /// Addresses one participant can prove, and from which it can answer; a host with more interfaces proves the latest.
 const PROVEN_MAX: usize = 8;
@@ -42,13 +46,30 @@ pub(super) struct Numbers {
     drawn: u64,
 }
 
+/// Numbers to name, by the index of their writer in [`WRITERS`].
+pub(super) type Asked = [Option<SequenceNumber>; 2];
+
+/// The writers that challenge.
+const WRITERS: [EntityId; 2] = [EntityId::SEDP_PUBLICATIONS_WRITER, EntityId::SEDP_SUBSCRIPTIONS_WRITER];
+
 /// What waits to be answered.
 #[derive(Debug)]
 struct Challenge {
     to: Locator,
-    number: SequenceNumber,
+    numbers: Asked,
+    is_answered: [bool; 2],
+    answers: u32,
     ends: Instant,
     wrong: u32,
+}
+
+/// What an answer is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Wrong,
+    /// One more is needed.
+    Half,
+    Proof,
 }
 
 /// Where a participant has proven to be.
@@ -61,8 +82,8 @@ pub(super) struct Proof {
     /// Answers came from there: what it sends may have another address than what is sent to it (NAT, several interfaces).
     sources: Vec<(IpAddr, u16)>,
     challenges: Vec<Challenge>,
-    /// The highest number it was told.
-    highest: i64,
+    /// The highest number it was told by each writer.
+    highest: [i64; 2],
 }
 
 impl Numbers {
@@ -107,58 +128,86 @@ pub(super) fn is_answer(acknack: &AckNack) -> bool {
 
 /// Whether that writer's HEARTBEATs are challenges at times.
 fn challenges(writer: EntityId) -> bool {
-    writer == EntityId::SEDP_PUBLICATIONS_WRITER || writer == EntityId::SEDP_SUBSCRIPTIONS_WRITER
+    WRITERS.contains(&writer)
 }
 
 fn is_number(number: SequenceNumber) -> bool {
     (NUMBER_MIN..NUMBERS_AFTER.0).contains(&number.0)
 }
 
+impl Challenge {
+    const fn new(to: Locator, ends: Instant) -> Self {
+        Self { to, numbers: [None; 2], is_answered: [false; 2], answers: 0, ends, wrong: 0 }
+    }
+}
+
 impl Proof {
-    /// The number to challenge `to` with: the same until it is answered, void or old. None when all are used up: the next are for who
-    /// forgot what it was told, or answers whatever it expects.
+    /// What to challenge `to` with, on the channels that `answer`: the same numbers until they are answered, void or old. None when all are
+    /// used up: the next are for who forgot what it was told, or answers whatever it expects.
     pub(super) fn challenge(
         &mut self,
         now: Instant,
         prefix: GuidPrefix,
         to: &Locator,
+        answer: [bool; 2],
         numbers: &mut Numbers,
-    ) -> Option<SequenceNumber> {
+    ) -> Option<Asked> {
         self.challenges.retain(|challenge| challenge.ends > now && challenge.wrong < WRONG_MAX);
-        if let Some(known) = self.challenges.iter().find(|challenge| challenge.to == *to) {
-            return Some(known.number);
+        let known = self.challenges.iter().position(|challenge| challenge.to == *to);
+        let mut challenge = match known {
+            Some(index) => self.challenges.remove(index),
+            None => Challenge::new(*to, now.after(LIFE).unwrap_or(now)),
+        };
+        let is_proof = challenge.answers >= ANSWERS;
+        let is_alone = answer.iter().filter(|answers| **answers).count() == 1;
+        for index in (0..WRITERS.len()).filter(|index| answer[*index]) {
+            let is_next = is_alone && challenge.is_answered[index] && !is_proof;
+            if challenge.numbers[index].is_none() || is_next {
+                let number = self.highest[index].max(NUMBER_MIN) + 1 + numbers.draw(prefix, to) % DRAWN_FROM;
+                if number >= NUMBERS_AFTER.0 {
+                    (self.highest, self.challenges) = ([0; 2], Vec::new());
+                    return None;
+                }
+                self.highest[index] = number;
+                (challenge.numbers[index], challenge.is_answered[index]) =
+                    (Some(SequenceNumber(number)), false);
+            }
         }
-        let number = self.highest.max(NUMBER_MIN) + 1 + numbers.draw(prefix, to) % DRAWN_FROM;
-        if number >= NUMBERS_AFTER.0 {
-            (self.highest, self.challenges) = (0, Vec::new());
-            return None;
+        let mut asked = challenge.numbers;
+        for (number, is_answered) in asked.iter_mut().zip(challenge.is_answered) {
+            *number = number.filter(|_| is_proof || !is_answered);
         }
-        self.highest = number;
         if self.challenges.len() >= CHALLENGES_MAX {
             self.challenges.remove(0);
         }
-        let ends = now.after(LIFE).unwrap_or(now);
-        let number = SequenceNumber(number);
-        self.challenges.push(Challenge { to: *to, number, ends, wrong: 0 });
-        Some(number)
+        self.challenges.push(challenge);
+        Some(asked)
     }
 
-    /// A number came back from `from`; whether it is that of a challenge. Its address is proven then.
+    /// A number of `writer` came back from `from`. With the last that was needed, the address that it went to is proven.
     pub(super) fn answered(
         &mut self,
         now: Instant,
-        number: SequenceNumber,
+        (writer, number): (EntityId, SequenceNumber),
         from: &Locator,
         host: &Host,
-    ) -> bool {
+    ) -> Answer {
         self.challenges.retain(|challenge| challenge.ends > now && challenge.wrong < WRONG_MAX);
-        let Some(right) = self.challenges.iter().find(|challenge| challenge.number == number) else {
+        let Some(index) = WRITERS.iter().position(|known| *known == writer) else { return Answer::Wrong };
+        let mut challenges = self.challenges.iter_mut();
+        let Some(right) = challenges.find(|challenge| challenge.numbers[index] == Some(number)) else {
             self.challenges.iter_mut().for_each(|challenge| challenge.wrong += 1);
-            return false;
+            return Answer::Wrong;
         };
+        if !std::mem::replace(&mut right.is_answered[index], true) {
+            right.answers += 1;
+        }
+        if right.answers < ANSWERS {
+            return Answer::Half;
+        }
         let to = right.to;
         self.add(&to, from, host);
-        true
+        Answer::Proof
     }
 
     fn add(&mut self, to: &Locator, from: &Locator, host: &Host) {
@@ -191,7 +240,9 @@ impl Proof {
 
     /// What it is told from now on is above what it was told in the course of `other`: readers never go back.
     pub(super) fn follow(&mut self, other: &Self) {
-        self.highest = self.highest.max(other.highest);
+        for (highest, other) in self.highest.iter_mut().zip(other.highest) {
+            *highest = other.max(*highest);
+        }
     }
 }
 
@@ -218,31 +269,61 @@ mod tests {
     }
 
     const PEER: GuidPrefix = GuidPrefix([9; 12]);
+    const BOTH: [bool; 2] = [true; 2];
 
-    #[test]
-    fn r1_the_number_differs_by_address_participant_and_secret() {
-        let mut numbers = Numbers::new([1; 16]);
-        let mut draw =
-            |prefix, to: &Locator| Proof::default().challenge(Instant(0), prefix, to, &mut numbers).unwrap();
-        let (here, there) = (udp("10.0.0.9", 7410), udp("10.0.0.8", 7410));
-        let drawn =
-            [draw(PEER, &here), draw(PEER, &here), draw(PEER, &there), draw(GuidPrefix([8; 12]), &here)];
-        for (index, number) in drawn.iter().enumerate() {
-            assert!(is_number(*number) && !drawn[..index].contains(number), "{drawn:?}");
-        }
-        let other = Proof::default().challenge(Instant(0), PEER, &here, &mut Numbers::new([2; 16]));
-        assert_ne!(other, Some(drawn[0]));
+    fn ask(proof: &mut Proof, at: Instant, to: &Locator, numbers: &mut Numbers) -> [SequenceNumber; 2] {
+        proof.challenge(at, PEER, to, BOTH, numbers).unwrap().map(Option::unwrap)
+    }
+
+    fn answer(
+        proof: &mut Proof,
+        at: Instant,
+        index: usize,
+        number: SequenceNumber,
+        from: &Locator,
+    ) -> Answer {
+        proof.answered(at, (WRITERS[index], number), from, &host())
     }
 
     #[test]
-    fn r1_only_the_number_proves_and_only_where_it_went() {
+    fn r1_the_numbers_differ_by_writer_address_participant_and_secret() {
+        let mut numbers = Numbers::new([1; 16]);
+        let mut draw = |prefix, to: &Locator| {
+            Proof::default()
+                .challenge(Instant(0), prefix, to, BOTH, &mut numbers)
+                .unwrap()
+                .map(Option::unwrap)
+        };
+        let (here, there) = (udp("10.0.0.9", 7410), udp("10.0.0.8", 7410));
+        let drawn =
+            [draw(PEER, &here), draw(PEER, &here), draw(PEER, &there), draw(GuidPrefix([8; 12]), &here)];
+        for (index, [one, other]) in drawn.iter().enumerate() {
+            assert!(is_number(*one) && is_number(*other) && one != other, "{drawn:?}");
+            assert!(!drawn[..index].contains(&[*one, *other]), "{drawn:?}");
+        }
+        assert_ne!(ask(&mut Proof::default(), Instant(0), &here, &mut Numbers::new([2; 16])), drawn[0]);
+    }
+
+    #[test]
+    fn r1_only_both_numbers_prove_and_only_where_they_went() {
         let mut proof = Proof::default();
         let to = udp("10.0.0.9", 7410);
-        let number = proof.challenge(Instant(0), PEER, &to, &mut Numbers::new([1; 16]));
+        let [one, other] = ask(&mut proof, Instant(0), &to, &mut Numbers::new([1; 16]));
         let from = udp("192.0.2.7", 5_000);
-        assert!(!proof.answered(Instant(1), number.next(), &from, &host()));
+        assert_eq!(answer(&mut proof, Instant(1), 0, one.next(), &from), Answer::Wrong);
+        assert_eq!(
+            answer(&mut proof, Instant(1), 0, other, &from),
+            Answer::Wrong,
+            "that of the other writer"
+        );
+        assert_eq!(answer(&mut proof, Instant(1), 0, one, &from), Answer::Half);
+        assert_eq!(
+            answer(&mut proof, Instant(1), 0, one, &from),
+            Answer::Half,
+            "a repetition proves nothing"
+        );
         assert!(!proof.proves("10.0.0.9".parse().unwrap(), &host()));
-        assert!(proof.answered(Instant(1), number, &from, &host()));
+        assert_eq!(answer(&mut proof, Instant(1), 1, other, &from), Answer::Proof);
         assert!(proof.proves("10.0.0.9".parse().unwrap(), &host()));
         assert!(!proof.proves("192.0.2.7".parse().unwrap(), &host()), "nothing was sent there");
         assert!(proof.is_source(&udp("192.0.2.7", 6_000), &host()) && proof.is_source(&to, &host()));
@@ -250,11 +331,32 @@ mod tests {
     }
 
     #[test]
+    fn r1_who_has_one_sedp_reader_answers_twice() {
+        let (mut proof, mut numbers) = (Proof::default(), Numbers::new([1; 16]));
+        let to = udp("10.0.0.9", 7410);
+        let mut ask = |proof: &mut Proof| {
+            let asked = proof.challenge(Instant(0), PEER, &to, [false, true], &mut numbers).unwrap();
+            assert_eq!(asked[0], None);
+            asked[1].unwrap()
+        };
+        let first = ask(&mut proof);
+        assert_eq!(ask(&mut proof), first, "the same until it is answered");
+        assert_eq!(answer(&mut proof, Instant(0), 1, first, &to), Answer::Half);
+        let second = ask(&mut proof);
+        assert!(second > first, "readers never go back");
+        assert_eq!(answer(&mut proof, Instant(0), 1, first, &to), Answer::Wrong);
+        assert_eq!(answer(&mut proof, Instant(0), 1, second, &to), Answer::Proof);
+        assert_eq!(ask(&mut proof), second, "asked again, it says the same");
+    }
+
+    #[test]
     fn r8_on_this_host_a_source_is_a_socket() {
         let mut proof = Proof::default();
         let to = udp("127.0.0.1", 7410);
-        let number = proof.challenge(Instant(0), PEER, &to, &mut Numbers::new([1; 16])).unwrap();
-        assert!(proof.answered(Instant(1), number, &udp("127.0.0.1", 40_000), &host()));
+        let [one, other] = ask(&mut proof, Instant(0), &to, &mut Numbers::new([1; 16]));
+        let from = udp("127.0.0.1", 40_000);
+        assert_eq!(answer(&mut proof, Instant(1), 0, one, &from), Answer::Half);
+        assert_eq!(answer(&mut proof, Instant(1), 1, other, &from), Answer::Proof);
         assert!(proof.is_source(&udp("10.0.0.1", 40_000), &host()));
         assert!(!proof.is_source(&udp("127.0.0.1", 40_001), &host()));
     }
@@ -263,18 +365,18 @@ mod tests {
     fn r1_a_challenge_ends_and_guessing_voids_it() {
         let (mut proof, mut numbers) = (Proof::default(), Numbers::new([1; 16]));
         let to = udp("10.0.0.9", 7410);
-        let number = proof.challenge(Instant(0), PEER, &to, &mut numbers).unwrap();
-        let again = proof.challenge(Instant(1), PEER, &to, &mut numbers);
-        assert_eq!(again, Some(number), "the same while it lasts");
+        let first = ask(&mut proof, Instant(0), &to, &mut numbers);
+        assert_eq!(ask(&mut proof, Instant(1), &to, &mut numbers), first, "the same while it lasts");
         let late = Instant(0).after(LIFE).unwrap();
-        assert!(!proof.answered(late, number, &to, &host()));
-        let second = proof.challenge(late, PEER, &to, &mut numbers).unwrap();
-        assert!(second > number, "readers never go back");
+        assert_eq!(answer(&mut proof, late, 0, first[0], &to), Answer::Wrong);
+        let second = ask(&mut proof, late, &to, &mut numbers);
+        assert!(second[0] > first[0] && second[1] > first[1], "readers never go back");
         for wrong in 0..i64::from(WRONG_MAX) {
-            assert!(!proof.answered(late, SequenceNumber(NUMBER_MIN + wrong), &to, &host()));
+            let number = SequenceNumber(NUMBER_MIN + wrong);
+            assert_eq!(answer(&mut proof, late, 1, number, &to), Answer::Wrong);
         }
-        assert!(!proof.answered(late, second, &to, &host()));
-        assert!(proof.challenge(late, PEER, &to, &mut numbers) > Some(second));
+        assert_eq!(answer(&mut proof, late, 0, second[0], &to), Answer::Wrong);
+        assert!(ask(&mut proof, late, &to, &mut numbers)[0] > second[0]);
     }
 
     #[test]
@@ -282,15 +384,18 @@ mod tests {
         let (mut proof, mut numbers) = (Proof::default(), Numbers::new([1; 16]));
         let (to, mut now, mut before, mut rounds) = (udp("10.0.0.9", 7410), Instant(0), 0, 0);
         for _ in 0..10_000 {
-            match proof.challenge(now, PEER, &to, &mut numbers) {
-                Some(number) => {
+            match proof.challenge(now, PEER, &to, BOTH, &mut numbers) {
+                Some([Some(number), Some(_)]) => {
                     assert!(is_number(number) && number.0 > before);
                     before = number.0;
                 }
-                None => (before, rounds) = (0, rounds + 1),
+                asked => {
+                    assert_eq!(asked, None);
+                    (before, rounds) = (0, rounds + 1);
+                }
             }
             now = now.after(LIFE).unwrap();
         }
-        assert!((500..1_300).contains(&rounds), "{rounds} rounds: about 16 numbers in each");
+        assert!((500..1_300).contains(&rounds), "{rounds} rounds: about 14 challenges in each");
     }
 }

@@ -7,7 +7,7 @@ use super::config::{DiscoveryError, DiscoveryLimits};
 use super::matching::Endpoint;
 use super::participant::Participant;
 use super::path::Path;
-use super::proof::NUMBERS_AFTER;
+use super::proof::{Asked, NUMBERS_AFTER};
 use super::{MatchedReader, MatchedWriter};
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::instance::InstanceHandle;
@@ -100,6 +100,14 @@ impl Channel {
             Self::TypeRequests => (1 << 12, 1 << 13),
             Self::TypeReplies => (1 << 14, 1 << 15),
         }
+    }
+
+    /// Which of publications and subscriptions a participant with these built-in endpoints answers challenges on: one at least.
+    pub(super) const fn challenged(available: u32) -> [bool; 2] {
+        let (_, publications) = Self::Publications.bits();
+        let (_, subscriptions) = Self::Subscriptions.bits();
+        let has_subscriptions = available & subscriptions != 0;
+        [available & publications != 0 || !has_subscriptions, has_subscriptions]
     }
 
     /// Where a participant with these built-in endpoints answers questions.
@@ -288,6 +296,18 @@ impl Builtin {
     pub(super) fn heartbeat(&mut self, channel: Channel) -> Option<Heartbeat> {
         let mut pairs = self.pairs.iter_mut().filter(|pair| pair.channel == channel);
         pairs.next().map(|pair| pair.writer.question(channel.reader()))
+    }
+
+    /// The heartbeats that challenge with these numbers.
+    pub(super) fn challenges(&mut self, asked: &Asked) -> Vec<Heartbeat> {
+        let channels = [Channel::Publications, Channel::Subscriptions];
+        let numbers = channels.into_iter().zip(asked);
+        let asked = numbers.filter_map(|(channel, number)| Some((channel, (*number)?)));
+        asked
+            .filter_map(|(channel, first)| {
+                Some(Heartbeat { first, last: first.previous(), ..self.heartbeat(channel)? })
+            })
+            .collect()
     }
 
     /// Has everything announced again on one channel.

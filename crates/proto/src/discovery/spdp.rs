@@ -38,8 +38,8 @@ const CROWDED_PERIODS_PER_LEASE: (i64, i64) = (10, 3);
 const JITTER_DIVISOR: u64 = 10;
 /// Message header and DATA without payload: the least a received announcement had besides its payload.
 const RECEIVED_OVERHEAD_BYTES: usize = 44;
-/// A HEARTBEAT.
-pub(super) const QUESTION_BYTES: usize = 32;
+/// Two HEARTBEATs.
+pub(super) const QUESTION_BYTES: usize = 64;
 /// Largest datagram of an announcement.
 pub(super) const ANNOUNCEMENT_BYTES_MAX: usize = 65_000;
 

@@ -7,13 +7,12 @@
 use super::database::Remote;
 use super::participant::Participant;
 use super::path::Host;
-use super::proof::{self, Numbers};
+use super::proof::{self, Answer, Asked, Numbers};
 use super::sedp::Channel;
 use super::spdp::{ANNOUNCEMENT_BYTES_MAX, QUESTION_BYTES};
 use crate::guid::GuidPrefix;
 use crate::locator::Locator;
 use crate::outbox::{Event, Outbox};
-use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
 use crate::vendor;
@@ -30,7 +29,7 @@ const CHALLENGE_PAUSE: Duration = Duration::from_millis(20);
 const CHALLENGES_UNHEARD: u32 = 2;
 /// A participant that did not answer for so long is told of.
 const UNANSWERED: Duration = Duration::from_secs(3);
-/// Message header, INFO_DST and a HEARTBEAT.
+/// Message header, INFO_DST and two HEARTBEATs.
 const SHORT_BYTES: usize = 20 + 16 + QUESTION_BYTES;
 /// An ACKNACK, the shortest of them.
 const SUBMESSAGE_BYTES: usize = 28;
@@ -56,17 +55,18 @@ impl Remote {
         stranger.filter(|stranger| stranger.proven_meta(host).is_none())
     }
 
-    /// The number of a challenge. Of another stack it may be that all are used up; Plainsong answers whatever it expects.
-    fn number(
+    /// The numbers of a challenge. Of another stack it may be that all are used up; Plainsong answers whatever it expects.
+    fn numbers(
         &mut self,
         now: Instant,
         prefix: GuidPrefix,
         to: &Locator,
         numbers: &mut Numbers,
-    ) -> Option<SequenceNumber> {
-        let number = self.proof.challenge(now, prefix, to, numbers);
+    ) -> Option<Asked> {
+        let answer = Channel::challenged(self.data.builtin_endpoints);
+        let asked = self.proof.challenge(now, prefix, to, answer, numbers);
         let is_alike = self.data.vendor == vendor::PLAINSONG;
-        number.or_else(|| self.proof.challenge(now, prefix, to, numbers).filter(|_| is_alike))
+        asked.or_else(|| self.proof.challenge(now, prefix, to, answer, numbers).filter(|_| is_alike))
     }
 
     /// Something came from where it has answered a challenge: what else is claimed of it is not so.
@@ -128,31 +128,35 @@ impl Participant {
         acknack: &AckNack,
         out: &mut Outbox,
     ) -> Result<bool, DropReason> {
-        let (prefix, number, from) = (context.source, acknack.missing.base(), &context.from);
+        let (prefix, from) = (context.source, &context.from);
+        let answer = (acknack.writer, acknack.missing.base());
         let Some(remote) = self.database.get_mut(prefix) else { return Err(DropReason::NotMatched) };
-        if let Some(candidate) = &mut remote.candidate
-            && candidate.proof.answered(now.mono, number, from, &self.host)
-        {
-            candidate.choose_meta(&self.host);
-            if candidate.proven_meta(&self.host).is_some() {
-                self.doubt(now, prefix, out);
-            }
-            return Ok(false);
-        }
-        if remote.proof.answered(now.mono, number, from, &self.host) {
-            remote.choose_meta(&self.host);
-            (remote.last_heard, remote.last_certain) = (now.mono, now.mono);
-            let first = remote.matched.is_none();
-            if remote.proven_meta(&self.host).is_some() {
-                self.connect(now, prefix, out);
-                if first {
-                    self.database.review(prefix, None);
-                    let participant = prefix.participant();
-                    out.events.push(Event::ParticipantChanged { participant, alive: true });
-                    self.doubt_those_before(now, prefix, out);
+        if let Some(candidate) = &mut remote.candidate {
+            match candidate.proof.answered(now.mono, answer, from, &self.host) {
+                Answer::Wrong => {}
+                Answer::Half => {
+                    self.challenge_rest(now, prefix, out);
+                    return Ok(false);
+                }
+                Answer::Proof => {
+                    candidate.choose_meta(&self.host);
+                    if candidate.proven_meta(&self.host).is_some() {
+                        self.doubt(now, prefix, out);
+                    }
+                    return Ok(false);
                 }
             }
-            return Ok(false);
+        }
+        match remote.proof.answered(now.mono, answer, from, &self.host) {
+            Answer::Wrong => {}
+            Answer::Half => {
+                self.challenge_rest(now, prefix, out);
+                return Ok(false);
+            }
+            Answer::Proof => {
+                self.on_proof(now, prefix, out);
+                return Ok(false);
+            }
         }
         if remote.matched.is_none() {
             self.challenge_again(now, context, true, out);
@@ -160,6 +164,32 @@ impl Participant {
         }
         // It still is where a challenge left it: the first HEARTBEAT leads it on.
         Ok(false)
+    }
+
+    /// A participant has proven an address, again or for the first time.
+    fn on_proof(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        let Some(remote) = self.database.get_mut(prefix) else { return };
+        remote.choose_meta(&self.host);
+        (remote.last_heard, remote.last_certain) = (now.mono, now.mono);
+        let first = remote.matched.is_none();
+        if remote.proven_meta(&self.host).is_some() {
+            self.connect(now, prefix, out);
+            if first {
+                self.database.review(prefix, None);
+                out.events.push(Event::ParticipantChanged { participant: prefix.participant(), alive: true });
+                self.doubt_those_before(now, prefix, out);
+            }
+        }
+    }
+
+    /// One of the answers that make a proof came. The other is on its way, unless the participant has one reader for both.
+    fn challenge_rest(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        let Some(remote) = self.database.get_mut(prefix) else { return };
+        let [one, other] = Channel::challenged(remote.data.builtin_endpoints);
+        remote.budget.heard(now.mono, SUBMESSAGE_BYTES);
+        if !(one && other) {
+            self.challenge(now, prefix, Challenge::Short, out);
+        }
     }
 
     /// Answers a challenge of a Plainsong participant, known or not, to where it came from: with less than it had.
@@ -191,8 +221,8 @@ impl Participant {
             return;
         };
         let Some(path) = stranger.meta else { return };
-        let number = stranger.number(now.mono, prefix, &path.locator, numbers);
-        let knows_more = std::mem::take(&mut stranger.knows_more) || number.is_none();
+        let asked = stranger.numbers(now.mono, prefix, &path.locator, numbers);
+        let knows_more = std::mem::take(&mut stranger.knows_more) || asked.is_none();
         let with = if knows_more { Challenge::Anew } else { with };
         let bytes = match with {
             Challenge::Whole => self.announcer.datagram_bytes(),
@@ -204,26 +234,24 @@ impl Participant {
             self.drops.count(DropReason::AmplificationBudget);
             return self.review_later(now, prefix);
         }
-        let Some(number) = number.filter(|_| with != Challenge::Anew) else {
+        let Some(asked) = asked.filter(|_| with != Challenge::Anew) else {
             self.announcer.renumber();
             self.compose_departure(now, prefix, &[path.locator], out);
             // What we announce next is news to it.
             return self.announcer.renumber();
         };
-        let channel = Channel::answered_by(stranger.data.builtin_endpoints);
-        let Some(heartbeat) = builtin.heartbeat(channel) else { return };
-        let heartbeat = Heartbeat { first: number, last: number.previous(), ..heartbeat };
-        self.send_question(now, prefix, path.locator, &heartbeat, with == Challenge::Whole, out);
+        let heartbeats = builtin.challenges(&asked);
+        self.send_question(now, prefix, path.locator, &heartbeats, with == Challenge::Whole, out);
         self.review_later(now, prefix);
     }
 
-    /// A HEARTBEAT that has to be answered, to one participant alone.
+    /// HEARTBEATs that have to be answered, to one participant alone.
     fn send_question(
         &self,
         now: Now,
         to: GuidPrefix,
         locator: Locator,
-        heartbeat: &Heartbeat,
+        heartbeats: &[Heartbeat],
         introduces: bool,
         out: &mut Outbox,
     ) {
@@ -234,8 +262,10 @@ impl Participant {
             message.info_destination(to);
             message
         };
-        let fits = message.heartbeat(heartbeat);
-        debug_assert!(fits, "announcements leave room for it");
+        for heartbeat in heartbeats {
+            let fits = message.heartbeat(heartbeat);
+            debug_assert!(fits, "announcements leave room for it");
+        }
     }
 
     /// Challenges again when the budget allows it, a few times without hearing anything new.
@@ -280,11 +310,9 @@ impl Participant {
         if remote.data.vendor != vendor::PLAINSONG || !remote.budget.may_ask(now.mono) {
             return;
         }
-        let Some(number) = remote.number(now.mono, prefix, &path.locator, numbers) else { return };
-        let channel = Channel::answered_by(remote.data.builtin_endpoints);
-        let Some(heartbeat) = builtin.heartbeat(channel) else { return };
-        let heartbeat = Heartbeat { first: number, last: number.previous(), ..heartbeat };
-        self.send_question(now, prefix, path.locator, &heartbeat, false, out);
+        let Some(asked) = remote.numbers(now.mono, prefix, &path.locator, numbers) else { return };
+        let heartbeats = builtin.challenges(&asked);
+        self.send_question(now, prefix, path.locator, &heartbeats, false, out);
     }
 
     /// Something else is claimed of a matched participant: it is asked at its address. Silent there, it is no more, or where it claims
@@ -304,7 +332,7 @@ impl Participant {
             *questions += 1;
             let channel = Channel::answered_by(remote.data.builtin_endpoints);
             let Some(heartbeat) = self.builtin.heartbeat(channel) else { return };
-            self.send_question(now, prefix, path.locator, &heartbeat, false, out);
+            self.send_question(now, prefix, path.locator, &[heartbeat], false, out);
             return self.database.review(prefix, now.mono.after(QUESTION_PAUSE));
         }
         remote.doubt = None;
