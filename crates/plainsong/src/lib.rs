@@ -45,6 +45,7 @@ mod domain;
 mod doubt;
 mod entity;
 mod error;
+mod event_router;
 #[cfg(unix)]
 mod farewell;
 mod fork;

@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use plainsong_proto::cdr::DdsType;
 use plainsong_proto::discovery::{self, Participant};
-use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
+use plainsong_proto::guid::{Guid, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::locator::ports;
-use plainsong_proto::outbox::Event;
 use plainsong_proto::qos::{EntityKind, Inconsistent, QosSet, different};
 use plainsong_proto::stats::DropCounters;
-use plainsong_proto::status::{StatusKind, StatusMask};
+use plainsong_proto::status::StatusMask;
 use plainsong_proto::time::Time;
 
 use crate::builtin_topics::Builtin;
@@ -23,14 +22,14 @@ use crate::content_filtered_topic::ContentFilteredTopic;
 use crate::data_reader::ReaderInner;
 use crate::data_writer::WriterInner;
 use crate::domain::{Domain, EventSink, InterfaceReport};
-use crate::entity::{EntityCore, ListenerSlot};
+use crate::entity::EntityCore;
 use crate::error::{Error, Result};
 #[cfg(unix)]
+use crate::event_router::Router;
 use crate::farewell;
 use crate::fork;
 use crate::listener::DomainParticipantListener;
-use crate::locks::{read, write};
-use crate::mismatch::OnMismatch;
+use crate::locks::write;
 use crate::multi_topic::{Constituent, MultiTopic};
 use crate::process;
 use crate::publisher::{Publisher, PublisherInner};
@@ -38,8 +37,6 @@ use crate::runtime::{ParticipantSlot, lock};
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{Topic, TopicInner};
 use crate::topic_description::Derived;
-use crate::unanswering::OnUnanswering;
-use crate::undecodable::OnUndecodable;
 
 /// Creates participants, with a configuration and default QoS of its own.
 pub struct DomainParticipantFactory {
@@ -93,31 +90,6 @@ pub(crate) struct DefaultQos {
     pub(crate) topic: QosSet,
     pub(crate) publisher: QosSet,
     pub(crate) subscriber: QosSet,
-}
-
-/// Finds the entity an event is about, and the listener that wants it.
-pub(crate) struct Router {
-    endpoints: RwLock<BTreeMap<EntityId, Endpoint>>,
-    pub(crate) listener: ListenerSlot<dyn DomainParticipantListener>,
-    participant: OnceLock<Weak<ParticipantInner>>,
-    on_participant: RwLock<Option<OnParticipant>>,
-    on_mismatch: RwLock<Option<OnMismatch>>,
-    on_undecodable: RwLock<Option<OnUndecodable>>,
-    pub(crate) on_unanswering: RwLock<Option<OnUnanswering>>,
-}
-
-/// Called with a remote participant and whether it is there.
-type OnParticipant = Arc<dyn Fn(Guid, bool) + Send + Sync>;
-
-enum Endpoint {
-    Writer(Weak<WriterInner>),
-    Reader(Weak<ReaderInner>),
-}
-
-/// An endpoint that is there.
-enum Found {
-    Writer(Arc<WriterInner>),
-    Reader(Arc<ReaderInner>),
 }
 
 impl DomainParticipantFactory {
@@ -519,7 +491,7 @@ impl ParticipantInner {
     }
 
     /// An endpoint of another participant came, changed or left.
-    fn endpoint_changed(&self, endpoint: Guid) {
+    pub(crate) fn endpoint_changed(&self, endpoint: Guid) {
         let Ok(slot) = self.slot() else { return };
         let named = slot.look(|control| {
             control.endpoint(endpoint).map(|it| (it.topic.to_owned(), it.type_name.to_owned()))
@@ -534,7 +506,7 @@ impl ParticipantInner {
         }
     }
 
-    fn builtin(&self) -> Option<Arc<Builtin>> {
+    pub(crate) fn builtin(&self) -> Option<Arc<Builtin>> {
         lock(&self.builtin).upgrade()
     }
 
@@ -632,142 +604,6 @@ impl Drop for ParticipantInner {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.get().filter(|_| self.core.is_to_end()) {
             self.domain.remove_participant(slot);
-        }
-    }
-}
-
-impl Router {
-    fn new() -> Self {
-        Self {
-            endpoints: RwLock::new(BTreeMap::new()),
-            listener: ListenerSlot::new(),
-            participant: OnceLock::new(),
-            on_participant: RwLock::new(None),
-            on_mismatch: RwLock::new(None),
-            on_undecodable: RwLock::new(None),
-            on_unanswering: RwLock::new(None),
-        }
-    }
-
-    pub(crate) fn add_writer(&self, id: EntityId, writer: Weak<WriterInner>) {
-        self.edit(|endpoints| endpoints.insert(id, Endpoint::Writer(writer)));
-    }
-
-    pub(crate) fn add_reader(&self, id: EntityId, reader: Weak<ReaderInner>) {
-        self.edit(|endpoints| endpoints.insert(id, Endpoint::Reader(reader)));
-    }
-
-    pub(crate) fn remove(&self, id: EntityId) {
-        self.edit(|endpoints| endpoints.remove(&id));
-    }
-
-    pub(crate) fn set_on_mismatch(&self, callback: OnMismatch) {
-        *write(&self.on_mismatch) = Some(callback);
-    }
-
-    pub(crate) fn set_on_undecodable(&self, callback: OnUndecodable) {
-        *write(&self.on_undecodable) = Some(callback);
-    }
-
-    fn edit<R>(&self, change: impl FnOnce(&mut BTreeMap<EntityId, Endpoint>) -> R) {
-        change(&mut write(&self.endpoints));
-    }
-
-    /// The endpoint with that id, while somebody has it.
-    fn find(&self, id: EntityId) -> Option<Found> {
-        match read(&self.endpoints).get(&id)? {
-            Endpoint::Writer(writer) => writer.upgrade().map(Found::Writer),
-            Endpoint::Reader(reader) => reader.upgrade().map(Found::Reader),
-        }
-    }
-
-    #[cold]
-    fn group_part(&self, reader: EntityId) {
-        if let Some(Found::Reader(reader)) = self.find(reader) {
-            reader.subscriber().group_part();
-        }
-    }
-
-    #[cold]
-    fn undecodable(&self, reader: EntityId, writer: Guid) {
-        let callback = read(&self.on_undecodable).clone();
-        if let Some(callback) = callback
-            && let Some(Found::Reader(reader)) = self.find(reader)
-            && let Some(explained) = reader.undecodable().iter().find(|it| it.writer.guid == writer)
-        {
-            callback(explained);
-        }
-    }
-
-    fn report(&self, id: EntityId, kind: Option<StatusKind>) {
-        match (self.find(id), kind) {
-            (Some(Found::Writer(writer)), kind) => writer.on_event(kind),
-            (Some(Found::Reader(reader)), Some(kind)) => reader.on_event(kind),
-            _ => {}
-        }
-    }
-}
-
-impl EventSink for Router {
-    fn told_quietly(&self, event: &Event) -> bool {
-        match event {
-            Event::Progress { endpoint } => {
-                self.report(*endpoint, None);
-                true
-            }
-            Event::DataAvailable { reader } => match self.find(*reader) {
-                Some(Found::Reader(reader)) => reader.on_data_quietly(),
-                _ => true,
-            },
-            Event::Status { endpoint, kind } => match self.find(endpoint.entity) {
-                Some(Found::Writer(writer)) => writer.on_status_quietly(*kind),
-                Some(Found::Reader(reader)) => reader.on_status_quietly(*kind),
-                None => true,
-            },
-            _ => false,
-        }
-    }
-
-    fn events(&self, events: &mut Vec<Event>) {
-        for event in events.drain(..) {
-            match event {
-                Event::Status { endpoint, kind } => self.report(endpoint.entity, Some(kind)),
-                Event::DataAvailable { reader } => self.report(reader, Some(StatusKind::DataAvailable)),
-                Event::Progress { endpoint } => self.report(endpoint, None),
-                Event::GroupPart { reader } => self.group_part(reader),
-                Event::Undecodable { reader, writer } => self.undecodable(reader, writer),
-                Event::ParticipantChanged { participant, alive } => {
-                    if let Some(local) = self.participant.get().and_then(Weak::upgrade)
-                        && let (Some(builtin), Ok(slot)) = (local.builtin(), local.slot())
-                    {
-                        builtin.participant_changed(slot, participant);
-                    }
-                    let callback = read(&self.on_participant).clone();
-                    if let Some(callback) = callback {
-                        callback(participant, alive);
-                    }
-                }
-                Event::ParticipantUnanswering { participant } => {
-                    let callback = read(&self.on_unanswering).clone();
-                    if let Some(callback) = callback {
-                        callback(participant);
-                    }
-                }
-                Event::EndpointChanged { endpoint } => {
-                    if let Some(participant) = self.participant.get().and_then(Weak::upgrade) {
-                        participant.endpoint_changed(endpoint);
-                    }
-                }
-                Event::MismatchChanged { writer, reader, mismatched } => {
-                    if mismatched && let Some(participant) = self.participant.get().and_then(Weak::upgrade) {
-                        participant.note_mismatch(writer, reader);
-                    }
-                    let callback = read(&self.on_mismatch).clone();
-                    if let Some(callback) = callback {
-                        callback(writer, reader, mismatched);
-                    }
-                }
-            }
         }
     }
 }
