@@ -8,7 +8,7 @@ mkdir -p "$1"
 out=$(cd "$1" && pwd)
 missing() { echo "peer $1: left out: $2"; rm -f "$out/$1"; }
 
-# Cyclone DDS, C. The final twin of the type is for XCDR1, see peers/cyclone_c/shapes.c.
+# Cyclone DDS, C. The final twin of the type, of which nothing is told, is for XCDR1, see peers/cyclone_c/shapes.c.
 cyclone_c() {
   command -v idlc >/dev/null || { missing cyclone_c "no idlc (package cyclonedds-tools)"; return; }
   generated=$out/cyclone_c.generated
@@ -16,7 +16,7 @@ cyclone_c() {
   idl=$here/peers/common/shape_type.idl
   cp "$idl" "$generated/shape_type.idl"
   sed 's/@appendable/@final/; s/ShapeType/ShapeTypePlain/' "$idl" >"$generated/shape_type_plain.idl"
-  (cd "$generated" && idlc -t shape_type.idl && idlc -t shape_type_plain.idl) \
+  (cd "$generated" && idlc shape_type.idl && idlc -t shape_type_plain.idl) \
     && cc -std=gnu11 -O2 -Wall -Wextra -I "$generated" -o "$out/cyclone_c" \
       "$here/peers/cyclone_c/shapes.c" "$generated/shape_type.c" "$generated/shape_type_plain.c" -lddsc \
     || { missing cyclone_c "it does not build (package cyclonedds-dev)"; return; }

@@ -52,6 +52,7 @@ TOGETHER = {
 
 # One product can play each part of this: Cyclone in Python makes types at run time.
 NO_OTHER_TYPE = {"subscriber:other_type": "its shapes application knows one type"}
+LEARNS_NOTHING = {"subscriber:learns_type": "its shapes application knows its type"}
 EXPLAINS_NOTHING = {"publisher:explains": "it does not say why endpoints do not match"}
 NO_TIME_FILTER = {"subscriber:time_filter": "its shapes application has no such option"}
 CYCLONE_LACKS = {
@@ -65,8 +66,8 @@ def table(plainsong, peers_directory):
     """Every product by name, Plainsong first."""
     peers = pathlib.Path(peers_directory).absolute()
     products = [
-        Product("plainsong", [pathlib.Path(plainsong).absolute(), "shapes"], lacks=NO_OTHER_TYPE),
-        Product("cyclone_c", [peers / "cyclone_c"], lacks={**CYCLONE_LACKS, **NO_OTHER_TYPE}),
+        Product("plainsong", [pathlib.Path(plainsong).absolute(), "shapes"], lacks={**NO_OTHER_TYPE, **LEARNS_NOTHING}),
+        Product("cyclone_c", [peers / "cyclone_c"], lacks={**CYCLONE_LACKS, **NO_OTHER_TYPE, **LEARNS_NOTHING}),
         Product("cyclone_python", [peers / "cyclone_python"], lacks=CYCLONE_LACKS),
         Product(
             "fastdds_cpp",
@@ -75,6 +76,7 @@ def table(plainsong, peers_directory):
                 **NO_TIME_FILTER,
                 **EXPLAINS_NOTHING,
                 **NO_OTHER_TYPE,
+                **LEARNS_NOTHING,
                 "-x 2": "Fast DDS 2.9 knows XCDR1 only",
                 "representation": "Fast DDS 2.9 knows XCDR1 only",
                 "filtered_end": "its filters refuse what has no data, such as the end of an instance",

@@ -49,6 +49,17 @@ def types_that_differ_are_explained(scene):
     expect(not publisher.matched(), "types that differ matched")
 
 
+@case("Topic", REPRESENTATIONS, tags=("learns_type",), peers=True)
+def the_type_can_be_learned(scene):
+    """The subscriber knows no type: it asks the publisher, as tools do that show any topic."""
+    scene.publisher("-z 0")
+    subscriber = scene.subscriber("--learn-type")
+    members = "color, x, y, shapesize, additional_payload_size"
+    wanted = f"learned type ShapeType: {members}"
+    subscriber.wait_until("the type", lambda s: wanted in s.texts())
+    subscriber.wait_samples(3)
+
+
 @case("Domain", peers=True)
 def domain_one_is_not_domain_zero(scene):
     stranger = scene.subscriber("-d 0")

@@ -8,8 +8,10 @@ import time
 from dataclasses import dataclass
 
 from cyclonedds import idl
+from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication
 from cyclonedds.core import InstanceState, Listener, Policy, Qos
 from cyclonedds.domain import DomainParticipant
+from cyclonedds.dynamic import get_types_for_typeid
 from cyclonedds.idl import annotations, types
 from cyclonedds.pub import DataWriter, Publisher
 from cyclonedds.sub import DataReader, Subscriber
@@ -151,6 +153,7 @@ def parse():
     parser.add_argument("--additional-payload-size", type=int, default=0)
     # A type of the same name whose sizes are floating-point numbers.
     parser.add_argument("--other-type", action="store_true")
+    parser.add_argument("--learn-type", action="store_true")
     parser.set_defaults(best_effort=False)
     options, unknown = parser.parse_known_args()
     if unknown:
@@ -273,12 +276,30 @@ def subscribe(options, participant, topic):
         sleep_ms(options.read_period)
 
 
+def learned_type(participant, topic):
+    """The type of the topic as its publisher tells it, which is how Cyclone's own tools come to know one."""
+    reader = BuiltinDataReader(participant, BuiltinTopicDcpsPublication)
+    while not stopped:
+        for publication in reader.read(N=32):
+            told = getattr(publication, "type_id", None)
+            if publication.topic_name == topic and told is not None:
+                learned, _ = get_types_for_typeid(participant, told, duration(seconds=5))
+                members = ", ".join(learned.__annotations__)
+                say(f"learned type {learned.__idl__.idl_transformed_typename}: {members}")
+                return learned
+        sleep_ms(50)
+    return ShapeType
+
+
 def main():
     options = parse()
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
     participant = DomainParticipant(options.domain, listener=Reporter(options.topic))
-    topic = Topic(participant, options.topic, OtherShapeType if options.other_type else ShapeType)
+    shape_type = OtherShapeType if options.other_type else ShapeType
+    if options.learn_type:
+        shape_type = learned_type(participant, options.topic)
+    topic = Topic(participant, options.topic, shape_type)
     say(f"Create topic: {options.topic}")
     (publish if options.publish else subscribe)(options, participant, topic)
     # Without listeners, so that none is called while the interpreter goes down.

@@ -10,6 +10,7 @@ use crate::qos::table::{self, EntityKind};
 use crate::qos::{Property, QosSet};
 use crate::time::Duration;
 use crate::types::TypeInformation;
+use crate::vendor::{self, ProductVersion};
 use crate::wire::ParameterListView;
 use crate::wire::header::{PROTOCOL_VERSION, VENDOR_ID};
 use crate::wire::octets::{Reader, Sink};
@@ -37,6 +38,8 @@ pub struct ParticipantData {
     pub protocol_version: [u8; 2],
     /// Vendor id; zeroes when not told.
     pub vendor: [u8; 2],
+    /// Version of its product, where it is known how that is told. Never encoded.
+    pub product_version: ProductVersion,
     /// Domain; `None` means the receiver's own.
     pub domain_id: Option<u32>,
     /// Domain tag; empty unless told.
@@ -78,6 +81,7 @@ impl ParticipantData {
             guid,
             protocol_version: [0; 2],
             vendor: [0; 2],
+            product_version: [0; 2],
             domain_id: None,
             domain_tag: String::new(),
             expects_inline_qos: false,
@@ -180,7 +184,14 @@ impl ParticipantData {
                 _ => qos_or_unknown(&mut qos, &parameter, &list)?,
             }
         }
-        Ok(Self { user_data: qos.user_data, properties: qos.properties, ..data })
+        let product_version = vendor::version(data.vendor, &list);
+        Ok(Self { product_version, user_data: qos.user_data, properties: qos.properties, ..data })
+    }
+
+    /// Whether its participant may be told types in the standard parameter.
+    #[must_use]
+    pub fn reads_types(&self) -> bool {
+        vendor::reads_types(self.vendor, self.product_version)
     }
 
     /// The participant a key-only payload names.
@@ -219,8 +230,8 @@ pub struct EndpointData {
     pub content_filter: Option<ContentFilter>,
     /// What it tells of its type; nothing of what cannot be understood.
     pub type_information: Option<TypeInformation>,
-    /// The same of a Plainsong endpoint, which tells it to its like alone.
-    pub own_type_information: Option<TypeInformation>,
+    /// Nothing is told of its type, though there is something to tell.
+    pub is_untyped: bool,
     /// Octets of large datagrams that the socket of a Plainsong reader holds until it is read; 0 when not told. Of
     /// another product it may be anything.
     pub receive_bytes: u32,
@@ -246,7 +257,7 @@ impl EndpointData {
             group: EntityId::UNKNOWN,
             content_filter: None,
             type_information: None,
-            own_type_information: None,
+            is_untyped: false,
             receive_bytes: 0,
             host_group_port: 0,
         }
@@ -281,14 +292,11 @@ impl EndpointData {
         if let Some(filter) = &self.content_filter {
             list.parameter(pid::CONTENT_FILTER_PROPERTY, |value| filter.encode(value));
         }
-        let informations = [
-            (pid::TYPE_INFORMATION, &self.type_information),
-            (pid::PLAINSONG_TYPE_INFORMATION, &self.own_type_information),
-        ];
-        for (id, information) in informations {
-            if let Some(information) = information {
-                list.parameter(id, |value| value.octets(&information.encode()));
-            }
+        if let Some(information) = &self.type_information {
+            list.parameter(pid::TYPE_INFORMATION, |value| value.octets(&information.encode()));
+        }
+        if self.is_untyped {
+            list.parameter(pid::PLAINSONG_UNTYPED, |_| {});
         }
         let kind = if self.guid.entity.is_writer() { EntityKind::Writer } else { EntityKind::Reader };
         table::encode_qos(&self.qos, kind, &mut list);
@@ -338,9 +346,6 @@ impl EndpointData {
                 // Vendors disagree about the encoding: what is not understood is as if it were not there.
                 pid::TYPE_INFORMATION => {
                     data.type_information = TypeInformation::decode(parameter.value).ok();
-                }
-                pid::PLAINSONG_TYPE_INFORMATION => {
-                    data.own_type_information = TypeInformation::decode(parameter.value).ok();
                 }
                 _ => qos_or_unknown(&mut data.qos, &parameter, &list)?,
             }
@@ -416,6 +421,11 @@ impl ParticipantMessage {
         let mut fields = Reader::new(content, representation % 2 == 1);
         Ok((fields.prefix()?, fields.array()?, fields))
     }
+}
+
+/// Whether the payload of an announcement has a parameter.
+pub(super) fn has_parameter(payload: &[u8], id: u16) -> bool {
+    parameter_list(payload).is_ok_and(|list| list.parameters().any(|parameter| parameter.id == id))
 }
 
 /// The instance of a publication or subscription: its GUID. A [`crate::reader::KeyFunction`].

@@ -20,6 +20,7 @@ mod spdp;
 mod tests;
 mod trust;
 mod type_lookup;
+mod untyped;
 
 pub use config::{DiscoveryError, DiscoveryLimits, LocalEndpoint, LocalLocators, ParticipantConfig};
 pub use explain::{Difference, Mismatch, Party};

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::builtin::{EndpointData, endpoint_key, message_key};
+use super::builtin::{EndpointData, ParticipantData, endpoint_key, message_key};
 use super::config::{DiscoveryError, DiscoveryLimits};
 use super::matching::Endpoint;
 use super::participant::Participant;
 use super::path::Path;
 use super::proof::{Asked, NUMBERS_AFTER};
-use super::{MatchedReader, MatchedWriter};
+use super::{MatchedReader, MatchedWriter, untyped};
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::instance::InstanceHandle;
 use crate::malformed::Malformed;
@@ -58,6 +58,8 @@ pub(super) struct Builtin {
     /// With whom there was talk about types: others are not matched on those channels, for most never ask.
     type_peers: BTreeSet<GuidPrefix>,
     samples: CachedSamples,
+    /// Announcements with a type have a copy without.
+    pub(super) has_untyped: bool,
 }
 
 impl Channel {
@@ -135,6 +137,11 @@ impl Channel {
         Self::ALL.iter().any(|channel| channel.is_about_types() && channel.writer() == writer)
     }
 
+    /// Whether endpoints are announced there.
+    const fn announces(self) -> bool {
+        matches!(self, Self::Publications | Self::Subscriptions)
+    }
+
     const fn is_about_types(self) -> bool {
         matches!(self, Self::TypeRequests | Self::TypeReplies)
     }
@@ -161,7 +168,7 @@ impl Channel {
                 numbers_after: if self.is_about_types() { SequenceNumber(0) } else { NUMBERS_AFTER },
                 ..WriterLimits::default()
             },
-            content_filter: None,
+            content_filter: self.announces().then_some(untyped::compile),
             group: None,
         }))
     }
@@ -200,10 +207,15 @@ const ENDPOINT_DATA_BYTES_MAX: usize = 1 << 20;
 struct Peer {
     prefix: GuidPrefix,
     vendor: [u8; 2],
+    reads_types: bool,
     path: Path,
 }
 
 impl Peer {
+    fn new(prefix: GuidPrefix, data: &ParticipantData, path: Path) -> Self {
+        Self { prefix, vendor: data.vendor, reads_types: data.reads_types(), path }
+    }
+
     fn writer(self, channel: Channel) -> MatchedWriter {
         MatchedWriter {
             guid: self.prefix.entity(channel.writer()),
@@ -234,7 +246,7 @@ impl Builtin {
             let (writer, reader) = (channel.new_writer(prefix, limits), channel.new_reader(prefix, limits));
             Pair { channel, writer, reader, writer_bit, reader_bit }
         });
-        Self { pairs, type_peers: BTreeSet::new(), samples: CachedSamples::new() }
+        Self { pairs, type_peers: BTreeSet::new(), samples: CachedSamples::new(), has_untyped: false }
     }
 
     /// Publishes a new state of an instance.
@@ -263,6 +275,7 @@ impl Builtin {
     fn connect(&mut self, now: Now, peer: Peer, available: u32, out: &mut Outbox) {
         let Peer { prefix, path, .. } = peer;
         let talks = self.type_peers.contains(&prefix);
+        let has_untyped = self.has_untyped;
         for pair in self.pairs.iter_mut().filter(|pair| talks || !pair.channel.is_about_types()) {
             let (writer, reader) =
                 (prefix.entity(pair.channel.writer()), prefix.entity(pair.channel.reader()));
@@ -283,7 +296,8 @@ impl Builtin {
                     group: None,
                     receive_bytes: 0,
                     qos: pair.channel.qos(),
-                    content_filter: None,
+                    content_filter: (has_untyped && pair.channel.announces())
+                        .then(|| untyped::filter_for(peer.reads_types)),
                 };
                 quietly(out, |out| pair.writer.match_reader(now, &matched, out));
             } else {
@@ -364,8 +378,7 @@ impl Builtin {
             }
             of_writer => reader.on_submessage(now, context, of_writer, out),
         })?;
-        let announces = matches!(channel, Channel::Publications | Channel::Subscriptions);
-        let missed = announces && reader.last_missed(peer) != missed_before;
+        let missed = channel.announces() && reader.last_missed(peer) != missed_before;
         Ok(to_reader.then_some(News { channel: *channel, missed }))
     }
 
@@ -471,9 +484,8 @@ impl Participant {
             &self.config.limits,
             &mut self.drops,
         );
-        // Others may use the number for something else.
+        // Others may use the numbers for something else.
         let told = remote.data.vendor == vendor::PLAINSONG;
-        let information = if told { announced.own_type_information } else { announced.type_information };
         let endpoint = Endpoint {
             vendor: remote.data.vendor,
             topic: announced.topic_name,
@@ -487,8 +499,8 @@ impl Participant {
             expects_inline_qos: announced.expects_inline_qos,
             group: announced.group,
             content_filter: announced.content_filter,
-            type_ids: information.map(|it| it.ids()).unwrap_or_default(),
-            knows_our_types: told,
+            type_ids: announced.type_information.map(|it| it.ids()).unwrap_or_default(),
+            knows_our_types: remote.data.reads_types(),
             description: None,
         };
         self.admit(guid, endpoint, out)
@@ -556,18 +568,10 @@ impl Participant {
         endpoint: &Endpoint,
         out: &mut Outbox,
     ) -> Result<(), DiscoveryError> {
-        let (topic_name, type_name) = (endpoint.topic.clone(), endpoint.type_name.clone());
-        let data = EndpointData {
-            qos: endpoint.qos.clone(),
-            group: endpoint.group,
-            content_filter: endpoint.content_filter.clone(),
-            own_type_information: endpoint.description.as_ref().map(|it| it.information.clone()),
-            receive_bytes: if guid.entity.is_reader() { endpoint.receive_bytes } else { 0 },
-            host_group_port: if guid.entity.is_reader() { endpoint.host_group_port } else { 0 },
-            ..EndpointData::new(guid, topic_name, type_name)
-        };
+        let data = untyped::announced(guid, endpoint);
         self.builtin
             .write(now, Channel::of(guid), ChangeKind::Alive, guid.into(), data.encode(), out)
+            .and_then(|()| self.publish_untyped(now, guid, endpoint, out))
             .map_err(|_| DiscoveryError::OutOfResources(guid))?;
         self.tell_endpoint(guid, endpoint);
         Ok(())
@@ -580,6 +584,7 @@ impl Participant {
         // The history keeps one change of each instance: there is room for its last.
         let _ =
             self.builtin.write(now, Channel::of(guid), ChangeKind::DisposeUnregister, guid.into(), key, out);
+        self.withdraw_untyped(now, guid, out);
     }
 
     /// Matches the built-in endpoints of a proven participant, and tells user endpoints where theirs are.
@@ -590,19 +595,28 @@ impl Participant {
         remote.matched = Some(path);
         let available = remote.data.builtin_endpoints;
         self.matching.lookups.set_service(prefix, available & TYPE_SERVICE == TYPE_SERVICE);
-        let peer = Peer { prefix, vendor: remote.data.vendor, path };
-        self.builtin.connect(now, peer, available, out);
+        if !remote.data.reads_types() {
+            self.provide_untyped(now, out);
+        }
+        self.reconnect(now, prefix, out);
         self.resolve_endpoints(prefix, out);
+    }
+
+    /// Tells our built-in endpoints what changed for those of a participant.
+    pub(super) fn reconnect(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        if let Some(remote) = self.database.get(prefix)
+            && let Some(path) = remote.matched
+        {
+            let peer = Peer::new(prefix, &remote.data, path);
+            self.builtin.connect(now, peer, remote.data.builtin_endpoints, out);
+        }
     }
 
     /// Matches the endpoints for questions about types with those of a participant, as the first question is due or came.
     pub(super) fn talk_about_types(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         let Some(remote) = self.database.get(prefix) else { return };
-        let (available, vendor) = (remote.data.builtin_endpoints, remote.data.vendor);
-        if let Some(path) = remote.heard_by_wire()
-            && self.builtin.type_peers.insert(prefix)
-        {
-            self.builtin.connect(now, Peer { prefix, vendor, path }, available, out);
+        if remote.heard_by_wire().is_some() && self.builtin.type_peers.insert(prefix) {
+            self.reconnect(now, prefix, out);
         }
     }
 
@@ -612,7 +626,7 @@ impl Participant {
     fn ask_again(&mut self, now: Now, prefix: GuidPrefix, channel: Channel, out: &mut Outbox) {
         let Some(remote) = self.database.get_mut(prefix) else { return };
         let Some(path) = remote.matched else { return };
-        let peer = Peer { prefix, vendor: remote.data.vendor, path };
+        let peer = Peer::new(prefix, &remote.data, path);
         let announced = self.matching.of(prefix).map(|(guid, _)| guid);
         remote.unconfirmed.extend(announced.filter(|guid| Channel::of(*guid) == channel));
         self.builtin.ask_again(now, peer, channel, out);

@@ -74,12 +74,16 @@ pub mod pid {
     pub const DATA_REPRESENTATION: u16 = 0x0073;
     pub const TYPE_CONSISTENCY_ENFORCEMENT: u16 = 0x0074;
     pub const TYPE_INFORMATION: u16 = 0x0075;
-    /// The same, for other Plainsong participants alone: see [`crate::discovery`].
-    pub const PLAINSONG_TYPE_INFORMATION: u16 = VENDOR_SPECIFIC | TYPE_INFORMATION;
+    /// Version of Fast DDS: major, minor, patch.
+    pub const FAST_DDS_VERSION: u16 = VENDOR_SPECIFIC;
+    /// Of Cyclone DDS: flags, then host, version and system as text.
+    pub const CYCLONE_DDS_VERSION: u16 = VENDOR_SPECIFIC | 0x0007;
     /// What the socket of a Plainsong reader holds, in octets.
     pub const PLAINSONG_RECEIVE_BYTES: u16 = VENDOR_SPECIFIC | 0x0f00;
     /// `discovery::LocalLocators::host_group_port` of a reader.
     pub const PLAINSONG_HOST_GROUP_PORT: u16 = VENDOR_SPECIFIC | 0x0f01;
+    /// An announcement for those whom the type breaks.
+    pub const PLAINSONG_UNTYPED: u16 = VENDOR_SPECIFIC | 0x0f02;
     pub const DOMAIN_TAG: u16 = 0x4014;
 }
 

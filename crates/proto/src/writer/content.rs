@@ -422,7 +422,9 @@ impl Writer {
         let filters = &self.proxies.filters;
         let verdicts_fit =
             target.fits(change.payload.len() + gap_bytes, self.inline_qos.len() + filters.verdict_bytes());
-        if verdicts_fit && is_judged(change.kind, change.marks) {
+        // Those of built-in writers are ours, and nobody else's business.
+        let tells = verdicts_fit && !self.config.guid.entity.is_builtin();
+        if tells && is_judged(change.kind, change.marks) {
             filters.append_verdicts(&change, &mut self.inline_qos);
         }
         let mut message = target.open(out);

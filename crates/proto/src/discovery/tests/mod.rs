@@ -11,3 +11,4 @@ mod peer;
 mod scenario;
 mod trust;
 mod types;
+mod untyped;

@@ -26,6 +26,8 @@ pub(super) struct Network {
     pub(super) loss: u64,
     /// Datagrams lost besides, by what is in them.
     pub(super) loses: Option<fn(&[u8]) -> bool>,
+    /// Changes datagrams on their way.
+    pub(super) changes: Option<fn(&mut [u8])>,
     /// From where to which node nothing gets through.
     pub(super) blocked: Vec<(Locator, usize)>,
     /// Octets on the wire towards each address, IP and UDP headers included.
@@ -111,6 +113,7 @@ impl Network {
             work: 0,
             loss: 0,
             loses: None,
+            changes: None,
             blocked: Vec::new(),
             octets_to: BTreeMap::new(),
             datagrams: 0,
@@ -307,7 +310,10 @@ impl Network {
 
     fn carry(&mut self, index: usize, out: &Outbox) {
         for transmit in out.transmits() {
-            let bytes = out.datagram(transmit);
+            let mut bytes = out.datagram(transmit);
+            if let Some(change) = self.changes {
+                change(&mut bytes);
+            }
             for to in out.destinations(transmit) {
                 let from = self.nodes[index].address;
                 if self.nodes[index].up {

@@ -36,11 +36,11 @@ const COLOR: MemberDescription = MemberDescription {
 };
 const X: MemberDescription = member("x", 1, i32::describe);
 const SIZE: MemberDescription = member("size", 2, i32::describe);
-const SHAPE: Members = &[COLOR, X, SIZE];
+pub(super) const SHAPE: Members = &[COLOR, X, SIZE];
 const DOUBLE: Members = &[COLOR, X, member("size", 2, f64::describe)];
 
 /// An appendable structure of the name all tests use.
-fn described(members: Members) -> Arc<TypeDescription> {
+pub(super) fn described(members: Members) -> Arc<TypeDescription> {
     named("ShapeType", Extensibility::Appendable, members)
 }
 
@@ -49,7 +49,7 @@ fn named(name: &'static str, extensibility: Extensibility, members: Members) -> 
     Arc::new(described.expect("it can be described"))
 }
 
-fn typed(node: usize, entity: EntityId, qos: QosSet, ty: &Arc<TypeDescription>) -> LocalEndpoint {
+pub(super) fn typed(node: usize, entity: EntityId, qos: QosSet, ty: &Arc<TypeDescription>) -> LocalEndpoint {
     LocalEndpoint { type_description: Some(Arc::clone(ty)), ..endpoint(prefix(node), entity, "Square", qos) }
 }
 

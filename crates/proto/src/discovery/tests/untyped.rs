@@ -1,0 +1,104 @@
+//! Types are told to everyone but the versions that break, whoever comes first.
+
+use super::network::{Network, READER, WRITER, config, endpoint, prefix, udp};
+use super::types::{SHAPE, described, typed};
+use crate::discovery::Command;
+use crate::qos::QosSet;
+use crate::time::Duration;
+use crate::wire::param::pid;
+
+/// Participants from 5 on say that they are of Cyclone DDS, and tell no version.
+fn disguise(datagram: &mut [u8]) {
+    let others: Vec<_> = (5..8).map(|node| [&[0x50, 0, 16, 0][..], &prefix(node).0].concat()).collect();
+    let places = datagram.windows(24).enumerate().filter(|(_, window)| {
+        window.starts_with(&[0x16, 0, 4, 0]) && others.iter().any(|other| window[8..].starts_with(other))
+    });
+    let places: Vec<usize> = places.map(|(place, _)| place).collect();
+    places.into_iter().for_each(|place| datagram[place + 4..][..2].copy_from_slice(&[0x01, 0x10]));
+}
+
+/// Seven nodes, of which none has started.
+fn network() -> Network {
+    let mut network = Network::new();
+    (0..8).for_each(|node| {
+        network.add(config(node));
+    });
+    network.changes = Some(disguise);
+    network
+}
+
+fn start_reader(network: &mut Network, node: usize) {
+    let reader = typed(node, READER, QosSet::reader(), &described(SHAPE));
+    network.call(node, |participant, now, out| participant.add_endpoint(now, reader, out)).unwrap();
+    network.start(node);
+}
+
+/// Whether what the first node sent to another told the type, and whether it told that it does not.
+fn told(network: &Network, node: usize) -> (bool, bool) {
+    let hash = described(SHAPE).objects.first_key_value().unwrap().0.octets;
+    let of = |place: usize| udp(&format!("10.0.0.{}", place + 1), 7410);
+    let sent = network.capture.as_ref().unwrap().iter();
+    let sent: Vec<_> = sent.filter(|(from, to, _)| *from == of(0) && *to == of(node)).collect();
+    let has = |part: &[u8]| sent.iter().any(|(_, _, bytes)| bytes.windows(part.len()).any(|it| it == part));
+    let [low, high] = pid::PLAINSONG_UNTYPED.to_le_bytes();
+    (has(&hash), has(&[low, high, 0, 0]))
+}
+
+#[test]
+fn types_are_told_to_all_but_the_versions_that_break() {
+    let mut network = network();
+    network.capture = Some(Vec::new());
+    let writer = typed(0, WRITER, QosSet::writer(), &described(SHAPE));
+    network.call(0, |participant, now, out| participant.add_endpoint(now, writer, out)).unwrap();
+    network.start(0);
+    // One that reads types, one that breaks, then another of each.
+    for node in [1, 5, 2, 6] {
+        start_reader(&mut network, node);
+        network.run_for(Duration::from_millis(500));
+    }
+    for node in [1, 2] {
+        assert_eq!(told(&network, node), (true, false), "node {node} reads types");
+        assert_eq!(network.matches(node).len(), 1);
+    }
+    for node in [5, 6] {
+        assert_eq!(told(&network, node), (false, true), "node {node} breaks");
+        assert_eq!(network.matches(node).len(), 1, "it goes by the name");
+    }
+    assert_eq!(network.matches(0).len(), 4);
+    // What is announced and changed later follows the same rule.
+    network.capture = Some(Vec::new());
+    network
+        .call(0, |participant, now, out| {
+            let qos = QosSet { user_data: vec![1], ..QosSet::writer() };
+            participant.update_endpoint(now, prefix(0).entity(WRITER), qos, out)
+        })
+        .unwrap();
+    network.run_for(Duration::from_millis(500));
+    assert_eq!([1, 2].map(|node| told(&network, node)), [(true, false); 2]);
+    assert_eq!([5, 6].map(|node| told(&network, node)), [(false, true); 2]);
+    network.call(0, |participant, now, out| participant.remove_endpoint(now, prefix(0).entity(WRITER), out));
+    network.run_for(Duration::from_millis(500));
+    for node in [1, 2, 5, 6] {
+        assert!(network.matches(node).is_empty(), "node {node} heard of the end");
+    }
+    // Nor is it told to who comes later.
+    start_reader(&mut network, 7);
+    network.run_for(Duration::from_millis(500));
+    assert_eq!(network.count(7, |command| matches!(command, Command::MatchWriter { .. })), 0);
+}
+
+#[test]
+fn where_nobody_breaks_nothing_is_announced_twice() {
+    let mut network = network();
+    network.capture = Some(Vec::new());
+    let writer = typed(0, WRITER, QosSet::writer(), &described(SHAPE));
+    let plain = endpoint(prefix(0), crate::guid::EntityId::user_writer(9, true), "Circle", QosSet::writer());
+    for endpoint in [writer, plain] {
+        network.call(0, |participant, now, out| participant.add_endpoint(now, endpoint, out)).unwrap();
+    }
+    network.start(0);
+    start_reader(&mut network, 1);
+    network.run_for(Duration::from_millis(500));
+    assert_eq!(told(&network, 1), (true, false));
+    assert!(!network.nodes[0].participant.builtin.has_untyped);
+}
