@@ -1,5 +1,6 @@
 //! Sending: new changes to everyone at once, what waits for its turn, and heartbeats.
 
+use crate::discovery::MatchedReader;
 use crate::guid::{EntityId, Guid};
 use crate::outbox::Outbox;
 use crate::seq::{FragmentNumber, SequenceNumber};
@@ -521,6 +522,12 @@ impl Writer {
             target.send_heartbeat(&heartbeat, out);
         }
         self.asked(now);
+    }
+
+    /// Whether a new reader needs to be told nothing: nothing was written yet, and one of ours asks what there is as soon as it
+    /// has matched this writer. Where many match many, that is half of what user endpoints say.
+    pub(super) fn is_left_to_ask(&self, reader: &MatchedReader) -> bool {
+        reader.receive_bytes > 0 && self.history.last() < self.first_number()
     }
 
     /// The number of the first change there ever was.
