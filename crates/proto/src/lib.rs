@@ -20,6 +20,7 @@ pub mod reader;
 pub mod receiver;
 pub mod sample_info;
 pub mod seq;
+mod shrink;
 pub mod stats;
 pub mod status;
 pub mod time;

@@ -312,13 +312,19 @@ impl Matching {
         }
     }
 
-    /// Forgets all endpoints of a participant.
-    pub(super) fn remove_all(&mut self, prefix: GuidPrefix, out: &mut Outbox) {
+    /// Up to so many endpoints of a participant, and whether they are all.
+    pub(super) fn some_of(&self, prefix: GuidPrefix, most: usize) -> (Vec<Guid>, bool) {
+        let mut guids = self.endpoints.range(all_of(prefix)).map(|(guid, _)| *guid);
+        let some = guids.by_ref().take(most).collect();
+        (some, guids.next().is_none())
+    }
+
+    /// Forgets endpoints of a participant that is gone.
+    pub(super) fn remove_gone(&mut self, prefix: GuidPrefix, guids: &[Guid], out: &mut Outbox) {
         // None of its writers stays matched: nobody needs to know which others are left meanwhile.
         self.groups.remove_all(prefix);
-        let guids: Vec<Guid> = self.endpoints.range(all_of(prefix)).map(|(guid, _)| *guid).collect();
         for guid in guids {
-            self.remove(guid, out);
+            self.remove(*guid, out);
         }
     }
 

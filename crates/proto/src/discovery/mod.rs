@@ -4,6 +4,7 @@ mod amplification;
 pub mod builtin;
 pub mod config;
 mod database;
+mod departures;
 mod explain;
 mod groups;
 mod ignore;

@@ -140,6 +140,7 @@ impl Participant {
         if !self.database.is_told(of) {
             // Whoever else used its name is gone.
             self.forget(now, of, out);
+            self.finish_forgetting(of, out);
             self.database.insert(of, Remote::told(now.mono, (**data).clone(), from));
         } else if self.database.get(of).is_some_and(|remote| remote.data == **data) {
             return;

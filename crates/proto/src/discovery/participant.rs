@@ -5,6 +5,7 @@ use core::net::IpAddr;
 use super::builtin::ParticipantData;
 use super::config::{DiscoveryError, LocalEndpoint, LocalLocators, ParticipantConfig};
 use super::database::{Database, Remote};
+use super::departures::Departures;
 use super::liveliness::Liveliness;
 use super::matching::{Endpoint, Matching};
 use super::news::Telling;
@@ -41,6 +42,7 @@ pub struct Participant {
     pub(super) liveliness: Liveliness,
     pub(super) drops: DropCounters,
     pub(super) telling: Telling,
+    pub(super) departures: Departures,
     pub(super) numbers: Numbers,
     presence: Presence,
 }
@@ -113,6 +115,7 @@ impl Participant {
             liveliness: Liveliness::default(),
             drops: DropCounters::default(),
             telling: Telling::default(),
+            departures: Departures::default(),
             numbers: Numbers::new(config.secret),
             presence: Presence::Silent,
             config,
@@ -357,14 +360,7 @@ impl Participant {
         if self.presence != Presence::Present {
             return;
         }
-        while let Some(expired) = self.database.next_expired(now.mono) {
-            let has_lease = self.database.get(expired).is_some_and(|remote| remote.has_lease(now.mono));
-            if has_lease && self.matching.is_matched_with(expired) {
-                self.database.excuse(expired, now.mono);
-            } else {
-                self.forget(now, expired, out);
-            }
-        }
+        self.forget_due(now, out);
         if self.announcer.next.is_some_and(|at| at <= now.mono) {
             self.announce(now, out);
         }
@@ -388,6 +384,7 @@ impl Participant {
         let timeouts = [
             self.announcer.next,
             self.database.next_timeout(),
+            self.departures.next_timeout(),
             self.liveliness.next_timeout(),
             self.matching.lookups.next_timeout(),
             self.builtin.next_timeout(),

@@ -29,6 +29,8 @@ struct News {
     channel: Channel,
     /// A change that we cannot get any more was passed over.
     missed: bool,
+    /// Endpoints beyond those that a participant may have.
+    surplus: u64,
 }
 
 /// The topics of the built-in endpoints, in the order of [`Builtin::channels`].
@@ -235,6 +237,10 @@ fn reader_limits(limits: &DiscoveryLimits) -> ReaderLimits {
         reorder_bytes_max: ENDPOINT_DATA_BYTES_MAX,
         cache_bytes_max: 16 * ENDPOINT_DATA_BYTES_MAX,
         writers_max: limits.participants_max,
+        // Beyond, the database refuses them, too.
+        instances_per_writer_max: limits.endpoints_per_participant_max,
+        // What an instance that its writer has left means is known only to who unmatched it.
+        instances_left_per_call: usize::MAX,
         ..ReaderLimits::default()
     }
 }
@@ -369,6 +375,8 @@ impl Builtin {
         };
         let peer = context.source.entity(channel.writer());
         let missed_before = reader.last_missed(peer);
+        let refused = |reader: &Reader| reader.drops().get(DropReason::ResourceLimit);
+        let refused_before = refused(reader);
         quietly(out, |out| match submessage {
             EndpointSubmessage::AckNack(acknack) => {
                 writer.on_acknack(now, context.source.entity(acknack.reader), acknack, out)
@@ -379,7 +387,8 @@ impl Builtin {
             of_writer => reader.on_submessage(now, context, of_writer, out),
         })?;
         let missed = channel.announces() && reader.last_missed(peer) != missed_before;
-        Ok(to_reader.then_some(News { channel: *channel, missed }))
+        let surplus = refused(reader) - refused_before;
+        Ok(to_reader.then_some(News { channel: *channel, missed, surplus }))
     }
 
     /// Everything a reader has, in order.
@@ -418,10 +427,11 @@ impl Participant {
         if Channel::is_of_types(submessage) {
             self.talk_about_types(now, context.source, out);
         }
-        let Some(News { channel, missed }) = self.builtin.on_submessage(now, context, submessage, out)?
-        else {
+        let Some(news) = self.builtin.on_submessage(now, context, submessage, out)? else {
             return Ok(());
         };
+        let News { channel, missed, surplus } = news;
+        self.drops.count_many(DropReason::DiscoveryLimit, surplus);
         self.drain(now, channel, out);
         if missed {
             self.ask_again(now, context.source, channel, out);
@@ -643,21 +653,6 @@ impl Participant {
             for guid in gone.into_iter().filter(|guid| Channel::of(*guid) == channel) {
                 self.forget_endpoint(guid, out);
             }
-        }
-    }
-
-    /// Forgets a participant and everything it had.
-    pub(super) fn forget(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
-        let Some(remote) = self.database.remove(prefix) else { return };
-        if remote.matched.is_some() {
-            if !remote.is_told {
-                self.builtin.disconnect(now, prefix, out);
-            }
-            let gone = self.matching.of(prefix).map(|(guid, _)| Event::EndpointChanged { endpoint: guid });
-            out.events.extend(gone);
-            self.matching.remove_all(prefix, out);
-            self.matching.forget_types(prefix);
-            out.events.push(Event::ParticipantChanged { participant: prefix.participant(), alive: false });
         }
     }
 }

@@ -169,6 +169,9 @@ impl Cache {
         samples: &mut CachedSamples,
     ) {
         self.expire(now.mono);
+        if access == Access::Take && self.samples.note_take() {
+            self.trim();
+        }
         let end = samples.len().saturating_add(choice.selector.samples_max);
         if samples.len() >= end {
             return;

@@ -200,6 +200,7 @@ impl Reader {
     /// Leases, probes and owed answers that are due.
     pub(super) fn proxies_timeout(&mut self, now: Now, out: &mut Outbox) {
         self.proxies_due = None;
+        self.finish_departures(now, out);
         for index in 0..self.proxies.len() {
             let id = index as WriterId;
             let Some(proxy) = self.proxy_mut(id) else { continue };
@@ -224,8 +225,11 @@ impl Reader {
             if seek {
                 self.seek(now.mono, id, out);
             }
+            if self.proxy(id).is_some_and(|proxy| proxy.lease.leaves) {
+                self.leave_instances(now, id, out);
+            }
             if dead {
-                self.writer_dead(now, id, out);
+                self.writer_dead(id, out);
             }
             self.wake_at(self.proxy(id).and_then(Proxy::next_timeout));
         }

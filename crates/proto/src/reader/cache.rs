@@ -265,12 +265,10 @@ impl Cache {
         if let Some(reason) = self.no_room(held, bytes) {
             return Outcome::Refused(reason, handle);
         }
-        let Some(id) = known.or_else(|| self.admit(handle)) else {
-            return Outcome::Refused(RejectReason::InstancesLimit, handle);
+        let id = match known.map_or_else(|| self.admit(writer, handle), Ok) {
+            Ok(id) => id,
+            Err(outcome) => return outcome,
         };
-        if known.is_none() {
-            self.register(writer, id);
-        }
         self.own(writer, id);
         let at = self.samples.claim();
         let places = self.samples.get_mut(at).zip(self.publications.get(writer));
@@ -363,14 +361,21 @@ impl Cache {
         !change.unwanted && self.filter.as_ref().is_none_or(|filter| filter.passes(change.payload.as_slice()))
     }
 
-    /// A new instance, if there is room for one more.
+    /// A new instance that `writer` keeps alive, if there is room for one more.
     #[cold]
-    fn admit(&mut self, handle: InstanceHandle) -> Option<InstanceId> {
+    fn admit(&mut self, writer: WriterId, handle: InstanceHandle) -> Result<InstanceId, Outcome> {
+        let share = self.limits.instances_per_writer_max;
+        if self.publications.get(writer).is_some_and(|it| it.instances.len() >= share) {
+            return Err(Outcome::Dropped(DropReason::ResourceLimit));
+        }
         while self.instances.len() >= self.policy.instances_max {
-            let (id, stamp) = self.retired.pop_front()?;
+            let full = Outcome::Refused(RejectReason::InstancesLimit, handle);
+            let (id, stamp) = self.retired.pop_front().ok_or(full)?;
             self.forget_retired(id, stamp);
         }
-        Some(self.instances.add(handle))
+        let id = self.instances.add(handle);
+        self.register(writer, id);
+        Ok(id)
     }
 
     /// Puts the sample in the slot `at`, which is in no queue yet, among those of its instance.
@@ -428,8 +433,9 @@ impl Cache {
         if known.is_none() && (!change.status.disposed || self.filter.is_some()) {
             return Outcome::Consumed;
         }
-        let Some(id) = known.or_else(|| self.admit(handle)) else {
-            return Outcome::Refused(RejectReason::InstancesLimit, handle);
+        let id = match known.map_or_else(|| self.admit(writer, handle), Ok) {
+            Ok(id) => id,
+            Err(outcome) => return outcome,
         };
         if let Some(instance) = self.instances.get_mut(id)
             && !change.payload.is_empty()
@@ -573,14 +579,21 @@ impl Cache {
         (is_alive && self.end(now, id, InstanceState::NotAliveNoWriters, guid, stamps)) || shown
     }
 
-    /// `writer` is unmatched or not alive: it leaves all its instances. Returns whether any changed.
+    /// `writer` is unmatched or not alive: it leaves its instances, as many as one call may take. Returns whether any changed.
     pub(super) fn writer_lost(&mut self, now: Now, writer: WriterId) -> bool {
         let mut changed = false;
-        while let Some(id) = self.publications.get(writer).and_then(|it| it.instances.first().copied()) {
+        for _ in 0..self.limits.instances_left_per_call {
+            let first = self.publications.get(writer).and_then(|it| it.instances.first().copied());
+            let Some(id) = first else { break };
             changed |= self.leave(now, writer, id);
             self.retire_if_idle(id);
         }
         changed
+    }
+
+    /// Whether there are instances that a writer has neither unregistered nor left.
+    pub(super) fn has_instances(&self, writer: WriterId) -> bool {
+        self.publications.get(writer).is_some_and(|publication| !publication.instances.is_empty())
     }
 
     /// Puts an empty instance that is not alive in the queue of those to forget. The queue keeps some:
@@ -625,6 +638,20 @@ impl Cache {
         }
         if let Some(at) = instance.details().purge_at {
             self.timers.remove(&(at, id, Timer::Purge));
+        }
+    }
+
+    /// Gives memory back after a flood.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn trim(&mut self) {
+        self.samples.trim();
+        if self.instances.has_shrunk() {
+            // They came last and would keep the memory of all before them.
+            while let Some((id, stamp)) = self.retired.pop_front() {
+                self.forget_retired(id, stamp);
+            }
+            self.instances.trim();
         }
     }
 

@@ -340,9 +340,15 @@ impl Reader {
 
     /// No writer of the publisher is matched any more.
     pub(super) fn forget_publisher_if_unmatched(&mut self, publisher: Option<Guid>) {
-        if !self.proxies.iter().flatten().any(|proxy| proxy.publisher == publisher) {
-            self.known_writers.retain(|known| Some(known.publisher) != publisher);
+        let Some(publisher) = publisher else { return };
+        if let Some(matched) = self.publishers.get_mut(&publisher) {
+            *matched -= 1;
+            if *matched > 0 {
+                return;
+            }
         }
+        self.publishers.remove(&publisher);
+        self.known_writers.retain(|known| known.publisher != publisher);
     }
 
     /// What this reader has under GROUP access, per writer; appended.

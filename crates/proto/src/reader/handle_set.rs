@@ -6,6 +6,7 @@ use std::ops::{Bound, RangeBounds};
 
 use super::instances::InstanceId;
 use crate::instance::InstanceHandle;
+use crate::shrink::Shrink;
 
 #[derive(Debug, Default)]
 pub(super) struct HandleSet {
@@ -44,6 +45,11 @@ impl HandleSet {
             // From the middle: each moves to the tree once, where that costs no more than if it had come there.
             self.tree.extend(self.queue.drain(..).filter(|(other, _)| *other != handle));
         }
+    }
+
+    /// Gives memory back after a flood.
+    pub(super) fn trim(&mut self) {
+        self.queue.shrink_if_sparse();
     }
 
     #[inline]

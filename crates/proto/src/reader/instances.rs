@@ -12,6 +12,7 @@ use crate::instance::InstanceHandle;
 use crate::payload::Payload;
 use crate::sample_info::{InstanceState, SampleState, Selector, ViewState};
 use crate::seq::SequenceNumber;
+use crate::shrink::{self, Shrink};
 use crate::time::{Instant, Time};
 
 /// Index of an instance in its reader.
@@ -128,6 +129,8 @@ pub(super) struct Instances {
     recent: InstanceId,
     step: InstanceId,
     tally: Tally,
+    /// Instances forgotten since memory was given back.
+    forgotten: usize,
 }
 
 /// Where the samples are.
@@ -140,6 +143,9 @@ struct Tally {
     /// Samples by view and instance state: all, not read.
     counters: [[usize; 2]; CELLS],
 }
+
+/// So many instances have to be forgotten before memory is given back.
+const FORGOTTEN_MIN: usize = 1024;
 
 const CELLS: usize = 6;
 const VIEWS: [ViewState; 2] = [ViewState::New, ViewState::NotNew];
@@ -431,7 +437,27 @@ impl Instances {
         (instance.samples, instance.unread) = (samples, unread);
         self.index.remove(&instance.handle);
         self.free.push(id);
+        self.forgotten += 1;
         Some(instance)
+    }
+
+    /// Whether many instances were forgotten, and there are far fewer than there were.
+    pub(super) fn has_shrunk(&self) -> bool {
+        self.forgotten >= FORGOTTEN_MIN && self.index.len() < self.slots.len() / 4
+    }
+
+    /// Gives memory back after a flood.
+    pub(super) fn trim(&mut self) {
+        self.forgotten = 0;
+        shrink::trim(&mut self.slots, &mut self.free);
+        self.index.shrink_if_sparse();
+        self.tally.fresh.trim();
+        self.tally.stale.trim();
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.slots.capacity().max(self.index.capacity())
     }
 
     /// Brings counters and sets up to date after instance `id` changed from `before`.

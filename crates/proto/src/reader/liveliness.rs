@@ -22,6 +22,8 @@ pub(super) struct Lease {
     duration: Duration,
     pub(super) expires: Option<Instant>,
     pub(super) alive: bool,
+    /// It is not alive, and there are instances that it has yet to leave.
+    pub(super) leaves: bool,
     /// The highest number that the writer is known to have written; `None` before it was heard.
     newest: Option<SequenceNumber>,
 }
@@ -33,6 +35,7 @@ impl Lease {
             duration: liveliness.lease_duration,
             expires: None,
             alive: true,
+            leaves: false,
             newest: None,
         }
     }
@@ -40,7 +43,12 @@ impl Lease {
     /// The writer gave a sign of life. Returns whether it was taken for dead.
     pub(super) fn renew(&mut self, now: Instant) -> bool {
         self.expires = now.after(self.duration);
-        !std::mem::replace(&mut self.alive, true)
+        if self.alive {
+            return false;
+        }
+        // What it has not left yet stays alive with it.
+        (self.alive, self.leaves) = (true, false);
+        true
     }
 
     /// Whether the lease ran out just now.
@@ -49,6 +57,7 @@ impl Lease {
         if due {
             self.alive = false;
             self.expires = None;
+            self.leaves = true;
         }
         due
     }
@@ -111,12 +120,23 @@ impl Reader {
     }
 
     /// The lease of the writer ran out.
-    pub(super) fn writer_dead(&mut self, now: Now, id: WriterId, out: &mut Outbox) {
+    pub(super) fn writer_dead(&mut self, id: WriterId, out: &mut Outbox) {
         let Some(guid) = self.proxy(id).map(|proxy| proxy.guid) else { return };
+        self.liveliness_changed(guid, -1, 1, out);
+    }
+
+    /// A writer that is not alive leaves its instances, as many as one call may take.
+    pub(super) fn leave_instances(&mut self, now: Now, id: WriterId, out: &mut Outbox) {
         if self.cache.writer_lost(now, id) {
             self.data_available(out);
         }
-        self.liveliness_changed(guid, -1, 1, out);
+        let leaves = self.cache.has_instances(id);
+        if let Some(proxy) = self.proxy_mut(id) {
+            proxy.lease.leaves = leaves;
+        }
+        if leaves {
+            self.wake_at(Some(now.mono));
+        }
     }
 
     #[cold]

@@ -63,19 +63,20 @@ impl Reader {
 
     fn place(&mut self, proxy: Proxy) -> WriterId {
         let guid = proxy.guid;
-        let free = self.proxies.iter().position(Option::is_none);
-        let index = free.unwrap_or(self.proxies.len());
-        if free.is_none() {
+        if let Some(publisher) = proxy.publisher {
+            *self.publishers.entry(publisher).or_insert(0) += 1;
+        }
+        let id = self.free_proxies.pop_first().unwrap_or_else(|| {
             // Most readers hear one writer: no room is made for four.
             if self.proxies.is_empty() {
                 self.proxies.reserve_exact(1);
             }
             self.proxies.push(None);
-        }
-        if let Some(slot) = self.proxies.get_mut(index) {
+            (self.proxies.len() - 1) as WriterId
+        });
+        if let Some(slot) = self.proxies.get_mut(id as usize) {
             *slot = Some(proxy);
         }
-        let id = index as WriterId;
         self.by_guid.insert(guid, id);
         id
     }
@@ -89,15 +90,41 @@ impl Reader {
         self.presenter.forget(&mut self.cache, now, id, proxy.sets);
         self.forget_publisher_if_unmatched(proxy.publisher);
         self.tell_presented(out);
-        if self.cache.writer_lost(now, id) {
-            self.data_available(out);
-        }
-        self.cache.publications.remove(id);
+        // Meanwhile another one may write what it wrote.
+        self.cache.publications.weaken(id);
+        self.departing.push_back(id);
+        self.depart(now, id, out);
         self.cache.undecodable.gone(writer);
         self.statuses.subscription_matched.unmatched(writer);
         self.changed(StatusKind::SubscriptionMatched, out);
         let (alive, not_alive) = if proxy.lease.alive { (-1, 0) } else { (0, -1) };
         self.liveliness_changed(writer, alive, not_alive, out);
+    }
+
+    /// An unmatched writer leaves its instances, as many as one call may take. Its number is free when none is left. Returns
+    /// whether it is.
+    fn depart(&mut self, now: Now, id: WriterId, out: &mut Outbox) -> bool {
+        if self.cache.writer_lost(now, id) {
+            self.data_available(out);
+        }
+        if self.cache.has_instances(id) {
+            self.wake_at(Some(now.mono));
+            return false;
+        }
+        self.cache.publications.remove(id);
+        self.departing.retain(|departing| *departing != id);
+        self.free_proxies.insert(id);
+        true
+    }
+
+    /// Goes on with the first of the writers that have not left all their instances.
+    pub(super) fn finish_departures(&mut self, now: Now, out: &mut Outbox) {
+        if let Some(id) = self.departing.front().copied()
+            && self.depart(now, id, out)
+            && !self.departing.is_empty()
+        {
+            self.wake_at(Some(now.mono));
+        }
     }
 
     /// A writer offers less than this reader requests.

@@ -29,7 +29,7 @@ mod undecodable;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use access::{Access, CachedSample, CachedSamples, Fetch, rank_together};
 pub use group::{GroupMember, GroupRoom, GroupVerdict, next_verdict};
@@ -95,8 +95,12 @@ pub struct ReaderLimits {
     pub cache_bytes_max: usize,
     /// Instances, with or without samples.
     pub instances_max: usize,
+    /// New instances of one writer beyond so many are dropped.
+    pub instances_per_writer_max: usize,
     /// Empty instances that are not alive but still remembered.
     pub retired_instances_max: usize,
+    /// Instances that writers leave in one call as they go; the others follow with the next [`Reader::timeout`].
+    pub instances_left_per_call: usize,
     /// Octets kept only to tell the key of an instance.
     pub key_bytes_max: usize,
     /// Samples held back until their coherent sets have ended; a set that needs more is dropped.
@@ -123,7 +127,9 @@ impl Default for ReaderLimits {
             samples_max: 1 << 20,
             cache_bytes_max: 1 << 30,
             instances_max: 1 << 20,
+            instances_per_writer_max: 1 << 20,
             retired_instances_max: 1024,
+            instances_left_per_call: 4096,
             key_bytes_max: 64 << 20,
             coherent_samples_max: 1 << 16,
             coherent_bytes_max: 64 << 20,
@@ -165,6 +171,12 @@ pub struct Reader {
     presenter: Presenter,
     known_writers: Vec<KnownWriters>,
     proxies: Vec<Option<Proxy>>,
+    /// Numbers of proxies that are not in use: the lowest is used next.
+    free_proxies: BTreeSet<WriterId>,
+    /// Unmatched writers that have not left all their instances: their numbers stay theirs.
+    departing: VecDeque<WriterId>,
+    /// How many matched writers each publisher has, where that is told.
+    publishers: BTreeMap<Guid, usize>,
     by_guid: BTreeMap<Guid, WriterId>,
     /// The writer of which something came last.
     recent_writer: WriterId,
@@ -196,6 +208,9 @@ impl Reader {
             qos,
             limits,
             proxies: Vec::new(),
+            free_proxies: BTreeSet::new(),
+            departing: VecDeque::new(),
+            publishers: BTreeMap::new(),
             by_guid: BTreeMap::new(),
             recent_writer: 0,
             blocked: 0,

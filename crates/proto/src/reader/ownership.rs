@@ -43,6 +43,13 @@ impl Publications {
         self.0.get_mut(id as usize)?.as_mut()
     }
 
+    /// Whoever else writes is stronger than a writer that is leaving.
+    pub(super) fn weaken(&mut self, id: WriterId) {
+        if let Some(publication) = self.get_mut(id) {
+            publication.strength = i32::MIN;
+        }
+    }
+
     pub(super) fn remove(&mut self, id: WriterId) {
         if let Some(slot) = self.0.get_mut(id as usize) {
             *slot = None;

@@ -2,6 +2,7 @@
 //! was left is the next to be filled: its memory is warm.
 
 use super::instances::Sample;
+use crate::shrink;
 
 /// Index of a slot.
 pub(super) type SlotId = u32;
@@ -11,6 +12,8 @@ const NONE: SlotId = SlotId::MAX;
 /// New slots are made in the proportion of those that there are, one to so many, but so many at least.
 const GROWTH: usize = 4;
 const GROWTH_MIN: usize = 4;
+/// After so many takes it is looked at whether the slots are too many for what was in them meanwhile.
+const TAKES: u32 = 64;
 
 /// All samples of a reader.
 #[derive(Debug, Default)]
@@ -18,6 +21,10 @@ pub(super) struct Samples {
     slots: Vec<Slot>,
     /// Those that are free, the one left last at the end. Not linked: the next would be known only by what is in no cache.
     free: Vec<SlotId>,
+    /// Since the slots were looked at last.
+    takes: u32,
+    /// The most slots in use before a take since then.
+    peak: usize,
 }
 
 #[derive(Debug)]
@@ -139,6 +146,27 @@ impl Samples {
             None => queue.last = previous,
         }
         queue.len -= 1;
+    }
+
+    /// Samples are about to be taken. Returns whether it is time to look for memory that is not in use.
+    #[inline]
+    pub(super) fn note_take(&mut self) -> bool {
+        self.peak = self.peak.max(self.slots.len() - self.free.len());
+        self.takes += 1;
+        self.takes >= TAKES
+    }
+
+    /// Gives memory back where far less was in use lately.
+    pub(super) fn trim(&mut self) {
+        self.takes = 0;
+        if std::mem::take(&mut self.peak) < self.slots.len() / 4 {
+            shrink::trim(&mut self.slots, &mut self.free);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.slots.capacity()
     }
 
     /// The samples of `queue`, with their slots.

@@ -1,6 +1,7 @@
 //! Scenarios of discovery on a make-believe LAN.
 
 mod announced;
+mod departures;
 mod explain;
 mod hostile;
 mod ignore;

@@ -2,6 +2,7 @@
 
 mod cache;
 mod coherent;
+mod departures;
 mod destination_order;
 mod filter;
 mod first_contact;
