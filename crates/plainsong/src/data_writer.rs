@@ -1,6 +1,7 @@
 //! Typed writers (DCPS 1.4 §2.2.2.4.2). `write` serializes, records and sends on the caller's thread.
 
 mod errors;
+mod waiting;
 
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -19,20 +20,20 @@ use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, MatchedStatus, StatusKind, StatusMask,
 };
-use plainsong_proto::time::{Instant, Now, Time};
-use plainsong_proto::writer::{ChangeKind, Delivery, FilterFunction, WriteError, Writer, WriterConfig};
+use plainsong_proto::time::{Now, Time};
+use plainsong_proto::writer::{
+    ChangeKind, Delivery, FilterFunction, ReaderBehind, WriteError, Writer, WriterConfig,
+};
 
 use crate::clock;
 use crate::condition::{Condition, HasCore};
 use crate::content_filtered_topic::payload_filter;
-use crate::doubt::{self, Doubt};
 use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations};
 use crate::error::{Error, Result};
 use crate::group::{Member, announced_qos};
 use crate::listener::DataWriterListener;
 use crate::participant::check_qos;
 use crate::publisher::{Publisher, PublisherInner};
-use crate::runtime::turn::{self, Awaited};
 use crate::runtime::{ParticipantSlot, WriterSlot};
 use crate::topic::{AnyTopic, Topic, TopicInner};
 
@@ -120,6 +121,7 @@ impl<T: DdsType> DataWriter<T> {
 
     /// Writes `sample` now. With RELIABLE and KEEP_ALL it waits for room, at most `max_blocking_time`: up to RESOURCE_LIMITS and
     /// [`Config::unacknowledged_bytes_max`](crate::config::Config::unacknowledged_bytes_max), for which a sample counts for 192 octets more than it has.
+    /// Readers that have never answered anything are not waited for again and again ([`Self::readers_behind`]).
     ///
     /// # Errors
     /// [`Error::Timeout`] when no room came, [`Error::OutOfResources`] at a limit that waiting cannot
@@ -399,7 +401,8 @@ macro_rules! untyped_operations {
     () => {
         endpoint_operations!(DataWriterListener);
 
-        /// Waits until every reliable reader matched when a sample was written has acknowledged it.
+        /// Waits until every reliable reader matched when a sample was written has acknowledged it, those apart that have
+        /// answered nothing at all for 20 s since their match: [`Self::readers_behind`] tells of them.
         ///
         /// # Errors
         /// [`Error::Timeout`], [`Error::NotEnabled`].
@@ -422,6 +425,16 @@ macro_rules! untyped_operations {
         /// [`Error::NotEnabled`].
         pub fn matched_subscriptions(&self) -> Result<Vec<Guid>> {
             self.inner().with(|writer, _, _| writer.matched_readers().collect())
+        }
+
+        /// The reliable readers that have not acknowledged everything: how far they are, and how long they have answered
+        /// nothing. Those that have least hold the writer back when `write` finds no room; one that has never answered anything
+        /// is not waited for (`docs/qos.md`, RELIABILITY).
+        ///
+        /// # Errors
+        /// [`Error::NotEnabled`].
+        pub fn readers_behind(&self) -> Result<Vec<ReaderBehind>> {
+            self.inner().with(|writer, now, _| writer.readers_behind(now.mono).collect())
         }
 
         /// How samples go to the readers of this host: one datagram for each process, or one for all, and why. The writer
@@ -573,7 +586,7 @@ impl WriterInner {
         timestamp: Option<Time>,
         patience: Option<Duration>,
     ) -> Result<()> {
-        let (mut deadline, mut doubt) = (None, None);
+        let (mut deadline, mut doubt, mut is_last_try) = (None, None, false);
         loop {
             // Read before trying, so that progress made in between is not slept through.
             let epoch = self.slot.progress.epoch();
@@ -597,58 +610,14 @@ impl WriterInner {
             };
             let deadline = *deadline.get_or_insert_with(|| clock::deadline(patience));
             let doubt = doubt.get_or_insert_with(|| self.doubt());
-            if !self.wait_for_progress(doubt, epoch, deadline) {
-                return Err(self.write_error(error, Some(patience)));
+            if is_last_try {
+                return Err(self.naming_those_behind(self.write_error(error, Some(patience))));
             }
+            // Readers that are silent are waited for until then, and no longer.
+            is_last_try = !self.wait_for_progress(doubt, epoch, deadline);
         }
     }
 
-    fn wait_for_acknowledgments(&self, timeout: Duration) -> Result<()> {
-        let deadline = clock::deadline(timeout);
-        let last = self.with(|writer, now, out| {
-            writer.request_acknowledgments(now, out);
-            writer.last_sequence_number()
-        })?;
-        let mut doubt = self.doubt();
-        loop {
-            let epoch = self.slot.progress.epoch();
-            if self.is_acknowledged(last)? {
-                return Ok(());
-            }
-            if !self.wait_for_progress(&mut doubt, epoch, deadline) {
-                let what = format!("waiting for acknowledgments of {}", self.describe());
-                return Err(Error::Timeout { what, timeout });
-            }
-        }
-    }
-
-    /// Somebody begins to wait for readers.
-    fn doubt(&self) -> Doubt {
-        let usual = self.slot.look(Writer::answers_take);
-        Doubt::new(Duration::from_nanos(usual.0.max(0).unsigned_abs()))
-    }
-
-    /// False when `deadline` passed first. Acknowledgements are received meanwhile, here or by a receive thread.
-    fn wait_for_progress(&self, doubt: &mut Doubt, epoch: u32, deadline: Option<Instant>) -> bool {
-        let slot = self.publisher.participant.slot();
-        let progress = &self.slot.progress;
-        let wait = |deadline| match &slot {
-            Ok(slot) => turn::wait(slot.shared(), progress, epoch, deadline, Awaited::Answers),
-            Err(_) => progress.wait(epoch, deadline),
-        };
-        doubt.wait(deadline, wait, || self.forget_dead())
-    }
-
-    /// Those it waits for in vain, because their processes on this host are no more.
-    fn forget_dead(&self) {
-        let Ok(slot) = self.publisher.participant.slot() else { return };
-        let slowest: Vec<Guid> = self.slot.look(|writer| writer.slowest_readers().collect());
-        doubt::forget_dead(slot, slowest.into_iter().map(|reader| reader.prefix));
-    }
-
-    fn is_acknowledged(&self, last: SequenceNumber) -> Result<bool> {
-        self.with(|writer, _, _| writer.is_acknowledged(last))
-    }
     pub(crate) fn waiters(&self) -> &crate::entity::Waiters {
         self.core.waiters()
     }

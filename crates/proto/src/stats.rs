@@ -65,11 +65,15 @@ pub enum DropReason {
     ReplacedUnsent,
     /// The sample, or its key, does not decode as the reader's type.
     Undecodable,
+    /// A reliable reader that answers nothing was left out, since there was no room: the sample may leave without it.
+    ReaderSilent,
+    /// A reader asked for the same samples again and again: they are repeated later.
+    RepairBudget,
 }
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 31] = [
         Self::Malformed,
         Self::UnknownVersion,
         Self::OwnDatagram,
@@ -99,6 +103,8 @@ impl DropReason {
         Self::SocketFull,
         Self::ReplacedUnsent,
         Self::Undecodable,
+        Self::ReaderSilent,
+        Self::RepairBudget,
     ];
 }
 

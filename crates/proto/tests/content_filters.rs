@@ -229,7 +229,7 @@ impl World {
     fn settle(&mut self) {
         for _ in 0..1_000 {
             self.pass(Duration::from_millis(10));
-            if self.writer.is_acknowledged(self.writer.last_sequence_number()) {
+            if self.writer.is_acknowledged(self.now.mono, self.writer.last_sequence_number()) {
                 return;
             }
         }

@@ -194,6 +194,7 @@ const ROWS: &[Row] = &[
         files: &[
             "crates/proto/src/writer/answer.rs",
             "crates/proto/src/reader/answer.rs",
+            "crates/proto/src/writer/silence.rs",
             "crates/plainsong/src/data_writer.rs",
         ],
         tests: &[
@@ -202,8 +203,14 @@ const ROWS: &[Row] = &[
                 "a_missing_sample_is_repeated_to_the_reader_that_misses_it",
             ),
             (DCPS, "a_full_history_blocks_and_then_times_out"),
+            (
+                "crates/plainsong/tests/silence.rs",
+                "a_stopped_reader_holds_a_writer_back_while_its_lease_lasts_and_is_named",
+            ),
         ],
-        effect: "Repeats until acknowledged; `max_blocking_time` bounds `write`.",
+        effect: "Repeats until acknowledged; `max_blocking_time` bounds `write`. When a sample has found no room for so long, readers that have \
+                 never answered anything, a second after their match, are not waited for until they do; what left meanwhile is told to be gone. One that \
+                 has answered is waited for until the lease of its participant ends. `DataWriter::readers_behind` tells who holds a writer back.",
     },
     Row {
         policy: "DESTINATION_ORDER",

@@ -191,7 +191,7 @@ impl Pair {
         for _ in 0..1_000 {
             self.pass(Duration::from_millis(10));
             self.take();
-            if self.ends.writer.is_acknowledged(self.ends.writer.last_sequence_number()) {
+            if self.ends.writer.is_acknowledged(self.now.mono, self.ends.writer.last_sequence_number()) {
                 return;
             }
         }

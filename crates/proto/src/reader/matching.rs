@@ -4,7 +4,7 @@ use super::Reader;
 use super::ownership::WriterId;
 use super::proxy::Proxy;
 use crate::discovery::MatchedWriter;
-use crate::guid::Guid;
+use crate::guid::{EntityId, Guid};
 use crate::outbox::Outbox;
 use crate::qos::Durability;
 use crate::seq::SequenceNumber;
@@ -40,7 +40,14 @@ impl Reader {
     }
 
     fn admit_writer(&mut self, now: Now, writer: &MatchedWriter, counts: (i32, i32), out: &mut Outbox) {
-        if self.by_guid.len() >= self.limits.writers_max {
+        let prefix = writer.guid.prefix;
+        let of_participant = || {
+            let its = self.by_guid.range(prefix.entity(EntityId([0; 4]))..);
+            its.take_while(|(guid, _)| guid.prefix == prefix).count()
+        };
+        if self.by_guid.len() >= self.limits.writers_max
+            || of_participant() >= self.limits.writers_of_participant_max
+        {
             self.drops.count(DropReason::DiscoveryLimit);
             return;
         }

@@ -111,6 +111,8 @@ pub struct ReaderLimits {
     pub group_wait_max: Duration,
     /// Matched writers.
     pub writers_max: usize,
+    /// Of them those of one participant, which is not to keep all others out.
+    pub writers_of_participant_max: usize,
     /// How long the answer to a heartbeat may wait; zero answers at once.
     pub heartbeat_response_delay: Duration,
 }
@@ -135,6 +137,7 @@ impl Default for ReaderLimits {
             coherent_bytes_max: 64 << 20,
             group_wait_max: Duration::from_secs(2),
             writers_max: 4096,
+            writers_of_participant_max: 1024,
             heartbeat_response_delay: Duration::ZERO,
         }
     }

@@ -3,9 +3,9 @@
 
 use crate::guid::Guid;
 use crate::outbox::Outbox;
-use crate::seq::{FragmentSet, SequenceNumber};
+use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber};
 use crate::stats::DropReason;
-use crate::time::{Duration, Now};
+use crate::time::{Duration, Instant, Now};
 use crate::wire::{AckNack, NackFrag};
 
 use super::Writer;
@@ -27,6 +27,8 @@ struct Answer {
     queued: bool,
     /// Something must be asked for again later.
     deferred: bool,
+    /// Something was asked for too often, and must be when the timer goes off.
+    refused: bool,
 }
 
 impl Answer {
@@ -69,15 +71,17 @@ impl Writer {
         self.accept_nack_frag(now, reader, nack, out).inspect_err(|reason| self.drops.count(*reason))
     }
 
-    /// Whether every reliable reader that was matched when `up_to` was written has acknowledged it.
+    /// Whether every reliable reader that was matched when `up_to` was written has acknowledged it, strangers apart, which have
+    /// answered nothing since their match and for [`super::WriterLimits::strangers_wait_max`].
     #[must_use]
-    pub fn is_acknowledged(&self, up_to: SequenceNumber) -> bool {
+    pub fn is_acknowledged(&self, now: Instant, up_to: SequenceNumber) -> bool {
         // The lowest of all tells it in most cases without looking at each.
         self.proxies.acknowledged().is_none_or(|lowest| lowest >= up_to)
-            || self
-                .proxies
-                .iter()
-                .all(|reader| !reader.reliable || reader.acknowledged >= up_to || reader.joined_at >= up_to)
+            || self.proxies.iter().all(|reader| {
+                !reader.reliable
+                    || reader.awaited() >= up_to
+                    || reader.silence.is_long(now, &self.config.limits)
+            })
     }
 
     /// How long it took lately until the last of many readers had answered.
@@ -104,6 +108,8 @@ impl Writer {
         if !is_news(&mut proxy.acknack_count, acknack.count) {
             return Err(DropReason::StaleCount);
         }
+        self.proxies.heard(reader);
+        let proxy = self.proxies.get_mut(reader).ok_or(DropReason::NotMatched)?;
         if base.0 > 0 {
             proxy.confirmed = base.previous().max(self.config.limits.numbers_after);
         }
@@ -113,7 +119,7 @@ impl Writer {
             self.heartbeat.one_answered(took);
         }
         let has = self.proxies.get(reader).map(|proxy| self.acknowledged_by(proxy, base)).unwrap_or_default();
-        let news = self.proxies.acknowledge(reader, has);
+        let news = self.acknowledge(reader, has);
         if news != News::None {
             let lowest = self.proxies.acknowledged().unwrap_or(last);
             self.heartbeat.progressed(now.mono, self.proxies.owing(last), lowest);
@@ -127,7 +133,7 @@ impl Writer {
             if !self.blocked || self.has_room_to_go_on() {
                 self.progress(out);
             }
-        } else if news == News::None && base.0 > 0 && self.proxies.rewind(reader, has) {
+        } else if news == News::None && base.0 > 0 && self.proxies.rewind(now.mono, reader, has) {
             // It owes an acknowledgement again: without the timer, one lost repetition would be the last.
             // A base of 0 acknowledges nothing and takes nothing back: it only asks for a heartbeat.
             self.settle(now);
@@ -144,7 +150,10 @@ impl Writer {
             let later = now.mono.after(self.crossing()).unwrap_or(now.mono);
             self.heartbeat.hurry(later.max(self.pacer.burst_end()));
         }
-        if answer.sent || !acknack.final_flag && !answer.deferred {
+        if answer.refused {
+            self.drops.count(DropReason::RepairBudget);
+        }
+        if answer.sent || !acknack.final_flag && !answer.deferred && !answer.refused {
             self.answer_with_heartbeat(now, reader, answer.sent, out);
         }
         let progressed = news != News::None || acknack.missing.is_empty();
@@ -209,6 +218,7 @@ impl Writer {
         let target = proxy.target(self.config.guid, limits);
         let sent = sent_last(&self.history, &self.pacer, proxy.class);
         let (mut repeated, mut last_repeated) = (proxy.repeated, proxy.last_repeated);
+        let mut repair = proxy.repair;
         let is_waited_for = proxy.is_waited_for();
         let mut message = target.open(out);
         for number in acknack.missing.iter().take_while(|number| *number <= sent) {
@@ -233,6 +243,11 @@ impl Writer {
                 answer.deferred = true;
                 continue;
             }
+            let bytes = change.payload.len();
+            if !repair.allows(now.mono, number, bytes, bytes) {
+                answer.refused = true;
+                continue;
+            }
             if is_waited_for && self.pacer.road.is_repeated(number, last_repeated) {
                 self.pacer.road.lost(number, last_repeated, change.payload.len());
             }
@@ -254,7 +269,7 @@ impl Writer {
         self.pacer.sent_again(target.class, message.len());
         message.finish();
         if let Some(proxy) = self.proxies.get_mut(reader) {
-            (proxy.repeated, proxy.last_repeated) = (repeated, last_repeated);
+            (proxy.repeated, proxy.last_repeated, proxy.repair) = (repeated, last_repeated, repair);
         }
         answer
     }
@@ -299,6 +314,7 @@ impl Writer {
             return Err(DropReason::StaleCount);
         }
         proxy.hearing.speaks();
+        self.proxies.heard(reader);
         let Some(proxy) = self.proxies.get(reader) else { return Ok(()) };
         let target = proxy.target(self.config.guid, &self.config.limits);
         let relevant = number >= proxy.first_relevant;
@@ -321,26 +337,8 @@ impl Writer {
             self.pump(now, out);
             return Ok(());
         }
-        let crossing = self.crossing();
-        let mut repeated = self.proxies.get_mut(reader).map(|it| std::mem::take(&mut it.repeated_fragments));
-        let mut wanted = FragmentSet::empty(nack.missing.base().max(1));
-        let full = self.pacer.repeats.len() >= self.config.limits.repeats_max
-            || self.pacer.is_behind_others(class, reader, number);
-        let mut deferred = full;
-        for fragment in nack.missing.iter().filter(|fragment| *fragment >= 1 && *fragment <= sent) {
-            if full || self.pacer.covers(reader, number, fragment) {
-                continue;
-            }
-            let crossed = repeated.as_mut().is_some_and(|it| it.note((number, fragment), now.mono, crossing));
-            if crossed {
-                deferred = true;
-            } else {
-                wanted.insert(fragment);
-            }
-        }
-        if let (Some(proxy), Some(repeated)) = (self.proxies.get_mut(reader), repeated) {
-            proxy.repeated_fragments = repeated;
-        }
+        let sizes = (change.payload.len(), fragment_bytes);
+        let (wanted, deferred) = self.wanted_fragments(now, reader, class, nack, (sent, sizes));
         if deferred || !wanted.is_empty() {
             self.heartbeat.heard(now.mono);
         }
@@ -354,11 +352,59 @@ impl Writer {
             let what = Repeated::Fragments { number, next, wanted: Some(wanted) };
             self.pacer.repeat(class, Repeat { reader, what });
         } else if deferred {
-            let later = now.mono.after(crossing).unwrap_or(now.mono);
+            let later = now.mono.after(self.crossing()).unwrap_or(now.mono);
             self.heartbeat.hurry(later);
         }
         self.pump(now, out);
         Ok(())
+    }
+
+    /// Takes over what a reader has.
+    fn acknowledge(&mut self, reader: Guid, has: SequenceNumber) -> News {
+        let usual_bytes = self.history.pending_bytes() / self.history.pending().max(1);
+        if let Some(proxy) = self.proxies.get_mut(reader) {
+            proxy.repair.acknowledged(has, usual_bytes);
+        }
+        self.proxies.acknowledge(reader, has)
+    }
+
+    /// The fragments of those asked for that are repeated now, and whether others must be asked for again soon: `sent` were sent of a change of
+    /// so many octets, in fragments of so many.
+    fn wanted_fragments(
+        &mut self,
+        now: Now,
+        reader: Guid,
+        class: Class,
+        nack: &NackFrag,
+        (sent, (change_bytes, fragment_bytes)): (FragmentNumber, (usize, usize)),
+    ) -> (FragmentSet, bool) {
+        let number = nack.sequence_number;
+        let crossing = self.crossing();
+        let mut wanted = FragmentSet::empty(nack.missing.base().max(1));
+        if self.pacer.repeats.len() >= self.config.limits.repeats_max
+            || self.pacer.is_behind_others(class, reader, number)
+        {
+            return (wanted, true);
+        }
+        let Some(proxy) = self.proxies.get_mut(reader) else { return (wanted, false) };
+        proxy.repair.has_fragments(number, nack.missing.base().min(sent), fragment_bytes);
+        let (mut deferred, mut refused) = (false, false);
+        for fragment in nack.missing.iter().filter(|fragment| *fragment >= 1 && *fragment <= sent) {
+            if self.pacer.covers(reader, number, fragment) {
+                continue;
+            }
+            if proxy.repeated_fragments.note((number, fragment), now.mono, crossing) {
+                deferred = true;
+            } else if proxy.repair.allows(now.mono, number, change_bytes, fragment_bytes) {
+                wanted.insert(fragment);
+            } else {
+                refused = true;
+            }
+        }
+        if refused {
+            self.drops.count(DropReason::RepairBudget);
+        }
+        (wanted, deferred)
     }
 
     /// A reader answered that it has all up to a change. If it is on another host, that tells of the road to it.
@@ -391,9 +437,12 @@ impl Writer {
     fn repeat_recut(&mut self, now: Now, reader: Guid, number: SequenceNumber) {
         let pause = self.crossing();
         let full = self.pacer.repeats.len() >= self.config.limits.repeats_max;
+        let bytes = self.history.get(number, &self.instances).map_or(0, |change| change.payload.len());
         let Some(proxy) = self.proxies.get_mut(reader) else { return };
         if full || proxy.repeated.note(number, now.mono, pause) {
             self.heartbeat.hurry(now.mono.after(pause).unwrap_or(now.mono));
+        } else if !proxy.repair.allows(now.mono, number, bytes, bytes) {
+            self.drops.count(DropReason::RepairBudget);
         } else if !self.pacer.covers(reader, number, 1) {
             let what = Repeated::Changes { next: number, last: number };
             self.pacer.repeats.push_back(Repeat { reader, what });

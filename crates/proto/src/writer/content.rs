@@ -469,11 +469,12 @@ impl Writer {
         which: impl Fn(&ReaderProxy) -> bool,
     ) -> bool {
         let mut asked = false;
-        for reader in self.proxies.readers.iter_mut().filter(|reader| reader.reliable && which(reader)) {
+        for reader in self.proxies.readers.iter_mut().filter(|reader| reader.is_awaited() && which(reader)) {
             let last = sent_last(&self.history, &self.pacer, reader.class);
             if reader.acknowledged >= last {
                 continue;
             }
+            reader.silence.asked(now.mono);
             let gap = reader.close_gap(last.next());
             let target = reader.target(self.config.guid, &self.config.limits);
             let mut message = target.open(out);

@@ -114,7 +114,7 @@ impl Writer {
         let pause = self.heartbeat.pause();
         let (mut due, history, pacer) = (0, &self.history, &self.pacer);
         let owes = |reader: &ReaderProxy| {
-            reader.reliable && reader.acknowledged < sent_last(history, pacer, reader.class)
+            reader.is_awaited() && reader.acknowledged < sent_last(history, pacer, reader.class)
         };
         for reader in self.proxies.readers.iter_mut().filter(|reader| owes(reader)) {
             due += usize::from(reader.asked.again(now.mono, pause, readers));

@@ -64,6 +64,11 @@ pub struct WriterLimits {
     pub batch_wait_max: Duration,
     /// Matched readers.
     pub readers_max: usize,
+    /// Of them those of one participant, which is not to keep all others out.
+    pub readers_of_participant_max: usize,
+    /// Nobody waits longer for acknowledgements of a reliable reader that has never answered since its match; for room even less (see
+    /// `writer/silence.rs`). One that has answered is waited for until its lease ends. INFINITE: so is every reader.
+    pub strangers_wait_max: Duration,
     /// Instances, beside RESOURCE_LIMITS.
     pub instances_max: usize,
     /// Repetitions under way; more must be asked for again.
@@ -97,6 +102,8 @@ impl Default for WriterLimits {
             flow_wait: Duration::from_micros(200),
             batch_wait_max: Duration::from_millis(100),
             readers_max: 1_024,
+            readers_of_participant_max: 256,
+            strangers_wait_max: Duration::from_secs(20),
             instances_max: 1 << 20,
             repeats_max: 128,
             numbers_after: SequenceNumber(0),

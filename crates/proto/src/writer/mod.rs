@@ -28,10 +28,12 @@ mod path;
 mod payloads;
 mod pieces;
 mod proxy;
+mod repair;
 mod road;
 mod round_trip;
 mod send;
 mod settle;
+mod silence;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -59,6 +61,7 @@ pub use cost::{ComparisonPace, SendCosts};
 pub use group::WriterGroup;
 pub use limits::{Limit, WriterLimits};
 pub use multicast::{Delivery, UnicastReason};
+pub use silence::ReaderBehind;
 
 use batch::Batch;
 use coherent::OpenSet;
@@ -70,6 +73,7 @@ use multicast::Multicast;
 use pace::{Pacer, Repeat, Repeated};
 use path::Paths;
 use proxy::{Class, Proxies, Since};
+use silence::SilenceTimer;
 use window::Trip;
 
 /// What a writer is made of.
@@ -153,6 +157,7 @@ pub struct Writer {
     batch: Batch,
     multicast: Multicast,
     heartbeat: HeartbeatTimer,
+    silence: SilenceTimer,
     /// What may be unacknowledged now.
     window_bytes: usize,
     /// A long sample was written.
@@ -191,6 +196,7 @@ impl Writer {
             batch: Batch::default(),
             multicast: Multicast::default(),
             heartbeat: HeartbeatTimer::new(&config),
+            silence: SilenceTimer::default(),
             window_bytes: config.limits.unacknowledged_bytes_max,
             writes_long: false,
             open_set: None,
@@ -339,7 +345,10 @@ impl Writer {
             self.heartbeat.demand();
         }
         self.flush(now, out);
-        let result = self.admit(self.instances.find(instance), kind, bytes);
+        let mut result = self.admit(self.instances.find(instance), kind, bytes);
+        if result == Err(WriteError::Full) && self.leave_out_silent(now) {
+            result = self.admit(self.instances.find(instance), kind, bytes);
+        }
         if let Err(error) = result {
             self.ask_when_full(now, error, out);
         }
@@ -460,7 +469,12 @@ impl Writer {
     /// in order; any other is told that what was written before is not for it.
     pub fn match_reader(&mut self, now: Now, reader: &MatchedReader, out: &mut Outbox) {
         let known = self.proxies.get(reader.guid).is_some();
-        if !known && self.proxies.len() >= self.config.limits.readers_max {
+        let limits = &self.config.limits;
+        let of_participant = || self.proxies.of_participant(reader.guid.prefix);
+        if !known
+            && (self.proxies.len() >= limits.readers_max
+                || of_participant() >= limits.readers_of_participant_max)
+        {
             self.drops.count(DropReason::DiscoveryLimit);
             return;
         }
@@ -487,6 +501,9 @@ impl Writer {
         if !new {
             return;
         }
+        if reader.guid.prefix == self.config.guid.prefix {
+            self.proxies.is_own(reader.guid);
+        }
         self.matched.matched(reader.guid);
         self.changed(StatusKind::PublicationMatched, out);
         self.start_lease(now);
@@ -495,7 +512,7 @@ impl Writer {
                 Repeated::Changes { next: self.first_number(), last: self.sent_last(reader.same_host) };
             self.pacer.repeats.push_back(Repeat { reader: reader.guid, what });
             self.pump(now, out);
-        } else if reliable && (durable || !self.is_left_to_ask(reader)) {
+        } else if reliable {
             self.tell_start(now, reader.guid, out);
         }
         // Before anything is written: a flow would have to halt.
@@ -522,6 +539,7 @@ impl Writer {
         }
         self.note_left(now, None);
         self.matched.unmatched(reader);
+        self.forget_silent();
         self.changed(StatusKind::PublicationMatched, out);
         self.settle(now);
         self.progress(out);
@@ -572,7 +590,7 @@ impl Writer {
     /// The reliable readers that have acknowledged least: for these room is waited for.
     pub fn slowest_readers(&self) -> impl Iterator<Item = Guid> {
         let least = self.proxies.acknowledged();
-        let slowest = self.proxies.iter().filter(move |it| it.reliable && Some(it.acknowledged) == least);
+        let slowest = self.proxies.iter().filter(move |it| it.is_awaited() && Some(it.acknowledged) == least);
         slowest.map(|reader| reader.guid)
     }
 
@@ -597,9 +615,13 @@ impl Writer {
         if self.multicast.due().is_some_and(|due| due <= now.mono) {
             self.look_for_silence(now, out);
         }
+        if self.silence.due().is_some_and(|due| due <= now.mono) {
+            self.ask_strangers(now, out);
+        }
         if self.heartbeat.due().is_some_and(|due| due <= now.mono) {
             let asked = self.ask_again(now, out);
             self.heartbeat.fired(now.mono, asked);
+            self.look_at_silence(now, out);
             // Whoever was to be asked may have answered before: then the timer rests.
             self.settle(now);
         }
@@ -616,6 +638,7 @@ impl Writer {
             self.batch.due(),
             self.pacer.due(),
             self.heartbeat.due(),
+            self.silence.due(),
             self.multicast.due(),
         ];
         Instant::earliest(dues)

@@ -12,7 +12,9 @@ use super::content::Filters;
 use super::crowd::Asked;
 use super::fragment::Target;
 use super::multicast::Hearing;
+use super::repair::Repair;
 use super::road::{LastRepeated, Shortest};
+use super::silence::Silence;
 
 /// Readers that take datagrams of the same size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +70,7 @@ pub(super) struct ReaderProxy {
     pub(super) acknack_count: Option<i32>,
     pub(super) nack_frag_count: Option<i32>,
     pub(super) asked: Asked,
+    pub(super) silence: Silence,
     /// When a HEARTBEAT last answered one of its ACKNACKs.
     pub(super) answered: Option<Instant>,
     /// Its content filter among those of all readers, when it is applied here.
@@ -77,6 +80,7 @@ pub(super) struct ReaderProxy {
     /// Changes repeated for it lately.
     pub(super) repeated: Repeats<SequenceNumber>,
     pub(super) last_repeated: LastRepeated,
+    pub(super) repair: Repair,
     /// Fragments repeated for it lately.
     pub(super) repeated_fragments: RepeatedFragments,
 }
@@ -123,11 +127,13 @@ impl ReaderProxy {
             acknack_count: None,
             nack_frag_count: None,
             asked: Asked::first(now),
+            silence: Silence::first(now),
             answered: None,
             filter: None,
             passed_over: None,
             repeated: Repeats::new(SequenceNumber::FIRST),
             last_repeated: LastRepeated::default(),
+            repair: Repair::new(now),
             repeated_fragments: RepeatedFragments::default(),
         };
         proxy.update(reader);
@@ -148,14 +154,19 @@ impl ReaderProxy {
     }
 
     /// It has every change up to here, or nobody waits for its acknowledgement.
-    fn awaited(&self) -> SequenceNumber {
+    pub(super) fn awaited(&self) -> SequenceNumber {
         self.acknowledged.max(self.joined_at)
+    }
+
+    /// It acknowledges what it has, or is to answer at last.
+    pub(super) const fn is_awaited(&self) -> bool {
+        self.reliable && !self.silence.is_left_out
     }
 
     /// Whether what is sent waits for its answers: it is elsewhere, answers in time, and tells more by it than that it has
     /// what was written before it came.
     pub(super) fn is_waited_for(&self) -> bool {
-        let is_prompt = self.reliable && self.class == Class::Remote && !self.is_slow;
+        let is_prompt = self.is_awaited() && self.class == Class::Remote && !self.is_slow;
         is_prompt && (self.names_questions() || self.acknowledged >= self.joined_at)
     }
 
@@ -364,7 +375,7 @@ pub(super) struct Proxies {
     pub(super) may_hear: usize,
     pub(super) use_group: bool,
     routes: [Route; 2],
-    /// Lowest `acknowledged` of the reliable readers; `None` without such readers.
+    /// Lowest `acknowledged` of the reliable readers that were not left out; `None` without such readers.
     acknowledged: Option<SequenceNumber>,
     /// The same for who waits for acknowledgements: those of changes before a reader joined are not waited for.
     awaited: Option<SequenceNumber>,
@@ -423,7 +434,7 @@ impl Proxies {
         reader.names_questions |= names_question;
     }
 
-    /// What every reliable reader has; `None` without reliable readers.
+    /// What every reliable reader has that was not left out; `None` without such readers.
     pub(super) const fn acknowledged(&self) -> Option<SequenceNumber> {
         self.acknowledged
     }
@@ -447,6 +458,12 @@ impl Proxies {
         }
         self.rebuild();
         position.is_err()
+    }
+
+    /// Readers of one participant.
+    pub(super) fn of_participant(&self, prefix: GuidPrefix) -> usize {
+        let first = self.readers.partition_point(|reader| reader.guid.prefix < prefix);
+        self.readers.iter().skip(first).take_while(|reader| reader.guid.prefix == prefix).count()
     }
 
     /// Whether the reader was there.
@@ -521,26 +538,27 @@ impl Proxies {
         self.routes[0].reliable + self.routes[1].reliable
     }
 
-    /// Reliable readers that have not acknowledged everything up to `last`.
+    /// Reliable readers that have not acknowledged everything up to `last`, and are waited for.
     pub(super) fn owing(&self, last: SequenceNumber) -> usize {
-        self.readers.iter().filter(|reader| reader.reliable && reader.acknowledged < last).count()
+        self.readers.iter().filter(|reader| reader.is_awaited() && reader.acknowledged < last).count()
     }
 
     /// The reader says that it lacks what it had acknowledged; whether that is news. It lost its writer,
     /// found it again and began anew, while the writer never lost sight of it.
-    pub(super) fn rewind(&mut self, guid: Guid, number: SequenceNumber) -> bool {
+    pub(super) fn rewind(&mut self, now: Instant, guid: Guid, number: SequenceNumber) -> bool {
         let Some(reader) = self.get_mut(guid) else { return false };
         let number = number.max(reader.first_relevant.previous());
         let back = number < reader.acknowledged;
         if back {
             reader.acknowledged = number;
+            reader.repair.begins_anew(now, number);
             self.update_acknowledged();
         }
         back
     }
 
     pub(super) fn update_acknowledged(&mut self) {
-        let reliable = || self.readers.iter().filter(|reader| reader.reliable);
+        let reliable = || self.readers.iter().filter(|reader| reader.is_awaited());
         self.acknowledged = reliable().map(|reader| reader.acknowledged).min();
         self.awaited = reliable().map(ReaderProxy::awaited).min();
     }

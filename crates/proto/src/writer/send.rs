@@ -1,6 +1,5 @@
 //! Sending: new changes to everyone at once, what waits for its turn, and heartbeats.
 
-use crate::discovery::MatchedReader;
 use crate::guid::{EntityId, Guid};
 use crate::outbox::Outbox;
 use crate::seq::{FragmentNumber, SequenceNumber};
@@ -469,7 +468,7 @@ impl Writer {
             return self.ask_each(now, out);
         }
         let owes = |proxy: &&ReaderProxy| {
-            proxy.reliable && proxy.acknowledged < sent_last(&self.history, &self.pacer, proxy.class)
+            proxy.is_awaited() && proxy.acknowledged < sent_last(&self.history, &self.pacer, proxy.class)
         };
         let owing = self.proxies.iter().filter(owes).count();
         if owing == 0 {
@@ -484,6 +483,12 @@ impl Writer {
                 let target = route.target(class, self.config.guid, &self.config.limits);
                 let heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, false);
                 target.send_heartbeat(&heartbeat, out);
+            }
+        }
+        let (history, pacer) = (&self.history, &self.pacer);
+        for reader in &mut self.proxies.readers {
+            if reader.is_awaited() && reader.acknowledged < sent_last(history, pacer, reader.class) {
+                reader.silence.asked(now.mono);
             }
         }
         self.asked(now);
@@ -522,12 +527,6 @@ impl Writer {
             target.send_heartbeat(&heartbeat, out);
         }
         self.asked(now);
-    }
-
-    /// Whether a new reader needs to be told nothing: nothing was written yet, and one of ours asks what there is as soon as it
-    /// has matched this writer. Where many match many, that is half of what user endpoints say.
-    pub(super) fn is_left_to_ask(&self, reader: &MatchedReader) -> bool {
-        reader.receive_bytes > 0 && self.history.last() < self.first_number()
     }
 
     /// The number of the first change there ever was.

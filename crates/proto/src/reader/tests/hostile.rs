@@ -219,3 +219,27 @@ proptest! {
         prop_assert!(!bench.reader.has_data(0xff, 0xff, 0xff));
     }
 }
+
+#[test]
+fn one_participant_leaves_writer_places_for_others() {
+    let mut config = config(QosSet::reader().reliable());
+    (config.limits.writers_max, config.limits.writers_of_participant_max) = (8, 2);
+    let mut bench = Bench::with(config);
+    let greedy = |number: u8| GuidPrefix([0x77; 12]).entity(EntityId::user_writer(number.into(), true));
+    let announce = |bench: &mut Bench, guid| {
+        let locators = vec![Locator::udp([127, 0, 0, 1].into(), 7411)];
+        let qos = QosSet::writer();
+        let writer = MatchedWriter { guid, locators, publisher: EntityId::UNKNOWN, vendor: [0, 0], qos };
+        bench.reader.match_writer(bench.now, &writer, &mut bench.out);
+    };
+    for number in 0..200 {
+        announce(&mut bench, greedy(number));
+    }
+    assert_eq!(bench.reader.matched_writers().count(), 2);
+    assert_eq!(bench.reader.drops().get(DropReason::DiscoveryLimit), 198);
+    bench.matched(1, QosSet::writer());
+    assert!(bench.reader.is_matched(writer(1)));
+    bench.reader.unmatch_writer(bench.now, greedy(0), &mut bench.out);
+    announce(&mut bench, greedy(9));
+    assert!(bench.reader.is_matched(greedy(9)), "a place that became free is its own");
+}

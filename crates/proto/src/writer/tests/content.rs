@@ -134,7 +134,7 @@ fn what_is_filtered_out_counts_as_acknowledged() {
     for _ in 0..5 {
         story.write(1, &[1]).unwrap();
     }
-    assert!(story.writer.is_acknowledged(SequenceNumber(5)));
+    assert!(story.writer.is_acknowledged(story.now.mono, SequenceNumber(5)));
     story.pass(Duration::from_secs(1));
     story.sent();
     assert_eq!(story.writer.next_timeout(), None, "nothing is owed, so nothing is asked");
@@ -152,11 +152,14 @@ fn an_acknowledgement_of_what_came_before_covers_what_was_passed_over_since() {
     for value in [10, 1, 2] {
         story.write(1, &[value]).unwrap();
     }
-    assert!(!story.writer.is_acknowledged(SequenceNumber(1)));
+    assert!(!story.writer.is_acknowledged(story.now.mono, SequenceNumber(1)));
     story.acknack(&reader, 2, &[]).unwrap();
-    assert!(story.writer.is_acknowledged(SequenceNumber(3)));
+    assert!(story.writer.is_acknowledged(story.now.mono, SequenceNumber(3)));
     story.acknack_with(&reader, 2, &[], 99, true).unwrap();
-    assert!(story.writer.is_acknowledged(SequenceNumber(3)), "it lacks nothing that is for it");
+    assert!(
+        story.writer.is_acknowledged(story.now.mono, SequenceNumber(3)),
+        "it lacks nothing that is for it"
+    );
 }
 
 #[test]

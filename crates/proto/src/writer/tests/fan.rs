@@ -190,7 +190,7 @@ fn who_waits_for_acknowledgements_hears_of_the_last_that_counts() {
     story.acknack(&early[0], 2, &[]).unwrap();
     assert!(!story.told_of_progress());
     story.acknack(&early[1], 2, &[]).unwrap();
-    assert!(story.writer.is_acknowledged(number));
+    assert!(story.writer.is_acknowledged(story.now.mono, number));
     assert!(story.told_of_progress());
 }
 

@@ -222,7 +222,7 @@ fn what_expires_in_the_queue_is_not_sent_and_not_waited_for() {
     let sent = story.sent();
     assert_eq!((gaps(&sent, 2), data(&sent)), (vec![2], vec![]));
     story.acknack(&reader, 3, &[]).unwrap();
-    assert!(story.writer.is_acknowledged(SequenceNumber(2)));
+    assert!(story.writer.is_acknowledged(story.now.mono, SequenceNumber(2)));
 }
 
 #[test]

@@ -205,6 +205,28 @@ fn readers_are_limited() {
 }
 
 #[test]
+fn one_participant_leaves_reader_places_for_others() {
+    let limits = WriterLimits { readers_max: 8, readers_of_participant_max: 2, ..WriterLimits::default() };
+    let mut story = Story::with_limits(QosSet::writer(), limits);
+    let greedy = |number: u8| {
+        let mut reader = reliable(number);
+        reader.guid.prefix = GuidPrefix([5; 12]);
+        reader
+    };
+    for number in 1..=200 {
+        story.matched(&greedy(number));
+    }
+    assert_eq!(story.writer.matched_readers().count(), 2);
+    assert_eq!(story.writer.drops().get(DropReason::DiscoveryLimit), 198);
+    story.matched(&reliable(4));
+    story.matched(&reliable(6));
+    assert_eq!(story.writer.matched_readers().count(), 4);
+    story.writer.unmatch_reader(story.now, greedy(1).guid, &mut story.out);
+    story.matched(&greedy(9));
+    assert_eq!(story.writer.matched_readers().count(), 4, "a place that became free is its own");
+}
+
+#[test]
 fn inline_qos_is_sent_when_a_reader_expects_it() {
     let mut story = Story::new(QosSet { lifespan: Duration::from_secs(3), ..QosSet::writer() });
     let mut reader = reliable(7);
@@ -222,25 +244,4 @@ fn inline_qos_is_sent_when_a_reader_expects_it() {
         })
         .collect();
     assert_eq!(lifespans, [None, Some(Duration::from_secs(3))]);
-}
-
-#[test]
-fn a_reader_that_asks_anyway_is_told_nothing_while_there_is_nothing() {
-    let ours = |number| MatchedReader { receive_bytes: 1 << 20, ..reliable(number) };
-    let mut story = Story::new(durable_writer());
-    story.matched(&ours(7));
-    assert!(story.sent().is_empty(), "it asks when it has matched the writer");
-    story.acknack_with(&ours(7), 1, &[], 1, false).unwrap();
-    let told = heartbeats(&story.sent());
-    assert_eq!((told[0].first.0, told[0].last.0, told[0].final_flag), (1, 0, true), "and needs no more");
-    // Who may not ask, or waits for what there is, is told.
-    for reader in [reliable(8), MatchedReader { receive_bytes: 1 << 20, ..durable(9) }] {
-        story.matched(&reader);
-        assert_eq!(heartbeats(&story.sent()).len(), 1);
-    }
-    story.write(1, b"first").unwrap();
-    story.sent();
-    story.matched(&ours(6));
-    let sent = story.sent();
-    assert_eq!((gaps(&sent, 1), heartbeats(&sent).len()), (vec![1], 1), "what was written is not for it");
 }

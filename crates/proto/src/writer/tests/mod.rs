@@ -14,8 +14,10 @@ mod join;
 mod lending;
 mod matching;
 mod multicast;
+mod multipliers;
 mod paths;
 mod reliability;
+mod silence;
 
 use super::*;
 use crate::guid::{EntityId, GuidPrefix};

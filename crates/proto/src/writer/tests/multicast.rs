@@ -660,7 +660,7 @@ fn who_waits_for_acknowledgements_or_room_is_told_when_the_way_has_changed() {
     assert!(story.events().contains(&Event::Progress { endpoint: WRITER.entity }));
     story.write(1, b"new way").unwrap();
     story.acknowledged(&readers, 7);
-    assert!(story.writer.is_acknowledged(SequenceNumber(7)));
+    assert!(story.writer.is_acknowledged(story.now.mono, SequenceNumber(7)));
 }
 
 #[test]

@@ -194,7 +194,7 @@ fn fact_7_an_unanswered_heartbeat_is_repeated_ever_more_slowly_and_not_after_the
     story.acknack(&reader, 2, &[]).unwrap();
     assert_eq!(story.writer.next_timeout(), None);
     assert!(story.sent().is_empty());
-    assert!(story.writer.is_acknowledged(SequenceNumber(1)));
+    assert!(story.writer.is_acknowledged(story.now.mono, SequenceNumber(1)));
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn fact_5_the_first_acknack_may_have_base_zero() {
     assert_eq!(story.acknack_with(&reader, 0, &[], 1, false), Ok(()));
     let heartbeats = heartbeats(&story.sent());
     assert_eq!((heartbeats[0].first.0, heartbeats[0].last.0), (1, 1));
-    assert!(!story.writer.is_acknowledged(SequenceNumber(1)));
+    assert!(!story.writer.is_acknowledged(story.now.mono, SequenceNumber(1)));
 }
 
 #[test]
@@ -293,9 +293,9 @@ fn fact_8_a_repeated_count_is_ignored_and_a_restarted_reader_is_heard() {
     story.acknack_with(&reader, 1, &[], 1_000, true).unwrap();
     assert_eq!(story.acknack_with(&reader, 2, &[], 1_000, true), Err(DropReason::StaleCount));
     assert_eq!(story.acknack_with(&reader, 2, &[], 999, true), Err(DropReason::StaleCount));
-    assert!(!story.writer.is_acknowledged(SequenceNumber(1)));
+    assert!(!story.writer.is_acknowledged(story.now.mono, SequenceNumber(1)));
     assert_eq!(story.acknack_with(&reader, 2, &[], 1, true), Ok(()), "counting began anew");
-    assert!(story.writer.is_acknowledged(SequenceNumber(1)));
+    assert!(story.writer.is_acknowledged(story.now.mono, SequenceNumber(1)));
     assert_eq!(story.writer.drops().get(DropReason::StaleCount), 2);
 }
 
@@ -306,12 +306,12 @@ fn a_reader_that_began_anew_owes_what_it_had_acknowledged() {
     story.matched(&reader);
     story.write(1, b"data").unwrap();
     story.acknack_with(&reader, 2, &[], 1_000, true).unwrap();
-    assert!(story.writer.is_acknowledged(SequenceNumber(1)));
+    assert!(story.writer.is_acknowledged(story.now.mono, SequenceNumber(1)));
     story.sent();
     // The reader lost the writer, found it again and knows nothing: its request is answered, the
     // repetition is lost, and yet the writer goes on asking.
     story.acknack_with(&reader, 1, &[1], 9_000, true).unwrap();
-    assert!(!story.writer.is_acknowledged(SequenceNumber(1)));
+    assert!(!story.writer.is_acknowledged(story.now.mono, SequenceNumber(1)));
     story.sent();
     story.pass(Duration::from_secs(1));
     assert!(!heartbeats(&story.sent()).is_empty());
@@ -347,7 +347,7 @@ fn r13_acknowledging_what_was_never_written_is_dropped() {
     );
     assert_eq!(story.acknack(&reliable(9), 2, &[]), Err(DropReason::NotMatched));
     assert!(story.sent().is_empty());
-    assert!(!story.writer.is_acknowledged(SequenceNumber(1)));
+    assert!(!story.writer.is_acknowledged(story.now.mono, SequenceNumber(1)));
     assert_eq!(story.acknack(&reader, 1, &[1, 2, 200]), Ok(()));
     assert_eq!(data(&story.sent()), [1], "of a plausible request, what exists is repeated");
 }
@@ -445,14 +445,14 @@ fn fact_64_acknowledgements_of_later_and_best_effort_readers_do_not_count() {
     let number = story.write(1, b"data").unwrap();
     let late = durable(9);
     story.matched(&late);
-    assert!(!story.writer.is_acknowledged(number));
+    assert!(!story.writer.is_acknowledged(story.now.mono, number));
     story.acknack(&early, 2, &[]).unwrap();
-    assert!(story.writer.is_acknowledged(number));
+    assert!(story.writer.is_acknowledged(story.now.mono, number));
     let next = story.write(1, b"data").unwrap();
     story.acknack(&early, 3, &[]).unwrap();
-    assert!(!story.writer.is_acknowledged(next), "the late reader was there for this one");
+    assert!(!story.writer.is_acknowledged(story.now.mono, next), "the late reader was there for this one");
     story.acknack(&late, 3, &[]).unwrap();
-    assert!(story.writer.is_acknowledged(next));
+    assert!(story.writer.is_acknowledged(story.now.mono, next));
 }
 
 #[test]

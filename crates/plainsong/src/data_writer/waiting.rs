@@ -1,0 +1,83 @@
+//! Waiting for readers: for room, or for their acknowledgements.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use plainsong_proto::guid::Guid;
+use plainsong_proto::seq::SequenceNumber;
+use plainsong_proto::time::Instant;
+use plainsong_proto::writer::Writer;
+
+use super::WriterInner;
+use crate::clock;
+use crate::doubt::{self, Doubt};
+use crate::error::{Error, Result};
+use crate::runtime::turn::{self, Awaited};
+
+/// So many readers are named to whom waited for them in vain.
+const NAMED_MAX: usize = 3;
+
+impl WriterInner {
+    pub(super) fn wait_for_acknowledgments(&self, timeout: Duration) -> Result<()> {
+        let deadline = clock::deadline(timeout);
+        let last = self.with(|writer, now, out| {
+            writer.request_acknowledgments(now, out);
+            writer.last_sequence_number()
+        })?;
+        let mut doubt = self.doubt();
+        loop {
+            let epoch = self.slot.progress.epoch();
+            if self.is_acknowledged(last)? {
+                return Ok(());
+            }
+            if !self.wait_for_progress(&mut doubt, epoch, deadline) {
+                let what = format!("waiting for acknowledgments of {}", self.describe());
+                return Err(self.naming_those_behind(Error::Timeout { what, timeout }));
+            }
+        }
+    }
+
+    /// Somebody begins to wait for readers.
+    pub(super) fn doubt(&self) -> Doubt {
+        let usual = self.slot.look(Writer::answers_take);
+        Doubt::new(Duration::from_nanos(usual.0.max(0).unsigned_abs()))
+    }
+
+    /// False when `deadline` passed first. Acknowledgements are received meanwhile, here or by a receive thread.
+    pub(super) fn wait_for_progress(&self, doubt: &mut Doubt, epoch: u32, deadline: Option<Instant>) -> bool {
+        let slot = self.publisher.participant.slot();
+        let progress = &self.slot.progress;
+        let wait = |deadline| match &slot {
+            Ok(slot) => turn::wait(slot.shared(), progress, epoch, deadline, Awaited::Answers),
+            Err(_) => progress.wait(epoch, deadline),
+        };
+        doubt.wait(deadline, wait, || self.forget_dead())
+    }
+
+    /// Those it waits for in vain, because their processes on this host are no more.
+    fn forget_dead(&self) {
+        let Ok(slot) = self.publisher.participant.slot() else { return };
+        let slowest: Vec<Guid> = self.slot.look(|writer| writer.slowest_readers().collect());
+        doubt::forget_dead(slot, slowest.into_iter().map(|reader| reader.prefix));
+    }
+
+    fn is_acknowledged(&self, last: SequenceNumber) -> Result<bool> {
+        self.with(|writer, now, _| writer.is_acknowledged(now.mono, last))
+    }
+
+    /// Time passed in vain: names the readers that were waited for, those with least first.
+    pub(super) fn naming_those_behind(&self, error: Error) -> Error {
+        let Error::Timeout { mut what, timeout } = error else { return error };
+        let mut behind: Vec<_> = self.slot.look(|writer| writer.readers_behind(clock::mono()).collect());
+        behind.retain(|reader| !reader.is_left_out);
+        behind.sort_by_key(|reader| reader.acknowledged);
+        for (place, reader) in behind.iter().take(NAMED_MAX).enumerate() {
+            // Nothing goes wrong where text is appended to text.
+            let _ = write!(what, "{} {reader}", if place == 0 { " for" } else { ";" });
+        }
+        if let Some(more) = behind.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+            let _ = write!(what, "; and for {more} more readers");
+        }
+        Error::Timeout { what, timeout }
+    }
+}
