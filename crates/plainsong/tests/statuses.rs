@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{PATIENCE, Pair, Point, until};
+use common::{PATIENCE, Pair, Point, reader, until};
 use plainsong::prelude::*;
 use plainsong::proto::status::RejectReason;
 use plainsong::proto::time;
@@ -45,4 +45,36 @@ fn a_rejected_sample_is_told_with_the_limit_that_rejected_it() {
     // Room made by taking lets it in.
     assert_eq!(pair.reader.take(9).unwrap().len(), 1);
     assert_eq!(pair.reader.wait_take(PATIENCE).unwrap().len(), 1);
+}
+
+/// How many samples of each of four instances have come: of the limited reader and of one beside it.
+fn twenty_rounds_of_four_instances(writer_qos: QosSet) -> [[usize; 4]; 2] {
+    let mut qos = QosSet::reader().reliable();
+    qos.resource_limits.max_instances = 3;
+    let pair = Pair::<Point>::new(writer_qos, qos);
+    let beside = reader::<Point>(&pair.participants[1], "Pair", QosSet::reader().reliable().keep_all());
+    until("both match", || pair.writer.matched_subscriptions().unwrap().len() == 2);
+    until("it matches", || !beside.matched_publications().unwrap().is_empty());
+    let mut seen = [[0; 4]; 2];
+    for round in 0..20 {
+        for id in 0..4 {
+            pair.writer.write(&Point { id, x: f64::from(round), y: 0.0 }).unwrap();
+        }
+        pair.writer.wait_for_acknowledgments(PATIENCE).unwrap();
+        for (seen, reader) in seen.iter_mut().zip([&pair.reader, &beside]) {
+            for point in reader.take(99).unwrap().iter().filter_map(|sample| sample.data) {
+                seen[point.id as usize] += 1;
+            }
+        }
+    }
+    assert_eq!(pair.reader.sample_rejected_status().unwrap().last_reason, RejectReason::InstancesLimit);
+    assert_eq!(pair.reader.sample_lost_status().unwrap().total_count, 0);
+    seen
+}
+
+#[test]
+fn a_reader_that_rejects_an_instance_keeps_up_with_the_others_and_holds_up_nobody() {
+    for writer_qos in [QosSet::writer().keep_all(), QosSet::writer()] {
+        assert_eq!(twenty_rounds_of_four_instances(writer_qos), [[20, 20, 20, 0], [20; 4]]);
+    }
 }

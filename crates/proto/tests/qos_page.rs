@@ -32,6 +32,7 @@ const COHERENT: &str = "crates/proto/src/reader/tests/coherent.rs";
 const DCPS: &str = "crates/plainsong/tests/dcps.rs";
 const ENTITIES: &str = "crates/plainsong/tests/entities.rs";
 const HISTORIES: &str = "crates/proto/src/writer/tests/histories.rs";
+const LIMITS_OF_READERS: &str = "crates/proto/src/reader/tests/limits.rs";
 const POLICIES_OF_READERS: &str = "crates/proto/src/reader/tests/policies.rs";
 const QOS: &str = "crates/proto/src/qos/tests.rs";
 const SCENARIO: &str = "crates/proto/src/discovery/tests/scenario.rs";
@@ -255,10 +256,14 @@ const ROWS: &[Row] = &[
         tests: &[
             (HISTORIES, "keep_all_stops_at_max_samples_until_acknowledged"),
             (POLICIES_OF_READERS, "each_limit_rejects_by_its_name"),
+            (LIMITS_OF_READERS, "a_surplus_instance_is_rejected_and_the_others_go_on"),
+            (LIMITS_OF_READERS, "reading_is_enough_to_make_room_under_keep_last"),
         ],
         effect: "Unlimited stays bounded by octets: what a peer can make a reader keep has a limit. At max_samples a KEEP_ALL writer waits for \
                  acknowledgements; of what everybody has, the oldest leaves, so that late joiners of a TRANSIENT_LOCAL one get the last max_samples. A \
-                 TRANSIENT_LOCAL KEEP_LAST one refuses further instances instead. Without limits, it keeps all it ever wrote.",
+                 TRANSIENT_LOCAL KEEP_LAST one refuses further instances instead. Without limits, it keeps all it ever wrote. A reader rejects \
+                 instances beyond max_instances and goes on with the others. At the other limits a reliable writer waits, with KEEP_ALL until \
+                 something is taken, with KEEP_LAST until something is read: then what was read makes room. max_samples must not be smaller than the depth.",
     },
     Row {
         policy: "ENTITY_FACTORY",

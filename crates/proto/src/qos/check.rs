@@ -40,12 +40,12 @@ pub struct Inconsistent {
 pub fn consistent(qos: &QosSet, kind: EntityKind) -> Result<(), Inconsistent> {
     sizes(qos)?;
     durations(qos)?;
-    history("HISTORY", qos.history, qos.resource_limits)?;
     resource_limits("RESOURCE_LIMITS", qos.resource_limits)?;
+    history("HISTORY", qos.history, qos.resource_limits)?;
     if matches!(kind, EntityKind::Topic | EntityKind::Writer) {
         let service = &qos.durability_service;
-        history("DURABILITY_SERVICE", service.history, service.resource_limits)?;
         resource_limits("DURABILITY_SERVICE", service.resource_limits)?;
+        history("DURABILITY_SERVICE", service.history, service.resource_limits)?;
     }
     require(
         kind != EntityKind::Reader || qos.deadline >= qos.time_based_filter,
@@ -120,6 +120,11 @@ fn history(policy: &'static str, history: History, limits: ResourceLimits) -> Re
         limit == LENGTH_UNLIMITED || history.depth <= limit,
         policy,
         "the depth must not exceed max_samples_per_instance",
+    )?;
+    require(
+        limits.max_samples == LENGTH_UNLIMITED || history.depth <= limits.max_samples,
+        policy,
+        "the depth must not exceed max_samples",
     )
 }
 

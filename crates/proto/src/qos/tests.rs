@@ -382,6 +382,8 @@ fn contradictions_are_refused_by_name() {
     let deep = |qos: &mut QosSet| (limit(qos), qos.history.depth = 4).0;
     assert_eq!(refused(Reader, limit), None);
     assert_eq!(refused(Reader, deep), Some("HISTORY"));
+    let small = |qos: &mut QosSet| (qos.resource_limits.max_samples, qos.history.depth) = (3, 5);
+    assert_eq!(refused(Reader, small), Some("HISTORY"), "the depth could never be reached");
     let few = |qos: &mut QosSet| (limit(qos), qos.resource_limits.max_samples = 2).0;
     assert_eq!(refused(Reader, few), Some("RESOURCE_LIMITS"));
     assert_eq!(refused(Reader, |qos| qos.resource_limits.max_instances = 0), Some("RESOURCE_LIMITS"));

@@ -36,8 +36,10 @@ pub(super) enum Outcome {
     Consumed,
     /// Dealt with by dropping it.
     Dropped(DropReason),
-    /// No room: the change is still the caller's.
+    /// No room until the application has read or taken something: the change is still the caller's.
     Refused(RejectReason, InstanceHandle),
+    /// Dealt with by dropping it: there is no room, and reading would make none.
+    Rejected(RejectReason, InstanceHandle),
     /// The application is looking at a stable set of samples: the change is still the caller's.
     Waits,
 }
@@ -59,7 +61,7 @@ const HELD_RETRY: Duration = Duration::from_millis(100);
 /// The policies of the reader that act here, with the internal limits worked in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policy {
-    /// KEEP_LAST depth.
+    /// KEEP_LAST depth, as far as the limits allow it.
     depth: Option<usize>,
     samples_max: usize,
     instances_max: usize,
@@ -99,14 +101,22 @@ impl Policy {
     fn new(qos: &QosSet, limits: &ReaderLimits) -> Self {
         let bound = |value: i32, most: usize| usize::try_from(value).map_or(most, |value| value.min(most));
         let samples_max = bound(qos.resource_limits.max_samples, limits.samples_max);
+        let samples_per_instance_max =
+            bound(qos.resource_limits.max_samples_per_instance, limits.samples_max);
         Self {
             depth: match qos.history.kind {
-                HistoryKind::KeepLast => Some(usize::try_from(qos.history.depth).unwrap_or(1).max(1)),
+                HistoryKind::KeepLast => Some(
+                    usize::try_from(qos.history.depth)
+                        .unwrap_or(1)
+                        .min(samples_max)
+                        .min(samples_per_instance_max)
+                        .max(1),
+                ),
                 HistoryKind::KeepAll => None,
             },
             samples_max,
             instances_max: bound(qos.resource_limits.max_instances, limits.instances_max),
-            samples_per_instance_max: bound(qos.resource_limits.max_samples_per_instance, limits.samples_max),
+            samples_per_instance_max,
             order: Order::new(qos),
             exclusive: qos.ownership == Ownership::Exclusive,
             interleaved: qos.presentation.ordered_access
@@ -262,10 +272,7 @@ impl Cache {
             }
             return Outcome::Dropped(DropReason::ContentFilter);
         }
-        if let Some(reason) = self.no_room(held, bytes) {
-            return Outcome::Refused(reason, handle);
-        }
-        let id = match known.map_or_else(|| self.admit(writer, handle), Ok) {
+        let id = match self.find_place(writer, known, (held, bytes), handle) {
             Ok(id) => id,
             Err(outcome) => return outcome,
         };
@@ -369,7 +376,7 @@ impl Cache {
             return Err(Outcome::Dropped(DropReason::ResourceLimit));
         }
         while self.instances.len() >= self.policy.instances_max {
-            let full = Outcome::Refused(RejectReason::InstancesLimit, handle);
+            let full = Outcome::Rejected(RejectReason::InstancesLimit, handle);
             let (id, stamp) = self.retired.pop_front().ok_or(full)?;
             self.forget_retired(id, stamp);
         }
@@ -410,7 +417,8 @@ impl Cache {
         if policy.is_filtered_by_time() {
             instance.details_mut().filtered_until = now.mono.after(policy.separation);
         }
-        if policy.depth.is_some_and(|depth| instance.valid as usize > depth)
+        let valid = instance.valid as usize;
+        if policy.depth.is_some_and(|depth| valid > depth || valid > 1 && ledger.is_over(policy, limits))
             && let Some(oldest) = samples.find(instance.samples, |sample| sample.valid)
         {
             leave(samples, ledger, policy, instance, oldest, None);

@@ -124,6 +124,8 @@ pub(super) struct Presenter {
     shown: bool,
     /// Samples lost with their sets, not reported yet.
     lost: u64,
+    /// Changes for which there was no room and will be none, not reported yet.
+    rejections: Vec<(RejectReason, InstanceHandle)>,
     /// Something came that concerns the other readers of the subscriber, not reported yet.
     pub(super) part_ended: bool,
     /// When something will have waited long enough.
@@ -155,6 +157,7 @@ impl Presenter {
             waiting_bytes: 0,
             shown: false,
             lost: 0,
+            rejections: Vec::new(),
             part_ended: false,
             recheck_at: None,
         }
@@ -293,6 +296,16 @@ impl Presenter {
         fits
     }
 
+    /// Notes a change for which reading will make no room.
+    #[cold]
+    pub(super) fn reject(&mut self, reason: RejectReason, instance: InstanceHandle) {
+        self.rejections.push((reason, instance));
+    }
+
+    pub(super) fn take_rejections(&mut self) -> Vec<(RejectReason, InstanceHandle)> {
+        std::mem::take(&mut self.rejections)
+    }
+
     /// Changes are not held any more.
     fn account_for(&mut self, changes: &[Change<'static>]) {
         self.held_samples -= changes.len();
@@ -400,12 +413,22 @@ impl Presenter {
 
     /// The changes of a set that leaves what is held back; none when it is not whole or can never fit.
     pub(super) fn release(&mut self, cache: &Cache, ended: Ended) -> Vec<Change<'static>> {
-        if !ended.whole || matches!(cache.room_for(&ended.changes), Room::Never) {
+        if !ended.whole {
             self.discard(&ended.changes);
             return Vec::new();
         }
-        self.account_for(&ended.changes);
-        ended.changes
+        match cache.room_for(&ended.changes) {
+            Room::Never => self.discard(&ended.changes),
+            Room::Rejected(reason, instance) => {
+                self.account_for(&ended.changes);
+                self.rejections.extend(ended.changes.iter().map(|_| (reason, instance)));
+            }
+            Room::Enough | Room::Later(..) => {
+                self.account_for(&ended.changes);
+                return ended.changes;
+            }
+        }
+        Vec::new()
     }
 
     /// Changes enter the cache.
@@ -419,6 +442,7 @@ impl Presenter {
             match cache.store(now, id, &mut change) {
                 Outcome::Stored => self.shown = true,
                 Outcome::Refused(..) => self.lost += 1,
+                Outcome::Rejected(reason, instance) => self.reject(reason, instance),
                 Outcome::Consumed | Outcome::Dropped(_) | Outcome::Waits => {}
             }
         }
@@ -478,8 +502,9 @@ impl Reader {
     /// Reports what was shown, lost or completed while changes were accepted.
     #[inline(always)]
     pub(super) fn tell_presented(&mut self, out: &mut Outbox) {
-        let Presenter { shown, lost, part_ended, .. } = self.presenter;
-        if shown || part_ended || lost + self.cache.crowded_out + self.cache.undecodable.untold > 0 {
+        let Presenter { shown, lost, part_ended, rejections, .. } = &self.presenter;
+        let lost = *lost + self.cache.crowded_out + self.cache.undecodable.untold;
+        if *shown || *part_ended || lost > 0 || !rejections.is_empty() {
             self.tell_news(out);
         }
     }
@@ -488,6 +513,10 @@ impl Reader {
     fn tell_news(&mut self, out: &mut Outbox) {
         if self.presenter.take_shown() {
             self.data_available(out);
+        }
+        for (reason, instance) in self.presenter.take_rejections() {
+            self.drops.count(DropReason::ResourceLimit);
+            self.rejected(reason, instance, out);
         }
         let lost = std::mem::take(&mut self.presenter.lost);
         for _ in 0..lost {

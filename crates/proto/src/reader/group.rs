@@ -458,7 +458,7 @@ impl Reader {
         match self.cache.room_for(due.flat_map(|ended| ended.changes.iter())) {
             Room::Enough => GroupRoom::Enough,
             Room::Later(..) => GroupRoom::Later,
-            Room::Never => GroupRoom::Never,
+            Room::Rejected(..) | Room::Never => GroupRoom::Never,
         }
     }
 

@@ -480,6 +480,11 @@ impl Instances {
         })
     }
 
+    /// An instance with samples, all of which were read.
+    pub(super) fn first_read(&self) -> Option<InstanceId> {
+        self.tally.stale.following(Bound::Unbounded)
+    }
+
     /// The first instance after `from` that may have samples for `selector`.
     #[inline(always)]
     pub(super) fn following(&self, from: Bound<InstanceHandle>, selector: &Selector) -> Option<InstanceId> {

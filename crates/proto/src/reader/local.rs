@@ -35,7 +35,9 @@ impl Reader {
             Outcome::Stored => self.data_available(out),
             Outcome::Consumed => {}
             Outcome::Dropped(reason) => return Err(self.dropped(reason)),
-            Outcome::Refused(..) | Outcome::Waits => return Err(self.dropped(DropReason::ResourceLimit)),
+            Outcome::Refused(..) | Outcome::Rejected(..) | Outcome::Waits => {
+                return Err(self.dropped(DropReason::ResourceLimit));
+            }
         }
         Ok(())
     }

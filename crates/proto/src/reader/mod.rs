@@ -270,7 +270,8 @@ impl Reader {
         self.blocked == 0 && !self.cache.has_mortal()
     }
 
-    /// Appends the samples that `selector` asks for and marks them read.
+    /// Appends the samples that `selector` asks for and marks them read. With KEEP_LAST this makes room for what was
+    /// refused, as [`Self::take`] does.
     pub fn read(&mut self, now: Now, selector: &Selector, samples: &mut CachedSamples) {
         self.access(now, Access::Read, &Choice::of(selector), samples);
     }
@@ -296,8 +297,11 @@ impl Reader {
 
     fn access(&mut self, now: Now, access: Access, choice: &Choice<'_>, samples: &mut CachedSamples) {
         self.statuses.changes = self.statuses.changes.without(StatusKind::DataAvailable);
+        let before = self.cache.samples_with_data();
         self.cache.access(now, access, choice, samples);
-        if access == Access::Take && self.blocked > 0 && !self.presenter.is_accessing() {
+        let makes_room =
+            access == Access::Take || self.cache.replaces_read() || self.cache.samples_with_data() < before;
+        if self.blocked > 0 && makes_room && !self.presenter.is_accessing() {
             self.unblock(now);
         }
     }
@@ -356,12 +360,17 @@ impl Reader {
         self.recheck_group(now.mono);
         let Statuses { deadline_missed, changes, .. } = &mut self.statuses;
         let guid = self.guid;
+        let before = self.cache.samples_with_data();
         let shown = self.cache.timeout(now, |instance| {
             deadline_missed.count.count();
             deadline_missed.last_instance = instance;
             *changes = changes.with(StatusKind::RequestedDeadlineMissed);
             out.status(guid, StatusKind::RequestedDeadlineMissed);
         });
+        if self.blocked > 0 && self.cache.samples_with_data() < before && !self.presenter.is_accessing() {
+            // What expired or was purged has left room.
+            self.unblock(now);
+        }
         self.tell_presented(out);
         let untold = std::mem::take(&mut self.untold);
         if shown || untold.contains(StatusKind::DataAvailable) {

@@ -315,7 +315,7 @@ impl Reader {
                 return Ok(());
             }
             Outcome::Stored => true,
-            Outcome::Consumed | Outcome::Dropped(_) => false,
+            Outcome::Consumed | Outcome::Dropped(_) | Outcome::Rejected(..) => false,
         };
         proxy.order.delivered();
         if self.deliver_waiting(now, id, out) | stored {
@@ -323,6 +323,10 @@ impl Reader {
         }
         match outcome {
             Outcome::Dropped(reason) => Err(reason),
+            Outcome::Rejected(reason, instance) => {
+                self.rejected(reason, instance, out);
+                Err(DropReason::ResourceLimit)
+            }
             _ => Ok(()),
         }
     }
@@ -381,7 +385,7 @@ impl Reader {
             Outcome::Stored => self.data_available(out),
             Outcome::Consumed => {}
             Outcome::Dropped(reason) => return Err(reason),
-            Outcome::Refused(reason, instance) => {
+            Outcome::Refused(reason, instance) | Outcome::Rejected(reason, instance) => {
                 self.rejected(reason, instance, out);
                 return Err(DropReason::ResourceLimit);
             }
@@ -452,6 +456,7 @@ impl Reader {
                 Outcome::Stored => stored = true,
                 Outcome::Consumed => {}
                 Outcome::Dropped(reason) => drops.count(reason),
+                Outcome::Rejected(reason, instance) => presenter.reject(reason, instance),
             }
             proxy.order.delivered();
         }
@@ -470,7 +475,8 @@ impl Reader {
             if stored {
                 self.untold = self.untold.with(StatusKind::DataAvailable);
             }
-            if let Some((reason, instance)) = refused {
+            let rejections = self.presenter.take_rejections();
+            for (reason, instance) in rejections.into_iter().chain(refused) {
                 self.statuses.reject(reason, instance);
                 self.untold = self.untold.with(StatusKind::SampleRejected);
             }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::ReaderLimits;
 use super::super::destination_order::Place;
 use super::super::instances::{Departure, InstanceId, Sample};
 use super::super::samples::SlotId;
@@ -23,6 +24,12 @@ pub(in crate::reader) struct Ledger {
 }
 
 impl Ledger {
+    /// Whether there is more than the limits allow.
+    #[inline]
+    pub(super) const fn is_over(&self, policy: &Policy, limits: &ReaderLimits) -> bool {
+        self.valid_samples > policy.samples_max || self.bytes > limits.cache_bytes_max
+    }
+
     /// Accounts for a sample that enters the cache.
     #[inline(always)]
     pub(super) fn entered(&mut self, sample: &Sample, at: Whereabouts, policy: &Policy) {

@@ -10,6 +10,7 @@ mod fragments;
 mod group;
 mod hostile;
 mod lifecycle;
+mod limits;
 mod liveliness;
 mod order;
 mod policies;
