@@ -107,6 +107,9 @@ impl Reader {
         let reader = self.guid;
         let Some(proxy) = self.proxy_mut(id) else { return };
         let wants = proxy.wants(now);
+        // What one HEARTBEAT alone told is borne out, or not, by the one that answers.
+        let doubts = proxy.order.is_in_doubt();
+        let demanded = demanded || doubts;
         let missing = !wants.samples.is_empty() || !wants.fragments.is_empty();
         if wants.in_flight {
             proxy.answer.owe(now.after(QUIET).unwrap_or(now), false);
@@ -135,7 +138,7 @@ impl Reader {
                     count: proxy.answer.next_acknack_count(),
                     // A writer asked to repeat says by a heartbeat when it has; otherwise two polite
                     // peers would answer each other for ever.
-                    final_flag: wants.samples.is_empty(),
+                    final_flag: wants.samples.is_empty() && !doubts,
                     heartbeat,
                     missing: wants.samples,
                 }));

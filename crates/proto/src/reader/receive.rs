@@ -633,19 +633,25 @@ impl Reader {
             proxy.sets.progress.begin(last, group);
             proxy.answer.probe_at = None;
         }
+        let known = proxy.heard.last;
+        let mut lost = 0;
         if !is_overtaken {
             proxy.heard.last = last;
             // What a later one, or a GAP with it, told is no lie.
-            proxy.order.take_back_beyond(last);
+            lost = proxy.order.hear(first, last);
         }
-        // What was gone before this reader came is not lost to it.
-        let lost = proxy.order.first_available(first);
+        lost += proxy.order.first_available(first, known);
+        if unheard {
+            // What was gone before this reader came is not lost to it.
+            lost = 0;
+            proxy.order.forget_doubt();
+        }
         let expected = proxy.order.expected();
         let passed = proxy.sets.progress.hear(last, group);
         self.presenter.part_ended |= passed && self.presenter.is_grouped();
         self.heard_heartbeat(now, id, heartbeat, out);
         self.with_fragments(id, |fragments, _| fragments.forget_below(expected));
-        self.samples_lost(if unheard { 0 } else { lost }, out);
+        self.samples_lost(lost, out);
         if self.drain(now, id, out) {
             self.data_available(out);
         }

@@ -79,6 +79,8 @@ pub(super) struct Reorder {
     delivered: i64,
     /// The highest number that was passed over without.
     skipped: i64,
+    /// So many numbers of which nothing had been heard are gone by the word of one HEARTBEAT, which nothing has borne out yet.
+    doubtful: u64,
     /// With their octets: the cache takes the payload out before they leave.
     pending: BTreeMap<i64, (Change<'static>, usize)>,
     pending_bytes: usize,
@@ -92,6 +94,7 @@ impl Reorder {
             first_available: SequenceNumber::FIRST.0,
             delivered: 0,
             skipped: 0,
+            doubtful: 0,
             pending: BTreeMap::new(),
             pending_bytes: 0,
             irrelevant: Intervals::default(),
@@ -163,27 +166,56 @@ impl Reorder {
         Ok(())
     }
 
-    /// The writer has nothing below `first` any more. Returns how many numbers are lost by that.
-    pub(super) fn first_available(&mut self, first: SequenceNumber) -> u64 {
+    /// How many of `start..=end` were still to come.
+    pub(super) fn awaited(&self, start: i64, end: i64) -> u64 {
+        let from = start.max(self.expected).max(self.first_available);
+        if end < from {
+            return 0;
+        }
+        let arrived = self.pending.range(from..=end).count() as i64;
+        let irrelevant = self.irrelevant.covered(from, end);
+        u64::try_from(end.saturating_add(1) - from - arrived - irrelevant).unwrap_or(0)
+    }
+
+    /// The writer has nothing below `first` any more. Returns how many numbers are lost by that: those up to `known`, of
+    /// which more than this one HEARTBEAT tells. The others are in doubt.
+    pub(super) fn first_available(&mut self, first: SequenceNumber, known: SequenceNumber) -> u64 {
         let from = self.expected.max(self.first_available);
         if first.0 <= from {
             return 0;
         }
-        let arrived = self.pending.range(from..first.0).count() as i64;
-        let irrelevant = self.irrelevant.covered(from, first.0 - 1);
+        let arrived_last = self.pending.last_key_value().map_or(0, |(number, _)| *number);
+        let known = known.0.max(arrived_last).min(first.0 - 1);
+        let lost = self.awaited(from, known);
+        self.doubtful += self.awaited(known.saturating_add(1), first.0 - 1);
         self.first_available = first.0;
         self.advance();
-        u64::try_from(first.0 - from - arrived - irrelevant).unwrap_or(0)
+        lost
     }
 
-    /// The writer says that `last` is its last. When more than that was skipped, somebody lied: the
-    /// skipping is taken back, and what a forged GAP or HEARTBEAT hid is asked for after all.
-    pub(super) fn take_back_beyond(&mut self, last: SequenceNumber) {
-        if self.expected - 1 > last.0.max(self.delivered) {
+    /// Whether one HEARTBEAT alone says that something is gone.
+    pub(super) const fn is_in_doubt(&self) -> bool {
+        self.doubtful > 0
+    }
+
+    /// The writer says what its first and last are. When more was skipped than it has, or what it still has on the word of
+    /// another HEARTBEAT alone, somebody lied: the skipping is taken back, and what was hidden is asked for after all.
+    /// Otherwise nothing is in doubt any more. Returns how many are lost by that.
+    pub(super) fn hear(&mut self, first: SequenceNumber, last: SequenceNumber) -> u64 {
+        let doubtful = std::mem::take(&mut self.doubtful);
+        let beyond = self.expected.max(self.first_available) - 1 > last.0.max(self.delivered);
+        if beyond || doubtful > 0 && first.0 < self.first_available {
             self.expected = self.delivered + 1;
             self.first_available = self.expected;
             self.irrelevant = Intervals::default();
+            return 0;
         }
+        doubtful
+    }
+
+    /// Nothing that was skipped so far counts.
+    pub(super) const fn forget_doubt(&mut self) {
+        self.doubtful = 0;
     }
 
     /// The change to deliver now, if it is here. It stays until [`Self::delivered`].

@@ -161,8 +161,57 @@ fn what_the_writer_no_longer_has_is_lost_and_does_not_hold_up_the_rest() {
     bench.gap(1, 3, 4, &[]).unwrap();
     bench.heartbeat(1, 8, 9, true).unwrap();
     assert_eq!(bench.values(), [1, 5]);
-    assert_eq!(bench.reader.sample_lost_status().total_count, 4, "2, 4, 6 and 7");
+    assert_eq!(bench.reader.sample_lost_status().total_count, 2, "2 and 4, since 5 came");
     assert_eq!(bench.acks(), [Ack { base: 8, missing: vec![8, 9], final_flag: false }]);
+    bench.heartbeat(1, 8, 9, true).unwrap();
+    assert_eq!(bench.reader.sample_lost_status().total_count, 4, "6 and 7 too: nobody says otherwise");
+    bench.heartbeat(1, 10, 9, true).unwrap();
+    assert_eq!(bench.reader.sample_lost_status().total_count, 6, "8 and 9 were known to be");
+}
+
+#[test]
+fn what_a_single_heartbeat_says_to_be_gone_is_asked_about_before_it_counts_as_lost() {
+    let mut bench = Bench::reliable();
+    bench.heartbeat(1, 31, 30, true).unwrap();
+    assert_eq!(bench.acks(), [Ack { base: 31, missing: vec![], final_flag: false }]);
+    assert_eq!(bench.reported(StatusKind::SampleLost), 0);
+    bench.heartbeat(1, 31, 30, true).unwrap();
+    assert_eq!(bench.acks(), [], "there is no more to ask");
+    assert_eq!(bench.reader.sample_lost_status().total_count, 30);
+}
+
+#[test]
+fn a_forged_heartbeat_loses_nothing_that_arrives() {
+    // Far ahead of what there is; what there is; and a part of it.
+    for (first, last) in [(1 << 31, 1 << 31), (31, 30), (21, 30)] {
+        let mut bench = Bench::reliable();
+        (1..=10).for_each(|number| bench.data(1, number, 1, number as u8).unwrap());
+        bench.heartbeat(1, first, last, false).unwrap();
+        bench.heartbeat(1, 1, 30, false).unwrap();
+        for number in 11..=30 {
+            bench.data(1, number, 1, number as u8).unwrap();
+        }
+        bench.heartbeat(1, 1, 30, false).unwrap();
+        assert_eq!(bench.values(), (1..=30).collect::<Vec<u8>>());
+        assert_eq!(bench.reader.sample_lost_status().total_count, 0, "{first} to {last}");
+        assert_eq!(bench.reported(StatusKind::SampleLost), 0);
+    }
+}
+
+#[test]
+fn a_forged_heartbeat_loses_nothing_while_the_cache_is_full() {
+    let mut qos = QosSet::reader().reliable().keep_all();
+    qos.resource_limits.max_samples = 1;
+    let mut bench = Bench::new(qos);
+    bench.matched(1, QosSet::writer());
+    bench.heartbeat(1, 1, 0, true).unwrap();
+    (1..=3).for_each(|number| bench.data(1, number, 1, number as u8).unwrap());
+    bench.heartbeat(1, 1 << 31, 1 << 31, false).unwrap();
+    bench.heartbeat(1, 1, 4, false).unwrap();
+    bench.data(1, 4, 1, 4).unwrap();
+    let taken: Vec<u8> = (0..4).flat_map(|_| bench.values()).collect();
+    assert_eq!(taken, [1, 2, 3, 4]);
+    assert_eq!(bench.reader.sample_lost_status().total_count, 0);
 }
 
 #[test]
