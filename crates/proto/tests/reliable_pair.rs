@@ -23,6 +23,10 @@ use road::{Road, announced, compile, obeyed, one_instance};
 const WRITER: Guid = GuidPrefix([1; 12]).entity(EntityId::user_writer(1, true));
 const READER: Guid = GuidPrefix([2; 12]).entity(EntityId::user_reader(1, true));
 
+fn locator() -> Locator {
+    Locator::udp([127, 0, 0, 1].into(), 7_411)
+}
+
 struct Ends {
     writer: Writer,
     reader: Reader,
@@ -79,11 +83,24 @@ impl Pair {
     }
 
     fn match_both(&mut self) {
-        let locators = vec![Locator::udp([127, 0, 0, 1].into(), 7_411)];
+        self.match_reader();
+        let writer = MatchedWriter {
+            guid: WRITER,
+            locators: vec![locator()],
+            publisher: EntityId::UNKNOWN,
+            vendor: plainsong_proto::vendor::PLAINSONG,
+            qos: self.ends.writer.qos().clone(),
+        };
+        self.ends.reader.match_writer(self.now, &writer, &mut self.out);
+        self.send();
+    }
+
+    /// The writer hears of the reader.
+    fn match_reader(&mut self) {
         let qos = self.ends.reader.qos().clone();
         let reader = MatchedReader {
             guid: READER,
-            locators: locators.clone(),
+            locators: vec![locator()],
             urgent: None,
             expects_inline_qos: false,
             same_host: false,
@@ -92,16 +109,7 @@ impl Pair {
             qos,
             content_filter: self.filter.clone(),
         };
-        let writer = MatchedWriter {
-            guid: WRITER,
-            locators,
-            publisher: EntityId::UNKNOWN,
-            vendor: plainsong_proto::vendor::PLAINSONG,
-            qos: self.ends.writer.qos().clone(),
-        };
         self.ends.writer.match_reader(self.now, &reader, &mut self.out);
-        self.send();
-        self.ends.reader.match_writer(self.now, &writer, &mut self.out);
         self.send();
     }
 
@@ -405,6 +413,42 @@ fn fact_63_a_volatile_late_joiner_gets_only_what_is_written_from_then_on() {
         pair.settle();
         assert!(pair.taken == after, "seed {seed}: {} samples", pair.taken.len());
         assert_eq!(pair.ends.reader.sample_lost_status().total_count, 0);
+    }
+}
+
+#[test]
+fn what_was_written_while_a_stopped_reader_was_given_up_is_lost_to_it_and_the_new_match_is_told() {
+    // Without loss, and where the GAP may have to be asked for.
+    for loss_percent in [0, 20] {
+        for durability in [Durability::Volatile, Durability::TransientLocal] {
+            let offered = QosSet::writer().keep_all().durability(durability);
+            let requested = QosSet::reader().reliable().keep_all();
+            let mut pair = Pair::new(offered, requested, loss_percent, 5);
+            pair.match_both();
+            let written: Vec<Vec<u8>> = (0..120).map(|number| sample(number, 40)).collect();
+            written[..40].iter().for_each(|sample| pair.write(sample.clone()));
+            pair.settle();
+            assert_eq!(pair.ends.reader.subscription_matched_status().total.total_count, 1);
+            // Its lease ended at the writer, while it heard and noticed nothing.
+            pair.ends.writer.unmatch_reader(pair.now, READER, &mut pair.out);
+            written[40..100].iter().for_each(|sample| pair.write(sample.clone()));
+            pair.pass(Duration::from_secs(30));
+            pair.match_reader();
+            written[100..].iter().for_each(|sample| pair.write(sample.clone()));
+            pair.settle();
+            pair.pass(Duration::from_secs(1));
+            let expected: Vec<_> = written[..40].iter().chain(&written[100..]).cloned().collect();
+            assert!(pair.taken == expected, "{} samples", pair.taken.len());
+            assert_eq!(
+                pair.ends.reader.sample_lost_status().total_count,
+                60,
+                "{durability:?} {loss_percent}"
+            );
+            if loss_percent == 0 {
+                let matched = pair.ends.reader.subscription_matched_status();
+                assert_eq!((matched.total.total_count_change, matched.current_count), (1, 1));
+            }
+        }
     }
 }
 

@@ -130,7 +130,7 @@ impl Policy {
 
 impl Policy {
     /// TIME_BASED_FILTER.
-    fn is_filtered_by_time(&self) -> bool {
+    pub(super) fn is_filtered_by_time(&self) -> bool {
         !self.separation.is_infinite() && self.separation > Duration::ZERO
     }
 

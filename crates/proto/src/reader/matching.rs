@@ -68,6 +68,14 @@ impl Reader {
         self.wake_at(self.proxy(id).and_then(Proxy::next_timeout));
     }
 
+    /// A writer that is matched has lost this reader and found it again: the application is told by a match more.
+    #[cold]
+    pub(super) fn matched_again(&mut self, writer: Guid, out: &mut Outbox) {
+        self.statuses.subscription_matched.unmatched(writer);
+        self.statuses.subscription_matched.matched(writer);
+        self.changed(StatusKind::SubscriptionMatched, out);
+    }
+
     fn place(&mut self, proxy: Proxy) -> WriterId {
         let guid = proxy.guid;
         if let Some(publisher) = proxy.publisher {

@@ -7,6 +7,7 @@ use super::reorder::Reorder;
 use crate::discovery::MatchedWriter;
 use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
+use crate::qos::HistoryKind;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
 
@@ -38,6 +39,8 @@ pub(super) struct Proxy {
     pub(super) locators: Vec<Locator>,
     /// Both ends are reliable.
     pub(super) reliable: bool,
+    /// Nothing that it wrote is replaced or expires: what it leaves out for a reader in step is lost to that one.
+    pub(super) keeps_all: bool,
     /// Writer keeps history for late joiners and the reader wants it.
     pub(super) historical: bool,
     /// Best effort: the highest number received, 0 before the first.
@@ -73,6 +76,8 @@ pub(super) struct Heard {
     pub(super) history_last: SequenceNumber,
     /// A sample came before its turn, whose number it is, and when: what is missing before it may be asked for.
     pub(super) early: Option<(Instant, SequenceNumber)>,
+    /// A GAP told what a reader is told that was just matched, and passed over what this one waited for.
+    pub(super) began_anew: bool,
     /// It is Plainsong's.
     pub(super) is_kin: bool,
 }
@@ -122,6 +127,7 @@ impl Proxy {
             vendor: writer.vendor,
             locators: writer.locators.clone(),
             reliable,
+            keeps_all: writer.qos.history.kind == HistoryKind::KeepAll && writer.qos.lifespan.is_infinite(),
             historical,
             received: SequenceNumber(0),
             order: Reorder::new(),
@@ -178,6 +184,21 @@ impl Proxy {
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let Answer { due, probe_at, retry_at, seek_at, .. } = self.answer;
         Instant::earliest([due, probe_at, retry_at, seek_at, self.lease.expires])
+    }
+
+    /// Whether everything was delivered, or gone before this reader came, that the writer had when it was heard first.
+    pub(super) fn is_in_step(&self) -> bool {
+        self.heard.count.is_some() && self.order.expected() > self.heard.history_last
+    }
+
+    /// The writer passes over `start..=end` for a reader in step that has no filter. A writer that replaces samples may do so;
+    /// one that keeps all, or begins with the first of all, has taken the reader for a new one.
+    pub(super) fn pass_over(&mut self, start: SequenceNumber, end: SequenceNumber) {
+        let begins_anew = start == SequenceNumber::FIRST && self.order.expected() > SequenceNumber::FIRST;
+        if begins_anew || self.keeps_all {
+            let is_missed = self.order.doubt(start.max(self.heard.history_last.next()), end);
+            self.heard.began_anew |= begins_anew && is_missed;
+        }
     }
 
     /// Whether everything the writer had when it was matched is delivered or known to be gone.

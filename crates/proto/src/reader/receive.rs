@@ -634,11 +634,12 @@ impl Reader {
             proxy.answer.probe_at = None;
         }
         let known = proxy.heard.last;
-        let mut lost = 0;
+        let (mut lost, mut began_anew) = (0, false);
         if !is_overtaken {
             proxy.heard.last = last;
             // What a later one, or a GAP with it, told is no lie.
             lost = proxy.order.hear(first, last);
+            began_anew = std::mem::take(&mut proxy.heard.began_anew) && lost > 0;
         }
         lost += proxy.order.first_available(first, known);
         if unheard {
@@ -651,6 +652,9 @@ impl Reader {
         self.presenter.part_ended |= passed && self.presenter.is_grouped();
         self.heard_heartbeat(now, id, heartbeat, out);
         self.with_fragments(id, |fragments, _| fragments.forget_below(expected));
+        if began_anew {
+            self.matched_again(context.source.entity(heartbeat.writer), out);
+        }
         self.samples_lost(lost, out);
         if self.drain(now, id, out) {
             self.data_available(out);
@@ -717,23 +721,28 @@ impl Reader {
         }
         let numbers = base.0.abs_diff(gap.start.0) + gap.list.iter().count() as u64;
         let filtered = gap.filtered >= numbers;
+        let is_filtering = self.filter_signature.is_some() || self.cache.policy.is_filtered_by_time();
         let Self { proxies, presenter, .. } = self;
         let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
-        if filtered {
-            presenter.note_filtered(&mut proxy.sets, gap.start, base.previous());
-        }
         let before = proxy.order.expected();
-        proxy.order.skip(gap.start, base.previous())?;
+        let wants_all = !is_filtering && gap.filtered == 0 && proxy.is_in_step();
         let mut members = gap.list.iter().peekable();
-        while let Some(start) = members.next() {
-            let mut end = start;
-            while let Some(next) = members.next_if(|next| *next == end.next()) {
-                end = next;
-            }
+        let mut range = Some((gap.start, base.previous()));
+        while let Some((start, end)) = range {
             if filtered {
                 presenter.note_filtered(&mut proxy.sets, start, end);
             }
+            if wants_all {
+                proxy.pass_over(start, end);
+            }
             proxy.order.skip(start, end)?;
+            range = members.next().map(|start| {
+                let mut end = start;
+                while let Some(next) = members.next_if(|next| *next == end.next()) {
+                    end = next;
+                }
+                (start, end)
+            });
         }
         let expected = proxy.order.expected();
         let tells_by_heartbeat = vendor::question(proxy.vendor) == Some(Question::Nothing);

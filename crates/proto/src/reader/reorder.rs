@@ -79,7 +79,7 @@ pub(super) struct Reorder {
     delivered: i64,
     /// The highest number that was passed over without.
     skipped: i64,
-    /// So many numbers of which nothing had been heard are gone by the word of one HEARTBEAT, which nothing has borne out yet.
+    /// So many numbers are gone by the word of one HEARTBEAT or GAP, which nothing has borne out yet.
     doubtful: u64,
     /// With their octets: the cache takes the payload out before they leave.
     pending: BTreeMap<i64, (Change<'static>, usize)>,
@@ -193,7 +193,15 @@ impl Reorder {
         lost
     }
 
-    /// Whether one HEARTBEAT alone says that something is gone.
+    /// By a GAP the writer says that `start..=end` will not come: what was still to come is lost if a HEARTBEAT bears that out.
+    /// Returns whether there is any.
+    pub(super) fn doubt(&mut self, start: SequenceNumber, end: SequenceNumber) -> bool {
+        let missed = self.awaited(start.0, end.0);
+        self.doubtful += missed;
+        missed > 0
+    }
+
+    /// Whether one HEARTBEAT or GAP alone says that something is gone.
     pub(super) const fn is_in_doubt(&self) -> bool {
         self.doubtful > 0
     }

@@ -199,6 +199,69 @@ fn a_forged_heartbeat_loses_nothing_that_arrives() {
 }
 
 #[test]
+fn what_a_writer_passes_over_when_it_takes_a_reader_in_step_for_a_new_one_is_lost_and_told() {
+    for (history, delivered) in [(0, 10), (10, 10)] {
+        let mut bench = Bench::new(QosSet::reader().reliable().keep_all());
+        bench.matched(1, QosSet::writer());
+        bench.gap(1, 1, history + 1, &[]).unwrap();
+        bench.heartbeat(1, history + 1, history, true).unwrap();
+        (history + 1..=delivered).for_each(|number| bench.data(1, number, 1, 1).unwrap());
+        bench.data(1, 20, 1, 20).unwrap();
+        bench.reader.subscription_matched_status();
+        bench.gap(1, 1, 31, &[]).unwrap();
+        assert_eq!(bench.reader.sample_lost_status().total_count, 0, "a GAP may be forged");
+        bench.heartbeat(1, 31, 30, true).unwrap();
+        assert_eq!(bench.reader.sample_lost_status().total_count, 19, "11 to 30, but for 20");
+        let matched = bench.reader.subscription_matched_status();
+        assert_eq!((matched.total.total_count, matched.total.total_count_change), (2, 1));
+        assert_eq!((matched.current_count, matched.current_count_change), (1, 0));
+        bench.gap(1, 1, 31, &[]).unwrap();
+        bench.heartbeat(1, 31, 30, true).unwrap();
+        assert_eq!(bench.reader.sample_lost_status().total_count, 19, "the same once more");
+        bench.data(1, 31, 1, 31).unwrap();
+        assert_eq!(bench.values().last(), Some(&31));
+    }
+}
+
+#[test]
+fn only_what_a_writer_that_keeps_all_passes_over_is_lost_to_who_wants_all() {
+    let keeps_all = QosSet::writer().keep_all();
+    let sparing = QosSet { lifespan: Duration::from_secs(9), ..keeps_all.clone() };
+    let filtering = QosSet { time_based_filter: Duration::from_millis(1), ..QosSet::reader().reliable() };
+    let all = QosSet::reader().reliable();
+    let cases = [
+        (&all, &keeps_all, 3),
+        (&all, &QosSet::writer(), 0),
+        (&all, &sparing, 0),
+        (&filtering, &keeps_all, 0),
+    ];
+    for (requested, offered, lost) in cases {
+        let mut bench = Bench::new(requested.clone());
+        bench.matched(1, offered.clone());
+        bench.heartbeat(1, 1, 5, true).unwrap();
+        bench.gap(1, 1, 6, &[]).unwrap();
+        bench.data(1, 6, 1, 6).unwrap();
+        bench.gap(1, 7, 9, &[10]).unwrap();
+        bench.data(1, 9, 1, 9).unwrap();
+        bench.heartbeat(1, 1, 10, true).unwrap();
+        assert_eq!(bench.reader.sample_lost_status().total_count, lost, "7, 8 and 10");
+    }
+}
+
+#[test]
+fn a_forged_gap_loses_nothing_that_arrives_and_tells_of_no_match() {
+    let mut bench = Bench::reliable();
+    (1..=10).for_each(|number| bench.data(1, number, 1, number as u8).unwrap());
+    bench.gap(1, 1, 1 << 31, &[]).unwrap();
+    bench.heartbeat(1, 1, 12, false).unwrap();
+    (11..=12).for_each(|number| bench.data(1, number, 1, number as u8).unwrap());
+    bench.heartbeat(1, 1, 12, false).unwrap();
+    assert_eq!(bench.values(), (1..=12).collect::<Vec<u8>>());
+    assert_eq!(bench.reader.sample_lost_status().total_count, 0);
+    assert_eq!(bench.reader.subscription_matched_status().total.total_count, 1);
+}
+
+#[test]
 fn a_forged_heartbeat_loses_nothing_while_the_cache_is_full() {
     let mut qos = QosSet::reader().reliable().keep_all();
     qos.resource_limits.max_samples = 1;
