@@ -68,12 +68,15 @@ impl Reader {
         self.wake_at(self.proxy(id).and_then(Proxy::next_timeout));
     }
 
-    /// A writer that is matched has lost this reader and found it again: the application is told by a match more.
-    #[cold]
-    pub(super) fn matched_again(&mut self, writer: Guid, out: &mut Outbox) {
-        self.statuses.subscription_matched.unmatched(writer);
-        self.statuses.subscription_matched.matched(writer);
-        self.changed(StatusKind::SubscriptionMatched, out);
+    /// So many samples will not come. A writer that is matched may have lost this reader and found it again: then the application
+    /// is told by a match more.
+    pub(super) fn given_up(&mut self, samples: u64, found_again: Option<Guid>, out: &mut Outbox) {
+        if let Some(writer) = found_again {
+            self.statuses.subscription_matched.unmatched(writer);
+            self.statuses.subscription_matched.matched(writer);
+            self.changed(StatusKind::SubscriptionMatched, out);
+        }
+        self.samples_lost(samples, out);
     }
 
     fn place(&mut self, proxy: Proxy) -> WriterId {

@@ -76,6 +76,8 @@ pub(super) struct Heard {
     pub(super) history_last: SequenceNumber,
     /// A sample came before its turn, whose number it is, and when: what is missing before it may be asked for.
     pub(super) early: Option<(Instant, SequenceNumber)>,
+    /// It sent something to this very reader: it knows it.
+    pub(super) by_name: bool,
     /// A GAP told what a reader is told that was just matched, and passed over what this one waited for.
     pub(super) began_anew: bool,
     /// It is Plainsong's.
@@ -186,9 +188,9 @@ impl Proxy {
         Instant::earliest([due, probe_at, retry_at, seek_at, self.lease.expires])
     }
 
-    /// Whether everything was delivered, or gone before this reader came, that the writer had when it was heard first.
+    /// Whether the writer knows this reader, and everything was delivered, or gone before, that it had when it was heard first.
     pub(super) fn is_in_step(&self) -> bool {
-        self.heard.count.is_some() && self.order.expected() > self.heard.history_last
+        self.heard.by_name && self.heard.count.is_some() && self.order.expected() > self.heard.history_last
     }
 
     /// The writer passes over `start..=end` for a reader in step that has no filter. A writer that replaces samples may do so;

@@ -596,6 +596,7 @@ impl Reader {
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let id = self.writer_of(context.source.entity(heartbeat.writer))?;
+        let by_name = heartbeat.reader == self.guid.entity;
         let proxy = self.proxy_mut(id).ok_or(DropReason::NotMatched)?;
         if !proxy.reliable {
             self.heard_heartbeat(now, id, heartbeat, out);
@@ -617,6 +618,7 @@ impl Reader {
         if proxy.is_implausible(last) || group.is_some_and(|group| group.current.0 > NUMBER_MAX) {
             return Err(DropReason::ImplausibleSequence);
         }
+        proxy.heard.by_name |= by_name;
         let unheard = proxy.heard.count.is_none();
         let is_overtaken = proxy.heard.is_overtaken(heartbeat.count);
         proxy.heard.is_kin = context.vendor == vendor::PLAINSONG;
@@ -652,10 +654,7 @@ impl Reader {
         self.presenter.part_ended |= passed && self.presenter.is_grouped();
         self.heard_heartbeat(now, id, heartbeat, out);
         self.with_fragments(id, |fragments, _| fragments.forget_below(expected));
-        if began_anew {
-            self.matched_again(context.source.entity(heartbeat.writer), out);
-        }
-        self.samples_lost(lost, out);
+        self.given_up(lost, began_anew.then(|| context.source.entity(heartbeat.writer)), out);
         if self.drain(now, id, out) {
             self.data_available(out);
         }
@@ -722,10 +721,12 @@ impl Reader {
         let numbers = base.0.abs_diff(gap.start.0) + gap.list.iter().count() as u64;
         let filtered = gap.filtered >= numbers;
         let is_filtering = self.filter_signature.is_some() || self.cache.policy.is_filtered_by_time();
+        let by_name = gap.reader == self.guid.entity;
         let Self { proxies, presenter, .. } = self;
         let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
         let before = proxy.order.expected();
         let wants_all = !is_filtering && gap.filtered == 0 && proxy.is_in_step();
+        proxy.heard.by_name |= by_name;
         let mut members = gap.list.iter().peekable();
         let mut range = Some((gap.start, base.previous()));
         while let Some((start, end)) = range {

@@ -218,7 +218,7 @@ impl Bench {
         count: i32,
     ) -> Result<(), DropReason> {
         let heartbeat = Heartbeat {
-            reader: EntityId::UNKNOWN,
+            reader: self.reader.guid().entity,
             writer: writer(from).entity,
             first: SequenceNumber(first),
             last: SequenceNumber(last),
@@ -236,7 +236,7 @@ impl Bench {
             assert!(list.insert(SequenceNumber(*member)));
         }
         let gap = Gap {
-            reader: EntityId::UNKNOWN,
+            reader: self.reader.guid().entity,
             writer: writer(from).entity,
             start: SequenceNumber(start),
             list,
