@@ -76,8 +76,8 @@ pub(super) struct Heard {
     pub(super) history_last: SequenceNumber,
     /// A sample came before its turn, whose number it is, and when: what is missing before it may be asked for.
     pub(super) early: Option<(Instant, SequenceNumber)>,
-    /// It sent something to this very reader: it knows it.
-    pub(super) by_name: bool,
+    /// Highest number that it announced to this very reader when it first did: what it wrote after that, it wrote for this reader too.
+    pub(super) named_last: Option<SequenceNumber>,
     /// A GAP told what a reader is told that was just matched, and passed over what this one waited for.
     pub(super) began_anew: bool,
     /// It is Plainsong's.
@@ -190,15 +190,17 @@ impl Proxy {
 
     /// Whether the writer knows this reader, and everything was delivered, or gone before, that it had when it was heard first.
     pub(super) fn is_in_step(&self) -> bool {
-        self.heard.by_name && self.heard.count.is_some() && self.order.expected() > self.heard.history_last
+        self.heard.named_last.is_some() && self.order.expected() > self.heard.history_last
     }
 
     /// The writer passes over `start..=end` for a reader in step that has no filter. A writer that replaces samples may do so;
     /// one that keeps all, or begins with the first of all, has taken the reader for a new one.
     pub(super) fn pass_over(&mut self, start: SequenceNumber, end: SequenceNumber) {
+        // A GAP of the first match may come late, behind samples that went to all readers.
+        let written_before = self.heard.history_last.max(self.heard.named_last.unwrap_or_default());
         let begins_anew = start == SequenceNumber::FIRST && self.order.expected() > SequenceNumber::FIRST;
         if begins_anew || self.keeps_all {
-            let is_missed = self.order.doubt(start.max(self.heard.history_last.next()), end);
+            let is_missed = self.order.doubt(start.max(written_before.next()), end);
             self.heard.began_anew |= begins_anew && is_missed;
         }
     }

@@ -596,7 +596,7 @@ impl Reader {
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let id = self.writer_of(context.source.entity(heartbeat.writer))?;
-        let by_name = heartbeat.reader == self.guid.entity;
+        let is_named = heartbeat.reader == self.guid.entity;
         let proxy = self.proxy_mut(id).ok_or(DropReason::NotMatched)?;
         if !proxy.reliable {
             self.heard_heartbeat(now, id, heartbeat, out);
@@ -618,7 +618,9 @@ impl Reader {
         if proxy.is_implausible(last) || group.is_some_and(|group| group.current.0 > NUMBER_MAX) {
             return Err(DropReason::ImplausibleSequence);
         }
-        proxy.heard.by_name |= by_name;
+        if is_named && proxy.heard.named_last.is_none() {
+            proxy.heard.named_last = Some(last);
+        }
         let unheard = proxy.heard.count.is_none();
         let is_overtaken = proxy.heard.is_overtaken(heartbeat.count);
         proxy.heard.is_kin = context.vendor == vendor::PLAINSONG;
@@ -627,8 +629,8 @@ impl Reader {
         }
         let is_news = !is_overtaken || proxy.answer.question.is_none();
         if is_news && !heartbeat.final_flag {
-            let is_named = proxy.heard.is_kin && !heartbeat.writer.is_builtin();
-            proxy.answer.question = is_named.then_some(heartbeat.count);
+            let names_count = proxy.heard.is_kin && !heartbeat.writer.is_builtin();
+            proxy.answer.question = names_count.then_some(heartbeat.count);
         }
         if unheard {
             proxy.heard.history_last = last;
@@ -721,12 +723,10 @@ impl Reader {
         let numbers = base.0.abs_diff(gap.start.0) + gap.list.iter().count() as u64;
         let filtered = gap.filtered >= numbers;
         let is_filtering = self.filter_signature.is_some() || self.cache.policy.is_filtered_by_time();
-        let by_name = gap.reader == self.guid.entity;
         let Self { proxies, presenter, .. } = self;
         let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
         let before = proxy.order.expected();
         let wants_all = !is_filtering && gap.filtered == 0 && proxy.is_in_step();
-        proxy.heard.by_name |= by_name;
         let mut members = gap.list.iter().peekable();
         let mut range = Some((gap.start, base.previous()));
         while let Some((start, end)) = range {

@@ -77,8 +77,11 @@ fn missing(pair: &Pair<'_>, set: usize, access: u64) -> Option<(u32, usize)> {
         ChangeKind::Data(counter) => Some((counter, change.instance)),
         _ => None,
     };
-    // KEEP_LAST: what is missing was replaced by newer samples of the instance.
-    let replaced = |instance: u32| held.get(&instance).is_some_and(|held| *held >= depth);
+    // KEEP_LAST: what is missing was replaced by newer samples of the instance, at max_samples before the depth was reached.
+    let samples_max =
+        usize::try_from(pair.reader.endpoint.qos.resource_limits.max_samples).unwrap_or(usize::MAX);
+    let is_full = depth < usize::MAX && held.values().sum::<usize>() >= samples_max;
+    let replaced = |instance: u32| held.get(&instance).is_some_and(|held| *held >= depth || is_full);
     let lacking = of_set().filter_map(counter);
     let mut lacking = lacking.filter(|(counter, instance)| !seen.contains(counter) && !replaced(*instance));
     lacking.next().map(|(counter, _)| (counter, seen.len()))

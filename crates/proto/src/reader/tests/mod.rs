@@ -217,8 +217,21 @@ impl Bench {
         final_flag: bool,
         count: i32,
     ) -> Result<(), DropReason> {
+        let named = self.reader.guid().entity;
+        self.heartbeat_to(named, from, (first, last), final_flag, count)
+    }
+
+    /// Of writer `from`, for one reader or for all.
+    pub(super) fn heartbeat_to(
+        &mut self,
+        reader: EntityId,
+        from: u8,
+        (first, last): (i64, i64),
+        final_flag: bool,
+        count: i32,
+    ) -> Result<(), DropReason> {
         let heartbeat = Heartbeat {
-            reader: self.reader.guid().entity,
+            reader,
             writer: writer(from).entity,
             first: SequenceNumber(first),
             last: SequenceNumber(last),

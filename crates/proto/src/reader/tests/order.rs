@@ -463,3 +463,25 @@ proptest! {
         prop_assert_eq!(bench.reader.sample_lost_status().total_count, 0);
     }
 }
+
+#[test]
+fn a_gap_of_the_first_match_that_comes_late_loses_nothing() {
+    let mut bench = Bench::new(QosSet::reader().reliable().keep_all());
+    bench.matched(1, QosSet::writer().keep_all());
+    // What goes to all readers comes before the writer has found this one.
+    bench.heartbeat_to(EntityId::UNKNOWN, 1, (2, 2), true, 1).unwrap();
+    bench.data(1, 2, 1, 2).unwrap();
+    // By then it had written up to 4. It says so to this reader twice, and the GAP with the first comes last.
+    bench.heartbeat_counted(1, 1, 4, true, 3).unwrap();
+    bench.gap(1, 1, 5, &[]).unwrap();
+    bench.heartbeat_counted(1, 1, 4, true, 4).unwrap();
+    bench.data(1, 5, 1, 5).unwrap();
+    assert_eq!(bench.values(), [2, 5]);
+    assert_eq!(bench.reader.sample_lost_status().total_count, 0);
+    assert_eq!(bench.reader.subscription_matched_status().total.total_count, 1);
+    // What it wrote after that is lost to this reader if it begins anew.
+    bench.gap(1, 1, 9, &[]).unwrap();
+    bench.heartbeat_counted(1, 9, 8, true, 5).unwrap();
+    assert_eq!(bench.reader.sample_lost_status().total_count, 3, "6, 7 and 8");
+    assert_eq!(bench.reader.subscription_matched_status().total.total_count, 2);
+}
