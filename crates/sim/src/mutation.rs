@@ -101,6 +101,10 @@ pub enum Mutation {
     PretendToHear,
     /// See [`Mutation::ALL`].
     OverchargeGroups,
+    /// See [`Mutation::ALL`].
+    TakeUnread,
+    /// See [`Mutation::ALL`].
+    MatchAgain,
 }
 
 /// Seeds tried before a mistake counts as unnoticed.
@@ -136,11 +140,13 @@ impl Mutation {
         (Self::HideFilters, "content_filter", "changed filters are not announced"),
         (Self::PassTooLittle, "reliable_complete", "readers let half of what they want pass"),
         (Self::HideDataAvailable, "data_available", "the application is not told of data"),
+        (Self::TakeUnread, "data_available", "a take leaves what was read"),
         (Self::StopTimers, "deadline", "endpoints are never told that time passes"),
         (Self::HastenDeadlines, "deadline", "readers watch deadlines three times too short"),
         (Self::OrderByReception, "destination_order", "readers show samples as they arrive"),
         (Self::KeepGhosts, "discovery", "endpoints are not told when a match ends"),
         (Self::ForgetMatches, "discovery", "readers are not told of matches"),
+        (Self::MatchAgain, "discovery", "readers tell of one match more than there were"),
         (Self::SettleAlone, "group_order", "readers of a subscriber do not wait for each other"),
         (Self::SwallowJoins, "host_group", "processes do not join the groups of their host"),
         (Self::OverchargeGroups, "host_group", "processes measure groups as dearer than they are"),

@@ -5,7 +5,7 @@ use plainsong_proto::guid::{Guid, GuidPrefix};
 
 use super::Findings;
 use super::rules::fits;
-use crate::ledger::{Endpoint, Ledger, ParticipantRecord};
+use crate::ledger::{Endpoint, Epoch, Ledger, ParticipantRecord};
 
 pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
     for participant in ledger.participants.iter().filter(|participant| participant.ended.is_none()) {
@@ -44,10 +44,22 @@ fn check_acquaintances(ledger: &Ledger, participant: &ParticipantRecord, finding
     }
 }
 
-/// How often writers found this reader again after they had lost it. If it noticed nothing of that but samples that it missed, its
-/// status tells of one match more each time.
+/// How many matches more than its own the reader may tell of: as often as a writer lost it and found it again while it noticed nothing but
+/// the samples that it missed.
 fn made_anew(ledger: &Ledger, reader: &Endpoint) -> usize {
-    ledger.writers.iter().map(|writer| writer.endpoint.epochs(reader.guid).len().saturating_sub(1)).sum()
+    ledger.writers.iter().map(|writer| found_again(ledger, reader, &writer.endpoint)).sum()
+}
+
+fn found_again(ledger: &Ledger, reader: &Endpoint, writer: &Endpoint) -> usize {
+    // What the writer sent while it was matched before is heard after the reader's match began: at once, or by a process that stood still.
+    let is_heard = |lost: &Epoch, epoch: &Epoch| {
+        lost.overlaps(epoch) || lost.end.is_some_and(|end| !reader.ran_throughout(ledger, end, epoch.start))
+    };
+    let changes = || writer.epochs(reader.guid).iter().zip(writer.epochs(reader.guid).iter().skip(1));
+    let within = |epoch: &Epoch| {
+        changes().filter(|(lost, found)| is_heard(lost, epoch) && found.overlaps(epoch)).count()
+    };
+    reader.epochs(writer.guid).iter().map(within).sum()
 }
 
 fn check_matches(endpoint: &Endpoint, mut expected: Vec<Guid>, made_anew: usize, findings: &mut Findings) {

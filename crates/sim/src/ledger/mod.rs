@@ -274,6 +274,15 @@ pub struct Quiet {
     pub timers: u64,
 }
 
+impl Epoch {
+    /// Whether there was a time that is in both.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let ends_before = |one: &Self, start: Instant| one.end.is_some_and(|end| end <= start);
+        !ends_before(self, other.start) && !ends_before(other, self.start)
+    }
+}
+
 impl Endpoint {
     /// Whether it lived when the run ended.
     #[must_use]

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plainsong_proto::guid::{EntityId, Guid};
-use plainsong_proto::qos::{AccessScope, QosSet};
-use plainsong_proto::reader::{CachedSample, CachedSamples};
-use plainsong_proto::sample_info::Selector;
+use plainsong_proto::qos::{AccessScope, HistoryKind, LENGTH_UNLIMITED, QosSet};
+use plainsong_proto::reader::{CachedSample, CachedSamples, Reader};
+use plainsong_proto::sample_info::{SampleState, Selector};
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::status::{CountStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus};
-use plainsong_proto::time::{Duration, Time};
+use plainsong_proto::time::{Duration, Now, Time};
 use plainsong_proto::writer::{ChangeKind as ProtoKind, WriteError};
 
 use super::groups::Group;
@@ -402,14 +402,18 @@ impl World {
         }
         let (mut seen, mut samples) = (CachedSamples::new(), CachedSamples::new());
         let at = self.at;
-        let reads_first = self.rng.chance(20);
+        let qos = &self.ledger.readers[reader].endpoint.qos;
+        // What gives way after it was read leaves sets behind of which a take shows only the rest.
+        let leaves_parts = qos.presentation.coherent_access && makes_room_by_reading(qos);
+        let reads_first = self.rng.chance(20) && !leaves_parts;
+        let mutation = self.mutation;
         self.call(place.node, |node, _| {
             let now = node.options.clock.now(at);
             if let Some(local) = node.members[place.member].readers.get_mut(&place.entity) {
                 if reads_first {
-                    local.reader.read(now, &Selector::default(), &mut seen);
+                    read_all(&mut local.reader, now, &mut seen);
                 }
-                local.reader.take(now, &Selector::default(), &mut samples);
+                local.reader.take(now, &taken(mutation), &mut samples);
             }
         });
         let same = |(one, other): (&CachedSample, &CachedSample)| {
@@ -477,6 +481,34 @@ impl World {
             }
             _ => {}
         }
+    }
+}
+
+/// What was read gives way to what waits for room.
+fn makes_room_by_reading(qos: &QosSet) -> bool {
+    qos.history.kind == HistoryKind::KeepLast && qos.resource_limits.max_samples != LENGTH_UNLIMITED
+}
+
+/// Reads what there is. Where reading makes room, what waited comes in the place of what was read: then that is read too, until nothing
+/// more comes.
+fn read_all(reader: &mut Reader, now: Now, seen: &mut CachedSamples) {
+    let is_new = |sample: &CachedSample| sample.info.sample_state == SampleState::NotRead;
+    let makes_room = makes_room_by_reading(reader.qos());
+    loop {
+        *seen = CachedSamples::new();
+        reader.read(now, &Selector::default(), seen);
+        if !makes_room || !seen.iter().any(is_new) {
+            return;
+        }
+    }
+}
+
+/// What a reader takes: everything, but for a mistake.
+fn taken(mutation: Option<Mutation>) -> Selector {
+    let everything = Selector::default();
+    match mutation {
+        Some(Mutation::TakeUnread) => Selector { sample_states: SampleState::NotRead as u8, ..everything },
+        _ => everything,
     }
 }
 

@@ -5,6 +5,7 @@ use plainsong_proto::time::Duration;
 use super::{STEPS_MAX, World};
 use crate::check::{self, Violation};
 use crate::ledger::{Quiet, Taking};
+use crate::mutation::Mutation;
 use crate::network::Link;
 use crate::node::State;
 use crate::sample;
@@ -55,6 +56,8 @@ impl World {
             if self.ledger.readers[reader].endpoint.is_alive() {
                 let left = self.take(reader);
                 self.ledger.readers[reader].untold = left;
+                // What waited for room comes now.
+                while self.ledger.readers[reader].taking == Taking::AtEnd && self.take(reader) > 0 {}
             }
         }
         let ledger = &mut self.ledger;
@@ -80,6 +83,9 @@ impl World {
                 for local in member.readers.values_mut() {
                     let record = &mut ledger.readers[local.record];
                     record.endpoint.matched_status = local.reader.subscription_matched_status();
+                    if self.mutation == Some(Mutation::MatchAgain) {
+                        record.endpoint.matched_status.total.total_count += 1;
+                    }
                     record.endpoint.deadline_missed = local.reader.requested_deadline_missed_status().count;
                     record.liveliness = local.reader.liveliness_changed_status();
                     record.endpoint.incompatible = local.reader.requested_incompatible_qos_status();
