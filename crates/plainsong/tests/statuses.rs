@@ -78,3 +78,37 @@ fn a_reader_that_rejects_an_instance_keeps_up_with_the_others_and_holds_up_nobod
         assert_eq!(twenty_rounds_of_four_instances(writer_qos), [[20, 20, 20, 0], [20; 4]]);
     }
 }
+
+#[test]
+fn a_full_reader_keeps_nothing_that_was_written_from_the_one_beside_it() {
+    // It makes a writer that may keep ten samples wait, and a writer without limit not at all.
+    for (samples_max, written) in [(10, 10), (-1, 500)] {
+        let mut offered = QosSet::writer().keep_all();
+        (offered.resource_limits.max_samples, offered.reliability.max_blocking_time) =
+            (samples_max, time::Duration::from_millis(50));
+        let mut full = QosSet::reader().reliable().keep_all();
+        full.resource_limits.max_samples = 1;
+        let pair = Pair::<Point>::new(offered, full);
+        let beside = reader::<Point>(&pair.participants[1], "Pair", QosSet::reader().reliable().keep_all());
+        until("both match", || pair.writer.matched_subscriptions().unwrap().len() == 2);
+        until("it matches", || !beside.matched_publications().unwrap().is_empty());
+        for id in 0..written {
+            pair.writer.write(&Point { id, x: 0.0, y: 0.0 }).unwrap();
+        }
+        let mut seen = 0;
+        until("the other one has all", || {
+            seen += beside.take(999).unwrap().len();
+            seen == written as usize
+        });
+        // One of these takes the place of the sample that the full one holds.
+        let next = [0, 1].map(|_| pair.writer.write(&Point { id: written, x: 0.0, y: 0.0 }));
+        assert_eq!(next.iter().any(Result::is_err), samples_max > 0, "{next:?}");
+        // Once it is read, the full one gets everything as well.
+        let mut taken = 0;
+        until("the full one has all", || {
+            taken += pair.reader.take(9).unwrap().len();
+            taken >= written as usize
+        });
+        assert_eq!(pair.reader.sample_lost_status().unwrap().total_count, 0);
+    }
+}
