@@ -193,16 +193,18 @@ impl Proxy {
         self.heard.named_last.is_some() && self.order.expected() > self.heard.history_last
     }
 
-    /// The writer passes over `start..=end` for a reader in step that has no filter. A writer that replaces samples may do so;
-    /// one that keeps all, or begins with the first of all, has taken the reader for a new one.
+    /// The writer passes over `start..=end` for a reader in step that has no filter. A writer that replaces samples may do so, also
+    /// from the first on, in answer to a question from before; one that keeps all and begins with the first has taken the
+    /// reader for a new one.
     pub(super) fn pass_over(&mut self, start: SequenceNumber, end: SequenceNumber) {
+        if !self.keeps_all {
+            return;
+        }
         // A GAP of the first match may come late, behind samples that went to all readers.
         let written_before = self.heard.history_last.max(self.heard.named_last.unwrap_or_default());
         let begins_anew = start == SequenceNumber::FIRST && self.order.expected() > SequenceNumber::FIRST;
-        if begins_anew || self.keeps_all {
-            let is_missed = self.order.doubt(start.max(written_before.next()), end);
-            self.heard.began_anew |= begins_anew && is_missed;
-        }
+        let is_missed = self.order.doubt(start.max(written_before.next()), end);
+        self.heard.began_anew |= begins_anew && is_missed;
     }
 
     /// Whether everything the writer had when it was matched is delivered or known to be gone.

@@ -202,7 +202,7 @@ fn a_forged_heartbeat_loses_nothing_that_arrives() {
 fn what_a_writer_passes_over_when_it_takes_a_reader_in_step_for_a_new_one_is_lost_and_told() {
     for (history, delivered) in [(0, 10), (10, 10)] {
         let mut bench = Bench::new(QosSet::reader().reliable().keep_all());
-        bench.matched(1, QosSet::writer());
+        bench.matched(1, QosSet::writer().keep_all());
         bench.gap(1, 1, history + 1, &[]).unwrap();
         bench.heartbeat(1, history + 1, history, true).unwrap();
         (history + 1..=delivered).for_each(|number| bench.data(1, number, 1, 1).unwrap());
@@ -484,4 +484,17 @@ fn a_gap_of_the_first_match_that_comes_late_loses_nothing() {
     bench.heartbeat_counted(1, 9, 8, true, 5).unwrap();
     assert_eq!(bench.reader.sample_lost_status().total_count, 3, "6, 7 and 8");
     assert_eq!(bench.reader.subscription_matched_status().total.total_count, 2);
+}
+
+#[test]
+fn a_writer_that_replaces_samples_answers_an_old_question_and_has_not_begun_anew() {
+    let mut bench = Bench::reliable();
+    bench.heartbeat(1, 1, 2, true).unwrap();
+    (1..=2).for_each(|number| bench.data(1, number, 1, number as u8).unwrap());
+    bench.gap(1, 1, 5, &[]).unwrap();
+    bench.heartbeat(1, 5, 5, true).unwrap();
+    bench.data(1, 5, 1, 5).unwrap();
+    assert_eq!(bench.values(), [1, 2, 5]);
+    assert_eq!(bench.reader.sample_lost_status().total_count, 0);
+    assert_eq!(bench.reader.subscription_matched_status().total.total_count, 1);
 }
