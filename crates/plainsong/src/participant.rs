@@ -24,8 +24,8 @@ use crate::data_writer::WriterInner;
 use crate::domain::{Domain, EventSink, InterfaceReport};
 use crate::entity::EntityCore;
 use crate::error::{Error, Result};
-#[cfg(unix)]
 use crate::event_router::Router;
+#[cfg(unix)]
 use crate::farewell;
 use crate::fork;
 use crate::listener::DomainParticipantListener;
