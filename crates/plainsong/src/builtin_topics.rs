@@ -15,6 +15,7 @@ use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::Payload;
 use plainsong_proto::qos::{AccessScope, Durability, EntityKind, Presentation, QosSet, table};
+use plainsong_proto::sources::Sources;
 use plainsong_proto::wire::param::StatusInfo;
 
 use crate::data_reader::DataReader;
@@ -380,6 +381,7 @@ fn reader<T: DdsType>(
     let writer = MatchedWriter {
         guid: source,
         locators: Vec::new(),
+        sources: Sources::default(),
         publisher: EntityId::UNKNOWN,
         vendor: plainsong_proto::vendor::PLAINSONG,
         qos: QosSet::default(),

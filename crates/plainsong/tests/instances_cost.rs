@@ -96,6 +96,7 @@ impl Ends {
         let matched = MatchedReader {
             guid: READER,
             locators: locators.clone(),
+            sources: plainsong_proto::sources::Sources::default(),
             urgent: None,
             expects_inline_qos: false,
             same_host: true,
@@ -108,6 +109,7 @@ impl Ends {
         let matched = MatchedWriter {
             guid: WRITER,
             locators,
+            sources: plainsong_proto::sources::Sources::default(),
             publisher: EntityId::UNKNOWN,
             vendor: plainsong_proto::vendor::PLAINSONG,
             qos: offered,

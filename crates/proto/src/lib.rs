@@ -21,6 +21,7 @@ pub mod receiver;
 pub mod sample_info;
 pub mod seq;
 mod shrink;
+pub mod sources;
 pub mod stats;
 pub mod status;
 pub mod time;

@@ -15,6 +15,8 @@ pub struct Locator {
 }
 
 impl Locator {
+    /// `LOCATOR_INVALID`: nowhere.
+    pub const INVALID: Self = Self { kind: -1, port: 0, address: [0; 16] };
     /// `LOCATOR_KIND_UDPv4`.
     pub const KIND_UDP_V4: i32 = 1;
     /// `LOCATOR_KIND_UDPv6`.

@@ -16,6 +16,7 @@ use plainsong_proto::qos::QosSet;
 use plainsong_proto::reader::{CachedSamples, Reader, ReaderConfig, ReaderLimits};
 use plainsong_proto::receiver::{self, Registry};
 use plainsong_proto::sample_info::Selector;
+use plainsong_proto::sources::{Sender, Sources};
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::time::{Instant, Now, Time};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext};
@@ -70,8 +71,10 @@ impl Registry for Pair {
             EndpointSubmessage::Heartbeat(it) => self.reader.on_heartbeat(now, from, it, out),
             EndpointSubmessage::HeartbeatFrag(it) => self.reader.on_heartbeat_frag(now, from, it, out),
             EndpointSubmessage::Gap(gap) => self.reader.on_gap(now, from, gap, out),
-            EndpointSubmessage::AckNack(it) => self.writer.on_acknack(now, reader, it, out),
-            EndpointSubmessage::NackFrag(it) => self.writer.on_nack_frag(now, reader, it, out),
+            EndpointSubmessage::AckNack(it) => self.writer.on_acknack(now, Sender::unplaced(reader), it, out),
+            EndpointSubmessage::NackFrag(it) => {
+                self.writer.on_nack_frag(now, Sender::unplaced(reader), it, out)
+            }
         };
     }
 
@@ -156,6 +159,7 @@ impl Scene {
         let reader = MatchedReader {
             guid: pair.reader.guid(),
             locators: locators.clone(),
+            sources: Sources::default(),
             expects_inline_qos: false,
             same_host: false,
             urgent: None,
@@ -167,6 +171,7 @@ impl Scene {
         let writer = MatchedWriter {
             guid: pair.writer.guid(),
             locators,
+            sources: Sources::default(),
             publisher: EntityId::UNKNOWN,
             vendor: plainsong_proto::vendor::PLAINSONG,
             qos: pair.writer.qos().clone(),

@@ -50,6 +50,7 @@ impl Member {
         MatchedReader {
             guid: self.reader.guid(),
             locators: vec![Locator::udp([127, 0, 0, 1].into(), self.port())],
+            sources: plainsong_proto::sources::Sources::default(),
             urgent: None,
             expects_inline_qos: false,
             // Some near, some far: datagrams of two sizes.
@@ -102,10 +103,10 @@ impl Registry for Place<'_> {
         if self.port.is_none() {
             let _ = match submessage {
                 EndpointSubmessage::AckNack(it) => {
-                    self.writer.on_acknack(now, context.source.entity(it.reader), it, out)
+                    self.writer.on_acknack(now, context.sender(it.reader), it, out)
                 }
                 EndpointSubmessage::NackFrag(it) => {
-                    self.writer.on_nack_frag(now, context.source.entity(it.reader), it, out)
+                    self.writer.on_nack_frag(now, context.sender(it.reader), it, out)
                 }
                 _ => Ok(()),
             };
@@ -146,6 +147,7 @@ impl World {
         let writer = MatchedWriter {
             guid: WRITER,
             locators: vec![Locator::udp([127, 0, 0, 1].into(), 7_000)],
+            sources: plainsong_proto::sources::Sources::default(),
             publisher: EntityId::UNKNOWN,
             vendor: plainsong_proto::vendor::PLAINSONG,
             qos: self.writer.qos().clone(),

@@ -45,6 +45,7 @@ impl Bench {
             &MatchedWriter {
                 guid: WRITER,
                 locators,
+                sources: plainsong_proto::sources::Sources::default(),
                 publisher: EntityId::UNKNOWN,
                 vendor: plainsong_proto::vendor::PLAINSONG,
                 qos: offered,

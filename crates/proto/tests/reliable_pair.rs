@@ -14,6 +14,7 @@ use plainsong_proto::qos::{DestinationOrder, Durability, QosSet, ResourceLimits}
 use plainsong_proto::reader::{Reader, ReaderConfig, ReaderLimits};
 use plainsong_proto::receiver::{self, Registry};
 use plainsong_proto::sample_info::Selector;
+use plainsong_proto::sources::{Sender, Sources};
 use plainsong_proto::stats::{DropCounters, DropReason};
 use plainsong_proto::time::{Duration, Instant, Now, Time};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext};
@@ -42,8 +43,12 @@ impl Registry for Ends {
     ) {
         // Duplicates and stale counts are the network's doing, and counted where they are dropped.
         let _ = match submessage {
-            EndpointSubmessage::AckNack(acknack) => self.writer.on_acknack(now, READER, acknack, out),
-            EndpointSubmessage::NackFrag(nack) => self.writer.on_nack_frag(now, READER, nack, out),
+            EndpointSubmessage::AckNack(acknack) => {
+                self.writer.on_acknack(now, Sender::unplaced(READER), acknack, out)
+            }
+            EndpointSubmessage::NackFrag(nack) => {
+                self.writer.on_nack_frag(now, Sender::unplaced(READER), nack, out)
+            }
             of_writer => self.reader.on_submessage(now, context, of_writer, out),
         };
     }
@@ -87,6 +92,7 @@ impl Pair {
         let writer = MatchedWriter {
             guid: WRITER,
             locators: vec![locator()],
+            sources: Sources::default(),
             publisher: EntityId::UNKNOWN,
             vendor: plainsong_proto::vendor::PLAINSONG,
             qos: self.ends.writer.qos().clone(),
@@ -101,6 +107,7 @@ impl Pair {
         let reader = MatchedReader {
             guid: READER,
             locators: vec![locator()],
+            sources: Sources::default(),
             urgent: None,
             expects_inline_qos: false,
             same_host: false,

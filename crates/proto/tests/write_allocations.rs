@@ -10,6 +10,7 @@ use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::PayloadPool;
 use plainsong_proto::qos::{Durability, QosSet};
 use plainsong_proto::seq::{SequenceNumber, SequenceSet};
+use plainsong_proto::sources::{Sender, Sources};
 use plainsong_proto::time::{Duration, Instant, Now, Time};
 use plainsong_proto::wire::AckNack;
 use plainsong_proto::writer::{ChangeKind, Writer, WriterConfig, WriterLimits};
@@ -20,6 +21,7 @@ fn reader(number: u8, qos: QosSet) -> MatchedReader {
     MatchedReader {
         guid: GuidPrefix([number; 12]).entity(EntityId::user_reader(1, true)),
         locators: vec![Locator::udp([127, 0, 0, 1].into(), 7_400 + u16::from(number))],
+        sources: Sources::default(),
         urgent: None,
         expects_inline_qos: false,
         same_host: !number.is_multiple_of(2),
@@ -73,7 +75,9 @@ fn allocations(qos: QosSet, readers: &[MatchedReader], payload_bytes: usize, rou
             heartbeat: None,
         };
         for reader in readers.iter().filter(|reader| reader.qos.is_reliable()) {
-            writer.on_acknack(now, reader.guid, &acknack(reader), &mut out).expect("a plausible count");
+            writer
+                .on_acknack(now, Sender::unplaced(reader.guid), &acknack(reader), &mut out)
+                .expect("a plausible count");
         }
         writer.timeout(now, &mut out);
         out.clear();

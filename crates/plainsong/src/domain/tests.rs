@@ -12,6 +12,7 @@ use plainsong_proto::payload::Payload;
 use plainsong_proto::qos::{History, HistoryKind, QosSet, Reliability, ReliabilityKind};
 use plainsong_proto::reader::{CachedSample, CachedSamples, Reader, ReaderConfig, ReaderLimits};
 use plainsong_proto::sample_info::Selector;
+use plainsong_proto::sources::Sources;
 use plainsong_proto::time::Duration;
 use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
 
@@ -125,6 +126,7 @@ impl Pair {
         let to_reader = Box::new(MatchedReader {
             guid: reader.guid,
             locators: locators.clone(),
+            sources: Sources::default(),
             expects_inline_qos: false,
             same_host: true,
             urgent: None,
@@ -136,6 +138,7 @@ impl Pair {
         let to_writer = Box::new(MatchedWriter {
             guid: writer.guid,
             locators,
+            sources: Sources::default(),
             publisher: EntityId::UNKNOWN,
             vendor: plainsong_proto::vendor::PLAINSONG,
             qos: qos.clone(),

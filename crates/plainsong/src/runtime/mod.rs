@@ -37,6 +37,7 @@ pub(crate) use crate::locks::lock;
 use crate::transport::Transport;
 use inbox::Inbox;
 use notify::Notify;
+use plainsong_proto::sources::Sender;
 
 pub(crate) use registry::ParticipantSlot;
 
@@ -171,8 +172,8 @@ enum Deferred<C> {
 
 /// An answer of a reader to a local writer.
 pub(crate) enum Response {
-    AckNack(Guid, AckNack),
-    NackFrag(Guid, NackFrag),
+    AckNack(Sender, AckNack),
+    NackFrag(Sender, NackFrag),
 }
 
 /// Which lock a thread takes. A thread takes locks in this order only.

@@ -450,8 +450,8 @@ impl<'a> Router<'a> {
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let response = match submessage {
-            EndpointSubmessage::AckNack(it) => Response::AckNack(context.source.entity(it.reader), *it),
-            EndpointSubmessage::NackFrag(it) => Response::NackFrag(context.source.entity(it.reader), *it),
+            EndpointSubmessage::AckNack(it) => Response::AckNack(context.sender(it.reader), *it),
+            EndpointSubmessage::NackFrag(it) => Response::NackFrag(context.sender(it.reader), *it),
             _ => return Err(DropReason::UnknownEndpoint),
         };
         slot.run_or_defer(self.shared, now, out, response);

@@ -10,6 +10,7 @@ use super::path::{self, Acceptance, EndpointPath, Host, Path};
 use super::proof::Proof;
 use crate::guid::{Guid, GuidPrefix};
 use crate::locator::Locator;
+use crate::sources::Sources;
 use crate::stats::{DropCounters, DropReason};
 use crate::time::{Duration, Instant};
 use crate::vendor;
@@ -405,6 +406,7 @@ impl Remote {
         drops: &mut DropCounters,
     ) -> EndpointPath {
         let acceptance = self.acceptance(host, limits);
+        let sources = self.sources(unicast, host);
         let own;
         let usable = if unicast.is_empty() && multicast.is_empty() {
             &self.usable_user
@@ -419,13 +421,23 @@ impl Remote {
             let told = self.data.vendor == vendor::PLAINSONG && unicast.is_empty();
             let meta = self.proven_meta(host).filter(|meta| told && meta.same_host == path.same_host);
             let urgent = meta.map(|meta| meta.locator);
-            return EndpointPath { locators: vec![path.locator], urgent, same_host: path.same_host };
+            let (locators, same_host) = (vec![path.locator], path.same_host);
+            return EndpointPath { locators, sources, urgent, same_host };
         }
         let multicast =
             if unicast.is_empty() && multicast.is_empty() { &self.data.default_multicast } else { multicast };
         let group =
             if chosen.is_none() { path::groups(multicast, acceptance).first().copied() } else { None };
-        EndpointPath { locators: group.into_iter().collect(), ..EndpointPath::default() }
+        EndpointPath { locators: group.into_iter().collect(), sources, ..EndpointPath::default() }
+    }
+
+    /// From where an endpoint is heard that announces `unicast`: where its participant has answered, and what they announce.
+    fn sources(&self, unicast: &[Locator], host: &Host) -> Sources {
+        let is_here = host.sent(&self.from) || self.proof.is_here();
+        let announced = self.data.meta_unicast.iter().chain(&self.data.default_unicast).chain(unicast);
+        let foreign = announced.filter(|locator| !host.sent(locator)).copied();
+        let heard = self.proof.heard_from().chain(foreign);
+        if is_here { host.sources(heard) } else { Sources::new(heard, false) }
     }
 
     fn acceptance(&self, host: &Host, limits: &DiscoveryLimits) -> Acceptance {

@@ -579,6 +579,7 @@ impl Endpoint {
         MatchedReader {
             guid,
             locators: self.path.locators.clone(),
+            sources: self.path.sources.clone(),
             urgent: self.path.urgent,
             expects_inline_qos: self.expects_inline_qos,
             same_host: self.path.same_host,
@@ -590,8 +591,9 @@ impl Endpoint {
     }
 
     fn as_writer(&self, guid: Guid) -> MatchedWriter {
-        let (locators, qos) = (self.path.locators.clone(), self.qos.clone());
-        MatchedWriter { guid, locators, publisher: self.group, vendor: self.vendor, qos }
+        let EndpointPath { locators, sources, .. } = self.path.clone();
+        let qos = self.qos.clone();
+        MatchedWriter { guid, locators, sources, publisher: self.group, vendor: self.vendor, qos }
     }
 
     /// What remembering it costs, roughly, in octets.

@@ -34,6 +34,7 @@ use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
 use crate::qos::QosSet;
+use crate::sources::Sources;
 use crate::wire::GroupDigest;
 
 /// What a local writer must know of a matched reader.
@@ -43,6 +44,8 @@ pub struct MatchedReader {
     pub guid: Guid,
     /// Where to send: one locator when one suffices.
     pub locators: Vec<Locator>,
+    /// From where it is heard.
+    pub sources: Sources,
     /// Where it also hears, beside the way of the others: for writers with a TRANSPORT_PRIORITY.
     pub urgent: Option<Locator>,
     /// The reader wants inline QoS with each sample.
@@ -66,6 +69,8 @@ pub struct MatchedWriter {
     pub guid: Guid,
     /// Where acknowledgements go.
     pub locators: Vec<Locator>,
+    /// From where it is heard.
+    pub sources: Sources,
     /// Its publisher, when it said; UNKNOWN otherwise.
     pub publisher: EntityId,
     /// Vendor id of its participant; zeroes when not told.

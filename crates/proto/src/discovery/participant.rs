@@ -494,6 +494,7 @@ impl Participant {
         EndpointPath {
             locators: nearest(user_unicast).into_iter().collect(),
             urgent: nearest(meta_unicast),
+            sources: self.host.sources(core::iter::empty()),
             same_host: true,
         }
     }

@@ -3,6 +3,7 @@
 use core::net::IpAddr;
 
 use crate::locator::Locator;
+use crate::sources::Sources;
 use crate::stats::{DropCounters, DropReason};
 
 /// The addresses of this host, and those its operator named as peers.
@@ -17,6 +18,8 @@ pub(super) struct Host {
 pub(super) struct EndpointPath {
     /// One locator when one suffices.
     pub(super) locators: Vec<Locator>,
+    /// From where it is heard.
+    pub(super) sources: Sources,
     /// Where its participant hears discovery, of a Plainsong endpoint: what is urgent does not queue behind what is not.
     pub(super) urgent: Option<Locator>,
     /// All of them stay on this host.
@@ -51,6 +54,11 @@ impl Host {
     /// Whether `ip` is an address of this host.
     pub(super) fn is_own(&self, ip: IpAddr) -> bool {
         ip.is_loopback() || self.own.contains(&ip)
+    }
+
+    /// From where endpoints of this host are heard, and of `others`.
+    pub(super) fn sources(&self, others: impl Iterator<Item = Locator>) -> Sources {
+        Sources::new(others.chain(self.own.iter().map(|ip| Locator::udp(*ip, 0))), true)
     }
 
     /// Whether a datagram from `from` was sent by this host.

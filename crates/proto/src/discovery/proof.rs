@@ -67,7 +67,7 @@ struct Challenge {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Wrong,
-    /// One more is needed.
+    /// Nothing yet, or nothing more.
     Half,
     Proof,
 }
@@ -139,6 +139,10 @@ impl Challenge {
     const fn new(to: Locator, ends: Instant) -> Self {
         Self { to, numbers: [None; 2], is_answered: [false; 2], answers: 0, ends, wrong: 0 }
     }
+
+    fn is_open(&self, now: Instant) -> bool {
+        self.ends > now && self.wrong < WRONG_MAX
+    }
 }
 
 impl Proof {
@@ -152,16 +156,16 @@ impl Proof {
         answer: [bool; 2],
         numbers: &mut Numbers,
     ) -> Option<Asked> {
-        self.challenges.retain(|challenge| challenge.ends > now && challenge.wrong < WRONG_MAX);
+        // Numbers that proved something prove nothing more: somebody else may repeat them.
+        self.challenges.retain(|challenge| challenge.is_open(now) && challenge.answers < ANSWERS);
         let known = self.challenges.iter().position(|challenge| challenge.to == *to);
         let mut challenge = match known {
             Some(index) => self.challenges.remove(index),
             None => Challenge::new(*to, now.after(LIFE).unwrap_or(now)),
         };
-        let is_proof = challenge.answers >= ANSWERS;
         let is_alone = answer.iter().filter(|answers| **answers).count() == 1;
         for index in (0..WRITERS.len()).filter(|index| answer[*index]) {
-            let is_next = is_alone && challenge.is_answered[index] && !is_proof;
+            let is_next = is_alone && challenge.is_answered[index];
             if challenge.numbers[index].is_none() || is_next {
                 let number = self.highest[index].max(NUMBER_MIN) + 1 + numbers.draw(prefix, to) % DRAWN_FROM;
                 if number >= NUMBERS_AFTER.0 {
@@ -175,7 +179,7 @@ impl Proof {
         }
         let mut asked = challenge.numbers;
         for (number, is_answered) in asked.iter_mut().zip(challenge.is_answered) {
-            *number = number.filter(|_| is_proof || !is_answered);
+            *number = number.filter(|_| !is_answered);
         }
         if self.challenges.len() >= CHALLENGES_MAX {
             self.challenges.remove(0);
@@ -192,16 +196,17 @@ impl Proof {
         from: &Locator,
         host: &Host,
     ) -> Answer {
-        self.challenges.retain(|challenge| challenge.ends > now && challenge.wrong < WRONG_MAX);
+        self.challenges.retain(|challenge| challenge.is_open(now));
         let Some(index) = WRITERS.iter().position(|known| *known == writer) else { return Answer::Wrong };
         let mut challenges = self.challenges.iter_mut();
         let Some(right) = challenges.find(|challenge| challenge.numbers[index] == Some(number)) else {
             self.challenges.iter_mut().for_each(|challenge| challenge.wrong += 1);
             return Answer::Wrong;
         };
-        if !std::mem::replace(&mut right.is_answered[index], true) {
-            right.answers += 1;
+        if std::mem::replace(&mut right.is_answered[index], true) {
+            return Answer::Half;
         }
+        right.answers += 1;
         if right.answers < ANSWERS {
             return Answer::Half;
         }
@@ -236,6 +241,17 @@ impl Proof {
             return self.sources.iter().any(|(known, at)| host.is_own(*known) && Some(*at) == port);
         }
         self.addresses.contains(&ip) || self.sources.iter().any(|(known, _)| *known == ip)
+    }
+
+    /// Whether it answered on this host.
+    pub(super) const fn is_here(&self) -> bool {
+        self.here
+    }
+
+    /// Addresses at which and from which it answered.
+    pub(super) fn heard_from(&self) -> impl Iterator<Item = Locator> + '_ {
+        let answered = self.addresses.iter().chain(self.sources.iter().map(|(ip, _)| ip));
+        answered.map(|ip| Locator::udp(*ip, 0))
     }
 
     /// What it is told from now on is above what it was told in the course of `other`: readers never go back.
@@ -327,7 +343,10 @@ mod tests {
         assert!(proof.proves("10.0.0.9".parse().unwrap(), &host()));
         assert!(!proof.proves("192.0.2.7".parse().unwrap(), &host()), "nothing was sent there");
         assert!(proof.is_source(&udp("192.0.2.7", 6_000), &host()) && proof.is_source(&to, &host()));
-        assert!(!proof.is_source(&udp("192.0.2.8", 5_000), &host()));
+        let elsewhere = udp("192.0.2.8", 5_000);
+        assert_eq!(answer(&mut proof, Instant(2), 1, other, &elsewhere), Answer::Half, "repeated by another");
+        assert!(!proof.is_source(&elsewhere, &host()));
+        assert_ne!(ask(&mut proof, Instant(2), &to, &mut Numbers::new([1; 16])), [one, other], "asked anew");
     }
 
     #[test]
@@ -346,7 +365,7 @@ mod tests {
         assert!(second > first, "readers never go back");
         assert_eq!(answer(&mut proof, Instant(0), 1, first, &to), Answer::Wrong);
         assert_eq!(answer(&mut proof, Instant(0), 1, second, &to), Answer::Proof);
-        assert_eq!(ask(&mut proof), second, "asked again, it says the same");
+        assert!(ask(&mut proof) > second, "asked again, it is asked anew");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::qos::{Durability, QosSet};
 use crate::reader::{CachedSample, CachedSamples, KeyFunction, Reader, ReaderConfig, ReaderLimits};
 use crate::sample_info::Selector;
 use crate::seq::SequenceNumber;
+use crate::sources::Sources;
 use crate::stats::DropReason;
 use crate::time::{Instant, Now};
 use crate::vendor;
@@ -222,6 +223,8 @@ impl Peer {
         MatchedWriter {
             guid: self.prefix.entity(channel.writer()),
             locators: vec![self.path.locator],
+            // What comes for built-in endpoints is believed before it comes to them.
+            sources: Sources::default(),
             publisher: EntityId::UNKNOWN,
             vendor: self.vendor,
             qos: channel.qos(),
@@ -296,6 +299,7 @@ impl Builtin {
                 let matched = MatchedReader {
                     guid: reader,
                     locators: vec![path.locator],
+                    sources: Sources::default(),
                     urgent: None,
                     expects_inline_qos: false,
                     same_host: path.same_host,
@@ -379,10 +383,10 @@ impl Builtin {
         let refused_before = refused(reader);
         quietly(out, |out| match submessage {
             EndpointSubmessage::AckNack(acknack) => {
-                writer.on_acknack(now, context.source.entity(acknack.reader), acknack, out)
+                writer.on_acknack(now, context.sender(acknack.reader), acknack, out)
             }
             EndpointSubmessage::NackFrag(nack) => {
-                writer.on_nack_frag(now, context.source.entity(nack.reader), nack, out)
+                writer.on_nack_frag(now, context.sender(nack.reader), nack, out)
             }
             of_writer => reader.on_submessage(now, context, of_writer, out),
         })?;

@@ -18,6 +18,7 @@ impl Reader {
         if let Some(id) = self.by_guid.get(&writer.guid).copied() {
             if let Some(proxy) = self.proxy_mut(id) {
                 proxy.locators.clone_from(&writer.locators);
+                proxy.origin.set(&writer.sources);
             }
             self.wake_at(self.proxy(id).and_then(Proxy::next_timeout));
             self.cache.publications.set(id, writer.guid, writer.qos.ownership_strength, writer.qos.lifespan);

@@ -9,6 +9,7 @@ use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
 use crate::qos::HistoryKind;
 use crate::seq::SequenceNumber;
+use crate::sources::Origin;
 use crate::time::{Duration, Instant};
 
 /// First and longest pause between the ACKNACKs that ask an unheard writer for a heartbeat.
@@ -37,6 +38,7 @@ pub(super) struct Proxy {
     /// Vendor id of its participant.
     pub(super) vendor: [u8; 2],
     pub(super) locators: Vec<Locator>,
+    pub(super) origin: Origin,
     /// Both ends are reliable.
     pub(super) reliable: bool,
     /// Nothing that it wrote is replaced or expires: what it leaves out for a reader in step is lost to that one.
@@ -128,6 +130,7 @@ impl Proxy {
             guid: writer.guid,
             vendor: writer.vendor,
             locators: writer.locators.clone(),
+            origin: Origin::new(writer.sources.clone()),
             reliable,
             keeps_all: writer.qos.history.kind == HistoryKind::KeepAll && writer.qos.lifespan.is_infinite(),
             historical,

@@ -7,11 +7,11 @@ use super::fragment::Fragments;
 use super::ownership::WriterId;
 use super::proxy::{FRAGMENTS_STALLED, Proxy};
 use super::reorder::Arrival;
-use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 use crate::outbox::{Event, Outbox};
 use crate::payload::{COPIED_BYTES_MAX, SHORT_BYTES_MAX};
 use crate::seq::SequenceNumber;
+use crate::sources::Sender;
 use crate::stats::DropReason;
 use crate::status::{RejectReason, StatusKind};
 use crate::time::{Duration, Instant, Now};
@@ -69,7 +69,7 @@ impl Reader {
         data: &Data<'_>,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        let writer = self.writer_of(context.source.entity(data.writer));
+        let writer = self.writer_of(&context.sender(data.writer));
         let result = writer.and_then(|writer| self.data(now, context, writer, data, out));
         result.map_err(|reason| self.dropped(reason))
     }
@@ -85,7 +85,7 @@ impl Reader {
         mut dropped: impl FnMut(DropReason),
     ) -> (usize, bool) {
         let (mut told, mut told_bytes) = (0, 0);
-        let writer = self.writer_of(run.writer());
+        let writer = self.writer_of(&run.context().sender(run.writer().entity));
         while let Some((context, data)) = run.next() {
             let taken_in = match writer {
                 Ok(writer) => self.data(now, context, writer, &data, out),
@@ -165,15 +165,15 @@ impl Reader {
         result.map_err(|reason| self.dropped(reason))
     }
 
-    /// Most often the one of which something came last.
+    /// Most often the one of which something came last, from where it came last.
     #[inline(always)]
-    fn writer_of(&mut self, writer: Guid) -> Result<WriterId, DropReason> {
-        if self.proxy(self.recent_writer).is_some_and(|proxy| proxy.guid == writer) {
-            return Ok(self.recent_writer);
+    fn writer_of(&mut self, sender: &Sender) -> Result<WriterId, DropReason> {
+        if self.proxy(self.recent_writer).is_none_or(|proxy| proxy.guid != sender.guid) {
+            self.recent_writer = self.by_guid.get(&sender.guid).copied().ok_or(DropReason::NotMatched)?;
         }
-        let id = self.by_guid.get(&writer).copied().ok_or(DropReason::NotMatched)?;
-        self.recent_writer = id;
-        Ok(id)
+        let id = self.recent_writer;
+        let proxy = self.proxy_mut(id).ok_or(DropReason::NotMatched)?;
+        if proxy.origin.admit(&sender.from) { Ok(id) } else { Err(DropReason::SpoofSuspected) }
     }
 
     #[inline(always)]
@@ -494,7 +494,7 @@ impl Reader {
         fragment: &DataFrag<'_>,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        let id = self.writer_of(context.source.entity(fragment.writer))?;
+        let id = self.writer_of(&context.sender(fragment.writer))?;
         let number = fragment.sequence_number;
         self.heard_change(now, id, number, out);
         let arrival = self.check_arrival(id, number)?;
@@ -595,7 +595,7 @@ impl Reader {
         heartbeat: &Heartbeat,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        let id = self.writer_of(context.source.entity(heartbeat.writer))?;
+        let id = self.writer_of(&context.sender(heartbeat.writer))?;
         let is_named = heartbeat.reader == self.guid.entity;
         let proxy = self.proxy_mut(id).ok_or(DropReason::NotMatched)?;
         if !proxy.reliable {
@@ -678,7 +678,7 @@ impl Reader {
         heartbeat: &HeartbeatFrag,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        let id = self.writer_of(context.source.entity(heartbeat.writer))?;
+        let id = self.writer_of(&context.sender(heartbeat.writer))?;
         let proxy = self.proxy_mut(id).ok_or(DropReason::NotMatched)?;
         if !proxy.reliable {
             return Ok(());
@@ -705,7 +705,7 @@ impl Reader {
         gap: &Gap,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        let id = self.writer_of(context.source.entity(gap.writer))?;
+        let id = self.writer_of(&context.sender(gap.writer))?;
         let proxy = self.proxy_mut(id).ok_or(DropReason::NotMatched)?;
         let base = gap.list.base();
         if gap.start < SequenceNumber::FIRST || base < gap.start {

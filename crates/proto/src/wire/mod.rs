@@ -24,6 +24,7 @@ pub use run::Run;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber, SequenceSet};
+use crate::sources::Sender;
 use crate::time::Time;
 
 /// A checked parameter list (inline QoS or discovery data), still in its octets.
@@ -175,6 +176,15 @@ pub struct MessageContext {
     pub timestamp: Option<Time>,
     /// Address the datagram came from.
     pub from: Locator,
+}
+
+impl MessageContext {
+    /// An endpoint of the participant that sent it, and from where.
+    #[must_use]
+    #[inline]
+    pub const fn sender(&self, entity: EntityId) -> Sender {
+        Sender { guid: Guid { prefix: self.source, entity }, from: self.from }
+    }
 }
 
 /// Which local endpoints a submessage concerns.

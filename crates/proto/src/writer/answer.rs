@@ -4,6 +4,7 @@
 use crate::guid::Guid;
 use crate::outbox::Outbox;
 use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber};
+use crate::sources::Sender;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
 use crate::wire::{AckNack, NackFrag};
@@ -50,11 +51,11 @@ impl Writer {
     pub fn on_acknack(
         &mut self,
         now: Now,
-        reader: Guid,
+        sender: Sender,
         acknack: &AckNack,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        self.accept_acknack(now, reader, acknack, out).inspect_err(|reason| self.drops.count(*reason))
+        self.accept_acknack(now, sender, acknack, out).inspect_err(|reason| self.drops.count(*reason))
     }
 
     /// A NACK_FRAG of a matched reader.
@@ -64,11 +65,11 @@ impl Writer {
     pub fn on_nack_frag(
         &mut self,
         now: Now,
-        reader: Guid,
+        sender: Sender,
         nack: &NackFrag,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        self.accept_nack_frag(now, reader, nack, out).inspect_err(|reason| self.drops.count(*reason))
+        self.accept_nack_frag(now, sender, nack, out).inspect_err(|reason| self.drops.count(*reason))
     }
 
     /// Whether every reliable reader that was matched when `up_to` was written has acknowledged it, strangers apart, which have
@@ -93,13 +94,13 @@ impl Writer {
     fn accept_acknack(
         &mut self,
         now: Now,
-        reader: Guid,
+        sender: Sender,
         acknack: &AckNack,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let last = self.history.last();
-        let proxy =
-            self.proxies.get_mut(reader).filter(|proxy| proxy.reliable).ok_or(DropReason::NotMatched)?;
+        let proxy = self.proxies.speaker(&sender)?;
+        let reader = sender.guid;
         // OpenDDS and Connext begin with a base of 0.
         let base = acknack.missing.base();
         if base.0 < 0 || base > last.next() {
@@ -300,13 +301,13 @@ impl Writer {
     fn accept_nack_frag(
         &mut self,
         now: Now,
-        reader: Guid,
+        sender: Sender,
         nack: &NackFrag,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let number = nack.sequence_number;
-        let proxy =
-            self.proxies.get_mut(reader).filter(|proxy| proxy.reliable).ok_or(DropReason::NotMatched)?;
+        let proxy = self.proxies.speaker(&sender)?;
+        let reader = sender.guid;
         if number.0 < 1 || number > self.history.last() {
             return Err(DropReason::ImplausibleSequence);
         }

@@ -5,6 +5,8 @@ use crate::discovery::MatchedReader;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::seq::{FragmentNumber, Number, NumberSet, SET_BITS_MAX, SequenceNumber};
+use crate::sources::{Origin, Sender, Sources};
+use crate::stats::DropReason;
 use crate::time::{Duration, Instant};
 
 use super::WriterLimits;
@@ -34,6 +36,7 @@ impl Class {
 pub(super) struct ReaderProxy {
     pub(super) guid: Guid,
     pub(super) locators: Vec<Locator>,
+    pub(super) origin: Origin,
     /// Instead of these when it is written to with others, if it hears it.
     pub(super) group: Option<Locator>,
     pub(super) hearing: Hearing,
@@ -106,6 +109,7 @@ impl ReaderProxy {
         let mut proxy = Self {
             guid: reader.guid,
             locators: Vec::new(),
+            origin: Origin::new(Sources::default()),
             group: None,
             hearing: Hearing::default(),
             by_group: false,
@@ -142,6 +146,7 @@ impl ReaderProxy {
 
     fn update(&mut self, reader: &MatchedReader) {
         self.locators.clone_from(&reader.locators);
+        self.origin.set(&reader.sources);
         self.urgent = reader.urgent;
         if self.group != reader.group {
             self.group = reader.group;
@@ -409,6 +414,12 @@ impl Proxies {
     pub(super) fn get_mut(&mut self, guid: Guid) -> Option<&mut ReaderProxy> {
         let position = self.position(guid).ok()?;
         self.readers.get_mut(position)
+    }
+
+    /// The reliable reader that says something, from where it is heard.
+    pub(super) fn speaker(&mut self, sender: &Sender) -> Result<&mut ReaderProxy, DropReason> {
+        let proxy = self.get_mut(sender.guid).filter(|proxy| proxy.reliable).ok_or(DropReason::NotMatched)?;
+        if proxy.origin.admit(&sender.from) { Ok(proxy) } else { Err(DropReason::SpoofSuspected) }
     }
 
     fn position(&self, guid: Guid) -> Result<usize, usize> {

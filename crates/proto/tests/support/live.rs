@@ -5,7 +5,7 @@
 
 use plainsong_proto::discovery::{Command, LocalEndpoint, LocalLocators, Participant, ParticipantConfig};
 use plainsong_proto::filter::{ContentFilter, PayloadFilter};
-use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
+use plainsong_proto::guid::{EntityId, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::locator::Locator;
 use plainsong_proto::malformed::Malformed;
@@ -270,7 +270,7 @@ impl Registry for Live {
         submessage: &EndpointSubmessage<'_>,
         out: &mut Outbox,
     ) {
-        let sender = |entity: EntityId| Guid { prefix: context.source, entity };
+        let sender = |entity: EntityId| context.sender(entity);
         self.participant.on_submessage(now, context, submessage, out).ok();
         for writer in &mut self.writers {
             match submessage {

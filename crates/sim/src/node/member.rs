@@ -193,7 +193,7 @@ fn to_writer(
     submessage: &EndpointSubmessage<'_>,
     out: &mut Outbox,
 ) -> Result<(), DropReason> {
-    let reader = context.source.entity(submessage.reader());
+    let reader = context.sender(submessage.reader());
     match submessage {
         EndpointSubmessage::AckNack(acknack) => writer.on_acknack(now, reader, acknack, out),
         EndpointSubmessage::NackFrag(nack_frag) => writer.on_nack_frag(now, reader, nack_frag, out),

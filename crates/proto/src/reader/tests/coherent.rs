@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::qos::{AccessScope, Presentation};
+use crate::sources::Sources;
 
 fn presented(access_scope: AccessScope, coherent_access: bool, ordered_access: bool) -> QosSet {
     let presentation = Presentation { access_scope, coherent_access, ordered_access };
@@ -275,6 +276,7 @@ impl Subscriber {
             let matched = MatchedWriter {
                 guid: writer(1),
                 locators: vec![Locator::udp([127, 0, 0, 1].into(), 7411)],
+                sources: Sources::default(),
                 publisher,
                 vendor: [0, 0],
                 qos: QosSet::writer(),

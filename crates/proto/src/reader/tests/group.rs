@@ -3,6 +3,7 @@
 use super::*;
 use crate::qos::{AccessScope, Presentation};
 use crate::reader::next_verdict;
+use crate::sources::Sources;
 use crate::wire::{GroupDigest, HeartbeatGroup};
 
 const PUBLISHER: EntityId = EntityId::with_kind(9, 0x08);
@@ -53,6 +54,7 @@ impl Subscriber {
             let matched = MatchedWriter {
                 guid: of_publisher(number),
                 locators,
+                sources: Sources::default(),
                 publisher: PUBLISHER,
                 vendor: [0, 0],
                 qos,

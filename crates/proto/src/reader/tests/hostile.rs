@@ -229,7 +229,14 @@ fn one_participant_leaves_writer_places_for_others() {
     let announce = |bench: &mut Bench, guid| {
         let locators = vec![Locator::udp([127, 0, 0, 1].into(), 7411)];
         let qos = QosSet::writer();
-        let writer = MatchedWriter { guid, locators, publisher: EntityId::UNKNOWN, vendor: [0, 0], qos };
+        let writer = MatchedWriter {
+            guid,
+            locators,
+            sources: Sources::default(),
+            publisher: EntityId::UNKNOWN,
+            vendor: [0, 0],
+            qos,
+        };
         bench.reader.match_writer(bench.now, &writer, &mut bench.out);
     };
     for number in 0..200 {
@@ -242,4 +249,50 @@ fn one_participant_leaves_writer_places_for_others() {
     bench.reader.unmatch_writer(bench.now, greedy(0), &mut bench.out);
     announce(&mut bench, greedy(9));
     assert!(bench.reader.is_matched(greedy(9)), "a place that became free is its own");
+}
+
+#[test]
+fn r8_what_comes_from_elsewhere_in_a_writers_name_does_nothing() {
+    let at = |octet| Locator::udp([10, 0, 0, octet].into(), 7411);
+    let mut bench = Bench::new(QosSet::reader().reliable().keep_all());
+    let matched = MatchedWriter {
+        guid: writer(1),
+        locators: vec![at(1)],
+        sources: Sources::new([at(1)], false),
+        publisher: EntityId::UNKNOWN,
+        vendor: bench.vendor,
+        qos: QosSet::writer(),
+    };
+    bench.reader.match_writer(bench.now, &matched, &mut bench.out);
+    let told = |bench: &mut Bench, from: Locator, number: i64| {
+        let context = MessageContext { from, ..bench.context(1) };
+        let octets = payload(1, 1);
+        let (now, writer) = (bench.now, writer(1).entity);
+        let data = bench.reader.on_data(now, &context, &plain(number.min(3), &octets), &mut bench.out);
+        let heartbeat = Heartbeat {
+            reader: EntityId::UNKNOWN,
+            writer,
+            first: SequenceNumber(number),
+            last: SequenceNumber(number + 10),
+            count: number as i32,
+            final_flag: true,
+            liveliness: false,
+            group: None,
+        };
+        let heartbeat = bench.reader.on_heartbeat(now, &context, &heartbeat, &mut bench.out);
+        let list = SequenceSet::empty(SequenceNumber(number + 5));
+        let gap =
+            Gap { reader: EntityId::UNKNOWN, writer, start: SequenceNumber(number + 1), list, filtered: 0 };
+        let gap = bench.reader.on_gap(now, &context, &gap, &mut bench.out);
+        [data, heartbeat, gap]
+    };
+    assert_eq!(told(&mut bench, at(1), 1), [Ok(()); 3]);
+    let strange = told(&mut bench, at(2), 1_000_000);
+    assert_eq!(strange, [Err(DropReason::SpoofSuspected); 3]);
+    assert_eq!(bench.reader.drops().get(DropReason::SpoofSuspected), 3);
+    // It moved: it is heard there, and there only.
+    let moved = MatchedWriter { sources: Sources::new([at(2)], false), ..matched };
+    bench.reader.match_writer(bench.now, &moved, &mut bench.out);
+    assert_eq!(told(&mut bench, at(1), 7)[1], Err(DropReason::SpoofSuspected));
+    assert_eq!(told(&mut bench, at(2), 8)[1], Ok(()));
 }

@@ -22,6 +22,7 @@ use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
 use crate::sample_info::{InstanceSelector, InstanceState, SampleState, ViewState};
 use crate::seq::SequenceSet;
+use crate::sources::Sources;
 use crate::wire::StatusInfo;
 use crate::wire::param::{InlineQos, encode_inline_qos};
 use crate::wire::{Data, DataFrag, Gap, Heartbeat, MessageContext, ParameterListView};
@@ -106,6 +107,7 @@ impl Bench {
         let writer = MatchedWriter {
             guid: writer(number),
             locators,
+            sources: Sources::default(),
             publisher: EntityId::UNKNOWN,
             vendor: self.vendor,
             qos,

@@ -245,3 +245,30 @@ fn inline_qos_is_sent_when_a_reader_expects_it() {
         .collect();
     assert_eq!(lifespans, [None, Some(Duration::from_secs(3))]);
 }
+
+#[test]
+fn r8_what_comes_from_elsewhere_in_a_readers_name_acknowledges_and_asks_nothing() {
+    let at = |octet| Locator::udp([10, 0, 0, octet].into(), 7411);
+    let reader = MatchedReader { sources: Sources::new([at(1)], false), ..reliable(7) };
+    let mut story = Story::new(QosSet::writer().keep_all());
+    story.matched(&reader);
+    story.write(1, b"a").unwrap();
+    story.write(1, b"b").unwrap();
+    story.sent();
+    let acknack = |count| AckNack {
+        reader: reader.guid.entity,
+        writer: WRITER.entity,
+        missing: SequenceSet::empty(SequenceNumber(3)),
+        count,
+        final_flag: true,
+        heartbeat: None,
+    };
+    let say = |story: &mut Story, from, count| {
+        let sender = Sender { guid: reader.guid, from };
+        story.writer.on_acknack(story.now, sender, &acknack(count), &mut story.out)
+    };
+    assert_eq!(say(&mut story, at(2), 1), Err(DropReason::SpoofSuspected));
+    assert!(!story.writer.is_acknowledged(story.now.mono, SequenceNumber(2)));
+    assert_eq!(say(&mut story, at(1), 1), Ok(()), "the count of the forged one was not noted");
+    assert!(story.writer.is_acknowledged(story.now.mono, SequenceNumber(2)));
+}

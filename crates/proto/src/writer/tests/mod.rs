@@ -24,6 +24,7 @@ use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
 use crate::receiver::{self, Registry};
 use crate::seq::{FragmentSet, SequenceSet};
+use crate::sources::{Sender, Sources};
 use crate::wire::param::InlineQos;
 use crate::wire::{AckNack, EndpointSubmessage, Gap, Heartbeat, HeartbeatFrag, MessageContext, NackFrag};
 
@@ -192,7 +193,7 @@ impl Story {
             final_flag,
             heartbeat: None,
         };
-        self.writer.on_acknack(self.now, reader.guid, &acknack, &mut self.out)
+        self.writer.on_acknack(self.now, Sender::unplaced(reader.guid), &acknack, &mut self.out)
     }
 
     fn nack_frag(&mut self, reader: &MatchedReader, number: i64, missing: &[u32]) -> Result<(), DropReason> {
@@ -206,7 +207,7 @@ impl Story {
             missing: set,
             count: self.acknack_count,
         };
-        self.writer.on_nack_frag(self.now, reader.guid, &nack, &mut self.out)
+        self.writer.on_nack_frag(self.now, Sender::unplaced(reader.guid), &nack, &mut self.out)
     }
 
     /// What was sent since the last look.
@@ -253,6 +254,7 @@ fn reader(number: u8, qos: QosSet) -> MatchedReader {
     MatchedReader {
         guid,
         locators: vec![locator],
+        sources: Sources::default(),
         urgent: None,
         expects_inline_qos: false,
         same_host: true,
