@@ -11,27 +11,7 @@ const SIM_SEEDS: &str = "0..3000";
 const FUZZ_SECONDS: u32 = 30;
 const ATTACK_MINUTES: &str = "1";
 /// Attacks that still do more than they may.
-const ATTACKS_LEFT_OUT: &[&str] = &[
-    "forged-proof",
-    "forged-readers",
-    "forged-guesses",
-    "forged-replay",
-    "strangers",
-    "closed-door",
-    "departure-nearby",
-    "redirect-participant",
-    "redirect-endpoint",
-    "heartbeat-gap",
-    "acknack",
-    "nack-storm",
-    "nack-storm-as-peer",
-    "silent-readers",
-    "endpoints",
-    "instances",
-    "fragments",
-    "group-writers",
-    "mutations",
-];
+const ATTACKS_LEFT_OUT: &[&str] = &["instances", "fragments"];
 /// Other products whose adapters are tested.
 const OTHERS: [&str; 2] = ["cyclone", "fastdds"];
 
