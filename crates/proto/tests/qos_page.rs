@@ -393,7 +393,8 @@ const ROWS: &[Row] = &[
             (QOS, "flags_about_members_of_types_are_told_to_be_unhonoured"),
         ],
         effect: "Types of one name are compared by the rules of XTypes 1.3 §7.2.4 where both participants know both: \
-                 Plainsong participants ask each other. Other products are told nothing of ours and go by the name: \
+                 types are told in announcements, and who needs more asks. Versions of other products that break \
+                 by them are told none and go by the name: \
                  they are refused only what could not be read, and reliable writers of theirs not even that; \
                  `unhonoured()` says so of flags. Types that contain themselves go by the name too. In XCDR1 final \
                  and appendable types of the same members match. `prevent_type_widening` refuses readers with more \
