@@ -105,6 +105,10 @@ pub enum Mutation {
     TakeUnread,
     /// See [`Mutation::ALL`].
     MatchAgain,
+    /// See [`Mutation::ALL`].
+    AwaitStrangers,
+    /// See [`Mutation::ALL`].
+    RenewBudgets,
 }
 
 /// Seeds tried before a mistake counts as unnoticed.
@@ -170,6 +174,8 @@ impl Mutation {
         (Self::LoseDelivery, "reliable_complete", "every tenth sample is lost on its way to the application"),
         (Self::DropAcknacks, "silence", "acknowledgements of user data never reach their writer"),
         (Self::WakeForNothing, "silence", "timers go off without end"),
+        (Self::AwaitStrangers, "strangers", "writers wait for readers that have never answered"),
+        (Self::RenewBudgets, "strangers", "a reader that asks again and again is matched anew each time"),
         (Self::IgnoreSeparation, "time_based_filter", "readers know no minimum separation"),
         (Self::HoldForEver, "time_based_filter", "the last sample is held back for ever"),
         (Self::ForgetPriority, "transport_priority", "writers know no transport priority"),

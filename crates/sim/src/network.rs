@@ -39,6 +39,8 @@ pub struct Network {
 
 /// A machine that is none of ours: forged announcements name its address.
 pub const STRANGER: Host = Host(200);
+/// Another: readers that nobody has are there, and nothing that is sent to it is heard.
+pub const UNHEARD: Host = Host(201);
 
 /// Within one host nothing is lost but what the receiver cannot hold.
 const LOCAL: Link = Link {

@@ -408,6 +408,9 @@ impl Node {
             (limits.multicast_bytes_min, limits.multicast_processes_min) = (0, 1);
             limits.comparison = ComparisonPace { first_after: 2, measured: 3 };
         }
+        if call.mutation == Some(Mutation::AwaitStrangers) {
+            limits.strangers_wait_max = Duration::INFINITE;
+        }
         let content_filter = Some(sample::content_filter as FilterFunction);
         if let Some(group) = &group {
             group.add_writer(guid.entity);

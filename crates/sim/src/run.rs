@@ -42,7 +42,7 @@ pub fn run(seed: u64, detail: Detail, mutation: Option<Mutation>) -> Verdict {
     world.mutation = mutation;
     let mut director =
         Director { plan, rng, items: Vec::new(), nodes: Vec::new(), groups: BTreeMap::new(), owners: 0 };
-    director.begin(&mut world);
+    director.begin(&mut world, seed);
     director.until(&mut world, director.plan.safe_until);
     world.heal();
     director.until(&mut world, director.plan.writing_until);
@@ -90,6 +90,11 @@ enum Item {
     BeginSet(usize),
     EndSet(usize),
     Fault(Fault),
+    /// Writers of a node are matched with readers that nobody has.
+    Stranger {
+        node: usize,
+        asks: bool,
+    },
 }
 
 /// An endpoint by its place in the ledger.
@@ -120,10 +125,15 @@ struct Director {
 }
 
 impl Director {
-    fn begin(&mut self, world: &mut World) {
+    fn begin(&mut self, world: &mut World, seed: u64) {
         self.nodes = vec![None; self.plan.nodes.len()];
         for plan in 0..self.plan.nodes.len() {
             self.schedule(world, self.plan.nodes[plan].starts_at, Item::Start { plan });
+        }
+        if let Some((at, node, asks)) =
+            World::draw_stranger(seed, self.plan.nodes.len(), self.plan.safe_until)
+        {
+            self.schedule(world, at, Item::Stranger { node, asks });
         }
         for (at, fault) in self.plan.faults.0.clone() {
             self.schedule(world, at, Item::Fault(fault));
@@ -206,6 +216,11 @@ impl Director {
                 }
             }
             Item::Fault(fault) => self.fault(world, fault),
+            Item::Stranger { node, asks } => {
+                if let Some(node) = self.nodes[node] {
+                    world.haunt(node, asks);
+                }
+            }
         }
     }
 

@@ -29,6 +29,7 @@ mod payload_integrity;
 mod reliable_complete;
 mod rules;
 mod silence;
+mod strangers;
 mod time_based_filter;
 mod transport_priority;
 
@@ -53,7 +54,7 @@ pub struct Findings {
 type Check = fn(&Ledger, &mut Findings);
 
 /// Every invariant.
-pub const CHECKS: [(&str, Check); 29] = [
+pub const CHECKS: [(&str, Check); 30] = [
     ("access_order", access_order::check),
     ("amplification", amplification::check),
     ("announced", announced::check),
@@ -81,6 +82,7 @@ pub const CHECKS: [(&str, Check); 29] = [
     ("payload_integrity", payload_integrity::check),
     ("reliable_complete", reliable_complete::check),
     ("silence", silence::check),
+    ("strangers", strangers::check),
     ("time_based_filter", time_based_filter::check),
     ("transport_priority", transport_priority::check),
 ];

@@ -21,7 +21,7 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
 }
 
 /// Whether a reliable reader of the writer has no room and does not take.
-fn is_held_up(ledger: &Ledger, writer: &WriterRecord) -> bool {
+pub(super) fn is_held_up(ledger: &Ledger, writer: &WriterRecord) -> bool {
     writer.endpoint.matched().any(|guid| {
         let reader = ledger.readers.iter().find(|reader| reader.endpoint.guid == guid);
         reader.is_some_and(|reader| !reader.can_hold_everything() && reader.endpoint.qos.is_reliable())

@@ -29,6 +29,10 @@ pub struct Ledger {
     pub sets: Vec<SetRecord>,
     /// The address that forged announcements named.
     pub stranger: Stranger,
+    /// Readers of strangers that asked again and again.
+    pub storms: Vec<Storm>,
+    /// Writers, by their place, that waited for room when strangers went, and since when they did.
+    pub held_up: Vec<(usize, Duration)>,
     /// What travelled when nothing should.
     pub quiet: Option<Quiet>,
     /// Since when nothing goes wrong any more.
@@ -91,6 +95,17 @@ pub struct Stranger {
     pub received: u64,
     /// Octets sent to it, with their IP and UDP headers.
     pub sent: u64,
+}
+
+/// What a stranger drew that asked a writer again and again.
+#[derive(Clone, Copy, Debug)]
+pub struct Storm {
+    /// Place of the writer.
+    pub writer: usize,
+    /// Octets of the requests, with their IP and UDP headers.
+    pub asked: u64,
+    /// Octets that were sent in answer to them, with their IP and UDP headers.
+    pub drawn: u64,
 }
 
 /// What writers and readers have in common.

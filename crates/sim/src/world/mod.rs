@@ -2,6 +2,7 @@
 
 mod endpoints;
 mod groups;
+mod strangers;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use crate::node::{Call, Node, NodeOptions, State, Told};
 use crate::rng::Rng;
 use crate::trace::{self, Detail, Trace};
 use groups::Group;
+use strangers::StrangeReader;
 
 /// A topic of the simulated system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +104,8 @@ pub(crate) enum Happening {
     Take { reader: usize },
     /// The application has looked long enough at a subscriber.
     EndAccess { group: usize },
+    /// A reader that nobody has asks again.
+    StrangerAsks { stranger: usize, storm: usize, left: u32 },
     /// Whoever runs the world does something; the number is theirs.
     Agenda { item: u64 },
 }
@@ -138,6 +142,7 @@ pub struct World {
     writers: Vec<Place>,
     readers: Vec<Place>,
     groups: Vec<Group>,
+    strangers: Vec<StrangeReader>,
     /// Accesses of applications so far.
     accesses: u64,
     blocked: BTreeMap<usize, Write>,
@@ -177,6 +182,7 @@ impl World {
             writers: Vec::new(),
             readers: Vec::new(),
             groups: Vec::new(),
+            strangers: Vec::new(),
             accesses: 0,
             blocked: BTreeMap::new(),
             quiet: None,
@@ -444,6 +450,7 @@ impl World {
                     }
                 }
             }
+            Happening::StrangerAsks { stranger, storm, left } => self.stranger_asks(stranger, storm, left),
             Happening::Agenda { item } => self.due.push(item),
         }
     }

@@ -10,6 +10,9 @@ use crate::network::Link;
 use crate::node::State;
 use crate::sample;
 
+/// Writers that waited for strangers write on.
+const RECOVERY: Duration = Duration::from_millis(500);
+
 impl World {
     /// Faults are over: the roads are quiet, stopped processes run, slow readers take.
     pub fn heal(&mut self) {
@@ -33,6 +36,9 @@ impl World {
     pub fn finish(&mut self, liveness: Duration, quiet: Duration) -> Vec<Violation> {
         self.heal();
         self.run_for(liveness);
+        if self.dismiss_strangers() {
+            self.run_for(RECOVERY);
+        }
         let participants = self.ledger.participants.iter().filter(|one| one.ended.is_none()).count() as u64;
         let peers = self.nodes.iter().map(|node| node.options.peers.len().max(1) as u64);
         let destinations = peers.max().unwrap_or(1);
