@@ -106,6 +106,8 @@ pub enum Mutation {
     /// See [`Mutation::ALL`].
     MatchAgain,
     /// See [`Mutation::ALL`].
+    HearAnywhere,
+    /// See [`Mutation::ALL`].
     AwaitStrangers,
     /// See [`Mutation::ALL`].
     RenewBudgets,
@@ -174,6 +176,7 @@ impl Mutation {
         (Self::LoseDelivery, "reliable_complete", "every tenth sample is lost on its way to the application"),
         (Self::DropAcknacks, "silence", "acknowledgements of user data never reach their writer"),
         (Self::WakeForNothing, "silence", "timers go off without end"),
+        (Self::HearAnywhere, "strangers", "readers are heard from any address"),
         (Self::AwaitStrangers, "strangers", "writers wait for readers that have never answered"),
         (Self::RenewBudgets, "strangers", "a reader that asks again and again is matched anew each time"),
         (Self::IgnoreSeparation, "time_based_filter", "readers know no minimum separation"),

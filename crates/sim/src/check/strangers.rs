@@ -1,5 +1,6 @@
 //! A reader that never answers stops no writer for longer than that may wait, whatever its lease is, and one that asks again and again draws no more
-//! than three times what it sends, beside what the writer has for it (rule R8 of this implementation).
+//! than three times what it sends, beside what the writer has for it. What it says in the names of others, from where these never were, is not
+//! taken (rule R8 of this implementation).
 
 use plainsong_proto::time::Duration;
 
@@ -23,6 +24,10 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
             let millis = lasting.0 / 1_000_000;
             findings.report(|| format!("{} was held up by a stranger for {millis} ms", record.endpoint.guid));
         }
+    }
+    for reader in &ledger.taken {
+        findings
+            .report(|| format!("what a stranger said in the name of {reader}, from elsewhere, was taken"));
     }
     for storm in &ledger.storms {
         let Some(record) = ledger.writers.get(storm.writer) else { continue };

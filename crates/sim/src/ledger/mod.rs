@@ -31,6 +31,8 @@ pub struct Ledger {
     pub stranger: Stranger,
     /// Readers of strangers that asked again and again.
     pub storms: Vec<Storm>,
+    /// Readers in whose names something was taken that they never said.
+    pub taken: Vec<Guid>,
     /// Writers, by their place, that waited for room when strangers went, and since when they did.
     pub held_up: Vec<(usize, Duration)>,
     /// What travelled when nothing should.

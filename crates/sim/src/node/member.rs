@@ -8,6 +8,7 @@ use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::reader::Reader;
+use plainsong_proto::sources::Sources;
 use plainsong_proto::stats::{DropCounters, DropReason};
 use plainsong_proto::time::{Duration, Now};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
@@ -59,8 +60,11 @@ impl Member {
 
     pub(super) fn carry_out(&mut self, now: Now, command: Command, call: &mut Call<'_>) {
         match command {
-            Command::MatchReader { writer, reader } => {
+            Command::MatchReader { writer, mut reader } => {
                 let Some(local) = self.writers.get_mut(&writer) else { return };
+                if call.mutation == Some(Mutation::HearAnywhere) {
+                    reader.sources = Sources::default();
+                }
                 if call.ledger.writers[local.record].endpoint.begin_match(reader.guid, call.at) {
                     call.told.push(Told::Match { local: writer, peer: reader.guid, begins: true });
                 }

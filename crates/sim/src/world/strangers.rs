@@ -1,4 +1,5 @@
-//! Readers that nobody has: their participants have proven their addresses, and then they answer nothing, or ask without end.
+//! Readers that nobody has: their participants have proven their addresses, and then they answer nothing, or ask without end. Those that ask
+//! speak in the names of others, too: from where these never were, they acknowledge everything.
 
 use plainsong_proto::discovery::MatchedReader;
 use plainsong_proto::guid::{EntityId, Guid};
@@ -6,7 +7,7 @@ use plainsong_proto::locator::ports;
 use plainsong_proto::qos::QosSet;
 use plainsong_proto::seq::{SequenceNumber, SequenceSet};
 use plainsong_proto::sources::{Sender, Sources};
-use plainsong_proto::time::{Duration, Instant};
+use plainsong_proto::time::{Duration, Instant, Now};
 use plainsong_proto::wire::AckNack;
 
 use super::{HEADERS_BYTES, Happening, Place, World, prefix};
@@ -20,6 +21,8 @@ const REQUEST_BYTES: u64 = HEADERS_BYTES + 20 + 16 + 60;
 /// How often one asks, and how often each time again.
 const REQUESTS: u32 = 600;
 const PAUSE: Duration = Duration::from_millis(1);
+/// One request in so many is followed by acknowledgements in the names of others.
+const FORGED_EACH: u32 = 10;
 /// With the mistake that each who asks is taken for a new one: after so many requests.
 const RENEWED_EACH: u32 = 20;
 
@@ -93,11 +96,7 @@ impl World {
     }
 
     /// Calls into a writer that still lives.
-    fn with_writer(
-        &mut self,
-        place: Place,
-        f: impl FnOnce(&mut LocalWriter, plainsong_proto::time::Now, &mut Call<'_>),
-    ) {
+    fn with_writer(&mut self, place: Place, f: impl FnOnce(&mut LocalWriter, Now, &mut Call<'_>)) {
         if self.nodes[place.node].state == State::Gone {
             return;
         }
@@ -117,6 +116,11 @@ impl World {
             if self.mutation == Some(Mutation::RenewBudgets) && left.is_multiple_of(RENEWED_EACH) {
                 self.greet(it, false);
                 self.greet(it, true);
+            }
+            if left.is_multiple_of(FORGED_EACH) {
+                let mut taken = Vec::new();
+                self.with_writer(it.place, |local, now, call| taken = forge(local, it.guid, now, call));
+                self.ledger.taken.append(&mut taken);
             }
             let mut drawn = 0;
             self.with_writer(it.place, |local, now, call| {
@@ -178,4 +182,28 @@ impl World {
             (at, rng.below(nodes as u64) as usize, rng.chance(50))
         })
     }
+}
+
+/// Acknowledges all that was written in the name of each reader but the stranger, from where no reader is; in whose names that was taken.
+fn forge(local: &mut LocalWriter, stranger: Guid, now: Now, call: &mut Call<'_>) -> Vec<Guid> {
+    let readers: Vec<Guid> = local.writer.matched_readers().filter(|guid| *guid != stranger).collect();
+    let mut taken = Vec::new();
+    for guid in readers {
+        let next = SequenceNumber(local.writer.last_sequence_number().0 + 1);
+        let acknack = AckNack {
+            reader: guid.entity,
+            writer: local.writer.guid().entity,
+            missing: SequenceSet::empty(next),
+            count: now.mono.as_count().wrapping_add(1 << 20),
+            final_flag: true,
+            heartbeat: None,
+        };
+        let sender = Sender { guid, from: UNHEARD.locator(ports::user_unicast(0, 0)) };
+        let result =
+            call.of_writer(&mut local.writer, |writer, out| writer.on_acknack(now, sender, &acknack, out));
+        if result.is_ok() {
+            taken.push(guid);
+        }
+    }
+    taken
 }
