@@ -1,6 +1,8 @@
 //! When everything is quiet, a reliable reader has seen the last samples of each instance that both
 //! histories keep (DCPS 1.4 §2.2.3.18): with KEEP_LAST older ones may be missing, the newest never.
 
+use plainsong_proto::qos::{HistoryKind, LENGTH_UNLIMITED};
+
 use super::Findings;
 use crate::ledger::{ChangeKind, Ledger, Pair};
 
@@ -23,7 +25,12 @@ fn check_instance(
     delivered: &[u32],
     findings: &mut Findings,
 ) {
-    let depth = Pair::depth(&pair.writer.endpoint.qos).min(Pair::depth(&pair.reader.endpoint.qos));
+    let requested = &pair.reader.endpoint.qos;
+    // At max_samples an instance replaces its own before the depth is reached; the newest stays.
+    let is_short = requested.history.kind == HistoryKind::KeepLast
+        && requested.resource_limits.max_samples != LENGTH_UNLIMITED;
+    let kept = if is_short { 1 } else { Pair::depth(requested) };
+    let depth = Pair::depth(&pair.writer.endpoint.qos).min(kept);
     let for_late_joiners = Pair::depth_for_late_joiners(&pair.writer.endpoint.qos);
     let from = pair.promised_from();
     let changes = pair.writer.changes.iter().rev().filter(|change| change.instance == instance);
