@@ -411,6 +411,13 @@ impl Presenter {
         self.enter(cache, now, changes.into_iter().map(|change| (id, change)));
     }
 
+    /// Everything that waits of a writer, whatever may still come of others.
+    pub(super) fn show_all(&mut self, cache: &mut Cache, now: Now, id: WriterId, sets: &mut Sets) {
+        for ended in std::mem::take(&mut sets.ended) {
+            self.show(cache, now, id, ended);
+        }
+    }
+
     /// The changes of a set that leaves what is held back; none when it is not whole or can never fit.
     pub(super) fn release(&mut self, cache: &Cache, ended: Ended) -> Vec<Change<'static>> {
         if !ended.whole {
@@ -448,18 +455,24 @@ impl Presenter {
         }
     }
 
-    /// The writer is gone, and with it all sets of which others may have no part any more. Single changes are shown:
-    /// nothing will tell what they wait for.
-    pub(super) fn forget(&mut self, cache: &mut Cache, now: Now, id: WriterId, sets: Sets) {
-        if let Some(open) = sets.open {
+    /// The writer is gone, and with it all sets of which others may have no part any more. Its single changes are shown
+    /// now; under ordered access of GROUP scope those stay in `sets` until those before them are shown.
+    pub(super) fn forget(&mut self, cache: &mut Cache, now: Now, id: WriterId, sets: &mut Sets) {
+        if let Some(open) = sets.open.take() {
             self.discard(&open.changes);
         }
-        for ended in sets.ended {
+        let mut number = sets.progress.shown;
+        for ended in std::mem::take(&mut sets.ended) {
+            number = ended.number.unwrap_or(number);
             if ended.is_set {
                 self.discard(&ended.changes);
             } else {
-                self.show(cache, now, id, ended);
+                // What has no number went with what was before it, which may have been a set.
+                sets.ended.push_back(Ended { number: Some(number), end: ended.end.max(number), ..ended });
             }
+        }
+        if !self.ordered {
+            self.show_all(cache, now, id, sets);
         }
         self.waiting.retain(|(writer, _)| *writer != id);
         self.waiting_bytes = self.waiting.iter().map(|(_, change)| change.payload.len()).sum();

@@ -11,6 +11,8 @@
 //! - when it follows what was shown last without a gap, in all readers if several have the same writer, or
 //! - when all writers of the publisher are known, and each of those that must be waited for has passed it.
 //!
+//! That holds for what waits of a writer that is gone as well: its proxy stays until that is shown.
+//!
 //! All writers are known when the digest that came with the change, or with a heartbeat after it, is that of the
 //! writers discovered, now or since the match. Waited for are writers that are matched here, reliably for single
 //! changes, and alive: a writer of a topic without a reader here, one that was deleted or that lost its liveliness
@@ -128,6 +130,13 @@ impl Progress {
             Some((last, current, _)) if expected > last => self.pass(current),
             _ => false,
         }
+    }
+
+    /// The writer is gone: nothing more is to be learnt from it, and nothing it lost makes sets of others incomplete.
+    pub(super) const fn leave(&mut self) {
+        self.excused = true;
+        self.next = None;
+        self.lost = None;
     }
 
     /// Whether nothing can be learnt from the writer about `number` by asking once more.
@@ -501,6 +510,9 @@ impl Reader {
         }
         for (reason, instance) in refusals {
             self.rejected(reason, instance, out);
+        }
+        if self.lingering > 0 {
+            self.part_with_shown(now, out);
         }
         if self.blocked > 0 && !self.presenter.is_accessing() {
             self.unblock(now);

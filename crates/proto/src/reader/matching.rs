@@ -41,12 +41,13 @@ impl Reader {
     }
 
     fn admit_writer(&mut self, now: Now, writer: &MatchedWriter, counts: (i32, i32), out: &mut Outbox) {
+        self.part_with_namesake(now, writer.guid, out);
         let prefix = writer.guid.prefix;
         let of_participant = || {
             let its = self.by_guid.range(prefix.entity(EntityId([0; 4]))..);
             its.take_while(|(guid, _)| guid.prefix == prefix).count()
         };
-        if self.by_guid.len() >= self.limits.writers_max
+        if self.by_guid.len() + self.lingering >= self.limits.writers_max
             || of_participant() >= self.limits.writers_of_participant_max
         {
             self.drops.count(DropReason::DiscoveryLimit);
@@ -100,24 +101,65 @@ impl Reader {
         id
     }
 
-    /// A writer left, or matches no more: instances only it wrote are without writers.
+    /// A writer left, or matches no more: instances only it wrote are without writers, once what waits of it is shown.
     pub fn unmatch_writer(&mut self, now: Now, writer: Guid, out: &mut Outbox) {
         let Some(id) = self.by_guid.remove(&writer) else { return };
-        let Some(proxy) = self.proxies.get_mut(id as usize).and_then(Option::take) else { return };
+        let Self { proxies, presenter, cache, .. } = self;
+        let Some(proxy) = proxies.get_mut(id as usize).and_then(Option::as_mut) else { return };
         self.reassembly_bytes -= proxy.fragments.bytes();
         self.blocked -= usize::from(proxy.blocked);
-        self.presenter.forget(&mut self.cache, now, id, proxy.sets);
+        presenter.forget(cache, now, id, &mut proxy.sets);
+        let was_alive = proxy.lease.alive;
+        proxy.depart();
+        let is_done = proxy.is_done();
+        self.lingering += 1;
+        if self.recent_writer == id {
+            self.recent_writer = WriterId::MAX;
+        }
+        self.tell_presented(out);
+        if is_done {
+            self.part_with(now, id, out);
+        }
+        self.cache.undecodable.gone(writer);
+        self.statuses.subscription_matched.unmatched(writer);
+        self.changed(StatusKind::SubscriptionMatched, out);
+        let (alive, not_alive) = if was_alive { (-1, 0) } else { (0, -1) };
+        self.liveliness_changed(writer, alive, not_alive, out);
+    }
+
+    /// Of the writers that are gone, those of which nothing waits any more leave for good.
+    pub(super) fn part_with_shown(&mut self, now: Now, out: &mut Outbox) {
+        for index in 0..self.proxies.len() {
+            if self.proxies.get(index).and_then(Option::as_ref).is_some_and(Proxy::is_done) {
+                self.part_with(now, index as WriterId, out);
+            }
+        }
+    }
+
+    /// A writer comes back of which something still waits from before: that is shown now, before what comes anew.
+    fn part_with_namesake(&mut self, now: Now, writer: Guid, out: &mut Outbox) {
+        if self.lingering == 0 {
+            return;
+        }
+        let Self { proxies, presenter, cache, .. } = self;
+        let namesake = |proxy: &Proxy| proxy.guid == writer && proxy.departed;
+        let Some(index) = proxies.iter().position(|it| it.as_ref().is_some_and(namesake)) else { return };
+        if let Some(proxy) = proxies.get_mut(index).and_then(Option::as_mut) {
+            presenter.show_all(cache, now, index as WriterId, &mut proxy.sets);
+        }
+        self.part_with(now, index as WriterId, out);
+    }
+
+    /// Instances that only this writer wrote are without writers.
+    fn part_with(&mut self, now: Now, id: WriterId, out: &mut Outbox) {
+        let Some(proxy) = self.proxies.get_mut(id as usize).and_then(Option::take) else { return };
+        self.lingering -= 1;
         self.forget_publisher_if_unmatched(proxy.publisher);
         self.tell_presented(out);
         // Meanwhile another one may write what it wrote.
         self.cache.publications.weaken(id);
         self.departing.push_back(id);
         self.depart(now, id, out);
-        self.cache.undecodable.gone(writer);
-        self.statuses.subscription_matched.unmatched(writer);
-        self.changed(StatusKind::SubscriptionMatched, out);
-        let (alive, not_alive) = if proxy.lease.alive { (-1, 0) } else { (0, -1) };
-        self.liveliness_changed(writer, alive, not_alive, out);
     }
 
     /// An unmatched writer leaves its instances, as many as one call may take. Its number is free when none is left. Returns

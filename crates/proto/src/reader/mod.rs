@@ -185,6 +185,8 @@ pub struct Reader {
     recent_writer: WriterId,
     /// Proxies that wait for room in the cache.
     blocked: usize,
+    /// Proxies of writers that are gone, of which something is still to be shown.
+    lingering: usize,
     /// Octets in incomplete samples.
     reassembly_bytes: usize,
     /// No proxy has anything to do before this time.
@@ -217,6 +219,7 @@ impl Reader {
             by_guid: BTreeMap::new(),
             recent_writer: 0,
             blocked: 0,
+            lingering: 0,
             reassembly_bytes: 0,
             proxies_due: None,
             untold: StatusMask::NONE,

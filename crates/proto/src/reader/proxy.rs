@@ -63,6 +63,8 @@ pub(super) struct Proxy {
     pub(super) blocked: bool,
     /// The last sample the cache refused: a refusal is reported once.
     pub(super) refused: SequenceNumber,
+    /// It is not matched any more: only what waits in `sets` is still to be shown.
+    pub(super) departed: bool,
 }
 
 /// What the writer's heartbeats said.
@@ -146,7 +148,24 @@ impl Proxy {
             answer: Answer::default(),
             blocked: false,
             refused: SequenceNumber(0),
+            departed: false,
         }
+    }
+
+    /// The writer is gone. Nothing is asked of it, expected or waited for any more.
+    pub(super) fn depart(&mut self) {
+        self.departed = true;
+        (self.reliable, self.historical, self.blocked) = (false, false, false);
+        self.order = Reorder::new();
+        self.fragments = Fragments::default();
+        self.answer = Answer::default();
+        (self.lease.alive, self.lease.expires) = (false, None);
+        self.sets.progress.leave();
+    }
+
+    /// The writer is gone, and nothing waits of it.
+    pub(super) fn is_done(&self) -> bool {
+        self.departed && self.sets.waiting().is_empty()
     }
 
     /// How much an incomplete sample, of which these fragments arrived first and last, matters for lack of

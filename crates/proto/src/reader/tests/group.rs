@@ -161,6 +161,29 @@ impl Subscriber {
         self.readers.iter_mut().for_each(|bench| bench.pass(span));
     }
 
+    /// As [`Self::data`] to the first reader, written when there were both writers, of the instance `key`.
+    fn keyed(&mut self, from: u8, number: i64, group: i64, key: u8, value: u8) {
+        let inline = InlineQos {
+            group_sequence_number: Some(SequenceNumber(group)),
+            group_writers: Some(digest(BOTH)),
+            ..InlineQos::default()
+        };
+        self.change(0, from, number, &inline, &payload(key, value));
+    }
+
+    /// Carries out up to ten verdicts of the first reader, without reading. Returns how many there were.
+    fn verdicts(&mut self) -> usize {
+        let Bench { reader, now, out, .. } = &mut self.readers[0];
+        let verdicts = (0..10).map_while(|_| {
+            let mut members = Vec::new();
+            reader.group_members(*now, &mut members);
+            let verdict = next_verdict(&members, |publisher, number| reader.group_room(publisher, number))?;
+            reader.carry_out_verdict(*now, verdict, out);
+            Some(())
+        });
+        verdicts.count()
+    }
+
     /// What becomes readable, in the order in which it does.
     fn shown(&mut self) -> Vec<u8> {
         let mut shown = Vec::new();
@@ -308,8 +331,10 @@ fn a_writer_deleted_in_the_middle_holds_nobody_up() {
     subscriber.loses(2);
     assert!(subscriber.stirs());
     assert_eq!(subscriber.shown(), [20]);
-    // What waits of a writer that is deleted is not lost with it.
+    // What waits of a writer that is deleted is not lost with it, and comes in its turn.
     subscriber.loses(3);
+    assert_eq!(subscriber.shown(), [], "number 3 may be the first writer's");
+    subscriber.heartbeat(1, (1, 1), Some([4, 2, 2]));
     assert_eq!(subscriber.shown(), [40]);
 }
 
@@ -515,35 +540,16 @@ fn what_finds_no_room_makes_what_other_writers_wrote_later_wait_in_the_same_read
     full.resource_limits.max_samples_per_instance = 1;
     let mut subscriber = Subscriber::new(1, &full);
     subscriber.discovers(2, Some(0));
-    let settle = |subscriber: &mut Subscriber| {
-        let verdicts = (0..10).map_while(|_| {
-            let Bench { reader, now, out, .. } = &mut subscriber.readers[0];
-            let mut members = Vec::new();
-            reader.group_members(*now, &mut members);
-            let verdict = next_verdict(&members, |publisher, number| reader.group_room(publisher, number))?;
-            reader.carry_out_verdict(*now, verdict, out);
-            Some(())
-        });
-        assert!(verdicts.count() < 10, "one sample after the other, not for ever");
-    };
     // There is no room for 20 before 10 is taken; there would be for 30, and for the set.
-    let keyed = |subscriber: &mut Subscriber, from, number, group, key, value| {
-        let inline = InlineQos {
-            group_sequence_number: Some(SequenceNumber(group)),
-            group_writers: Some(digest(BOTH)),
-            ..InlineQos::default()
-        };
-        subscriber.change(0, from, number, &inline, &payload(key, value));
-    };
-    keyed(&mut subscriber, 1, 1, 1, 7, 10);
-    keyed(&mut subscriber, 2, 1, 2, 7, 20);
-    keyed(&mut subscriber, 1, 2, 3, 8, 30);
+    subscriber.keyed(1, 1, 1, 7, 10);
+    subscriber.keyed(2, 1, 2, 7, 20);
+    subscriber.keyed(1, 2, 3, 8, 30);
     subscriber.part(0, 1, 3, 4, (3, 4), 40);
     subscriber.end(0, 1, 4, 5, 4, BOTH);
     subscriber.end(0, 2, 2, 5, 4, BOTH);
-    settle(&mut subscriber);
+    assert!(subscriber.verdicts() < 10, "one sample after the other, not for ever");
     assert_eq!(subscriber.readers[0].values(), [10]);
-    settle(&mut subscriber);
+    assert!(subscriber.verdicts() < 10);
     assert_eq!(subscriber.readers[0].values(), [20, 30, 40]);
 }
 
@@ -623,25 +629,68 @@ fn a_set_that_is_lost_waits_behind_a_sample_for_which_there_is_no_room() {
     full.resource_limits.max_samples = 1;
     let mut subscriber = Subscriber::new(1, &full);
     let only: &[u8] = &[1];
-    let verdicts = |subscriber: &mut Subscriber| {
-        let verdicts = (0..10).map_while(|_| {
-            let Bench { reader, now, out, .. } = &mut subscriber.readers[0];
-            let mut members = Vec::new();
-            reader.group_members(*now, &mut members);
-            let verdict = next_verdict(&members, |publisher, number| reader.group_room(publisher, number))?;
-            reader.carry_out_verdict(*now, verdict, out);
-            Some(())
-        });
-        verdicts.count()
-    };
     subscriber.data(0, 1, 1, (1, only), 10);
     subscriber.data(0, 1, 2, (2, only), 20);
     // The first of the set never comes.
     subscriber.gap(0, 1, (3, 3), 0);
     subscriber.part(0, 1, 4, 4, (3, 3), 40);
     subscriber.end(0, 1, 5, 5, 3, only);
-    assert_eq!(verdicts(&mut subscriber), 2, "nobody looks for ever at what waits for room");
+    assert_eq!(subscriber.verdicts(), 2, "nobody looks for ever at what waits for room");
     assert_eq!(subscriber.readers[0].values(), [10]);
-    assert_eq!(verdicts(&mut subscriber), 2);
+    assert_eq!(subscriber.verdicts(), 2);
     assert_eq!(subscriber.readers[0].values(), [20], "not lost with the set");
+}
+
+#[test]
+fn what_waits_of_a_writer_that_is_gone_keeps_its_place_behind_what_finds_no_room() {
+    let mut full = ordered(false);
+    full.resource_limits.max_samples_per_instance = 1;
+    let mut subscriber = Subscriber::new(1, &full);
+    subscriber.discovers(2, Some(0));
+    subscriber.keyed(1, 1, 1, 7, 10);
+    subscriber.keyed(1, 2, 2, 7, 20);
+    subscriber.keyed(2, 1, 3, 8, 30);
+    subscriber.verdicts();
+    subscriber.loses(2);
+    subscriber.verdicts();
+    assert_eq!(subscriber.readers[0].values(), [10]);
+    subscriber.verdicts();
+    assert_eq!(subscriber.readers[0].values(), [20, 30]);
+    assert_eq!(subscriber.readers[0].reader.sample_lost_status().total_count, 0);
+}
+
+#[test]
+fn what_waits_of_a_writer_that_is_gone_waits_for_those_that_are_not() {
+    let mut subscriber = Subscriber::new(1, &ordered(false));
+    subscriber.discovers(2, Some(0));
+    subscriber.keyed(2, 1, 3, 8, 30);
+    subscriber.loses(2);
+    assert!(subscriber.stirs());
+    assert_eq!(subscriber.shown(), []);
+    let Bench { reader, .. } = &mut subscriber.readers[0];
+    assert_eq!(reader.subscription_matched_status().current_count, 1);
+    assert!(!reader.is_matched(of_publisher(2)));
+    subscriber.keyed(1, 1, 1, 7, 10);
+    subscriber.keyed(1, 2, 2, 7, 20);
+    assert!(!subscriber.readers[0].reader.has_instance(handle(8)));
+    assert_eq!(subscriber.verdicts(), 3);
+    let samples = subscriber.readers[0].take();
+    assert_eq!(values(&samples), [10, 20, 30]);
+    let last = samples.last().map(|it| (it.info.valid_data, it.info.instance_state));
+    assert_eq!(last, Some((false, InstanceState::NotAliveNoWriters)), "behind what it wrote");
+}
+
+#[test]
+fn what_waits_of_a_writer_that_comes_back_is_shown_before_what_comes_anew() {
+    let mut subscriber = Subscriber::new(1, &ordered(false));
+    subscriber.discovers(2, Some(0));
+    subscriber.keyed(2, 1, 3, 8, 30);
+    subscriber.loses(2);
+    assert_eq!(subscriber.shown(), []);
+    subscriber.discovers(2, Some(0));
+    assert_eq!(subscriber.readers[0].values(), [30]);
+    subscriber.keyed(2, 1, 3, 8, 30);
+    subscriber.heartbeat(1, (1, 0), Some([3, 4, 3]));
+    assert_eq!(subscriber.shown(), [30]);
+    assert_eq!(subscriber.readers[0].reader.matched_writers().count(), 2);
 }
