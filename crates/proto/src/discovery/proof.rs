@@ -34,7 +34,7 @@ const ANSWERS: u32 = 2;
 const CHALLENGES_MAX: usize = 8;
 /// Answers after this are not believed.
 const LIFE: Duration = Duration::from_secs(60);
-/// Wrong numbers after which a challenge is void. Who forges an address needs 2^16 challenges, and sends more than it can draw.
+/// Wrong numbers after which a challenge is void. Who forges an address needs about 2^15 challenges, some megabytes that it sends.
 const WRONG_MAX: u32 = 4;
 /// Addresses one participant can prove, and from which it can answer; a host with more interfaces proves the latest.
 const PROVEN_MAX: usize = 8;

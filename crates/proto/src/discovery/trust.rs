@@ -131,39 +131,35 @@ impl Participant {
         let (prefix, from) = (context.source, &context.from);
         let answer = (acknack.writer, acknack.missing.base());
         let Some(remote) = self.database.get_mut(prefix) else { return Err(DropReason::NotMatched) };
-        if let Some(candidate) = &mut remote.candidate {
-            match candidate.proof.answered(now.mono, answer, from, &self.host) {
-                Answer::Wrong => {}
-                Answer::Half => {
-                    self.challenge_rest(now, prefix, out);
-                    return Ok(false);
-                }
-                Answer::Proof => {
-                    candidate.choose_meta(&self.host);
-                    if candidate.proven_meta(&self.host).is_some() {
-                        self.doubt(now, prefix, out);
-                    }
-                    return Ok(false);
-                }
+        let candidate = remote.candidate.as_mut();
+        let claimed =
+            candidate.map_or(Answer::Wrong, |it| it.proof.answered(now.mono, answer, from, &self.host));
+        let worth = match claimed {
+            Answer::Wrong => remote.proof.answered(now.mono, answer, from, &self.host),
+            _ => claimed,
+        };
+        match worth {
+            Answer::Half => self.challenge_rest(now, prefix, out),
+            Answer::Proof if claimed == Answer::Proof => self.on_claim_proven(now, prefix, out),
+            Answer::Proof => self.on_proof(now, prefix, out),
+            Answer::Wrong if remote.matched.is_none() => {
+                self.challenge_again(now, context, true, out);
+                return Err(DropReason::NotMatched);
             }
-        }
-        match remote.proof.answered(now.mono, answer, from, &self.host) {
+            // It still is where a challenge left it: the first HEARTBEAT leads it on.
             Answer::Wrong => {}
-            Answer::Half => {
-                self.challenge_rest(now, prefix, out);
-                return Ok(false);
-            }
-            Answer::Proof => {
-                self.on_proof(now, prefix, out);
-                return Ok(false);
-            }
         }
-        if remote.matched.is_none() {
-            self.challenge_again(now, context, true, out);
-            return Err(DropReason::NotMatched);
-        }
-        // It still is where a challenge left it: the first HEARTBEAT leads it on.
         Ok(false)
+    }
+
+    /// A matched participant has proven the address that is claimed of it: the one it has is asked.
+    fn on_claim_proven(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        let candidate = self.database.get_mut(prefix).and_then(|remote| remote.candidate.as_mut());
+        let Some(candidate) = candidate else { return };
+        candidate.choose_meta(&self.host);
+        if candidate.proven_meta(&self.host).is_some() {
+            self.doubt(now, prefix, out);
+        }
     }
 
     /// A participant has proven an address, again or for the first time.
