@@ -2,7 +2,7 @@
 //!
 //! A participant is matched once it has answered a challenge at an address that it announced. From then on control traffic is taken
 //! only from where it has answered, or which it announced there. A claim that it is elsewhere is believed when the new address has proven
-//! itself while the old one does not answer.
+//! itself, and either both came from where it is known to speak from, or the old address does not answer.
 
 use super::database::Remote;
 use super::participant::Participant;
@@ -140,7 +140,7 @@ impl Participant {
         };
         match worth {
             Answer::Half => self.challenge_rest(now, prefix, out),
-            Answer::Proof if claimed == Answer::Proof => self.on_claim_proven(now, prefix, out),
+            Answer::Proof if claimed == Answer::Proof => self.on_claim_proven(now, context, out),
             Answer::Proof => self.on_proof(now, prefix, out),
             Answer::Wrong if remote.matched.is_none() => {
                 self.challenge_again(now, context, true, out);
@@ -152,14 +152,23 @@ impl Participant {
         Ok(false)
     }
 
-    /// A matched participant has proven the address that is claimed of it: the one it has is asked.
-    fn on_claim_proven(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
-        let candidate = self.database.get_mut(prefix).and_then(|remote| remote.candidate.as_mut());
-        let Some(candidate) = candidate else { return };
-        candidate.choose_meta(&self.host);
-        if candidate.proven_meta(&self.host).is_some() {
-            self.doubt(now, prefix, out);
+    /// A matched participant has proven the address that is claimed of it. It moves there when claim and answer came from where it is known
+    /// to speak from; otherwise it is asked at the address it has.
+    fn on_claim_proven(&mut self, now: Now, context: &MessageContext, out: &mut Outbox) {
+        let prefix = context.source;
+        let Self { database, host, .. } = self;
+        let Some(remote) = database.get_mut(prefix) else { return };
+        let is_proven = |candidate: &mut Box<Remote>| {
+            candidate.choose_meta(host);
+            candidate.proven_meta(host).is_some()
+        };
+        let Some(candidate) = remote.candidate.take_if(is_proven) else { return };
+        if [&candidate.from, &context.from].into_iter().all(|from| remote.proof.is_source(from, host)) {
+            remote.move_to(*candidate, now.mono);
+            return self.on_participant_changed(now, prefix, out);
         }
+        remote.candidate = Some(candidate);
+        self.doubt(now, prefix, out);
     }
 
     /// A participant has proven an address, again or for the first time.

@@ -172,6 +172,19 @@ fn r8_a_forged_redirect_from_the_right_address_moves_nothing_either() {
 }
 
 #[test]
+fn a_claim_and_its_proof_from_where_a_participant_speaks_move_it_though_it_still_answers_there() {
+    let mut network = Network::of(2);
+    network.run_for(Duration::from_secs(1));
+    let (old, new) = (udp("10.0.0.2", 7410), udp("10.0.0.9", 7410));
+    // One socket, whose host has another address now and keeps the old one.
+    network.add_peer(Peer { from: old, ..Peer::new(prefix(1), new) });
+    network.announce_peer(0);
+    network.run_for(Duration::from_millis(200));
+    let there = |command: &crate::discovery::Command| matches!(command, crate::discovery::Command::MatchReader { reader, .. } if reader.locators == [new]);
+    assert_eq!(network.count(0, there), 1);
+}
+
+#[test]
 fn r8_on_this_host_only_its_own_socket_tells_that_a_participant_leaves() {
     let mut network = super::scenario::two_of_one_host();
     network.start(0);
