@@ -462,16 +462,27 @@ impl Writer {
         asked
     }
 
+    /// The same for some of them.
     pub(super) fn ask_those(
         &mut self,
         now: Now,
         out: &mut Outbox,
         which: impl Fn(&ReaderProxy) -> bool,
     ) -> bool {
+        self.ask_readers(now, out, |reader, last| reader.acknowledged < last && which(reader))
+    }
+
+    /// Asks some reliable readers, each for itself, whatever they owe of what was sent up to a last change. Whether there were any.
+    pub(super) fn ask_readers(
+        &mut self,
+        now: Now,
+        out: &mut Outbox,
+        which: impl Fn(&ReaderProxy, SequenceNumber) -> bool,
+    ) -> bool {
         let mut asked = false;
-        for reader in self.proxies.readers.iter_mut().filter(|reader| reader.is_awaited() && which(reader)) {
+        for reader in self.proxies.readers.iter_mut().filter(|reader| reader.is_awaited()) {
             let last = sent_last(&self.history, &self.pacer, reader.class);
-            if reader.acknowledged >= last {
+            if !which(reader, last) {
                 continue;
             }
             reader.silence.asked(now.mono);

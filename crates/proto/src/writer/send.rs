@@ -326,8 +326,8 @@ impl Writer {
     /// Asks in the middle of a sample for readers on other hosts, so that they tell when this has left the road.
     pub(super) fn put_question(&mut self, now: Now, out: &mut Outbox) {
         if self.proxies.is_filtering() {
-            self.heartbeat_aimed(Class::Remote, false, out);
-            self.note_question(now, self.heartbeat.count());
+            // Also those that want none of what is being sent: nobody knows otherwise that it has left the road to them.
+            self.ask_readers(now, out, |reader, _| reader.is_waited_for());
             return;
         }
         let target =
@@ -364,9 +364,13 @@ impl Writer {
         false
     }
 
-    /// Asks one reader on another host in the middle of repetitions, so that it tells when these have left the road.
+    /// Asks one reader on another host in the middle of repetitions, so that it tells when these have left the road; for one that never
+    /// answers, the others.
     fn question_reader(&mut self, now: Now, reader: Guid, out: &mut Outbox) {
-        let Some(proxy) = self.proxies.get(reader).filter(|proxy| proxy.reliable) else { return };
+        let Some(proxy) = self.proxies.get(reader) else { return };
+        if !proxy.reliable {
+            return self.put_question(now, out);
+        }
         let target = proxy.target(self.config.guid, &self.config.limits);
         let heartbeat = heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, false);
         target.send_heartbeat(&heartbeat, out);

@@ -106,3 +106,63 @@ fn what_has_a_priority_goes_where_it_does_not_queue_behind_the_rest() {
     assert_eq!(written_to(-1), sorted(vec![both.locators[0], other.locators[0]]), "less than none is none");
     assert_eq!(written_to(1), sorted(vec![urgent, other.locators[0]]));
 }
+
+/// Time passes; a reader on another host that says what it answers does so, and has everything.
+fn pass_with_answers(story: &mut Story, reader: &MatchedReader, lasting: Duration) -> Vec<Sent> {
+    let (mut all, end) = (Vec::new(), story.now.mono.after(lasting).unwrap());
+    while story.now.mono < end {
+        story.pass(Duration::from_millis(1));
+        for (to, sent) in story.sent_by_datagram() {
+            for heartbeat in
+                heartbeats(&sent).iter().filter(|it| to.contains(&reader.locators[0]) && !it.final_flag)
+            {
+                let acknack = AckNack {
+                    reader: reader.guid.entity,
+                    writer: WRITER.entity,
+                    missing: SequenceSet::empty(heartbeat.last.next()),
+                    count: heartbeat.count,
+                    final_flag: true,
+                    heartbeat: Some(heartbeat.count),
+                };
+                let sender = Sender::unplaced(reader.guid);
+                story.writer.on_acknack(story.now, sender, &acknack, &mut story.out).unwrap();
+            }
+            all.extend(sent);
+        }
+    }
+    all
+}
+
+#[test]
+fn what_a_late_reader_that_answers_nothing_gets_makes_others_tell_how_the_road_is() {
+    let elsewhere = |number| {
+        let reader = MatchedReader { receive_bytes: 200_000, ..remote(number) };
+        MatchedReader { qos: QosSet::reader().reliable().durability(Durability::TransientLocal), ..reader }
+    };
+    let prompt = elsewhere(8);
+    let best_effort = QosSet::reader().best_effort().durability(Durability::TransientLocal);
+    let late = MatchedReader { qos: best_effort, ..elsewhere(9) };
+    for filters in [false, true] {
+        let qos = QosSet::writer().keep_last(20).durability(Durability::TransientLocal);
+        let mut story = Story::new(qos);
+        if filters {
+            // What it does not want goes to others alone.
+            story.matched(&content::wanting(200, durable(7)));
+        }
+        for _ in 0..20 {
+            story.write(1, &[100; 20_000]).unwrap();
+            story.pass(Duration::from_millis(1));
+        }
+        story.matched(&prompt);
+        pass_with_answers(&mut story, &prompt, Duration::from_secs(1));
+        story.matched(&late);
+        let sent = pass_with_answers(&mut story, &prompt, Duration::from_millis(500));
+        let of_last =
+            |it: &&Sent| matches!(it, Sent::Fragment(it) if it.reader == late.guid.entity && it.number == 20);
+        let count = sent.iter().filter(of_last).count();
+        assert!(
+            count >= 14,
+            "{count} fragments of the last sample went to the late reader, filters: {filters}"
+        );
+    }
+}
