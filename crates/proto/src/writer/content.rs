@@ -524,6 +524,15 @@ impl Writer {
         }
     }
 
+    /// A reader comes that is not to hear what is queued for others on other hosts: each of these gets it by itself. What they were passed
+    /// over with ends before it: of what follows each is asked when it is its turn.
+    pub(super) fn part_live(&mut self, out: &mut Outbox) {
+        let Some(live) = self.pacer.first_live(Class::Remote) else { return };
+        let end = if live.begun.is_some() { live.number.next() } else { live.number };
+        self.proxies.close_gaps(Class::Remote, end, &self.config, out);
+        self.pacer.part_live(self.proxies.remote());
+    }
+
     /// What a reader has that acknowledges everything below `base`: also what it was passed over with after
     /// that and was not told of yet.
     pub(super) fn acknowledged_by(&self, proxy: &ReaderProxy, base: SequenceNumber) -> SequenceNumber {

@@ -484,7 +484,7 @@ impl Writer {
         // What waits for others is addressed to those who were here before.
         self.flush(now, out);
         if !known && !durable && !reader.same_host {
-            self.pacer.part_live(self.proxies.remote());
+            self.part_live(out);
         }
         let last = self.history.last();
         let had_inline_qos = self.proxies.inline_qos();

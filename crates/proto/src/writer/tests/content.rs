@@ -451,3 +451,25 @@ fn what_was_replaced_before_its_turn_does_not_count_as_filtered_out() {
     let later = shape.iter().filter(|it| !it.starts_with("fragment")).map(String::as_str);
     assert_eq!(later.collect::<Vec<_>>(), ["gap 2..3 filtered 1", "data 4"]);
 }
+
+#[test]
+fn who_was_passed_over_gets_what_was_queued_when_another_reader_came() {
+    let elsewhere = |number| {
+        let locators = vec![Locator::udp([192, 0, 2, number].into(), 7_411)];
+        MatchedReader { same_host: false, locators, ..reliable(number) }
+    };
+    let choosy = wanting(10, elsewhere(7));
+    let mut story = story(&[choosy.clone(), elsewhere(8)]);
+    // The first is longer than a burst, so that the others wait for it.
+    story.write(1, &[1; 100_000]).unwrap();
+    for value in [20, 1, 21] {
+        story.write(1, &[value]).unwrap();
+    }
+    story.matched(&elsewhere(9));
+    story.acknack(&choosy, 1, &[]).unwrap();
+    story.pass(Duration::from_millis(10));
+    let to_choosy = story.sent_by_datagram().into_iter().filter(|(to, _)| *to == choosy.locators);
+    let sent: Vec<Sent> = to_choosy.flat_map(|(_, sent)| sent).collect();
+    assert_eq!(data(&sent), [2, 4], "{:?}", shape(&sent));
+    assert_eq!(gaps(&sent, 4), [1, 3], "{:?}", shape(&sent));
+}
