@@ -400,7 +400,7 @@ impl World {
         if self.nodes[place.node].state != State::Running {
             return 0;
         }
-        let (mut seen, mut samples) = (CachedSamples::new(), CachedSamples::new());
+        let (mut seen, mut samples) = (Seen::default(), CachedSamples::new());
         let at = self.at;
         let qos = &self.ledger.readers[reader].endpoint.qos;
         // What gives way after it was read leaves sets behind of which a take shows only the rest.
@@ -411,7 +411,7 @@ impl World {
             let now = node.options.clock.now(at);
             if let Some(local) = node.members[place.member].readers.get_mut(&place.entity) {
                 if reads_first {
-                    read_all(&mut local.reader, now, &mut seen);
+                    seen = read_all(&mut local.reader, now);
                 }
                 local.reader.take(now, &taken(mutation), &mut samples);
             }
@@ -419,13 +419,15 @@ impl World {
         let same = |(one, other): (&CachedSample, &CachedSample)| {
             one.payload == other.payload && one.info.instance_handle == other.info.instance_handle
         };
-        if reads_first && !(seen.len() == samples.len() && seen.iter().zip(samples.iter()).all(same)) {
+        let is_left = seen.left.len() == samples.len() && seen.left.iter().zip(samples.iter()).all(same);
+        if reads_first && !is_left {
             self.ledger.readers[reader].misreads += 1;
         }
         let hide = self.mutation == Some(Mutation::HideStates);
         let access = self.accesses;
         let wall = self.nodes[place.node].options.clock.now(at).wall;
-        let deliveries = samples.iter().filter(|sample| !hide || sample.info.valid_data).map(|sample| {
+        let all = seen.gave_way.iter().chain(samples.iter());
+        let deliveries = all.filter(|sample| !hide || sample.info.valid_data).map(|sample| {
             let bytes = sample.payload.as_slice();
             Delivery {
                 at,
@@ -489,16 +491,29 @@ fn makes_room_by_reading(qos: &QosSet) -> bool {
     qos.history.kind == HistoryKind::KeepLast && qos.resource_limits.max_samples != LENGTH_UNLIMITED
 }
 
+/// What an application has read.
+#[derive(Default)]
+struct Seen {
+    /// What is still there.
+    left: CachedSamples,
+    /// What was read before and is not.
+    gave_way: Vec<CachedSample>,
+}
+
 /// Reads what there is. Where reading makes room, what waited comes in the place of what was read: then that is read too, until nothing
 /// more comes.
-fn read_all(reader: &mut Reader, now: Now, seen: &mut CachedSamples) {
+fn read_all(reader: &mut Reader, now: Now) -> Seen {
     let is_new = |sample: &CachedSample| sample.info.sample_state == SampleState::NotRead;
     let makes_room = makes_room_by_reading(reader.qos());
+    let mut seen = Seen::default();
     loop {
-        *seen = CachedSamples::new();
-        reader.read(now, &Selector::default(), seen);
-        if !makes_room || !seen.iter().any(is_new) {
-            return;
+        let mut left = CachedSamples::new();
+        reader.read(now, &Selector::default(), &mut left);
+        let is_gone = |sample: &&CachedSample| left.iter().all(|other| other.id != sample.id);
+        seen.gave_way.extend(seen.left.iter().filter(is_gone).cloned());
+        seen.left = left;
+        if !makes_room || !seen.left.iter().any(is_new) {
+            return seen;
         }
     }
 }
