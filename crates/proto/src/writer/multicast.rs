@@ -251,7 +251,7 @@ impl Writer {
             (Some(reason), ..) => Delivery::Unicast(reason),
             _ if self.multicast.turns.are_vain()
                 && !self.proxies.use_group
-                && self.multicast.comparison.keeps_multicast() =>
+                && (costs.is_none() || self.multicast.comparison.keeps_multicast()) =>
             {
                 Delivery::Unicast(UnicastReason::NotAcknowledged)
             }

@@ -1,7 +1,7 @@
 //! One datagram for all: a writer that may sends to a group of its host what a process hears that has joined it, and to none
 //! that nobody hears, nor where that costs more. What arrives by it is judged by all other checkers.
 
-use plainsong_proto::qos::QosSet;
+use plainsong_proto::qos::{HistoryKind, QosSet};
 use plainsong_proto::time::Duration;
 use plainsong_proto::writer::{Delivery, UnicastReason};
 
@@ -37,10 +37,12 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
     }
 }
 
-/// What is sent to one reader beside it may make the group as dear as unicast, and who writes little has sent little alone.
+/// What is sent to one reader beside it may make the group as dear as unicast, and who writes little has sent little alone. Who replaces
+/// samples does not let them wait for readers that take their time to answer, without which the way does not change.
 fn is_plausible(reason: UnicastReason, writer: &WriterRecord) -> bool {
     match reason {
         UnicastReason::NotMeasured => writer.changes.len() < MEASURED_MIN,
+        UnicastReason::NotAcknowledged => writer.endpoint.qos.history.kind == HistoryKind::KeepLast,
         UnicastReason::Cheap(costs) => costs.multicast.0 < 2 * costs.unicast.0,
         _ => false,
     }

@@ -161,6 +161,8 @@ pub struct WriterRecord {
     pub blocked_since: Option<Instant>,
     /// Writes that waited and then succeeded.
     pub unblocked: u64,
+    /// When they waited.
+    pub waits: Vec<Epoch>,
     /// Most changes ever seen in its history.
     pub history_max: usize,
     /// LIVELINESS_LOST when the run ended.

@@ -6,6 +6,9 @@ use plainsong_proto::time::{Duration, Instant};
 use super::{Change, ChangeKind, Epoch, Ledger, ReaderRecord, WriterRecord, in_force};
 use crate::sample::Filter;
 
+/// A reader that does not know the writer yet learns of it in this time, unless discovery is slow.
+const STRANGE_FOR: Duration = Duration::from_secs(1);
+
 /// A writer and a reader that are to understand each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
@@ -159,16 +162,25 @@ impl<'a> Pair<'a> {
     }
 
     /// The time from which on nothing may be missing, when matched to the end: the last match
-    /// began on the writer's side, and on the reader's too when there was more than one.
+    /// began on the writer's side, and on the reader's too when there was more than one. A reader that has answered
+    /// nothing yet is not waited for when there is no room.
     #[must_use]
     pub fn promised_from(&self) -> Instant {
         let written = self.writer.endpoint.epochs(self.reader.endpoint.guid);
         let read = self.reader.endpoint.epochs(self.writer.endpoint.guid);
         let start = |epochs: &[Epoch]| epochs.last().map_or(Instant(u64::MAX), |epoch| epoch.start);
         match (written.len(), read.len()) {
-            (1, 1) => start(written),
+            (1, 1) if !self.may_be_left_out(start(written), start(read)) => start(written),
             _ => start(written).max(start(read)),
         }
+    }
+
+    /// Whether the reader said nothing for so long that a writer without room, as this one was, need not wait for it.
+    fn may_be_left_out(&self, written: Instant, read: Instant) -> bool {
+        let is_in_the_way = |wait: &Epoch| wait.start < read && wait.end.is_none_or(|end| end > written);
+        let WriterRecord { waits, blocked_since, .. } = self.writer;
+        read.since(written) >= STRANGE_FOR
+            && (waits.iter().any(is_in_the_way) || blocked_since.is_some_and(|since| since < read))
     }
 
     /// When the first side learned of the other; no volatile sample from before may arrive.

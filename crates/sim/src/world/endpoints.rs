@@ -14,7 +14,7 @@ use plainsong_proto::writer::{ChangeKind as ProtoKind, WriteError};
 use super::groups::Group;
 use super::{Happening, Place, Topic, World, Write, WriteKind};
 use crate::ledger::{
-    Change, ChangeKind, Delivery, Ending, Endpoint, Ledger, ReaderRecord, Taking, WriterRecord,
+    Change, ChangeKind, Delivery, Ending, Endpoint, Epoch, Ledger, ReaderRecord, Taking, WriterRecord,
 };
 use crate::mutation::Mutation;
 use crate::node::{NewEndpoint, State};
@@ -51,6 +51,7 @@ impl World {
                 changes: Vec::new(),
                 blocked_since: None,
                 unblocked: 0,
+                waits: Vec::new(),
                 history_max: 0,
                 liveliness_lost: CountStatus::default(),
                 sent: BTreeMap::new(),
@@ -335,8 +336,9 @@ impl World {
         let record = &mut self.ledger.writers[writer];
         match result {
             Ok((source, number, [waits_for_road, waits_for_turn])) => {
-                if record.blocked_since.take().is_some() {
+                if let Some(start) = record.blocked_since.take() {
                     record.unblocked += 1;
+                    record.waits.push(Epoch { start, end: Some(self.at) });
                 }
                 let (at, instance, number) = (self.at, write.instance, number.0);
                 record.changes.push(Change {
@@ -447,6 +449,9 @@ impl World {
         if count > 0 {
             self.note(place.node, 13, || format!("reader {reader} takes {count}"));
             let record = &mut self.ledger.readers[reader];
+            // What gave way was not there together with what came after it.
+            let before = record.deliveries.len();
+            record.takes.extend((1..=seen.gave_way.len().min(count - 1)).map(|apart| before + apart));
             record.deliveries.append(&mut deliveries);
             record.takes.push(record.deliveries.len());
         }
