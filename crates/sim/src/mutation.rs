@@ -4,7 +4,8 @@
 //! or the application misreports what it got. So they cost the core nothing and cannot reach a product.
 
 use plainsong_proto::qos::{
-    AccessScope, DestinationOrder, Durability, LENGTH_UNLIMITED, QosSet, ReaderDataLifecycle, ResourceLimits,
+    AccessScope, DestinationOrder, Durability, LENGTH_UNLIMITED, Ownership, QosSet, ReaderDataLifecycle,
+    ResourceLimits,
 };
 use plainsong_proto::time::Duration;
 
@@ -111,6 +112,34 @@ pub enum Mutation {
     AwaitStrangers,
     /// See [`Mutation::ALL`].
     RenewBudgets,
+    /// See [`Mutation::ALL`].
+    AimAnywhere,
+    /// See [`Mutation::ALL`].
+    ProveByDestination,
+    /// See [`Mutation::ALL`].
+    ProveByOldNumbers,
+    /// See [`Mutation::ALL`].
+    BelieveAnnouncements,
+    /// See [`Mutation::ALL`].
+    BelieveEndpoints,
+    /// See [`Mutation::ALL`].
+    IgnoreTheNamed,
+    /// See [`Mutation::ALL`].
+    RefuseNewcomers,
+    /// See [`Mutation::ALL`].
+    ForgetQuotas,
+    /// See [`Mutation::ALL`].
+    AdmitAll,
+    /// See [`Mutation::ALL`].
+    StretchLifespan,
+    /// See [`Mutation::ALL`].
+    ReadInstead,
+    /// See [`Mutation::ALL`].
+    SwapTakes,
+    /// See [`Mutation::ALL`].
+    ShareAll,
+    /// See [`Mutation::ALL`].
+    CutPayload,
 }
 
 /// Seeds tried before a mistake counts as unnoticed.
@@ -129,12 +158,26 @@ pub fn first_noticed(mutation: Mutation, invariant: &str) -> Option<u64> {
 pub type Row = (Mutation, &'static str, &'static str);
 
 impl Mutation {
-    /// Every mistake, by the checker that must notice it. `MUTATIONS.md` has the same rows.
+    /// Every mistake, by the checkers that must notice it: at least two for each. `MUTATIONS.md` has the same rows.
     pub const ALL: &'static [Row] = &[
         (Self::SortByInstance, "access_order", "readers with ordered access sort by instance"),
+        (Self::SwapDeliveries, "access_order", "a take is turned round"),
         (Self::TrustStrangers, "amplification", "an address nobody proved to own is trusted"),
+        (
+            Self::AimAnywhere,
+            "amplification",
+            "readers of strangers are sent to where they say, whoever is there",
+        ),
+        (
+            Self::ProveByDestination,
+            "amplification",
+            "what names the participant that it goes to proves the address that it seems to come from",
+        ),
+        (Self::ProveByOldNumbers, "amplification", "answers to challenges of others prove an address"),
         (Self::HideChanges, "announced", "changed QoS is not announced"),
+        (Self::MixPartitions, "announced", "endpoints are announced in the default partition"),
         (Self::NeverPurge, "autopurge", "readers keep instances that are to be purged"),
+        (Self::StopTimers, "autopurge", "endpoints are never told that time passes"),
         (Self::ShowPartsOfSets, "coherent", "readers show the parts of a coherent set as they come"),
         (
             Self::ShowGroupsApart,
@@ -144,35 +187,61 @@ impl Mutation {
         (Self::PassEverything, "content_filter", "readers do not filter"),
         (Self::KeepOldFilter, "content_filter", "readers do not obey a filter that was changed"),
         (Self::HideFilters, "content_filter", "changed filters are not announced"),
-        (Self::PassTooLittle, "reliable_complete", "readers let half of what they want pass"),
+        (Self::ForgetQuotas, "crowds", "each participant of a stranger counts for an address of its own"),
+        (Self::AdmitAll, "crowds", "a participant may have any number of endpoints"),
         (Self::HideDataAvailable, "data_available", "the application is not told of data"),
         (Self::TakeUnread, "data_available", "a take leaves what was read"),
         (Self::StopTimers, "deadline", "endpoints are never told that time passes"),
         (Self::HastenDeadlines, "deadline", "readers watch deadlines three times too short"),
         (Self::OrderByReception, "destination_order", "readers show samples as they arrive"),
+        (Self::SwapDeliveries, "destination_order", "a take is turned round"),
         (Self::KeepGhosts, "discovery", "endpoints are not told when a match ends"),
         (Self::ForgetMatches, "discovery", "readers are not told of matches"),
         (Self::MatchAgain, "discovery", "readers tell of one match more than there were"),
+        (Self::RefuseNewcomers, "discovery", "nobody is admitted when all places are taken"),
         (Self::SettleAlone, "group_order", "readers of a subscriber do not wait for each other"),
+        (Self::SwapDeliveries, "group_order", "a take is turned round"),
         (Self::SwallowJoins, "host_group", "processes do not join the groups of their host"),
         (Self::OverchargeGroups, "host_group", "processes measure groups as dearer than they are"),
         (Self::PretendToHear, "host_group", "processes that hear no group announce that they do"),
+        (
+            Self::BelieveAnnouncements,
+            "impostors",
+            "announcements and departures of a participant are believed from any address",
+        ),
+        (
+            Self::BelieveEndpoints,
+            "impostors",
+            "what a participant says of its endpoints is believed from any address",
+        ),
+        (Self::IgnoreTheNamed, "impostors", "who is impersonated is not heard"),
         (Self::HideStates, "instance_state", "changes of instance states are not shown"),
+        (Self::LoseNewest, "instance_state", "the last sample of a take is lost"),
         (Self::MixPartitions, "isolation", "endpoints are announced in the default partition"),
         (Self::PretendToFit, "isolation", "endpoints announce the same QoS whatever they have"),
         (Self::LoseNewest, "keep_last", "the last sample of a take is lost"),
+        (Self::LoseDelivery, "keep_last", "every tenth sample is lost on its way to the application"),
         (Self::ReplayHistory, "late_joiner", "volatile endpoints behave as TRANSIENT_LOCAL ones"),
+        (Self::ExceedDepth, "late_joiner", "readers keep more than they were asked to"),
         (Self::WaitLonger, "latency_budget", "writers let samples wait for each other 90 ms"),
+        (Self::StopTimers, "latency_budget", "endpoints are never told that time passes"),
         (Self::ForgetLifespan, "lifespan", "readers are not told of lifespans"),
+        (Self::StretchLifespan, "lifespan", "readers take lifespans for four times as long"),
         (Self::ExceedDepth, "limits", "readers keep more than they were asked to"),
         (Self::OverfillWriter, "limits", "writers know no max_samples"),
         (Self::HideLiveliness, "liveliness", "readers are not told that their writers are alive"),
         (Self::ForgiveSilence, "liveliness", "writers never lose their liveliness"),
         (Self::HideMismatch, "mismatch", "endpoints are not told of incompatible ones"),
+        (Self::PretendToFit, "mismatch", "endpoints announce the same QoS whatever they have"),
         (Self::DeliverTwice, "no_duplicates", "what was delivered is delivered again"),
+        (Self::ReadInstead, "no_duplicates", "every tenth take only reads"),
         (Self::SwapDeliveries, "order", "a take is turned round"),
+        (Self::SwapTakes, "order", "the last sample of a take changes places with the first of the next"),
         (Self::ForgetStrength, "ownership", "readers are not told of ownership strengths"),
+        (Self::ShareAll, "ownership", "readers take all ownership for shared"),
         (Self::FlipOctet, "payload_integrity", "an octet of each payload is flipped"),
+        (Self::CutPayload, "payload_integrity", "the last octet of each payload is cut off"),
+        (Self::PassTooLittle, "reliable_complete", "readers let half of what they want pass"),
         (Self::LoseDelivery, "reliable_complete", "every tenth sample is lost on its way to the application"),
         (Self::DropAcknacks, "silence", "acknowledgements of user data never reach their writer"),
         (Self::WakeForNothing, "silence", "timers go off without end"),
@@ -218,6 +287,7 @@ pub(crate) fn obeyed(mut qos: QosSet, mutation: Option<Mutation>) -> QosSet {
             qos.presentation.access_scope = qos.presentation.access_scope.min(AccessScope::Topic);
         }
         Mutation::SortByInstance => qos.presentation.ordered_access = false,
+        Mutation::ShareAll => qos.ownership = Ownership::Shared,
         Mutation::IgnoreSeparation => qos.time_based_filter = Duration::ZERO,
         Mutation::HoldForEver if qos.time_based_filter > Duration::ZERO => {
             qos.time_based_filter = Duration::from_secs(3_600);

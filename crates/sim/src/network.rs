@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use core::net::{IpAddr, Ipv4Addr};
+use plainsong_proto::guid::GuidPrefix;
 use plainsong_proto::locator::{Locator, ports};
 use plainsong_proto::time::Instant;
 
@@ -41,6 +42,15 @@ pub struct Network {
 pub const STRANGER: Host = Host(200);
 /// Another: readers that nobody has are there, and nothing that is sent to it is heard.
 pub const UNHEARD: Host = Host(201);
+
+/// The first of the addresses of strangers that hear, and answer.
+pub const INTRUDER: Host = Host(202);
+
+/// Whether a participant is none of a stranger: GUIDs tell where processes were born.
+#[must_use]
+pub const fn is_genuine(prefix: GuidPrefix) -> bool {
+    prefix.0[2] < STRANGER.0
+}
 
 /// Within one host nothing is lost but what the receiver cannot hold.
 const LOCAL: Link = Link {

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use plainsong_proto::discovery::{LocalEndpoint, LocalLocators, Participant, ParticipantConfig};
+use plainsong_proto::discovery::{
+    DiscoveryLimits, LocalEndpoint, LocalLocators, Participant, ParticipantConfig,
+};
 use plainsong_proto::filter::SignedFilter;
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::locator::{Locator, ports};
@@ -49,12 +51,14 @@ pub struct NodeOptions {
     pub peers: Vec<Locator>,
     /// Its endpoints have hardly any room beside what QoS asks for.
     pub tight: bool,
+    /// What it remembers of others.
+    pub limits: DiscoveryLimits,
 }
 
 impl NodeOptions {
     /// One participant in domain 0, announced each second, forgotten after three.
     #[must_use]
-    pub const fn on(host: u8) -> Self {
+    pub fn on(host: u8) -> Self {
         Self {
             host: Host(host),
             domain: 0,
@@ -64,6 +68,7 @@ impl NodeOptions {
             clock: Clock::new(1_000_000_000, Duration::ZERO),
             peers: Vec::new(),
             tight: false,
+            limits: DiscoveryLimits::default(),
         }
     }
 }
@@ -264,6 +269,7 @@ impl Node {
             host_group_port: if may_hear { ports::host_multicast(self.options.domain) } else { 0 },
             ..self.locators()
         };
+        config.limits = self.options.limits;
         config.seed = seed;
         config.secret[..8].copy_from_slice(&seed.to_le_bytes());
         config.secret[8..].copy_from_slice(&prefix.0[4..]);

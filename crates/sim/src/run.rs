@@ -29,6 +29,8 @@ pub struct Verdict {
 
 /// Time in which all promises must come true once faults are over: several leases and back-offs.
 const LIVENESS: Duration = Duration::from_secs(20);
+/// Time in which strangers of discovery do what they do, while others write.
+const INTRUSION: Duration = Duration::from_secs(5);
 /// Time listened to when everything should be quiet.
 const QUIET: Duration = Duration::from_secs(5);
 
@@ -42,6 +44,10 @@ pub fn run(seed: u64, detail: Detail, mutation: Option<Mutation>) -> Verdict {
     world.mutation = mutation;
     let mut director =
         Director { plan, rng, items: Vec::new(), nodes: Vec::new(), groups: BTreeMap::new(), owners: 0 };
+    if world.draw_intrusion(seed, director.plan.safe_until) {
+        director.plan.writing_until =
+            director.plan.writing_until.after(INTRUSION).unwrap_or(director.plan.writing_until);
+    }
     director.begin(&mut world, seed);
     director.until(&mut world, director.plan.safe_until);
     world.heal();

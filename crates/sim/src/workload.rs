@@ -1,5 +1,6 @@
 //! A random system and what its applications do: hosts, processes, topics, legal QoS, writes.
 
+use plainsong_proto::discovery::DiscoveryLimits;
 use plainsong_proto::locator::{Locator, ports};
 use plainsong_proto::qos::{DestinationOrder, EntityKind, Presentation, QosSet};
 use plainsong_proto::time::{Duration, Instant};
@@ -221,6 +222,7 @@ fn node(rng: &mut Rng, hosts: u8, topics: &[TopicPlan], usual: Presentation, unt
         clock: Clock::new(rng.between(1, 1 << 40), Duration(wall_error)),
         peers: Vec::new(),
         tight: rng.chance(20),
+        limits: DiscoveryLimits::default(),
     };
     let groups: Vec<GroupPlan> = (0..participants)
         .flat_map(|member| [(member, true), (member, false)])

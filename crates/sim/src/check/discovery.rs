@@ -6,6 +6,7 @@ use plainsong_proto::guid::{Guid, GuidPrefix};
 use super::Findings;
 use super::rules::fits;
 use crate::ledger::{Endpoint, Epoch, Ledger, ParticipantRecord};
+use crate::network::is_genuine;
 
 pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
     for participant in ledger.participants.iter().filter(|participant| participant.ended.is_none()) {
@@ -34,7 +35,8 @@ fn check_acquaintances(ledger: &Ledger, participant: &ParticipantRecord, finding
         .filter(|prefix| *prefix != participant.prefix)
         .collect();
     expected.sort_unstable();
-    let mut known = participant.knows.clone();
+    // Strangers may be known for some time.
+    let mut known: Vec<GuidPrefix> = participant.knows.iter().copied().filter(|it| is_genuine(*it)).collect();
     known.sort_unstable();
     for prefix in expected.iter().filter(|prefix| !known.contains(prefix)) {
         findings.report(|| format!("{:?} does not know {prefix:?}", participant.prefix));
@@ -68,7 +70,8 @@ fn check_matches(endpoint: &Endpoint, mut expected: Vec<Guid>, made_anew: usize,
     for peer in expected.iter().filter(|peer| !matched.contains(peer)) {
         findings.report(|| format!("{} is not matched with {peer}, which fits", endpoint.guid));
     }
-    for peer in matched.iter().filter(|peer| !expected.contains(peer)) {
+    let genuine = matched.iter().filter(|peer| is_genuine(peer.prefix));
+    for peer in genuine.filter(|peer| !expected.contains(peer)) {
         findings
             .report(|| format!("{} is matched with {peer}, which is gone or does not fit", endpoint.guid));
     }

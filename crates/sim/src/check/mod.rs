@@ -7,12 +7,14 @@ mod announced;
 mod autopurge;
 mod coherent;
 mod content_filter;
+mod crowds;
 mod data_available;
 mod deadline;
 mod destination_order;
 mod discovery;
 mod group_order;
 mod host_group;
+mod impostors;
 mod instance_state;
 mod isolation;
 mod keep_last;
@@ -54,19 +56,21 @@ pub struct Findings {
 type Check = fn(&Ledger, &mut Findings);
 
 /// Every invariant.
-pub const CHECKS: [(&str, Check); 30] = [
+pub const CHECKS: [(&str, Check); 32] = [
     ("access_order", access_order::check),
     ("amplification", amplification::check),
     ("announced", announced::check),
     ("autopurge", autopurge::check),
     ("coherent", coherent::check),
     ("content_filter", content_filter::check),
+    ("crowds", crowds::check),
     ("data_available", data_available::check),
     ("deadline", deadline::check),
     ("destination_order", destination_order::check),
     ("discovery", discovery::check),
     ("group_order", group_order::check),
     ("host_group", host_group::check),
+    ("impostors", impostors::check),
     ("instance_state", instance_state::check),
     ("isolation", isolation::check),
     ("keep_last", keep_last::check),

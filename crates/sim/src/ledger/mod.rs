@@ -35,6 +35,12 @@ pub struct Ledger {
     pub taken: Vec<Guid>,
     /// Writers, by their place, that waited for room when strangers went, and since when they did.
     pub held_up: Vec<(usize, Duration)>,
+    /// What processes believe otherwise of genuine participants since strangers said so.
+    pub altered: Vec<String>,
+    /// Submessages of user endpoints that went to where only strangers are.
+    pub diverted: u64,
+    /// How many strangers are known at the end, and endpoints of each.
+    pub crowds: Vec<Crowd>,
     /// What travelled when nothing should.
     pub quiet: Option<Quiet>,
     /// Since when nothing goes wrong any more.
@@ -97,6 +103,17 @@ pub struct Stranger {
     pub received: u64,
     /// Octets sent to it, with their IP and UDP headers.
     pub sent: u64,
+}
+
+/// What a process remembers of strangers.
+#[derive(Clone, Copy, Debug)]
+pub struct Crowd {
+    /// Of what so many.
+    pub what: &'static str,
+    /// How many there are.
+    pub known: usize,
+    /// How many there may be.
+    pub allowed: usize,
 }
 
 /// What a stranger drew that asked a writer again and again.

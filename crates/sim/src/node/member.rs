@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plainsong_proto::discovery::{Command, Participant};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
-use plainsong_proto::locator::Locator;
+use plainsong_proto::locator::{Locator, ports};
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::reader::Reader;
 use plainsong_proto::sources::Sources;
@@ -16,6 +16,7 @@ use plainsong_proto::writer::{Writer, WriterGroup};
 
 use super::{Call, Told};
 use crate::mutation::Mutation;
+use crate::network::{STRANGER, is_genuine};
 use crate::sample::Filter;
 
 /// A participant and its endpoints.
@@ -30,7 +31,8 @@ pub struct Member {
     pub readers: BTreeMap<EntityId, LocalReader>,
     /// The groups of its host that it has joined, by reader and writer.
     pub groups: BTreeMap<(EntityId, Guid), Locator>,
-    pub(super) prefix: GuidPrefix,
+    /// Its name.
+    pub prefix: GuidPrefix,
     pub(super) next_key: u32,
 }
 
@@ -62,6 +64,9 @@ impl Member {
         match command {
             Command::MatchReader { writer, mut reader } => {
                 let Some(local) = self.writers.get_mut(&writer) else { return };
+                if call.mutation == Some(Mutation::AimAnywhere) && !is_genuine(reader.guid.prefix) {
+                    reader.locators = vec![STRANGER.locator(ports::user_unicast(0, 0))];
+                }
                 if call.mutation == Some(Mutation::HearAnywhere) {
                     reader.sources = Sources::default();
                 }
@@ -133,6 +138,9 @@ impl Member {
                     call.told.push(Told::Match { local: reader, peer: writer.guid, begins: true });
                 }
                 match call.mutation {
+                    Some(Mutation::StretchLifespan) if !writer.qos.lifespan.is_infinite() => {
+                        writer.qos.lifespan.0 *= 4;
+                    }
                     Some(Mutation::ForgetLifespan) => writer.qos.lifespan = Duration::INFINITE,
                     Some(Mutation::ForgetStrength) => writer.qos.ownership_strength = 0,
                     _ => {}

@@ -408,14 +408,18 @@ impl World {
         // What gives way after it was read leaves sets behind of which a take shows only the rest.
         let leaves_parts = qos.presentation.coherent_access && makes_room_by_reading(qos);
         let reads_first = self.rng.chance(20) && !leaves_parts;
-        let mutation = self.mutation;
+        let (mutation, accesses) = (self.mutation, self.accesses);
         self.call(place.node, |node, _| {
             let now = node.options.clock.now(at);
             if let Some(local) = node.members[place.member].readers.get_mut(&place.entity) {
                 if reads_first {
                     seen = read_all(&mut local.reader, now);
                 }
-                local.reader.take(now, &taken(mutation), &mut samples);
+                if mutation == Some(Mutation::ReadInstead) && accesses.is_multiple_of(10) {
+                    local.reader.read(now, &Selector::default(), &mut samples);
+                } else {
+                    local.reader.take(now, &taken(mutation), &mut samples);
+                }
             }
         });
         let same = |(one, other): (&CachedSample, &CachedSample)| {
@@ -466,10 +470,11 @@ impl World {
             }
             return Sample::decode(&broken);
         }
-        Sample::decode(bytes)
+        let kept = bytes.len().saturating_sub((self.mutation == Some(Mutation::CutPayload)).into());
+        Sample::decode(&bytes[..kept])
     }
 
-    fn mutate(&self, reader: usize, deliveries: &mut Vec<Delivery>) {
+    fn mutate(&mut self, reader: usize, deliveries: &mut Vec<Delivery>) {
         let before = self.ledger.readers[reader].deliveries.len();
         let tenth = |index: usize| (before + index) % 10 == 9;
         match self.mutation {
@@ -478,6 +483,12 @@ impl World {
                 deliveries.extend(again);
             }
             Some(Mutation::SwapDeliveries) => deliveries.reverse(),
+            Some(Mutation::SwapTakes) => {
+                let last = self.ledger.readers[reader].deliveries.last_mut();
+                if let Some((last, first)) = last.zip(deliveries.first_mut()) {
+                    std::mem::swap(last, first);
+                }
+            }
             Some(Mutation::LoseNewest) => drop(deliveries.pop()),
             Some(Mutation::LoseDelivery) => {
                 let mut index = 0;

@@ -2,13 +2,14 @@
 
 mod endpoints;
 mod groups;
+mod intruders;
 mod strangers;
 mod verdict;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use plainsong_proto::discovery::{Participant, ParticipantConfig};
+use plainsong_proto::discovery::{DiscoveryLimits, Participant, ParticipantConfig};
 use plainsong_proto::guid::{EntityId, GuidPrefix};
 use plainsong_proto::locator::{Locator, ports};
 use plainsong_proto::outbox::Outbox;
@@ -17,11 +18,13 @@ use plainsong_proto::time::{Duration, Instant};
 use crate::dissect::{self, DATA, DATA_FRAG, GAP, HEARTBEAT, HEARTBEAT_FRAG};
 use crate::ledger::{Ending, Epoch, Ledger, ParticipantRecord, Quiet, Taking};
 use crate::mutation::Mutation;
-use crate::network::{Host, Network, STRANGER, is_multicast};
+use crate::network::{Host, Network, STRANGER, UNHEARD, is_multicast};
 use crate::node::{Call, Node, NodeOptions, State, Told};
 use crate::rng::Rng;
 use crate::trace::{self, Detail, Trace};
 use groups::Group;
+pub use intruders::Attack;
+use intruders::{Intruder, Overheard};
 use strangers::StrangeReader;
 
 /// A topic of the simulated system.
@@ -106,6 +109,16 @@ pub(crate) enum Happening {
     EndAccess { group: usize },
     /// A reader that nobody has asks again.
     StrangerAsks { stranger: usize, storm: usize, left: u32 },
+    /// Strangers of discovery come.
+    Intrude { attack: Attack, draw: u64 },
+    /// A datagram reaches one of them.
+    IntruderHears { intruder: usize, from: Locator, bytes: Rc<[u8]> },
+    /// The timer of one goes off.
+    IntruderWakes { intruder: usize },
+    /// One changes what it has, or takes leave.
+    IntruderActs { intruder: usize, left: u32 },
+    /// Somebody genuine comes after a crowd.
+    NewcomerComes { victim: usize },
     /// Whoever runs the world does something; the number is theirs.
     Agenda { item: u64 },
 }
@@ -143,6 +156,12 @@ pub struct World {
     readers: Vec<Place>,
     groups: Vec<Group>,
     strangers: Vec<StrangeReader>,
+    intruders: Vec<Intruder>,
+    overheard: Overheard,
+    /// When they came.
+    intruded_at: Option<Instant>,
+    /// What every process remembers of others.
+    limits: DiscoveryLimits,
     /// Accesses of applications so far.
     accesses: u64,
     blocked: BTreeMap<usize, Write>,
@@ -183,6 +202,10 @@ impl World {
             readers: Vec::new(),
             groups: Vec::new(),
             strangers: Vec::new(),
+            intruders: Vec::new(),
+            overheard: Overheard::default(),
+            intruded_at: None,
+            limits: DiscoveryLimits::default(),
             accesses: 0,
             blocked: BTreeMap::new(),
             quiet: None,
@@ -194,7 +217,11 @@ impl World {
     }
 
     /// Starts a process; its number.
-    pub fn start(&mut self, options: NodeOptions) -> usize {
+    pub fn start(&mut self, mut options: NodeOptions) -> usize {
+        options.limits = self.limits;
+        if self.mutation == Some(Mutation::AdmitAll) {
+            options.limits.endpoints_per_participant_max = usize::MAX;
+        }
         let index = self.nodes.len();
         let mut node = Node::new(options.clone(), 0);
         node.bind(self.free_index(options.host, options.domain));
@@ -412,7 +439,7 @@ impl World {
                             content.map_or_else(String::new, |summary| summary.to_string())
                         )
                     });
-                    self.call(node, |node, call| node.receive(from, &bytes, call));
+                    self.hear(node, from, &bytes);
                 }
                 State::Paused => {
                     let kept = self.nodes[node].queue(from, bytes);
@@ -451,8 +478,25 @@ impl World {
                 }
             }
             Happening::StrangerAsks { stranger, storm, left } => self.stranger_asks(stranger, storm, left),
+            Happening::Intrude { attack, draw } => self.intrude(attack, draw),
+            Happening::IntruderHears { intruder, from, bytes } => self.intruder_hears(intruder, from, &bytes),
+            Happening::IntruderWakes { intruder } => self.wake_intruder(intruder),
+            Happening::IntruderActs { intruder, left } => self.intruder_acts(intruder, left),
+            Happening::NewcomerComes { victim } => self.newcomer_comes(victim),
             Happening::Agenda { item } => self.due.push(item),
         }
+    }
+
+    /// A running process hears a datagram.
+    fn hear(&mut self, node: usize, from: Locator, bytes: &[u8]) {
+        let Some(mistaken) = self.mistake(node, from, bytes) else { return };
+        if self.intruded_at.is_none() || Host::of(&from).is_none_or(|host| host < STRANGER) {
+            return self.call(node, |node, call| node.receive(mistaken, bytes, call));
+        }
+        let before = self.beliefs(node);
+        self.call(node, |node, call| node.receive(mistaken, bytes, call));
+        self.note_changes(node, &before);
+        self.prove_by_mistake(node, from, bytes);
     }
 
     /// Calls into a node, sends what it wants sent, and lets applications do what they are told of.
@@ -498,6 +542,7 @@ impl World {
                 self.note(node, 15, || format!("{local:?} {verb} {peer}"));
             }
             Told::Participant { guid, alive } => {
+                self.note_end(node, guid.prefix, alive);
                 let verb = if alive { "knows" } else { "forgets" };
                 self.note(node, 16, || format!("{verb} {guid}"));
             }
@@ -537,6 +582,7 @@ impl World {
     /// Enters into the ledger what writers sent, and says when it departs.
     fn witness(&mut self, index: usize, bytes: &[u8], class: u8) -> Instant {
         let Some(summary) = dissect::dissect(bytes) else { return self.at };
+        self.overhear(&summary);
         let of_writers = [DATA, DATA_FRAG, HEARTBEAT, HEARTBEAT_FRAG, GAP];
         let sent = summary.submessages.iter().filter(|it| it.is_user() && of_writers.contains(&it.id));
         let mut departs = self.at;
@@ -567,6 +613,9 @@ impl World {
         self.count(bytes);
         if Host::of(destination) == Some(STRANGER) {
             self.ledger.stranger.sent += HEADERS_BYTES + bytes.len() as u64;
+        }
+        if Host::of(destination).is_some_and(|host| host >= STRANGER && host != UNHEARD) {
+            self.sent_to_stranger(from, destination, bytes);
         }
         self.trace.record(
             self.at,
@@ -631,10 +680,13 @@ impl World {
     /// Somebody pretends to a node, `times` within a few seconds, that a participant lives at
     /// [`STRANGER`].
     pub fn forge(&mut self, node: usize, times: u64) {
+        let serial = self.nodes.len() + self.queue.len();
+        self.forge_as(prefix(STRANGER, serial, node), node, times);
+    }
+
+    fn forge_as(&mut self, prefix: GuidPrefix, node: usize, times: u64) {
         let from = STRANGER.locator(ports::meta_unicast(0, 0));
         let mut out = Outbox::new();
-        let serial = self.nodes.len() + self.queue.len();
-        let prefix = prefix(STRANGER, serial, node);
         let mut config = ParticipantConfig::new(prefix, self.nodes[node].options.domain);
         config.lease_duration = Duration::from_secs(5);
         config.locators.meta_unicast = vec![from];

@@ -36,10 +36,12 @@ impl World {
     pub fn finish(&mut self, liveness: Duration, quiet: Duration) -> Vec<Violation> {
         self.heal();
         self.run_for(liveness);
+        self.dismiss_intruders();
         if self.dismiss_strangers() {
             self.run_for(RECOVERY);
         }
         let participants = self.ledger.participants.iter().filter(|one| one.ended.is_none()).count() as u64;
+        let participants = participants + self.strangers_known();
         let peers = self.nodes.iter().map(|node| node.options.peers.len().max(1) as u64);
         let destinations = peers.max().unwrap_or(1);
         self.quiet = Some(Quiet { lasting: quiet, participants, destinations, ..Quiet::default() });
