@@ -29,6 +29,9 @@ const ROUNDING_BYTES: usize = 64;
 /// Words of a bitmap at least.
 const WORDS_MIN: usize = 4;
 
+/// The number of an incomplete sample, and when its first and its latest fragment arrived.
+pub(super) type Age = (SequenceNumber, Instant, Instant);
+
 /// Incomplete samples of one writer.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
@@ -197,7 +200,7 @@ impl Fragments {
 
     /// Whether a fragment of one more sample would be refused.
     pub(super) fn is_full(&self) -> bool {
-        self.samples.len() >= SAMPLES_MAX
+        self.len() >= SAMPLES_MAX
     }
 
     /// The sample furthest ahead.
@@ -210,9 +213,14 @@ impl Fragments {
         self.samples.first_key_value().map(|(number, _)| SequenceNumber(*number))
     }
 
-    /// Every incomplete sample: its number, and when its first and its latest fragment arrived.
-    pub(super) fn ages(&self) -> impl Iterator<Item = (SequenceNumber, Instant, Instant)> + '_ {
-        self.samples.iter().map(|(number, sample)| (SequenceNumber(*number), sample.started, sample.heard))
+    /// An incomplete sample: its number, and when its first and its latest fragment arrived.
+    pub(super) fn age(&self, number: SequenceNumber) -> Option<Age> {
+        self.samples.get(&number.0).map(|sample| (number, sample.started, sample.heard))
+    }
+
+    /// How many samples are incomplete.
+    pub(super) fn len(&self) -> usize {
+        self.samples.len()
     }
 
     fn take(&mut self, number: i64) -> Option<Reassembly> {

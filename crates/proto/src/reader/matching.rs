@@ -104,13 +104,14 @@ impl Reader {
     /// A writer left, or matches no more: instances only it wrote are without writers, once what waits of it is shown.
     pub fn unmatch_writer(&mut self, now: Now, writer: Guid, out: &mut Outbox) {
         let Some(id) = self.by_guid.remove(&writer) else { return };
-        let Self { proxies, presenter, cache, .. } = self;
+        let Self { proxies, presenter, cache, assembly, .. } = self;
         let Some(proxy) = proxies.get_mut(id as usize).and_then(Option::as_mut) else { return };
-        self.reassembly_bytes -= proxy.fragments.bytes();
+        let assembled_bytes = proxy.fragments.bytes();
         self.blocked -= usize::from(proxy.blocked);
         presenter.forget(cache, now, id, &mut proxy.sets);
         let was_alive = proxy.lease.alive;
         proxy.depart();
+        assembly.settle(id, proxy, assembled_bytes);
         let is_done = proxy.is_done();
         self.lingering += 1;
         if self.recent_writer == id {

@@ -6,6 +6,7 @@
 
 mod access;
 mod answer;
+mod assembly;
 mod cache;
 mod change;
 mod coherent;
@@ -57,6 +58,7 @@ use cache::Cache;
 use coherent::Presenter;
 use group::KnownWriters;
 use ownership::WriterId;
+use assembly::Assembly;
 use proxy::Proxy;
 
 /// Finds the instance in a serialized payload (with its encapsulation header), of data or of a key
@@ -187,8 +189,8 @@ pub struct Reader {
     blocked: usize,
     /// Proxies of writers that are gone, of which something is still to be shown.
     lingering: usize,
-    /// Octets in incomplete samples.
-    reassembly_bytes: usize,
+    /// Incomplete samples.
+    assembly: Assembly,
     /// No proxy has anything to do before this time.
     proxies_due: Option<Instant>,
     /// Events of calls that could not report them.
@@ -220,7 +222,7 @@ impl Reader {
             recent_writer: 0,
             blocked: 0,
             lingering: 0,
-            reassembly_bytes: 0,
+            assembly: Assembly::default(),
             proxies_due: None,
             untold: StatusMask::NONE,
             small: PayloadPool::new(),

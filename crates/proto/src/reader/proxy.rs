@@ -1,7 +1,9 @@
 //! What a reader knows of one matched writer: order, fragments, lease, and what it still has to answer.
 
+use std::cmp::Reverse;
+
 use super::coherent::Sets;
-use super::fragment::Fragments;
+use super::fragment::{Age, Fragments};
 use super::liveliness::Lease;
 use super::reorder::Reorder;
 use crate::discovery::MatchedWriter;
@@ -31,6 +33,22 @@ pub(super) const QUIET: Duration = Duration::from_micros(300);
 /// An incomplete sample that got no fragment for so long no longer keeps others out.
 pub(super) const FRAGMENTS_STALLED: Duration = Duration::from_secs(1);
 
+/// How much an incomplete sample matters for lack of memory: the greatest goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    /// It is next, and moves on: those that came later go first.
+    Next { started: Instant },
+    /// It is so far ahead of what is next; or it is next, and nothing comes any more.
+    Ahead(u64),
+    BestEffort(Reverse<Instant>),
+}
+
+impl Rank {
+    pub(super) const fn is_next(self) -> bool {
+        matches!(self, Self::Next { .. })
+    }
+}
+
 /// One matched writer.
 #[derive(Debug)]
 pub(super) struct Proxy {
@@ -50,6 +68,8 @@ pub(super) struct Proxy {
     /// Reliable: what is delivered, waiting, missing.
     pub(super) order: Reorder,
     pub(super) fragments: Fragments,
+    /// The rank by which it is found among the writers with incomplete samples.
+    pub(super) rank_placed: Option<Rank>,
     /// Coherent sets that are not readable yet.
     pub(super) sets: Sets,
     /// Its publisher, when it said.
@@ -139,6 +159,7 @@ impl Proxy {
             received: SequenceNumber(0),
             order: Reorder::new(),
             fragments: Fragments::default(),
+            rank_placed: None,
             sets: Sets::new(reliable),
             publisher: (writer.publisher != EntityId::UNKNOWN)
                 .then(|| writer.guid.prefix.entity(writer.publisher)),
@@ -168,20 +189,24 @@ impl Proxy {
         self.departed && self.sets.waiting().is_empty()
     }
 
-    /// How much an incomplete sample, of which these fragments arrived first and last, matters for lack of
-    /// memory: the greatest rank goes first. What is next and moves on stays, in the order of coming.
-    pub(super) fn rank(
-        &self,
-        now: Instant,
-        (number, started, heard): (SequenceNumber, Instant, Instant),
-    ) -> (u8, u64) {
+    /// How much an incomplete sample of this age matters for lack of memory, as of `now` or as if it went on: the greatest
+    /// rank goes first. What is next and moves on stays, in the order of coming.
+    pub(super) fn rank(&self, now: Option<Instant>, (number, started, heard): Age) -> Rank {
         let ahead = number.0.saturating_sub(self.order.expected().0).max(0) as u64;
+        let moves_on = now.is_none_or(|now| now.since(heard) < FRAGMENTS_STALLED);
         match (self.reliable, ahead) {
-            (true, 0) if now.since(heard) < FRAGMENTS_STALLED => (0, started.0),
-            (true, ahead) => (1, ahead),
+            (true, 0) if moves_on => Rank::Next { started },
+            (true, ahead) => Rank::Ahead(ahead),
             // Of best effort the oldest: its rest will not come.
-            (false, _) => (2, u64::MAX - started.0),
+            (false, _) => Rank::BestEffort(Reverse(started)),
         }
+    }
+
+    /// Of its incomplete samples the one that goes first for lack of memory, and its rank as of `now` or as if it went on.
+    pub(super) fn first_to_go(&self, now: Option<Instant>) -> Option<(Rank, SequenceNumber)> {
+        let fragments = &self.fragments;
+        let number = if self.reliable { fragments.last() } else { fragments.first() }?;
+        Some((self.rank(now, fragments.age(number)?), number))
     }
 
     /// A sample came before its turn. When nothing closes the gap soon, what is missing is asked for, once, without waiting

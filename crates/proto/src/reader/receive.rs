@@ -3,7 +3,6 @@
 use super::Reader;
 use super::cache::Outcome;
 use super::change::{Change, Incoming};
-use super::fragment::Fragments;
 use super::ownership::WriterId;
 use super::proxy::{FRAGMENTS_STALLED, Proxy};
 use super::reorder::Arrival;
@@ -517,13 +516,15 @@ impl Reader {
         {
             return self.unusable(now, id, number, reason, out);
         }
-        let Self { proxies, small, large, reassembly_bytes, .. } = self;
+        let Self { proxies, small, large, assembly, .. } = self;
         // One that a datagram could hold has a buffer as those that come whole.
         let pool = if fragment.sample_bytes < DATAGRAM_BYTES_MAX { small } else { large };
         let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
         let before = proxy.fragments.bytes();
         let complete = proxy.fragments.add(fragment, growth, pool, change, now.mono);
-        *reassembly_bytes = *reassembly_bytes + proxy.fragments.bytes() - before;
+        if proxy.fragments.bytes() != before {
+            assembly.settle(id, proxy, before);
+        }
         let complete = complete?;
         proxy.fragment_arrival = Some((now.mono, number));
         let Some(change) = complete else { return Ok(()) };
@@ -532,60 +533,6 @@ impl Reader {
         let arrived = self.arrived(now, id, arrival, &mut change, out);
         self.keep_promise(now.mono, id, out);
         arrived
-    }
-
-    /// When a writer has too many incomplete samples, one more displaces what matters least: the oldest
-    /// of a best-effort writer, whose rest will never come; the newest of a reliable one.
-    fn make_room_for_sample(&mut self, id: WriterId, number: SequenceNumber) {
-        self.with_fragments(id, |fragments, reliable| {
-            let victim = if reliable { fragments.last() } else { fragments.first() };
-            if fragments.is_full()
-                && !fragments.contains(number)
-                && let Some(victim) = victim.filter(|victim| !reliable || *victim > number)
-            {
-                fragments.forget(victim);
-            }
-        });
-    }
-
-    /// Makes room for `growth` octets more of the incomplete sample `number`, at the cost of those that
-    /// matter less. Each sample has its rank, so that two that do not fit together never displace each
-    /// other by turns: the first to come is completed first.
-    fn afford(
-        &mut self,
-        now: Instant,
-        id: WriterId,
-        number: SequenceNumber,
-        growth: usize,
-    ) -> Result<(), DropReason> {
-        while self.reassembly_bytes.saturating_add(growth) > self.limits.reassembly_bytes_max {
-            let incomplete = (0..).zip(&self.proxies).filter_map(|(other, proxy)| {
-                let proxy = proxy.as_ref()?;
-                Some(proxy.fragments.ages().map(move |age| (proxy.rank(now, age), other, age.0)))
-            });
-            let proxy = self.proxy(id).ok_or(DropReason::NotMatched)?;
-            let known = proxy.fragments.ages().find(|(of, ..)| *of == number);
-            let own = (proxy.rank(now, known.unwrap_or((number, now, now))), id, number);
-            let Some((_, other, of)) = incomplete.flatten().max().filter(|last| *last > own) else {
-                return Err(DropReason::BufferFull);
-            };
-            self.with_fragments(other, |fragments, _| fragments.forget(of));
-        }
-        Ok(())
-    }
-
-    /// Changes the incomplete samples of a writer and accounts for it.
-    fn with_fragments<R>(
-        &mut self,
-        id: WriterId,
-        change: impl FnOnce(&mut Fragments, bool) -> R,
-    ) -> Option<R> {
-        let Self { proxies, reassembly_bytes, .. } = self;
-        let proxy = proxies.get_mut(id as usize)?.as_mut()?;
-        let before = proxy.fragments.bytes();
-        let result = change(&mut proxy.fragments, proxy.reliable);
-        *reassembly_bytes = *reassembly_bytes + proxy.fragments.bytes() - before;
-        Some(result)
     }
 
     fn heartbeat(

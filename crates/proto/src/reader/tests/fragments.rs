@@ -206,13 +206,13 @@ fn best_effort_gives_up_an_incomplete_sample_when_a_later_one_is_whole() {
     bench.fragment(1, &one(&whole, 1, 1)).unwrap();
     bench.data(1, 2, 1, 2).unwrap();
     assert_eq!(bench.fragment(1, &one(&whole, 1, 2)), Err(DropReason::OutOfOrder));
-    assert_eq!(bench.reader.reassembly_bytes, 0);
+    assert_eq!(bench.reader.assembly.bytes, 0);
     for number in 3..2_000 {
         bench.fragment(1, &one(&whole, number, 1)).unwrap();
     }
     bench.fragment(1, &one(&whole, 1_999, 2)).unwrap();
     assert_eq!(bench.take().len(), 2, "hundreds of incomplete samples did not stop a complete one");
-    assert_eq!(bench.reader.reassembly_bytes, 0);
+    assert_eq!(bench.reader.assembly.bytes, 0);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn r3_memory_follows_the_octets_received_not_the_size_claimed() {
     let mut bench = Bench::reliable();
     let whole = vec![1; 60_000_000];
     bench.fragment(1, &pieces(&whole, 1, 1, 1, 1_400)).unwrap();
-    assert!(bench.reader.reassembly_bytes < 100_000, "{} octets", bench.reader.reassembly_bytes);
+    assert!(bench.reader.assembly.bytes < 100_000, "{} octets", bench.reader.assembly.bytes);
     let far = pieces(&whole, 1, 40_000, 1, 1_400);
     assert_eq!(bench.fragment(1, &far), Err(DropReason::BufferFull));
     let mut tiny = pieces(&whole, 2, 40_000, 1, 1_400);
@@ -281,8 +281,8 @@ fn r3_what_it_takes_to_remember_tiny_fragments_is_counted() {
             let _ = bench.fragment(from, &pieces(&whole, number, 1, 1, 2));
         }
     }
-    let incomplete: usize = bench.reader.proxies.iter().flatten().map(|it| it.fragments.ages().count()).sum();
-    assert!(bench.reader.reassembly_bytes <= 100_000);
+    let incomplete: usize = bench.reader.proxies.iter().flatten().map(|it| it.fragments.len()).sum();
+    assert!(bench.reader.assembly.bytes <= 100_000);
     // Of each there are a node of a tree, a bitmap and a buffer.
     assert!((50..400).contains(&incomplete), "{incomplete} samples of 8 octets");
 }
@@ -296,11 +296,11 @@ fn r3_incomplete_samples_of_all_writers_fit_one_budget_and_the_greedy_pay() {
     let whole = sample(100_000);
     for number in 1..200 {
         let _ = bench.fragment(1, &one(&whole, number, 1));
-        assert!(bench.reader.reassembly_bytes <= 1_000_000);
+        assert!(bench.reader.assembly.bytes <= 1_000_000);
     }
     for fragment in 1..=100 {
         bench.fragment(2, &one(&whole, 1, fragment)).unwrap();
-        assert!(bench.reader.reassembly_bytes <= 1_000_000);
+        assert!(bench.reader.assembly.bytes <= 1_000_000);
     }
     assert_eq!(bench.take().len(), 1, "the modest writer got its sample through");
     for fragment in 2..=100 {
@@ -309,7 +309,46 @@ fn r3_incomplete_samples_of_all_writers_fit_one_budget_and_the_greedy_pay() {
     assert_eq!(bench.take().len(), 1, "and so did the greedy one: its next sample was spared");
     bench.reader.unmatch_writer(bench.now, writer(1), &mut bench.out);
     bench.reader.unmatch_writer(bench.now, writer(2), &mut bench.out);
-    assert_eq!(bench.reader.reassembly_bytes, 0);
+    assert_eq!(bench.reader.assembly.bytes, 0);
+}
+
+#[test]
+fn a_full_budget_costs_no_look_at_each_incomplete_sample() {
+    let limits = ReaderLimits { reassembly_bytes_max: 1_000_000, ..ReaderLimits::default() };
+    let mut bench = Bench::with(ReaderConfig { limits, ..config(QosSet::reader().reliable().keep_all()) });
+    let whole = sample(8);
+    (1..=20).for_each(|from| bench.matched(from, QosSet::writer()));
+    let mut flood = |numbers: &mut dyn Iterator<Item = i64>| {
+        let before = bench.reader.assembly.looks;
+        for number in numbers {
+            for from in 1..=20 {
+                let _ = bench.fragment(from, &pieces(&whole, number, 1, 1, 2));
+            }
+        }
+        bench.reader.assembly.looks - before
+    };
+    // The nearer samples displace those further ahead.
+    let fragments = 20 * 250;
+    assert!(flood(&mut (2..=251).rev()) <= 2 * fragments);
+    assert!(flood(&mut (300..=549)) <= 2 * fragments);
+    let incomplete: usize = bench.reader.proxies.iter().flatten().map(|it| it.fragments.len()).sum();
+    assert!(incomplete > 500, "{incomplete}");
+}
+
+#[test]
+fn a_sample_that_is_next_gives_way_when_nothing_comes_of_it_any_more() {
+    let limits = ReaderLimits { reassembly_bytes_max: 150_000, ..ReaderLimits::default() };
+    let mut bench = Bench::with(ReaderConfig { limits, ..config(QosSet::reader().reliable().keep_all()) });
+    bench.matched(1, QosSet::writer());
+    bench.matched(2, QosSet::writer());
+    let whole = sample(100_000);
+    bench.fragment(1, &one(&whole, 1, 1)).unwrap();
+    bench.pass(Duration::from_millis(500));
+    assert_eq!(bench.fragment(2, &pieces(&whole, 1, 1, 60, 1_000)), Err(DropReason::BufferFull));
+    bench.pass(Duration::from_millis(600));
+    bench.fragment(2, &pieces(&whole, 1, 1, 60, 1_000)).unwrap();
+    bench.fragment(2, &pieces(&whole, 1, 61, 40, 1_000)).unwrap();
+    assert_eq!(bench.take().len(), 1);
 }
 
 #[test]
@@ -340,7 +379,7 @@ fn a_skipped_sample_takes_its_fragments_along() {
     bench.fragment(1, &one(&whole, 2, 1)).unwrap();
     bench.gap(1, 1, 2, &[]).unwrap();
     bench.heartbeat(1, 3, 3, true).unwrap();
-    assert_eq!(bench.reader.reassembly_bytes, 0);
+    assert_eq!(bench.reader.assembly.bytes, 0);
     bench.data(1, 3, 1, 3).unwrap();
     assert_eq!(bench.values(), [3]);
 }
@@ -378,6 +417,6 @@ proptest! {
         let taken = bench.take();
         prop_assert_eq!(taken.len(), 1);
         prop_assert_eq!(taken[0].payload.as_slice(), &whole[..]);
-        prop_assert_eq!(bench.reader.reassembly_bytes, 0);
+        prop_assert_eq!(bench.reader.assembly.bytes, 0);
     }
 }

@@ -160,7 +160,7 @@ fn carry_out(bench: &mut Bench, step: Step) {
 fn check(bench: &Bench, limits: &ReaderLimits) {
     let reader = &bench.reader;
     let held: usize = reader.proxies.iter().flatten().map(|proxy| proxy.fragments.bytes()).sum();
-    assert_eq!(held, reader.reassembly_bytes);
+    assert_eq!(held, reader.assembly.bytes);
     assert!(held <= limits.reassembly_bytes_max);
     assert_eq!(reader.proxies.iter().flatten().filter(|proxy| proxy.blocked).count(), reader.blocked);
 }
@@ -214,7 +214,7 @@ proptest! {
         }
         bench.take();
         let cache = &bench.reader.cache;
-        prop_assert_eq!((cache.held(), bench.reader.reassembly_bytes, bench.reader.blocked), ((0, 0), 0, 0));
+        prop_assert_eq!((cache.held(), bench.reader.assembly.bytes, bench.reader.blocked), ((0, 0), 0, 0));
         prop_assert!(cache.instances.len() <= 2, "only retired instances stay");
         prop_assert!(!bench.reader.has_data(0xff, 0xff, 0xff));
     }
