@@ -5,7 +5,6 @@
 //! equal by their hashes. Until the answer is there, or [`ANSWER_WITHIN`] has passed, such a pair is undecided;
 //! without an answer types are told apart by name alone.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::matching::{Endpoint, Matching};
@@ -36,13 +35,21 @@ const ANSWERED_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Lookups {
     /// By participant and type. One that was answered in full is not here any more.
-    lookups: BTreeMap<(GuidPrefix, TypeHash), Lookup>,
+    lookups: BTreeMap<Key, Lookup>,
+    /// Of them those that are wanted, those that are asked about, the oldest question first, and how many each participant has:
+    /// nobody goes through all.
+    wanted: BTreeSet<Key>,
+    asked: BTreeSet<(Instant, Key)>,
+    of_participant: BTreeMap<GuidPrefix, usize>,
     /// Participants that answer.
     services: BTreeSet<GuidPrefix>,
     questions: u64,
     /// When answering began to be counted, and octets since.
     answered: Option<(Instant, usize)>,
 }
+
+/// A participant and one of its types.
+type Key = (GuidPrefix, TypeHash);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lookup {
@@ -80,28 +87,48 @@ impl Lookups {
     /// Forgets a participant.
     fn forget(&mut self, prefix: GuidPrefix) {
         self.services.remove(&prefix);
-        self.lookups.retain(|(of, _), _| *of != prefix);
+        let keys: Vec<Key> = self.lookups.range(all_of(prefix)).map(|(key, _)| *key).collect();
+        keys.into_iter().for_each(|key| self.set(key, None));
+    }
+
+    /// Notes how far a look-up is; `None` forgets it.
+    fn set(&mut self, key: Key, lookup: Option<Lookup>) {
+        let before = match lookup {
+            Some(lookup) => self.lookups.insert(key, lookup),
+            None => self.lookups.remove(&key),
+        };
+        match before {
+            Some(Lookup::Wanted { .. }) => _ = self.wanted.remove(&key),
+            Some(Lookup::Asked { until, .. }) => _ = self.asked.remove(&(until, key)),
+            Some(Lookup::Failed) | None => {}
+        }
+        match lookup {
+            Some(Lookup::Wanted { .. }) => _ = self.wanted.insert(key),
+            Some(Lookup::Asked { until, .. }) => _ = self.asked.insert((until, key)),
+            Some(Lookup::Failed) | None => {}
+        }
+        let count = self.of_participant.entry(key.0).or_insert(0);
+        *count = *count + usize::from(lookup.is_some()) - usize::from(before.is_some());
+        if *count == 0 {
+            self.of_participant.remove(&key.0);
+        }
     }
 
     /// Whether the answer about a type is awaited; asks when nobody has.
     fn awaits(&mut self, of: GuidPrefix, root: TypeHash) -> bool {
-        let asked = self.lookups.range(all_of(of)).count();
-        match self.lookups.entry((of, root)) {
-            Entry::Occupied(known) => *known.get() != Lookup::Failed,
-            Entry::Vacant(_) if !self.services.contains(&of) || asked >= LOOKUPS_PER_PARTICIPANT_MAX => false,
-            Entry::Vacant(new) => {
-                new.insert(Lookup::Wanted { questions: 0 });
-                true
-            }
+        if let Some(known) = self.lookups.get(&(of, root)) {
+            return *known != Lookup::Failed;
         }
+        let count = self.of_participant.get(&of).copied().unwrap_or(0);
+        let asks = self.services.contains(&of) && count < LOOKUPS_PER_PARTICIPANT_MAX;
+        if asks {
+            self.set((of, root), Some(Lookup::Wanted { questions: 0 }));
+        }
+        asks
     }
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        let until = |lookup: &Lookup| match lookup {
-            Lookup::Asked { until, .. } => Some(*until),
-            Lookup::Wanted { .. } | Lookup::Failed => None,
-        };
-        self.lookups.values().filter_map(until).min()
+        self.asked.first().map(|(until, _)| *until)
     }
 
     /// Whether so many octets may be sent in answers now.
@@ -238,12 +265,11 @@ impl Matching {
 impl Participant {
     /// Asks about the types that are wanted.
     pub(super) fn ask_for_types(&mut self, now: Now, out: &mut Outbox) {
-        let wanted = |(key, lookup): (&(GuidPrefix, TypeHash), &Lookup)| match lookup {
-            Lookup::Wanted { questions } => Some((*key, *questions)),
-            Lookup::Asked { .. } | Lookup::Failed => None,
-        };
-        let all: Vec<_> = self.matching.lookups.lookups.iter().filter_map(wanted).collect();
-        for ((of, root), questions) in all {
+        while let Some((of, root)) = self.matching.lookups.wanted.first().copied() {
+            let Some(Lookup::Wanted { questions }) = self.matching.lookups.lookups.get(&(of, root)).copied()
+            else {
+                break;
+            };
             self.talk_about_types(now, of, out);
             let types = self.matching.types.missing(of, root, REQUESTED_MAX);
             self.matching.lookups.questions += 1;
@@ -263,17 +289,16 @@ impl Participant {
             );
             let until = now.mono.after(ANSWER_WITHIN).unwrap_or(now.mono);
             let asked = Lookup::Asked { questions: questions.saturating_add(1), until };
-            self.matching.lookups.lookups.insert((of, root), asked);
+            self.matching.lookups.set((of, root), Some(asked));
         }
     }
 
     /// Gives up what was not answered in time.
     pub(super) fn type_lookup_timeout(&mut self, now: Now, out: &mut Outbox) {
-        let overdue = |lookup: &Lookup| matches!(lookup, Lookup::Asked { until, .. } if *until <= now.mono);
-        let lookups = self.matching.lookups.lookups.iter();
-        let all: Vec<_> = lookups.filter(|(_, lookup)| overdue(lookup)).map(|(key, _)| *key).collect();
-        for (of, root) in all {
-            self.matching.lookups.lookups.insert((of, root), Lookup::Failed);
+        while let Some((until, (of, root))) = self.matching.lookups.asked.first().copied()
+            && until <= now.mono
+        {
+            self.matching.lookups.set((of, root), Some(Lookup::Failed));
             self.matching.judge_type(of, root, out);
         }
     }
@@ -329,12 +354,62 @@ impl Participant {
                 continue;
             }
             if self.matching.types.missing(of, root, 1).is_empty() {
-                self.matching.lookups.lookups.remove(&(of, root));
+                self.matching.lookups.set((of, root), None);
                 self.matching.judge_type(of, root, out);
             } else if questions < QUESTIONS_MAX {
-                self.matching.lookups.lookups.insert((of, root), Lookup::Wanted { questions });
+                self.matching.lookups.set((of, root), Some(Lookup::Wanted { questions }));
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(participant: u8, number: u16) -> Key {
+        let mut octets = [0; 14];
+        octets[..2].copy_from_slice(&number.to_be_bytes());
+        (GuidPrefix([participant; 12]), TypeHash { complete: true, octets })
+    }
+
+    /// What is kept so that nobody goes through all look-ups is what going through them would find.
+    fn check(lookups: &Lookups) {
+        let until = |lookup: &Lookup| match lookup {
+            Lookup::Asked { until, .. } => Some(*until),
+            Lookup::Wanted { .. } | Lookup::Failed => None,
+        };
+        assert_eq!(lookups.next_timeout(), lookups.lookups.values().filter_map(until).min());
+        let is_wanted = |it: &(&Key, &Lookup)| matches!(it.1, Lookup::Wanted { .. });
+        assert!(lookups.wanted.iter().eq(lookups.lookups.iter().filter(is_wanted).map(|(key, _)| key)));
+        assert_eq!(lookups.of_participant.values().sum::<usize>(), lookups.lookups.len());
+    }
+
+    #[test]
+    fn nobody_goes_through_all_lookups() {
+        let mut lookups = Lookups::default();
+        (1..=3).for_each(|of| lookups.set_service(GuidPrefix([of; 12]), true));
+        for number in 0..300 {
+            for of in 1..=3 {
+                let (prefix, root) = key(of, number);
+                assert_eq!(lookups.awaits(prefix, root), usize::from(number) < LOOKUPS_PER_PARTICIPANT_MAX);
+            }
+            check(&lookups);
+        }
+        for number in 0..100 {
+            let until = Instant(1_000 - u64::from(number) % 7);
+            lookups.set(key(1, number), Some(Lookup::Asked { questions: 1, until }));
+            lookups.set(key(2, number), Some(Lookup::Failed));
+            check(&lookups);
+        }
+        lookups.set(key(1, 5), Some(Lookup::Wanted { questions: 1 }));
+        lookups.set(key(1, 6), None);
+        check(&lookups);
+        assert!(lookups.awaits(key(1, 5).0, key(1, 5).1) && !lookups.awaits(key(2, 5).0, key(2, 5).1));
+        lookups.forget(GuidPrefix([1; 12]));
+        check(&lookups);
+        assert_eq!(lookups.next_timeout(), None);
+        assert_eq!(lookups.lookups.len(), 2 * LOOKUPS_PER_PARTICIPANT_MAX);
     }
 }
