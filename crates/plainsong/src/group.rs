@@ -1,5 +1,6 @@
 //! What publishers and subscribers are: a group of endpoints that share QoS and a listener.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, Weak};
 
@@ -27,6 +28,31 @@ pub(crate) trait Member: HasCore + 'static {
     fn delete(&self) -> Result<()>;
 }
 
+/// The endpoints of a group, in the order in which they were made.
+struct Members<E> {
+    by_guid: BTreeMap<Guid, Weak<E>>,
+    /// With so many it is time to look for those that nobody has any more.
+    sweep_len: usize,
+}
+
+/// Fewer are not looked through.
+const SWEEP_LEN_MIN: usize = 4;
+
+impl<E: Member> Members<E> {
+    const fn new() -> Self {
+        Self { by_guid: BTreeMap::new(), sweep_len: SWEEP_LEN_MIN }
+    }
+
+    fn add(&mut self, member: &Arc<E>) {
+        // Not each time, lest each new member ask all others.
+        if self.by_guid.len() >= self.sweep_len {
+            self.by_guid.retain(|_, member| member.strong_count() > 0);
+            self.sweep_len = (2 * self.by_guid.len()).max(SWEEP_LEN_MIN);
+        }
+        self.by_guid.insert(member.guid(), Arc::downgrade(member));
+    }
+}
+
 /// A group of endpoints `E` with a listener `L`.
 pub(crate) struct Group<E, L: ?Sized> {
     pub(crate) participant: Arc<ParticipantInner>,
@@ -36,7 +62,7 @@ pub(crate) struct Group<E, L: ?Sized> {
     qos: Mutex<QosSet>,
     /// What its endpoints have by default.
     default_qos: Mutex<QosSet>,
-    members: Mutex<Vec<Weak<E>>>,
+    members: Mutex<Members<E>>,
     /// How many `begin_coherent_changes` or `begin_access` have no end yet. No event may be reported
     /// while this is locked: a listener may want to lock it too.
     pub(crate) depth: Mutex<u32>,
@@ -65,7 +91,7 @@ impl<E: Member, L: ?Sized> Group<E, L> {
             kind,
             qos: Mutex::new(qos),
             default_qos: Mutex::new(QosSet::default().or_default(kind_of_members(kind), QosSet::default)),
-            members: Mutex::new(Vec::new()),
+            members: Mutex::new(Members::new()),
             depth: Mutex::new(0),
             set_first: AtomicI64::new(0),
             suspended: Mutex::new(false),
@@ -77,12 +103,7 @@ impl<E: Member, L: ?Sized> Group<E, L> {
 
     /// Remembers a new endpoint; true when it is to be enabled at once.
     pub(crate) fn add(&self, member: &Arc<E>) -> bool {
-        let mut members = lock(&self.members);
-        // Only before room is made for more, lest each new member ask all others.
-        if members.len() == members.capacity() {
-            members.retain(|member| member.strong_count() > 0);
-        }
-        members.push(Arc::downgrade(member));
+        lock(&self.members).add(member);
         self.qos().entity_factory.autoenable_created_entities && self.core.is_enabled()
     }
 
@@ -119,13 +140,8 @@ impl<E: Member, L: ?Sized> Group<E, L> {
     /// Deletes one of its endpoints.
     pub(crate) fn delete_member(&self, member: &Arc<E>) -> Result<()> {
         self.check_exists()?;
-        let mut members = lock(&self.members);
-        let found = members.iter().position(|it| std::ptr::addr_eq(it.as_ptr(), Arc::as_ptr(member)));
-        if let Some(at) = found {
-            members.swap_remove(at);
-        }
-        drop(members);
-        if found.is_none() && !member.core().is_deleted() {
+        let is_known = lock(&self.members).by_guid.remove(&member.guid()).is_some();
+        if !is_known && !member.core().is_deleted() {
             let what = format!("{} did not create that endpoint", name(self.kind));
             return Err(Error::PreconditionNotMet(what));
         }
@@ -135,8 +151,8 @@ impl<E: Member, L: ?Sized> Group<E, L> {
     /// Deletes all its endpoints.
     pub(crate) fn delete_members(&self) -> Result<()> {
         self.check_exists()?;
-        let taken = std::mem::take(&mut *lock(&self.members));
-        for member in taken.iter().filter_map(Weak::upgrade) {
+        let taken = std::mem::take(&mut lock(&self.members).by_guid);
+        for member in taken.values().filter_map(Weak::upgrade) {
             // One that was deleted meanwhile is what it should be.
             let _ = member.delete();
         }
@@ -188,7 +204,7 @@ impl<E: Member, L: ?Sized> Group<E, L> {
     /// Its endpoints.
     pub(crate) fn members(&self) -> Vec<Arc<E>> {
         let members = lock(&self.members);
-        let members = members.iter().filter_map(Weak::upgrade);
+        let members = members.by_guid.values().filter_map(Weak::upgrade);
         members.filter(|member| !member.core().is_deleted()).collect()
     }
 
