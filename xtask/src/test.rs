@@ -10,8 +10,6 @@ use crate::{attack, fuzz, instructions, interop, setup, shell, sim};
 const SIM_SEEDS: &str = "0..3000";
 const FUZZ_SECONDS: u32 = 30;
 const ATTACK_MINUTES: &str = "1";
-/// Attacks that still do more than they may.
-const ATTACKS_LEFT_OUT: &[&str] = &["instances", "fragments"];
 /// Other products whose adapters are tested.
 const OTHERS: [&str; 2] = ["cyclone", "fastdds"];
 
@@ -46,8 +44,7 @@ pub(crate) fn add_steps(steps: &mut Steps) {
 /// Forged datagrams and floods at a live pair: what they draw, hold and stop stays within bounds. Only root may make the networks.
 fn attacks(steps: &mut Steps) {
     if shell::is_root() {
-        let arguments =
-            ["--minutes", ATTACK_MINUTES, "--skip", &ATTACKS_LEFT_OUT.join(",")].map(str::to_owned);
+        let arguments = ["--minutes", ATTACK_MINUTES].map(str::to_owned);
         steps.run("attacks", minutes(15), attack::command(&arguments));
     } else {
         let mut skipped = Command::new("printf");

@@ -222,14 +222,16 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "instances",
         what: "ever new instances for the pair's reader, until the lease of their writer ends",
-        bounds: Bounds { aim: Aim::Attacker, growth_mb_max: 128, ..USUAL },
+        // As many as a reader admits, and of each what tells that its writer is gone.
+        bounds: Bounds { aim: Aim::Attacker, growth_mb_max: 192, ..USUAL },
         pair: Kind::Usual,
         attack: flood::instances,
     },
     Scenario {
         name: "fragments",
         what: "one fragment of two octets of each of 250 samples of 1,000 writers",
-        bounds: Bounds { aim: Aim::Attacker, growth_mb_max: 64, ..USUAL },
+        // The budget of incomplete samples is 64 MB, and the writers are known, too.
+        bounds: Bounds { aim: Aim::Attacker, growth_mb_max: 96, ..USUAL },
         pair: Kind::Usual,
         attack: flood::fragments,
     },

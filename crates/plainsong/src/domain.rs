@@ -11,6 +11,7 @@ use plainsong_proto::stats::{DropCounters, DropReason};
 use crate::config::Config;
 use crate::fork;
 use crate::runtime::drops::Drops;
+use crate::runtime::heap::Heap;
 use crate::runtime::placement::Placement;
 use crate::runtime::receive::{self, ReceiveThread};
 use crate::runtime::registry::Registry;
@@ -73,6 +74,7 @@ impl Domain {
             timer: Timer::default(),
             registry: Registry::default(),
             drops: Drops::default(),
+            heap: Heap::default(),
         });
         let generation = fork::generation();
         let mut domain = Self { generation, domain_id, config: config.clone(), shared, threads: Vec::new() };

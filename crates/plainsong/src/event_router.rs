@@ -143,6 +143,13 @@ impl EventSink for Router {
                 Event::Progress { endpoint } => self.report(endpoint, None),
                 Event::GroupPart { reader } => self.group_part(reader),
                 Event::Undecodable { reader, writer } => self.undecodable(reader, writer),
+                Event::MemoryFreed => {
+                    if let Some(local) = self.participant.get().and_then(Weak::upgrade)
+                        && let Ok(slot) = local.slot()
+                    {
+                        slot.memory_freed();
+                    }
+                }
                 Event::ParticipantChanged { participant, alive } => {
                     if let Some(local) = self.participant.get().and_then(Weak::upgrade)
                         && let (Some(builtin), Ok(slot)) = (local.builtin(), local.slot())

@@ -144,6 +144,8 @@ pub enum Event {
         /// The local reader.
         reader: EntityId,
     },
+    /// Many things were forgotten, as after a flood: the heap may have much to give back to the system.
+    MemoryFreed,
     /// Samples of a writer do not decode as the type of a reader, for the first time: `reader::Reader::undecodable` tells why.
     Undecodable {
         /// The local reader.

@@ -54,6 +54,31 @@ pub(crate) fn trim<T>(slots: &mut Vec<T>, free: &mut Vec<u32>) {
     free.shrink_if_sparse();
 }
 
+/// So many things that were forgotten are worth a look at the heap: a few MB, in pieces that it keeps for others of their size.
+const FREED_MUCH: usize = 10_000;
+
+/// How many things were forgotten, each with memory of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Freed(usize);
+
+impl Freed {
+    /// Whether that makes many, now for the first time.
+    pub(crate) const fn note(&mut self, things: usize) -> bool {
+        let before = self.0;
+        self.0 = before.saturating_add(things);
+        before < FREED_MUCH && self.0 >= FREED_MUCH
+    }
+
+    /// Whether there were many; then the count begins anew.
+    pub(crate) const fn take(&mut self) -> bool {
+        let is_much = self.0 >= FREED_MUCH;
+        if is_much {
+            self.0 = 0;
+        }
+        is_much
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -262,7 +262,7 @@ const ROWS: &[Row] = &[
         effect: "Unlimited stays bounded by octets: what a peer can make a reader keep has a limit. At max_samples a KEEP_ALL writer waits for \
                  acknowledgements; of what everybody has, the oldest leaves, so that late joiners of a TRANSIENT_LOCAL one get the last max_samples. A \
                  TRANSIENT_LOCAL KEEP_LAST one refuses further instances instead. Without limits, it keeps all it ever wrote. A reader rejects \
-                 instances beyond max_instances and goes on with the others. At the other limits a reliable writer waits, with KEEP_ALL until \
+                 instances beyond max_instances, beyond 131,072 where that is unlimited and beyond 1,048,576 in any case, and goes on with the others. At the other limits a reliable writer waits, with KEEP_ALL until \
                  something is taken, with KEEP_LAST until something is read: then what was read makes room. max_samples must not be smaller than the depth.",
     },
     Row {

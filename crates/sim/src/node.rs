@@ -637,6 +637,7 @@ impl Node {
                 | Event::ParticipantUnanswering { .. }
                 | Event::EndpointChanged { .. }
                 | Event::MismatchChanged { .. }
+                | Event::MemoryFreed
                 | Event::Undecodable { .. } => None,
             };
             call.told.extend(told);

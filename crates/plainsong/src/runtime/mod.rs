@@ -6,6 +6,7 @@
 pub(crate) mod dispatch;
 pub(crate) mod drops;
 mod duty;
+pub(crate) mod heap;
 mod inbox;
 mod linger;
 pub(crate) mod notify;
@@ -63,6 +64,7 @@ pub(crate) struct Shared {
     pub(crate) registry: registry::Registry,
     pub(crate) drops: drops::Drops,
     pub(crate) turns: turn::Turns,
+    pub(crate) heap: heap::Heap,
 }
 
 /// A sans-IO state machine, as the timer sees it.

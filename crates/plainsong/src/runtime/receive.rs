@@ -15,7 +15,9 @@ use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
 use super::duty::{self, Duty};
 use super::linger::{Batch, Linger};
 use super::patience::{Answers, Patience};
-use super::{ParticipantSlot, ReaderSlot, Response, Shared, WriterSlot, dispatch, registry, telling, turn};
+use super::{
+    ParticipantSlot, ReaderSlot, Response, Shared, WriterSlot, dispatch, heap, registry, telling, turn,
+};
 use crate::clock;
 use crate::transport::{Received, Receiver, Transport};
 
@@ -175,6 +177,9 @@ fn survive<R: Default>(f: impl FnOnce() -> R) -> R {
 }
 
 fn fire(shared: &Shared, guid: Guid) {
+    if guid == heap::TIMER {
+        return shared.heap.give_back();
+    }
     let Some(participant) = shared.registry.participant(guid.prefix) else { return };
     dispatch::with_outbox(|out| {
         participant.fire(guid.entity, clock::now(), out);

@@ -89,6 +89,11 @@ impl ParticipantSlot {
         &self.shared
     }
 
+    /// Much of what it knew was forgotten.
+    pub(crate) fn memory_freed(&self) {
+        self.shared.heap.freed(&self.shared.timer);
+    }
+
     pub(crate) fn sink(&self) -> &dyn EventSink {
         &*self.sink
     }

@@ -16,6 +16,7 @@ use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::{Locator, ports};
 use crate::outbox::{Event, Outbox};
 use crate::qos::{AccessScope, LivelinessKind, QosSet, rxo};
+use crate::shrink::Freed;
 use crate::time::{Duration, Instant};
 use crate::types::library::{TypeLibrary, TypeLimits};
 use crate::types::{TypeDescription, TypeIds};
@@ -91,7 +92,13 @@ pub(super) struct Matching {
     /// The types of endpoints, and who is asked about them.
     pub(super) types: TypeLibrary,
     pub(super) lookups: Lookups,
+    freed: Freed,
 }
+
+/// What remembering an endpoint costs at least, in octets.
+pub(super) const ENDPOINT_BYTES_MIN: usize = size_of::<Known>();
+/// Of each endpoint so many things are known that take memory of their own.
+const ENDPOINT_THINGS: usize = 5;
 
 #[derive(Debug)]
 struct Known {
@@ -133,6 +140,7 @@ impl Matching {
             ignored: Ignored::new(),
             types: TypeLibrary::new(types),
             lookups: Lookups::default(),
+            freed: Freed::default(),
         }
     }
 
@@ -226,6 +234,10 @@ impl Matching {
     pub(super) fn remove(&mut self, guid: Guid, out: &mut Outbox) {
         let Some(known) = self.endpoints.remove(&guid) else { return };
         self.leased.remove(&guid);
+        self.freed.note(ENDPOINT_THINGS);
+        if self.freed.take() {
+            out.events.push(Event::MemoryFreed);
+        }
         let publisher = known.endpoint.publisher(guid);
         let topic_name = known.endpoint.topic;
         for other in self.counterparts(guid, &topic_name) {
@@ -604,7 +616,7 @@ impl Endpoint {
         let properties: usize =
             qos.properties.iter().map(|property| property.name.len() + property.value.len()).sum();
         let filter = self.content_filter.as_ref().map_or(0, ContentFilter::bytes);
-        size_of::<Known>() + self.topic.len() + self.type_name.len() + data + partitions + properties + filter
+        ENDPOINT_BYTES_MIN + self.topic.len() + self.type_name.len() + data + partitions + properties + filter
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::builtin::{EndpointData, ParticipantData, endpoint_key, message_key};
 use super::config::{DiscoveryError, DiscoveryLimits};
-use super::matching::Endpoint;
+use super::matching::{ENDPOINT_BYTES_MIN, Endpoint};
 use super::participant::Participant;
 use super::path::Path;
 use super::proof::{Asked, NUMBERS_AFTER};
@@ -232,6 +232,11 @@ impl Peer {
     }
 }
 
+/// As many endpoints as the database has room for, and as many participants.
+fn instances_max(limits: &DiscoveryLimits) -> usize {
+    (limits.endpoint_bytes_max / ENDPOINT_BYTES_MIN).max(limits.participants_max)
+}
+
 /// Samples are taken as they come, so only what is under way is kept.
 fn reader_limits(limits: &DiscoveryLimits) -> ReaderLimits {
     ReaderLimits {
@@ -242,6 +247,8 @@ fn reader_limits(limits: &DiscoveryLimits) -> ReaderLimits {
         writers_max: limits.participants_max,
         // Beyond, the database refuses them, too.
         instances_per_writer_max: limits.endpoints_per_participant_max,
+        instances_max: instances_max(limits),
+        instances_unlimited_max: instances_max(limits),
         // What an instance that its writer has left means is known only to who unmatched it.
         instances_left_per_call: usize::MAX,
         ..ReaderLimits::default()

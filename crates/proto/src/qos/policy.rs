@@ -141,7 +141,8 @@ pub struct ResourceLimits {
     /// Samples of all instances. At this limit a KEEP_ALL writer waits for acknowledgements, and of what everybody has, the oldest
     /// leaves, also where DURABILITY keeps it for late joiners; a KEEP_LAST writer that keeps it for them refuses what is of other instances.
     pub max_samples: i32,
-    /// Instances.
+    /// Instances. A reader without this limit rejects those beyond 131,072, as a peer may write ever new ones; it has more when
+    /// told how many, up to 1,048,576.
     pub max_instances: i32,
     /// Samples of any one instance.
     pub max_samples_per_instance: i32,

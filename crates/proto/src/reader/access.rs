@@ -27,6 +27,9 @@ pub struct CachedSample {
     pub key_only: bool,
 }
 
+/// Entries whose memory is kept, a MB or two.
+const ENTRIES_KEPT_MAX: usize = 8_192;
+
 /// Samples as returned together. What it had before [`Self::clear`] is overwritten where it is.
 #[derive(Debug, Default)]
 pub struct CachedSamples {
@@ -41,10 +44,19 @@ impl CachedSamples {
         Self { entries: Vec::new(), len: 0 }
     }
 
-    /// Forgets the samples, keeps the memory.
+    /// Forgets the samples, keeps the memory: of more than come together in the steady state, only of so many.
     pub fn clear(&mut self) {
         self.iter_mut().enumerate().for_each(|(index, sample)| sample.payload.vacate(index));
         self.len = 0;
+        if self.entries.len() > ENTRIES_KEPT_MAX {
+            self.shrink();
+        }
+    }
+
+    #[cold]
+    fn shrink(&mut self) {
+        self.entries.truncate(ENTRIES_KEPT_MAX);
+        self.entries.shrink_to_fit();
     }
 
     /// The samples alone.
@@ -65,6 +77,11 @@ impl CachedSamples {
         (entry.info, entry.key_only, entry.id) = (info(instance, sample), sample.key_only, sample.id);
         self.len += 1;
         Some(&mut entry.payload)
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.entries.capacity()
     }
 
     #[cold]

@@ -103,11 +103,7 @@ impl Reader {
     }
 
     /// The incomplete sample with the greatest rank. Those that are next and do not go on are only asked for `among_next`.
-    fn first_to_go(
-        &mut self,
-        now: Instant,
-        among_next: bool,
-    ) -> Option<(Rank, WriterId, SequenceNumber)> {
+    fn first_to_go(&mut self, now: Instant, among_next: bool) -> Option<(Rank, WriterId, SequenceNumber)> {
         let Self { proxies, assembly, .. } = self;
         loop {
             let (placed, id) = *assembly.order.last()?;

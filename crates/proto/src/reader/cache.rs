@@ -2,6 +2,7 @@
 //! and TIME_BASED_FILTER (DCPS 1.4 §2.2.2.5, §2.2.3). `read` and `take` are in `access`.
 
 mod ledger;
+mod retired;
 mod room;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -21,6 +22,7 @@ use crate::malformed::Malformed;
 use crate::payload::{Payload, PayloadView};
 use crate::qos::{AccessScope, HistoryKind, Ownership, QosSet};
 use crate::sample_info::InstanceState;
+use crate::shrink::Freed;
 use crate::stats::DropReason;
 use crate::status::RejectReason;
 use crate::time::{Duration, Instant, Now, Time};
@@ -50,6 +52,8 @@ pub(super) enum Timer {
     Purge,
     /// Shows the sample that TIME_BASED_FILTER holds back.
     Held,
+    /// Tells at once that many things were forgotten, and gives memory back.
+    Freed,
 }
 
 /// Shorter deadlines are watched this often: a period of zero must not keep the timer busy for ever.
@@ -95,6 +99,7 @@ pub(super) struct Cache {
     /// Samples held back that found no room when their instance lost its writers, not reported yet.
     pub(super) crowded_out: u64,
     pub(super) undecodable: Undecodables,
+    pub(super) freed: Freed,
 }
 
 impl Policy {
@@ -115,7 +120,9 @@ impl Policy {
                 HistoryKind::KeepAll => None,
             },
             samples_max,
-            instances_max: bound(qos.resource_limits.max_instances, limits.instances_max),
+            instances_max: usize::try_from(qos.resource_limits.max_instances)
+                .unwrap_or(limits.instances_unlimited_max)
+                .min(limits.instances_max),
             samples_per_instance_max,
             order: Order::new(qos),
             exclusive: qos.ownership == Ownership::Exclusive,
@@ -162,6 +169,7 @@ impl Cache {
             retired: VecDeque::new(),
             crowded_out: 0,
             undecodable: Undecodables::default(),
+            freed: Freed::default(),
         }
     }
 
@@ -604,65 +612,6 @@ impl Cache {
         self.publications.get(writer).is_some_and(|publication| !publication.instances.is_empty())
     }
 
-    /// Puts an empty instance that is not alive in the queue of those to forget. The queue keeps some:
-    /// their handles and generation counts stay known for a while.
-    pub(super) fn retire_if_idle(&mut self, id: InstanceId) {
-        let idle = |instance: &&mut Instance| instance.samples.is_empty() && !instance.is_alive();
-        let Some(instance) = self.instances.get_mut(id).filter(idle) else { return };
-        self.next_id += 1;
-        instance.details_mut().retired = self.next_id;
-        self.retired.push_back((id, self.next_id));
-        while self.retired.len() > self.limits.retired_instances_max {
-            let Some((id, stamp)) = self.retired.pop_front() else { break };
-            self.forget_retired(id, stamp);
-        }
-    }
-
-    fn forget_retired(&mut self, id: InstanceId, stamp: u64) {
-        let idle = self.instances.get(id).is_some_and(|instance| {
-            instance.details().retired == stamp && instance.samples.is_empty() && !instance.is_alive()
-        });
-        if idle {
-            self.forget(id);
-        }
-    }
-
-    pub(super) fn forget(&mut self, id: InstanceId) {
-        self.drop_held(id);
-        let Some(mut instance) = self.instances.remove(id) else { return };
-        self.key_bytes -= instance.key().map_or(0, |key| key.payload.len());
-        while let Some(at) = instance.samples.first() {
-            if leave(&mut self.samples, &mut self.ledger, &self.policy, &mut instance, at, None).is_none() {
-                break;
-            }
-        }
-        if instance.details().writers > 0 {
-            for publication in self.publications.iter_mut() {
-                publication.instances.remove(&id);
-            }
-        }
-        if let Some(at) = instance.details().deadline_armed {
-            self.timers.remove(&(at, id, Timer::Deadline));
-        }
-        if let Some(at) = instance.details().purge_at {
-            self.timers.remove(&(at, id, Timer::Purge));
-        }
-    }
-
-    /// Gives memory back after a flood.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn trim(&mut self) {
-        self.samples.trim();
-        if self.instances.has_shrunk() {
-            // They came last and would keep the memory of all before them.
-            while let Some((id, stamp)) = self.retired.pop_front() {
-                self.forget_retired(id, stamp);
-            }
-            self.instances.trim();
-        }
-    }
-
     /// Removes the samples whose lifespan has ended.
     pub(super) fn expire(&mut self, now: Instant) {
         while let Some(first) = self.ledger.expiry.first_entry()
@@ -687,6 +636,12 @@ impl Cache {
             && at <= now.mono
         {
             self.timers.pop_first();
+            if timer == Timer::Freed {
+                // Who has taken everything may take nothing any more.
+                self.samples.forget_peak();
+                self.trim();
+                continue;
+            }
             let Some(instance) = self.instances.get(id) else { continue };
             match timer {
                 Timer::Purge if instance.details().purge_at == Some(at) => self.purge(id),
@@ -694,7 +649,7 @@ impl Cache {
                     self.check_deadline(now.mono, id, &mut missed)
                 }
                 Timer::Held => shown |= self.check_held(now, id),
-                Timer::Purge | Timer::Deadline => {}
+                Timer::Purge | Timer::Deadline | Timer::Freed => {}
             }
         }
         shown

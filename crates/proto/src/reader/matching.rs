@@ -107,6 +107,7 @@ impl Reader {
         let Self { proxies, presenter, cache, assembly, .. } = self;
         let Some(proxy) = proxies.get_mut(id as usize).and_then(Option::as_mut) else { return };
         let assembled_bytes = proxy.fragments.bytes();
+        cache.freed.note(proxy.fragments.len() + proxy.order.waiting());
         self.blocked -= usize::from(proxy.blocked);
         presenter.forget(cache, now, id, &mut proxy.sets);
         let was_alive = proxy.lease.alive;
@@ -126,6 +127,7 @@ impl Reader {
         self.changed(StatusKind::SubscriptionMatched, out);
         let (alive, not_alive) = if was_alive { (-1, 0) } else { (0, -1) };
         self.liveliness_changed(writer, alive, not_alive, out);
+        self.tell_freed(out);
     }
 
     /// Of the writers that are gone, those of which nothing waits any more leave for good.

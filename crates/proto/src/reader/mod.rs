@@ -54,11 +54,11 @@ use crate::status::{
 use crate::time::{Duration, Instant, Now, Time};
 use crate::wire::FilterSignature;
 use access::Choice;
+use assembly::Assembly;
 use cache::Cache;
 use coherent::Presenter;
 use group::KnownWriters;
 use ownership::WriterId;
-use assembly::Assembly;
 use proxy::Proxy;
 
 /// Finds the instance in a serialized payload (with its encapsulation header), of data or of a key
@@ -95,8 +95,10 @@ pub struct ReaderLimits {
     pub samples_max: usize,
     /// Octets of samples in the cache.
     pub cache_bytes_max: usize,
-    /// Instances, with or without samples.
+    /// Instances, with or without samples, where RESOURCE_LIMITS names as many.
     pub instances_max: usize,
+    /// Where it names none: a key costs a peer some octets, and a reader some hundred.
+    pub instances_unlimited_max: usize,
     /// New instances of one writer beyond so many are dropped.
     pub instances_per_writer_max: usize,
     /// Empty instances that are not alive but still remembered.
@@ -131,6 +133,7 @@ impl Default for ReaderLimits {
             samples_max: 1 << 20,
             cache_bytes_max: 1 << 30,
             instances_max: 1 << 20,
+            instances_unlimited_max: 1 << 17,
             instances_per_writer_max: 1 << 20,
             retired_instances_max: 1024,
             instances_left_per_call: 4096,
@@ -387,6 +390,13 @@ impl Reader {
             }
         }
         self.tell_undecodable(out);
+        self.tell_freed(out);
+    }
+
+    fn tell_freed(&mut self, out: &mut Outbox) {
+        if self.cache.freed.take() {
+            out.events.push(Event::MemoryFreed);
+        }
     }
 
     /// When [`Self::timeout`] is to be called; earlier calls are harmless.

@@ -37,7 +37,9 @@ pub(super) const FRAGMENTS_STALLED: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
     /// It is next, and moves on: those that came later go first.
-    Next { started: Instant },
+    Next {
+        started: Instant,
+    },
     /// It is so far ahead of what is next; or it is next, and nothing comes any more.
     Ahead(u64),
     BestEffort(Reverse<Instant>),

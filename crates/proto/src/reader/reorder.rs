@@ -231,6 +231,11 @@ impl Reorder {
         self.pending.get_mut(&self.expected).map(|(change, _)| change)
     }
 
+    /// How many changes wait for their turn.
+    pub(super) fn waiting(&self) -> usize {
+        self.pending.len()
+    }
+
     /// Whether anything waits for its turn.
     pub(super) fn is_waiting(&self) -> bool {
         !self.pending.is_empty()

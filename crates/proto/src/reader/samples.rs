@@ -156,6 +156,11 @@ impl Samples {
         self.takes >= TAKES
     }
 
+    /// What was in use before now is no measure any more.
+    pub(super) fn forget_peak(&mut self) {
+        self.peak = self.slots.len() - self.free.len();
+    }
+
     /// Gives memory back where far less was in use lately.
     pub(super) fn trim(&mut self) {
         self.takes = 0;

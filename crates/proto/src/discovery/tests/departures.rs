@@ -27,19 +27,22 @@ fn pair(endpoints: u32) -> Network {
 
 #[test]
 fn thousands_of_endpoints_are_forgotten_in_pieces() {
-    let mut network = pair(1_600);
+    let mut network = pair(2_100);
     let (now, mut out) = (network.clock(), Outbox::default());
     let participant = &mut network.nodes[0].participant;
     participant.participant_died(now, prefix(1), &mut out);
+    let mut freed = 0;
     let mut counts = vec![withdrawn(&mut out)];
     while participant.next_timeout().is_some_and(|at| at <= now.mono) {
         participant.timeout(now, &mut out);
         let is_gone = |event: &Event| matches!(event, Event::ParticipantChanged { alive: false, .. });
+        freed += out.events.iter().filter(|event| **event == Event::MemoryFreed).count();
         let is_over = out.events.iter().any(is_gone);
         counts.push(withdrawn(&mut out));
         assert_eq!(is_over, participant.remote_endpoints().next().is_none(), "the participant goes last");
     }
-    assert_eq!(counts, [500, 500, 500, 100]);
+    assert_eq!(counts, [500, 500, 500, 500, 100]);
+    assert_eq!(freed, 1, "there are some MB to give back");
 }
 
 #[test]

@@ -125,3 +125,48 @@ fn r3_tables_give_memory_back_when_a_flood_is_over() {
     assert!(cache.instances.capacity() < 8_000, "{} instances", cache.instances.capacity());
     assert!(cache.samples.capacity() < 2_000, "{} samples", cache.samples.capacity());
 }
+
+#[test]
+fn what_a_flood_leaves_behind_is_told_of_once() {
+    let mut bench = bench(ReaderLimits::default());
+    let freed = |bench: &mut Bench| {
+        let events = std::mem::take(&mut bench.out.events);
+        events.iter().filter(|event| **event == Event::MemoryFreed).count()
+    };
+    (1..=15_000).for_each(|key| write(&mut bench, 1, key.into(), key).unwrap());
+    bench.take();
+    bench.reader.unmatch_writer(bench.now, writer(1), &mut bench.out);
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(freed(&mut bench), 0, "the application has to see first what became of them");
+    bench.take();
+    assert!(bench.reader.next_timeout().is_some_and(|at| at <= bench.now.mono), "there is something to tell");
+    bench.reader.timeout(bench.now, &mut bench.out);
+    assert_eq!(freed(&mut bench), 1);
+    let capacity = bench.reader.cache.instances.capacity().max(bench.reader.cache.samples.capacity());
+    assert!(capacity < 4_096, "{capacity}, though nothing is taken any more");
+    assert!(bench.reader.next_timeout().is_none_or(|at| at > bench.now.mono));
+    // What waited for others.
+    for from in [2, 3] {
+        bench.matched(from, QosSet::writer());
+        (2..=6_001).for_each(|number| write(&mut bench, from, number, 1).unwrap());
+    }
+    bench.reader.unmatch_writer(bench.now, writer(2), &mut bench.out);
+    assert_eq!(freed(&mut bench), 0);
+    bench.reader.unmatch_writer(bench.now, writer(3), &mut bench.out);
+    assert_eq!(freed(&mut bench), 1);
+}
+
+#[test]
+fn who_takes_very_much_at_once_does_not_keep_the_memory_for_ever() {
+    let mut bench = bench(ReaderLimits::default());
+    let mut samples = CachedSamples::new();
+    let mut take = |bench: &mut Bench, keys: std::ops::Range<u32>| {
+        keys.for_each(|key| write(bench, 1, key.into(), key).unwrap());
+        bench.reader.take(bench.now, &Selector::default(), &mut samples);
+        let len = samples.len();
+        samples.clear();
+        (len, samples.capacity())
+    };
+    assert_eq!(take(&mut bench, 1..8_193), (8_192, 8_192));
+    assert_eq!(take(&mut bench, 8_193..20_000), (11_807, 8_192));
+}

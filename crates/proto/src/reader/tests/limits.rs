@@ -1,7 +1,7 @@
 //! A reader at a limit: what is rejected, what waits, and that nobody is held up for good (DCPS 1.4 §2.2.3.18, §2.2.3.19).
 
 use super::*;
-use crate::qos::{AccessScope, ResourceLimits};
+use crate::qos::{AccessScope, LENGTH_UNLIMITED, ResourceLimits};
 use crate::status::RejectReason;
 
 const KEYS: [u8; 4] = [1, 2, 3, 4];
@@ -214,4 +214,24 @@ fn a_coherent_set_with_a_surplus_instance_is_rejected_whole_and_stops_nobody() {
     assert_eq!((rejected.count.total_count, rejected.last_reason), (2, RejectReason::InstancesLimit));
     assert_eq!(bench.reader.sample_lost_status().total_count, 0);
     is_in_step(&mut bench, 4);
+}
+
+#[test]
+fn without_a_limit_a_peer_cannot_make_instances_without_end_and_with_one_that_holds() {
+    let instances = |max_instances| {
+        let qos = limited(QosSet::reader().reliable().keep_last(1), |it| it.max_instances = max_instances);
+        let limits = ReaderLimits { instances_max: 6, instances_unlimited_max: 3, ..ReaderLimits::default() };
+        let mut bench = Bench::with(ReaderConfig { limits, ..config(qos) });
+        bench.matched(1, QosSet::writer());
+        (1..=9).for_each(|key| _ = bench.data(1, key.into(), key, 0));
+        let rejected = bench.reader.sample_rejected_status();
+        assert_eq!(rejected.last_reason, RejectReason::InstancesLimit);
+        assert_eq!(bench.take().len() + rejected.count.total_count as usize, 9);
+        9 - rejected.count.total_count
+    };
+    assert_eq!(instances(LENGTH_UNLIMITED), 3);
+    assert_eq!(instances(5), 5);
+    assert_eq!(instances(8), 6);
+    // Designs with 70,000 instances, and with 100,000, work as they are.
+    assert_eq!(ReaderLimits::default().instances_unlimited_max, 131_072);
 }
