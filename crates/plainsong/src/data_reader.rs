@@ -12,7 +12,6 @@ use plainsong_proto::discovery::{DiscoveryError, LocalEndpoint};
 use plainsong_proto::filter::{ContentFilter, PayloadFilter, SignedFilter};
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
-use plainsong_proto::malformed::Malformed;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, Unhonoured, changed_immutable, unhonoured};
 use plainsong_proto::reader::{Access, CachedSamples, Fetch, Reader, ReaderConfig};
@@ -29,6 +28,7 @@ use crate::content_filtered_topic::ReaderFilter;
 use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations};
 use crate::error::{Error, Result};
 use crate::group::{Member, announced_qos};
+use crate::keys;
 use crate::listener::DataReaderListener;
 use crate::locks::lock;
 use crate::participant::check_qos;
@@ -96,7 +96,8 @@ impl<T: DdsType> DataReader<T> {
             // What is not taken stays, and strangers decide how much comes.
             limits.instances_max = limits.instances_max.min(BUILTIN_INSTANCES_MAX);
         }
-        let reader = Reader::new(ReaderConfig { guid, keyed: T::KEYED, qos, limits, key: instance_of::<T> });
+        let reader =
+            Reader::new(ReaderConfig { guid, keyed: T::KEYED, qos, limits, key: keys::key_of_payload::<T> });
         let inner = Arc::new(ReaderInner {
             topic,
             slot: ReaderSlot::new(reader),
@@ -229,10 +230,11 @@ impl<T: DdsType> DataReader<T> {
     /// # Errors
     /// [`Error::NotEnabled`], [`Error::Serialization`].
     pub fn lookup_instance(&self, sample: &T) -> Result<Option<InstanceHandle>> {
-        let handle = cdr::key_hash(sample).map(InstanceHandle::from).map_err(|error| {
-            Error::Serialization { topic: self.inner.topic.name.clone(), reason: error.to_string() }
+        let key = keys::key_of::<T, T>(sample).map_err(|error| Error::Serialization {
+            topic: self.inner.topic.name.clone(),
+            reason: error.to_string(),
         })?;
-        Ok(self.inner.with(|reader, _, _| reader.has_instance(handle))?.then_some(handle))
+        self.inner.with(|reader, _, _| reader.find_instance(key))
     }
 
     pub(crate) fn knows_instance(&self, instance: InstanceHandle) -> Result<bool> {
@@ -739,12 +741,4 @@ impl Drop for ReaderInner {
             self.withdraw();
         }
     }
-}
-
-/// The instance of a payload of type `T`: how the protocol core finds it without knowing the type.
-fn instance_of<T: DdsType>(payload: &[u8], key_only: bool) -> std::result::Result<InstanceHandle, Malformed> {
-    if !T::KEYED {
-        return Ok(InstanceHandle::NIL);
-    }
-    cdr::key_hash_of_payload::<T>(payload, key_only).map(InstanceHandle::from)
 }

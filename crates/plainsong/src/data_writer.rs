@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use plainsong_proto::cdr::{self, Cdr, DdsType, EncodeError, Endianness, XcdrVersion};
 use plainsong_proto::guid::{EntityId, Guid};
-use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::instance::{InstanceHandle, Key};
 use plainsong_proto::lent::{LENT_BYTES_LEAST, Lent};
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::{COPIED_BYTES_MAX, NewPayload, Payload, PayloadPool, SHORT_BYTES_MAX};
@@ -31,6 +31,7 @@ use crate::content_filtered_topic::payload_filter;
 use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations};
 use crate::error::{Error, Result};
 use crate::group::{Member, announced_qos};
+use crate::keys;
 use crate::listener::DataWriterListener;
 use crate::participant::check_qos;
 use crate::publisher::{Publisher, PublisherInner};
@@ -242,12 +243,11 @@ impl<T: DdsType> DataWriter<T> {
             return Ok(InstanceHandle::NIL);
         }
         self.inner.core.check_exists(|| self.inner.describe())?;
-        let handle = self.handle_of(sample)?;
-        let key = self.serialize(sample, true)?;
+        let key = self.key_of(sample)?;
+        let payload = self.serialize(sample, true)?;
         self.inner
-            .with(|writer, now, _| writer.register_instance(now, handle, key))?
-            .map_err(|error| self.inner.write_error(error, None))?;
-        Ok(handle)
+            .with(|writer, now, _| writer.register_instance(now, key, payload))?
+            .map_err(|error| self.inner.write_error(error, None))
     }
 
     /// The handle of a registered instance.
@@ -255,8 +255,8 @@ impl<T: DdsType> DataWriter<T> {
     /// # Errors
     /// [`Error::NotEnabled`], [`Error::Serialization`].
     pub fn lookup_instance(&self, sample: &T) -> Result<Option<InstanceHandle>> {
-        let handle = self.handle_of(sample)?;
-        Ok(self.inner.with(|writer, _, _| writer.is_registered(handle))?.then_some(handle))
+        let key = self.key_of(sample)?;
+        self.inner.with(|writer, _, _| writer.find_registered(key))
     }
 
     /// The key fields of a registered instance; other members have their defaults.
@@ -284,7 +284,8 @@ impl<T: DdsType> DataWriter<T> {
             let text = format!("the handle names no instance of {}", self.inner.describe());
             return Err(Error::BadParameter(text));
         }
-        if T::KEYED && self.handle_of(sample)? == handle {
+        let key = self.key_of(sample)?;
+        if T::KEYED && self.inner.with(|writer, _, _| writer.find_registered(key))? == Some(handle) {
             return Ok(());
         }
         let text =
@@ -313,8 +314,11 @@ impl<T: DdsType> DataWriter<T> {
         if let Some(timestamp) = timestamp {
             self.inner.check_timestamp(timestamp)?;
         }
-        let handle = self.handle_of(sample)?;
+        let key = self.key_of(sample)?;
         let key_only = kind != ChangeKind::Alive;
+        if key.fingerprint.is_some() && !key_only {
+            self.keep_key(sample, key)?;
+        }
         let usual_bytes = self.inner.usual_bytes.load(Ordering::Relaxed);
         if !key_only && usual_bytes <= self.inner.copied_bytes_max {
             let (mut short, mut long);
@@ -331,7 +335,7 @@ impl<T: DdsType> DataWriter<T> {
                         self.inner.usual_bytes.store(bytes, Ordering::Relaxed);
                     }
                     let octets = NewPayload::Octets(place.get(..bytes).unwrap_or(&[]));
-                    return self.inner.write(kind, handle, octets, None, timestamp, patience);
+                    return self.inner.write(kind, key, octets, None, timestamp, patience);
                 }
                 Err(EncodeError::BufferFull { .. }) => {}
                 Err(error) => return Err(self.inner.serialization(&error)),
@@ -348,19 +352,27 @@ impl<T: DdsType> DataWriter<T> {
         {
             let lent = Lent::new(&payload, at, octets);
             let payload = NewPayload::Payload(&mut payload);
-            return self.inner.write(kind, handle, payload, Some(&lent), timestamp, patience);
+            return self.inner.write(kind, key, payload, Some(&lent), timestamp, patience);
         }
         let mut payload = self.serialize(sample, key_only)?;
-        self.inner.write(kind, handle, NewPayload::Payload(&mut payload), None, timestamp, patience)
+        self.inner.write(kind, key, NewPayload::Payload(&mut payload), None, timestamp, patience)
     }
 
-    fn handle_of<S: Cdr>(&self, sample: &S) -> Result<InstanceHandle> {
-        if !T::KEYED {
-            return Ok(InstanceHandle::NIL);
+    /// Has the writer know a key that is not the only one with its hash, for when the instance ends with the writer.
+    #[inline(never)]
+    fn keep_key<S: Cdr>(&self, sample: &S, key: Key) -> Result<()> {
+        self.inner.core.check_exists(|| self.inner.describe())?;
+        if self.inner.slot.look(|writer| writer.lacks_key(key)) {
+            let payload = self.serialize(sample, true)?;
+            // At a limit it is for the write to say so.
+            let _ = self.inner.with(|writer, now, _| writer.register_instance(now, key, payload))?;
         }
-        cdr::key_hash_as::<T, S>(sample)
-            .map(InstanceHandle::from)
-            .map_err(|error| self.inner.serialization(&error))
+        Ok(())
+    }
+
+    #[inline]
+    fn key_of<S: Cdr>(&self, sample: &S) -> Result<Key> {
+        keys::key_of::<T, S>(sample).map_err(|error| self.inner.serialization(&error))
     }
 
     fn serialize<S: Cdr>(&self, sample: &S, key_only: bool) -> Result<Payload> {
@@ -580,7 +592,7 @@ impl WriterInner {
     fn write(
         &self,
         kind: ChangeKind,
-        handle: InstanceHandle,
+        key: Key,
         mut payload: NewPayload<'_>,
         lent: Option<&Lent<'_>>,
         timestamp: Option<Time>,
@@ -591,12 +603,12 @@ impl WriterInner {
             // Read before trying, so that progress made in between is not slept through.
             let epoch = self.slot.progress.epoch();
             let write = |writer: &mut Writer, now: Now, out: &mut Outbox| {
-                let timestamp = timestamp.unwrap_or_else(|| writer.source_timestamp(now, handle));
+                let timestamp = timestamp.unwrap_or_else(|| writer.source_timestamp(now, key));
                 match (lent, payload.again()) {
                     (Some(lent), NewPayload::Payload(payload)) => {
-                        writer.write_lent(now, (handle, payload), lent, timestamp, out)
+                        writer.write_lent(now, (key, payload), lent, timestamp, out)
                     }
-                    (_, payload) => writer.write_from(now, kind, handle, payload, timestamp, out),
+                    (_, payload) => writer.write_from(now, kind, key, payload, timestamp, out),
                 }
             };
             self.core.check_enabled(|| self.describe())?;
@@ -672,18 +684,20 @@ impl WriterInner {
     /// Deleting a writer unregisters its instances, and disposes them when WRITER_DATA_LIFECYCLE says so (DCPS
     /// 1.4 §2.2.3.21). Merely unregistered they are by its leaving.
     fn dispose_all(&self) {
-        let instances: Vec<_> = self.slot.look(|writer| {
+        let mut instances: Vec<_> = self.slot.look(|writer| {
             let disposes = writer.qos().writer_data_lifecycle.autodispose_unregistered_instances;
             if self.topic.keyed && disposes { writer.registered_instances().collect() } else { Vec::new() }
         });
         if instances.is_empty() {
             return;
         }
+        // Of two with one hash one has a key. When that has ended, the hash alone tells which is the other.
+        instances.sort_by_key(|(_, key)| key.is_empty());
         let patience = self.max_blocking_time.min(DELETION_PATIENCE);
         // What readers do not take in time, they learn from its leaving.
         let disposed = instances.into_iter().try_for_each(|(handle, mut key)| {
             let key = NewPayload::Payload(&mut key);
-            self.write(ChangeKind::Unregister, handle, key, None, None, Some(patience))
+            self.write(ChangeKind::Unregister, handle.into(), key, None, None, Some(patience))
         });
         let _ = disposed.and_then(|()| self.wait_for_acknowledgments(patience));
     }

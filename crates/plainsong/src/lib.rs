@@ -51,6 +51,7 @@ mod farewell;
 mod fork;
 mod group;
 mod ignore;
+mod keys;
 mod limits;
 pub mod listener;
 mod locks;

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use plainsong::proto::discovery::{MatchedReader, MatchedWriter};
 use plainsong::proto::guid::{EntityId, Guid, GuidPrefix};
-use plainsong::proto::instance::InstanceHandle;
+use plainsong::proto::instance::{InstanceHandle, Key};
 use plainsong::proto::locator::Locator;
 use plainsong::proto::malformed::Malformed;
 use plainsong::proto::outbox::Outbox;
@@ -35,8 +35,8 @@ const SEARCH: usize = 6_000;
 const STEPS: [&str; 4] = ["write", "arrival", "take", "look-ups"];
 
 /// The first octets behind the encapsulation are the key.
-fn key(payload: &[u8], _key_only: bool) -> Result<InstanceHandle, Malformed> {
-    payload.get(4..8).map(handle).ok_or(Malformed::Truncated)
+fn key(payload: &[u8], _key_only: bool) -> Result<Key, Malformed> {
+    payload.get(4..8).map(|number| handle(number).into()).ok_or(Malformed::Truncated)
 }
 
 /// As a key hash of a number: most octets are alike.

@@ -2,12 +2,14 @@
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
+use std::num::NonZeroU64;
 
 use crate::cdr::KeyHash;
 use crate::guid::Guid;
 
-/// Names an instance or an entity. For an instance it is the key hash of its key
-/// (RTPS 2.5 §9.6.4.8), so every participant gives the same instance the same handle.
+/// Names an instance or an entity. For an instance it is the key hash of its key (RTPS 2.5 §9.6.4.8), so every
+/// participant gives the same instance the same handle. Only where another key has the same hash, and came first, it is
+/// one that the endpoint chooses.
 #[derive(Clone, Copy, Debug, Default, Eq)]
 #[repr(align(8))]
 pub struct InstanceHandle(pub [u8; 16]);
@@ -25,6 +27,28 @@ impl InstanceHandle {
     pub fn key_hash(self) -> KeyHash {
         KeyHash(if self == Self::ZERO_KEY { [0; 16] } else { self.0 })
     }
+}
+
+/// What tells a key longer than a key hash from all others with the same hash: another hash of it, by a function that
+/// nobody outside of the process can foresee. One of a fixed size, where there may be many instances with keys of any length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint(pub(crate) NonZeroU64);
+
+impl Fingerprint {
+    /// Of a key with this hash, by a function with a random seed: whoever knows it can make two keys one instance.
+    #[must_use]
+    pub fn new(hash: u64) -> Self {
+        Self(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN))
+    }
+}
+
+/// What identifies an instance: the key of its samples, in a fixed size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// The key hash.
+    pub hash: InstanceHandle,
+    /// `None` where the hash is the key itself, or nothing else is known of it.
+    pub fingerprint: Option<Fingerprint>,
 }
 
 // Compared as numbers: two instructions each, no call, and no load of what was just written in parts.
@@ -62,6 +86,13 @@ impl From<KeyHash> for InstanceHandle {
     #[inline]
     fn from(hash: KeyHash) -> Self {
         if u128::from_ne_bytes(hash.0) == 0 { Self::ZERO_KEY } else { Self(hash.0) }
+    }
+}
+
+impl<T: Into<InstanceHandle>> From<T> for Key {
+    #[inline]
+    fn from(hash: T) -> Self {
+        Self { hash: hash.into(), fingerprint: None }
     }
 }
 

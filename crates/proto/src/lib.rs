@@ -12,6 +12,7 @@ pub mod guid;
 pub mod instance;
 pub mod lent;
 pub mod locator;
+mod long_keys;
 pub mod malformed;
 pub mod outbox;
 pub mod payload;

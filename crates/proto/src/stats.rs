@@ -69,11 +69,13 @@ pub enum DropReason {
     ReaderSilent,
     /// A reader asked for the same samples again and again: they are repeated later.
     RepairBudget,
+    /// An instance is to end that is named by its key hash alone, which several instances have.
+    AmbiguousKeyHash,
 }
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::Malformed,
         Self::UnknownVersion,
         Self::OwnDatagram,
@@ -105,6 +107,7 @@ impl DropReason {
         Self::Undecodable,
         Self::ReaderSilent,
         Self::RepairBudget,
+        Self::AmbiguousKeyHash,
     ];
 }
 

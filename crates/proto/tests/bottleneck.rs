@@ -220,7 +220,7 @@ impl Scene {
             let written = pair.writer.write_from(
                 self.now,
                 ChangeKind::Alive,
-                instance,
+                instance.into(),
                 NewPayload::Payload(&mut pair.payload),
                 wall,
                 &mut self.out,

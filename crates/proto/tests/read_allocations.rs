@@ -5,7 +5,7 @@ mod counting;
 use counting::allocated_by;
 use plainsong_proto::discovery::MatchedWriter;
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
-use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::instance::{InstanceHandle, Key};
 use plainsong_proto::locator::Locator;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::outbox::Outbox;
@@ -19,8 +19,8 @@ use plainsong_proto::wire::{Data, DataFrag, Heartbeat, MessageContext};
 const WRITER: Guid = GuidPrefix([1; 12]).entity(EntityId::user_writer(1, true));
 const ROUNDS: i64 = 2_000;
 
-fn key(payload: &[u8], _key_only: bool) -> Result<InstanceHandle, Malformed> {
-    Ok(InstanceHandle([*payload.get(4).ok_or(Malformed::Truncated)?; 16]))
+fn key(payload: &[u8], _key_only: bool) -> Result<Key, Malformed> {
+    Ok(InstanceHandle([*payload.get(4).ok_or(Malformed::Truncated)?; 16]).into())
 }
 
 /// A reader with one writer, and the clock of both.

@@ -1,7 +1,7 @@
 //! The type of every simulated topic: a payload that knows who wrote it and proves it is whole.
 
 use plainsong_proto::filter::{ContentFilter, PayloadFilter};
-use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::instance::{InstanceHandle, Key};
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::payload::Payload;
 
@@ -139,17 +139,17 @@ pub fn content_filter(announced: &ContentFilter) -> Option<PayloadFilter> {
 ///
 /// # Errors
 /// [`Malformed::Truncated`] when the payload has no room for a key.
-pub fn key(payload: &[u8], _key_only: bool) -> Result<InstanceHandle, Malformed> {
+pub fn key(payload: &[u8], _key_only: bool) -> Result<Key, Malformed> {
     let octets = payload.get(4..8).and_then(|octets| octets.try_into().ok()).ok_or(Malformed::Truncated)?;
-    Ok(handle(u32::from_le_bytes(octets)))
+    Ok(handle(u32::from_le_bytes(octets)).into())
 }
 
 /// The key function of topics without key.
 ///
 /// # Errors
 /// Never.
-pub const fn no_key(_payload: &[u8], _key_only: bool) -> Result<InstanceHandle, Malformed> {
-    Ok(InstanceHandle::NIL)
+pub fn no_key(_payload: &[u8], _key_only: bool) -> Result<Key, Malformed> {
+    Ok(InstanceHandle::NIL.into())
 }
 
 /// Of everything but the checksum itself.
@@ -168,7 +168,7 @@ mod tests {
         for bytes in [0, 28, 29, 1000] {
             let payload = sample.encode(bytes);
             assert_eq!(Sample::decode(payload.as_slice()), Ok(sample));
-            assert_eq!(key(payload.as_slice(), false), Ok(handle(7)));
+            assert_eq!(key(payload.as_slice(), false), Ok(handle(7).into()));
             for at in 4..payload.len() {
                 let mut broken = payload.as_slice().to_vec();
                 broken[at] ^= 0x10;
@@ -176,6 +176,6 @@ mod tests {
             }
         }
         assert_eq!(instance(handle(20)), 20);
-        assert_eq!(key(encode_key(5).as_slice(), true), Ok(handle(5)));
+        assert_eq!(key(encode_key(5).as_slice(), true), Ok(handle(5).into()));
     }
 }

@@ -82,7 +82,7 @@ fn reader(participant: &ParticipantSlot, qos: &QosSet) -> Arc<ReaderSlot> {
         keyed: false,
         qos: qos.clone(),
         limits: ReaderLimits::default(),
-        key: |_, _| Ok(InstanceHandle::NIL),
+        key: |_, _| Ok(InstanceHandle::NIL.into()),
     }));
     participant.insert_reader(&slot);
     slot

@@ -87,6 +87,15 @@ pub fn key_hash<T: DdsType>(sample: &T) -> Result<KeyHash, EncodeError> {
 /// As [`key_hash`], of a `T` or of what it is with borrowed members, [`DdsType::Borrowed`].
 #[inline]
 pub fn key_hash_as<T: DdsType, S: Cdr>(sample: &S) -> Result<KeyHash, EncodeError> {
+    key_hash_and_key_as::<T, S>(sample, |_| ())
+}
+
+/// As [`key_hash_as`]. Where the hash is a digest, which other keys may have too, `long_key` gets the serialized key.
+#[inline]
+pub fn key_hash_and_key_as<T: DdsType, S: Cdr>(
+    sample: &S,
+    long_key: impl FnOnce(&[u8]),
+) -> Result<KeyHash, EncodeError> {
     if !T::KEYED {
         return Ok(KeyHash::default());
     }
@@ -99,6 +108,10 @@ pub fn key_hash_as<T: DdsType, S: Cdr>(sample: &S) -> Result<KeyHash, EncodeErro
         sample.encode(&mut Encoder::key_hash(&mut hash.0))?;
         return Ok(hash);
     }
+    let digest = |key: &[u8]| {
+        long_key(key);
+        digest(key)
+    };
     let mut scratch = [0; SCRATCH_BYTES];
     let mut encoder = Encoder::key_hash(&mut scratch);
     match sample.encode(&mut encoder) {
@@ -121,10 +134,20 @@ pub fn key_hash_as<T: DdsType, S: Cdr>(sample: &S) -> Result<KeyHash, EncodeErro
 /// skipped without being decoded.
 #[inline]
 pub fn key_hash_of_payload<T: DdsType>(payload: &[u8], key_only: bool) -> Result<KeyHash, Malformed> {
+    key_hash_and_key_of_payload::<T>(payload, key_only, |_| ())
+}
+
+/// As [`key_hash_of_payload`], with `long_key` as in [`key_hash_and_key_as`].
+#[inline]
+pub fn key_hash_and_key_of_payload<T: DdsType>(
+    payload: &[u8],
+    key_only: bool,
+    long_key: impl FnOnce(&[u8]),
+) -> Result<KeyHash, Malformed> {
     if !key_only && let Some(hash) = T::KEY_PLACE.hash(payload) {
         return Ok(hash);
     }
-    decoded_hash::<T>(payload, key_only)
+    decoded_hash::<T>(payload, key_only, long_key)
 }
 
 /// The key of a payload: of a serialized key if `key_only`, else of a sample, whose other members need not decode. They take their initial
@@ -138,10 +161,14 @@ pub fn key_of_payload<T: DdsType>(payload: &[u8], key_only: bool) -> Result<T, M
 
 // Apart, so that the compiler may put `decode` itself where samples are taken.
 #[inline(never)]
-fn decoded_hash<T: DdsType>(payload: &[u8], key_only: bool) -> Result<KeyHash, Malformed> {
+fn decoded_hash<T: DdsType>(
+    payload: &[u8],
+    key_only: bool,
+    long_key: impl FnOnce(&[u8]),
+) -> Result<KeyHash, Malformed> {
     let key = key_of_payload::<T>(payload, key_only)?;
     // Encoding what was just decoded fails only where the type refuses the value, e.g. by a bound.
-    key_hash(&key).map_err(|_| Malformed::InvalidString)
+    key_hash_and_key_as::<T, T>(&key, long_key).map_err(|_| Malformed::InvalidString)
 }
 
 fn decode_key<T: DdsType>(decoder: &mut Decoder<'_>) -> Result<T, Malformed> {

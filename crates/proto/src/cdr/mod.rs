@@ -23,8 +23,8 @@ pub use encode::{EncodeError, Encoder};
 pub use extent::Extent;
 pub use field::{FieldKind, FieldMember, FieldPath, FieldValue, Fields};
 pub use key::{
-    KeyHash, KeyPlace, key_from_payload, key_hash, key_hash_as, key_hash_of_payload, key_of_payload,
-    key_to_payload, key_to_payload_as,
+    KeyHash, KeyPlace, key_from_payload, key_hash, key_hash_and_key_as, key_hash_and_key_of_payload,
+    key_hash_as, key_hash_of_payload, key_of_payload, key_to_payload, key_to_payload_as,
 };
 pub use mutable::{MemberHeader, OpenMember};
 pub use octet_seq::OctetSeq;

@@ -3,7 +3,7 @@
 
 use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
-use crate::instance::InstanceHandle;
+use crate::instance::{InstanceHandle, Key};
 use crate::locator::Locator;
 use crate::malformed::Malformed;
 use crate::qos::table::{self, EntityKind};
@@ -432,17 +432,17 @@ pub(super) fn has_parameter(payload: &[u8], id: u16) -> bool {
 ///
 /// # Errors
 /// Those of [`EndpointData::decode_key`].
-pub fn endpoint_key(payload: &[u8], _key_only: bool) -> Result<InstanceHandle, Malformed> {
-    EndpointData::decode_key(payload).map(InstanceHandle::from)
+pub fn endpoint_key(payload: &[u8], _key_only: bool) -> Result<Key, Malformed> {
+    EndpointData::decode_key(payload).map(Key::from)
 }
 
 /// The instance of a participant message: participant and kind. A [`crate::reader::KeyFunction`].
 ///
 /// # Errors
 /// Those of [`ParticipantMessage::decode`].
-pub fn message_key(payload: &[u8], _key_only: bool) -> Result<InstanceHandle, Malformed> {
+pub fn message_key(payload: &[u8], _key_only: bool) -> Result<Key, Malformed> {
     let (prefix, kind, _) = ParticipantMessage::decode_fields(payload)?;
-    Ok(ParticipantMessage::key_of(prefix, kind))
+    Ok(ParticipantMessage::key_of(prefix, kind).into())
 }
 
 fn encapsulation(payload: &[u8]) -> Result<(u16, &[u8]), Malformed> {

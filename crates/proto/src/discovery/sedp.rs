@@ -10,7 +10,7 @@ use super::path::Path;
 use super::proof::{Asked, NUMBERS_AFTER};
 use super::{MatchedReader, MatchedWriter, untyped};
 use crate::guid::{EntityId, Guid, GuidPrefix};
-use crate::instance::InstanceHandle;
+use crate::instance::{InstanceHandle, Key};
 use crate::malformed::Malformed;
 use crate::outbox::{Event, Outbox};
 use crate::payload::Payload;
@@ -198,8 +198,8 @@ const TYPE_SERVICE: u32 = 1 << 13 | 1 << 14;
 const TYPE_MESSAGES_MAX: i32 = 64;
 
 /// Types of lookups have no key.
-fn no_key(_: &[u8], _: bool) -> Result<InstanceHandle, Malformed> {
-    Ok(InstanceHandle::NIL)
+fn no_key(_: &[u8], _: bool) -> Result<Key, Malformed> {
+    Ok(InstanceHandle::NIL.into())
 }
 
 /// Largest announcement of an endpoint; vendors put type objects and user data in.

@@ -1,6 +1,7 @@
 //! The samples of one reader: instance states, HISTORY, RESOURCE_LIMITS, LIFESPAN, DEADLINE, ownership
 //! and TIME_BASED_FILTER (DCPS 1.4 §2.2.2.5, §2.2.3). `read` and `take` are in `access`.
 
+mod identity;
 mod ledger;
 mod retired;
 mod room;
@@ -17,8 +18,7 @@ use super::undecodable::Undecodables;
 use super::{KeyFunction, ReaderLimits};
 use crate::filter::PayloadFilter;
 use crate::guid::Guid;
-use crate::instance::InstanceHandle;
-use crate::malformed::Malformed;
+use crate::instance::{InstanceHandle, Key};
 use crate::payload::{Payload, PayloadView};
 use crate::qos::{AccessScope, HistoryKind, Ownership, QosSet};
 use crate::sample_info::InstanceState;
@@ -207,29 +207,17 @@ impl Cache {
             return Outcome::Consumed;
         }
         let bytes = octets.len();
-        let handle = match self.identify(change, octets) {
-            Ok(handle) => handle,
+        let key = match self.key_of(change, octets) {
+            Ok(key) => key,
             Err(Some(reason)) => return Outcome::Dropped(self.discard_arrived(writer, octets, reason)),
             Err(None) => return Outcome::Dropped(DropReason::Malformed),
         };
+        let handle = if key.fingerprint.is_some() { self.instances.recognise(key) } else { key.hash };
         if not_alive {
-            self.store_status(now, writer, change, handle)
+            self.store_status(now, writer, change, handle, &key)
         } else {
-            self.store_data(now, writer, change, bytes, handle)
+            self.store_data(now, writer, change, bytes, handle, &key)
         }
-    }
-
-    /// The instance of `change`: from the payload when there is one; peers compute key hashes
-    /// differently, so a key hash decides only in the absence of a payload. `None` in the absence of both.
-    #[inline(always)]
-    fn identify(&self, change: &Change<'_>, octets: &[u8]) -> Result<InstanceHandle, Option<Malformed>> {
-        if !self.keyed {
-            return Ok(InstanceHandle::NIL);
-        }
-        if octets.is_empty() {
-            return change.key_hash.map(InstanceHandle::from).ok_or(None);
-        }
-        (self.key)(octets, change.key_only).map_err(Some)
     }
 
     #[inline(always)]
@@ -240,6 +228,7 @@ impl Cache {
         change: &mut Change<'_>,
         bytes: usize,
         handle: InstanceHandle,
+        key: &Key,
     ) -> Outcome {
         let Some(publication) = self.publications.get(writer) else {
             return Outcome::Dropped(DropReason::NotMatched);
@@ -280,7 +269,7 @@ impl Cache {
             }
             return Outcome::Dropped(DropReason::ContentFilter);
         }
-        let id = match self.find_place(writer, known, (held, bytes), handle) {
+        let id = match self.find_place(writer, known, (held, bytes), handle, key) {
             Ok(id) => id,
             Err(outcome) => return outcome,
         };
@@ -378,7 +367,7 @@ impl Cache {
 
     /// A new instance that `writer` keeps alive, if there is room for one more.
     #[cold]
-    fn admit(&mut self, writer: WriterId, handle: InstanceHandle) -> Result<InstanceId, Outcome> {
+    fn admit(&mut self, writer: WriterId, handle: InstanceHandle, key: &Key) -> Result<InstanceId, Outcome> {
         let share = self.limits.instances_per_writer_max;
         if self.publications.get(writer).is_some_and(|it| it.instances.len() >= share) {
             return Err(Outcome::Dropped(DropReason::ResourceLimit));
@@ -388,7 +377,7 @@ impl Cache {
             let (id, stamp) = self.retired.pop_front().ok_or(full)?;
             self.forget_retired(id, stamp);
         }
-        let id = self.instances.add(handle);
+        let id = self.instances.add(handle, key);
         self.register(writer, id);
         Ok(id)
     }
@@ -442,14 +431,21 @@ impl Cache {
         now: Now,
         writer: WriterId,
         change: &mut Change<'_>,
-        handle: InstanceHandle,
+        mut handle: InstanceHandle,
+        key: &Key,
     ) -> Outcome {
+        if change.payload.is_empty() {
+            let Some(meant) = self.meant_by_hash(writer, handle) else {
+                return Outcome::Dropped(DropReason::AmbiguousKeyHash);
+            };
+            handle = meant;
+        }
         let known = self.instances.find(handle);
         // Of instances whose samples were all filtered out the application never hears.
         if known.is_none() && (!change.status.disposed || self.filter.is_some()) {
             return Outcome::Consumed;
         }
-        let id = match known.map_or_else(|| self.admit(writer, handle), Ok) {
+        let id = match known.map_or_else(|| self.admit(writer, handle, key), Ok) {
             Ok(id) => id,
             Err(outcome) => return outcome,
         };

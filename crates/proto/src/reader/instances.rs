@@ -8,7 +8,8 @@ use super::handle_set::HandleSet;
 use super::ownership::WriterId;
 use super::samples::Queue;
 use crate::guid::Guid;
-use crate::instance::InstanceHandle;
+use crate::instance::{InstanceHandle, Key};
+use crate::long_keys::{Identity, LongKeys};
 use crate::payload::Payload;
 use crate::sample_info::{InstanceState, SampleState, Selector, ViewState};
 use crate::seq::SequenceNumber;
@@ -125,6 +126,7 @@ pub(super) struct Instances {
     slots: Vec<Option<Instance>>,
     free: Vec<InstanceId>,
     index: HashMap<InstanceHandle, InstanceId>,
+    long_keys: LongKeys,
     /// The instance asked for last, and what to add for the next, if it goes on as it did: 0 or 1.
     recent: InstanceId,
     step: InstanceId,
@@ -390,6 +392,36 @@ impl Instances {
         Some(id)
     }
 
+    /// The handle of the instance with this key, or that it will have.
+    pub(super) fn identify(&self, key: Key) -> Identity {
+        self.long_keys.identify(key, |handle| self.look_up(handle))
+    }
+
+    /// The instance with this key.
+    pub(super) fn find_key(&self, key: Key) -> Option<InstanceHandle> {
+        let handle = self.identify(key).handle;
+        self.find(handle).map(|_| handle)
+    }
+
+    /// As [`Self::identify`] of a long key that has arrived: an instance may have been known by its hash alone.
+    #[inline(never)]
+    pub(super) fn recognise(&mut self, key: Key) -> InstanceHandle {
+        let identity = self.identify(key);
+        if let Some(id) = self.look_up(identity.handle) {
+            self.long_keys.note(id, &identity);
+        }
+        identity.handle
+    }
+
+    /// The instance that a key hash means, without the key; see [`LongKeys::by_hash`].
+    pub(super) fn by_hash(
+        &self,
+        hash: InstanceHandle,
+        is_meant: impl Fn(InstanceId) -> bool,
+    ) -> Option<InstanceHandle> {
+        self.long_keys.by_hash(hash, |handle| self.find(handle), is_meant)
+    }
+
     #[inline]
     fn is_at(&self, id: InstanceId, handle: InstanceHandle) -> bool {
         self.get(id).is_some_and(|instance| instance.handle == handle)
@@ -411,7 +443,7 @@ impl Instances {
         self.slots.get_mut(id as usize)?.as_mut()
     }
 
-    pub(super) fn add(&mut self, handle: InstanceHandle) -> InstanceId {
+    pub(super) fn add(&mut self, handle: InstanceHandle, key: &Key) -> InstanceId {
         let instance = Some(Instance::new(handle));
         let id = match self.free.pop() {
             Some(id) => id,
@@ -424,6 +456,7 @@ impl Instances {
             *slot = instance;
         }
         self.index.insert(handle, id);
+        self.long_keys.note(id, &Identity { handle, key: *key });
         id
     }
 
@@ -436,6 +469,7 @@ impl Instances {
         self.tally.account(&instance, id, before);
         (instance.samples, instance.unread) = (samples, unread);
         self.index.remove(&instance.handle);
+        self.long_keys.forget(id, instance.handle);
         self.free.push(id);
         self.forgotten += 1;
         Some(instance)
@@ -451,6 +485,7 @@ impl Instances {
         self.forgotten = 0;
         shrink::trim(&mut self.slots, &mut self.free);
         self.index.shrink_if_sparse();
+        self.long_keys.trim(self.slots.len());
         self.tally.fresh.trim();
         self.tally.stale.trim();
     }

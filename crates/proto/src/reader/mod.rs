@@ -39,7 +39,7 @@ pub use undecodable::{Discarded, Undecodable};
 
 use crate::filter::{PayloadFilter, SignedFilter};
 use crate::guid::Guid;
-use crate::instance::InstanceHandle;
+use crate::instance::{InstanceHandle, Key};
 use crate::malformed::Malformed;
 use crate::outbox::{Event, Outbox};
 use crate::payload::PayloadPool;
@@ -63,7 +63,7 @@ use proxy::Proxy;
 
 /// Finds the instance in a serialized payload (with its encapsulation header), of data or of a key
 /// only; keyless types return [`InstanceHandle::NIL`]. A function pointer, so that no type comes here.
-pub type KeyFunction = fn(payload: &[u8], key_only: bool) -> Result<InstanceHandle, Malformed>;
+pub type KeyFunction = fn(payload: &[u8], key_only: bool) -> Result<Key, Malformed>;
 
 /// What a reader is.
 #[derive(Clone, Debug)]
@@ -343,6 +343,12 @@ impl Reader {
     #[must_use]
     pub fn has_instance(&self, instance: InstanceHandle) -> bool {
         self.cache.instances.find(instance).is_some()
+    }
+
+    /// The instance with this key, if the reader knows it.
+    #[must_use]
+    pub fn find_instance(&self, key: Key) -> Option<InstanceHandle> {
+        self.cache.instances.find_key(key)
     }
 
     /// A payload that contains the key of `instance`; empty when only its key hash is known, `None`

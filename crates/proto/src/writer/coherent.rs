@@ -63,7 +63,7 @@ impl Writer {
         };
         let change = Change {
             kind: ChangeKind::Alive,
-            instance: InstanceHandle::NIL,
+            hash: InstanceHandle::NIL,
             payload: PayloadView::Octets(&[]),
             source_timestamp: now.wall,
             expires: expiry(now, now.wall, self.config.qos.lifespan),

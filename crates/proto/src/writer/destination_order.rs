@@ -3,7 +3,7 @@
 
 use super::instances::Slot;
 use super::{WriteError, Writer};
-use crate::instance::InstanceHandle;
+use crate::instance::Key;
 use crate::qos::DestinationOrder;
 use crate::time::{Now, Time};
 
@@ -11,10 +11,11 @@ impl Writer {
     /// The source timestamp of a change written at `now` for which the application supplies none: the
     /// time of day or, when that was set back, the timestamp of the last change of the instance.
     #[must_use]
-    pub fn source_timestamp(&self, now: Now, instance: InstanceHandle) -> Time {
+    pub fn source_timestamp(&self, now: Now, key: Key) -> Time {
         if !self.is_by_source() {
             return now.wall;
         }
+        let instance = self.instances.identify(key).handle;
         let last = self.instances.find(instance).and_then(|slot| self.instances.get(slot));
         last.map_or(now.wall, |last| last.timestamp.max(now.wall))
     }

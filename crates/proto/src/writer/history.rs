@@ -33,7 +33,8 @@ pub(super) const CHANGE_OVERHEAD_BYTES: usize = 192;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change<'a> {
     pub(super) kind: ChangeKind,
-    pub(super) instance: InstanceHandle,
+    /// The key hash of its instance.
+    pub(super) hash: InstanceHandle,
     /// Data, or the serialized key for all kinds but Alive.
     pub(super) payload: PayloadView<'a>,
     pub(super) source_timestamp: Time,
@@ -49,12 +50,12 @@ impl<'a> Change<'a> {
     /// Data for all readers, and nothing else.
     #[inline]
     pub(super) const fn plain(
-        instance: InstanceHandle,
+        hash: InstanceHandle,
         payload: PayloadView<'a>,
         source_timestamp: Time,
     ) -> Self {
         let (kind, verdict) = (ChangeKind::Alive, Verdict::ALL);
-        Self { kind, instance, payload, source_timestamp, expires: None, marks: None, verdict }
+        Self { kind, hash, payload, source_timestamp, expires: None, marks: None, verdict }
     }
 
     /// It has no data: it only ends a coherent set.
@@ -78,9 +79,9 @@ pub(super) struct TakenChange {
 impl TakenChange {
     pub(super) fn of(change: &Change<'_>) -> Self {
         let payload = change.payload.to_payload();
-        let Change { kind, instance, source_timestamp, expires, verdict, .. } = *change;
+        let Change { kind, hash, source_timestamp, expires, verdict, .. } = *change;
         let shown = PayloadView::Octets(&[]);
-        let kept = Change { kind, instance, payload: shown, source_timestamp, expires, marks: None, verdict };
+        let kept = Change { kind, hash, payload: shown, source_timestamp, expires, marks: None, verdict };
         Self { change: kept, marks: change.marks.copied(), payload }
     }
 
@@ -299,7 +300,9 @@ impl History {
         let entry = self.held(number)?;
         Some(Change {
             kind: entry.kind?,
-            instance: instances.get(entry.slot).map_or(InstanceHandle::NIL, |instance| instance.handle),
+            hash: instances
+                .get(entry.slot)
+                .map_or(InstanceHandle::NIL, |instance| instances.hash_of(instance.handle)),
             payload: self.payloads.get(entry.payload),
             source_timestamp: entry.source_timestamp,
             expires: Some(entry.expires).filter(|end| *end != NEVER),

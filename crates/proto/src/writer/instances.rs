@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 
-use crate::instance::InstanceHandle;
+use crate::instance::{InstanceHandle, Key};
+use crate::long_keys::{Identity, LongKeys};
 use crate::payload::Payload;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant, Time};
@@ -83,6 +84,7 @@ impl Deadline {
 #[derive(Debug)]
 pub(super) struct Instances {
     index: HashMap<InstanceHandle, Slot>,
+    long_keys: LongKeys,
     slots: Vec<Instance>,
     free: Vec<Slot>,
     /// The instance used last, and what to add for the next, if it goes on as it did: 0 or 1.
@@ -101,6 +103,7 @@ impl Instances {
     pub(super) fn new(deadline_period: Duration) -> Self {
         Self {
             index: HashMap::new(),
+            long_keys: LongKeys::default(),
             slots: Vec::new(),
             free: Vec::new(),
             recent: 0,
@@ -122,6 +125,18 @@ impl Instances {
     pub(super) fn find(&self, handle: InstanceHandle) -> Option<Slot> {
         let expected = self.recent.wrapping_add(self.step);
         if self.is_at(expected, handle) { Some(expected) } else { self.look_up(handle) }
+    }
+
+    /// The handle of the instance with this key, or that it will have.
+    #[inline]
+    pub(super) fn identify(&self, key: Key) -> Identity {
+        self.long_keys.identify(key, |handle| self.find(handle))
+    }
+
+    /// The key hash of an instance.
+    #[inline]
+    pub(super) fn hash_of(&self, handle: InstanceHandle) -> InstanceHandle {
+        self.long_keys.hash_of(handle)
     }
 
     #[inline]
@@ -150,16 +165,17 @@ impl Instances {
     }
 
     /// The instance's slot, made when it is new; registered from now on.
-    pub(super) fn register(&mut self, handle: InstanceHandle) -> Slot {
-        self.register_at(None, handle)
+    pub(super) fn register(&mut self, identity: &Identity) -> Slot {
+        self.register_at(None, identity)
     }
 
     /// The same; `guess`: where it was found before something else may have happened.
     #[inline]
-    pub(super) fn register_at(&mut self, guess: Option<Slot>, handle: InstanceHandle) -> Slot {
+    pub(super) fn register_at(&mut self, guess: Option<Slot>, identity: &Identity) -> Slot {
+        let handle = identity.handle;
         let slot = match guess.filter(|guess| self.is_at(*guess, handle)).or_else(|| self.find(handle)) {
             Some(slot) => slot,
-            None => self.insert(handle),
+            None => self.insert(identity),
         };
         self.register_known(slot);
         slot
@@ -175,8 +191,8 @@ impl Instances {
         }
     }
 
-    fn insert(&mut self, handle: InstanceHandle) -> Slot {
-        let instance = Instance::new(handle);
+    fn insert(&mut self, identity: &Identity) -> Slot {
+        let instance = Instance::new(identity.handle);
         let slot = match self.free.pop() {
             Some(slot) => {
                 if let Some(place) = self.slots.get_mut(slot as usize) {
@@ -189,7 +205,8 @@ impl Instances {
                 (self.slots.len() - 1) as Slot
             }
         };
-        self.index.insert(handle, slot);
+        self.index.insert(identity.handle, slot);
+        self.long_keys.note(slot, identity);
         slot
     }
 
@@ -214,6 +231,7 @@ impl Instances {
         if let Some(instance) = self.get_mut(slot) {
             instance.key = None;
         }
+        self.long_keys.forget(slot, handle);
         self.free.push(slot);
     }
 
@@ -325,6 +343,20 @@ impl super::Writer {
         self.instances.get(self.instances.find(instance)?)?.key()
     }
 
+    /// The instance with this key, if it is registered.
+    #[must_use]
+    pub fn find_registered(&self, key: Key) -> Option<InstanceHandle> {
+        Some(self.instances.identify(key).handle).filter(|handle| self.is_registered(*handle))
+    }
+
+    /// Whether the hash of this key is that of another one, and the serialized key is not known: the hash alone would not
+    /// tell readers which of them ends.
+    #[must_use]
+    pub fn lacks_key(&self, key: Key) -> bool {
+        let handle = self.instances.identify(key).handle;
+        handle != key.hash && self.instance_key(handle).is_none()
+    }
+
     /// The registered instances and their serialized keys; empty where only the key hash is known.
     pub fn registered_instances(&self) -> impl Iterator<Item = (InstanceHandle, Payload)> + '_ {
         self.instances.registered()
@@ -346,10 +378,14 @@ mod tests {
         InstanceHandle([number; 16])
     }
 
+    fn identity(number: u8) -> Identity {
+        Key::from(handle(number)).into()
+    }
+
     #[test]
     fn fact_33_deadlines_end_per_instance_in_the_order_of_writing() {
         let mut instances = Instances::new(Duration(100));
-        let [one, two, three] = [1, 2, 3].map(|number| instances.register(handle(number)));
+        let [one, two, three] = [1, 2, 3].map(|number| instances.register(&identity(number)));
         instances.restart_deadline(one, Instant(0));
         instances.restart_deadline(two, Instant(10));
         instances.restart_deadline(three, Instant(20));
@@ -366,7 +402,7 @@ mod tests {
     #[test]
     fn a_forgotten_instance_gives_its_slot_to_the_next() {
         let mut instances = Instances::new(Duration(100));
-        let slot = instances.register(handle(1));
+        let slot = instances.register(&identity(1));
         instances.restart_deadline(slot, Instant(0));
         instances.forget_if_over(slot);
         assert_eq!(instances.find(handle(1)), Some(slot), "registered instances stay");
@@ -374,6 +410,6 @@ mod tests {
         instances.forget_if_over(slot);
         assert_eq!((instances.find(handle(1)), instances.len()), (None, 0));
         assert_eq!(instances.next_deadline(), None);
-        assert_eq!(instances.register(handle(2)), slot);
+        assert_eq!(instances.register(&identity(2)), slot);
     }
 }

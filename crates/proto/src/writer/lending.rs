@@ -1,6 +1,6 @@
 //! Samples of which the application lends the octets while it writes ([`Lent`]).
 
-use crate::instance::InstanceHandle;
+use crate::instance::Key;
 use crate::lent::Lent;
 use crate::outbox::Outbox;
 use crate::payload::{NewPayload, Payload};
@@ -19,7 +19,7 @@ impl Writer {
     pub fn write_lent(
         &mut self,
         now: Now,
-        (instance, payload): (InstanceHandle, &mut Payload),
+        (key, payload): (Key, &mut Payload),
         lent: &Lent<'_>,
         source_timestamp: Time,
         out: &mut Outbox,
@@ -28,7 +28,7 @@ impl Writer {
             lent.fill(payload);
         }
         let payload = NewPayload::Payload(payload);
-        self.write_from(now, ChangeKind::Alive, instance, payload, source_timestamp, out)
+        self.write_from(now, ChangeKind::Alive, key, payload, source_timestamp, out)
     }
 
     /// Whether a long sample may be written without its octets: all readers are on this host, none filters, and nothing waits. Then

@@ -45,7 +45,7 @@ use thiserror::Error;
 
 use crate::discovery::MatchedReader;
 use crate::guid::Guid;
-use crate::instance::InstanceHandle;
+use crate::instance::{InstanceHandle, Key};
 use crate::outbox::{Event, Outbox};
 use crate::payload::{NewPayload, Payload, PayloadView};
 use crate::qos::{Durability, HistoryKind, QosSet};
@@ -262,10 +262,10 @@ impl Writer {
         out: &mut Outbox,
     ) -> Result<SequenceNumber, WriteError> {
         let payload = NewPayload::Payload(&mut payload);
-        self.write_from(now, kind, instance, payload, source_timestamp, out)
+        self.write_from(now, kind, instance.into(), payload, source_timestamp, out)
     }
 
-    /// As [`Self::write`]; the payload stays with the caller, who may try again, unless it was written.
+    /// As [`Self::write`], to the instance with this key; the payload stays with the caller, who may try again, unless it was written.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -273,13 +273,15 @@ impl Writer {
         &mut self,
         now: Now,
         kind: ChangeKind,
-        instance: InstanceHandle,
+        key: Key,
         payload: NewPayload<'_>,
         source_timestamp: Time,
         out: &mut Outbox,
     ) -> Result<SequenceNumber, WriteError> {
         let view = payload.view();
         let payload_bytes = view.len();
+        let identity = self.instances.identify(key);
+        let instance = identity.handle;
         if kind == ChangeKind::Alive
             && let Some(slot) = self.joins(now, instance, payload_bytes)
         {
@@ -301,7 +303,7 @@ impl Writer {
         if self.admit(known, kind, payload_bytes).is_err() {
             self.make_room(now, kind, instance, payload_bytes, out)?;
         }
-        let slot = self.instances.register_at(known, instance);
+        let slot = self.instances.register_at(known, &identity);
         self.note_timestamp(slot, source_timestamp);
         self.life_cycle(now, kind, slot, view);
         let expires = expiry(now, source_timestamp, self.config.qos.lifespan);
@@ -310,7 +312,8 @@ impl Writer {
         let verdict = self.proxies.judge(kind, marks, view);
         let octets = payload.octets();
         let shown = PayloadView::Octets(octets.unwrap_or(&[]));
-        let change = Change { kind, instance, payload: shown, source_timestamp, expires, marks, verdict };
+        let hash = self.instances.hash_of(instance);
+        let change = Change { kind, hash, payload: shown, source_timestamp, expires, marks, verdict };
         let number = self.history.push(slot, &change, payload, &mut self.instances);
         self.heartbeat.wrote(number, window_bytes(payload_bytes));
         self.assert_lease(now);
@@ -440,29 +443,30 @@ impl Writer {
         }
     }
 
-    /// Registers an instance (DCPS 1.4 §2.2.2.4.2.5) and keeps its serialized key.
+    /// Registers an instance (DCPS 1.4 §2.2.2.4.2.5) and keeps its serialized key. Returns its handle.
     ///
     /// # Errors
     /// [`WriteError::NotKeyed`], [`WriteError::OutOfResources`].
     pub fn register_instance(
         &mut self,
         now: Now,
-        instance: InstanceHandle,
+        key: Key,
         key_payload: Payload,
-    ) -> Result<(), WriteError> {
+    ) -> Result<InstanceHandle, WriteError> {
         if !self.config.keyed {
             return Err(WriteError::NotKeyed);
         }
-        if self.instances.find(instance).is_none() && self.admit_instance().is_err() {
+        let identity = self.instances.identify(key);
+        if self.instances.find(identity.handle).is_none() && self.admit_instance().is_err() {
             self.settle(now);
             self.admit_instance()?;
         }
-        let slot = self.instances.register(instance);
+        let slot = self.instances.register(&identity);
         if let Some(instance) = self.instances.get_mut(slot) {
             instance.set_key(|| key_payload);
         }
         self.assert_lease(now);
-        Ok(())
+        Ok(identity.handle)
     }
 
     /// Adds a reader, or takes over what changed of a known one. A durable reader is sent the history

@@ -656,7 +656,7 @@ fn encode_all(config: &WriterConfig, proxies: &Proxies, change: &Change<'_>, byt
             filtered: false,
         },
         // Data has its key in it.
-        key_hash: (config.keyed && tells_key).then(|| change.instance.key_hash()),
+        key_hash: (config.keyed && tells_key).then(|| change.hash.key_hash()),
         ..InlineQos::default()
     };
     if proxies.inline_qos() && !marks.is_end {

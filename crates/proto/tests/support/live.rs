@@ -6,7 +6,7 @@
 use plainsong_proto::discovery::{Command, LocalEndpoint, LocalLocators, Participant, ParticipantConfig};
 use plainsong_proto::filter::{ContentFilter, PayloadFilter};
 use plainsong_proto::guid::{EntityId, GuidPrefix};
-use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::instance::{InstanceHandle, Key};
 use plainsong_proto::locator::Locator;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::outbox::Outbox;
@@ -316,8 +316,8 @@ pub fn converse() -> (Live, Vec<Vec<u8>>) {
 }
 
 /// The instance of the test's payload: its first octet after the encapsulation.
-fn instance_of(payload: &[u8], _: bool) -> Result<InstanceHandle, Malformed> {
-    payload.get(4).map(|key| instance(*key)).ok_or(Malformed::Truncated)
+fn instance_of(payload: &[u8], _: bool) -> Result<Key, Malformed> {
+    payload.get(4).map(|key| instance(*key).into()).ok_or(Malformed::Truncated)
 }
 
 fn instance(key: u8) -> InstanceHandle {

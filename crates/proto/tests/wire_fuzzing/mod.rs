@@ -38,7 +38,7 @@ pub(crate) fn parameter_list(octets: &[u8]) {
         assert_eq!(EndpointData::decode(&again.encode()), Ok(again));
     }
     if let Ok(message) = ParticipantMessage::decode(octets) {
-        assert_eq!(message_key(octets, false), Ok(message.key()));
+        assert_eq!(message_key(octets, false), Ok(message.key().into()));
         assert_eq!(ParticipantMessage::decode(&message.encode()), Ok(message));
     }
 }

@@ -305,7 +305,7 @@ impl World {
             };
             let handle = if keyed { sample::handle(write.instance) } else { Default::default() };
             if keyed && !local.writer.is_registered(handle) {
-                local.writer.register_instance(now, handle, sample::encode_key(write.instance))?;
+                local.writer.register_instance(now, handle.into(), sample::encode_key(write.instance))?;
             }
             let written = call.of_writer(&mut local.writer, |writer, out| {
                 writer.write(now, proto_kind, handle, payload, source, out)

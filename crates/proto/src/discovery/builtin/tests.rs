@@ -261,8 +261,8 @@ fn fact_27_a_participant_message_is_keyed_by_participant_and_kind() {
     assert_eq!(payload[..4], [0, 1, 0, 0]);
     assert_eq!(payload[16..], [0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0]);
     assert_eq!(ParticipantMessage::decode(&payload), Ok(message.clone()));
-    assert_eq!(message_key(&payload, false), Ok(message.key()));
-    assert_eq!(message_key(&payload[..20], true), Ok(message.key()), "the key alone");
+    assert_eq!(message_key(&payload, false), Ok(message.key().into()));
+    assert_eq!(message_key(&payload[..20], true), Ok(message.key().into()), "the key alone");
 
     let big = [&[0, 0, 0, 0][..], &PREFIX.0, &[0, 0, 0, 2], &[0, 0, 0, 2, 8, 9, 0, 0]].concat();
     let manual = ParticipantMessage::decode(&big).unwrap();

@@ -10,7 +10,8 @@ use super::super::change::Change;
 use super::super::instances::InstanceId;
 use super::super::ownership::WriterId;
 use super::{Cache, Outcome, leave};
-use crate::instance::InstanceHandle;
+use crate::instance::{InstanceHandle, Key};
+use crate::long_keys::Identity;
 use crate::status::RejectReason;
 
 /// Whether the cache can take in several changes together.
@@ -90,6 +91,7 @@ impl Cache {
         mut known: Option<InstanceId>,
         (held, bytes): (usize, usize),
         handle: InstanceHandle,
+        key: &Key,
     ) -> Result<InstanceId, Outcome> {
         if let Some(reason) = self.no_room(held, bytes) {
             if let Some(outcome) = self.make_room(reason, known.is_none(), bytes, handle) {
@@ -98,7 +100,7 @@ impl Cache {
             // It may have been forgotten with what gave way.
             known = self.instances.find(handle);
         }
-        known.map_or_else(|| self.admit(writer, handle), Ok)
+        known.map_or_else(|| self.admit(writer, handle, key), Ok)
     }
 
     /// There is no room for so many octets of an instance: makes some, or says what becomes of them.
@@ -125,18 +127,19 @@ impl Cache {
         let mut counts = BTreeMap::new();
         let mut bytes = 0usize;
         for change in changes {
-            let Ok(handle) = self.identify(change, change.payload.as_slice()) else { continue };
+            let Ok(key) = self.key_of(change, change.payload.as_slice()) else { continue };
+            let identity = self.instances.identify(key);
             let is_data = !change.status.disposed && !change.status.unregistered;
             if is_data && !self.wants(change) {
                 continue;
             }
-            *counts.entry(handle).or_insert(0) += usize::from(is_data);
+            *counts.entry(identity).or_insert(0) += usize::from(is_data);
             bytes = bytes.saturating_add(change.payload.len());
         }
         let policy = &self.policy;
         let (mut alone, mut more, mut new) = (0usize, 0usize, 0usize);
         let mut later = None;
-        for (handle, count) in &counts {
+        for (Identity { handle, .. }, count) in &counts {
             let instance = self.instances.find(*handle).and_then(|id| self.instances.get(id));
             let held = instance.map_or(0, |instance| instance.valid as usize);
             let depth = policy.depth.unwrap_or(usize::MAX);
@@ -153,7 +156,7 @@ impl Cache {
         if alone > policy.samples_max || counts.len() > policy.instances_max {
             return Room::Never;
         }
-        let first = counts.keys().next().copied().unwrap_or_default();
+        let first = counts.keys().next().map_or(InstanceHandle::NIL, |identity| identity.handle);
         if self.ledger.valid_samples.saturating_add(more) > policy.samples_max
             || (self.ledger.valid_samples > 0
                 && self.ledger.bytes.saturating_add(bytes) > self.limits.cache_bytes_max)

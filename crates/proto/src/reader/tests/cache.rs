@@ -261,10 +261,10 @@ proptest! {
 
 #[test]
 fn a_hundred_thousand_instances_are_taken_one_after_the_other_without_scanning() {
-    fn four_octets(payload: &[u8], _: bool) -> Result<InstanceHandle, Malformed> {
+    fn four_octets(payload: &[u8], _: bool) -> Result<Key, Malformed> {
         let mut octets = [0xee; 16];
         octets[..4].copy_from_slice(payload.get(4..8).ok_or(Malformed::Truncated)?);
-        Ok(InstanceHandle(octets))
+        Ok(InstanceHandle(octets).into())
     }
     const INSTANCES: u32 = 100_000;
     let mut bench = Bench::with(ReaderConfig { key: four_octets, ..config(QosSet::reader().reliable()) });

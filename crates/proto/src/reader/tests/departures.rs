@@ -4,11 +4,11 @@ use super::*;
 use crate::qos::Ownership;
 
 /// Key function: octets 4 to 8 name the instance.
-fn number(payload: &[u8], _key_only: bool) -> Result<InstanceHandle, Malformed> {
+fn number(payload: &[u8], _key_only: bool) -> Result<Key, Malformed> {
     let octets = payload.get(4..8).ok_or(Malformed::Truncated)?;
     let mut handle = [0xee; 16];
     handle[..4].copy_from_slice(octets);
-    Ok(InstanceHandle(handle))
+    Ok(InstanceHandle(handle).into())
 }
 
 fn bench(limits: ReaderLimits) -> Bench {

@@ -12,6 +12,7 @@ mod hostile;
 mod lifecycle;
 mod limits;
 mod liveliness;
+mod long_keys;
 mod order;
 mod policies;
 mod undecodable;
@@ -28,8 +29,8 @@ use crate::wire::param::{InlineQos, encode_inline_qos};
 use crate::wire::{Data, DataFrag, Gap, Heartbeat, MessageContext, ParameterListView};
 
 /// Key function of the tests: octet 4 (after the encapsulation) names the instance.
-pub(super) fn first_octet(payload: &[u8], _key_only: bool) -> Result<InstanceHandle, Malformed> {
-    Ok(handle(*payload.get(4).ok_or(Malformed::Truncated)?))
+pub(super) fn first_octet(payload: &[u8], _key_only: bool) -> Result<Key, Malformed> {
+    Ok(handle(*payload.get(4).ok_or(Malformed::Truncated)?).into())
 }
 
 pub(super) fn handle(key: u8) -> InstanceHandle {

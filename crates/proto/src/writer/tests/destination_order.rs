@@ -29,10 +29,10 @@ fn a_clock_that_is_set_back_does_not_stop_a_writer_by_source() {
     let noon = story.now.wall;
     write_at(&mut story, 1, noon).unwrap();
     story.now.wall = noon.plus(Duration::from_secs(-3600));
-    assert_eq!(story.writer.source_timestamp(story.now, handle(1)), noon);
-    assert_eq!(story.writer.source_timestamp(story.now, handle(2)), story.now.wall);
+    assert_eq!(story.writer.source_timestamp(story.now, handle(1).into()), noon);
+    assert_eq!(story.writer.source_timestamp(story.now, handle(2).into()), story.now.wall);
     story.now.wall = noon.plus(Duration::from_secs(1));
-    assert_eq!(story.writer.source_timestamp(story.now, handle(1)), story.now.wall);
+    assert_eq!(story.writer.source_timestamp(story.now, handle(1).into()), story.now.wall);
 }
 
 #[test]
@@ -41,5 +41,5 @@ fn by_reception_any_timestamp_will_do() {
     let noon = story.now.wall;
     write_at(&mut story, 1, noon).unwrap();
     assert_eq!(write_at(&mut story, 1, noon.plus(Duration(-1))), Ok(SequenceNumber(2)));
-    assert_eq!(story.writer.source_timestamp(story.now, handle(1)), noon);
+    assert_eq!(story.writer.source_timestamp(story.now, handle(1).into()), noon);
 }

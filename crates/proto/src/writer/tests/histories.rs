@@ -218,12 +218,12 @@ fn apply(step: &Step, history: &mut History, instances: &mut Instances, model: &
     match *step {
         Step::Push(instance, unregister, bytes) => {
             let kind = if unregister { ChangeKind::Unregister } else { ChangeKind::Alive };
-            let slot = instances.register(handle(instance));
+            let slot = instances.register(&Key::from(handle(instance)).into());
             if unregister {
                 instances.unregister(slot);
             }
             let change = Change {
-                instance: handle(instance),
+                hash: handle(instance),
                 payload: PayloadView::Octets(&[]),
                 marks: Default::default(),
                 verdict: super::super::content::Verdict::ALL,
@@ -280,7 +280,7 @@ fn compare(history: &History, instances: &Instances, model: &Model) {
     }
     for (number, instance, kind, bytes) in &model.changes {
         let change = history.get(SequenceNumber(*number), instances).expect("it is held");
-        assert_eq!((change.kind, change.instance), (*kind, handle(*instance)));
+        assert_eq!((change.kind, change.hash), (*kind, handle(*instance)));
         assert_eq!(change.payload.as_slice(), octets(*number, *bytes));
     }
     let pending = model.changes.iter().filter(|change| change.0 > model.released);

@@ -43,7 +43,7 @@ impl Story {
     fn lend(&mut self, octets: Vec<u8>) -> Vec<Sent> {
         let mut payload = Payload::from_vec([&HEAD[..], &[STALE; MIB], &TAIL].concat());
         let lent = Lent::new(&payload, HEAD.len(), &octets);
-        let (wall, sample) = (self.now.wall, (handle(1), &mut payload));
+        let (wall, sample) = (self.now.wall, (handle(1).into(), &mut payload));
         self.writer.write_lent(self.now, sample, &lent, wall, &mut self.out).unwrap();
         let mut ear = Ear::default();
         for transmit in self.out.transmits() {

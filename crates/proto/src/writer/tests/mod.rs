@@ -12,6 +12,7 @@ mod histories;
 mod instances;
 mod join;
 mod lending;
+mod long_keys;
 mod matching;
 mod multicast;
 mod multipliers;

@@ -1,0 +1,124 @@
+//! Two keys with one MD5, and so with one key hash (RTPS 2.5 §8.7.8), are two instances.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+mod common;
+
+use common::{PATIENCE, Pair, participant, reader, until, writer};
+use plainsong::Error;
+use plainsong::prelude::*;
+use plainsong::proto::cdr::key_hash;
+
+/// Two keys with one MD5, by X. Wang and others (2004), in hexadecimal.
+const COLLISION: [&str; 2] = [
+    "d131dd02c5e6eec4693d9a0698aff95c2fcab58712467eab4004583eb8fb7f89\
+     55ad340609f4b30283e488832571415a085125e8f7cdc99fd91dbdf280373c5b\
+     d8823e3156348f5bae6dacd436c919c6dd53e2b487da03fd02396306d248cda0\
+     e99f33420f577ee8ce54b67080a80d1ec69821bcb6a8839396f9652b6ff72a70",
+    "d131dd02c5e6eec4693d9a0698aff95c2fcab50712467eab4004583eb8fb7f89\
+     55ad340609f4b30283e4888325f1415a085125e8f7cdc99fd91dbd7280373c5b\
+     d8823e3156348f5bae6dacd436c919c6dd53e23487da03fd02396306d248cda0\
+     e99f33420f577ee8ce54b67080280d1ec69821bcb6a8839396f965ab6ff72a70",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, DdsType)]
+#[dds(name = "Marked", final)]
+struct Marked {
+    #[dds(key)]
+    key: [u8; 128],
+    value: u32,
+}
+
+fn marked(which: usize, value: u32) -> Marked {
+    let digits = COLLISION[which];
+    let octet = |at: usize| u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).unwrap();
+    Marked { key: std::array::from_fn(octet), value }
+}
+
+fn values(samples: &[Sample<Marked>]) -> Vec<Marked> {
+    let mut values: Vec<_> = samples.iter().filter_map(|sample| sample.data).collect();
+    values.sort_by_key(|sample| sample.value);
+    values
+}
+
+#[test]
+fn keys_with_one_hash_are_two_instances_from_writer_to_reader() {
+    let hash = key_hash(&marked(0, 0)).unwrap();
+    assert_eq!(
+        (hash, hash.to_string().as_str()),
+        (key_hash(&marked(1, 0)).unwrap(), "79054025255fb1a26e4bc422aef54eb4")
+    );
+    let pair = Pair::<Marked>::new(QosSet::writer().keep_last(1), QosSet::reader().reliable().keep_last(1));
+    for value in [10, 20] {
+        pair.writer.write(&marked(0, value)).unwrap();
+        pair.writer.write(&marked(1, value + 1)).unwrap();
+    }
+    pair.writer.wait_for_acknowledgments(PATIENCE).unwrap();
+    assert_eq!(values(&pair.reader.read(9).unwrap()), [marked(0, 20), marked(1, 21)], "the last of each");
+
+    let handles = [0, 1].map(|which| pair.reader.lookup_instance(&marked(which, 0)).unwrap().unwrap());
+    assert_ne!(handles[0], handles[1]);
+    for (which, handle) in [(0, handles[0]), (1, handles[1])] {
+        assert_eq!(pair.reader.key_value(handle).unwrap().key, marked(which, 0).key);
+        assert_eq!(values(&pair.reader.read_instance(handle, 9).unwrap()).len(), 1);
+        let written = pair.writer.lookup_instance(&marked(which, 0)).unwrap();
+        assert_eq!(pair.writer.register_instance(&marked(which, 0)).unwrap(), written.unwrap());
+        assert_eq!(pair.writer.key_value(written.unwrap()).unwrap().key, marked(which, 0).key);
+    }
+    let wrong = pair.writer.lookup_instance(&marked(0, 0)).unwrap().unwrap();
+    let refused = pair.writer.write_with_handle(&marked(1, 0), wrong, None);
+    assert!(matches!(refused, Err(Error::PreconditionNotMet(_))), "{refused:?}");
+
+    pair.writer.dispose(&marked(0, 0)).unwrap();
+    pair.writer.wait_for_acknowledgments(PATIENCE).unwrap();
+    let state = |which: usize| {
+        let samples = pair.reader.read_instance(handles[which], 9).unwrap();
+        samples.last().unwrap().info.instance_state
+    };
+    assert_eq!([state(0), state(1)], [InstanceState::NotAliveDisposed, InstanceState::Alive]);
+}
+
+#[test]
+fn writers_and_readers_that_meet_the_keys_in_different_orders_understand_each_other() {
+    let pair = Pair::<Marked>::new(QosSet::writer().keep_all(), QosSet::reader().reliable().keep_all());
+    let other: DataWriter<Marked> = writer(&pair.participants[0], "Pair", QosSet::writer().keep_all());
+    until("the other writer matches", || pair.reader.matched_publications().unwrap().len() == 2);
+    until("and knows it", || !other.matched_subscriptions().unwrap().is_empty());
+    // The reader meets key 0 first; the other writer key 1.
+    pair.writer.write(&marked(0, 1)).unwrap();
+    pair.writer.wait_for_acknowledgments(PATIENCE).unwrap();
+    other.write(&marked(1, 2)).unwrap();
+    other.write(&marked(0, 3)).unwrap();
+    pair.writer.write(&marked(1, 4)).unwrap();
+    for writer in [&pair.writer, &other] {
+        writer.wait_for_acknowledgments(PATIENCE).unwrap();
+    }
+    for (which, expected) in [(0, [1, 3]), (1, [2, 4])] {
+        let handle = pair.reader.lookup_instance(&marked(which, 0)).unwrap().unwrap();
+        let expected = expected.map(|value| marked(which, value));
+        assert_eq!(values(&pair.reader.read_instance(handle, 9).unwrap()), expected);
+    }
+    // Deleting a writer ends its instances, by the handles that it has for them.
+    for writer in [&other, &pair.writer] {
+        writer.publisher().delete_datawriter(&writer.as_any()).unwrap();
+    }
+    until("both instances end", || {
+        let samples = pair.reader.read(9).unwrap();
+        samples.iter().all(|sample| sample.info.instance_state == InstanceState::NotAliveDisposed)
+    });
+    assert_eq!(values(&pair.reader.take(9).unwrap()).len(), 4);
+}
+
+#[test]
+fn late_readers_get_the_history_of_both() {
+    let domain = common::fresh_domain();
+    let [one, two] = [participant(domain), participant(domain)];
+    let durable = |qos: QosSet| QosSet { durability: Durability::TransientLocal, ..qos };
+    let writer: DataWriter<Marked> = writer(&one, "Late", durable(QosSet::writer().keep_last(1)));
+    for value in [1, 3, 5] {
+        writer.write(&marked(0, value)).unwrap();
+        writer.write(&marked(1, value + 1)).unwrap();
+    }
+    let reader: DataReader<Marked> = reader(&two, "Late", durable(QosSet::reader().reliable().keep_last(1)));
+    until("both arrive", || reader.read(9).unwrap().len() == 2);
+    assert_eq!(values(&reader.take(9).unwrap()), [marked(0, 5), marked(1, 6)]);
+}
