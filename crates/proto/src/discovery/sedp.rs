@@ -614,6 +614,9 @@ impl Participant {
         // While a new address proves itself, the old one stays in use.
         let Some(path) = remote.proven_meta(&self.host).or(remote.matched) else { return };
         remote.matched = Some(path);
+        // It has proven itself meanwhile, and so nothing is left as a rule.
+        self.finish_forgetting(prefix, out);
+        let Some(remote) = self.database.get(prefix) else { return };
         let available = remote.data.builtin_endpoints;
         self.matching.lookups.set_service(prefix, available & TYPE_SERVICE == TYPE_SERVICE);
         if !remote.data.reads_types() {

@@ -387,7 +387,6 @@ impl Participant {
             self.forget(now, evicted, out);
             self.drops.count(DropReason::DiscoveryLimit);
         }
-        self.finish_forgetting(context.source, out);
         let mut remote = Remote::new(now.mono, announced, context.from);
         remote.sift(&self.host, &self.config.limits, &mut self.drops);
         remote.budget.received(received);

@@ -1,10 +1,13 @@
 //! Participants with many endpoints go.
 
 use super::network::{Network, config, prefix};
-use crate::guid::EntityId;
+use crate::guid::{EntityId, GuidPrefix};
 use crate::outbox::{Event, Outbox};
 use crate::qos::QosSet;
+use crate::seq::SequenceNumber;
 use crate::time::Duration;
+use crate::wire::header::{PROTOCOL_VERSION, VENDOR_ID};
+use crate::wire::{Data, MessageContext};
 
 fn withdrawn(out: &mut Outbox) -> usize {
     let events = std::mem::take(&mut out.events);
@@ -54,6 +57,39 @@ fn who_returns_while_it_is_forgotten_has_what_it_has_now() {
     assert_eq!(network.nodes[0].participant.departures.gone, [guid.prefix]);
     network.call(0, |participant, _, out| participant.finish_forgetting(guid.prefix, out));
     assert_eq!(network.nodes[0].participant.remote_endpoints().count(), 0);
+    network.run_for(Duration::from_secs(30));
+    assert_eq!(network.nodes[0].participant.remote_endpoints().count(), 1_600);
+}
+
+#[test]
+fn who_announces_itself_while_it_is_forgotten_does_not_have_that_done_at_once() {
+    let mut network = pair(1_600);
+    let source = network.nodes[1].participant.guid().prefix;
+    let address = network.nodes[1].address;
+    let announced = network.nodes[0].participant.database.get(source).unwrap().data.encode();
+    network.call(0, |participant, now, out| {
+        participant.participant_died(now, source, out);
+        let context = MessageContext {
+            source,
+            vendor: VENDOR_ID,
+            version: PROTOCOL_VERSION,
+            destination: GuidPrefix::UNKNOWN,
+            timestamp: None,
+            from: address,
+        };
+        let data = Data {
+            reader: EntityId::SPDP_READER,
+            writer: EntityId::SPDP_WRITER,
+            sequence_number: SequenceNumber(1),
+            inline_qos: None,
+            payload: &announced,
+            key_only: false,
+        };
+        let before = withdrawn(out);
+        participant.on_announcement(now, &context, &data, out).unwrap();
+        assert_eq!((before, withdrawn(out)), (500, 0));
+        assert!(participant.database.get(source).is_some(), "it is heard all the same");
+    });
     network.run_for(Duration::from_secs(30));
     assert_eq!(network.nodes[0].participant.remote_endpoints().count(), 1_600);
 }
