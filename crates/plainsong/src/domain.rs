@@ -125,15 +125,17 @@ impl Domain {
     /// Registers a participant, then starts it.
     pub(crate) fn add_participant(
         &self,
-        mut control: Participant,
+        control: Participant,
         sink: Arc<dyn EventSink>,
     ) -> Arc<ParticipantSlot> {
-        control.share_process();
         let slot = ParticipantSlot::new(Arc::clone(&self.shared), control, sink);
         self.shared.registry.insert(&slot);
         // Those that were here before; of later news of theirs it hears as all do.
-        for other in self.shared.registry.participants().iter().filter(|it| it.prefix != slot.prefix) {
-            other.introduce_to(&slot);
+        let participants = self.shared.registry.participants();
+        let others = participants.iter().filter(|it| it.prefix != slot.prefix);
+        let introduced = others.map(|other| other.introduce_to(&slot)).count();
+        if introduced > 0 {
+            slot.begin_among_others();
         }
         // The interfaces may have changed since the caller asked for the locators.
         let locators = self.local_locators();

@@ -11,6 +11,10 @@ use crate::payload::Payload;
 use crate::status::StatusKind;
 use crate::time::Time;
 
+/// Datagrams that may wait to be sent together, and what they have at most: more than a GAP and a HEARTBEAT.
+const GATHERED_MAX: usize = 64;
+const GATHERED_BYTES_MAX: usize = 192;
+
 /// Effects of one or more calls, in order.
 #[derive(Debug, Default)]
 pub struct Outbox {
@@ -19,6 +23,7 @@ pub struct Outbox {
     pub(crate) destinations: Vec<Locator>,
     pub(crate) transmits: Vec<Transmit>,
     pub(crate) open: OpenMessage,
+    gathers: bool,
     /// Decisions of the control plane about user endpoints, in order.
     pub commands: Vec<Command>,
     /// What happened, for listeners, conditions and waiting callers.
@@ -198,6 +203,19 @@ impl Outbox {
         if !(self.bytes.is_empty() && self.commands.is_empty() && self.events.is_empty()) {
             self.clear_all();
         }
+    }
+
+    /// Whether what follows is sent together, as long as it is short: see [`Self::is_gathering`].
+    pub const fn gather(&mut self, gathers: bool) {
+        self.gathers = gathers;
+    }
+
+    /// Whether its datagrams wait for those that follow, until they are cleared: control messages alone, which few datagrams hold.
+    #[must_use]
+    pub fn is_gathering(&self) -> bool {
+        self.gathers
+            && self.transmits.len() <= GATHERED_MAX
+            && self.transmits.iter().all(|transmit| transmit.len <= GATHERED_BYTES_MAX)
     }
 
     fn clear_all(&mut self) {

@@ -273,7 +273,7 @@ impl<M: StateMachine> Timed<M> {
     ) -> R {
         let borrower = Borrower { machine: &mut self.machine, lent };
         let result = f(borrower.machine, now, out);
-        if out.transmits().is_empty() {
+        if out.transmits().is_empty() || lent.is_none() && out.is_gathering() {
             drop(borrower);
         } else {
             let begun = borrower.machine.wants_cost().then(clock::mono);

@@ -198,8 +198,19 @@ impl ParticipantSlot {
 
     /// Tells a participant that is new here all about this one.
     pub(crate) fn introduce_to(&self, newcomer: &Self) {
-        let (_rank, control) = self.lock();
-        newcomer.leave_news(&control.machine.introduction(), clock::now());
+        let (_rank, mut control) = self.lock();
+        let introduction = control.machine.introduction();
+        newcomer.leave_news(&introduction, clock::now());
+    }
+
+    /// It will tell the others of this process what is new, and hears first what they told it: one of them may hear other
+    /// processes for it.
+    pub(crate) fn begin_among_others(&self) {
+        self.control(|participant, _, _| participant.share_process());
+        dispatch::with_outbox(|out| {
+            self.hear_news(clock::now(), out);
+            self.report(out);
+        });
     }
 
     /// The timer thread soon reads them: no thread has to hold the locks of two participants, nor to call the listeners of
@@ -261,9 +272,15 @@ impl ParticipantSlot {
             return;
         }
         let mut commands = std::mem::take(&mut out.commands);
+        // What endpoints say as they match is short, and goes to few sockets.
+        out.gather(true);
         for command in commands.drain(..) {
             self.carry_out_one(now, command, out);
         }
+        out.gather(false);
+        out.merge(0);
+        self.shared.transport.send(out, None, 0, false);
+        out.clear_transmits();
         // Gives the memory back.
         out.commands = commands;
     }

@@ -60,6 +60,8 @@ pub struct ParticipantData {
     pub builtin_endpoints: u32,
     /// `manualLivelinessCount`.
     pub manual_liveliness_count: i32,
+    /// The participant of the same process that hears others of its stack for this one; told by Plainsong alone.
+    pub lead: Option<GuidPrefix>,
     /// Name shown to people.
     pub name: String,
     /// USER_DATA.
@@ -92,6 +94,7 @@ impl ParticipantData {
             lease_duration: LEASE_DURATION_DEFAULT,
             builtin_endpoints: 0,
             manual_liveliness_count: 0,
+            lead: None,
             name: String::new(),
             user_data: Vec::new(),
             properties: Vec::new(),
@@ -129,6 +132,9 @@ impl ParticipantData {
         if self.manual_liveliness_count != 0 {
             let count = self.manual_liveliness_count;
             list.parameter(pid::PARTICIPANT_MANUAL_LIVELINESS_COUNT, |value| value.i32(count));
+        }
+        if let Some(lead) = self.lead {
+            list.parameter(pid::PLAINSONG_LEAD, |value| value.octets(&lead.0));
         }
         if !self.name.is_empty() {
             list.parameter(pid::ENTITY_NAME, |value| value.string(&self.name));
@@ -180,6 +186,7 @@ impl ParticipantData {
                 pid::PARTICIPANT_LEASE_DURATION => data.lease_duration = value.duration()?,
                 pid::BUILTIN_ENDPOINT_SET => data.builtin_endpoints = value.u32()?,
                 pid::PARTICIPANT_MANUAL_LIVELINESS_COUNT => data.manual_liveliness_count = value.i32()?,
+                pid::PLAINSONG_LEAD => data.lead = Some(GuidPrefix(value.array()?)),
                 pid::ENTITY_NAME => data.name = name(&mut value)?,
                 _ => qos_or_unknown(&mut qos, &parameter, &list)?,
             }

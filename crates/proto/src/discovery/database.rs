@@ -8,6 +8,7 @@ use super::builtin::ParticipantData;
 use super::config::DiscoveryLimits;
 use super::path::{self, Acceptance, EndpointPath, Host, Path};
 use super::proof::Proof;
+use super::sedp::Channel;
 use crate::guid::{Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::sources::Sources;
@@ -42,6 +43,12 @@ pub(super) struct Remote {
     pub(super) doubt: Option<u32>,
     /// When its lease was found to count although it is long.
     excused: Instant,
+    /// When it was challenged last, as long as that was not answered.
+    pub(super) asked: Option<Instant>,
+    /// When it was last sent our announcement with a challenge.
+    pub(super) introduced: Option<Instant>,
+    /// It has challenged us, and was answered.
+    pub(super) is_answered: bool,
     /// It expects more of us than we could ask for: we forgot it, and it did not forget us.
     pub(super) knows_more: bool,
     /// The application was told that it does not answer.
@@ -58,6 +65,10 @@ pub(super) struct Remote {
     pub(super) candidate: Option<Box<Self>>,
     /// It is of this process and tells of itself without the wire.
     pub(super) is_told: bool,
+    /// Of this process, and able to hear others for us.
+    pub(super) can_lead: bool,
+    /// Another participant of this process hears it for us.
+    pub(super) is_heard_by_lead: bool,
     /// User endpoints, and what they cost in octets.
     endpoints: usize,
     endpoint_bytes: usize,
@@ -106,6 +117,11 @@ impl Database {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (GuidPrefix, &Remote)> + '_ {
         self.remotes.iter().map(|(prefix, remote)| (*prefix, remote))
+    }
+
+    /// Participants that have not proven their addresses.
+    pub(super) fn unproven(&self) -> usize {
+        self.remotes.values().filter(|remote| remote.matched.is_none()).count()
     }
 
     pub(super) fn prefixes(&self) -> Vec<GuidPrefix> {
@@ -201,7 +217,8 @@ impl Database {
         among: impl Fn(&Remote) -> bool,
         is_matched: impl Fn(GuidPrefix) -> bool,
     ) -> Option<GuidPrefix> {
-        let proven = self.iter().filter(|(_, remote)| remote.heard_by_wire().is_some() && among(remote));
+        let is_own = |remote: &Remote| remote.heard_by_wire().is_some() && !remote.is_heard_by_lead;
+        let proven = self.iter().filter(|(_, remote)| is_own(remote) && among(remote));
         let mut by_silence: Vec<_> = proven.map(|(prefix, remote)| (remote.last_heard, prefix)).collect();
         by_silence.sort_unstable();
         by_silence.into_iter().map(|(_, prefix)| prefix).find(|prefix| !is_matched(*prefix))
@@ -286,6 +303,9 @@ impl Remote {
             budget: Budget::new(),
             proof: Proof::default(),
             doubt: None,
+            asked: None,
+            introduced: None,
+            is_answered: false,
             knows_more: false,
             excused: now,
             is_reported: false,
@@ -295,6 +315,8 @@ impl Remote {
             unconfirmed: BTreeSet::new(),
             candidate: None,
             is_told: false,
+            can_lead: false,
+            is_heard_by_lead: false,
             endpoints: 0,
             endpoint_bytes: 0,
             usable_meta: Vec::new(),
@@ -314,9 +336,29 @@ impl Remote {
         self.matched.filter(|_| !self.is_told)
     }
 
+    /// Where our announcements go by unicast, if it reads them itself.
+    pub(super) fn announced_at(&self) -> Option<Path> {
+        self.heard_by_wire().filter(|_| self.lead().is_none())
+    }
+
+    /// Whether it would not hear yet what we tell it of our endpoints: a participant of ours challenges us first.
+    pub(super) fn will_challenge(&self) -> bool {
+        self.data.vendor == vendor::PLAINSONG && self.matched.is_none() && !self.is_answered && !self.is_led()
+    }
+
+    /// Who of its process hears us for it.
+    pub(super) fn lead(&self) -> Option<GuidPrefix> {
+        self.data.lead.filter(|_| self.data.vendor == vendor::PLAINSONG)
+    }
+
+    /// Whether others answer challenges for it.
+    pub(super) fn is_led(&self) -> bool {
+        self.lead().is_some() || !Channel::answers(self.data.builtin_endpoints)
+    }
+
     /// When it is gone unless it is heard of; `None` for never.
     pub(super) fn expires(&self) -> Option<Instant> {
-        if self.is_told {
+        if self.is_told || self.is_heard_by_lead {
             return None;
         }
         let lease = self.data.lease_duration.max(LEASE_MIN);

@@ -40,6 +40,7 @@ impl Participant {
         if remote.matched.is_none() {
             return;
         }
+        self.tell_heard_gone(prefix, &remote);
         if !remote.is_told {
             self.builtin.disconnect(now, prefix, out);
         }

@@ -54,6 +54,7 @@ impl Participant {
         out: &mut Outbox,
     ) -> Result<(), DiscoveryError> {
         remember(&mut self.matching.ignored.participants, participant)?;
+        self.cease_to_lead();
         if participant == self.config.prefix {
             self.matching.part_ignored(out);
         } else {
@@ -69,6 +70,7 @@ impl Participant {
     /// [`DiscoveryError::TooManyIgnored`].
     pub fn ignore_endpoint(&mut self, endpoint: Guid, out: &mut Outbox) -> Result<(), DiscoveryError> {
         remember(&mut self.matching.ignored.endpoints, endpoint)?;
+        self.cease_to_lead();
         if endpoint.prefix == self.config.prefix {
             self.matching.part_ignored(out);
         } else {
@@ -83,6 +85,7 @@ impl Participant {
     /// [`DiscoveryError::TooManyIgnored`].
     pub fn ignore_topic(&mut self, topic: &str, out: &mut Outbox) -> Result<(), DiscoveryError> {
         remember(&mut self.matching.ignored.topics, topic.to_owned())?;
+        self.cease_to_lead();
         let remote: Vec<Guid> =
             self.remote_endpoints().filter(|it| it.topic == topic).map(|it| it.guid).collect();
         remote.into_iter().for_each(|guid| self.forget_endpoint(guid, out));

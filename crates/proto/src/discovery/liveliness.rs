@@ -148,6 +148,7 @@ impl Participant {
             remote.last_heard = now.mono;
         }
         self.matching.assert_liveliness(sender, kind, out);
+        self.tell_alive_heard(sender, kind);
         Ok(())
     }
 }

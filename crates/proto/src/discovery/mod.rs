@@ -8,6 +8,7 @@ mod departures;
 mod explain;
 mod groups;
 mod ignore;
+mod lead;
 mod liveliness;
 mod matching;
 mod news;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::builtin::ParticipantData;
 use super::database::Remote;
+use super::lead::Heard;
 use super::matching::Endpoint;
 use super::participant::Participant;
 use super::path::Path;
@@ -24,14 +25,19 @@ pub struct News {
 
 #[derive(Clone, Debug)]
 enum Matter {
-    /// It is there, or announces something else of itself.
-    Participant(Arc<ParticipantData>),
+    /// It is there, or announces something else of itself. Whether it can hear others for those of its process.
+    Participant {
+        data: Arc<ParticipantData>,
+        can_lead: bool,
+    },
     /// One of its endpoints is there, or changed.
     Endpoint(Guid, Arc<Endpoint>),
     EndpointGone(Guid),
     /// It asserts the liveliness of its writers of that kind.
     Alive(LivelinessKind),
     Left,
+    /// What it heard of other processes, as their lead.
+    Heard(Heard),
 }
 
 /// What waits to be told, if anybody of this process is to be told.
@@ -59,17 +65,24 @@ impl Participant {
         !self.telling.news.is_empty()
     }
 
-    /// All that a participant is to be told that is new in this process; what was told before does no harm.
+    /// All that a participant is to be told that is new in this process; what was told before does no harm. From now on
+    /// [`Self::take_news`] has what follows.
     #[must_use]
-    pub fn introduction(&self) -> Vec<News> {
+    pub fn introduction(&mut self) -> Vec<News> {
+        self.telling.begun = true;
         if !self.is_present() {
             return Vec::new();
         }
-        let participant = Matter::Participant(Arc::new(self.participant_data()));
         let own = self.matching.of(self.config.prefix);
         let endpoints = own.map(|(guid, endpoint)| Matter::Endpoint(guid, Arc::new(endpoint.clone())));
+        let heard = self.all_heard().into_iter().map(Matter::Heard);
         let of = self.config.prefix;
-        std::iter::once(participant).chain(endpoints).map(|matter| News { of, matter }).collect()
+        let matters = std::iter::once(self.matter_of_participant()).chain(endpoints).chain(heard);
+        matters.map(|matter| News { of, matter }).collect()
+    }
+
+    fn matter_of_participant(&self) -> Matter {
+        Matter::Participant { data: Arc::new(self.participant_data()), can_lead: self.can_lead() }
     }
 
     fn tell(&mut self, matter: impl FnOnce(&Self) -> Matter) {
@@ -88,7 +101,12 @@ impl Participant {
 
     /// What we announce of ourselves is something else now.
     pub(super) fn tell_participant(&mut self) {
-        self.tell(|it| Matter::Participant(Arc::new(it.participant_data())));
+        self.tell(Self::matter_of_participant);
+    }
+
+    /// What we heard, as the lead of others of this process.
+    pub(super) fn tell_heard(&mut self, heard: impl FnOnce(&Self) -> Heard) {
+        self.tell(|it| Matter::Heard(heard(it)));
     }
 
     pub(super) fn tell_endpoint(&mut self, guid: Guid, endpoint: &Endpoint) {
@@ -110,11 +128,15 @@ impl Participant {
     /// Another participant of this process told something.
     pub fn on_news(&mut self, now: Now, news: &News, out: &mut Outbox) {
         let News { of, matter } = news;
-        if self.has_left() || *of == self.config.prefix || self.matching.ignored.has_participant(*of) {
+        if self.has_left() || *of == self.config.prefix {
             return;
         }
         match matter {
-            Matter::Participant(data) => self.on_told_participant(now, *of, data, out),
+            Matter::Heard(heard) => self.on_heard(now, *of, heard, out),
+            _ if self.matching.ignored.has_participant(*of) => {}
+            Matter::Participant { data, can_lead } => {
+                self.on_told_participant(now, *of, data, *can_lead, out);
+            }
             // What follows is of no use without.
             _ if !self.database.is_told(*of) => {}
             Matter::Endpoint(guid, endpoint) => {
@@ -126,6 +148,7 @@ impl Participant {
             Matter::Alive(kind) => self.matching.assert_liveliness(*of, *kind, out),
             Matter::Left => self.forget(now, *of, out),
         }
+        self.review_lead(now, *of, matches!(matter, Matter::Left), out);
     }
 
     fn on_told_participant(
@@ -133,6 +156,7 @@ impl Participant {
         now: Now,
         of: GuidPrefix,
         data: &Arc<ParticipantData>,
+        can_lead: bool,
         out: &mut Outbox,
     ) {
         let here = self.local_path().urgent;
@@ -142,15 +166,15 @@ impl Participant {
             self.forget(now, of, out);
             self.finish_forgetting(of, out);
             self.database.insert(of, Remote::told(now.mono, (**data).clone(), from));
-        } else if self.database.get(of).is_some_and(|remote| remote.data == **data) {
-            return;
         }
-        if let Some(remote) = self.database.get_mut(of) {
+        let Some(remote) = self.database.get_mut(of) else { return };
+        remote.can_lead = can_lead;
+        if remote.matched.is_none() || remote.data != **data {
             remote.data.clone_from(data);
             remote.last_heard = now.mono;
             (remote.from, remote.matched) = (from, Some(Path { locator: from, same_host: true }));
+            out.events.push(Event::ParticipantChanged { participant: of.participant(), alive: true });
         }
-        out.events.push(Event::ParticipantChanged { participant: of.participant(), alive: true });
     }
 
     fn on_told_endpoint(

@@ -6,6 +6,7 @@ use super::builtin::ParticipantData;
 use super::config::{DiscoveryError, LocalEndpoint, LocalLocators, ParticipantConfig};
 use super::database::{Database, Remote};
 use super::departures::Departures;
+use super::lead::Lead;
 use super::liveliness::Liveliness;
 use super::matching::{Endpoint, Matching};
 use super::news::Telling;
@@ -43,6 +44,7 @@ pub struct Participant {
     pub(super) drops: DropCounters,
     pub(super) telling: Telling,
     pub(super) departures: Departures,
+    pub(super) lead: Lead,
     pub(super) numbers: Numbers,
     presence: Presence,
 }
@@ -116,6 +118,7 @@ impl Participant {
             drops: DropCounters::default(),
             telling: Telling::default(),
             departures: Departures::default(),
+            lead: Lead::default(),
             numbers: Numbers::new(config.secret),
             presence: Presence::Silent,
             config,
@@ -133,6 +136,7 @@ impl Participant {
         if self.presence == Presence::Silent {
             self.presence = Presence::Present;
             self.announce_change(now, out);
+            self.connect_heard(now, out);
             self.tell_all();
         }
     }
@@ -424,6 +428,7 @@ impl Participant {
     /// The driver found out that a remote participant is no more: it leaves as if its lease had ended.
     pub fn participant_died(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         if self.presence == Presence::Present {
+            self.tell_died(prefix);
             self.forget(now, prefix, out);
         }
     }
@@ -477,6 +482,7 @@ impl Participant {
             default_multicast: locators.user_multicast.clone(),
             lease_duration: self.config.lease_duration,
             builtin_endpoints: AVAILABLE_ENDPOINTS,
+            lead: self.lead.followed(),
             name: self.config.name.clone(),
             user_data: qos.user_data.clone(),
             properties,

@@ -52,6 +52,11 @@ pub(super) type Asked = [Option<SequenceNumber>; 2];
 /// The writers that challenge.
 const WRITERS: [EntityId; 2] = [EntityId::SEDP_PUBLICATIONS_WRITER, EntityId::SEDP_SUBSCRIPTIONS_WRITER];
 
+/// The writer whose challenge is the last of a message.
+pub(super) fn last_writer() -> Option<EntityId> {
+    WRITERS.last().copied()
+}
+
 /// What waits to be answered.
 #[derive(Debug)]
 struct Challenge {
@@ -252,6 +257,12 @@ impl Proof {
     pub(super) fn heard_from(&self) -> impl Iterator<Item = Locator> + '_ {
         let answered = self.addresses.iter().chain(self.sources.iter().map(|(ip, _)| ip));
         answered.map(|ip| Locator::udp(*ip, 0))
+    }
+
+    /// What is proven, for others of whom it is true as well.
+    pub(super) fn copy(&self) -> Self {
+        let Self { addresses, here, sources, .. } = self;
+        Self { addresses: addresses.clone(), here: *here, sources: sources.clone(), ..Self::default() }
     }
 
     /// What it is told from now on is above what it was told in the course of `other`: readers never go back.

@@ -20,7 +20,7 @@ use crate::sample_info::Selector;
 use crate::seq::SequenceNumber;
 use crate::sources::Sources;
 use crate::stats::DropReason;
-use crate::time::{Instant, Now};
+use crate::time::{Duration, Instant, Now};
 use crate::vendor;
 use crate::wire::{EndpointSubmessage, Heartbeat, MessageContext};
 use crate::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
@@ -115,6 +115,23 @@ impl Channel {
         [available & publications != 0 || !has_subscriptions, has_subscriptions]
     }
 
+    /// Whether a participant with these built-in endpoints can answer a challenge. Who tells of none may have some.
+    pub(super) const fn answers(available: u32) -> bool {
+        let readers = Self::Publications.bits().1 | Self::Subscriptions.bits().1;
+        let writers = Self::Publications.bits().0 | Self::Subscriptions.bits().0;
+        available & readers != 0 || available & writers == 0
+    }
+
+    /// The bits of the readers by which a lead hears for others.
+    const fn readers_of_lead() -> u32 {
+        Self::Publications.bits().1 | Self::Subscriptions.bits().1 | Self::Messages.bits().1
+    }
+
+    /// The bits of the writers that they hear.
+    const fn writers_for_lead() -> u32 {
+        Self::Publications.bits().0 | Self::Subscriptions.bits().0 | Self::Messages.bits().0
+    }
+
     /// Where a participant with these built-in endpoints answers questions.
     pub(super) const fn answered_by(available: u32) -> Self {
         let (_, publications) = Self::Publications.bits();
@@ -168,6 +185,9 @@ impl Channel {
             limits: WriterLimits {
                 readers_max: limits.participants_max,
                 has_road_window: false,
+                // Participants of a host that start at once answer after a while: what was lost has time.
+                heartbeat_shortest: HEARTBEAT_SHORTEST,
+                heartbeat_longest: HEARTBEAT_LONGEST,
                 numbers_after: if self.is_about_types() { SequenceNumber(0) } else { NUMBERS_AFTER },
                 ..WriterLimits::default()
             },
@@ -204,6 +224,10 @@ fn no_key(_: &[u8], _: bool) -> Result<Key, Malformed> {
 
 /// Largest announcement of an endpoint; vendors put type objects and user data in.
 const ENDPOINT_DATA_BYTES_MAX: usize = 1 << 20;
+
+/// Pauses before a reader is asked again that owes an answer.
+const HEARTBEAT_SHORTEST: Duration = Duration::from_millis(100);
+const HEARTBEAT_LONGEST: Duration = Duration::from_millis(800);
 
 /// Whose built-in endpoints are matched, and where they are reached.
 #[derive(Clone, Copy)]
@@ -483,6 +507,7 @@ impl Participant {
             if guid.prefix != announcer {
                 return Err(DropReason::SpoofSuspected);
             }
+            self.tell_endpoint_heard_gone(guid);
             self.forget_endpoint(guid, out);
             return Ok(());
         }
@@ -524,6 +549,7 @@ impl Participant {
             knows_our_types: remote.data.reads_types(),
             description: None,
         };
+        self.tell_endpoint_heard(guid, &endpoint);
         self.admit(guid, endpoint, out)
     }
 
@@ -624,6 +650,7 @@ impl Participant {
         }
         self.reconnect(now, prefix, out);
         self.resolve_endpoints(prefix, out);
+        self.tell_participant_heard(prefix);
     }
 
     /// Tells our built-in endpoints what changed for those of a participant.
@@ -632,7 +659,11 @@ impl Participant {
             && let Some(path) = remote.matched
         {
             let peer = Peer::new(prefix, &remote.data, path);
-            self.builtin.connect(now, peer, remote.data.builtin_endpoints, out);
+            let (lead, is_heard_by_lead) = (remote.lead(), remote.is_heard_by_lead);
+            // What a lead hears for others they do not hear themselves.
+            let deaf = if lead.is_some() { Channel::readers_of_lead() } else { 0 };
+            let unheard = if is_heard_by_lead { Channel::writers_for_lead() } else { 0 };
+            self.builtin.connect(now, peer, remote.data.builtin_endpoints & !deaf & !unheard, out);
         }
     }
 
@@ -665,6 +696,7 @@ impl Participant {
         if self.builtin.has_all_of(prefix, channel) {
             let gone: Vec<Guid> = remote.unconfirmed.iter().copied().collect();
             for guid in gone.into_iter().filter(|guid| Channel::of(*guid) == channel) {
+                self.tell_endpoint_heard_gone(guid);
                 self.forget_endpoint(guid, out);
             }
         }

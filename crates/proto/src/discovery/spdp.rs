@@ -204,7 +204,7 @@ impl Participant {
             remote.heard_openly.is_some_and(|heard| now.mono.since(heard).0 < lease_duration.0 / 2)
         };
         for (prefix, remote) in self.database.iter() {
-            if let Some(path) = remote.heard_by_wire()
+            if let Some(path) = remote.announced_at()
                 && (path.same_host && reminds && !group_works(remote)
                     || !self.hears_announcements(remote, &path.locator))
             {
@@ -241,7 +241,7 @@ impl Participant {
         self.announcer.restart();
         self.announce(now, out);
         for (prefix, remote) in self.database.iter() {
-            if let Some(path) = remote.heard_by_wire()
+            if let Some(path) = remote.announced_at()
                 && self.hears_announcements(remote, &path.locator)
             {
                 self.send_announcement(now, Some(prefix), &[path.locator], out);
@@ -257,7 +257,7 @@ impl Participant {
         announce_to.contains(locator) || (near && shares_group())
     }
 
-    fn send_announcement(
+    pub(super) fn send_announcement(
         &self,
         now: Now,
         to: Option<GuidPrefix>,
@@ -300,7 +300,7 @@ impl Participant {
         }
         for (prefix, remote) in self.database.iter() {
             // Once more by unicast: nobody repeats a farewell that was lost.
-            if let Some(path) = remote.heard_by_wire() {
+            if let Some(path) = remote.announced_at() {
                 self.compose_departure(now, prefix, &[path.locator], out);
             }
         }
@@ -341,6 +341,9 @@ impl Participant {
         data: &Data<'_>,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
+        if self.is_heard_by_lead(now, context) {
+            return Ok(());
+        }
         let inline_qos = data.inline_qos.map(|list| InlineQos::parse(&list)).transpose()?.unwrap_or_default();
         if inline_qos.status_info.disposed || inline_qos.status_info.unregistered {
             return self.on_departure(now, context, data, inline_qos.key_hash, out);
@@ -367,7 +370,12 @@ impl Participant {
         {
             remote.heard_openly = Some(now.mono);
         }
-        self.challenge(now, context.source, Challenge::Whole, out);
+        if !self.adopt_proof(now, context.source, out) {
+            // Who speaks to us alone knows us.
+            let knows_us = context.destination == self.config.prefix;
+            let with = if knows_us { Challenge::Short } else { Challenge::Whole };
+            self.challenge(now, context.source, with, out);
+        }
         Ok(())
     }
 
@@ -434,6 +442,8 @@ impl Participant {
         remote.budget.received(received);
         // Who announces itself is alive, and so are its AUTOMATIC writers (DCPS §2.2.3.11).
         self.matching.assert_liveliness(context.source, LivelinessKind::Automatic, out);
+        self.tell_alive_heard(context.source, LivelinessKind::Automatic);
+        let Some(remote) = self.database.get_mut(context.source) else { return Ok(()) };
         if remote.data == announced && is_matched {
             return Ok(());
         }

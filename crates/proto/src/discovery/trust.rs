@@ -23,8 +23,16 @@ const QUESTIONS: u32 = 4;
 const QUESTION_PAUSE: Duration = Duration::from_millis(250);
 /// Who was heard for certain in this time is there.
 const CERTAIN: Duration = Duration::from_secs(1);
-/// Pause before who says nothing is challenged again; it doubles each time.
+/// Pause before who says nothing is challenged again; it doubles each time. It is longer in a crowd: all of a host that start at once keep
+/// each other waiting.
 const CHALLENGE_PAUSE: Duration = Duration::from_millis(20);
+/// One that was sent our announcement is not sent it again with the next challenges.
+const INTRODUCTION_PAUSE: Duration = Duration::from_millis(400);
+/// So many that have not answered are a crowd, and twice as many twice of one.
+const CROWD: usize = 4;
+/// A participant that has proven its address, but did not challenge us so far, is told of our endpoints after this time. It hears
+/// nothing of them before it has, unless it knew us before we knew it.
+const CHALLENGED_WITHIN: Duration = Duration::from_millis(100);
 /// Challenges for what was heard once: all participants of a process may have heard it.
 const CHALLENGES_UNHEARD: u32 = 2;
 /// A participant that did not answer for so long is told of.
@@ -99,7 +107,7 @@ impl Participant {
             EndpointSubmessage::Heartbeat(heartbeat)
                 if context.vendor == vendor::PLAINSONG && proof::is_challenge(heartbeat) =>
             {
-                self.answer_challenge(context, heartbeat, out);
+                self.answer_challenge(now, context, heartbeat, out);
                 return Ok(false);
             }
             _ => {}
@@ -141,7 +149,10 @@ impl Participant {
         match worth {
             Answer::Half => self.challenge_rest(now, prefix, out),
             Answer::Proof if claimed == Answer::Proof => self.on_claim_proven(now, context, out),
-            Answer::Proof => self.on_proof(now, prefix, out),
+            Answer::Proof => {
+                remote.note_certainty(now.mono, from, &self.host);
+                self.on_proof(now, prefix, out);
+            }
             Answer::Wrong if remote.matched.is_none() => {
                 self.challenge_again(now, context, true, out);
                 return Err(DropReason::NotMatched);
@@ -172,17 +183,23 @@ impl Participant {
     }
 
     /// A participant has proven an address, again or for the first time.
-    fn on_proof(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+    pub(super) fn on_proof(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         let Some(remote) = self.database.get_mut(prefix) else { return };
         remote.choose_meta(&self.host);
         (remote.last_heard, remote.last_certain) = (now.mono, now.mono);
         let first = remote.matched.is_none();
+        remote.asked = None;
+        if remote.will_challenge() && now.mono.since(remote.discovered) < CHALLENGED_WITHIN {
+            let at = remote.discovered.after(CHALLENGED_WITHIN);
+            return self.database.review(prefix, at);
+        }
         if remote.proven_meta(&self.host).is_some() {
             self.connect(now, prefix, out);
             if first {
                 self.database.review(prefix, None);
                 out.events.push(Event::ParticipantChanged { participant: prefix.participant(), alive: true });
                 self.doubt_those_before(now, prefix, out);
+                self.adopt_led(now, out);
             }
         }
     }
@@ -193,12 +210,19 @@ impl Participant {
         let [one, other] = Channel::challenged(remote.data.builtin_endpoints);
         remote.budget.heard(now.mono, SUBMESSAGE_BYTES);
         if !(one && other) {
+            remote.asked = None;
             self.challenge(now, prefix, Challenge::Short, out);
         }
     }
 
     /// Answers a challenge of a Plainsong participant, known or not, to where it came from: with less than it had.
-    fn answer_challenge(&self, context: &MessageContext, heartbeat: &Heartbeat, out: &mut Outbox) {
+    fn answer_challenge(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        heartbeat: &Heartbeat,
+        out: &mut Outbox,
+    ) {
         let port_min = self.config.limits.port_min;
         let may_answer = context.from.udp_port().is_some_and(|port| port >= port_min);
         if context.destination == self.config.prefix && may_answer {
@@ -206,6 +230,20 @@ impl Participant {
             message.info_destination(context.source);
             let fits = message.acknack(&proof::answer_to(heartbeat));
             debug_assert!(fits, "the message is empty");
+            message.finish();
+            self.note_challenged(now, context.source, heartbeat, out);
+        }
+    }
+
+    /// A participant has the last of the answers that it wants of us: what we tell it from now on it hears.
+    fn note_challenged(&mut self, now: Now, prefix: GuidPrefix, heartbeat: &Heartbeat, out: &mut Outbox) {
+        if Some(heartbeat.writer) != proof::last_writer() {
+            return;
+        }
+        let Some(remote) = self.database.get_mut(prefix) else { return };
+        remote.is_answered = true;
+        if remote.matched.is_none() && remote.proven_meta(&self.host).is_some() {
+            self.on_proof(now, prefix, out);
         }
     }
 
@@ -221,11 +259,21 @@ impl Participant {
 
     /// Challenges a participant that has not proven its address, or the new one that is claimed of it, as its budget allows.
     pub(super) fn challenge(&mut self, now: Now, prefix: GuidPrefix, with: Challenge, out: &mut Outbox) {
+        let pause = self.challenge_pause();
         let Self { database, numbers, host, builtin, .. } = self;
         let Some(stranger) = database.get_mut(prefix).and_then(|remote| remote.stranger(host)) else {
             return;
         };
         let Some(path) = stranger.meta else { return };
+        // A participant of ours answers whatever it knows: all that is wanted is time.
+        let is_kin = stranger.data.vendor == vendor::PLAINSONG;
+        let lasts = |since: Option<Instant>, time| {
+            is_kin && since.and_then(|at| at.after(time)).is_some_and(|until| until > now.mono)
+        };
+        if lasts(stranger.asked, pause) {
+            return self.review_later(now, prefix);
+        }
+        let with = if lasts(stranger.introduced, INTRODUCTION_PAUSE) { Challenge::Short } else { with };
         let asked = stranger.numbers(now.mono, prefix, &path.locator, numbers);
         let knows_more = std::mem::take(&mut stranger.knows_more) || asked.is_none();
         let with = if knows_more { Challenge::Anew } else { with };
@@ -238,6 +286,10 @@ impl Participant {
             stranger.knows_more = with == Challenge::Anew;
             self.drops.count(DropReason::AmplificationBudget);
             return self.review_later(now, prefix);
+        }
+        stranger.asked = Some(now.mono);
+        if with == Challenge::Whole {
+            stranger.introduced = stranger.asked;
         }
         let Some(asked) = asked.filter(|_| with != Challenge::Anew) else {
             self.announcer.renumber();
@@ -273,8 +325,13 @@ impl Participant {
         }
     }
 
+    fn challenge_pause(&self) -> Duration {
+        Duration(CHALLENGE_PAUSE.0.saturating_mul((1 + self.database.unproven() / CROWD) as i64))
+    }
+
     /// Challenges again when the budget allows it, a few times without hearing anything new.
     fn review_later(&mut self, now: Now, prefix: GuidPrefix) {
+        let pause = self.challenge_pause();
         let Some(remote) = self.database.get_mut(prefix).filter(|remote| remote.doubt.is_none()) else {
             return;
         };
@@ -283,10 +340,22 @@ impl Participant {
         let Some(stranger) = remote.stranger(&self.host) else { return };
         let again =
             stranger.budget.next(SHORT_BYTES).filter(|_| stranger.budget.unheard() < CHALLENGES_UNHEARD);
-        let pause = Duration(CHALLENGE_PAUSE.0 << stranger.budget.unheard().min(CHALLENGES_UNHEARD));
+        let pause = Duration(pause.0 << stranger.budget.unheard().min(CHALLENGES_UNHEARD));
         let soonest = now.mono.after(pause).unwrap_or(now.mono);
         let at = again.map(|at| at.max(soonest)).into_iter().chain(told_at).min();
         self.database.review(prefix, at);
+    }
+
+    /// The lead of a participant may be on its way: it is challenged itself after a while, if it can answer.
+    pub(super) fn await_lead(&mut self, now: Now, prefix: GuidPrefix) -> bool {
+        let Some(remote) = self.database.get(prefix) else { return false };
+        let can_answer = Channel::answers(remote.data.builtin_endpoints);
+        let pause = if can_answer { CHALLENGE_PAUSE } else { UNANSWERED };
+        let until = remote.discovered.after(pause).filter(|at| *at > now.mono);
+        if until.is_some() {
+            self.database.review(prefix, until);
+        }
+        until.is_some() || !can_answer
     }
 
     /// Looks at a participant that has not answered yet.
@@ -299,6 +368,13 @@ impl Participant {
         if is_unanswered && !remote.is_reported {
             remote.is_reported = true;
             out.events.push(Event::ParticipantUnanswering { participant: prefix.participant() });
+        }
+        if self.adopt_proof(now, prefix, out) {
+            return;
+        }
+        let Some(remote) = self.database.get_mut(prefix) else { return };
+        if remote.matched.is_none() && remote.proven_meta(&self.host).is_some() {
+            return self.on_proof(now, prefix, out);
         }
         let stranger = remote.stranger(&self.host);
         if stranger.is_some_and(|stranger| stranger.budget.unheard() < CHALLENGES_UNHEARD) {
@@ -324,7 +400,9 @@ impl Participant {
     /// to be now.
     pub(super) fn doubt(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         let Some(remote) = self.database.get_mut(prefix) else { return };
-        if remote.matched.is_some() && remote.doubt.is_none() {
+        let can_answer =
+            remote.data.vendor == vendor::PLAINSONG || Channel::answers(remote.data.builtin_endpoints);
+        if remote.matched.is_some() && remote.doubt.is_none() && can_answer {
             remote.doubt = Some(0);
             self.ask_doubted(now, prefix, out);
         }
@@ -335,9 +413,14 @@ impl Participant {
         let (Some(questions), Some(path)) = (&mut remote.doubt, remote.matched) else { return };
         if *questions < QUESTIONS {
             *questions += 1;
-            let channel = Channel::answered_by(remote.data.builtin_endpoints);
-            let Some(heartbeat) = self.builtin.heartbeat(channel) else { return };
-            self.send_question(now, prefix, path.locator, &[heartbeat], false, out);
+            let heartbeats = if remote.lead().is_some() {
+                let asked = remote.numbers(now.mono, prefix, &path.locator, &mut self.numbers);
+                asked.map(|asked| self.builtin.challenges(&asked)).unwrap_or_default()
+            } else {
+                let channel = Channel::answered_by(remote.data.builtin_endpoints);
+                self.builtin.heartbeat(channel).into_iter().collect()
+            };
+            self.send_question(now, prefix, path.locator, &heartbeats, false, out);
             return self.database.review(prefix, now.mono.after(QUESTION_PAUSE));
         }
         remote.doubt = None;

@@ -13,6 +13,8 @@ use crate::wire::{AckNack, NackFrag};
 /// What was just asked for is not asked for again before this time: it may be on its way. Where the way is longer, the
 /// writer knows what it has just repeated.
 const ASK_AGAIN: Duration = Duration::from_micros(500);
+/// A writer that tells by itself what it has is asked after this time.
+const GREETING_PAUSE: Duration = Duration::from_millis(500);
 /// Windows of 256 fragments asked for in one answer.
 const NACK_FRAGS_MAX: usize = 16;
 /// Room for an ACKNACK and as many NACK_FRAGs, each at most 68 octets.
@@ -40,7 +42,10 @@ impl Reader {
         let known = vendor::question(proxy.vendor);
         let is_first = proxy.answer.probes == 0;
         proxy.answer.probed(now, writers);
+        // A built-in writer of ours tells what it has as it matches; if it matched before, it learns that we did just now.
+        let is_told = known == Some(Question::Nothing) && self.guid.entity.is_builtin();
         match known {
+            Some(Question::Nothing) if is_first && is_told => self.greet(now, id, out),
             Some(Question::Nothing) => self.ask_for_heartbeat(id, &[Question::Nothing], out),
             Some(question) if is_first => self.ask_for_heartbeat(id, &[question], out),
             None if is_first => self.ask_for_heartbeat(id, &[Question::Nothing], out),
@@ -57,6 +62,26 @@ impl Reader {
         }
         proxy.answer.sought(now);
         self.ask_for_heartbeat(id, &[Question::Nothing], out);
+    }
+
+    /// Tells a writer that it is matched, and wants no answer.
+    fn greet(&mut self, now: Instant, id: WriterId, out: &mut Outbox) {
+        let reader = self.guid;
+        let Some(proxy) = self.proxy_mut(id) else { return };
+        proxy.answer.probe_at = now.after(GREETING_PAUSE);
+        let due = proxy.next_timeout();
+        let mut message = out.message(reader.prefix, &proxy.locators, ANSWER_BYTES_MAX);
+        message.info_destination(proxy.guid.prefix);
+        fits(message.acknack(&AckNack {
+            reader: reader.entity,
+            writer: proxy.guid.entity,
+            missing: SequenceSet::empty(proxy.order.expected()),
+            count: proxy.answer.next_acknack_count(),
+            final_flag: true,
+            heartbeat: None,
+        }));
+        message.finish();
+        self.wake_at(due);
     }
 
     fn ask_for_heartbeat(&mut self, id: WriterId, questions: &[Question], out: &mut Outbox) {

@@ -84,6 +84,8 @@ pub mod pid {
     pub const PLAINSONG_HOST_GROUP_PORT: u16 = VENDOR_SPECIFIC | 0x0f01;
     /// An announcement for those whom the type breaks.
     pub const PLAINSONG_UNTYPED: u16 = VENDOR_SPECIFIC | 0x0f02;
+    /// The participant of the same process that hears other Plainsong participants for this one.
+    pub const PLAINSONG_LEAD: u16 = VENDOR_SPECIFIC | 0x0f03;
     pub const DOMAIN_TAG: u16 = 0x4014;
 }
 

@@ -522,15 +522,19 @@ impl Writer {
             let gap = GapBuilder::range(self.first_number(), proxy.first_relevant);
             let _ = message.gap(&gap.gap(target.reader, target.source.entity));
         }
+        // Of an empty history of endpoints nothing has to be acknowledged.
+        let is_final = self.config.guid.entity.is_builtin() && self.history.len() == 0;
         let mut heartbeat =
-            heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, false);
+            heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, is_final);
         // It comes with the GAP or not at all.
         heartbeat.first = heartbeat.first.max(proxy.first_relevant).min(heartbeat.last.next());
         if !message.heartbeat(&heartbeat) {
             message.finish();
             target.send_heartbeat(&heartbeat, out);
         }
-        self.asked(now);
+        if !is_final {
+            self.asked(now);
+        }
     }
 
     /// The number of the first change there ever was.

@@ -99,7 +99,7 @@ fn r1_a_readers_own_locators_must_be_proven_too() {
     };
     network.add_peer(Peer::new(prefix(9), attacker));
     network.inject(attacker, udp("10.0.0.1", 7410), &announcement(&data, prefix(0)));
-    network.run_for(Duration::from_millis(1));
+    network.run_for(Duration::from_millis(150));
     let reader = |key: u32, unicast: Vec<Locator>| EndpointData {
         unicast,
         ..EndpointData::new(

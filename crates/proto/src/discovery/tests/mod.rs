@@ -5,6 +5,7 @@ mod departures;
 mod explain;
 mod hostile;
 mod ignore;
+mod lead;
 mod many;
 mod neighbours;
 mod network;

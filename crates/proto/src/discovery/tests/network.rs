@@ -38,7 +38,7 @@ pub(super) struct Network {
     /// Participants of other stacks.
     pub(super) peers: Vec<Peer>,
     on_the_way: BTreeMap<(u64, u64), (usize, Locator, Vec<u8>)>,
-    random: u64,
+    pub(super) random: u64,
 }
 
 pub(super) struct Node {

@@ -1,0 +1,344 @@
+//! One participant of a process hears Plainsong participants of other processes for all: their announcements, their endpoints and that
+//! they live. It is the lead of the others, which say so in what they announce ([`ParticipantData::lead`]), so that each of them is told
+//! once for a process. They speak for themselves: each has writers of its own, and its announcements.
+//!
+//! Participants of other stacks know of no leads: everyone hears them itself.
+
+use std::sync::Arc;
+
+use super::builtin::ParticipantData;
+use super::database::Remote;
+use super::matching::Endpoint;
+use super::participant::Participant;
+use super::proof::Proof;
+use crate::guid::{Guid, GuidPrefix};
+use crate::locator::Locator;
+use crate::outbox::{Event, Outbox};
+use crate::qos::LivelinessKind;
+use crate::time::Now;
+use crate::vendor;
+use crate::wire::MessageContext;
+
+/// Who hears for whom.
+#[derive(Debug, Default)]
+pub(super) struct Lead {
+    /// Who hears others for us; `None`: we do.
+    followed: Option<GuidPrefix>,
+    /// We ignore something that others may want to hear.
+    ignores: bool,
+}
+
+/// What a lead tells those of its process of others.
+#[derive(Clone, Debug)]
+pub(super) enum Heard {
+    Participant(Arc<HeardParticipant>),
+    Endpoint(Guid, Arc<Endpoint>),
+    EndpointGone(Guid),
+    Alive(GuidPrefix, LivelinessKind),
+    Gone(GuidPrefix),
+    /// These are all that there are: a new lead has told of them.
+    All(Arc<Vec<GuidPrefix>>),
+    /// Told to the lead: its socket is closed.
+    Died(GuidPrefix),
+}
+
+/// A participant with all that makes it trusted.
+#[derive(Debug)]
+pub(super) struct HeardParticipant {
+    data: ParticipantData,
+    from: Locator,
+    proof: Proof,
+}
+
+impl Lead {
+    pub(super) const fn followed(&self) -> Option<GuidPrefix> {
+        self.followed
+    }
+}
+
+impl Participant {
+    /// Whether we could hear for others: what we ignore they would not hear.
+    pub(super) const fn can_lead(&self) -> bool {
+        !self.lead.ignores
+    }
+
+    /// We ignore something: who followed us finds another lead.
+    pub(super) fn cease_to_lead(&mut self) {
+        if !std::mem::replace(&mut self.lead.ignores, true) {
+            self.tell_participant();
+        }
+    }
+
+    /// Whether an announcement is for our lead to hear, which tells us what matters of it.
+    pub(super) fn is_heard_by_lead(&mut self, now: Now, context: &MessageContext) -> bool {
+        if self.lead.followed.is_none() || context.vendor != vendor::PLAINSONG {
+            return false;
+        }
+        if context.destination == GuidPrefix::UNKNOWN
+            && let Some(remote) = self.database.get_mut(context.source)
+        {
+            remote.heard_openly = Some(now.mono);
+        }
+        true
+    }
+
+    /// Finds a lead as a participant of this process came, changed, or `left`.
+    pub(super) fn review_lead(&mut self, now: Now, of: GuidPrefix, left: bool, out: &mut Outbox) {
+        let Some(followed) = self.lead.followed else {
+            // Who has started hears for itself: others may follow it already.
+            if !self.is_present() {
+                self.lead.followed = self.present_lead(None);
+            }
+            return;
+        };
+        let is_lead = |remote: &Remote| remote.can_lead && remote.data.lead.is_none();
+        let stays = !(left && of == followed) && self.database.get(followed).is_some_and(is_lead);
+        if stays {
+            return;
+        }
+        let gone = left.then_some(of);
+        let next = self.present_lead(gone).or_else(|| self.next_lead(gone));
+        if next != self.lead.followed {
+            self.follow(now, next, out);
+        }
+    }
+
+    /// The participants of this process that could hear for us, the oldest first.
+    fn candidates(&self, but: Option<GuidPrefix>) -> impl Iterator<Item = (GuidPrefix, &Remote)> + '_ {
+        self.database.iter().filter(move |(prefix, it)| it.is_told && it.can_lead && Some(*prefix) != but)
+    }
+
+    fn present_lead(&self, but: Option<GuidPrefix>) -> Option<GuidPrefix> {
+        self.candidates(but).find(|(_, remote)| remote.data.lead.is_none()).map(|(prefix, _)| prefix)
+    }
+
+    /// Whom all agree upon: the oldest of those that are left.
+    fn next_lead(&self, but: Option<GuidPrefix>) -> Option<GuidPrefix> {
+        let oldest = self.candidates(but).map(|(prefix, _)| prefix).next();
+        oldest.filter(|oldest| !self.can_lead() || *oldest < self.config.prefix)
+    }
+
+    /// Follows another lead, or hears for itself from now on.
+    fn follow(&mut self, now: Now, lead: Option<GuidPrefix>, out: &mut Outbox) {
+        self.lead.followed = lead;
+        if !self.is_present() {
+            // The next lead tells of them, or they tell of themselves.
+            return self.heard_by_lead().into_iter().for_each(|prefix| self.forget(now, prefix, out));
+        }
+        if lead.is_none() {
+            self.hear_again(now, out);
+        }
+        self.announce_change(now, out);
+        for heard in self.all_heard() {
+            self.tell_heard(|_| heard);
+        }
+    }
+
+    /// What the lead heard for us we hear ourselves: all is told again, and what is not told again is gone.
+    fn hear_again(&mut self, now: Now, out: &mut Outbox) {
+        for prefix in self.heard_by_lead() {
+            if let Some(remote) = self.database.get_mut(prefix) {
+                remote.is_heard_by_lead = false;
+                (remote.last_heard, remote.last_certain) = (now.mono, now.mono);
+                remote.unconfirmed.extend(self.matching.of(prefix).map(|(guid, _)| guid));
+            }
+            self.database.reschedule(prefix);
+            self.reconnect(now, prefix, out);
+        }
+    }
+
+    fn heard_by_lead(&self) -> Vec<GuidPrefix> {
+        let heard = self.database.iter().filter(|(_, remote)| remote.is_heard_by_lead);
+        heard.map(|(prefix, _)| prefix).collect()
+    }
+
+    /// All that we heard, for who is new or follows us from now on. Nothing unless we hear for ourselves.
+    pub(super) fn all_heard(&self) -> Vec<Heard> {
+        if self.lead.followed.is_some() || !self.can_lead() {
+            return Vec::new();
+        }
+        let is_matched = |remote: &Remote| Self::is_passed_on(remote) && remote.matched.is_some();
+        let remotes = self.database.iter().filter(|(_, remote)| is_matched(remote));
+        let mut all = Vec::new();
+        let mut prefixes = Vec::new();
+        for (prefix, remote) in remotes {
+            prefixes.push(prefix);
+            all.push(Heard::Participant(Arc::new(HeardParticipant::of(remote))));
+            let endpoints = self.matching.of(prefix);
+            all.extend(endpoints.map(|(guid, endpoint)| Heard::Endpoint(guid, Arc::new(endpoint.clone()))));
+        }
+        all.push(Heard::All(Arc::new(prefixes)));
+        all
+    }
+
+    /// Whether others of this process hear of it by us.
+    fn is_passed_on(remote: &Remote) -> bool {
+        remote.data.vendor == vendor::PLAINSONG && !remote.is_told
+    }
+
+    fn passes_on(&self, prefix: GuidPrefix) -> bool {
+        let is_of_interest = || self.database.get(prefix).is_some_and(Self::is_passed_on);
+        self.lead.followed.is_none() && self.can_lead() && is_of_interest()
+    }
+
+    /// A participant was found, moved or changed.
+    pub(super) fn tell_participant_heard(&mut self, prefix: GuidPrefix) {
+        if self.passes_on(prefix)
+            && let Some(remote) = self.database.get(prefix)
+        {
+            let heard = Heard::Participant(Arc::new(HeardParticipant::of(remote)));
+            self.tell_heard(|_| heard);
+        }
+    }
+
+    pub(super) fn tell_endpoint_heard(&mut self, guid: Guid, endpoint: &Endpoint) {
+        if self.passes_on(guid.prefix) {
+            self.tell_heard(|_| Heard::Endpoint(guid, Arc::new(endpoint.clone())));
+        }
+    }
+
+    pub(super) fn tell_endpoint_heard_gone(&mut self, guid: Guid) {
+        if self.passes_on(guid.prefix) {
+            self.tell_heard(|_| Heard::EndpointGone(guid));
+        }
+    }
+
+    pub(super) fn tell_alive_heard(&mut self, prefix: GuidPrefix, kind: LivelinessKind) {
+        if self.passes_on(prefix) {
+            self.tell_heard(|_| Heard::Alive(prefix, kind));
+        }
+    }
+
+    /// One that was found is gone.
+    pub(super) fn tell_heard_gone(&mut self, prefix: GuidPrefix, remote: &Remote) {
+        if self.lead.followed.is_none() && self.can_lead() && Self::is_passed_on(remote) {
+            self.tell_heard(|_| Heard::Gone(prefix));
+        }
+    }
+
+    /// Our driver found out what the lead may not know.
+    pub(super) fn tell_died(&mut self, prefix: GuidPrefix) {
+        if self.database.get(prefix).is_some_and(|remote| remote.is_heard_by_lead) {
+            self.tell_heard(|_| Heard::Died(prefix));
+        }
+    }
+
+    /// Another participant of this process tells what it heard.
+    pub(super) fn on_heard(&mut self, now: Now, of: GuidPrefix, heard: &Heard, out: &mut Outbox) {
+        if let Heard::Died(prefix) = heard {
+            if self.passes_on(*prefix) {
+                self.forget(now, *prefix, out);
+            }
+            return;
+        }
+        if self.lead.followed != Some(of) {
+            return;
+        }
+        let is_known =
+            |prefix| self.database.get(prefix).is_some_and(|remote: &Remote| remote.is_heard_by_lead);
+        match heard {
+            Heard::Participant(participant) => self.on_participant_heard(now, participant, out),
+            Heard::Endpoint(guid, endpoint) if is_known(guid.prefix) => {
+                if let Err(reason) = self.admit(*guid, (**endpoint).clone(), out) {
+                    self.drops.count(reason);
+                }
+            }
+            Heard::EndpointGone(guid) if is_known(guid.prefix) => self.forget_endpoint(*guid, out),
+            Heard::Alive(prefix, kind) if is_known(*prefix) => {
+                if let Some(remote) = self.database.get_mut(*prefix) {
+                    remote.last_heard = now.mono;
+                }
+                self.matching.assert_liveliness(*prefix, *kind, out);
+            }
+            Heard::Gone(prefix) if is_known(*prefix) => self.forget(now, *prefix, out),
+            Heard::All(prefixes) => {
+                let gone = self.heard_by_lead().into_iter().filter(|prefix| !prefixes.contains(prefix));
+                gone.for_each(|prefix| self.forget(now, prefix, out));
+            }
+            _ => {}
+        }
+    }
+
+    fn on_participant_heard(&mut self, now: Now, heard: &HeardParticipant, out: &mut Outbox) {
+        let prefix = heard.data.guid.prefix;
+        if self.matching.ignored.has_participant(prefix) {
+            return;
+        }
+        let is_new = self.database.get(prefix).is_none_or(|remote| !remote.is_heard_by_lead);
+        if is_new {
+            // Whoever else used its name is gone.
+            self.forget(now, prefix, out);
+            self.finish_forgetting(prefix, out);
+            let mut remote = Remote::new(now.mono, heard.data.clone(), heard.from);
+            remote.is_heard_by_lead = true;
+            self.database.insert(prefix, remote);
+        }
+        let Some(remote) = self.database.get_mut(prefix) else { return };
+        let changed = is_new || remote.data != heard.data;
+        remote.data.clone_from(&heard.data);
+        (remote.from, remote.last_heard) = (heard.from, now.mono);
+        remote.proof = heard.proof.copy();
+        remote.sift(&self.host, &self.config.limits, &mut self.drops);
+        remote.matched = remote.proven_meta(&self.host).or(remote.matched);
+        if self.is_present() {
+            self.meet(now, prefix, is_new, out);
+        }
+        if changed {
+            out.events.push(Event::ParticipantChanged { participant: prefix.participant(), alive: true });
+        }
+    }
+
+    /// We have started: those of whom our lead told hear of us.
+    pub(super) fn connect_heard(&mut self, now: Now, out: &mut Outbox) {
+        for prefix in self.heard_by_lead() {
+            self.meet(now, prefix, false, out);
+        }
+    }
+
+    /// Matches our writers with its readers. Of who is new it may be that it did not hear our announcements.
+    fn meet(&mut self, now: Now, prefix: GuidPrefix, is_new: bool, out: &mut Outbox) {
+        if is_new && let Some(path) = self.database.get(prefix).and_then(Remote::announced_at) {
+            self.send_announcement(now, Some(prefix), &[path.locator], out);
+        }
+        self.connect(now, prefix, out);
+    }
+
+    /// A participant that has no readers to answer with, or a lead that does it, is where another one of its process is that has proven
+    /// the address: at the same socket, from where that one speaks.
+    pub(super) fn adopt_proof(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) -> bool {
+        let Some(remote) = self.database.get(prefix) else { return false };
+        if remote.matched.is_some() || !remote.is_led() {
+            return false;
+        }
+        let lead = remote.lead();
+        let is_lead = |(other, it): &(GuidPrefix, &Remote)| {
+            *other != prefix
+                && it.data.vendor == remote.data.vendor
+                && lead.is_none_or(|lead| lead == *other)
+                && it.heard_by_wire().is_some_and(|path| remote.sockets().contains(&path.locator))
+                && it.proof.is_source(&remote.from, &self.host)
+        };
+        let proof = self.database.iter().find(is_lead).map(|(_, it)| it.proof.copy());
+        let Some(proof) = proof else { return self.await_lead(now, prefix) };
+        let Some(remote) = self.database.get_mut(prefix) else { return false };
+        remote.proof = proof;
+        self.on_proof(now, prefix, out);
+        true
+    }
+
+    /// Those whose announcements came before their lead had proven its address.
+    pub(super) fn adopt_led(&mut self, now: Now, out: &mut Outbox) {
+        let waits = |remote: &Remote| remote.matched.is_none() && remote.is_led();
+        let waiting = self.database.iter().filter(|(_, remote)| waits(remote));
+        let waiting: Vec<GuidPrefix> = waiting.map(|(prefix, _)| prefix).collect();
+        for prefix in waiting {
+            self.adopt_proof(now, prefix, out);
+        }
+    }
+}
+
+impl HeardParticipant {
+    fn of(remote: &Remote) -> Self {
+        Self { data: remote.data.clone(), from: remote.from, proof: remote.proof.copy() }
+    }
+}
