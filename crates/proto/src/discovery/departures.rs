@@ -55,7 +55,7 @@ impl Participant {
             && let Some(expired) = self.database.next_expired(now.mono)
         {
             let has_lease = self.database.get(expired).is_some_and(|remote| remote.has_lease(now.mono));
-            if has_lease && self.matching.is_matched_with(expired) {
+            if has_lease && self.is_of_use(expired) {
                 self.database.excuse(expired, now.mono);
                 continue;
             }

@@ -152,6 +152,16 @@ impl Participant {
         heard.map(|(prefix, _)| prefix).collect()
     }
 
+    /// Whether a participant has matched endpoints, here or, as far as we can tell who hear for others, at those of this process.
+    pub(super) fn is_of_use(&self, prefix: GuidPrefix) -> bool {
+        let is_for_others = |(guid, endpoint): (Guid, &Endpoint)| {
+            let others = self.matching.on_topic(&endpoint.topic, !guid.entity.is_writer());
+            others.into_iter().any(|other| self.database.is_told(other.prefix))
+        };
+        self.matching.is_matched_with(prefix)
+            || self.passes_on(prefix) && self.matching.of(prefix).any(is_for_others)
+    }
+
     /// All that we heard, for who is new or follows us from now on. Nothing unless we hear for ourselves.
     pub(super) fn all_heard(&self) -> Vec<Heard> {
         if self.lead.followed.is_some() || !self.can_lead() {
@@ -242,6 +252,7 @@ impl Participant {
                 if let Err(reason) = self.admit(*guid, (**endpoint).clone(), out) {
                     self.drops.count(reason);
                 }
+                self.ask_for_types(now, out);
             }
             Heard::EndpointGone(guid) if is_known(guid.prefix) => self.forget_endpoint(*guid, out),
             Heard::Alive(prefix, kind) if is_known(*prefix) => {

@@ -380,6 +380,13 @@ impl Matching {
         })
     }
 
+    /// The writers of a topic, or its readers.
+    pub(super) fn on_topic(&self, topic: &str, writers: bool) -> impl Iterator<Item = Guid> + '_ {
+        let topic = self.topics.get(topic);
+        let endpoints = topic.map(|topic| if writers { &topic.writers } else { &topic.readers });
+        endpoints.into_iter().flatten().copied()
+    }
+
     /// The endpoints `guid` could match: everyone's for a local one, ours for a remote one.
     fn counterparts(&self, guid: Guid, topic: &str) -> Vec<Guid> {
         let Some(topic) = self.topics.get(topic) else { return Vec::new() };

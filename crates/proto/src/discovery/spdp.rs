@@ -388,7 +388,7 @@ impl Participant {
         received: usize,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        let is_matched = |prefix| self.matching.is_matched_with(prefix);
+        let is_matched = |prefix| self.is_of_use(prefix);
         if let Some(evicted) =
             self.database.victim(&context.from, self.host.sent(&context.from), is_matched)?
         {

@@ -3,6 +3,7 @@
 use super::neighbours::{is_unmatch, member, processes};
 use super::network::{Network, READER, WRITER, config, group, prefix, udp};
 use super::peer::{Peer, announcement, dissect};
+use super::types;
 use crate::discovery::builtin::ParticipantData;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::qos::{Liveliness, LivelinessKind, QosSet};
@@ -184,6 +185,53 @@ fn who_is_found_dead_by_one_is_dead_to_all() {
     }
     network.run_for(Duration::from_secs(10));
     assert!(network.is_converged(4), "it was not");
+}
+
+#[test]
+fn types_that_differ_are_asked_for_by_each() {
+    let mut network = Network::new();
+    for node in 0..4 {
+        network.add_to(node / 2, member(node, node / 2));
+        network.start(node);
+    }
+    run(&mut network, 500);
+    for (node, entity, ty) in [(1, WRITER, types::SHAPE), (3, READER, types::DOUBLE)] {
+        let qos = if entity.is_writer() { QosSet::writer() } else { QosSet::reader() };
+        let endpoint = types::typed(node, entity, qos, &types::described(ty));
+        network.call(node, |it, now, out| it.add_endpoint(now, endpoint, out)).unwrap();
+    }
+    run(&mut network, 500);
+    let (writer, reader) = (prefix(1).entity(WRITER), prefix(3).entity(READER));
+    for node in [1, 3] {
+        assert!(network.nodes[node].participant.mismatch(writer, reader).is_some(), "{node} knows the types");
+    }
+}
+
+#[test]
+fn a_crowd_of_strangers_does_not_push_out_whom_others_of_the_process_need() {
+    let mut network = Network::new();
+    for node in 0..2 {
+        let mut config = member(node, 0);
+        config.limits.participants_max = 16;
+        network.add_to(0, config);
+        network.start(node);
+    }
+    network.add_writer(1, QosSet::writer());
+    network.add(config(2));
+    network.add_reader(2, QosSet::reader());
+    network.start(2);
+    run(&mut network, 1_000);
+    assert_eq!(network.matches(1).len(), 1);
+    for index in 0..40 {
+        let at = udp(&format!("10.0.{}.9", index + 1), 7410);
+        network.add_peer(Peer::new(prefix(20 + index), at));
+    }
+    // All of them were heard after the one.
+    for index in (0..40).cycle().take(200) {
+        network.announce_peer(index);
+        run(&mut network, 20);
+    }
+    assert_eq!(network.matches(1).len(), 1);
 }
 
 #[test]

@@ -37,7 +37,7 @@ const COLOR: MemberDescription = MemberDescription {
 const X: MemberDescription = member("x", 1, i32::describe);
 const SIZE: MemberDescription = member("size", 2, i32::describe);
 pub(super) const SHAPE: Members = &[COLOR, X, SIZE];
-const DOUBLE: Members = &[COLOR, X, member("size", 2, f64::describe)];
+pub(super) const DOUBLE: Members = &[COLOR, X, member("size", 2, f64::describe)];
 
 /// An appendable structure of the name all tests use.
 pub(super) fn described(members: Members) -> Arc<TypeDescription> {
