@@ -315,10 +315,23 @@ impl<T: DdsType> DataWriter<T> {
             self.inner.check_timestamp(timestamp)?;
         }
         let key = self.key_of(sample)?;
-        let key_only = kind != ChangeKind::Alive;
-        if key.fingerprint.is_some() && !key_only {
+        if self.change_of(sample, key, kind, timestamp, patience)? {
             self.keep_key(sample, key)?;
         }
+        Ok(())
+    }
+
+    /// Whether it is to keep the serialized key; see [`Self::keep_key`].
+    #[inline]
+    fn change_of<S: Cdr>(
+        &self,
+        sample: &S,
+        key: Key,
+        kind: ChangeKind,
+        timestamp: Option<Time>,
+        patience: Option<Duration>,
+    ) -> Result<bool> {
+        let key_only = kind != ChangeKind::Alive;
         let usual_bytes = self.inner.usual_bytes.load(Ordering::Relaxed);
         if !key_only && usual_bytes <= self.inner.copied_bytes_max {
             let (mut short, mut long);
@@ -359,14 +372,11 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     /// Has the writer know a key that is not the only one with its hash, for when the instance ends with the writer.
-    #[inline(never)]
+    #[cold]
     fn keep_key<S: Cdr>(&self, sample: &S, key: Key) -> Result<()> {
-        self.inner.core.check_exists(|| self.inner.describe())?;
-        if self.inner.slot.look(|writer| writer.lacks_key(key)) {
-            let payload = self.serialize(sample, true)?;
-            // At a limit it is for the write to say so.
-            let _ = self.inner.with(|writer, now, _| writer.register_instance(now, key, payload))?;
-        }
+        let payload = self.serialize(sample, true)?;
+        // It was written: there is room for it.
+        let _ = self.inner.with(|writer, now, _| writer.register_instance(now, key, payload))?;
         Ok(())
     }
 
@@ -589,6 +599,7 @@ impl WriterInner {
         });
     }
 
+    /// Whether it is to keep the serialized key; see [`DataWriter::keep_key`].
     fn write(
         &self,
         kind: ChangeKind,
@@ -597,25 +608,28 @@ impl WriterInner {
         lent: Option<&Lent<'_>>,
         timestamp: Option<Time>,
         patience: Option<Duration>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let (mut deadline, mut doubt, mut is_last_try) = (None, None, false);
+        let mut lacks_key = false;
         loop {
             // Read before trying, so that progress made in between is not slept through.
             let epoch = self.slot.progress.epoch();
             let write = |writer: &mut Writer, now: Now, out: &mut Outbox| {
                 let timestamp = timestamp.unwrap_or_else(|| writer.source_timestamp(now, key));
-                match (lent, payload.again()) {
+                let written = match (lent, payload.again()) {
                     (Some(lent), NewPayload::Payload(payload)) => {
                         writer.write_lent(now, (key, payload), lent, timestamp, out)
                     }
                     (_, payload) => writer.write_from(now, kind, key, payload, timestamp, out),
-                }
+                };
+                lacks_key = kind == ChangeKind::Alive && key.fingerprint.is_some() && writer.lacks_key(key);
+                written
             };
             self.core.check_enabled(|| self.describe())?;
             let written = self.slot.with_lent(self.publisher.participant.slot()?, lent, write);
             let Err(error) = written else {
                 self.publisher.participant.assert_manual_writers();
-                return Ok(());
+                return Ok(lacks_key);
             };
             let Some(patience) = patience.filter(|_| matches!(error, WriteError::Full)) else {
                 return Err(self.write_error(error, patience));
@@ -697,7 +711,7 @@ impl WriterInner {
         // What readers do not take in time, they learn from its leaving.
         let disposed = instances.into_iter().try_for_each(|(handle, mut key)| {
             let key = NewPayload::Payload(&mut key);
-            self.write(ChangeKind::Unregister, handle.into(), key, None, None, Some(patience))
+            self.write(ChangeKind::Unregister, handle.into(), key, None, None, Some(patience)).map(drop)
         });
         let _ = disposed.and_then(|()| self.wait_for_acknowledgments(patience));
     }

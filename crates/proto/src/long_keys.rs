@@ -105,10 +105,16 @@ impl LongKeys {
         }
     }
 
+    /// Whether any key has another handle than its hash.
+    #[inline]
+    pub(crate) fn has_displaced(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
     /// The key hash of an instance.
     #[inline]
     pub(crate) fn hash_of(&self, handle: InstanceHandle) -> InstanceHandle {
-        if self.keys.is_empty() { handle } else { self.keys.get(&handle).map_or(handle, |(hash, _)| *hash) }
+        if !self.has_displaced() { handle } else { self.keys.get(&handle).map_or(handle, |(hash, _)| *hash) }
     }
 
     /// The instance that a bare hash means: where several are known with it, the only one of which `is_meant` holds.
@@ -119,7 +125,7 @@ impl LongKeys {
         find: impl Fn(InstanceHandle) -> Option<u32>,
         is_meant: impl Fn(u32) -> bool,
     ) -> Option<InstanceHandle> {
-        if self.keys.is_empty() {
+        if !self.has_displaced() {
             return Some(hash);
         }
         let least = Fingerprint::new(0);

@@ -103,7 +103,7 @@ impl Participant {
         }
     }
 
-    /// The participants of this process that could hear for us, the oldest first.
+    /// The participants of this process that could hear for us, in the order of their GUIDs.
     fn candidates(&self, but: Option<GuidPrefix>) -> impl Iterator<Item = (GuidPrefix, &Remote)> + '_ {
         self.database.iter().filter(move |(prefix, it)| it.is_told && it.can_lead && Some(*prefix) != but)
     }
@@ -112,10 +112,10 @@ impl Participant {
         self.candidates(but).find(|(_, remote)| remote.data.lead.is_none()).map(|(prefix, _)| prefix)
     }
 
-    /// Whom all agree upon: the oldest of those that are left.
+    /// Whom all agree upon: of those that are left the one with the lowest GUID. `None` for us.
     fn next_lead(&self, but: Option<GuidPrefix>) -> Option<GuidPrefix> {
-        let oldest = self.candidates(but).map(|(prefix, _)| prefix).next();
-        oldest.filter(|oldest| !self.can_lead() || *oldest < self.config.prefix)
+        let lowest = self.candidates(but).map(|(prefix, _)| prefix).next();
+        lowest.filter(|lowest| !self.can_lead() || *lowest < self.config.prefix)
     }
 
     /// Follows another lead, or hears for itself from now on.
@@ -187,8 +187,11 @@ impl Participant {
     }
 
     fn passes_on(&self, prefix: GuidPrefix) -> bool {
-        let is_of_interest = || self.database.get(prefix).is_some_and(Self::is_passed_on);
-        self.lead.followed.is_none() && self.can_lead() && is_of_interest()
+        self.hears_for_others() && self.database.get(prefix).is_some_and(Self::is_passed_on)
+    }
+
+    fn hears_for_others(&self) -> bool {
+        self.is_telling() && self.lead.followed.is_none() && self.can_lead()
     }
 
     /// A participant was found, moved or changed.
@@ -221,7 +224,7 @@ impl Participant {
 
     /// One that was found is gone.
     pub(super) fn tell_heard_gone(&mut self, prefix: GuidPrefix, remote: &Remote) {
-        if self.lead.followed.is_none() && self.can_lead() && Self::is_passed_on(remote) {
+        if self.hears_for_others() && Self::is_passed_on(remote) {
             self.tell_heard(|_| Heard::Gone(prefix));
         }
     }

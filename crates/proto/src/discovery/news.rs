@@ -81,12 +81,17 @@ impl Participant {
         matters.map(|matter| News { of, matter }).collect()
     }
 
+    /// Whether there may be others of this process to be told.
+    pub(super) const fn is_telling(&self) -> bool {
+        self.telling.begun
+    }
+
     fn matter_of_participant(&self) -> Matter {
         Matter::Participant { data: Arc::new(self.participant_data()), can_lead: self.can_lead() }
     }
 
     fn tell(&mut self, matter: impl FnOnce(&Self) -> Matter) {
-        if self.telling.begun && self.is_present() {
+        if self.is_telling() && self.is_present() {
             let news = News { of: self.config.prefix, matter: matter(self) };
             self.telling.news.push(news);
         }
@@ -94,7 +99,7 @@ impl Participant {
 
     /// We are there.
     pub(super) fn tell_all(&mut self) {
-        if self.telling.begun {
+        if self.is_telling() {
             self.telling.news = self.introduction();
         }
     }

@@ -271,7 +271,7 @@ impl Participant {
             is_kin && since.and_then(|at| at.after(time)).is_some_and(|until| until > now.mono)
         };
         if lasts(stranger.asked, pause) {
-            return self.review_later(now, prefix);
+            return self.review_later(now, prefix, pause);
         }
         let with = if lasts(stranger.introduced, INTRODUCTION_PAUSE) { Challenge::Short } else { with };
         let asked = stranger.numbers(now.mono, prefix, &path.locator, numbers);
@@ -285,7 +285,7 @@ impl Participant {
         if !stranger.budget.spend(now.mono, bytes) {
             stranger.knows_more = with == Challenge::Anew;
             self.drops.count(DropReason::AmplificationBudget);
-            return self.review_later(now, prefix);
+            return self.review_later(now, prefix, pause);
         }
         stranger.asked = Some(now.mono);
         if with == Challenge::Whole {
@@ -299,7 +299,7 @@ impl Participant {
         };
         let heartbeats = builtin.challenges(&asked);
         self.send_question(now, prefix, path.locator, &heartbeats, with == Challenge::Whole, out);
-        self.review_later(now, prefix);
+        self.review_later(now, prefix, pause);
     }
 
     /// HEARTBEATs that have to be answered, to one participant alone.
@@ -330,8 +330,7 @@ impl Participant {
     }
 
     /// Challenges again when the budget allows it, a few times without hearing anything new.
-    fn review_later(&mut self, now: Now, prefix: GuidPrefix) {
-        let pause = self.challenge_pause();
+    fn review_later(&mut self, now: Now, prefix: GuidPrefix, pause: Duration) {
         let Some(remote) = self.database.get_mut(prefix).filter(|remote| remote.doubt.is_none()) else {
             return;
         };

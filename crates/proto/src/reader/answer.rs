@@ -64,36 +64,28 @@ impl Reader {
         self.ask_for_heartbeat(id, &[Question::Nothing], out);
     }
 
-    /// Tells a writer that it is matched, and wants no answer.
+    /// Tells a writer that it is matched, and wants no answer soon.
     fn greet(&mut self, now: Instant, id: WriterId, out: &mut Outbox) {
-        let reader = self.guid;
-        let Some(proxy) = self.proxy_mut(id) else { return };
-        proxy.answer.probe_at = now.after(GREETING_PAUSE);
-        let due = proxy.next_timeout();
-        let mut message = out.message(reader.prefix, &proxy.locators, ANSWER_BYTES_MAX);
-        message.info_destination(proxy.guid.prefix);
-        fits(message.acknack(&AckNack {
-            reader: reader.entity,
-            writer: proxy.guid.entity,
-            missing: SequenceSet::empty(proxy.order.expected()),
-            count: proxy.answer.next_acknack_count(),
-            final_flag: true,
-            heartbeat: None,
-        }));
-        message.finish();
-        self.wake_at(due);
+        if let Some(proxy) = self.proxy_mut(id) {
+            proxy.answer.probe_at = now.after(GREETING_PAUSE);
+        }
+        self.tell_expected(id, &[Question::Nothing], true, out);
     }
 
     fn ask_for_heartbeat(&mut self, id: WriterId, questions: &[Question], out: &mut Outbox) {
+        self.tell_expected(id, questions, false, out);
+    }
+
+    fn tell_expected(&mut self, id: WriterId, forms: &[Question], final_flag: bool, out: &mut Outbox) {
         let reader = self.guid;
         let Some(proxy) = self.proxy_mut(id) else { return };
         let due = proxy.next_timeout();
         let mut message = out.message(reader.prefix, &proxy.locators, ANSWER_BYTES_MAX);
         message.info_destination(proxy.guid.prefix);
-        for question in questions {
+        for form in forms {
             let expected = proxy.order.expected();
             let mut missing = SequenceSet::empty(expected);
-            match question {
+            match form {
                 Question::Nothing => {}
                 Question::FromZero => missing = SequenceSet::empty(SequenceNumber(0)),
                 Question::Lowest => _ = missing.insert(expected),
@@ -103,7 +95,7 @@ impl Reader {
                 writer: proxy.guid.entity,
                 missing,
                 count: proxy.answer.next_acknack_count(),
-                final_flag: false,
+                final_flag,
                 heartbeat: None,
             }));
         }

@@ -349,10 +349,13 @@ impl super::Writer {
         Some(self.instances.identify(key).handle).filter(|handle| self.is_registered(*handle))
     }
 
-    /// Whether the hash of this key is that of another one, and the serialized key is not known: the hash alone would not
-    /// tell readers which of them ends.
+    /// Whether the hash of a key that was written is that of another one, and the serialized key is not known: the hash
+    /// alone would not tell readers which of them ends.
     #[must_use]
     pub fn lacks_key(&self, key: Key) -> bool {
+        if !self.instances.long_keys.has_displaced() {
+            return false;
+        }
         let handle = self.instances.identify(key).handle;
         handle != key.hash && self.instance_key(handle).is_none()
     }

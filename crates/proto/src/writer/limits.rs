@@ -50,7 +50,7 @@ pub struct WriterLimits {
     /// leave alone, unless they may be cut to fill datagrams. 0: all do.
     pub batch_bytes: usize,
     /// Datagrams that are usually this long, in octets, may go to a group where several readers of this host hear one. To share
-    /// shorter ones among few processes saves little, and a reader that waits at its own socket would be woken twice (`docs/performance-path.md`).
+    /// shorter ones among few processes saves little, and a reader that waits at its own socket would be woken twice (`docs/performance-many.md`).
     pub multicast_bytes_min: usize,
     /// When it is measured whether that costs less.
     pub comparison: ComparisonPace,

@@ -62,6 +62,7 @@ fn a_writer_asks_for_the_key_that_its_hash_does_not_tell() {
     let mut story = Story::new(QosSet::writer());
     let [one, other] = colliding().map(|octets| key(&octets));
     story.write_key(ChangeKind::Alive, 0, b"1");
+    story.write_key(ChangeKind::Alive, 1, b"2");
     assert!(!story.writer.lacks_key(one) && story.writer.lacks_key(other));
     story.writer.register_instance(story.now, other, Payload::from_vec(b"key".to_vec())).unwrap();
     assert!(!story.writer.lacks_key(other));
