@@ -68,6 +68,11 @@ impl Budget {
         (bytes as u64 + HEADERS_BYTES <= self.bytes).then_some(self.not_before)
     }
 
+    /// When it may.
+    pub(super) const fn may_ask_at(&self) -> Instant {
+        self.not_before
+    }
+
     /// Whether a participant that has proven itself may be asked something now that somebody else can cause; if so, not again soon.
     pub(super) fn may_ask(&mut self, now: Instant) -> bool {
         let may = now >= self.not_before;

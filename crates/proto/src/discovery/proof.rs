@@ -9,7 +9,8 @@
 //! answers make a proof, one of each SEDP reader, or two in a row of the only one.
 //!
 //! A reader that expects more than that already cannot echo the number: we forgot its participant, which did not forget us, or
-//! it moved. Plainsong answers such HEARTBEATs apart from what its reader expects.
+//! it moved. Plainsong answers such HEARTBEATs apart from what its reader expects. Others that are in step are asked by numbers above the
+//! last change ([`Range::Above`]), and the next change is numbered above those.
 
 use core::net::IpAddr;
 
@@ -46,6 +47,15 @@ pub(super) struct Numbers {
     drawn: u64,
 }
 
+/// From which numbers those of a challenge are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Range {
+    /// Below all changes: for who knows none.
+    Below,
+    /// Above the last changes of the writers: for who has them all. As many as there are below the first.
+    Above([SequenceNumber; 2]),
+}
+
 /// Numbers to name, by the index of their writer in [`WRITERS`].
 pub(super) type Asked = [Option<SequenceNumber>; 2];
 
@@ -61,6 +71,7 @@ pub(super) fn last_writer() -> Option<EntityId> {
 #[derive(Debug)]
 struct Challenge {
     to: Locator,
+    is_above: bool,
     numbers: Asked,
     is_answered: [bool; 2],
     answers: u32,
@@ -72,7 +83,9 @@ struct Challenge {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Wrong,
-    /// Nothing yet, or nothing more.
+    /// Nothing more.
+    Again,
+    /// Nothing yet.
     Half,
     Proof,
 }
@@ -87,8 +100,9 @@ pub(super) struct Proof {
     /// Answers came from there: what it sends may have another address than what is sent to it (NAT, several interfaces).
     sources: Vec<(IpAddr, u16)>,
     challenges: Vec<Challenge>,
-    /// The highest number it was told by each writer.
+    /// The highest number below all changes that it was told by each writer, and the highest above them.
     highest: [i64; 2],
+    highest_above: [i64; 2],
 }
 
 impl Numbers {
@@ -140,9 +154,25 @@ fn is_number(number: SequenceNumber) -> bool {
     (NUMBER_MIN..NUMBERS_AFTER.0).contains(&number.0)
 }
 
+impl Range {
+    /// The numbers of a writer are between these.
+    const fn of(&self, index: usize) -> (i64, i64) {
+        match self {
+            Self::Below => (NUMBER_MIN, NUMBERS_AFTER.0),
+            // The one after the last is what everybody in step expects.
+            Self::Above(last) => (last[index].0 + 1, after_challenges(last[index]).0),
+        }
+    }
+}
+
+/// The change that follows `last` comes after this number when challenges named numbers between.
+pub(super) const fn after_challenges(last: SequenceNumber) -> SequenceNumber {
+    SequenceNumber(last.0.saturating_add(NUMBERS_AFTER.0))
+}
+
 impl Challenge {
-    const fn new(to: Locator, ends: Instant) -> Self {
-        Self { to, numbers: [None; 2], is_answered: [false; 2], answers: 0, ends, wrong: 0 }
+    const fn new(to: Locator, is_above: bool, ends: Instant) -> Self {
+        Self { to, is_above, numbers: [None; 2], is_answered: [false; 2], answers: 0, ends, wrong: 0 }
     }
 
     fn is_open(&self, now: Instant) -> bool {
@@ -158,26 +188,33 @@ impl Proof {
         now: Instant,
         prefix: GuidPrefix,
         to: &Locator,
-        answer: [bool; 2],
+        (range, answer): (Range, [bool; 2]),
         numbers: &mut Numbers,
     ) -> Option<Asked> {
+        let is_above = range != Range::Below;
         // Numbers that proved something prove nothing more: somebody else may repeat them.
         self.challenges.retain(|challenge| challenge.is_open(now) && challenge.answers < ANSWERS);
-        let known = self.challenges.iter().position(|challenge| challenge.to == *to);
-        let mut challenge = match known {
+        let is_known = |challenge: &Challenge| challenge.to == *to && challenge.is_above == is_above;
+        let mut challenge = match self.challenges.iter().position(is_known) {
             Some(index) => self.challenges.remove(index),
-            None => Challenge::new(*to, now.after(LIFE).unwrap_or(now)),
+            None => Challenge::new(*to, is_above, now.after(LIFE).unwrap_or(now)),
         };
         let is_alone = answer.iter().filter(|answers| **answers).count() == 1;
         for index in (0..WRITERS.len()).filter(|index| answer[*index]) {
             let is_next = is_alone && challenge.is_answered[index];
-            if challenge.numbers[index].is_none() || is_next {
-                let number = self.highest[index].max(NUMBER_MIN) + 1 + numbers.draw(prefix, to) % DRAWN_FROM;
-                if number >= NUMBERS_AFTER.0 {
-                    (self.highest, self.challenges) = ([0; 2], Vec::new());
+            let (from, end) = range.of(index);
+            // A change came after the number: nobody answers with it any more.
+            let is_past = challenge.numbers[index].is_some_and(|number| number.0 <= from);
+            if challenge.numbers[index].is_none() || is_next || is_past {
+                let highest = if is_above { &mut self.highest_above } else { &mut self.highest };
+                let number = highest[index].max(from) + 1 + numbers.draw(prefix, to) % DRAWN_FROM;
+                if number >= end {
+                    if !is_above {
+                        (self.highest, self.challenges) = ([0; 2], Vec::new());
+                    }
                     return None;
                 }
-                self.highest[index] = number;
+                highest[index] = number;
                 (challenge.numbers[index], challenge.is_answered[index]) =
                     (Some(SequenceNumber(number)), false);
             }
@@ -209,7 +246,7 @@ impl Proof {
             return Answer::Wrong;
         };
         if std::mem::replace(&mut right.is_answered[index], true) {
-            return Answer::Half;
+            return Answer::Again;
         }
         right.answers += 1;
         if right.answers < ANSWERS {
@@ -267,7 +304,8 @@ impl Proof {
 
     /// What it is told from now on is above what it was told in the course of `other`: readers never go back.
     pub(super) fn follow(&mut self, other: &Self) {
-        for (highest, other) in self.highest.iter_mut().zip(other.highest) {
+        let told = self.highest.iter_mut().chain(&mut self.highest_above);
+        for (highest, other) in told.zip(other.highest.into_iter().chain(other.highest_above)) {
             *highest = other.max(*highest);
         }
     }
@@ -299,7 +337,7 @@ mod tests {
     const BOTH: [bool; 2] = [true; 2];
 
     fn ask(proof: &mut Proof, at: Instant, to: &Locator, numbers: &mut Numbers) -> [SequenceNumber; 2] {
-        proof.challenge(at, PEER, to, BOTH, numbers).unwrap().map(Option::unwrap)
+        proof.challenge(at, PEER, to, (Range::Below, BOTH), numbers).unwrap().map(Option::unwrap)
     }
 
     fn answer(
@@ -317,7 +355,7 @@ mod tests {
         let mut numbers = Numbers::new([1; 16]);
         let mut draw = |prefix, to: &Locator| {
             Proof::default()
-                .challenge(Instant(0), prefix, to, BOTH, &mut numbers)
+                .challenge(Instant(0), prefix, to, (Range::Below, BOTH), &mut numbers)
                 .unwrap()
                 .map(Option::unwrap)
         };
@@ -346,7 +384,7 @@ mod tests {
         assert_eq!(answer(&mut proof, Instant(1), 0, one, &from), Answer::Half);
         assert_eq!(
             answer(&mut proof, Instant(1), 0, one, &from),
-            Answer::Half,
+            Answer::Again,
             "a repetition proves nothing"
         );
         assert!(!proof.proves("10.0.0.9".parse().unwrap(), &host()));
@@ -355,7 +393,11 @@ mod tests {
         assert!(!proof.proves("192.0.2.7".parse().unwrap(), &host()), "nothing was sent there");
         assert!(proof.is_source(&udp("192.0.2.7", 6_000), &host()) && proof.is_source(&to, &host()));
         let elsewhere = udp("192.0.2.8", 5_000);
-        assert_eq!(answer(&mut proof, Instant(2), 1, other, &elsewhere), Answer::Half, "repeated by another");
+        assert_eq!(
+            answer(&mut proof, Instant(2), 1, other, &elsewhere),
+            Answer::Again,
+            "repeated by another"
+        );
         assert!(!proof.is_source(&elsewhere, &host()));
         assert_ne!(ask(&mut proof, Instant(2), &to, &mut Numbers::new([1; 16])), [one, other], "asked anew");
     }
@@ -365,7 +407,8 @@ mod tests {
         let (mut proof, mut numbers) = (Proof::default(), Numbers::new([1; 16]));
         let to = udp("10.0.0.9", 7410);
         let mut ask = |proof: &mut Proof| {
-            let asked = proof.challenge(Instant(0), PEER, &to, [false, true], &mut numbers).unwrap();
+            let asked =
+                proof.challenge(Instant(0), PEER, &to, (Range::Below, [false, true]), &mut numbers).unwrap();
             assert_eq!(asked[0], None);
             asked[1].unwrap()
         };
@@ -414,7 +457,7 @@ mod tests {
         let (mut proof, mut numbers) = (Proof::default(), Numbers::new([1; 16]));
         let (to, mut now, mut before, mut rounds) = (udp("10.0.0.9", 7410), Instant(0), 0, 0);
         for _ in 0..10_000 {
-            match proof.challenge(now, PEER, &to, BOTH, &mut numbers) {
+            match proof.challenge(now, PEER, &to, (Range::Below, BOTH), &mut numbers) {
                 Some([Some(number), Some(_)]) => {
                     assert!(is_number(number) && number.0 > before);
                     before = number.0;
@@ -427,5 +470,40 @@ mod tests {
             now = now.after(LIFE).unwrap();
         }
         assert!((500..1_300).contains(&rounds), "{rounds} rounds: about 14 challenges in each");
+    }
+
+    #[test]
+    fn who_is_in_step_is_asked_by_numbers_above_the_last_change() {
+        let (mut proof, mut numbers) = (Proof::default(), Numbers::new([1; 16]));
+        let to = udp("10.0.0.9", 7410);
+        let below = ask(&mut proof, Instant(0), &to, &mut numbers);
+        let last = [SequenceNumber(5_000), NUMBERS_AFTER];
+        let mut ask_above = |proof: &mut Proof, last| {
+            proof.challenge(Instant(0), PEER, &to, (Range::Above(last), BOTH), &mut numbers)
+        };
+        let asked = ask_above(&mut proof, last).unwrap().map(Option::unwrap);
+        for (number, last) in asked.into_iter().zip(last) {
+            assert!(number > last.next() && number < after_challenges(last), "{number:?} after {last:?}");
+        }
+        assert_eq!(
+            ask_above(&mut proof, last).unwrap().map(Option::unwrap),
+            asked,
+            "the same while it lasts"
+        );
+        // A change was written meanwhile.
+        let later = [SequenceNumber(9_097), NUMBERS_AFTER];
+        let [one, other] = ask_above(&mut proof, later).unwrap().map(Option::unwrap);
+        assert!(one > later[0].next() && other == asked[1]);
+        assert_eq!(answer(&mut proof, Instant(1), 0, one, &to), Answer::Half);
+        assert_eq!(answer(&mut proof, Instant(1), 1, other, &to), Answer::Proof);
+        assert!(below.into_iter().all(is_number));
+        // Readers never go back, and so all numbers are used up in the end, until there is another change.
+        let mut fresh = |proof: &mut Proof| {
+            proof.challenges.clear();
+            ask_above(proof, later)
+        };
+        let times = (0..100).take_while(|_| fresh(&mut proof).is_some()).count();
+        assert!((7..32).contains(&times), "{times}");
+        assert!(ask_above(&mut proof, [SequenceNumber(20_000); 2]).is_some());
     }
 }

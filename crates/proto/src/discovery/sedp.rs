@@ -7,7 +7,7 @@ use super::config::{DiscoveryError, DiscoveryLimits};
 use super::matching::{ENDPOINT_BYTES_MIN, Endpoint};
 use super::participant::Participant;
 use super::path::Path;
-use super::proof::{Asked, NUMBERS_AFTER};
+use super::proof::{self, Asked, NUMBERS_AFTER};
 use super::{MatchedReader, MatchedWriter, untyped};
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::instance::{InstanceHandle, Key};
@@ -22,7 +22,7 @@ use crate::sources::Sources;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
 use crate::vendor;
-use crate::wire::{EndpointSubmessage, Heartbeat, MessageContext};
+use crate::wire::{AckNack, EndpointSubmessage, Heartbeat, MessageContext};
 use crate::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
 
 /// What a submessage to a built-in reader led to.
@@ -53,6 +53,8 @@ struct Pair {
     /// Bits of `availableBuiltinEndpoints` by which a participant tells that it has the like.
     writer_bit: u32,
     reader_bit: u32,
+    /// The next change of the writer comes after this number: challenges named numbers up to here.
+    challenged: SequenceNumber,
 }
 
 /// The reliable built-in endpoints of a participant.
@@ -284,7 +286,7 @@ impl Builtin {
         let pairs = Channel::ALL.map(|channel| {
             let (writer_bit, reader_bit) = channel.bits();
             let (writer, reader) = (channel.new_writer(prefix, limits), channel.new_reader(prefix, limits));
-            Pair { channel, writer, reader, writer_bit, reader_bit }
+            Pair { channel, writer, reader, writer_bit, reader_bit, challenged: SequenceNumber(0) }
         });
         Self { pairs, type_peers: BTreeSet::new(), samples: CachedSamples::new(), has_untyped: false }
     }
@@ -307,6 +309,7 @@ impl Builtin {
             Channel::TypeRequests => requests,
             Channel::TypeReplies => replies,
         };
+        pair.writer.leave_out_numbers(pair.challenged);
         quietly(out, |out| pair.writer.write(now, kind, instance, Payload::from_vec(payload), now.wall, out))
             .map(drop)
     }
@@ -357,12 +360,50 @@ impl Builtin {
     pub(super) fn challenges(&mut self, asked: &Asked) -> Vec<Heartbeat> {
         let channels = [Channel::Publications, Channel::Subscriptions];
         let numbers = channels.into_iter().zip(asked);
-        let asked = numbers.filter_map(|(channel, number)| Some((channel, (*number)?)));
+        let asked: Vec<_> = numbers.filter_map(|(channel, number)| Some((channel, (*number)?))).collect();
+        for (channel, first) in &asked {
+            let mut pairs = self.pairs.iter_mut().filter(|pair| pair.channel == *channel);
+            if let Some(pair) = pairs.next().filter(|pair| *first > pair.writer.last_number()) {
+                pair.challenged = proof::after_challenges(pair.writer.last_number());
+            }
+        }
         asked
+            .into_iter()
             .filter_map(|(channel, first)| {
                 Some(Heartbeat { first, last: first.previous(), ..self.heartbeat(channel)? })
             })
             .collect()
+    }
+
+    /// The numbers of the last changes of endpoints.
+    pub(super) fn last_numbers(&self) -> [SequenceNumber; 2] {
+        let [publications, subscriptions, ..] = &self.pairs;
+        [publications.writer.last_number(), subscriptions.writer.last_number()]
+    }
+
+    /// Whether a participant has acknowledged all that was told of endpoints.
+    pub(super) fn is_in_step(&self, prefix: GuidPrefix) -> bool {
+        let told = self.pairs.iter().filter(|pair| pair.channel.announces());
+        told.filter_map(|pair| pair.writer.is_in_step(prefix.entity(pair.channel.reader()))).all(|it| it)
+    }
+
+    /// Whether the reader of an ACKNACK has all that was told of endpoints on its channel.
+    pub(super) fn has_all(&self, acknack: &AckNack) -> bool {
+        let mut told = self.pairs.iter().filter(|pair| pair.channel.announces());
+        told.any(|pair| {
+            pair.channel.writer() == acknack.writer && acknack.missing.base() > pair.writer.last_number()
+        })
+    }
+
+    /// Whether it names a number that no change has, nor will have, but a challenge may have named.
+    pub(super) fn is_beyond(&self, acknack: &AckNack) -> bool {
+        let base = acknack.missing.base();
+        let mut told = self.pairs.iter().filter(|pair| pair.channel.announces());
+        told.any(|pair| {
+            pair.channel.writer() == acknack.writer
+                && base > pair.writer.last_number().next()
+                && base <= pair.challenged
+        })
     }
 
     /// Has everything announced again on one channel.

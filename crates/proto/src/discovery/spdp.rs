@@ -434,7 +434,7 @@ impl Participant {
             return Ok(());
         }
         if is_matched && !remote.is_at(&context.from, &self.host) {
-            self.look_for_source(now, context.source, out);
+            self.look_for_source(now, context, false, out);
             return Err(DropReason::SpoofSuspected);
         }
         remote.last_heard = now.mono;

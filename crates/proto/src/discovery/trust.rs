@@ -3,11 +3,15 @@
 //! A participant is matched once it has answered a challenge at an address that it announced. From then on control traffic is taken
 //! only from where it has answered, or which it announced there. A claim that it is elsewhere is believed when the new address has proven
 //! itself, and either both came from where it is known to speak from, or the old address does not answer.
+//!
+//! A participant of another stack that claims to be elsewhere knows us, and cannot repeat the usual numbers. Its ACKNACK says so, and it
+//! is asked by numbers above our last change, if all that was written to it before is acknowledged: it then misses nothing, and neither
+//! does the participant itself, should somebody else have claimed it.
 
 use super::database::Remote;
 use super::participant::Participant;
 use super::path::Host;
-use super::proof::{self, Answer, Asked, Numbers};
+use super::proof::{self, Answer, Asked, Numbers, Range};
 use super::sedp::Channel;
 use super::spdp::{ANNOUNCEMENT_BYTES_MAX, QUESTION_BYTES};
 use crate::guid::GuidPrefix;
@@ -69,12 +73,21 @@ impl Remote {
         now: Instant,
         prefix: GuidPrefix,
         to: &Locator,
+        range: Range,
         numbers: &mut Numbers,
     ) -> Option<Asked> {
-        let answer = Channel::challenged(self.data.builtin_endpoints);
-        let asked = self.proof.challenge(now, prefix, to, answer, numbers);
+        let of = (range, Channel::challenged(self.data.builtin_endpoints));
+        let asked = self.proof.challenge(now, prefix, to, of, numbers);
         let is_alike = self.data.vendor == vendor::PLAINSONG;
-        asked.or_else(|| self.proof.challenge(now, prefix, to, answer, numbers).filter(|_| is_alike))
+        asked.or_else(|| self.proof.challenge(now, prefix, to, of, numbers).filter(|_| is_alike))
+    }
+
+    /// Whether somebody at `from` may be who is claimed to be elsewhere.
+    fn is_claimed_at(&self, from: &Locator) -> bool {
+        self.candidate.as_ref().is_some_and(|candidate| {
+            let mut announced = candidate.data.meta_unicast.iter();
+            candidate.from.ip() == from.ip() || announced.any(|locator| locator.ip() == from.ip())
+        })
     }
 
     /// Something came from where it has answered a challenge: what else is claimed of it is not so.
@@ -101,7 +114,9 @@ impl Participant {
         out: &mut Outbox,
     ) -> Result<bool, DropReason> {
         match submessage {
-            EndpointSubmessage::AckNack(acknack) if proof::is_answer(acknack) => {
+            EndpointSubmessage::AckNack(acknack)
+                if proof::is_answer(acknack) || self.builtin.is_beyond(acknack) =>
+            {
                 return self.on_answer(now, context, acknack, out);
             }
             EndpointSubmessage::Heartbeat(heartbeat)
@@ -120,7 +135,9 @@ impl Participant {
             return Err(DropReason::NotMatched);
         }
         if !remote.is_at(&context.from, &self.host) {
-            self.look_for_source(now, context.source, out);
+            let has_all =
+                matches!(submessage, EndpointSubmessage::AckNack(acknack) if self.builtin.has_all(acknack));
+            self.look_for_source(now, context, has_all, out);
             return Err(DropReason::SpoofSuspected);
         }
         remote.last_heard = now.mono;
@@ -146,18 +163,30 @@ impl Participant {
             Answer::Wrong => remote.proof.answered(now.mono, answer, from, &self.host),
             _ => claimed,
         };
+        if claimed == Answer::Wrong && remote.matched.is_some() && remote.is_at(from, &self.host) {
+            remote.last_heard = now.mono;
+            remote.note_certainty(now.mono, from, &self.host);
+        } else if matches!(worth, Answer::Wrong | Answer::Again)
+            && remote.matched.is_some()
+            && self.builtin.is_beyond(acknack)
+        {
+            self.look_for_source(now, context, true, out);
+            return Err(DropReason::SpoofSuspected);
+        }
         match worth {
-            Answer::Half => self.challenge_rest(now, prefix, out),
+            Answer::Half | Answer::Again => self.challenge_rest(now, prefix, out),
             Answer::Proof if claimed == Answer::Proof => self.on_claim_proven(now, context, out),
             Answer::Proof => {
-                remote.note_certainty(now.mono, from, &self.host);
+                if let Some(remote) = self.database.get_mut(prefix) {
+                    remote.note_certainty(now.mono, from, &self.host);
+                }
                 self.on_proof(now, prefix, out);
             }
-            Answer::Wrong if remote.matched.is_none() => {
+            Answer::Wrong if self.database.get(prefix).is_some_and(|it| it.matched.is_none()) => {
                 self.challenge_again(now, context, true, out);
                 return Err(DropReason::NotMatched);
             }
-            // It still is where a challenge left it: the first HEARTBEAT leads it on.
+            // It still is where a challenge left it: the first HEARTBEAT, or the next change, leads it on.
             Answer::Wrong => {}
         }
         Ok(false)
@@ -215,7 +244,8 @@ impl Participant {
         }
     }
 
-    /// Answers a challenge of a Plainsong participant, known or not, to where it came from: with less than it had.
+    /// Answers a challenge of a Plainsong participant, known or not, to where it came from: with less than it had. That may lead to
+    /// nobody (a NAT): if another address of it is proven, it goes there as well.
     fn answer_challenge(
         &mut self,
         now: Now,
@@ -226,7 +256,10 @@ impl Participant {
         let port_min = self.config.limits.port_min;
         let may_answer = context.from.udp_port().is_some_and(|port| port >= port_min);
         if context.destination == self.config.prefix && may_answer {
-            let mut message = out.message(self.config.prefix, &[context.from], ANNOUNCEMENT_BYTES_MAX);
+            let proven = self.database.get(context.source).and_then(|remote| remote.proven_meta(&self.host));
+            let other = proven.map(|path| path.locator).filter(|to| to.ip() != context.from.ip());
+            let to: Vec<_> = [context.from].into_iter().chain(other).collect();
+            let mut message = out.message(self.config.prefix, &to, ANNOUNCEMENT_BYTES_MAX);
             message.info_destination(context.source);
             let fits = message.acknack(&proof::answer_to(heartbeat));
             debug_assert!(fits, "the message is empty");
@@ -261,9 +294,9 @@ impl Participant {
     pub(super) fn challenge(&mut self, now: Now, prefix: GuidPrefix, with: Challenge, out: &mut Outbox) {
         let pause = self.challenge_pause();
         let Self { database, numbers, host, builtin, .. } = self;
-        let Some(stranger) = database.get_mut(prefix).and_then(|remote| remote.stranger(host)) else {
-            return;
-        };
+        let Some(remote) = database.get_mut(prefix) else { return };
+        let is_claim = remote.matched.is_some();
+        let Some(stranger) = remote.stranger(host) else { return };
         let Some(path) = stranger.meta else { return };
         // A participant of ours answers whatever it knows: all that is wanted is time.
         let is_kin = stranger.data.vendor == vendor::PLAINSONG;
@@ -274,16 +307,22 @@ impl Participant {
             return self.review_later(now, prefix, pause);
         }
         let with = if lasts(stranger.introduced, INTRODUCTION_PAUSE) { Challenge::Short } else { with };
-        let asked = stranger.numbers(now.mono, prefix, &path.locator, numbers);
+        let is_asked_above = is_claim && stranger.knows_more && builtin.is_in_step(prefix);
+        let range = if is_asked_above { Range::Above(builtin.last_numbers()) } else { Range::Below };
+        let asked = stranger.numbers(now.mono, prefix, &path.locator, range, numbers);
+        // Who is claimed to be there may be known well elsewhere, and is to lose nothing.
+        if is_claim && asked.is_none() {
+            return self.review_later(now, prefix, pause);
+        }
         let knows_more = std::mem::take(&mut stranger.knows_more) || asked.is_none();
-        let with = if knows_more { Challenge::Anew } else { with };
+        let with = if knows_more && !is_claim { Challenge::Anew } else { with };
         let bytes = match with {
             Challenge::Whole => self.announcer.datagram_bytes(),
             Challenge::Short => SHORT_BYTES,
             Challenge::Anew => DEPARTURE_BYTES,
         };
         if !stranger.budget.spend(now.mono, bytes) {
-            stranger.knows_more = with == Challenge::Anew;
+            stranger.knows_more = knows_more;
             self.drops.count(DropReason::AmplificationBudget);
             return self.review_later(now, prefix, pause);
         }
@@ -375,6 +414,10 @@ impl Participant {
         if remote.matched.is_none() && remote.proven_meta(&self.host).is_some() {
             return self.on_proof(now, prefix, out);
         }
+        if remote.matched.is_some() && remote.knows_more {
+            self.ask_where_it_is(now, prefix, out);
+        }
+        let Some(remote) = self.database.get_mut(prefix) else { return };
         let stranger = remote.stranger(&self.host);
         if stranger.is_some_and(|stranger| stranger.budget.unheard() < CHALLENGES_UNHEARD) {
             self.challenge(now, prefix, Challenge::Short, out);
@@ -382,15 +425,47 @@ impl Participant {
     }
 
     /// Something came in the name of a matched participant from where it was never heard: its next answer tells whether it comes
-    /// from there now (a NAT forgot it). What it cannot repeat of the number, another stack, its lease decides.
-    pub(super) fn look_for_source(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+    /// from there now (a NAT forgot it). One of another stack tells by an ACKNACK that it `has_all`.
+    pub(super) fn look_for_source(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        has_all: bool,
+        out: &mut Outbox,
+    ) {
+        let prefix = context.source;
+        let Some(remote) = self.database.get_mut(prefix) else { return };
+        // What was not acknowledged by now it would pass over.
+        let knows_more =
+            has_all && remote.data.vendor != vendor::PLAINSONG && self.builtin.is_in_step(prefix);
+        if remote.data.vendor != vendor::PLAINSONG && remote.is_claimed_at(&context.from) {
+            if let Some(candidate) = remote.candidate.as_mut().filter(|_| knows_more) {
+                candidate.knows_more = true;
+                candidate.budget.heard(now.mono, SUBMESSAGE_BYTES);
+                self.challenge(now, prefix, Challenge::Short, out);
+            }
+            return;
+        }
+        remote.knows_more |= knows_more;
+        self.ask_where_it_is(now, prefix, out);
+    }
+
+    /// Challenges a matched participant at its address.
+    fn ask_where_it_is(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         let Self { database, numbers, builtin, .. } = self;
         let Some(remote) = database.get_mut(prefix) else { return };
         let Some(path) = remote.matched else { return };
-        if remote.data.vendor != vendor::PLAINSONG || !remote.budget.may_ask(now.mono) {
+        if !remote.budget.may_ask(now.mono) {
+            // It has told since what it can answer.
+            if remote.knows_more && remote.doubt.is_none() {
+                let at = remote.budget.may_ask_at();
+                database.review(prefix, Some(at));
+            }
             return;
         }
-        let Some(asked) = remote.numbers(now.mono, prefix, &path.locator, numbers) else { return };
+        let knows_more = std::mem::take(&mut remote.knows_more) && builtin.is_in_step(prefix);
+        let range = if knows_more { Range::Above(builtin.last_numbers()) } else { Range::Below };
+        let Some(asked) = remote.numbers(now.mono, prefix, &path.locator, range, numbers) else { return };
         let heartbeats = builtin.challenges(&asked);
         self.send_question(now, prefix, path.locator, &heartbeats, false, out);
     }
@@ -413,7 +488,7 @@ impl Participant {
         if *questions < QUESTIONS {
             *questions += 1;
             let heartbeats = if remote.lead().is_some() {
-                let asked = remote.numbers(now.mono, prefix, &path.locator, &mut self.numbers);
+                let asked = remote.numbers(now.mono, prefix, &path.locator, Range::Below, &mut self.numbers);
                 asked.map(|asked| self.builtin.challenges(&asked)).unwrap_or_default()
             } else {
                 let channel = Channel::answered_by(remote.data.builtin_endpoints);

@@ -85,6 +85,23 @@ impl Writer {
             })
     }
 
+    /// Whether a reader has acknowledged all that was written; `None` of one that is not matched.
+    #[must_use]
+    pub fn is_in_step(&self, reader: Guid) -> Option<bool> {
+        self.proxies.get(reader).map(|proxy| proxy.acknowledged >= self.history.last())
+    }
+
+    /// The number of the last change, or the last that was left out.
+    #[must_use]
+    pub const fn last_number(&self) -> SequenceNumber {
+        self.history.last()
+    }
+
+    /// The next change comes after this number; what is between was never written.
+    pub fn leave_out_numbers(&mut self, up_to: SequenceNumber) {
+        self.history.leave_out(up_to);
+    }
+
     /// How long it took lately until the last of many readers had answered.
     #[must_use]
     pub const fn answers_take(&self) -> Duration {

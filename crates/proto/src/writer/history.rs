@@ -186,6 +186,11 @@ impl History {
         self.last
     }
 
+    /// No change has a number up to this one but those written so far.
+    pub(super) fn leave_out(&mut self, up_to: SequenceNumber) {
+        self.last = self.last.max(up_to);
+    }
+
     /// Nobody but late joiners needs changes up to this one.
     pub(super) const fn released(&self) -> SequenceNumber {
         self.released

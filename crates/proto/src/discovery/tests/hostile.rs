@@ -266,7 +266,7 @@ pub(super) fn farewell(of: GuidPrefix, named: GuidPrefix) -> Vec<u8> {
 }
 
 /// A datagram that announces an endpoint.
-fn sedp(of: GuidPrefix, writer: EntityId, number: i64, endpoint: &EndpointData) -> Vec<u8> {
+pub(super) fn sedp(of: GuidPrefix, writer: EntityId, number: i64, endpoint: &EndpointData) -> Vec<u8> {
     let mut out = Outbox::new();
     let mut message = out.message(of, &[group()], 65_000);
     let header = DataHeader {

@@ -7,6 +7,7 @@ mod hostile;
 mod ignore;
 mod lead;
 mod many;
+mod moves;
 mod neighbours;
 mod network;
 mod peer;

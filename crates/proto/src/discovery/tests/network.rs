@@ -44,6 +44,8 @@ pub(super) struct Network {
 pub(super) struct Node {
     pub(super) participant: Participant,
     pub(super) address: Locator,
+    /// What others see as the source of its datagrams, if that is not its address.
+    pub(super) source: Option<Locator>,
     pub(super) up: bool,
     /// Those of one process share their sockets, and tell each other what is new without them.
     pub(super) process: Option<usize>,
@@ -143,6 +145,7 @@ impl Network {
         self.nodes.push(Node {
             participant: Participant::new(config),
             address,
+            source: None,
             up: true,
             process: None,
             hears_multicast: true,
@@ -246,7 +249,7 @@ impl Network {
         }
         for index in 0..self.peers.len() {
             let peer = &mut self.peers[index];
-            if peer.at == to && peer.from != from {
+            if peer.hears(&to) && peer.from != from {
                 let source = peer.from;
                 for answer in peer.answers(bytes) {
                     self.inject(source, from, &answer);
@@ -315,7 +318,7 @@ impl Network {
                 change(&mut bytes);
             }
             for to in out.destinations(transmit) {
-                let from = self.nodes[index].address;
+                let from = self.nodes[index].source.unwrap_or(self.nodes[index].address);
                 if self.nodes[index].up {
                     self.inject(from, *to, &bytes);
                 }

@@ -12,7 +12,7 @@ use crate::stats::DropCounters;
 use crate::time::{Instant, Now, Time};
 use crate::wire::compose::DataHeader;
 use crate::wire::param::InlineQos;
-use crate::wire::{AckNack, EndpointSubmessage, Heartbeat, MessageContext};
+use crate::wire::{AckNack, EndpointSubmessage, Gap, Heartbeat, MessageContext};
 
 /// A participant that answers HEARTBEATs of SEDP writers at once and keeps changes that come in order, as small stacks do. It never names a
 /// destination.
@@ -23,14 +23,26 @@ pub(super) struct Peer {
     pub(super) at: Locator,
     /// Where its datagrams come from.
     pub(super) from: Locator,
+    /// Where it listens besides, without saying so.
+    pub(super) also_at: Option<Locator>,
     /// The next number it expects of the writers of publications and subscriptions.
     pub(super) expected: [i64; 2],
+    /// Changes of these writers that it has got.
+    pub(super) changes: usize,
+    /// How often it was told that the participant leaves.
+    pub(super) farewells: usize,
     pub(super) count: i32,
 }
 
 impl Peer {
     pub(super) fn new(prefix: GuidPrefix, at: Locator) -> Self {
-        Self { prefix, at, from: at, expected: [1; 2], count: 0 }
+        let (changes, farewells) = (0, 0);
+        Self { prefix, at, from: at, also_at: None, expected: [1; 2], changes, farewells, count: 0 }
+    }
+
+    /// Whether it listens there.
+    pub(super) fn hears(&self, at: &Locator) -> bool {
+        self.at == *at || self.also_at == Some(*at)
     }
 
     /// What it answers to a datagram.
@@ -38,12 +50,20 @@ impl Peer {
         let told = dissect(bytes);
         if told.is_farewell {
             self.expected = [1; 2];
+            self.farewells += 1;
         }
-        for (writer, number) in told.writers.iter().zip(&told.numbers) {
+        for gap in &told.gaps {
+            if let Some(expected) = self.expected_of(gap.writer).filter(|expected| gap.start.0 <= **expected)
+            {
+                *expected = gap.list.base().0.max(*expected);
+            }
+        }
+        for (writer, number) in &told.data {
             if let Some(expected) = self.expected_of(*writer)
                 && *expected == number.0
             {
                 *expected += 1;
+                self.changes += 1;
             }
         }
         told.heartbeats.iter().filter_map(|heartbeat| self.answer(heartbeat)).collect()
@@ -124,7 +144,9 @@ pub(super) fn announcement(data: &ParticipantData, destination: GuidPrefix) -> V
 pub(super) struct Dissection {
     pub(super) writers: Vec<EntityId>,
     pub(super) numbers: Vec<SequenceNumber>,
+    pub(super) data: Vec<(EntityId, SequenceNumber)>,
     pub(super) heartbeats: Vec<Heartbeat>,
+    pub(super) gaps: Vec<Gap>,
     pub(super) is_farewell: bool,
 }
 
@@ -133,6 +155,7 @@ impl receiver::Registry for Dissection {
         match submessage {
             EndpointSubmessage::Data(data) => {
                 self.numbers.push(data.sequence_number);
+                self.data.push((data.writer, data.sequence_number));
                 self.writers.push(data.writer);
                 let inline_qos = data.inline_qos.and_then(|list| InlineQos::parse(&list).ok());
                 let disposes = inline_qos.is_some_and(|it| it.status_info.disposed);
@@ -142,7 +165,10 @@ impl receiver::Registry for Dissection {
                 self.writers.push(heartbeat.writer);
                 self.heartbeats.push(*heartbeat);
             }
-            EndpointSubmessage::Gap(gap) => self.writers.push(gap.writer),
+            EndpointSubmessage::Gap(gap) => {
+                self.writers.push(gap.writer);
+                self.gaps.push(*gap);
+            }
             EndpointSubmessage::AckNack(acknack) => self.writers.push(acknack.writer),
             _ => {}
         }

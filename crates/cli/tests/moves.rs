@@ -1,0 +1,246 @@
+//! Addresses that change under load: of an interface, of either side, and of what a NAT makes of them. Two hosts are network namespaces,
+//! in which processes of `plainsong shapes` write and read; what is written arrives in order, once, and long before a lease ends.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// How long anything may take on a busy machine; what is tested takes some seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// No lease ends in the course of a test.
+const LEASE_MS: &str = "3600000";
+/// Samples that have to arrive before something changes, and after it.
+const SOME: usize = 500;
+
+/// Only root may make network namespaces; where even root may not, the test fails and says so.
+fn may_make_namespaces(test: &str) -> bool {
+    let id = Command::new("id").arg("-u").output().unwrap();
+    let root = String::from_utf8_lossy(&id.stdout).trim() == "0";
+    if !root {
+        assert!(std::env::var_os("CI").is_none(), "only root may make a network namespace");
+        eprintln!("{test}: skipped, only root may make a network namespace");
+    }
+    root
+}
+
+/// A network namespace, for as long as its process waits for the end of its input.
+struct Host {
+    holder: Child,
+}
+
+impl Host {
+    fn new() -> Self {
+        let mut holder = Command::new("unshare")
+            .args(["-n", "sh", "-ec", "ip link set lo up; echo up; exec cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "up\n", "a network namespace");
+        Self { holder }
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &self.holder.id().to_string(), "-n", program]);
+        command
+    }
+
+    /// Runs a script there; what it prints.
+    fn run(&self, script: &str) -> String {
+        let output = self.command("sh").args(["-ec", script]).output().unwrap();
+        assert!(output.status.success(), "`{script}`: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// A link to another host, of an interface of this name on both.
+    fn link(&self, interface: &str, other: &Self) {
+        let pid = other.holder.id();
+        self.run(&format!("ip link add {interface} type veth peer name {interface} netns {pid}"));
+        for host in [self, other] {
+            host.run(&format!("ip link set {interface} up"));
+        }
+    }
+
+    /// Gives an interface this address instead of those that it has.
+    fn set_address(&self, interface: &str, address: &str) {
+        self.run(&format!(
+            "ip address flush dev {interface}; ip address add {address}/24 dev {interface}\n\
+             ip route replace 224.0.0.0/4 dev {interface}"
+        ));
+    }
+
+    /// Starts `plainsong shapes`, reliable, with a history that keeps all.
+    fn shapes(&self, arguments: &[&str], peers: &str) -> Shapes {
+        let mut command = self.command(env!("CARGO_BIN_EXE_plainsong"));
+        command.args(["shapes", "-r", "-k", "0"]).args(arguments);
+        command.env("PLAINSONG_LEASE_DURATION_MS", LEASE_MS).env("PLAINSONG_IPV6", "off");
+        // A writer whose acknowledgements are not believed soon stops.
+        command.env("PLAINSONG_UNACKNOWLEDGED_BYTES_MAX", "65536");
+        command.env("PLAINSONG_PEERS", peers);
+        Shapes::start(command)
+    }
+
+    /// A writer of a topic whose samples are numbered from 1, some in a millisecond.
+    fn writes(&self, topic: &str, peers: &str) -> Shapes {
+        self.shapes(&["-P", "-t", topic, "-z", "0", "--write-period", "1"], peers)
+    }
+
+    fn reads(&self, topic: &str, peers: &str) -> Shapes {
+        self.shapes(&["-S", "-t", topic, "--read-period", "5"], peers)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        drop(self.holder.stdin.take());
+        let _ = self.holder.wait();
+    }
+}
+
+/// A running `plainsong shapes`, ended with the test.
+struct Shapes {
+    process: Child,
+    lines: Receiver<String>,
+    /// The number of the last sample that arrived.
+    last: Option<usize>,
+    matches: usize,
+}
+
+impl Shapes {
+    fn start(mut command: Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Self { process, lines, last: None, matches: 0 }
+    }
+
+    fn hear(&mut self, line: &str) {
+        if line.contains("_matched()") {
+            self.matches += 1;
+            assert!(self.matches == 1 && line.contains("(change = 1)"), "matched once and for all: {line}");
+        }
+        let size = line.rsplit_once('[').and_then(|(_, size)| size.strip_suffix(']'));
+        if let Some(number) = size.map(|size| size.parse::<usize>().unwrap()) {
+            let expected = self.last.map_or(number, |last| last + 1);
+            assert_eq!(number, expected, "in order, once: {line}");
+            self.last = Some(number);
+        }
+    }
+
+    /// Waits until `SOME` more samples have arrived; how long that took.
+    fn hear_some(&mut self, what: &str) -> Duration {
+        let (begin, mut arrived) = (Instant::now(), 0);
+        while arrived < SOME {
+            let left = PATIENCE.saturating_sub(begin.elapsed());
+            let line = self.lines.recv_timeout(left);
+            let line = line.unwrap_or_else(|_| panic!("{what}: {arrived} samples in {PATIENCE:?}"));
+            let before = self.last;
+            self.hear(&line);
+            arrived += usize::from(self.last != before);
+        }
+        begin.elapsed()
+    }
+
+    /// All that was said by now.
+    fn hear_rest(&mut self) {
+        while let Ok(line) = self.lines.try_recv() {
+            self.hear(&line);
+        }
+    }
+}
+
+impl Drop for Shapes {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn a_flow_goes_on_while_the_interfaces_of_both_sides_change_their_addresses() {
+    if !may_make_namespaces("a_flow_goes_on_while_the_interfaces_of_both_sides_change_their_addresses") {
+        return;
+    }
+    let (here, there) = (Host::new(), Host::new());
+    here.link("wire", &there);
+    here.set_address("wire", "10.90.0.1");
+    there.set_address("wire", "10.90.0.2");
+    let mut reader = there.reads("Square", "");
+    let mut writer = here.writes("Square", "");
+    reader.hear_some("before anything changes");
+    for (host, of, address) in [
+        (&there, "reader", "10.90.0.12"),
+        (&here, "writer", "10.90.0.11"),
+        (&there, "reader", "10.90.0.22"),
+        (&here, "writer", "10.90.0.21"),
+    ] {
+        reader.hear_rest();
+        host.set_address("wire", address);
+        let what = format!("the {of} is at {address} now");
+        let took = reader.hear_some(&what);
+        eprintln!("{what}: {SOME} samples took {took:?}");
+    }
+    writer.hear_rest();
+    assert_eq!((writer.matches, reader.matches), (1, 1));
+}
+
+/// What the router makes of the address of who is behind it.
+const TRANSLATION: &str = "table ip nat { chain out { type filter hook postrouting priority 100;
+    oifname \"outer\" ip saddr 10.91.1.2 counter ip saddr set ADDRESS; }; }";
+
+fn translate_to(router: &Host, address: &str) {
+    let rules = TRANSLATION.replace("ADDRESS", address).replace('\n', " ");
+    router.run(&format!("echo 'table ip nat {{}}; delete table ip nat; {rules}' | nft -f -"));
+}
+
+/// How many datagrams it has translated with the present rule.
+fn translated(router: &Host) -> u64 {
+    let rules = router.run("nft list table ip nat");
+    let mut words = rules.split_whitespace().skip_while(|word| *word != "packets");
+    words.nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn flows_go_on_when_a_nat_gives_a_participant_another_address_than_before() {
+    let test = "flows_go_on_when_a_nat_gives_a_participant_another_address_than_before";
+    if !may_make_namespaces(test) {
+        return;
+    }
+    let (inside, router, outside) = (Host::new(), Host::new(), Host::new());
+    router.link("inner", &inside);
+    router.link("outer", &outside);
+    router.run("ip address add 10.91.1.1/24 dev inner; ip address add 10.91.2.1/24 dev outer");
+    router.run("echo 1 > /proc/sys/net/ipv4/ip_forward");
+    inside.set_address("inner", "10.91.1.2");
+    inside.run("ip route add default via 10.91.1.1");
+    outside.set_address("outer", "10.91.2.2");
+    outside.run("ip route add 10.91.1.0/24 via 10.91.2.1");
+    translate_to(&router, "10.91.2.77");
+    // Who is inside announces where it is reached, and speaks from elsewhere.
+    let mut outer_reader = outside.reads("Square", "");
+    let mut inner_reader = inside.reads("Circle", "10.91.2.2");
+    let _inner_writer = inside.writes("Square", "10.91.2.2");
+    let _outer_writer = outside.writes("Circle", "");
+    outer_reader.hear_some("to the outside, before anything changes");
+    inner_reader.hear_some("to the inside, before anything changes");
+    for address in ["10.91.2.78", "10.91.2.79"] {
+        let before = translated(&router);
+        assert!(before > SOME as u64 / 10, "{before} datagrams were translated");
+        outer_reader.hear_rest();
+        inner_reader.hear_rest();
+        translate_to(&router, address);
+        for (reader, to) in [(&mut outer_reader, "outside"), (&mut inner_reader, "inside")] {
+            let took = reader.hear_some(&format!("to the {to}, from {address}"));
+            eprintln!("from {address}: {SOME} samples to the {to} took {took:?}");
+        }
+    }
+    assert_eq!((outer_reader.matches, inner_reader.matches), (1, 1));
+}
