@@ -6,6 +6,7 @@ pub mod config;
 mod database;
 mod departures;
 mod explain;
+mod forms;
 mod groups;
 mod ignore;
 mod lead;
@@ -22,7 +23,6 @@ mod spdp;
 mod tests;
 mod trust;
 mod type_lookup;
-mod untyped;
 
 pub use config::{DiscoveryError, DiscoveryLimits, LocalEndpoint, LocalLocators, ParticipantConfig};
 pub use explain::{Difference, Mismatch, Party};

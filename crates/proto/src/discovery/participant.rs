@@ -152,6 +152,7 @@ impl Participant {
         self.matching.host_group_port = locators.host_group_port;
         self.config.locators = locators;
         self.announce_change(now, out);
+        self.publish_locators(now, out);
         for prefix in self.database.prefixes() {
             if self.database.is_told(prefix) {
                 continue;
@@ -470,8 +471,7 @@ impl Participant {
     /// What others are told about us.
     pub(super) fn participant_data(&self) -> ParticipantData {
         let ParticipantConfig { locators, qos, process, .. } = &self.config;
-        let mut properties: Vec<_> =
-            qos.properties.iter().filter(|property| property.propagate).cloned().collect();
+        let mut properties = self.own_properties();
         process.add_to(&mut properties, self.audience);
         ParticipantData {
             domain_id: Some(self.config.domain.into()),
@@ -488,6 +488,12 @@ impl Participant {
             properties,
             ..ParticipantData::new(self.guid())
         }
+    }
+
+    /// What the application tells others in properties.
+    pub(super) fn own_properties(&self) -> Vec<Property> {
+        let told = self.config.qos.properties.iter().filter(|property| property.propagate);
+        told.cloned().collect()
     }
 
     /// Where local endpoints reach each other.

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use super::builtin::{EndpointData, ParticipantData, endpoint_key, message_key};
 use super::config::{DiscoveryError, DiscoveryLimits};
+use super::forms::{Copies, Form};
 use super::matching::{ENDPOINT_BYTES_MIN, Endpoint};
 use super::participant::Participant;
 use super::path::Path;
 use super::proof::{self, Asked, NUMBERS_AFTER};
-use super::{MatchedReader, MatchedWriter, untyped};
+use super::{MatchedReader, MatchedWriter, forms};
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::instance::{InstanceHandle, Key};
 use crate::malformed::Malformed;
@@ -63,8 +64,8 @@ pub(super) struct Builtin {
     /// With whom there was talk about types: others are not matched on those channels, for most never ask.
     type_peers: BTreeSet<GuidPrefix>,
     samples: CachedSamples,
-    /// Announcements with a type have a copy without.
-    pub(super) has_untyped: bool,
+    /// The forms in which announcements have copies.
+    pub(super) copies: Copies,
 }
 
 impl Channel {
@@ -193,7 +194,7 @@ impl Channel {
                 numbers_after: if self.is_about_types() { SequenceNumber(0) } else { NUMBERS_AFTER },
                 ..WriterLimits::default()
             },
-            content_filter: self.announces().then_some(untyped::compile),
+            content_filter: self.announces().then_some(forms::compile),
             group: None,
         }))
     }
@@ -236,13 +237,13 @@ const HEARTBEAT_LONGEST: Duration = Duration::from_millis(800);
 struct Peer {
     prefix: GuidPrefix,
     vendor: [u8; 2],
-    reads_types: bool,
+    form: Form,
     path: Path,
 }
 
 impl Peer {
     fn new(prefix: GuidPrefix, data: &ParticipantData, path: Path) -> Self {
-        Self { prefix, vendor: data.vendor, reads_types: data.reads_types(), path }
+        Self { prefix, vendor: data.vendor, form: Form::of(data), path }
     }
 
     fn writer(self, channel: Channel) -> MatchedWriter {
@@ -288,7 +289,7 @@ impl Builtin {
             let (writer, reader) = (channel.new_writer(prefix, limits), channel.new_reader(prefix, limits));
             Pair { channel, writer, reader, writer_bit, reader_bit, challenged: SequenceNumber(0) }
         });
-        Self { pairs, type_peers: BTreeSet::new(), samples: CachedSamples::new(), has_untyped: false }
+        Self { pairs, type_peers: BTreeSet::new(), samples: CachedSamples::new(), copies: Copies::default() }
     }
 
     /// Publishes a new state of an instance.
@@ -318,7 +319,7 @@ impl Builtin {
     fn connect(&mut self, now: Now, peer: Peer, available: u32, out: &mut Outbox) {
         let Peer { prefix, path, .. } = peer;
         let talks = self.type_peers.contains(&prefix);
-        let has_untyped = self.has_untyped;
+        let has_copies = self.copies.any();
         for pair in self.pairs.iter_mut().filter(|pair| talks || !pair.channel.is_about_types()) {
             let (writer, reader) =
                 (prefix.entity(pair.channel.writer()), prefix.entity(pair.channel.reader()));
@@ -340,8 +341,7 @@ impl Builtin {
                     group: None,
                     receive_bytes: 0,
                     qos: pair.channel.qos(),
-                    content_filter: (has_untyped && pair.channel.announces())
-                        .then(|| untyped::filter_for(peer.reads_types)),
+                    content_filter: (has_copies && pair.channel.announces()).then(|| peer.form.filter()),
                 };
                 quietly(out, |out| pair.writer.match_reader(now, &matched, out));
             } else {
@@ -656,10 +656,10 @@ impl Participant {
         endpoint: &Endpoint,
         out: &mut Outbox,
     ) -> Result<(), DiscoveryError> {
-        let data = untyped::announced(guid, endpoint);
+        let data = forms::announced(guid, endpoint);
         self.builtin
             .write(now, Channel::of(guid), ChangeKind::Alive, guid.into(), data.encode(), out)
-            .and_then(|()| self.publish_untyped(now, guid, endpoint, out))
+            .and_then(|()| self.publish_copies(now, guid, endpoint, out))
             .map_err(|_| DiscoveryError::OutOfResources(guid))?;
         self.tell_endpoint(guid, endpoint);
         Ok(())
@@ -672,7 +672,7 @@ impl Participant {
         // The history keeps one change of each instance: there is room for its last.
         let _ =
             self.builtin.write(now, Channel::of(guid), ChangeKind::DisposeUnregister, guid.into(), key, out);
-        self.withdraw_untyped(now, guid, out);
+        self.withdraw_copies(now, guid, out);
     }
 
     /// Matches the built-in endpoints of a proven participant, and tells user endpoints where theirs are.
@@ -686,9 +686,8 @@ impl Participant {
         let Some(remote) = self.database.get(prefix) else { return };
         let available = remote.data.builtin_endpoints;
         self.matching.lookups.set_service(prefix, available & TYPE_SERVICE == TYPE_SERVICE);
-        if !remote.data.reads_types() {
-            self.provide_untyped(now, out);
-        }
+        let form = Form::of(&remote.data);
+        self.provide(now, form, out);
         self.reconnect(now, prefix, out);
         self.resolve_endpoints(prefix, out);
         self.tell_participant_heard(prefix);

@@ -3,6 +3,7 @@
 use super::builtin::ParticipantData;
 use super::config::{LocalLocators, ParticipantConfig};
 use super::database::Remote;
+use super::forms::Form;
 use super::participant::Participant;
 use super::trust::Challenge;
 use crate::cdr::KeyHash;
@@ -47,6 +48,8 @@ pub(super) const ANNOUNCEMENT_BYTES_MAX: usize = 65_000;
 #[derive(Debug)]
 pub(super) struct Announcer {
     payload: Payload,
+    /// The same, for those who are told in [`Form::Located`].
+    brief: Payload,
     sequence_number: SequenceNumber,
     /// Announcements of the burst already sent.
     step: usize,
@@ -70,6 +73,7 @@ impl Announcer {
         let sequence_number = SequenceNumber(0);
         Self {
             payload: Payload::empty(),
+            brief: Payload::empty(),
             sequence_number,
             step: 0,
             next: None,
@@ -79,9 +83,16 @@ impl Announcer {
     }
 
     /// New contents are a new change of the announcing writer.
-    pub(super) fn set(&mut self, payload: Payload) {
-        self.payload = payload;
+    pub(super) fn set(&mut self, payload: Payload, brief: Payload) {
+        (self.payload, self.brief) = (payload, brief);
         self.renumber();
+    }
+
+    const fn payload(&self, form: Form) -> &Payload {
+        match form {
+            Form::Usual | Form::Untyped => &self.payload,
+            Form::Located => &self.brief,
+        }
     }
 
     /// What is announced counts as another change.
@@ -90,8 +101,8 @@ impl Announcer {
     }
 
     /// Octets of a datagram with the announcement and a question, at most.
-    pub(super) const fn datagram_bytes(&self) -> usize {
-        DATAGRAM_OVERHEAD + data_overhead(0) + self.payload.len() + QUESTION_BYTES
+    pub(super) const fn datagram_bytes(&self, form: Form) -> usize {
+        DATAGRAM_OVERHEAD + data_overhead(0) + self.payload(form).len() + QUESTION_BYTES
     }
 
     pub(super) const fn restart(&mut self) {
@@ -140,13 +151,17 @@ impl Participant {
     pub(super) fn renew_announcement(&mut self) {
         let mut data = self.participant_data();
         let mut octets = data.encode();
+        // What only tools read is not for everyone.
+        let mut properties = self.own_properties();
         if octets.len() + DATAGRAM_OVERHEAD + data_overhead(0) + QUESTION_BYTES > ANNOUNCEMENT_BYTES_MAX {
             // Announcements are never fragmented: better found without extras than not at all.
             data.user_data.clear();
             data.properties.clear();
+            properties.clear();
             octets = data.encode();
         }
-        self.announcer.set(Payload::from_vec(octets));
+        let brief = ParticipantData { domain_id: None, lead: None, properties, ..data };
+        self.announcer.set(Payload::from_vec(octets), Payload::from_vec(brief.encode()));
     }
 
     /// Whether the announcement that is due at `now` goes to [`LocalLocators::scan`], which should be up to date then.
@@ -254,7 +269,9 @@ impl Participant {
         let announce_to = &self.config.locators.announce_to;
         let shares_group = || remote.data.meta_multicast.iter().any(|group| announce_to.contains(group));
         let near = locator.ip().is_some_and(|ip| self.host.is_near(ip));
-        announce_to.contains(locator) || (near && shares_group())
+        // What everyone is told may mean nothing to it.
+        let reads = Form::of(&remote.data) != Form::Located;
+        reads && (announce_to.contains(locator) || (near && shares_group()))
     }
 
     pub(super) fn send_announcement(
@@ -286,7 +303,8 @@ impl Participant {
             inline_qos: &[],
             key_only: false,
         };
-        let fits = message.data(&header, &self.announcer.payload);
+        let form = to.and_then(|to| self.database.get(to)).map_or(Form::Usual, |it| Form::of(&it.data));
+        let fits = message.data(&header, self.announcer.payload(form));
         debug_assert!(fits, "the announcement was made to fit one datagram");
         message
     }

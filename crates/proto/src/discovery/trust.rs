@@ -9,6 +9,7 @@
 //! does the participant itself, should somebody else have claimed it.
 
 use super::database::Remote;
+use super::forms::Form;
 use super::participant::Participant;
 use super::path::Host;
 use super::proof::{self, Answer, Asked, Numbers, Range};
@@ -317,7 +318,7 @@ impl Participant {
         let knows_more = std::mem::take(&mut stranger.knows_more) || asked.is_none();
         let with = if knows_more && !is_claim { Challenge::Anew } else { with };
         let bytes = match with {
-            Challenge::Whole => self.announcer.datagram_bytes(),
+            Challenge::Whole => self.announcer.datagram_bytes(Form::of(&stranger.data)),
             Challenge::Short => SHORT_BYTES,
             Challenge::Anew => DEPARTURE_BYTES,
         };

@@ -12,6 +12,7 @@ mod neighbours;
 mod network;
 mod peer;
 mod scenario;
+mod small;
 mod trust;
 mod types;
 mod untyped;

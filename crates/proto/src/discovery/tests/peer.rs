@@ -1,6 +1,7 @@
 //! Participants of other stacks, as far as proofs of address and what follows need them.
 
 use super::network::group;
+use super::small::Small;
 use crate::discovery::builtin::ParticipantData;
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
@@ -32,12 +33,28 @@ pub(super) struct Peer {
     /// How often it was told that the participant leaves.
     pub(super) farewells: usize,
     pub(super) count: i32,
+    /// What it has room for and understands, of one that is as small as they are.
+    pub(super) small: Option<Small>,
+    /// It asks for the first change, whatever a HEARTBEAT says is there.
+    pub(super) wants_the_first: bool,
 }
 
 impl Peer {
     pub(super) fn new(prefix: GuidPrefix, at: Locator) -> Self {
-        let (changes, farewells) = (0, 0);
-        Self { prefix, at, from: at, also_at: None, expected: [1; 2], changes, farewells, count: 0 }
+        let (changes, farewells, wants_the_first) = (0, 0, false);
+        let expected = [1; 2];
+        Self {
+            prefix,
+            at,
+            from: at,
+            also_at: None,
+            expected,
+            changes,
+            farewells,
+            count: 0,
+            small: None,
+            wants_the_first,
+        }
     }
 
     /// Whether it listens there.
@@ -52,21 +69,41 @@ impl Peer {
             self.expected = [1; 2];
             self.farewells += 1;
         }
-        for gap in &told.gaps {
-            if let Some(expected) = self.expected_of(gap.writer).filter(|expected| gap.start.0 <= **expected)
+        self.skip(&told.gaps);
+        for data in &told.data {
+            if let Some(small) = &mut self.small
+                && data.writer == EntityId::SPDP_WRITER
             {
-                *expected = gap.list.base().0.max(*expected);
+                small.hear_participant(&data.payload);
             }
-        }
-        for (writer, number) in &told.data {
-            if let Some(expected) = self.expected_of(*writer)
-                && *expected == number.0
+            if self.small.as_ref().is_none_or(|small| small.knows_us)
+                && let Some(expected) = self.expected_of(data.writer)
+                && *expected == data.number.0
             {
                 *expected += 1;
                 self.changes += 1;
+                self.small.iter_mut().for_each(|small| small.hear_endpoint(data));
             }
         }
+        self.skip(&told.gaps);
+        if self.small.as_ref().is_some_and(|small| !small.knows_us) {
+            return Vec::new();
+        }
         told.heartbeats.iter().filter_map(|heartbeat| self.answer(heartbeat)).collect()
+    }
+
+    /// What is not for it.
+    fn skip(&mut self, gaps: &[Gap]) {
+        for Gap { writer, start, list, .. } in gaps {
+            if let Some(expected) = self.expected_of(*writer)
+                && *expected >= start.0
+            {
+                *expected = list.base().0.max(*expected);
+                while list.contains(SequenceNumber(*expected)) {
+                    *expected += 1;
+                }
+            }
+        }
     }
 
     fn expected_of(&mut self, writer: EntityId) -> Option<&mut i64> {
@@ -79,8 +116,11 @@ impl Peer {
     }
 
     fn answer(&mut self, heartbeat: &Heartbeat) -> Option<Vec<u8>> {
+        let wants_the_first = self.wants_the_first;
         let expected = self.expected_of(heartbeat.writer)?;
-        *expected = heartbeat.first.0.max(*expected);
+        if !wants_the_first {
+            *expected = heartbeat.first.0.max(*expected);
+        }
         let mut missing = SequenceSet::empty(SequenceNumber(*expected));
         for number in *expected..=heartbeat.last.0.min(*expected + 31) {
             missing.insert(SequenceNumber(number));
@@ -105,15 +145,14 @@ impl Peer {
         assert!(message.acknack(&acknack));
         message.finish();
         let mut bytes = out.datagram(&out.transmits()[0]);
-        // Another stack.
-        bytes[6..8].copy_from_slice(&[0x7f, 0x7f]);
+        bytes[6..8].copy_from_slice(&VENDOR);
         bytes
     }
 
     /// What it announces.
     pub(super) fn data(&self) -> ParticipantData {
         ParticipantData {
-            vendor: [0x7f, 0x7f],
+            vendor: VENDOR,
             builtin_endpoints: u32::MAX,
             meta_unicast: vec![self.at],
             default_unicast: vec![self.at],
@@ -139,12 +178,23 @@ pub(super) fn announcement(data: &ParticipantData, destination: GuidPrefix) -> V
     out.datagram(&out.transmits()[0])
 }
 
+/// Of another stack, which nobody knows.
+pub(super) const VENDOR: [u8; 2] = [0x7f, 0x7f];
+
+/// A DATA, as the wire has it.
+pub(super) struct Told {
+    pub(super) writer: EntityId,
+    pub(super) number: SequenceNumber,
+    pub(super) payload: Vec<u8>,
+    pub(super) has_inline_qos: bool,
+}
+
 /// Collects what a datagram holds.
 #[derive(Default)]
 pub(super) struct Dissection {
     pub(super) writers: Vec<EntityId>,
     pub(super) numbers: Vec<SequenceNumber>,
-    pub(super) data: Vec<(EntityId, SequenceNumber)>,
+    pub(super) data: Vec<Told>,
     pub(super) heartbeats: Vec<Heartbeat>,
     pub(super) gaps: Vec<Gap>,
     pub(super) is_farewell: bool,
@@ -154,8 +204,13 @@ impl receiver::Registry for Dissection {
     fn deliver(&mut self, _: Now, _: &MessageContext, submessage: &EndpointSubmessage<'_>, _: &mut Outbox) {
         match submessage {
             EndpointSubmessage::Data(data) => {
+                self.data.push(Told {
+                    writer: data.writer,
+                    number: data.sequence_number,
+                    payload: data.payload.to_vec(),
+                    has_inline_qos: data.inline_qos.is_some(),
+                });
                 self.numbers.push(data.sequence_number);
-                self.data.push((data.writer, data.sequence_number));
                 self.writers.push(data.writer);
                 let inline_qos = data.inline_qos.and_then(|list| InlineQos::parse(&list).ok());
                 let disposes = inline_qos.is_some_and(|it| it.status_info.disposed);

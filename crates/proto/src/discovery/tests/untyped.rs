@@ -100,5 +100,5 @@ fn where_nobody_breaks_nothing_is_announced_twice() {
     start_reader(&mut network, 1);
     network.run_for(Duration::from_millis(500));
     assert_eq!(told(&network, 1), (true, false));
-    assert!(!network.nodes[0].participant.builtin.has_untyped);
+    assert!(!network.nodes[0].participant.builtin.copies.any());
 }

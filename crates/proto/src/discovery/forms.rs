@@ -1,0 +1,225 @@
+//! The forms of what we announce: the usual one, and those for products that cannot do with it.
+//!
+//! Endpoint discovery has one history for all readers. Once somebody is there who needs another form, each announcement that differs in it has a
+//! copy, an instance of its own in our history, and each reader is sent what is in its form: by the filters of [`crate::writer`], so
+//! that whatever is repeated or told to late ones follows the same rule. What we announce of ourselves goes to everyone in the usual form, and
+//! by unicast in that of the receiver.
+
+use super::builtin::{EndpointData, ParticipantData, has_parameter};
+use super::matching::Endpoint;
+use super::participant::Participant;
+use super::sedp::Channel;
+use crate::filter::{ContentFilter, PayloadFilter};
+use crate::guid::{EntityId, Guid, GuidPrefix};
+use crate::outbox::Outbox;
+use crate::time::Now;
+use crate::vendor;
+use crate::wire::param::pid;
+use crate::writer::{ChangeKind, WriteError};
+
+/// How a participant is told of us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Endpoints tell no locators: they are where their participant's are (RTPS 2.5 §8.5.3.2).
+    Usual,
+    /// Without types, for the versions that types break ([`vendor::reads_types`]).
+    Untyped,
+    /// For products that nobody knows ([`vendor::name`]), small stacks among them: endpoints tell where they are, because those ignore the
+    /// default locators; the participant tells only what RTPS 2.1 knows, because those refuse the rest.
+    Located,
+}
+
+/// The forms of which there are copies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Copies {
+    untyped: bool,
+    located: bool,
+}
+
+impl Copies {
+    /// Whether there are any.
+    pub(super) const fn any(self) -> bool {
+        self.untyped || self.located
+    }
+
+    /// From now on there are copies in a form; whether that is new.
+    const fn begin(&mut self, form: Form) -> bool {
+        let place = match form {
+            Form::Usual => return false,
+            Form::Untyped => &mut self.untyped,
+            Form::Located => &mut self.located,
+        };
+        !core::mem::replace(place, true)
+    }
+
+    fn forms(self) -> impl Iterator<Item = Form> {
+        let untyped = self.untyped.then_some(Form::Untyped);
+        untyped.into_iter().chain(self.located.then_some(Form::Located))
+    }
+}
+
+/// Kinds of entities with it are a vendor's own (RTPS 2.5 §9.3.1.2).
+const VENDOR_KIND: u8 = 0x40;
+/// No kind of entity has it.
+const NO_KIND: u8 = 0x20;
+
+impl Form {
+    const ALL: [Self; 3] = [Self::Usual, Self::Untyped, Self::Located];
+
+    /// That of a participant.
+    pub(super) fn of(data: &ParticipantData) -> Self {
+        if !data.reads_types() {
+            Self::Untyped
+        } else if vendor::name(data.vendor).is_none() {
+            Self::Located
+        } else {
+            Self::Usual
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Usual => "usual",
+            Self::Untyped => "untyped",
+            Self::Located => "located",
+        }
+    }
+
+    /// What its reader is sent, once there are copies.
+    pub(super) fn filter(self) -> ContentFilter {
+        let expression = self.name().to_owned();
+        ContentFilter { class_name: ContentFilter::SQL.to_owned(), expression, ..ContentFilter::default() }
+    }
+
+    /// Whether it is what an announcement is for.
+    fn is_of(self, payload: &[u8]) -> bool {
+        let has = |id| has_parameter(payload, id);
+        match self {
+            Self::Usual => !has(pid::PLAINSONG_UNTYPED) && !has(pid::UNICAST_LOCATOR),
+            Self::Untyped => !has(pid::TYPE_INFORMATION) && !has(pid::UNICAST_LOCATOR),
+            Self::Located => has(pid::UNICAST_LOCATOR),
+        }
+    }
+
+    /// The copy of an announcement is that of an endpoint which nobody has.
+    fn copy_of(self, guid: Guid) -> Guid {
+        let EntityId([a, b, c, kind]) = guid.entity;
+        let mark = match self {
+            Self::Usual => 0,
+            Self::Untyped => VENDOR_KIND,
+            Self::Located => VENDOR_KIND | NO_KIND,
+        };
+        guid.prefix.entity(EntityId([a, b, c, kind | mark]))
+    }
+}
+
+/// A [`crate::writer::FilterFunction`] of the writers that announce endpoints.
+pub(super) fn compile(filter: &ContentFilter) -> Option<PayloadFilter> {
+    let form = Form::ALL.into_iter().find(|form| form.name() == filter.expression)?;
+    Some(PayloadFilter::new(move |payload| form.is_of(payload)))
+}
+
+impl Participant {
+    /// Somebody is there who needs a form: announces everything in it, too, and has each participant sent what is for it.
+    pub(super) fn provide(&mut self, now: Now, form: Form, out: &mut Outbox) {
+        if !self.builtin.copies.begin(form) {
+            return;
+        }
+        // Those who are there are not to get the copies.
+        let matched = |(prefix, it): (GuidPrefix, &super::database::Remote)| {
+            Some(prefix).filter(|_| it.heard_by_wire().is_some())
+        };
+        let prefixes: Vec<GuidPrefix> = self.database.iter().filter_map(matched).collect();
+        for prefix in prefixes {
+            self.reconnect(now, prefix, out);
+        }
+        self.publish_all_in(now, form, out);
+    }
+
+    /// Our endpoints are elsewhere: those are told who are told where.
+    pub(super) fn publish_locators(&mut self, now: Now, out: &mut Outbox) {
+        if self.builtin.copies.located {
+            self.publish_all_in(now, Form::Located, out);
+        }
+    }
+
+    fn publish_all_in(&mut self, now: Now, form: Form, out: &mut Outbox) {
+        let own: Vec<(Guid, Endpoint)> =
+            self.matching.of(self.config.prefix).map(|(guid, endpoint)| (guid, endpoint.clone())).collect();
+        for (guid, endpoint) in own {
+            // Of what cannot be recorded only they do not hear.
+            let _ = self.publish_in(now, form, guid, &endpoint, out);
+        }
+    }
+
+    /// Announces an endpoint to those who need another form.
+    pub(super) fn publish_copies(
+        &mut self,
+        now: Now,
+        guid: Guid,
+        endpoint: &Endpoint,
+        out: &mut Outbox,
+    ) -> Result<(), WriteError> {
+        self.builtin.copies.forms().try_for_each(|form| self.publish_in(now, form, guid, endpoint, out))
+    }
+
+    fn publish_in(
+        &mut self,
+        now: Now,
+        form: Form,
+        guid: Guid,
+        endpoint: &Endpoint,
+        out: &mut Outbox,
+    ) -> Result<(), WriteError> {
+        let Some(data) = self.copy(form, guid, endpoint) else { return Ok(()) };
+        let copy = form.copy_of(guid).into();
+        self.builtin.write(now, Channel::of(guid), ChangeKind::Alive, copy, data.encode(), out)
+    }
+
+    /// What is announced of an endpoint in another form, if that is not what everyone is told.
+    fn copy(&self, form: Form, guid: Guid, endpoint: &Endpoint) -> Option<EndpointData> {
+        let data = announced(guid, endpoint);
+        match form {
+            Form::Usual => None,
+            Form::Untyped => {
+                data.type_information.as_ref()?;
+                Some(EndpointData { type_information: None, is_untyped: true, ..data })
+            }
+            Form::Located => Some(EndpointData {
+                unicast: self.config.locators.user_unicast.clone(),
+                multicast: self.config.locators.user_multicast.clone(),
+                receive_bytes: 0,
+                host_group_port: 0,
+                ..data
+            }),
+        }
+    }
+
+    /// The endpoint is withdrawn; its copies go from the history.
+    pub(super) fn withdraw_copies(&mut self, now: Now, guid: Guid, out: &mut Outbox) {
+        let Some(endpoint) = self.matching.get(guid).cloned() else { return };
+        for form in self.builtin.copies.forms() {
+            if self.copy(form, guid, &endpoint).is_some() {
+                let copy = form.copy_of(guid);
+                let key = EndpointData::encode_key(copy);
+                let kind = ChangeKind::DisposeUnregister;
+                // The history keeps one change of each instance: there is room for its last.
+                let _ = self.builtin.write(now, Channel::of(guid), kind, copy.into(), key, out);
+            }
+        }
+    }
+}
+
+/// What is announced of a local endpoint.
+pub(super) fn announced(guid: Guid, endpoint: &Endpoint) -> EndpointData {
+    let is_reader = guid.entity.is_reader();
+    EndpointData {
+        qos: endpoint.qos.clone(),
+        group: endpoint.group,
+        content_filter: endpoint.content_filter.clone(),
+        type_information: endpoint.description.as_ref().map(|it| it.information.clone()),
+        receive_bytes: if is_reader { endpoint.receive_bytes } else { 0 },
+        host_group_port: if is_reader { endpoint.host_group_port } else { 0 },
+        ..EndpointData::new(guid, endpoint.topic.clone(), endpoint.type_name.clone())
+    }
+}
