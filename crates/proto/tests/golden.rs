@@ -371,3 +371,39 @@ fn fact_62_fast_dds_knows_a_filter_by_the_same_signature() {
     });
     assert_eq!(verdicts.collect::<Vec<_>>(), [true]);
 }
+
+#[test]
+fn embedded_rtps_announces_a_participant_a_writer_and_a_reader_with_locators() {
+    let (payload, _, _) = data_of("embeddedrtps_2932c64_participant", EntityId::SPDP_WRITER);
+    let data = ParticipantData::decode(&payload).expect("participant data");
+    assert_eq!((data.vendor, data.protocol_version, data.builtin_endpoints), ([13, 37], [2, 2], 0b11_1111));
+    let (payload, _, _) = data_of("embeddedrtps_2932c64_writer", EntityId::SEDP_PUBLICATIONS_WRITER);
+    let writer = EndpointData::decode(&payload).expect("publication data");
+    let (payload, _, _) = data_of("embeddedrtps_2932c64_reader", EntityId::SEDP_SUBSCRIPTIONS_WRITER);
+    let reader = EndpointData::decode(&payload).expect("subscription data");
+    for endpoint in [&writer, &reader] {
+        assert_eq!(endpoint.unicast, data.default_unicast);
+        assert!(endpoint.qos.is_reliable());
+    }
+    assert_eq!(
+        (writer.topic_name.as_str(), writer.qos.durability),
+        ("up_reliable", Durability::TransientLocal)
+    );
+    assert_eq!((reader.topic_name.as_str(), reader.qos.durability), ("down_reliable", Durability::Volatile));
+}
+
+#[test]
+fn embedded_rtps_answers_a_challenge_with_its_number_and_names_no_destination() {
+    let acknack = |name: &str| {
+        let (mut heard, context) = hear(&golden(name));
+        assert_eq!(context.destination, GuidPrefix::UNKNOWN);
+        match (heard.pop(), heard.pop()) {
+            (Some(Heard::AckNack(acknack)), None) => acknack,
+            other => panic!("an ACKNACK, not {other:?}"),
+        }
+    };
+    let answer = acknack("embeddedrtps_2932c64_answer");
+    assert_eq!((answer.missing.base(), answer.missing.is_empty()), (SequenceNumber(571), true));
+    let asks = acknack("embeddedrtps_2932c64_nack");
+    assert_eq!((asks.missing.base(), asks.missing.iter().count(), asks.count), (SequenceNumber(571), 32, 2));
+}

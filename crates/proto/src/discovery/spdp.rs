@@ -15,6 +15,7 @@ use crate::qos::LivelinessKind;
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
+use crate::vendor;
 use crate::wire::compose::{DATAGRAM_OVERHEAD, DataHeader, MessageBuilder, data_overhead};
 use crate::wire::param::{InlineQos, StatusInfo, encode_inline_qos};
 use crate::wire::{Data, EndpointSubmessage, MessageContext};
@@ -24,6 +25,9 @@ const BURST: [Duration; 3] =
     [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(500)];
 /// No setting makes us announce more often than this.
 const PERIOD_MIN: Duration = Duration::from_millis(20);
+/// The announcement of the burst that goes to the group for those who cannot read the others, so that they answer at once. Participants of ours
+/// pass it over.
+const STEP_FOR_OTHERS: usize = 2;
 /// After the burst, one announcement in this many goes to where participants of this host may listen, while ours to the
 /// group do not come back.
 const SCAN_EVERY: usize = 10;
@@ -201,7 +205,11 @@ impl Participant {
     /// Announces to everyone, and by unicast to those whom that does not reach.
     pub(super) fn announce(&mut self, now: Now, out: &mut Outbox) {
         let LocalLocators { announce_to, scan, .. } = &self.config.locators;
-        self.send_announcement(now, None, announce_to, out);
+        if !announce_to.is_empty() {
+            let is_for_others = self.announcer.step == STEP_FOR_OTHERS;
+            let form = if is_for_others { Form::Located } else { Form::Usual };
+            self.compose_announcement_in(form, now, None, announce_to, out).finish();
+        }
         if self.announcer.scans(self.has_group()) {
             let is_known = |place: &&Locator| {
                 let mut known = self.database.iter().filter_map(|(_, remote)| remote.matched.as_ref());
@@ -293,17 +301,29 @@ impl Participant {
         destinations: &[Locator],
         out: &'o mut Outbox,
     ) -> MessageBuilder<'o> {
+        let form = to.and_then(|to| self.database.get(to)).map_or(Form::Usual, |it| Form::of(&it.data));
+        self.compose_announcement_in(form, now, to, destinations, out)
+    }
+
+    fn compose_announcement_in<'o>(
+        &self,
+        form: Form,
+        now: Now,
+        to: Option<GuidPrefix>,
+        destinations: &[Locator],
+        out: &'o mut Outbox,
+    ) -> MessageBuilder<'o> {
         let mut message = out.message(self.config.prefix, destinations, ANNOUNCEMENT_BYTES_MAX);
         message.info_destination(to.unwrap_or(GuidPrefix::UNKNOWN));
         message.info_timestamp(Some(now.wall));
+        let is_for_everyone = to.is_none() && form != Form::Located;
         let header = DataHeader {
-            reader: if to.is_some() { EntityId::SPDP_READER } else { EntityId::UNKNOWN },
+            reader: if is_for_everyone { EntityId::UNKNOWN } else { EntityId::SPDP_READER },
             writer: EntityId::SPDP_WRITER,
             sequence_number: self.announcer.sequence_number,
             inline_qos: &[],
             key_only: false,
         };
-        let form = to.and_then(|to| self.database.get(to)).map_or(Form::Usual, |it| Form::of(&it.data));
         let fits = message.data(&header, self.announcer.payload(form));
         debug_assert!(fits, "the announcement was made to fit one datagram");
         message
@@ -366,6 +386,11 @@ impl Participant {
         if inline_qos.status_info.disposed || inline_qos.status_info.unregistered {
             return self.on_departure(now, context, data, inline_qos.key_hash, out);
         }
+        let is_open = context.destination == GuidPrefix::UNKNOWN;
+        if is_open && data.reader == EntityId::SPDP_READER && context.vendor == vendor::PLAINSONG {
+            // It says less than the others do.
+            return Ok(());
+        }
         let announced = ParticipantData::decode(data.payload)?;
         if announced.guid.prefix != context.source {
             return Err(DropReason::SpoofSuspected);
@@ -383,9 +408,7 @@ impl Participant {
             None => self.discover(now, context, announced, received, out)?,
             Some(_) => self.refresh(now, context, announced, received, out)?,
         }
-        if context.destination == GuidPrefix::UNKNOWN
-            && let Some(remote) = self.database.get_mut(context.source)
-        {
+        if is_open && let Some(remote) = self.database.get_mut(context.source) {
             remote.heard_openly = Some(now.mono);
         }
         if !self.adopt_proof(now, context.source, out) {

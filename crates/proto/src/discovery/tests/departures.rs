@@ -78,7 +78,7 @@ fn who_announces_itself_while_it_is_forgotten_does_not_have_that_done_at_once() 
             from: address,
         };
         let data = Data {
-            reader: EntityId::SPDP_READER,
+            reader: EntityId::UNKNOWN,
             writer: EntityId::SPDP_WRITER,
             sequence_number: SequenceNumber(1),
             inline_qos: None,

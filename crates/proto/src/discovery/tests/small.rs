@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use super::network::{Network, READER, WRITER, config, locators, prefix, udp};
+use super::network::{Network, READER, WRITER, config, group, locators, prefix, udp};
 use super::peer::{Peer, Told};
 use super::types::{SHAPE, described, typed};
 use crate::discovery::builtin::EndpointData;
@@ -71,7 +71,8 @@ fn network() -> Network {
     let mut locators = locators("10.0.0.1");
     locators.meta_unicast.push(udp("2001:db8::1", 7410));
     locators.user_unicast.push(udp("2001:db8::1", 7411));
-    let process = ProcessData { host: "h".repeat(100), user: "u".repeat(100), executable: "e".repeat(100), id: 7 };
+    let process =
+        ProcessData { host: "h".repeat(100), user: "u".repeat(100), executable: "e".repeat(100), id: 7 };
     network.add(ParticipantConfig { locators, process, ..config(0) });
     let writer = typed(0, WRITER, QosSet::writer(), &described(SHAPE));
     let reader = typed(0, READER, QosSet::reader(), &described(SHAPE));
@@ -117,6 +118,34 @@ fn a_stack_that_reads_little_hears_that_we_moved_and_what_comes_later() {
 }
 
 #[test]
+fn a_stack_that_reads_little_hears_of_us_as_we_start_though_it_says_nothing() {
+    let mut network = Network::new();
+    network.add(config(0));
+    network.add(config(1));
+    network.start(1);
+    network.run_for(Duration::from_secs(5));
+    network.capture = Some(Vec::new());
+    network.start(0);
+    network.run_for(Duration::from_millis(200));
+    let mut small = Small::default();
+    for (_, to, bytes) in
+        network.capture.as_ref().unwrap().iter().filter(|(from, ..)| *from == udp("10.0.0.1", 7410))
+    {
+        let told = super::peer::dissect(bytes).data;
+        let announced = told.iter().filter(|told| *to == group() && told.writer == EntityId::SPDP_WRITER);
+        announced.for_each(|told| small.hear_participant(&told.payload));
+    }
+    assert!(small.knows_us);
+    // Who reads the others is not told twice.
+    let changed = |(_, event): &&(u64, Event)| matches!(event, Event::ParticipantChanged { .. });
+    assert_eq!(network.nodes[1].events.iter().filter(changed).count(), 1);
+    assert_eq!(
+        network.nodes[1].participant.remote_participants().map(|it| it.name).collect::<Vec<_>>(),
+        ["node 0"]
+    );
+}
+
+#[test]
 fn who_knows_default_locators_is_not_told_of_each_endpoints() {
     let mut network = network();
     network.announce_peer(0);
@@ -126,10 +155,14 @@ fn who_knows_default_locators_is_not_told_of_each_endpoints() {
     network.start(1);
     network.run_for(Duration::from_secs(1));
     assert!(!network.matches(1).is_empty());
-    let to_kin = |(from, to, _): &&(Locator, Locator, Vec<u8>)| *from == udp("10.0.0.1", 7410) && *to == udp("10.0.0.2", 7410);
+    let to_kin = |(from, to, _): &&(Locator, Locator, Vec<u8>)| {
+        *from == udp("10.0.0.1", 7410) && *to == udp("10.0.0.2", 7410)
+    };
     let captured = network.capture.unwrap();
     for (_, _, bytes) in captured.iter().filter(to_kin) {
-        for told in super::peer::dissect(bytes).data.iter().filter(|told| told.writer != EntityId::SPDP_WRITER) {
+        for told in
+            super::peer::dissect(bytes).data.iter().filter(|told| told.writer != EntityId::SPDP_WRITER)
+        {
             assert!(EndpointData::decode(&told.payload).is_ok_and(|data| data.unicast.is_empty()));
             assert!(!told.has_inline_qos);
         }

@@ -47,7 +47,11 @@ fn r1_a_peer_that_names_no_destination_is_found_and_gets_everything() {
     assert!(is_proven(&network, prefix(9)));
     let [publications, subscriptions] = network.peers[0].expected;
     let one = super::super::proof::NUMBERS_AFTER.0 + 3;
-    assert_eq!([publications, subscriptions], [one, one], "our writer and our reader were told, what is for others passed over");
+    assert_eq!(
+        [publications, subscriptions],
+        [one, one],
+        "our writer and our reader were told, what is for others passed over"
+    );
 }
 
 #[test]
