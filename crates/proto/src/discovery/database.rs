@@ -57,6 +57,8 @@ pub(super) struct Remote {
     pub(super) meta: Option<Path>,
     /// The path its built-in endpoints are matched with; `None` while it is unproven.
     pub(super) matched: Option<Path>,
+    /// The addresses that this host had when it met us.
+    pub(super) met_at: Vec<IpAddr>,
     /// When an announcement arrived that was for everyone.
     pub(super) heard_openly: Option<Instant>,
     /// Endpoints that it has to announce again, or they are forgotten.
@@ -311,6 +313,7 @@ impl Remote {
             is_reported: false,
             meta: None,
             matched: None,
+            met_at: Vec::new(),
             heard_openly: None,
             unconfirmed: BTreeSet::new(),
             candidate: None,
@@ -367,6 +370,11 @@ impl Remote {
         }
         let stranger = self.last_heard.max(self.excused).after(STRANGER_LEASE_MAX);
         self.last_heard.after(lease).into_iter().chain(stranger).min()
+    }
+
+    /// Whether it may send to where this host is no more: others than Plainsong keep the addresses that they were told first.
+    pub(super) fn looks_elsewhere(&self, host: &Host) -> bool {
+        self.data.vendor != vendor::PLAINSONG && self.met_at.iter().any(|ip| !host.is_own(*ip))
     }
 
     /// Whether its own lease has not ended at `now`.

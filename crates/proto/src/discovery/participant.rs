@@ -162,6 +162,7 @@ impl Participant {
             }
             self.connect(now, prefix, out);
         }
+        self.doubt_who_looks_elsewhere(now, out);
         self.move_process(out);
     }
 

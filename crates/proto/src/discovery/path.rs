@@ -61,6 +61,16 @@ impl Host {
         Sources::new(others.chain(self.own.iter().map(|ip| Locator::udp(*ip, 0))), true)
     }
 
+    /// All of them.
+    pub(super) fn addresses(&self) -> &[IpAddr] {
+        &self.own
+    }
+
+    /// Whether others can reach this host now.
+    pub(super) fn is_reachable(&self) -> bool {
+        self.own.iter().any(|ip| !ip.is_loopback())
+    }
+
     /// Whether a datagram from `from` was sent by this host.
     pub(super) fn sent(&self, from: &Locator) -> bool {
         from.ip().is_some_and(|ip| self.is_own(ip))

@@ -218,6 +218,9 @@ impl Participant {
         remote.choose_meta(&self.host);
         (remote.last_heard, remote.last_certain) = (now.mono, now.mono);
         let first = remote.matched.is_none();
+        if first {
+            remote.met_at = self.host.addresses().to_vec();
+        }
         remote.asked = None;
         if remote.will_challenge() && now.mono.since(remote.discovered) < CHALLENGED_WITHIN {
             let at = remote.discovered.after(CHALLENGED_WITHIN);
@@ -332,14 +335,19 @@ impl Participant {
             stranger.introduced = stranger.asked;
         }
         let Some(asked) = asked.filter(|_| with != Challenge::Anew) else {
-            self.announcer.renumber();
-            self.compose_departure(now, prefix, &[path.locator], out);
-            // What we announce next is news to it.
-            return self.announcer.renumber();
+            return self.have_us_forgotten(now, prefix, path.locator, out);
         };
         let heartbeats = builtin.challenges(&asked);
         self.send_question(now, prefix, path.locator, &heartbeats, with == Challenge::Whole, out);
         self.review_later(now, prefix, pause);
+    }
+
+    /// One participant forgets what it knew of us.
+    fn have_us_forgotten(&mut self, now: Now, prefix: GuidPrefix, at: Locator, out: &mut Outbox) {
+        self.announcer.renumber();
+        self.compose_departure(now, prefix, &[at], out);
+        // What we announce next is news to it.
+        self.announcer.renumber();
     }
 
     /// HEARTBEATs that have to be answered, to one participant alone.
@@ -505,7 +513,26 @@ impl Participant {
                 remote.move_to(*candidate, now.mono);
                 self.on_participant_changed(now, prefix, out);
             }
-            None => self.forget(now, prefix, out),
+            None => {
+                if remote.looks_elsewhere(&self.host) {
+                    self.have_us_forgotten(now, prefix, path.locator, out);
+                }
+                self.forget(now, prefix, out);
+            }
+        }
+    }
+
+    /// This host has other addresses: who was told of those before may go on to send there. It is asked, and if no answer arrives here
+    /// (Cyclone DDS), both begin anew. Who answers may still send what is for user endpoints there (Fast DDS), until it hears of these again.
+    pub(super) fn doubt_who_looks_elsewhere(&mut self, now: Now, out: &mut Outbox) {
+        if self.host.is_reachable() {
+            let elsewhere =
+                self.database.iter().filter(|(_, it)| it.matched.is_some() && it.looks_elsewhere(&self.host));
+            let elsewhere: Vec<_> = elsewhere.map(|(prefix, _)| prefix).collect();
+            if !elsewhere.is_empty() {
+                self.announcer.retell();
+            }
+            elsewhere.into_iter().for_each(|prefix| self.doubt(now, prefix, out));
         }
     }
 

@@ -189,6 +189,42 @@ fn who_was_not_told_everything_when_it_moved_passes_over_nothing() {
     assert_eq!((network.peers[0].farewells, network.peers[0].changes), (1, 5), "everything again");
 }
 
+/// Our host has another address, which the driver sees in two steps.
+fn move_ours(network: &mut Network, address: &str) {
+    let mut none = super::network::locators(address);
+    (none.meta_unicast, none.user_unicast, none.own_addresses) = (Vec::new(), Vec::new(), Vec::new());
+    network.call(0, |it, now, out| it.set_locators(now, none, out));
+    network.run_for(Duration::from_secs(3));
+    let some = super::network::locators(address);
+    network.nodes[0].address = some.meta_unicast[0];
+    network.call(0, |it, now, out| it.set_locators(now, some, out));
+}
+
+#[test]
+fn another_product_that_sends_to_the_address_we_had_begins_anew_and_one_that_follows_us_does_not() {
+    for follows in [true, false] {
+        let mut network = pair();
+        move_ours(&mut network, "10.0.0.1");
+        network.run_for(Duration::from_secs(3));
+        assert!(!is_unmatched(&network) && network.peers[0].changes == 2, "the address came back");
+        if !follows {
+            network.blocked.push((udp(OLD, 7410), 0));
+        }
+        move_ours(&mut network, "10.0.0.77");
+        network.run_for(Duration::from_secs(2));
+        assert_eq!(is_unmatched(&network), !follows);
+        assert_eq!(network.peers[0].farewells, usize::from(!follows));
+        // It has forgotten us, hears of us again, and where we are.
+        network.blocked.clear();
+        network.announce_peer(0);
+        network.run_for(Duration::from_secs(1));
+        let ours = network.nodes[0].participant.remote_participants().next().expect("it is found");
+        assert!(ours.proven);
+        // Once at first, once when we had moved, and once to who begins anew.
+        assert_eq!(network.peers[0].changes, if follows { 4 } else { 6 });
+    }
+}
+
 #[test]
 fn two_of_ours_meet_and_stay_though_nothing_comes_back_by_the_source_that_one_of_them_seems_to_have() {
     let mut network = Network::new();
