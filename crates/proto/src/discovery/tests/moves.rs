@@ -11,6 +11,8 @@ use crate::qos::QosSet;
 use crate::stats::DropReason;
 use crate::time::Duration;
 
+/// RTI Connext: it reads what all but few read.
+const VENDOR: [u8; 2] = [1, 1];
 const OLD: &str = "10.0.0.9";
 const NEW: &str = "10.0.0.50";
 const ATTACKER: &str = "10.0.0.66";
@@ -18,7 +20,7 @@ const ATTACKER: &str = "10.0.0.66";
 /// A participant of ours and one of another stack, with a reader that is matched.
 fn pair() -> Network {
     let mut network = Network::of(1);
-    network.add_peer(Peer::new(prefix(9), udp(OLD, 7410)));
+    network.add_peer(Peer { vendor: VENDOR, ..Peer::new(prefix(9), udp(OLD, 7410)) });
     network.announce_peer(0);
     network.run_for(Duration::from_millis(100));
     let reader = EndpointData::new(prefix(9).entity(READER), "Square".into(), "ShapeType".into());

@@ -20,6 +20,8 @@ use crate::wire::{AckNack, EndpointSubmessage, Gap, Heartbeat, MessageContext};
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     pub(super) prefix: GuidPrefix,
+    /// One that nobody knows, unless it is said.
+    pub(super) vendor: [u8; 2],
     /// Where it listens.
     pub(super) at: Locator,
     /// Where its datagrams come from.
@@ -45,6 +47,7 @@ impl Peer {
         let expected = [1; 2];
         Self {
             prefix,
+            vendor: VENDOR,
             at,
             from: at,
             also_at: None,
@@ -145,14 +148,14 @@ impl Peer {
         assert!(message.acknack(&acknack));
         message.finish();
         let mut bytes = out.datagram(&out.transmits()[0]);
-        bytes[6..8].copy_from_slice(&VENDOR);
+        bytes[6..8].copy_from_slice(&self.vendor);
         bytes
     }
 
     /// What it announces.
     pub(super) fn data(&self) -> ParticipantData {
         ParticipantData {
-            vendor: VENDOR,
+            vendor: self.vendor,
             builtin_endpoints: u32::MAX,
             meta_unicast: vec![self.at],
             default_unicast: vec![self.at],
