@@ -385,6 +385,7 @@ fn reader<T: DdsType>(
         publisher: EntityId::UNKNOWN,
         vendor: plainsong_proto::vendor::PLAINSONG,
         qos: QosSet::default(),
+        begins: false,
     };
     dispatch::with_outbox(|out| {
         reader.inner().run(slot, out, |reader, now, out| reader.match_writer(now, &writer, out));

@@ -104,6 +104,7 @@ impl Ends {
             receive_bytes: 0,
             qos: requested,
             content_filter: None,
+            begins: false,
         };
         writer.match_reader(now, &matched, &mut out);
         let matched = MatchedWriter {
@@ -113,6 +114,7 @@ impl Ends {
             publisher: EntityId::UNKNOWN,
             vendor: plainsong_proto::vendor::PLAINSONG,
             qos: offered,
+            begins: false,
         };
         reader.match_writer(now, &matched, &mut out);
         Self { writer, reader, now, out, pool: PayloadPool::new(), taken: CachedSamples::new() }

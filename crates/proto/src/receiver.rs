@@ -15,6 +15,9 @@ use crate::wire::{AckNack, Data, EndpointSubmessage, MessageContext, Target};
 
 mod control;
 
+/// More octets than this have no [`asks_several`] to be looked through for.
+const SEVERAL_BYTES_MAX: usize = 1_500;
+
 pub use crate::wire::Run;
 pub use control::ControlRun;
 
@@ -98,6 +101,31 @@ pub fn datagram(
             return message.counters.dropped(reason);
         }
     }
+}
+
+/// Whether a datagram, a short one, has several HEARTBEATs and ACKNACKs and nothing that is answered at length: neither samples nor
+/// requests for some.
+#[must_use]
+pub fn asks_several(bytes: &[u8]) -> bool {
+    if bytes.len() > SEVERAL_BYTES_MAX {
+        return false;
+    }
+    let Ok((_, submessages)) = Header::parse(bytes) else { return false };
+    let mut questions = 0;
+    for submessage in submessages {
+        let Ok(Submessage { id, flags, body }) = submessage else { return false };
+        match id {
+            id::INFO_DST | id::INFO_TS => {}
+            id::HEARTBEAT => questions += 1,
+            id::ACKNACK => match AckNack::parse(body, flags) {
+                Ok(acknack) if acknack.missing.is_empty() => questions += 1,
+                _ => return false,
+            },
+            id::VENDOR_SPECIFIC_FIRST.. => {}
+            _ => return false,
+        }
+    }
+    questions > 1
 }
 
 /// One message being walked.

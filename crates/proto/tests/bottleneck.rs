@@ -167,6 +167,7 @@ impl Scene {
             group: None,
             qos: pair.reader.qos().clone(),
             content_filter: None,
+            begins: false,
         };
         let writer = MatchedWriter {
             guid: pair.writer.guid(),
@@ -175,6 +176,7 @@ impl Scene {
             publisher: EntityId::UNKNOWN,
             vendor: plainsong_proto::vendor::PLAINSONG,
             qos: pair.writer.qos().clone(),
+            begins: false,
         };
         pair.reader.match_writer(self.now, &writer, &mut self.out);
         pair.writer.match_reader(self.now, &reader, &mut self.out);

@@ -59,6 +59,7 @@ impl Member {
             receive_bytes: 0,
             qos: self.reader.qos().clone(),
             content_filter: (self.divisor > 1).then(|| announced(self.divisor)),
+            begins: false,
         }
     }
 }
@@ -151,6 +152,7 @@ impl World {
             publisher: EntityId::UNKNOWN,
             vendor: plainsong_proto::vendor::PLAINSONG,
             qos: self.writer.qos().clone(),
+            begins: false,
         };
         self.members[index].joined = true;
         let reader = self.members[index].matched();

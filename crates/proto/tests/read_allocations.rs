@@ -49,6 +49,7 @@ impl Bench {
                 publisher: EntityId::UNKNOWN,
                 vendor: plainsong_proto::vendor::PLAINSONG,
                 qos: offered,
+                begins: false,
             },
             &mut out,
         );

@@ -96,6 +96,7 @@ impl Pair {
             publisher: EntityId::UNKNOWN,
             vendor: plainsong_proto::vendor::PLAINSONG,
             qos: self.ends.writer.qos().clone(),
+            begins: false,
         };
         self.ends.reader.match_writer(self.now, &writer, &mut self.out);
         self.send();
@@ -115,6 +116,7 @@ impl Pair {
             receive_bytes: 0,
             qos,
             content_filter: self.filter.clone(),
+            begins: false,
         };
         self.ends.writer.match_reader(self.now, &reader, &mut self.out);
         self.send();

@@ -29,6 +29,7 @@ fn reader(number: u8, qos: QosSet) -> MatchedReader {
         receive_bytes: 0,
         qos,
         content_filter: None,
+        begins: false,
     }
 }
 

@@ -134,6 +134,7 @@ impl Pair {
             receive_bytes: 0,
             qos: qos.clone(),
             content_filter: None,
+            begins: false,
         });
         let to_writer = Box::new(MatchedWriter {
             guid: writer.guid,
@@ -142,6 +143,7 @@ impl Pair {
             publisher: EntityId::UNKNOWN,
             vendor: plainsong_proto::vendor::PLAINSONG,
             qos: qos.clone(),
+            begins: false,
         });
         b.control(|_, _, out| {
             out.commands.push(Command::MatchWriter { reader: reader.id, writer: to_writer });

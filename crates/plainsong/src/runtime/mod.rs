@@ -67,6 +67,16 @@ pub(crate) struct Shared {
     pub(crate) heap: heap::Heap,
 }
 
+impl Shared {
+    /// Sends what was gathered, merged where it goes to the same places. What follows is sent at once.
+    fn send_gathered(&self, out: &mut Outbox) {
+        out.gather(false);
+        out.merge(0);
+        self.transport.send(out, None, 0, false);
+        out.clear_transmits();
+    }
+}
+
 /// A sans-IO state machine, as the timer sees it.
 pub(crate) trait StateMachine: Send {
     /// What may wait for whoever holds the lock.

@@ -207,7 +207,13 @@ fn datagram(shared: &Shared, received: &Received<'_>) -> Got {
                 got: Got::default(),
             };
             let (now, from) = (clock::now(), locator(received.from));
+            // What several readers and writers answer is short, and most often goes to one socket.
+            let gathers = receiver::asks_several(received.bytes);
+            out.gather(gathers);
             receiver::datagram(now, from, received.bytes, &mut router, &mut &shared.drops, out);
+            if gathers {
+                shared.send_gathered(out);
+            }
             router.tell(out);
             router.got
         })
@@ -290,7 +296,6 @@ impl receiver::Registry for Router<'_> {
                     self.shared.drops.count(reason);
                 }
             }
-            out.merge(0);
         });
         participant.report(out);
     }
@@ -430,6 +435,10 @@ impl<'a> Router<'a> {
     #[inline]
     fn tell(&mut self, out: &mut Outbox) {
         let Some((participant, _)) = self.untold.take() else { return };
+        // Nobody waits for an answer until a listener returns.
+        if !out.transmits().is_empty() {
+            self.shared.send_gathered(out);
+        }
         if !self.has_long {
             return participant.report(out);
         }

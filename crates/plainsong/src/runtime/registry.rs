@@ -179,7 +179,12 @@ impl ParticipantSlot {
         f: impl FnOnce(&mut Participant, Now, &mut Outbox) -> R,
     ) -> R {
         let (_rank, mut control) = self.lock();
-        let result = control.run(&self.shared, self.prefix.participant(), now, out, f);
+        let result = control.run(&self.shared, self.prefix.participant(), now, out, |control, now, out| {
+            let first = out.transmits().len();
+            let result = f(control, now, out);
+            out.merge(first);
+            result
+        });
         self.carry_out(now, out);
         self.pass_on(&mut control, now);
         result
@@ -228,6 +233,7 @@ impl ParticipantSlot {
         let news = std::mem::take(&mut *lock(&self.untold));
         control.run(&self.shared, self.prefix.participant(), now, out, |control, now, out| {
             news.iter().for_each(|news| control.on_news(now, news, out));
+            out.merge(0);
         });
         self.carry_out(now, out);
         self.pass_on(&mut control, now);
@@ -277,10 +283,7 @@ impl ParticipantSlot {
         for command in commands.drain(..) {
             self.carry_out_one(now, command, out);
         }
-        out.gather(false);
-        out.merge(0);
-        self.shared.transport.send(out, None, 0, false);
-        out.clear_transmits();
+        self.shared.send_gathered(out);
         // Gives the memory back.
         out.commands = commands;
     }

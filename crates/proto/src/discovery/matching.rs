@@ -20,6 +20,7 @@ use crate::shrink::Freed;
 use crate::time::{Duration, Instant};
 use crate::types::library::{TypeLibrary, TypeLimits};
 use crate::types::{TypeDescription, TypeIds};
+use crate::vendor;
 use crate::wire::GroupDigest;
 
 /// Why two endpoints of the same topic do not match.
@@ -204,9 +205,11 @@ impl Matching {
         }
         let counterparts = self.counterparts(guid, &endpoint.topic);
         self.revision += 1;
-        self.endpoints.insert(guid, Known { endpoint, revision: self.revision });
+        let is_new = self.endpoints.insert(guid, Known { endpoint, revision: self.revision }).is_none();
+        // The others do not know it yet: what it told them now they would not hear.
+        let newcomer = Some(guid).filter(|guid| is_new && guid.prefix == self.own);
         for other in counterparts {
-            self.judge(guid, other, out);
+            self.judge(guid, other, newcomer, out);
         }
         self.tell_groups_around(guid, out);
     }
@@ -215,7 +218,7 @@ impl Matching {
     pub(super) fn judge_again(&mut self, guid: Guid, out: &mut Outbox) {
         let Some(endpoint) = self.get(guid) else { return };
         for other in self.counterparts(guid, &endpoint.topic) {
-            self.judge(guid, other, out);
+            self.judge(guid, other, None, out);
         }
         self.tell_groups_around(guid, out);
     }
@@ -422,8 +425,9 @@ impl Matching {
         writer.prefix == reader.prefix && (self.ignored.has(writer) || self.ignored.has(reader))
     }
 
-    /// Compares the verdict on a pair with the last one, and tells the local members what changed.
-    fn judge(&mut self, one: Guid, other: Guid, out: &mut Outbox) {
+    /// Compares the verdict on a pair with the last one, and tells the local members what changed. `newcomer`: a local one of the two, of
+    /// which the other has yet to hear.
+    fn judge(&mut self, one: Guid, other: Guid, newcomer: Option<Guid>, out: &mut Outbox) {
         let (writer, reader) = if one.entity.is_writer() { (one, other) } else { (other, one) };
         if self.is_ignored(writer, reader) {
             return;
@@ -458,8 +462,11 @@ impl Matching {
                 };
                 if writer.prefix == self.own && !knew_reader {
                     let group = requesting.endpoint.host_group(self.host_group_port);
-                    let reader = Box::new(requesting.endpoint.as_reader(reader, group));
-                    out.commands.push(Command::MatchReader { writer: writer.entity, reader });
+                    let is_near = requesting.endpoint.path.same_host;
+                    let begins = newcomer == Some(writer) && requesting.endpoint.is_kin() && is_near;
+                    let reader = MatchedReader { begins, ..requesting.endpoint.as_reader(reader, group) };
+                    let (writer, reader) = (writer.entity, Box::new(reader));
+                    out.commands.push(Command::MatchReader { writer, reader });
                 }
                 if reader.prefix == self.own && !knew_writer {
                     let group = requesting.endpoint.host_group(self.host_group_port);
@@ -467,7 +474,8 @@ impl Matching {
                         let (reader, writer) = (reader.entity, writer);
                         out.commands.push(Command::JoinGroup { reader, writer, group });
                     }
-                    let writer = Box::new(offering.endpoint.as_writer(writer));
+                    let begins = newcomer == Some(reader) && offering.endpoint.is_kin();
+                    let writer = Box::new(MatchedWriter { begins, ..offering.endpoint.as_writer(writer) });
                     out.commands.push(Command::MatchWriter { reader: reader.entity, writer });
                 }
             }
@@ -606,13 +614,27 @@ impl Endpoint {
             receive_bytes: self.receive_bytes,
             qos: self.qos.clone(),
             content_filter: self.content_filter.clone(),
+            begins: false,
         }
+    }
+
+    /// Whether it is an endpoint of Plainsong.
+    fn is_kin(&self) -> bool {
+        self.vendor == vendor::PLAINSONG
     }
 
     fn as_writer(&self, guid: Guid) -> MatchedWriter {
         let EndpointPath { locators, sources, .. } = self.path.clone();
         let qos = self.qos.clone();
-        MatchedWriter { guid, locators, sources, publisher: self.group, vendor: self.vendor, qos }
+        MatchedWriter {
+            guid,
+            locators,
+            sources,
+            publisher: self.group,
+            vendor: self.vendor,
+            qos,
+            begins: false,
+        }
     }
 
     /// What remembering it costs, roughly, in octets.

@@ -61,6 +61,8 @@ pub struct MatchedReader {
     pub qos: QosSet,
     /// The content filter of a reader that told of one.
     pub content_filter: Option<ContentFilter>,
+    /// It speaks first, as soon as it hears of the writer: nothing has to be said to it until then.
+    pub begins: bool,
 }
 
 /// What a local reader must know of a matched writer.
@@ -78,6 +80,8 @@ pub struct MatchedWriter {
     pub vendor: [u8; 2],
     /// QoS of the writer and its publisher.
     pub qos: QosSet,
+    /// It speaks first, as soon as it hears of the reader.
+    pub begins: bool,
 }
 
 /// A decision about a local user endpoint, to be carried out by the driver in order.

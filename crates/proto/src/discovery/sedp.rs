@@ -255,6 +255,7 @@ impl Peer {
             publisher: EntityId::UNKNOWN,
             vendor: self.vendor,
             qos: channel.qos(),
+            begins: false,
         }
     }
 }
@@ -342,6 +343,7 @@ impl Builtin {
                     receive_bytes: 0,
                     qos: pair.channel.qos(),
                     content_filter: (has_copies && pair.channel.announces()).then(|| peer.form.filter()),
+                    begins: false,
                 };
                 quietly(out, |out| pair.writer.match_reader(now, &matched, out));
             } else {

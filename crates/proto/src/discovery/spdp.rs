@@ -27,7 +27,7 @@ const BURST: [Duration; 3] =
 const PERIOD_MIN: Duration = Duration::from_millis(20);
 /// The announcement of the burst that goes to the group for those who cannot read the others, so that they answer at once. Participants of ours
 /// pass it over.
-const STEP_FOR_OTHERS: usize = 2;
+const STEP_FOR_OTHERS: usize = 1;
 /// After the burst, one announcement in this many goes to where participants of this host may listen, while ours to the
 /// group do not come back.
 const SCAN_EVERY: usize = 10;
@@ -215,8 +215,13 @@ impl Participant {
         }
     }
 
-    /// Announces to everyone, and by unicast to those whom that does not reach.
+    /// The announcement that is due: to everyone, and by unicast to those whom that does not reach.
     pub(super) fn announce(&mut self, now: Now, out: &mut Outbox) {
+        self.announce_to_all(now, false, out);
+    }
+
+    /// Announces to everyone, and by unicast to those whom that does not reach, or to all who are `known`.
+    fn announce_to_all(&mut self, now: Now, known: bool, out: &mut Outbox) {
         let LocalLocators { announce_to, scan, .. } = &self.config.locators;
         if !announce_to.is_empty() {
             let is_for_others = self.announcer.step == STEP_FOR_OTHERS;
@@ -241,7 +246,8 @@ impl Participant {
         };
         for (prefix, remote) in self.database.iter() {
             if let Some(path) = remote.announced_at()
-                && (path.same_host && reminds && !group_works(remote)
+                && (known
+                    || path.same_host && reminds && !group_works(remote)
                     || !self.hears_announcements(remote, &path.locator))
             {
                 self.send_announcement(now, Some(prefix), &[path.locator], out);
@@ -278,14 +284,7 @@ impl Participant {
         self.renew_announcement();
         self.tell_participant();
         self.announcer.restart();
-        self.announce(now, out);
-        for (prefix, remote) in self.database.iter() {
-            if let Some(path) = remote.announced_at()
-                && self.hears_announcements(remote, &path.locator)
-            {
-                self.send_announcement(now, Some(prefix), &[path.locator], out);
-            }
-        }
+        self.announce_to_all(now, true, out);
     }
 
     /// Whether a participant surely gets what goes to `announce_to`.

@@ -15,6 +15,8 @@ use crate::wire::{AckNack, NackFrag};
 const ASK_AGAIN: Duration = Duration::from_micros(500);
 /// A writer that tells by itself what it has is asked after this time.
 const GREETING_PAUSE: Duration = Duration::from_millis(500);
+/// One that speaks first has done so in this time, unless that was lost.
+const BEGINS_WITHIN: Duration = Duration::from_millis(100);
 /// Windows of 256 fragments asked for in one answer.
 const NACK_FRAGS_MAX: usize = 16;
 /// Room for an ACKNACK and as many NACK_FRAGs, each at most 68 octets.
@@ -50,6 +52,13 @@ impl Reader {
             Some(question) if is_first => self.ask_for_heartbeat(id, &[question], out),
             None if is_first => self.ask_for_heartbeat(id, &[Question::Nothing], out),
             _ => self.ask_for_heartbeat(id, &[Question::FromZero, Question::Lowest], out),
+        }
+    }
+
+    /// A writer speaks first: it is asked only when what it says is lost.
+    pub(super) fn await_beginning(&mut self, now: Instant, id: WriterId) {
+        if let Some(proxy) = self.proxy_mut(id) {
+            proxy.answer.probe_at = now.after(BEGINS_WITHIN);
         }
     }
 

@@ -64,7 +64,9 @@ impl Reader {
         self.statuses.subscription_matched.matched(writer.guid);
         self.changed(StatusKind::SubscriptionMatched, out);
         self.liveliness_changed(writer.guid, 1, 0, out);
-        if reliable {
+        if reliable && writer.begins {
+            self.await_beginning(now.mono, id);
+        } else if reliable {
             self.probe(now.mono, id, out);
         }
         self.wake_at(self.proxy(id).and_then(Proxy::next_timeout));

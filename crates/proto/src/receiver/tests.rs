@@ -431,3 +431,32 @@ fn samples_that_nobody_took_of_a_run_begin_another_but_for_the_first() {
     assert_eq!(runs(2), [vec![(1, time), (2, None)], vec![(3, None)], vec![(4, None)]]);
     assert_eq!(runs(0), [const { Vec::new() }; 4], "each is passed over");
 }
+
+#[test]
+fn who_asks_several_asks_for_no_sample_and_brings_none() {
+    let acknack = |letter: Letter, missing: Option<i64>| {
+        let mut set = SequenceSet::empty(SequenceNumber(1));
+        assert!(missing.is_none_or(|number| set.insert(SequenceNumber(number))));
+        let mut octets = Vec::new();
+        AckNack {
+            reader: WRITER,
+            writer: WRITER,
+            missing: set,
+            count: 1,
+            final_flag: false,
+            heartbeat: None,
+        }
+        .emit(&mut octets, true);
+        letter.raw(&octets)
+    };
+    let begun = || Letter::from(PEER).to(US).heartbeat(1);
+    assert!(!asks_several(&begun().0), "one");
+    assert!(asks_several(&begun().to(OTHER).heartbeat(2).0));
+    assert!(asks_several(&acknack(begun(), None).0));
+    assert!(!asks_several(&acknack(begun(), Some(3)).0), "a sample is asked for");
+    assert!(!asks_several(&begun().heartbeat(2).raw(&[id::DATA, 1, 0, 0]).0), "a sample");
+    assert!(asks_several(&begun().heartbeat(2).raw(&[0x81, 1, 4, 0, 1, 0, 0, 0]).0), "a vendor's own");
+    assert!(!asks_several(&begun().heartbeat(2).raw(&[id::HEARTBEAT, 1, 3, 0, 1]).0), "malformed");
+    let long = (0..60).fold(begun(), |letter, count| letter.heartbeat(count));
+    assert!(!asks_several(&long.0), "many");
+}

@@ -516,7 +516,7 @@ impl Writer {
                 Repeated::Changes { next: self.first_number(), last: self.sent_last(reader.same_host) };
             self.pacer.repeats.push_back(Repeat { reader: reader.guid, what });
             self.pump(now, out);
-        } else if reliable {
+        } else if reliable && !reader.begins {
             self.tell_start(now, reader.guid, out);
         }
         // Before anything is written: a flow would have to halt.

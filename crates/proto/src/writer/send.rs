@@ -522,8 +522,10 @@ impl Writer {
             let gap = GapBuilder::range(self.first_number(), proxy.first_relevant);
             let _ = message.gap(&gap.gap(target.reader, target.source.entity));
         }
-        // Of an empty history of endpoints nothing has to be acknowledged.
-        let is_final = self.config.guid.entity.is_builtin() && self.history.len() == 0;
+        // Of an empty history nothing has to be acknowledged. A reader of another stack may have been waiting for a question, and
+        // the answer of one elsewhere tells how long the road is.
+        let is_near_kin = proxy.names_questions() && proxy.class == Class::SameHost;
+        let is_final = self.history.len() == 0 && (self.config.guid.entity.is_builtin() || is_near_kin);
         let mut heartbeat =
             heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, is_final);
         // It comes with the GAP or not at all.

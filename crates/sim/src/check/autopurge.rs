@@ -17,8 +17,8 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
     let judged = |reader: &&ReaderRecord| reader.endpoint.is_alive() && reader.endpoint.earlier.is_empty();
     for reader in ledger.readers.iter().filter(judged) {
         check_orphans(ledger, reader, findings);
-        // What was held back enters late.
-        if !reader.endpoint.qos.presentation.coherent_access {
+        // What was held back enters late, as does what waits for room.
+        if !reader.endpoint.qos.presentation.coherent_access && reader.is_emptied_in_time() {
             check_disposed(ledger, reader, findings);
         }
     }

@@ -28,7 +28,7 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
                 findings.report(|| format!("{guid} sends to {group}, which nobody hears"));
             }
             Some(Delivery::Unicast(reason))
-                if is_expected(ledger, writer, &near) && !is_plausible(reason, writer) =>
+                if is_expected(ledger, writer, &near) && !is_plausible(reason, writer, &near) =>
             {
                 findings.report(|| format!("{guid} sends by unicast: {reason}"));
             }
@@ -38,11 +38,15 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
 }
 
 /// What is sent to one reader beside it may make the group as dear as unicast, and who writes little has sent little alone. Who replaces
-/// samples does not let them wait for readers that take their time to answer, without which the way does not change.
-fn is_plausible(reason: UnicastReason, writer: &WriterRecord) -> bool {
+/// samples does not let them wait for readers that take their time to answer, without which the way does not change; and one that is full
+/// answers when its application takes.
+fn is_plausible(reason: UnicastReason, writer: &WriterRecord, near: &[&ReaderRecord]) -> bool {
     match reason {
         UnicastReason::NotMeasured => writer.changes.len() < MEASURED_MIN,
-        UnicastReason::NotAcknowledged => writer.endpoint.qos.history.kind == HistoryKind::KeepLast,
+        UnicastReason::NotAcknowledged => {
+            writer.endpoint.qos.history.kind == HistoryKind::KeepLast
+                || near.iter().any(|reader| !reader.can_hold_everything())
+        }
         UnicastReason::Cheap(costs) => costs.multicast.0 < 2 * costs.unicast.0,
         _ => false,
     }

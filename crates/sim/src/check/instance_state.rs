@@ -78,7 +78,7 @@ fn last_seen(pair: &Pair<'_>, instance: u32) -> Option<InstanceState> {
 fn check_orphans(ledger: &Ledger, findings: &mut Findings) {
     let judged = |reader: &&ReaderRecord| {
         let unpurged = !reader.forgets_instances() || reader.taking == Taking::Promptly;
-        reader.endpoint.is_alive() && reader.endpoint.keyed && unpurged
+        reader.endpoint.is_alive() && reader.endpoint.keyed && unpurged && reader.is_emptied_in_time()
     };
     for reader in ledger.readers.iter().filter(judged) {
         let mut instances: Vec<u32> = reader.deliveries.iter().map(|delivery| delivery.instance).collect();

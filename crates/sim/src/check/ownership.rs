@@ -61,9 +61,9 @@ fn stayed(
 ) -> bool {
     let unregisters = |kind| matches!(kind, ChangeKind::Unregister | ChangeKind::DisposeUnregister);
     let mut changes = owner.changes.iter().filter(|change| change.instance == instance);
-    // What is taken in a second match may have come in the first.
+    // What is taken in a second match may have come in the first. After a stop much happens in one instant.
     let first = reader.endpoint.epochs(owner.endpoint.guid).first();
-    first.is_some_and(|first| first.start <= from && first.end.is_none_or(|end| end >= to))
+    first.is_some_and(|first| first.start <= from && first.end.is_none_or(|end| end > to))
         && Pair { writer: owner, reader }.has_no_lease()
         && !changes.any(|change| unregisters(change.kind))
 }

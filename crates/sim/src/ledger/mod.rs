@@ -490,9 +490,12 @@ impl ReaderRecord {
     pub fn can_hold_everything(&self) -> bool {
         // What is purged before it is taken is gone.
         let purged = self.endpoint.ever().any(purges) && self.taking != Taking::Promptly;
-        self.endpoint.qos.resource_limits.max_instances < 0
-            && !purged
-            && (self.taking != Taking::AtEnd || self.is_unlimited())
+        self.endpoint.qos.resource_limits.max_instances < 0 && !purged && self.is_emptied_in_time()
+    }
+
+    /// Whether nothing waits outside for room when the application takes at last.
+    pub fn is_emptied_in_time(&self) -> bool {
+        self.taking != Taking::AtEnd || self.is_unlimited()
     }
 }
 

@@ -82,6 +82,7 @@ impl World {
             receive_bytes: 0,
             qos,
             content_filter: None,
+            begins: false,
         };
         self.with_writer(stranger.place, |local, now_at, call| {
             let now = now_at;

@@ -483,12 +483,13 @@ impl Workers {
         // Switches and descriptors cost a look at each thread: once a second, at the start and at the end.
         let with_details = last || measuring.looks.is_multiple_of(5);
         measuring.looks += 1;
-        for worker in self.workers.iter_mut().filter(|it| !it.ended) {
-            worker.look(with_details);
-        }
+        // Before anything that takes time: most of discovery is over in a blink.
         let traffic = procfs::traffic();
         let first = *measuring.first.get_or_insert(traffic);
         self.traffic = traffic.since(first);
+        for worker in self.workers.iter_mut().filter(|it| !it.ended) {
+            worker.look(with_details);
+        }
         let step = u64::try_from(SAMPLING.as_nanos()).unwrap_or(u64::MAX);
         // After a pause of the agent what was missed is not made up for.
         measuring.next_ns = (measuring.next_ns + step).max(clock::now_ns()).min(measuring.until_ns);

@@ -317,3 +317,19 @@ fn one_alone_has_no_lead() {
     let lead = crate::wire::param::pid::PLAINSONG_LEAD.to_le_bytes();
     assert!(!bytes.windows(2).any(|it| it == lead));
 }
+
+#[test]
+fn who_starts_tells_those_whom_its_lead_knows_once() {
+    let mut network = processes(2, 2);
+    run(&mut network, 1_000);
+    network.capture = Some(Vec::new());
+    let guest = network.add_to(0, member(2, 0));
+    network.start(guest);
+    let captured = network.capture.take().unwrap();
+    let own = network.nodes[guest].participant.guid().prefix;
+    let announcements =
+        captured.iter().filter(|(_, _, bytes)| dissect(bytes).writers.contains(&EntityId::SPDP_WRITER));
+    let to: Vec<_> =
+        announcements.filter(|(_, _, bytes)| bytes[8..20] == own.0).map(|(_, to, _)| *to).collect();
+    assert_eq!(to, [group(), udp("10.0.0.1", 7_412)]);
+}

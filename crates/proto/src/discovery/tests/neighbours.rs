@@ -132,8 +132,8 @@ fn first_second(participants: usize, of: usize) -> (u64, u64) {
 #[test]
 fn what_discovery_costs_grows_with_pairs_of_processes_alone() {
     let (one, datagrams) = first_second(20, 1);
-    // Four announcements each.
-    assert!(one <= 20 * 4 * 300 && datagrams == 20 * 4, "{one} octets in {datagrams} datagrams");
+    // Three announcements each: they hear themselves.
+    assert!(one <= 20 * 3 * 300 && datagrams == 20 * 3, "{one} octets in {datagrams} datagrams");
     // One of each process hears the others.
     let (two, datagrams) = first_second(20, 2);
     assert!(two <= 20 * 2_700 && datagrams <= 20 * 11, "{two} octets in {datagrams} datagrams");
@@ -156,4 +156,35 @@ fn who_needs_no_types_does_not_talk_about_them() {
     let [requests, _, replies, _] = EntityId::TYPE_LOOKUP;
     let names = |bytes: &[u8]| bytes.windows(4).any(|it| it == requests.0 || it == replies.0);
     assert!(!network.capture.take().unwrap().iter().any(|(_, _, bytes)| names(bytes)));
+}
+
+#[test]
+fn of_two_endpoints_the_one_that_was_there_speaks_first() {
+    let mut network = processes(3, 2);
+    network.run_for(Duration::from_secs(1));
+    let since: Vec<usize> = network.nodes.iter().map(|node| node.commands.len()).collect();
+    let writer = network.add_endpoint(0, EntityId::user_writer(9, true), "Square", QosSet::writer());
+    let reader = network.add_endpoint(0, EntityId::user_reader(10, true), "Square", QosSet::reader());
+    network.run_for(Duration::from_secs(1));
+    let begins: Vec<(usize, Guid, Guid, bool)> = (0..3)
+        .flat_map(|node| {
+            let own = network.nodes[node].participant.guid().prefix;
+            network.nodes[node].commands[since[node]..].iter().filter_map(move |(_, command)| match command {
+                Command::MatchReader { writer, reader } => {
+                    Some((node, own.entity(*writer), reader.guid, reader.begins))
+                }
+                Command::MatchWriter { reader, writer } => {
+                    Some((node, own.entity(*reader), writer.guid, writer.begins))
+                }
+                _ => None,
+            })
+        })
+        .collect();
+    // With three of each that were there, and with each other, both sides of each.
+    assert_eq!(begins.len(), 14);
+    for (node, own, other, begins) in begins {
+        // The reader is newer than the writer.
+        let is_newer = own == reader || own == writer && other != reader;
+        assert_eq!(begins, is_newer, "{node}: {own} of {other}");
+    }
 }

@@ -280,6 +280,7 @@ impl Subscriber {
                 publisher,
                 vendor: [0, 0],
                 qos: QosSet::writer(),
+                begins: false,
             };
             bench.reader.match_writer(bench.now, &matched, &mut bench.out);
             bench

@@ -58,6 +58,7 @@ impl Subscriber {
                 publisher: PUBLISHER,
                 vendor: [0, 0],
                 qos,
+                begins: false,
             };
             bench.reader.match_writer(bench.now, &matched, &mut bench.out);
             bench.out.clear();

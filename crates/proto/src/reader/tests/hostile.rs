@@ -236,6 +236,7 @@ fn one_participant_leaves_writer_places_for_others() {
             publisher: EntityId::UNKNOWN,
             vendor: [0, 0],
             qos,
+            begins: false,
         };
         bench.reader.match_writer(bench.now, &writer, &mut bench.out);
     };
@@ -262,6 +263,7 @@ fn r8_what_comes_from_elsewhere_in_a_writers_name_does_nothing() {
         publisher: EntityId::UNKNOWN,
         vendor: bench.vendor,
         qos: QosSet::writer(),
+        begins: false,
     };
     bench.reader.match_writer(bench.now, &matched, &mut bench.out);
     let told = |bench: &mut Bench, from: Locator, number: i64| {

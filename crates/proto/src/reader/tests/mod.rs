@@ -104,16 +104,21 @@ impl Bench {
     }
 
     pub(super) fn matched(&mut self, number: u8, qos: QosSet) {
-        let locators = vec![Locator::udp([127, 0, 0, 1].into(), 7411)];
-        let writer = MatchedWriter {
+        let writer = self.known(number, qos);
+        self.reader.match_writer(self.now, &writer, &mut self.out);
+    }
+
+    /// What discovery tells of a writer.
+    pub(super) fn known(&self, number: u8, qos: QosSet) -> MatchedWriter {
+        MatchedWriter {
             guid: writer(number),
-            locators,
+            locators: vec![Locator::udp([127, 0, 0, 1].into(), 7411)],
             sources: Sources::default(),
             publisher: EntityId::UNKNOWN,
             vendor: self.vendor,
             qos,
-        };
-        self.reader.match_writer(self.now, &writer, &mut self.out);
+            begins: false,
+        }
     }
 
     pub(super) fn context(&self, number: u8) -> MessageContext {

@@ -498,3 +498,23 @@ fn a_writer_that_replaces_samples_answers_an_old_question_and_has_not_begun_anew
     assert_eq!(bench.reader.sample_lost_status().total_count, 0);
     assert_eq!(bench.reader.subscription_matched_status().total.total_count, 1);
 }
+
+#[test]
+fn a_writer_that_speaks_first_is_asked_only_if_it_does_not() {
+    let begins = |bench: &mut Bench| {
+        bench.vendor = crate::vendor::PLAINSONG;
+        let writer = MatchedWriter { begins: true, ..bench.known(1, QosSet::writer()) };
+        bench.reader.match_writer(bench.now, &writer, &mut bench.out);
+        bench.pass(Duration::from_millis(99));
+        assert!(bench.acks().is_empty());
+    };
+    let mut told = Bench::new(QosSet::reader().reliable());
+    begins(&mut told);
+    told.heartbeat(1, 1, 0, true).unwrap();
+    told.pass(Duration::from_secs(10));
+    assert!(told.acks().is_empty());
+    let mut untold = Bench::new(QosSet::reader().reliable());
+    begins(&mut untold);
+    untold.pass(Duration::from_millis(1));
+    assert_eq!(untold.acks(), [Ack { base: 1, missing: vec![], final_flag: false }], "what it said is lost");
+}

@@ -272,3 +272,23 @@ fn r8_what_comes_from_elsewhere_in_a_readers_name_acknowledges_and_asks_nothing(
     assert_eq!(say(&mut story, at(1), 1), Ok(()), "the count of the forged one was not noted");
     assert!(story.writer.is_acknowledged(story.now.mono, SequenceNumber(2)));
 }
+
+#[test]
+fn of_an_empty_history_a_reader_of_this_host_is_told_and_others_are_asked() {
+    let ours = MatchedReader { receive_bytes: 1 << 20, ..reliable(7) };
+    let begins = MatchedReader { begins: true, ..ours.clone() };
+    let elsewhere = MatchedReader { same_host: false, ..ours.clone() };
+    for (reader, final_flags) in
+        [(ours, vec![true]), (begins, vec![]), (elsewhere, vec![false]), (reliable(8), vec![false])]
+    {
+        let mut story = Story::new(QosSet::writer());
+        story.matched(&reader);
+        let told: Vec<bool> = heartbeats(&story.sent()).iter().map(|it| it.final_flag).collect();
+        assert_eq!(told, final_flags, "{reader:?}");
+        story.pass(Duration::from_secs(10));
+        assert!(story.sent().is_empty(), "nothing was written");
+        // What it is told answers what it asks.
+        story.acknack_with(&reader, 1, &[], 1, false).unwrap();
+        assert!(heartbeats(&story.sent()).iter().all(|it| it.final_flag), "{reader:?}");
+    }
+}
