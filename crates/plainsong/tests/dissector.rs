@@ -24,6 +24,10 @@ fn tshark_finds_nothing_malformed() {
     let file = std::env::temp_dir().join(format!("plainsong-dissector-{}.pcap", std::process::id()));
     let capture = start_capture(&file);
     exchange();
+    // What was captured last is written last: acknowledgements.
+    until("an acknowledgement is written down", || {
+        fields(&file, "rtps.sm.id", "rtps.sm.id == 6").contains("0x06")
+    });
     end_capture(capture);
     let kinds = fields(&file, "rtps.sm.id", "rtps");
     let malformed = dissect(&file, "_ws.malformed or _ws.expert.severity == error");
