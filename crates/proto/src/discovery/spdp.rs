@@ -26,7 +26,7 @@ const BURST: [Duration; 3] =
 /// No setting makes us announce more often than this.
 const PERIOD_MIN: Duration = Duration::from_millis(20);
 /// The announcement of the burst that goes to the group for those who cannot read the others, so that they answer at once. Participants of ours
-/// pass it over.
+/// pass it over. It is the second: whoever reads the first has most often heard it.
 const STEP_FOR_OTHERS: usize = 1;
 /// After the burst, one announcement in this many goes to where participants of this host may listen, while ours to the
 /// group do not come back.
@@ -215,7 +215,7 @@ impl Participant {
         }
     }
 
-    /// The announcement that is due: to everyone, and by unicast to those whom that does not reach.
+    /// Announces to everyone, and by unicast to those whom that does not reach.
     pub(super) fn announce(&mut self, now: Now, out: &mut Outbox) {
         self.announce_to_all(now, false, out);
     }
