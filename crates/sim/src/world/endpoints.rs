@@ -516,11 +516,10 @@ struct Seen {
     gave_way: Vec<CachedSample>,
 }
 
-/// Reads what there is. Where reading makes room, what waited comes in the place of what was read: then that is read too, until nothing
-/// more comes.
+/// Reads what there is. Where reading makes room, or something has expired, what waited comes in its place: then that is read too, until
+/// nothing more comes.
 fn read_all(reader: &mut Reader, now: Now) -> Seen {
     let is_new = |sample: &CachedSample| sample.info.sample_state == SampleState::NotRead;
-    let makes_room = makes_room_by_reading(reader.qos());
     let mut seen = Seen::default();
     loop {
         let mut left = CachedSamples::new();
@@ -528,7 +527,7 @@ fn read_all(reader: &mut Reader, now: Now) -> Seen {
         let is_gone = |sample: &&CachedSample| left.iter().all(|other| other.id != sample.id);
         seen.gave_way.extend(seen.left.iter().filter(is_gone).cloned());
         seen.left = left;
-        if !makes_room || !seen.left.iter().any(is_new) {
+        if !seen.left.iter().any(is_new) {
             return seen;
         }
     }
