@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod demo;
+mod output;
 mod perf;
 mod shape_type;
 mod shapes;

@@ -15,6 +15,7 @@ use ratatui::{DefaultTerminal, Frame};
 
 use super::Options;
 use super::team::{Team, View};
+use crate::output::{self, say};
 use crate::shape_type::CANVAS;
 use crate::stop::Stop;
 
@@ -34,17 +35,18 @@ pub(super) fn draw(
     result
 }
 
-/// Prints a line a second until Ctrl-C or the end.
+/// Prints a line a second until Ctrl-C or the end, or until nobody reads any more.
 pub(super) fn print(participant: &DomainParticipant, team: &Team, stop: &Stop, end: Option<Instant>) {
     for line in interfaces(participant) {
-        println!("interface {line}");
+        say!("interface {line}");
     }
     let mut known = Vec::new();
-    while !stop.is_told() && end.is_none_or(|end| Instant::now() < end) {
+    let mut is_read = true;
+    while is_read && !stop.is_told() && end.is_none_or(|end| Instant::now() < end) {
         stop.sleep(Duration::from_secs(1));
         for peer in peers(participant) {
             if !known.contains(&peer) {
-                println!("peer {peer}");
+                say!("peer {peer}");
                 known.push(peer);
             }
         }
@@ -54,7 +56,7 @@ pub(super) fn print(participant: &DomainParticipant, team: &Team, stop: &Stop, e
                 .iter()
                 .map(|(color, seen)| format!("{color} at {:.0},{:.0}", seen.x, seen.y))
                 .collect();
-            println!("{}: {}", summary(&view), shapes.join(", "));
+            is_read = output::print(format_args!("{}: {}\n", summary(&view), shapes.join(", ")));
         }
     }
 }

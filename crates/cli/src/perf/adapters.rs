@@ -17,6 +17,7 @@ use plainsong_perfkit::adapter::Description;
 use self::build::Workshop;
 use self::recipes::{RECIPES, Recipe};
 use super::agent::child::adapter_directory;
+use crate::output::say;
 
 /// How long an adapter may take to say what it is.
 const HELLO_WITHIN: Duration = Duration::from_secs(5);
@@ -58,7 +59,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     }
     let rows: Vec<Row> = RECIPES.iter().map(|recipe| row(recipe, &directory)).collect();
     print_table(&rows);
-    println!("\nAdapters are in {}.", directory.display());
+    say!("\nAdapters are in {}.", directory.display());
     if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -87,20 +88,20 @@ fn install(recipes: &[&Recipe], directory: &Path, source: Option<&Path>, by_name
     let mut well = true;
     for recipe in recipes {
         if let Some(missing) = recipe.missing_for_ever() {
-            println!("{:<10} left out: {missing}", recipe.name);
+            say!("{:<10} left out: {missing}", recipe.name);
             well &= !by_name;
             continue;
         }
-        println!("{:<10} building {} {} ...", recipe.name, recipe.product, recipe.version);
+        say!("{:<10} building {} {} ...", recipe.name, recipe.product, recipe.version);
         match workshop.build(recipe) {
-            Ok(done) => println!("{:<10} {done}", recipe.name),
+            Ok(done) => say!("{:<10} {done}", recipe.name),
             Err(error) => {
-                println!("{:<10} FAILED: {error}", recipe.name);
+                say!("{:<10} FAILED: {error}", recipe.name);
                 well = false;
             }
         }
     }
-    println!();
+    say!();
     well
 }
 
@@ -178,11 +179,11 @@ fn print_table(rows: &[Row]) {
     let name = width(|row| row.name, "name");
     let product = width(|row| &row.product, "product");
     let version = width(|row| &row.version, "version");
-    println!("{:<name$}  {:<product$}  {:<version$}  state", "name", "product", "version");
+    say!("{:<name$}  {:<product$}  {:<version$}  state", "name", "product", "version");
     for row in rows {
-        println!("{:<name$}  {:<product$}  {:<version$}  {}", row.name, row.product, row.version, row.state);
+        say!("{:<name$}  {:<product$}  {:<version$}  {}", row.name, row.product, row.version, row.state);
         if !row.features.is_empty() {
-            println!("{:<name$}  {}", "", row.features);
+            say!("{:<name$}  {}", "", row.features);
         }
     }
 }

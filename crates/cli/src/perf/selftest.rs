@@ -12,6 +12,7 @@ use super::campaign::{Campaign, resolve};
 use super::results::{Cell, Repetition, Run, Status};
 use super::run::{Job, begin, conduct};
 use super::statistics::{Distribution, median};
+use crate::output::say;
 
 /// What a pong sleeps before it answers, and how wrong the measured difference between the two may be. Both are long enough
 /// for all threads and processors to have gone to sleep meanwhile: to wake them takes the same after either, and is no
@@ -68,10 +69,10 @@ fn attempt(options: &Options) -> Result<ExitCode, String> {
     }
     let mut passed = true;
     for adapter in &adapters {
-        println!("{adapter}");
+        say!("{adapter}");
         for finding in judge(&outcome.run, adapter, options.counts_only) {
             passed &= finding.passed;
-            println!("  {:<4} {}", if finding.passed { "ok" } else { "FAIL" }, finding.words);
+            say!("  {:<4} {}", if finding.passed { "ok" } else { "FAIL" }, finding.words);
         }
     }
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -6,7 +6,6 @@ mod options;
 mod qos;
 mod report;
 
-use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,17 +19,12 @@ use options::{FinalState, Verbosity};
 use qos::Qos;
 use report::Report;
 
+use crate::output::say;
 use crate::shape_type::{Motion, ShapeType};
 use crate::stop::Stop;
 
 const INITIALIZATION_FAILED: u8 = 2;
 const RUN_FAILED: u8 = 3;
-
-/// One line to standard output, for whoever reads it line by line.
-macro_rules! say {
-    ($($part:tt)*) => { $crate::shapes::print_line(format_args!($($part)*)) };
-}
-pub(crate) use say;
 
 /// Runs until the iterations are done or a signal comes.
 pub(crate) fn run(options: &Options) -> ExitCode {
@@ -340,10 +334,4 @@ fn print_shape(topic: &str, shape: &ShapeType) {
         Some(last) => say!("{topic:<10} {color:<10} {x:03} {y:03} [{shapesize}] {{{last}}}"),
         None => say!("{topic:<10} {color:<10} {x:03} {y:03} [{shapesize}]"),
     }
-}
-
-fn print_line(line: std::fmt::Arguments<'_>) {
-    let mut out = std::io::stdout().lock();
-    // A closed pipe means nobody listens any more; the signal that follows ends the program.
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

@@ -6,7 +6,7 @@ use plainsong::proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
 };
 
-use super::say;
+use crate::output::say;
 
 /// The participant's listener: statuses of all entities bubble up to it.
 pub(super) struct Report;

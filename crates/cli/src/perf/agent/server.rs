@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::{child, login, serve};
+use crate::output::say;
 
 /// How long a connection may take to log in.
 const LOGIN_WITHIN: Duration = Duration::from_secs(10);
@@ -72,7 +73,7 @@ fn listen(address: SocketAddr, token: &Path, name: Option<&str>, adapters: &Path
     let token = read_token(token)?;
     let listener = TcpListener::bind(address).map_err(|error| format!("listening at {address}: {error}"))?;
     let bound = listener.local_addr().map_err(|error| format!("listening at {address}: {error}"))?;
-    println!("listening at {bound}");
+    say!("listening at {bound}");
     loop {
         let (stream, peer) = listener.accept().map_err(|error| format!("at {bound}: {error}"))?;
         eprintln!("{peer}: connected");

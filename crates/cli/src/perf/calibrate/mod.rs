@@ -19,6 +19,7 @@ use plainsong_perfkit::recorder;
 
 pub(crate) use self::distance::cores_apart_ns;
 use super::results::{Calibration, Floor};
+use crate::output::{self, say};
 
 /// Payloads of round trips, in octets.
 const ROUND_TRIPS: [u64; 6] = [16, 64, 1024, 8192, 16_384, 65_000];
@@ -52,11 +53,11 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         }
     };
     if !options.json {
-        print!("{}", table::text(&calibration, cpus));
+        output::print(format_args!("{}", table::text(&calibration, cpus)));
         return ExitCode::SUCCESS;
     }
     match serde_json::to_string_pretty(&calibration) {
-        Ok(text) => println!("{text}"),
+        Ok(text) => say!("{text}"),
         Err(error) => {
             eprintln!("cannot print JSON: {error}");
             return ExitCode::FAILURE;

@@ -12,6 +12,7 @@ use super::agent::clock;
 use super::calibrate::cores_apart_ns;
 use super::campaign::{Campaign, resolve};
 use super::run::{Job, begin, conduct, directory};
+use crate::output::{self, say};
 
 /// Measure one thing now: Plainsong beside the floors of this machine, on loopback.
 #[derive(Args)]
@@ -136,9 +137,9 @@ fn attempt(options: &Options) -> Result<ExitCode, String> {
         look: Box::new(cores_apart_ns),
     };
     let outcome = conduct(&job, run)?;
-    print!("{}", table::of(&outcome.run));
-    println!("\nresults: {}", place.display());
-    println!("next:    plainsong perf report {}", place.display());
+    output::print(format_args!("{}", table::of(&outcome.run)));
+    say!("\nresults: {}", place.display());
+    say!("next:    plainsong perf report {}", place.display());
     if outcome.interrupted {
         return Ok(ExitCode::from(130));
     }

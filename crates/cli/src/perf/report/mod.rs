@@ -21,6 +21,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::results::Run;
+use crate::output;
 use limits::Condition;
 use summary::Summary;
 
@@ -103,12 +104,12 @@ fn show(options: &Options) -> Result<Vec<String>, String> {
         base.as_ref().zip(base_summaries.as_deref()).map(|(run, summaries)| Reported { run, summaries });
     let mut complaints = Vec::new();
     for each in &reported {
-        print!("{}", text::write(each.run, each.summaries));
+        output::print(format_args!("{}", text::write(each.run, each.summaries)));
         let pairs = reported_base
             .as_ref()
             .map_or_else(Vec::new, |base| compare::with_base(each.summaries, base.summaries));
         if let Some(base) = &reported_base {
-            print!("{}", text::comparison(each.run, base.run, &pairs));
+            output::print(format_args!("{}", text::comparison(each.run, base.run, &pairs)));
         }
         complaints.extend(missed_of(each.run, each.summaries));
         complaints.extend(

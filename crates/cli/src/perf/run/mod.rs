@@ -29,6 +29,7 @@ use super::calibrate;
 use super::campaign::{Campaign, Planned, resolve};
 use super::report;
 use super::results::{Calibration, Repetition, Run, SCHEMA, Status};
+use crate::output::say;
 
 /// What starting and ending the processes of a repetition takes, beside its own time.
 const OVERHEAD: Duration = Duration::from_millis(900);
@@ -148,10 +149,10 @@ fn look(file: Option<&Path>) -> Box<dyn Fn() -> Option<f64>> {
 /// Says where the results are and what is doubtful of them; the status of the program.
 fn tell(outcome: &Outcome, directory: &Path) -> ExitCode {
     print_marks(&outcome.run);
-    println!("results: {}", directory.display());
-    println!("next:    plainsong perf report {}", directory.display());
+    say!("results: {}", directory.display());
+    say!("next:    plainsong perf report {}", directory.display());
     if outcome.interrupted {
-        println!("go on:   plainsong perf run --resume {}", directory.display());
+        say!("go on:   plainsong perf run --resume {}", directory.display());
         return ExitCode::from(130);
     }
     verdict(outcome)
@@ -212,7 +213,7 @@ fn print_marks(run: &Run) {
     if marked > 0 {
         let sorts = run.marks();
         let sorts = sorts.values().map(|(count, worst)| format!("{count} with \"{worst}\" or the like"));
-        println!("marked:  {marked} of {measured} repetitions: {}", sorts.collect::<Vec<_>>().join("; "));
+        say!("marked:  {marked} of {measured} repetitions: {}", sorts.collect::<Vec<_>>().join("; "));
     }
 }
 
@@ -221,7 +222,7 @@ fn print_plan(campaign: &Campaign, planned: &[Planned]) {
     for it in planned {
         let time = (parties::estimate(campaign, it) + OVERHEAD) * it.repetitions;
         total += time;
-        println!(
+        say!(
             "{:<60} {:>3} x {:>6.1} s",
             it.cell.id,
             it.repetitions,
@@ -229,7 +230,7 @@ fn print_plan(campaign: &Campaign, planned: &[Planned]) {
         );
     }
     let repetitions: u32 = planned.iter().map(|it| it.repetitions).sum();
-    println!("{} cells, {repetitions} repetitions, about {}", planned.len(), words(total));
+    say!("{} cells, {repetitions} repetitions, about {}", planned.len(), words(total));
 }
 
 /// Whether a name matches a pattern with `*` and `?`.
