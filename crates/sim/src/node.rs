@@ -679,7 +679,7 @@ fn tight_reader() -> ReaderLimits {
     ReaderLimits {
         reassembly_bytes_max: 250_000,
         reorder_samples_max: 3,
-        reorder_bytes_max: 3_000,
+        reorder_bytes_max: 4_000,
         heartbeat_response_delay: Duration::from_millis(10),
         ..ReaderLimits::default()
     }

@@ -270,7 +270,7 @@ fn reader_limits(limits: &DiscoveryLimits) -> ReaderLimits {
     ReaderLimits {
         sample_bytes_max: ENDPOINT_DATA_BYTES_MAX,
         reassembly_bytes_max: 16 * ENDPOINT_DATA_BYTES_MAX,
-        reorder_bytes_max: ENDPOINT_DATA_BYTES_MAX,
+        reorder_bytes_max: 16 * ENDPOINT_DATA_BYTES_MAX,
         cache_bytes_max: 16 * ENDPOINT_DATA_BYTES_MAX,
         writers_max: limits.participants_max,
         // Beyond, the database refuses them, too.

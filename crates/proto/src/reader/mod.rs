@@ -89,7 +89,7 @@ pub struct ReaderLimits {
     pub reassembly_bytes_max: usize,
     /// Samples of one writer waiting for a gap to close.
     pub reorder_samples_max: usize,
-    /// Octets of such samples of one writer.
+    /// Octets of such samples of all writers, with what keeping them takes; each may keep as much as its part of that anyway.
     pub reorder_bytes_max: usize,
     /// Samples in the cache.
     pub samples_max: usize,

@@ -304,11 +304,12 @@ impl Reader {
                 if let Outcome::Refused(reason, instance) = outcome {
                     self.rejected(reason, instance, out);
                 }
+                let others = self.reordered_of_others(id);
                 let Self { proxies, limits, blocked, .. } = self;
                 let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut);
                 let proxy = proxy.ok_or(DropReason::NotMatched)?;
                 proxy.refused = change.sequence_number;
-                proxy.order.insert(change.take(), limits)?;
+                proxy.order.insert(change.take(), others, limits)?;
                 proxy.blocked = true;
                 *blocked += 1;
                 return Ok(());
@@ -339,15 +340,27 @@ impl Reader {
         change: &mut Change<'_>,
     ) -> Result<(), DropReason> {
         let number = change.sequence_number;
+        let others = self.reordered_of_others(id);
         let Self { proxies, limits, .. } = self;
         let proxy = proxies.get_mut(id as usize).and_then(Option::as_mut).ok_or(DropReason::NotMatched)?;
-        proxy.order.insert(change.take(), limits)?;
+        proxy.order.insert(change.take(), others, limits)?;
         if !proxy.blocked {
             proxy.came_early(now, number);
             let due = proxy.answer.due;
             self.wake_at(due);
         }
         Ok(())
+    }
+
+    /// Octets that wait for their turn of all writers but one. Of one that has no more than its part of the limit nobody else's
+    /// matter: it may keep so much, whoever floods the reader.
+    fn reordered_of_others(&self, id: WriterId) -> usize {
+        let own = self.proxy(id).map_or(0, |proxy| proxy.order.waiting_bytes());
+        if own <= self.limits.reorder_bytes_max / self.limits.writers_max.max(1) {
+            return 0;
+        }
+        let all = self.proxies.iter().flatten().map(|proxy| proxy.order.waiting_bytes());
+        all.sum::<usize>().saturating_sub(own)
     }
 
     fn arrived_best_effort(

@@ -10,6 +10,9 @@ use crate::stats::DropReason;
 /// such GAPs ahead of a hole are asked for again later.
 const INTERVALS_MAX: usize = 1024;
 
+/// What a change that waits takes beside its payload.
+const CHANGE_BYTES: usize = size_of::<(i64, Change<'static>, usize)>();
+
 /// Disjoint, ascending, inclusive ranges of sequence numbers; a range of any width is one entry.
 #[derive(Debug, Default)]
 pub(super) struct Intervals(Vec<(i64, i64)>);
@@ -128,16 +131,17 @@ impl Reorder {
 
     /// Keeps `change` until its turn. When full, what is furthest ahead gives way to what is nearer,
     /// so that repairs always make progress; what gave way is asked for again. What is next has a place
-    /// of its own: were it thrown away while the cache is full, it would be repeated for ever.
+    /// of its own: were it thrown away while the cache is full, it would be repeated for ever. `others`: octets that wait of other writers.
     pub(super) fn insert(
         &mut self,
         change: Change<'static>,
+        others: usize,
         limits: &super::ReaderLimits,
     ) -> Result<(), DropReason> {
         let number = change.sequence_number.0;
-        let bytes = change.payload.len();
+        let bytes = change.payload.len() + CHANGE_BYTES;
         while self.pending.len() >= limits.reorder_samples_max
-            || self.pending_bytes.saturating_add(bytes) > limits.reorder_bytes_max
+            || self.pending_bytes.saturating_add(bytes).saturating_add(others) > limits.reorder_bytes_max
         {
             match self.pending.last_key_value() {
                 Some((last, _)) if *last > number => self.remove(*last),
@@ -229,6 +233,11 @@ impl Reorder {
     /// The change to deliver now, if it is here. It stays until [`Self::delivered`].
     pub(super) fn next(&mut self) -> Option<&mut Change<'static>> {
         self.pending.get_mut(&self.expected).map(|(change, _)| change)
+    }
+
+    /// Octets of changes that wait for their turn.
+    pub(super) const fn waiting_bytes(&self) -> usize {
+        self.pending_bytes
     }
 
     /// How many changes wait for their turn.

@@ -380,7 +380,7 @@ fn a_writer_that_leaves_holds_up_no_group() {
 #[test]
 fn what_waits_for_a_gap_to_close_is_accounted_for_once() {
     let mut config = config(QosSet::reader().reliable().keep_all());
-    config.limits.reorder_bytes_max = 12;
+    config.limits.reorder_bytes_max = 800;
     let mut bench = Bench::with(config);
     bench.matched(1, QosSet::writer());
     for round in 0..5 {

@@ -192,7 +192,7 @@ proptest! {
             sample_bytes_max: 1_000,
             reassembly_bytes_max: 2_000,
             reorder_samples_max: 8,
-            reorder_bytes_max: 60,
+            reorder_bytes_max: 1_500,
             instances_max: 5,
             retired_instances_max: 2,
             key_bytes_max: 40,

@@ -383,7 +383,7 @@ fn an_acknack_names_at_most_256_changes() {
 #[test]
 fn r3_a_full_reorder_buffer_keeps_what_is_nearest() {
     let mut limits = ReaderLimits { reorder_samples_max: 3, ..ReaderLimits::default() };
-    limits.reorder_bytes_max = 1_000;
+    limits.reorder_bytes_max = 4_000;
     let mut bench = Bench::with(ReaderConfig { limits, ..config(QosSet::reader().reliable().keep_all()) });
     bench.matched(1, QosSet::writer());
     for number in [10, 9, 8] {
@@ -398,6 +398,39 @@ fn r3_a_full_reorder_buffer_keeps_what_is_nearest() {
         bench.data(1, number, 1, number as u8).unwrap();
     }
     assert_eq!(bench.values(), (1..=11).collect::<Vec<u8>>());
+}
+
+#[test]
+fn r3_writers_share_what_may_wait_for_its_turn() {
+    const WRITERS: u8 = 40;
+    let limits = ReaderLimits { reorder_bytes_max: 20_000, writers_max: 50, ..ReaderLimits::default() };
+    let mut bench = Bench::with(ReaderConfig { limits, ..config(QosSet::reader().reliable().keep_all()) });
+    for from in 1..=WRITERS {
+        bench.matched(from, QosSet::writer());
+    }
+    let held = |bench: &Bench| -> usize {
+        (1..=WRITERS)
+            .map(|from| bench.reader.by_guid[&writer(from)])
+            .map(|id| bench.reader.proxy(id).unwrap().order.waiting_bytes())
+            .sum()
+    };
+    let flood = |bench: &mut Bench, from| {
+        (2..200).filter(|number| bench.data(from, *number, 1, *number as u8).is_ok()).count()
+    };
+    let first = flood(&mut bench, 1);
+    assert!((20..=100).contains(&first), "{first} of one, within all of the limit");
+    let full = held(&bench);
+    assert!(full <= 20_000, "{full}");
+    for from in 2..=WRITERS {
+        let more = flood(&mut bench, from);
+        assert!((1..=4).contains(&more), "{more} of writer {from}: its part");
+    }
+    assert!(held(&bench) <= 2 * 20_000 + usize::from(WRITERS) * 400, "{}", held(&bench));
+    // Who is in order needs no place, and what is nearer takes that of what is farther.
+    for number in 1..200 {
+        bench.data(2, number, 1, number as u8).unwrap_or_default();
+    }
+    assert_eq!(bench.values(), (1..200).collect::<Vec<u8>>());
 }
 
 #[test]
