@@ -667,15 +667,6 @@ impl Participant {
         Ok(())
     }
 
-    /// Announces all local endpoints again.
-    pub(super) fn publish_again(&mut self, now: Now, out: &mut Outbox) {
-        let own: Vec<_> = self.matching.of(self.config.prefix).map(|(guid, it)| (guid, it.clone())).collect();
-        for (guid, endpoint) in own {
-            // Its place in the history is there.
-            let _ = self.publish(now, guid, &endpoint, out);
-        }
-    }
-
     /// Withdraws a local endpoint: disposed and unregistered.
     pub(super) fn withdraw(&mut self, now: Now, guid: Guid, out: &mut Outbox) {
         self.tell_endpoint_gone(guid);

@@ -58,8 +58,6 @@ pub(super) struct Announcer {
     /// Announcements of the burst already sent.
     step: usize,
     pub(super) next: Option<Instant>,
-    /// Endpoints are announced again when the burst is over.
-    retells: bool,
     /// What became of the last announcement to the group.
     echo: Echo,
     random: u64,
@@ -83,7 +81,6 @@ impl Announcer {
             sequence_number,
             step: 0,
             next: None,
-            retells: false,
             echo: Echo::Unknown,
             random: seed,
         }
@@ -114,16 +111,6 @@ impl Announcer {
 
     pub(super) const fn restart(&mut self) {
         self.step = 0;
-    }
-
-    /// Announces endpoints again when the burst is over: some take the address of a participant for that of its endpoints as they hear of
-    /// these, and never after.
-    pub(super) const fn retell(&mut self) {
-        self.retells = true;
-    }
-
-    fn takes_retelling(&mut self) -> bool {
-        self.step >= BURST.len() && std::mem::take(&mut self.retells)
     }
 
     /// Whether the announcement sent now also goes to where participants of this host may listen, because the group does not
@@ -252,9 +239,6 @@ impl Participant {
             {
                 self.send_announcement(now, Some(prefix), &[path.locator], out);
             }
-        }
-        if self.announcer.takes_retelling() {
-            self.publish_again(now, out);
         }
         self.announcer.schedule(now.mono, period);
     }
@@ -494,7 +478,7 @@ impl Participant {
             return Err(DropReason::SpoofSuspected);
         }
         remote.last_heard = now.mono;
-        remote.note_certainty(now.mono, &context.from, &self.host);
+        remote.note_certainty(now.mono, &context.from, false, &self.host);
         remote.budget.received(received);
         // Who announces itself is alive, and so are its AUTOMATIC writers (DCPS §2.2.3.11).
         self.matching.assert_liveliness(context.source, LivelinessKind::Automatic, out);

@@ -91,10 +91,17 @@ impl Remote {
         })
     }
 
-    /// Something came from where it has answered a challenge: what else is claimed of it is not so.
-    pub(super) fn note_certainty(&mut self, now: Instant, from: &Locator, host: &Host) {
+    /// Something came from where it has answered a challenge: what else is claimed of it is not so. That it still sends to where this host
+    /// was only an answer disproves, which goes to us alone.
+    pub(super) fn note_certainty(&mut self, now: Instant, from: &Locator, answers: bool, host: &Host) {
         if self.proof.is_source(from, host) {
             self.last_certain = now;
+            if !answers && self.looks_elsewhere(host) {
+                return;
+            }
+            if answers && self.looks_elsewhere(host) {
+                self.met_at = host.addresses().to_vec();
+            }
             if self.doubt.take().is_some()
                 && let Some(candidate) = self.candidate.take()
             {
@@ -142,7 +149,8 @@ impl Participant {
             return Err(DropReason::SpoofSuspected);
         }
         remote.last_heard = now.mono;
-        remote.note_certainty(now.mono, &context.from, &self.host);
+        let answers = matches!(submessage, EndpointSubmessage::AckNack(_));
+        remote.note_certainty(now.mono, &context.from, answers, &self.host);
         Ok(true)
     }
 
@@ -166,7 +174,7 @@ impl Participant {
         };
         if claimed == Answer::Wrong && remote.matched.is_some() && remote.is_at(from, &self.host) {
             remote.last_heard = now.mono;
-            remote.note_certainty(now.mono, from, &self.host);
+            remote.note_certainty(now.mono, from, true, &self.host);
         } else if matches!(worth, Answer::Wrong | Answer::Again)
             && remote.matched.is_some()
             && self.builtin.is_beyond(acknack)
@@ -179,7 +187,7 @@ impl Participant {
             Answer::Proof if claimed == Answer::Proof => self.on_claim_proven(now, context, out),
             Answer::Proof => {
                 if let Some(remote) = self.database.get_mut(prefix) {
-                    remote.note_certainty(now.mono, from, &self.host);
+                    remote.note_certainty(now.mono, from, true, &self.host);
                 }
                 self.on_proof(now, prefix, out);
             }
@@ -414,6 +422,8 @@ impl Participant {
         let is_unanswered = remote.matched.is_none() && now.mono.since(remote.discovered) >= UNANSWERED;
         if is_unanswered && !remote.is_reported {
             remote.is_reported = true;
+            // It may know us, and answer to where we were.
+            remote.knows_more |= remote.data.vendor != vendor::PLAINSONG;
             out.events.push(Event::ParticipantUnanswering { participant: prefix.participant() });
         }
         if self.adopt_proof(now, prefix, out) {
@@ -522,16 +532,13 @@ impl Participant {
         }
     }
 
-    /// This host has other addresses: who was told of those before may go on to send there. It is asked, and if no answer arrives here
-    /// (Cyclone DDS), both begin anew. Who answers may still send what is for user endpoints there (Fast DDS), until it hears of these again.
+    /// This host has other addresses: who was told of those before may go on to send there. It is asked, and if no answer arrives here,
+    /// both begin anew.
     pub(super) fn doubt_who_looks_elsewhere(&mut self, now: Now, out: &mut Outbox) {
         if self.host.is_reachable() {
             let elsewhere =
                 self.database.iter().filter(|(_, it)| it.matched.is_some() && it.looks_elsewhere(&self.host));
             let elsewhere: Vec<_> = elsewhere.map(|(prefix, _)| prefix).collect();
-            if !elsewhere.is_empty() {
-                self.announcer.retell();
-            }
             elsewhere.into_iter().for_each(|prefix| self.doubt(now, prefix, out));
         }
     }
