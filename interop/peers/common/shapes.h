@@ -30,6 +30,7 @@ typedef struct shapes_options {
   char durability;              /* v l t p */
   int data_representation;      /* 1 or 2 */
   int shape_size;               /* 0 grows by one a sample */
+  int size_modulo;              /* a size that grows begins again at 1 after this one; 0 never */
   int write_period_ms, read_period_ms;
   int lifespan_ms;              /* 0 none */
   int iterations;               /* 0 until Ctrl-C */
@@ -133,7 +134,7 @@ static void shapes_move(const shapes_options *options, shapes_motion *motion)
   shapes_bounce(&motion->x, &motion->x_step, AREA_WIDTH);
   shapes_bounce(&motion->y, &motion->y_step, AREA_HEIGHT);
   if (options->shape_size == 0)
-    motion->size++;
+    motion->size = (options->size_modulo == 0 ? motion->size : motion->size % options->size_modulo) + 1;
 }
 
 static const char *shapes_policy_name(int id)
@@ -181,6 +182,7 @@ static shapes_options shapes_parse(int argc, char **argv)
     { "final-instance-state", required_argument, NULL, 1006 },
     { "additional-payload-size", required_argument, NULL, 1007 },
     { "cft", required_argument, NULL, 1008 },
+    { "size-modulo", required_argument, NULL, 1009 },
     { "time-filter", required_argument, NULL, 1100 },
     { "num-topics", required_argument, NULL, 1100 },
     { "access-scope", required_argument, NULL, 1100 },
@@ -226,6 +228,7 @@ static shapes_options shapes_parse(int argc, char **argv)
       case 1006: options.final_state = shapes_letter(name, optarg, "ud"); break;
       case 1007: options.additional_payload_size = shapes_number(name, optarg, 0); break;
       case 1008: options.filter = optarg; break;
+      case 1009: options.size_modulo = shapes_number(name, optarg, 1); break;
       case 1100: shapes_say("--%s is not supported", name); exit(EXIT_SETUP);
       default: exit(EXIT_ARGUMENTS);
     }

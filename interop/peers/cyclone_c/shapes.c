@@ -181,10 +181,11 @@ static int publish(const shapes_options *options, dds_entity_t participant, dds_
 {
   dds_qos_t *group_qos = make_group_qos(options), *qos = make_qos(options);
   const dds_entity_t publisher = made("publisher", dds_create_publisher(participant, group_qos, NULL));
+  /* Its listener is told of it, maybe at once: said before. */
+  shapes_say("Create writer for topic: %s color: %s", options->topic, options->color ? options->color : "BLUE");
   const dds_entity_t writer = made("writer", dds_create_writer(publisher, topic, qos, NULL));
   dds_delete_qos(group_qos);
   dds_delete_qos(qos);
-  shapes_say("Create writer for topic: %s color: %s", options->topic, options->color ? options->color : "BLUE");
 
   shapes_motion motion = shapes_start_motion(options);
   char color[COLOR_SIZE];
@@ -268,10 +269,11 @@ static int subscribe(const shapes_options *options, dds_entity_t participant, dd
 {
   dds_qos_t *group_qos = make_group_qos(options), *qos = make_qos(options);
   const dds_entity_t subscriber = made("subscriber", dds_create_subscriber(participant, group_qos, NULL));
+  /* Its listener is told of it, maybe at once: said before. */
+  shapes_say("Create reader for topic: %s", options->topic);
   const dds_entity_t reader = made("reader", dds_create_reader(subscriber, topic, qos, NULL));
   dds_delete_qos(group_qos);
   dds_delete_qos(qos);
-  shapes_say("Create reader for topic: %s", options->topic);
   for (int n = 0; !shapes_stopped && (options->iterations == 0 || n < options->iterations); n++) {
     take_all(options, reader);
     shapes_sleep_ms(options->read_period_ms);

@@ -144,6 +144,7 @@ def parse():
     parser.add_argument("-x", dest="representation", type=int, choices=(1, 2), default=1)
     parser.add_argument("-w", dest="print_written", action="store_true")
     parser.add_argument("-z", dest="size", type=int, default=20)
+    parser.add_argument("--size-modulo", type=int, default=0)
     parser.add_argument("--write-period", type=int, default=33)
     parser.add_argument("--read-period", type=int, default=100)
     parser.add_argument("--lifespan", type=int, default=0)
@@ -220,8 +221,9 @@ def bounce(position, step, limit):
 
 def publish(options, participant, topic):
     publisher = Publisher(participant, qos=group_qos(options))
-    writer = DataWriter(publisher, topic, qos=endpoint_qos(options))
+    # Its listener is told of it, maybe at once: said before.
     say(f"Create writer for topic: {options.topic} color: {options.color or 'BLUE'}")
+    writer = DataWriter(publisher, topic, qos=endpoint_qos(options))
     x, y = random.randrange(WIDTH), random.randrange(HEIGHT)
     x_step, y_step = random.randint(1, 5), random.randint(1, 5)
     size = options.size
@@ -231,7 +233,7 @@ def publish(options, participant, topic):
         x, x_step = bounce(x, x_step, WIDTH)
         y, y_step = bounce(y, y_step, HEIGHT)
         if options.size == 0:
-            size += 1
+            size = (size % options.size_modulo if options.size_modulo else size) + 1
         for index in range(options.num_instances):
             shape = ShapeType(color_of(options, index), x, y, size, payload)
             writer.write(shape)
@@ -267,8 +269,9 @@ def take_all(options, reader, colors):
 
 def subscribe(options, participant, topic):
     subscriber = Subscriber(participant, qos=group_qos(options))
-    reader = DataReader(subscriber, topic, qos=endpoint_qos(options))
+    # Its listener is told of it, maybe at once: said before.
     say(f"Create reader for topic: {options.topic}")
+    reader = DataReader(subscriber, topic, qos=endpoint_qos(options))
     iterations, colors = 0, {}
     while not stopped and (options.num_iterations == 0 or iterations < options.num_iterations):
         take_all(options, reader, colors)

@@ -279,8 +279,9 @@ int publish(const shapes_options &options, DomainParticipant *participant, Topic
   if (options.lifespan_ms > 0)
     qos.lifespan().duration = milliseconds(options.lifespan_ms);
   Publisher *publisher = made("publisher", participant->create_publisher(group));
-  DataWriter *writer = made("writer", publisher->create_datawriter(topic, qos, &reporter, statuses()));
+  // Its listener is told of it, maybe at once: said before.
   shapes_say("Create writer for topic: %s color: %s", options.topic, options.color ? options.color : "BLUE");
+  DataWriter *writer = made("writer", publisher->create_datawriter(topic, qos, &reporter, statuses()));
 
   shapes_motion motion = shapes_start_motion(&options);
   char color[COLOR_SIZE];
@@ -356,8 +357,9 @@ int subscribe(const shapes_options &options, DomainParticipant *participant, Top
   TopicDescription *source = topic;
   if (options.filter)
     source = made("filter", participant->create_contentfilteredtopic(filtered, topic, options.filter, {}));
-  DataReader *reader = made("reader", subscriber->create_datareader(source, qos, &reporter, statuses()));
+  // Its listener is told of it, maybe at once: said before.
   shapes_say("Create reader for topic: %s", options.filter ? filtered.c_str() : options.topic);
+  DataReader *reader = made("reader", subscriber->create_datareader(source, qos, &reporter, statuses()));
   std::map<InstanceHandle_t, std::string> colors;
   for (int n = 0; !shapes_stopped && (options.iterations == 0 || n < options.iterations); n++) {
     take_all(options, reader, colors);
