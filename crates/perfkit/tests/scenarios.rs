@@ -171,8 +171,9 @@ fn bursts_come_together() {
     let done = run(&[publish(0, 1, pacing, 1), subscribe(1, 1, ReadMethod::Listener)]);
     let (publisher, subscriber) = (&done[0].0, &done[1].0);
     assert_eq!((publisher.sent, subscriber.totals.received), (200, 200));
+    // The first may be late, the others are not put off by that.
     assert!(
-        publisher.length_ns >= 300_000_000,
+        publisher.length_ns > 200_000_000,
         "four bursts, a tenth of a second apart: {}",
         publisher.length_ns
     );
