@@ -255,7 +255,7 @@ impl<T: DdsType> DataReader<T> {
                 return Ok(samples);
             }
             if !waiting.wait_until(deadline, &mut Vec::new()) {
-                let what = format!("wait_take on {}", self.inner.describe());
+                let what = format!("wait_take on {}{}", self.inner.describe(), self.inner.why_alone());
                 return Err(Error::Timeout { what, timeout });
             }
         }
@@ -575,6 +575,23 @@ impl ReaderInner {
             // Being enabled right now: that announces the filter too.
             Ok(()) | Err(DiscoveryError::Unknown(_)) => Ok(()),
             Err(error) => Err(Error::OutOfResources(error.to_string())),
+        }
+    }
+
+    /// Behind the reader in a text: that no writer matches it, and why.
+    fn why_alone(&self) -> String {
+        let is_alone = self.with(|reader, _, _| reader.matched_writers().next().is_none());
+        if !is_alone.is_ok_and(|is_alone| is_alone) {
+            return String::new();
+        }
+        match &self.subscriber.participant.mismatches_of(self.guid)[..] {
+            [] => ", whose topic no writer is known of,".to_owned(),
+            [first, rest @ ..] => {
+                let why: Vec<_> = first.differences.iter().map(ToString::to_string).collect();
+                let others =
+                    if rest.is_empty() { String::new() } else { format!(", nor {} others", rest.len()) };
+                format!(", which writer {}{others} does not match ({}),", first.writer.guid, why.join("; "))
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use plainsong_proto::discovery::Participant;
 pub use plainsong_proto::discovery::{Difference, Mismatch, MismatchReason, Party};
 use plainsong_proto::guid::Guid;
 
@@ -54,6 +55,13 @@ impl DomainParticipant {
 impl ParticipantInner {
     fn mismatch(&self, writer: Guid, reader: Guid) -> Option<Mismatch> {
         self.slot().ok()?.look(|control| control.mismatch(writer, reader))
+    }
+
+    /// Those of a local reader.
+    pub(crate) fn mismatches_of(&self, reader: Guid) -> Vec<Mismatch> {
+        let of_it =
+            |control: &Participant| control.mismatches().filter(|it| it.reader.guid == reader).collect();
+        self.slot().map_or(Vec::new(), |slot| slot.look(of_it))
     }
 
     /// A writer and a reader do not match: their topic is inconsistent when their types are the reason. Other

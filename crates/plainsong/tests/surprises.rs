@@ -115,7 +115,17 @@ fn a_timeout_tells_which_call_waited_and_for_how_long_it_was_to() {
     let reader = reader::<Blob>(&alone, "Silent", QosSet::reader());
     let asked = Duration::from_millis(15);
     let message = message_of_timeout(reader.wait_take(asked));
-    assert_eq!(message, "wait_take on the reader of topic 'Silent' did not finish within 15ms");
+    let on = "wait_take on the reader of topic 'Silent'";
+    assert_eq!(message, format!("{on}, whose topic no writer is known of, did not finish within 15ms"));
+    let unreliable = writer::<Blob>(&alone, "Silent", QosSet::writer().best_effort());
+    let picky = common::reader::<Blob>(&alone, "Silent", QosSet::reader().reliable());
+    let message = message_of_timeout(picky.wait_take(asked));
+    let why = "RELIABILITY: the writer has BEST_EFFORT, the reader wants RELIABLE; ";
+    let begin = format!("{on}, which writer {} does not match ({why}", unreliable.guid());
+    assert!(message.starts_with(&begin) && message.ends_with("), did not finish within 15ms"), "{message}");
+    let _reliable = writer::<Blob>(&alone, "Silent", QosSet::writer());
+    let message = message_of_timeout(picky.wait_take(asked));
+    assert_eq!(message, format!("{on} did not finish within 15ms"));
     let waiting = WaitSet::new();
     waiting.attach(reader.read_condition(Selector::default()));
     let message = message_of_timeout(waiting.wait(Some(asked)));

@@ -165,7 +165,7 @@ fn interfaces(participant: &DomainParticipant) -> Vec<String> {
     let reports = participant.interfaces();
     // The row without a number is about unicast, which needs no mention while nothing is refused or lost.
     let worth_telling =
-        reports.iter().filter(|report| report.index != 0 || report.send_errors > 0 || report.overflows > 0);
+        reports.iter().filter(|report| report.name != "*" || report.send_errors > 0 || report.overflows > 0);
     worth_telling.map(ToString::to_string).collect()
 }
 

@@ -41,6 +41,11 @@ impl Counters {
 }
 
 impl Interface {
+    /// Whether that is its name or one of its addresses.
+    fn is_named(&self, text: &str) -> bool {
+        text == self.name || text.parse().is_ok_and(|address: IpAddr| self.addresses.contains(&address))
+    }
+
     /// Whether it reaches this host only.
     pub(crate) fn is_loopback(&self) -> bool {
         self.addresses.iter().any(IpAddr::is_loopback)
@@ -109,11 +114,13 @@ pub(crate) fn list(config: &Config, before: &[Interface]) -> io::Result<Vec<Inte
 
 fn is_selected(interface: &Interface, config: &Config) -> bool {
     let Some(selected) = &config.interfaces else { return true };
-    let names_it = |text: &String| {
-        *text == interface.name
-            || text.parse().is_ok_and(|address: IpAddr| interface.addresses.contains(&address))
-    };
-    interface.is_loopback() || selected.iter().any(names_it)
+    interface.is_loopback() || selected.iter().any(|text| interface.is_named(text))
+}
+
+/// What the settings name that none of these is.
+pub(super) fn missing<'a>(config: &'a Config, interfaces: &'a [Interface]) -> impl Iterator<Item = &'a str> {
+    let named = config.interfaces.iter().flatten().map(String::as_str);
+    named.filter(|text| !interfaces.iter().any(|interface| interface.is_named(text)))
 }
 
 #[cfg(test)]
@@ -133,6 +140,8 @@ mod tests {
         assert!(is_selected(&interface("eth0", &["10.0.0.1"]), &config));
         assert!(!is_selected(&interface("eth0", &["10.0.0.2"]), &config));
         assert!(is_selected(&interface("lo", &["127.0.0.1"]), &config));
+        let here = [interface("eth0", &["10.0.0.1"]), interface("lo", &["127.0.0.1"])];
+        assert_eq!(missing(&config, &here).collect::<Vec<_>>(), ["eth1"]);
     }
 
     #[test]

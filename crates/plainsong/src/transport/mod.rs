@@ -111,7 +111,7 @@ pub(crate) struct Awaited {
 pub struct InterfaceReport {
     /// Its name; `*` for unicast, where the host chooses.
     pub name: String,
-    /// Its number; 0 for unicast.
+    /// Its number; 0 for unicast, and for what is not there.
     pub index: u32,
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
@@ -139,7 +139,7 @@ const UNICAST: &str = "unicast, also of user data unless its writer has chosen a
 
 impl fmt::Display for InterfaceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = if self.index == 0 { UNICAST } else { &self.name };
+        let name = if self.name == "*" { UNICAST } else { &self.name };
         write!(f, "{name}")?;
         for address in &self.addresses {
             write!(f, " {address}")?;
@@ -452,7 +452,7 @@ impl Transport {
         Ok(changed)
     }
 
-    /// What is known of each interface, and of unicast at the end.
+    /// What is known of each interface, of those that the settings name in vain, and of unicast at the end.
     pub(crate) fn report(&self) -> Vec<InterfaceReport> {
         let row = |name: &str, index, addresses: &[IpAddr], unusable, counters: &Counters| InterfaceReport {
             name: name.to_owned(),
@@ -462,14 +462,17 @@ impl Transport {
             multicast_heard: counters.multicast_heard.load(Ordering::Relaxed),
             send_errors: counters.send_errors.load(Ordering::Relaxed),
             last_error: counters.last_error(),
-            uncut: if index == 0 { self.families.iter().map(Family::uncut).sum() } else { 0 },
-            overflows: if index == 0 { self.overflows() } else { 0 },
-            too_long: if index == 0 { self.too_long.load(Ordering::Relaxed) } else { 0 },
+            uncut: if name == "*" { self.families.iter().map(Family::uncut).sum() } else { 0 },
+            overflows: if name == "*" { self.overflows() } else { 0 },
+            too_long: if name == "*" { self.too_long.load(Ordering::Relaxed) } else { 0 },
         };
         let interfaces = self.interfaces.load();
         let rows =
             interfaces.iter().map(|it| row(&it.name, it.index, &it.addresses, it.unusable, &it.counters));
-        rows.chain([row("*", 0, &[], None, &self.unicast)]).collect()
+        let none = Counters::default();
+        let missing = interfaces::missing(&self.config, &interfaces);
+        let missing = missing.map(|name| row(name, 0, &[], Some("this host has no such interface"), &none));
+        rows.chain(missing).chain([row("*", 0, &[], None, &self.unicast)]).collect()
     }
 
     /// Datagrams that were dropped because the receive buffer of a socket had no room for them. Nobody counts while
