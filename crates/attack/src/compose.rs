@@ -33,8 +33,11 @@ pub(crate) fn datagram(
 
 /// The announcement of a participant.
 pub(crate) fn announcement(data: &ParticipantData, destination: GuidPrefix) -> Vec<u8> {
+    // One of ours that goes to everyone, yet to the reader by name, is for other products.
+    let is_open = destination == GuidPrefix::UNKNOWN;
+    let reader = if is_open { EntityId::UNKNOWN } else { EntityId::SPDP_READER };
     datagram(data.guid.prefix, destination, |message| {
-        add(message, EntityId::SPDP_READER, EntityId::SPDP_WRITER, 1, &[], &data.encode(), false);
+        add(message, reader, EntityId::SPDP_WRITER, 1, &[], &data.encode(), false);
     })
 }
 

@@ -12,6 +12,10 @@ use crate::perf::statistics::Distribution;
 /// The adapter that others are compared with.
 const FLOOR: &str = "udp";
 
+/// Why a round trip may be shorter than that of the floor, and what it costs.
+const POLLING: &str = "plainsong looks for an answer for a while before it sleeps, see CPU %; the floors sleep at once, as it does with \
+    PLAINSONG_ADAPTIVE_POLL=off";
+
 /// The headings and cells of a table.
 type Row = Vec<String>;
 
@@ -43,6 +47,11 @@ pub(super) fn of(run: &Run) -> String {
             host.cpus,
             host.kernel.split(' ').next().unwrap_or("")
         );
+    }
+    let polls =
+        |cell: &Cell| cell.adapter == "plainsong" && ["pingpong", "latency_at_rate"].contains(&&*cell.kind);
+    if run.cells.iter().any(polls) {
+        let _ = writeln!(text, "{POLLING}");
     }
     notes.dedup();
     notes.splice(0..0, marks(run));
