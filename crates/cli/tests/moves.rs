@@ -3,11 +3,16 @@
 //! order, once, and long before a lease ends.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "support/namespaces.rs"]
+mod namespaces;
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
+
+use namespaces::may_make_namespaces;
 
 /// How long anything may take on a busy machine; what is tested takes some seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -15,17 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LEASE_MS: &str = "3600000";
 /// Samples that have to arrive before something changes, and after it: more than a writer leaves unacknowledged.
 const SOME: usize = 300;
-
-/// Only root may make network namespaces; where even root may not, the test fails and says so.
-fn may_make_namespaces(test: &str) -> bool {
-    let id = Command::new("id").arg("-u").output().unwrap();
-    let root = String::from_utf8_lossy(&id.stdout).trim() == "0";
-    if !root {
-        assert!(std::env::var_os("CI").is_none(), "only root may make a network namespace");
-        eprintln!("{test}: skipped, only root may make a network namespace");
-    }
-    root
-}
 
 /// The shapes application of another product, if `cargo xtask setup` could build it.
 fn other(product: &str, test: &str) -> Option<PathBuf> {

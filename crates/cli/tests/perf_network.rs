@@ -3,23 +3,15 @@
 
 #[path = "perf_common/mod.rs"]
 mod common;
+#[path = "support/namespaces.rs"]
+mod namespaces;
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
 use common::{Bench, Running, eventually, is_alive};
+use namespaces::may_make_namespaces;
 use serde_json::Value;
-
-/// Only root may make network namespaces; where even root may not, the test fails and says so.
-fn may_make_namespaces(test: &str) -> bool {
-    let id = Command::new("id").arg("-u").output().unwrap();
-    let root = String::from_utf8_lossy(&id.stdout).trim() == "0";
-    if !root {
-        assert!(std::env::var_os("CI").is_none(), "only root may make a network namespace");
-        eprintln!("{test}: skipped, only root may make a network namespace");
-    }
-    root
-}
 
 fn has_nft(test: &str) -> bool {
     let there = Command::new("nft").arg("--version").output().is_ok();

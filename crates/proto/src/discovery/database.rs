@@ -346,7 +346,10 @@ impl Remote {
 
     /// Whether it would not hear yet what we tell it of our endpoints: a participant of ours challenges us first.
     pub(super) fn will_challenge(&self) -> bool {
-        self.data.vendor == vendor::PLAINSONG && self.matched.is_none() && !self.is_answered && !self.is_led()
+        self.data.vendor == vendor::PLAINSONG
+            && self.matched.is_none()
+            && !self.is_answered
+            && self.lead().is_none()
     }
 
     /// Who of its process hears us for it.
@@ -354,9 +357,9 @@ impl Remote {
         self.data.lead.filter(|_| self.data.vendor == vendor::PLAINSONG)
     }
 
-    /// Whether others answer challenges for it.
-    pub(super) fn is_led(&self) -> bool {
-        self.lead().is_some() || !Channel::answers(self.data.builtin_endpoints)
+    /// Whether it has no readers that could answer a challenge.
+    pub(super) fn cannot_answer(&self) -> bool {
+        !Channel::answers(self.data.builtin_endpoints)
     }
 
     /// When it is gone unless it is heard of; `None` for never.

@@ -2,8 +2,8 @@
 //!
 //! Endpoint discovery has one history for all readers. Once somebody is there who needs another form, each announcement that differs in it has a
 //! copy, an instance of its own in our history, and each reader is sent what is in its form: by the filters of [`crate::writer`], so
-//! that whatever is repeated or told to late ones follows the same rule. What we announce of ourselves goes to everyone in the usual form, and
-//! by unicast in that of the receiver.
+//! that whatever is repeated or told to late ones follows the same rule. What we announce of ourselves goes to everyone in the usual form, once
+//! as we start in [`Form::Located`], and by unicast in that of the receiver.
 
 use super::builtin::{EndpointData, ParticipantData, has_parameter};
 use super::matching::Endpoint;

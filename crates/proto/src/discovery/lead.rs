@@ -74,10 +74,8 @@ impl Participant {
         if self.lead.followed.is_none() || context.vendor != vendor::PLAINSONG {
             return false;
         }
-        if context.destination == GuidPrefix::UNKNOWN
-            && let Some(remote) = self.database.get_mut(context.source)
-        {
-            remote.heard_openly = Some(now.mono);
+        if context.destination == GuidPrefix::UNKNOWN {
+            self.note_heard_openly(now, context);
         }
         true
     }
@@ -317,32 +315,33 @@ impl Participant {
         self.connect(now, prefix, out);
     }
 
-    /// A participant that has no readers to answer with, or a lead that does it, is where another one of its process is that has proven
-    /// the address: at the same socket, from where that one speaks.
+    /// A participant that has no readers to answer with is where another one of its product and socket is that has proven the address,
+    /// if it speaks from where that one speaks.
     pub(super) fn adopt_proof(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) -> bool {
         let Some(remote) = self.database.get(prefix) else { return false };
-        if remote.matched.is_some() || !remote.is_led() {
+        if remote.matched.is_some() || !remote.cannot_answer() {
             return false;
         }
-        let lead = remote.lead();
-        let is_lead = |(other, it): &(GuidPrefix, &Remote)| {
+        let is_same = |(other, it): &(GuidPrefix, &Remote)| {
             *other != prefix
                 && it.data.vendor == remote.data.vendor
-                && lead.is_none_or(|lead| lead == *other)
                 && it.heard_by_wire().is_some_and(|path| remote.sockets().contains(&path.locator))
                 && it.proof.is_source(&remote.from, &self.host)
         };
-        let proof = self.database.iter().find(is_lead).map(|(_, it)| it.proof.copy());
-        let Some(proof) = proof else { return self.await_lead(now, prefix) };
-        let Some(remote) = self.database.get_mut(prefix) else { return false };
-        remote.proof = proof;
-        self.on_proof(now, prefix, out);
+        let proof = self.database.iter().find(is_same).map(|(_, it)| it.proof.copy());
+        match (proof, self.database.get_mut(prefix)) {
+            (Some(proof), Some(remote)) => {
+                remote.proof = proof;
+                self.on_proof(now, prefix, out);
+            }
+            _ => self.await_other(now, prefix),
+        }
         true
     }
 
-    /// Those whose announcements came before their lead had proven its address.
-    pub(super) fn adopt_led(&mut self, now: Now, out: &mut Outbox) {
-        let waits = |remote: &Remote| remote.matched.is_none() && remote.is_led();
+    /// Those whose announcements came before another one had proven the address.
+    pub(super) fn adopt_waiting(&mut self, now: Now, out: &mut Outbox) {
+        let waits = |remote: &Remote| remote.matched.is_none() && remote.cannot_answer();
         let waiting = self.database.iter().filter(|(_, remote)| waits(remote));
         let waiting: Vec<GuidPrefix> = waiting.map(|(prefix, _)| prefix).collect();
         for prefix in waiting {

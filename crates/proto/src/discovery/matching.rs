@@ -464,9 +464,8 @@ impl Matching {
                     let group = requesting.endpoint.host_group(self.host_group_port);
                     let is_near = requesting.endpoint.path.same_host;
                     let begins = newcomer == Some(writer) && requesting.endpoint.is_kin() && is_near;
-                    let reader = MatchedReader { begins, ..requesting.endpoint.as_reader(reader, group) };
-                    let (writer, reader) = (writer.entity, Box::new(reader));
-                    out.commands.push(Command::MatchReader { writer, reader });
+                    let reader = Box::new(requesting.endpoint.as_reader(reader, group, begins));
+                    out.commands.push(Command::MatchReader { writer: writer.entity, reader });
                 }
                 if reader.prefix == self.own && !knew_writer {
                     let group = requesting.endpoint.host_group(self.host_group_port);
@@ -475,7 +474,7 @@ impl Matching {
                         out.commands.push(Command::JoinGroup { reader, writer, group });
                     }
                     let begins = newcomer == Some(reader) && offering.endpoint.is_kin();
-                    let writer = Box::new(MatchedWriter { begins, ..offering.endpoint.as_writer(writer) });
+                    let writer = Box::new(offering.endpoint.as_writer(writer, begins));
                     out.commands.push(Command::MatchWriter { reader: reader.entity, writer });
                 }
             }
@@ -602,7 +601,7 @@ impl Endpoint {
         (hears && is_near).then(|| Locator::udp(ports::host_group(&self.topic).into(), port))
     }
 
-    fn as_reader(&self, guid: Guid, group: Option<Locator>) -> MatchedReader {
+    fn as_reader(&self, guid: Guid, group: Option<Locator>, begins: bool) -> MatchedReader {
         MatchedReader {
             guid,
             locators: self.path.locators.clone(),
@@ -614,7 +613,7 @@ impl Endpoint {
             receive_bytes: self.receive_bytes,
             qos: self.qos.clone(),
             content_filter: self.content_filter.clone(),
-            begins: false,
+            begins,
         }
     }
 
@@ -623,18 +622,10 @@ impl Endpoint {
         self.vendor == vendor::PLAINSONG
     }
 
-    fn as_writer(&self, guid: Guid) -> MatchedWriter {
+    fn as_writer(&self, guid: Guid, begins: bool) -> MatchedWriter {
         let EndpointPath { locators, sources, .. } = self.path.clone();
-        let qos = self.qos.clone();
-        MatchedWriter {
-            guid,
-            locators,
-            sources,
-            publisher: self.group,
-            vendor: self.vendor,
-            qos,
-            begins: false,
-        }
+        let (qos, vendor) = (self.qos.clone(), self.vendor);
+        MatchedWriter { guid, locators, sources, publisher: self.group, vendor, qos, begins }
     }
 
     /// What remembering it costs, roughly, in octets.

@@ -368,7 +368,7 @@ impl Participant {
         }
         self.forget_due(now, out);
         if self.announcer.next.is_some_and(|at| at <= now.mono) {
-            self.announce(now, out);
+            self.announce(now, false, out);
         }
         let first = out.transmits().len();
         while let Some(prefix) = self.database.next_review(now.mono) {

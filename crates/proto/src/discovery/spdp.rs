@@ -202,13 +202,8 @@ impl Participant {
         }
     }
 
-    /// Announces to everyone, and by unicast to those whom that does not reach.
-    pub(super) fn announce(&mut self, now: Now, out: &mut Outbox) {
-        self.announce_to_all(now, false, out);
-    }
-
-    /// Announces to everyone, and by unicast to those whom that does not reach, or to all who are `known`.
-    fn announce_to_all(&mut self, now: Now, known: bool, out: &mut Outbox) {
+    /// Announces to everyone, and by unicast to those whom that does not reach, or to `all` who are known.
+    pub(super) fn announce(&mut self, now: Now, all: bool, out: &mut Outbox) {
         let LocalLocators { announce_to, scan, .. } = &self.config.locators;
         if !announce_to.is_empty() {
             let is_for_others = self.announcer.step == STEP_FOR_OTHERS;
@@ -233,7 +228,7 @@ impl Participant {
         };
         for (prefix, remote) in self.database.iter() {
             if let Some(path) = remote.announced_at()
-                && (known
+                && (all
                     || path.same_host && reminds && !group_works(remote)
                     || !self.hears_announcements(remote, &path.locator))
             {
@@ -268,7 +263,7 @@ impl Participant {
         self.renew_announcement();
         self.tell_participant();
         self.announcer.restart();
-        self.announce_to_all(now, true, out);
+        self.announce(now, true, out);
     }
 
     /// Whether a participant surely gets what goes to `announce_to`.
@@ -407,16 +402,26 @@ impl Participant {
             None => self.discover(now, context, announced, received, out)?,
             Some(_) => self.refresh(now, context, announced, received, out)?,
         }
-        if is_open && let Some(remote) = self.database.get_mut(context.source) {
-            remote.heard_openly = Some(now.mono);
+        if is_open {
+            self.note_heard_openly(now, context);
         }
         if !self.adopt_proof(now, context.source, out) {
-            // Who speaks to us alone knows us.
-            let knows_us = context.destination == self.config.prefix;
+            // Who speaks to us alone knows us; for who has a lead, that one does.
+            let has_lead = self.database.get(context.source).is_some_and(|remote| remote.lead().is_some());
+            let knows_us = context.destination == self.config.prefix || has_lead;
             let with = if knows_us { Challenge::Short } else { Challenge::Whole };
             self.challenge(now, context.source, with, out);
         }
         Ok(())
+    }
+
+    /// An announcement for everyone came, so ours reach who sent it: a neighbour that is known to speak from there.
+    pub(super) fn note_heard_openly(&mut self, now: Now, context: &MessageContext) {
+        if let Some(remote) = self.database.get_mut(context.source)
+            && remote.matched.is_none_or(|_| remote.is_at(&context.from, &self.host))
+        {
+            remote.heard_openly = Some(now.mono);
+        }
     }
 
     /// A participant we did not know.

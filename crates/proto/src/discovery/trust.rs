@@ -240,7 +240,7 @@ impl Participant {
                 self.database.review(prefix, None);
                 out.events.push(Event::ParticipantChanged { participant: prefix.participant(), alive: true });
                 self.doubt_those_before(now, prefix, out);
-                self.adopt_led(now, out);
+                self.adopt_waiting(now, out);
             }
         }
     }
@@ -401,16 +401,13 @@ impl Participant {
         self.database.review(prefix, at);
     }
 
-    /// The lead of a participant may be on its way: it is challenged itself after a while, if it can answer.
-    pub(super) fn await_lead(&mut self, now: Now, prefix: GuidPrefix) -> bool {
-        let Some(remote) = self.database.get(prefix) else { return false };
-        let can_answer = Channel::answers(remote.data.builtin_endpoints);
-        let pause = if can_answer { CHALLENGE_PAUSE } else { UNANSWERED };
-        let until = remote.discovered.after(pause).filter(|at| *at > now.mono);
+    /// Another participant may be on its way whose proof holds for this one, which cannot answer: it is told of if none comes.
+    pub(super) fn await_other(&mut self, now: Now, prefix: GuidPrefix) {
+        let Some(remote) = self.database.get(prefix) else { return };
+        let until = remote.discovered.after(UNANSWERED).filter(|at| *at > now.mono);
         if until.is_some() {
             self.database.review(prefix, until);
         }
-        until.is_some() || !can_answer
     }
 
     /// Looks at a participant that has not answered yet.

@@ -306,6 +306,32 @@ fn r1_who_names_a_lead_elsewhere_has_proven_nothing() {
     assert!(drawn <= 3 * heard_twice_by_two, "{drawn} octets");
 }
 
+/// Whose address is proven says nothing of others that are claimed to be there: whoever they are, they answer themselves.
+#[test]
+fn r1_who_names_a_lead_at_its_very_socket_has_proven_nothing_and_parts_nobody() {
+    let mut network = processes(4, 2);
+    run(&mut network, 1_000);
+    let lead = network.nodes[1].address;
+    let own = network.nodes[1].participant.guid().prefix;
+    let reached = network.octets_to[&lead];
+    // One of the process, and one that would have its socket after it.
+    let mut names = [own, prefix(60)];
+    names[0].0[11] ^= 0x55;
+    for name in names {
+        let data = ParticipantData {
+            lead: Some(own),
+            meta_unicast: vec![lead],
+            default_unicast: vec![lead],
+            ..ParticipantData { builtin_endpoints: u32::MAX, ..ParticipantData::new(name.participant()) }
+        };
+        network.inject(lead, group(), &announcement(&data, GuidPrefix::UNKNOWN));
+        run(&mut network, 10_000);
+        assert!(network.nodes.iter().all(|node| !knows(&node.participant, name)), "{name:?}");
+    }
+    assert_eq!(unmatched(&network), 0);
+    assert!(network.octets_to[&lead] - reached < 3_000, "{} octets", network.octets_to[&lead] - reached);
+}
+
 #[test]
 fn one_alone_has_no_lead() {
     let mut network = Network::new();

@@ -1,6 +1,6 @@
 //! Whom a participant believes (R1, R8).
 
-use super::network::{Network, READER, prefix, udp};
+use super::network::{Network, READER, group, prefix, udp};
 use super::peer::{Peer, announcement};
 use crate::guid::{EntityId, GuidPrefix};
 use crate::seq::{SequenceNumber, SequenceSet};
@@ -292,4 +292,20 @@ fn a_long_lease_counts_while_endpoints_are_matched() {
     assert_eq!(network.matches(0).len(), 4);
     network.run_for(Duration::from_secs(700));
     assert_eq!(network.matches(0).len(), 2);
+}
+
+#[test]
+fn r8_an_announcement_from_elsewhere_is_no_sign_that_the_group_works() {
+    let mut network = Network::of(2);
+    network.run_for(Duration::from_secs(1));
+    let of = network.nodes[1].participant.guid().prefix;
+    let heard = |network: &Network| network.nodes[0].participant.database.get(of).unwrap().heard_openly;
+    let before = heard(&network);
+    let bytes = announcement(&network.nodes[1].participant.participant_data(), GuidPrefix::UNKNOWN);
+    let own = network.nodes[1].address;
+    for (from, is_sign) in [(udp("10.0.0.66", 7410), false), (own, true)] {
+        network.inject(from, group(), &bytes);
+        network.run_for(Duration::from_millis(1));
+        assert_eq!(heard(&network) > before, is_sign, "{from}");
+    }
 }
