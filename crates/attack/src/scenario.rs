@@ -22,6 +22,8 @@ const SETTLING_MAX: Duration = Duration::from_secs(8);
 const SHRINKING_MAX: Duration = Duration::from_secs(60);
 /// Resident memory that is no matter of an attack.
 const SLACK_BYTES: u64 = 8 << 20;
+/// The heap gives back 3 s after much was freed, and 10 s after it last did.
+const GIVING_BACK: Duration = Duration::from_secs(20);
 
 /// Whose received octets an attack draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -364,8 +366,8 @@ fn close(
     outcome.missing = written.samples.saturating_sub(received.samples);
     outcome.duplicates = received.duplicates;
     outcome.lost = received.lost;
-    // Memory comes back within a minute, and of a short attack within as many seconds as it took.
-    let end = Instant::now() + SHRINKING_MAX.min(duration.max(Duration::from_secs(5)));
+    // Memory comes back within a minute, and of a short attack within as many seconds as it took, or in which the heap gives back twice.
+    let end = Instant::now() + SHRINKING_MAX.min(duration.max(GIVING_BACK));
     loop {
         for (process, worker) in [&pair.writer, &pair.reader].into_iter().enumerate() {
             let now = worker.memory();

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 /// Only root may make network namespaces; where even root may not, the test fails and says so.
-pub fn may_make_namespaces(test: &str) -> bool {
+pub(crate) fn may_make_namespaces(test: &str) -> bool {
     let id = Command::new("id").arg("-u").output().unwrap();
     let root = String::from_utf8_lossy(&id.stdout).trim() == "0";
     if !root {
