@@ -21,7 +21,7 @@ const SETTLING_MAX: Duration = Duration::from_secs(8);
 /// How long memory may take to come back, asked now and then: less where the whole run is short.
 const SHRINKING_MAX: Duration = Duration::from_secs(60);
 /// Resident memory that is no matter of an attack.
-const SLACK_BYTES: u64 = 8 << 20;
+const SLACK_BYTES: u64 = 12 << 20;
 /// The heap gives back 3 s after much was freed, and 10 s after it last did.
 const GIVING_BACK: Duration = Duration::from_secs(20);
 
