@@ -443,7 +443,7 @@ mod tests {
         assert_eq!(misses(|it| it.drawn = 3_001), 1);
         assert_eq!(misses(|it| it.stall_ms = 2_001), 1);
         assert_eq!(misses(|it| it.memory[1] = [6 << 20, 39 << 20, 7 << 20]), 1);
-        assert_eq!(misses(|it| it.memory[0] = [6 << 20, 38 << 20, 21 << 20]), 1);
+        assert_eq!(misses(|it| it.memory[0] = [6 << 20, 38 << 20, 25 << 20]), 1);
         assert_eq!(misses(|it| (it.missing, it.lost, it.duplicates) = (1, 1, 1)), 3);
     }
 }

@@ -4,6 +4,7 @@ import argparse
 import random
 import signal
 import sys
+import threading
 import time
 from dataclasses import dataclass
 
@@ -32,6 +33,7 @@ STATES = {
 # Cyclone numbers some policies of its own before these; the values are those of the DDS specification.
 RENUMBERED = {25: 23}
 stopped = False
+saying = threading.RLock()
 
 
 @dataclass
@@ -62,7 +64,10 @@ def stop(_signal, _frame):
 
 
 def say(line):
-    print(line, flush=True)
+    # Listeners have a thread of their own: one call a line, or two lines mix.
+    with saying:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
 
 
 def say_sample(topic, shape):
