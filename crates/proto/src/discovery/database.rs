@@ -26,6 +26,10 @@ const UNPROVEN_PER_ADDRESS_MAX: usize = 64;
 const ADDRESS_SHARE: usize = 4;
 /// Longer leases count only for participants with matched endpoints.
 const STRANGER_LEASE_MAX: Duration = Duration::from_secs(300);
+/// Where all places are taken, those that were silent for so long are asked whether they are there.
+const SILENCE: Duration = Duration::from_secs(30);
+/// So many of them for each newcomer that finds no place.
+const ASKED_AT_ONCE: usize = 16;
 
 /// A remote participant.
 #[derive(Debug)]
@@ -65,6 +69,8 @@ pub(super) struct Remote {
     pub(super) unconfirmed: BTreeSet<Guid>,
     /// The same participant as announced from an address that has proven nothing yet.
     pub(super) candidate: Option<Box<Self>>,
+    /// Where it was before it did not answer there.
+    former: Option<Box<Former>>,
     /// It is of this process and tells of itself without the wire.
     pub(super) is_told: bool,
     /// Of this process, and able to hear others for us.
@@ -79,6 +85,15 @@ pub(super) struct Remote {
     /// Its places in the queues of leases and of reviews.
     check_at: Option<Instant>,
     review_at: Option<Instant>,
+}
+
+/// Where a participant had proven to be when another one proved to be it elsewhere, and it did not answer.
+#[derive(Debug)]
+struct Former {
+    meta_unicast: Vec<Locator>,
+    proof: Proof,
+    /// The end of its lease.
+    until: Option<Instant>,
 }
 
 /// The remote participants, with their leases.
@@ -226,6 +241,19 @@ impl Database {
         by_silence.into_iter().map(|(_, prefix)| prefix).find(|prefix| !is_matched(*prefix))
     }
 
+    /// Of those that we hear ourselves the ones that were not heard for [`SILENCE`], the most silent first, a few of them.
+    pub(super) fn silent(&self, now: Instant) -> Vec<GuidPrefix> {
+        let is_silent = |remote: &Remote| {
+            remote.heard_by_wire().is_some()
+                && !remote.is_heard_by_lead
+                && remote.doubt.is_none()
+                && now.since(remote.last_heard) >= SILENCE
+        };
+        let mut silent: Vec<_> = self.iter().filter(|(_, remote)| is_silent(remote)).collect();
+        silent.sort_unstable_by_key(|(prefix, remote)| (remote.last_heard, *prefix));
+        silent.into_iter().map(|(prefix, _)| prefix).take(ASKED_AT_ONCE).collect()
+    }
+
     /// A participant that is silent for longer than strangers may be has matched endpoints: its lease counts.
     pub(super) fn excuse(&mut self, prefix: GuidPrefix, now: Instant) {
         if let Some(remote) = self.remotes.get_mut(&prefix) {
@@ -317,6 +345,7 @@ impl Remote {
             heard_openly: None,
             unconfirmed: BTreeSet::new(),
             candidate: None,
+            former: None,
             is_told: false,
             can_lead: false,
             is_heard_by_lead: false,
@@ -402,6 +431,27 @@ impl Remote {
     /// Which of its addresses are proven has changed.
     pub(super) fn choose_meta(&mut self, host: &Host) {
         self.meta = self.choose(&self.usable_meta, host);
+    }
+
+    /// It does not answer where it has proven to be, and is elsewhere now; or it stands still, and is somebody else there. For the rest of its
+    /// lease it may come back.
+    pub(super) fn leave_to(&mut self, candidate: Self, now: Instant) {
+        let is_over = |former: &Former| former.until.is_none_or(|until| until <= now);
+        if self.former.as_deref().is_none_or(is_over) {
+            let until = now.after(self.data.lease_duration.clamp(LEASE_MIN, STRANGER_LEASE_MAX));
+            let meta_unicast = self.data.meta_unicast.clone();
+            self.former = Some(Box::new(Former { meta_unicast, proof: self.proof.copy(), until }));
+        }
+        self.move_to(candidate, now);
+    }
+
+    /// Whether a candidate, which spoke `from` there when it proved it, is where this participant was until it did not answer.
+    pub(super) fn is_back(&self, candidate: &Self, from: &Locator, now: Instant, host: &Host) -> bool {
+        self.former.as_ref().is_some_and(|former| {
+            former.until.is_some_and(|until| until > now)
+                && candidate.meta.is_some_and(|path| former.meta_unicast.contains(&path.locator))
+                && [&candidate.from, from].into_iter().all(|from| former.proof.is_source(from, host))
+        })
     }
 
     /// Takes over data, address and proof of a candidate.

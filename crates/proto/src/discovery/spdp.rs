@@ -434,9 +434,11 @@ impl Participant {
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let is_matched = |prefix| self.is_of_use(prefix);
-        if let Some(evicted) =
-            self.database.victim(&context.from, self.host.sent(&context.from), is_matched)?
-        {
+        let evicted = self.database.victim(&context.from, self.host.sent(&context.from), is_matched);
+        if evicted.is_err() {
+            self.doubt_the_silent(now, out);
+        }
+        if let Some(evicted) = evicted? {
             self.forget(now, evicted, out);
             self.drops.count(DropReason::DiscoveryLimit);
         }

@@ -2,7 +2,8 @@
 //!
 //! A participant is matched once it has answered a challenge at an address that it announced. From then on control traffic is taken
 //! only from where it has answered, or which it announced there. A claim that it is elsewhere is believed when the new address has proven
-//! itself, and either both came from where it is known to speak from, or the old address does not answer.
+//! itself, and either both came from where it is known to speak from, or the old address does not answer. If it does again, within the lease,
+//! it was somebody else that claimed to be it: the participant is where it was.
 //!
 //! A participant of another stack that claims to be elsewhere knows us, and cannot repeat the usual numbers. Its ACKNACK says so, and it
 //! is asked by numbers above our last change, if all that was written to it before is acknowledged: it then misses nothing, and neither
@@ -202,7 +203,7 @@ impl Participant {
     }
 
     /// A matched participant has proven the address that is claimed of it. It moves there when claim and answer came from where it is known
-    /// to speak from; otherwise it is asked at the address it has.
+    /// to speak from, or where it was known to before it stood still; otherwise it is asked at the address it has.
     fn on_claim_proven(&mut self, now: Now, context: &MessageContext, out: &mut Outbox) {
         let prefix = context.source;
         let Self { database, host, .. } = self;
@@ -212,7 +213,9 @@ impl Participant {
             candidate.proven_meta(host).is_some()
         };
         let Some(candidate) = remote.candidate.take_if(is_proven) else { return };
-        if [&candidate.from, &context.from].into_iter().all(|from| remote.proof.is_source(from, host)) {
+        let is_there =
+            [&candidate.from, &context.from].into_iter().all(|from| remote.proof.is_source(from, host));
+        if is_there || remote.is_back(&candidate, &context.from, now.mono, host) {
             remote.move_to(*candidate, now.mono);
             return self.on_participant_changed(now, prefix, out);
         }
@@ -498,6 +501,13 @@ impl Participant {
         }
     }
 
+    /// All places are taken: those that say nothing, whatever their leases, are there or give way.
+    pub(super) fn doubt_the_silent(&mut self, now: Now, out: &mut Outbox) {
+        for prefix in self.database.silent(now.mono) {
+            self.doubt(now, prefix, out);
+        }
+    }
+
     fn ask_doubted(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         let Some(remote) = self.database.get_mut(prefix) else { return };
         let (Some(questions), Some(path)) = (&mut remote.doubt, remote.matched) else { return };
@@ -517,7 +527,7 @@ impl Participant {
         let is_proven = |candidate: &mut Box<Remote>| candidate.proven_meta(&self.host).is_some();
         match remote.candidate.take_if(is_proven) {
             Some(candidate) => {
-                remote.move_to(*candidate, now.mono);
+                remote.leave_to(*candidate, now.mono);
                 self.on_participant_changed(now, prefix, out);
             }
             None => {

@@ -309,3 +309,73 @@ fn r8_an_announcement_from_elsewhere_is_no_sign_that_the_group_works() {
         assert_eq!(heard(&network) > before, is_sign, "{from}");
     }
 }
+
+#[test]
+fn r8_who_stood_still_while_another_proved_to_be_it_is_itself_again_when_it_answers() {
+    let mut network = Network::of(2);
+    network.run_for(Duration::from_secs(1));
+    let (own, attacker) = (network.nodes[1].address, udp("10.0.0.66", 7410));
+    let reader_at = |network: &Network| {
+        let commands = network.nodes[0].commands.iter().rev();
+        let mut places = commands.filter_map(|(_, command)| match command {
+            crate::discovery::Command::MatchReader { reader, .. } => Some(reader.locators[0].ip()),
+            _ => None,
+        });
+        places.next().flatten()
+    };
+    network.add_peer(Peer::new(prefix(1), attacker));
+    let claim_for = |network: &mut Network, half_seconds| {
+        for _ in 0..half_seconds {
+            network.peers[0].expected = [1; 2];
+            network.announce_peer(0);
+            network.run_for(Duration::from_millis(500));
+        }
+    };
+    for _ in 0..3 {
+        network.nodes[1].up = false;
+        claim_for(&mut network, 4);
+        assert_eq!(reader_at(&network), attacker.ip());
+        network.nodes[1].up = true;
+        claim_for(&mut network, 8);
+        assert_eq!(reader_at(&network), own.ip(), "within one period of its announcements");
+        let commands = network.nodes[0].commands.len();
+        claim_for(&mut network, 60);
+        assert_eq!(network.nodes[0].commands.len(), commands, "while it answers nothing moves it");
+    }
+    // After its lease the place is anybody's.
+    network.nodes[1].up = false;
+    claim_for(&mut network, 400);
+    network.nodes[1].up = true;
+    claim_for(&mut network, 20);
+    assert_eq!(reader_at(&network), attacker.ip());
+}
+
+#[test]
+fn r3_dead_participants_with_matched_endpoints_and_endless_leases_give_way() {
+    let mut network = Network::of(2);
+    network.run_for(Duration::from_secs(1));
+    let matched = network.matches(0);
+    for index in 100..1_200 {
+        let at = udp(&format!("10.7.{}.9", index % 40), 10_000 + index as u16);
+        network.peers = vec![Peer::new(prefix(index), at)];
+        let lease_duration = Duration::INFINITE;
+        let data = crate::discovery::builtin::ParticipantData { lease_duration, ..network.peers[0].data() };
+        let to = udp("10.0.0.1", 7410);
+        network.inject(at, to, &announcement(&data, GuidPrefix::UNKNOWN));
+        network.run_for(Duration::from_millis(5));
+        let guid = prefix(index).entity(READER);
+        let reader = crate::discovery::builtin::EndpointData::new(guid, "Square".into(), "ShapeType".into());
+        let writer = EntityId::SEDP_SUBSCRIPTIONS_WRITER;
+        network.inject(at, to, &super::hostile::sedp(prefix(index), writer, 1, &reader));
+        network.run_for(Duration::from_millis(1));
+    }
+    network.peers.clear();
+    assert!(network.matches(0).len() > 900, "all are of use");
+    network.run_for(Duration::from_secs(31));
+    let late = network.add(super::network::config(2));
+    network.add_reader(late, crate::qos::QosSet::reader());
+    network.start(late);
+    network.run_for(Duration::from_secs(5));
+    assert!(is_proven(&network, prefix(2)), "a newcomer finds a place");
+    assert!(network.matches(0).is_superset(&matched), "and who lives stays");
+}
