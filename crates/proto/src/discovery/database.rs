@@ -92,7 +92,7 @@ pub(super) struct Remote {
 struct Former {
     meta_unicast: Vec<Locator>,
     proof: Proof,
-    /// The end of its lease.
+    /// The end of its lease, at most [`STRANGER_LEASE_MAX`] after it was last heard there.
     until: Option<Instant>,
 }
 
@@ -438,7 +438,7 @@ impl Remote {
     pub(super) fn leave_to(&mut self, candidate: Self, now: Instant) {
         let is_over = |former: &Former| former.until.is_none_or(|until| until <= now);
         if self.former.as_deref().is_none_or(is_over) {
-            let until = now.after(self.data.lease_duration.clamp(LEASE_MIN, STRANGER_LEASE_MAX));
+            let until = self.last_heard.after(self.data.lease_duration.clamp(LEASE_MIN, STRANGER_LEASE_MAX));
             let meta_unicast = self.data.meta_unicast.clone();
             self.former = Some(Box::new(Former { meta_unicast, proof: self.proof.copy(), until }));
         }
@@ -452,6 +452,12 @@ impl Remote {
                 && candidate.meta.is_some_and(|path| former.meta_unicast.contains(&path.locator))
                 && [&candidate.from, from].into_iter().all(|from| former.proof.is_source(from, host))
         })
+    }
+
+    /// It answers there again.
+    pub(super) fn come_back(&mut self, candidate: Self, now: Instant) {
+        self.former = None;
+        self.move_to(candidate, now);
     }
 
     /// Takes over data, address and proof of a candidate.

@@ -2,8 +2,8 @@
 //!
 //! A participant is matched once it has answered a challenge at an address that it announced. From then on control traffic is taken
 //! only from where it has answered, or which it announced there. A claim that it is elsewhere is believed when the new address has proven
-//! itself, and either both came from where it is known to speak from, or the old address does not answer. If it does again, within the lease,
-//! it was somebody else that claimed to be it: the participant is where it was.
+//! itself, and either both came from where it is known to speak from, or the old address does not answer. If that address claims and proves
+//! it again within the lease, the participant is there: it stood still, and somebody else claimed to be it.
 //!
 //! A participant of another stack that claims to be elsewhere knows us, and cannot repeat the usual numbers. Its ACKNACK says so, and it
 //! is asked by numbers above our last change, if all that was written to it before is acknowledged: it then misses nothing, and neither
@@ -213,9 +213,11 @@ impl Participant {
             candidate.proven_meta(host).is_some()
         };
         let Some(candidate) = remote.candidate.take_if(is_proven) else { return };
-        let is_there =
-            [&candidate.from, &context.from].into_iter().all(|from| remote.proof.is_source(from, host));
-        if is_there || remote.is_back(&candidate, &context.from, now.mono, host) {
+        if remote.is_back(&candidate, &context.from, now.mono, host) {
+            remote.come_back(*candidate, now.mono);
+            return self.on_participant_changed(now, prefix, out);
+        }
+        if [&candidate.from, &context.from].into_iter().all(|from| remote.proof.is_source(from, host)) {
             remote.move_to(*candidate, now.mono);
             return self.on_participant_changed(now, prefix, out);
         }
