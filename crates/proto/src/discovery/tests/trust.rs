@@ -301,10 +301,11 @@ fn r8_an_announcement_from_elsewhere_is_no_sign_that_the_group_works() {
     let of = network.nodes[1].participant.guid().prefix;
     let heard = |network: &Network| network.nodes[0].participant.database.get(of).unwrap().heard_openly;
     let before = heard(&network);
-    let bytes = announcement(&network.nodes[1].participant.participant_data(), GuidPrefix::UNKNOWN);
-    let own = network.nodes[1].address;
-    for (from, is_sign) in [(udp("10.0.0.66", 7410), false), (own, true)] {
-        network.inject(from, group(), &bytes);
+    let told = network.nodes[1].participant.participant_data();
+    let (own, elsewhere) = (network.nodes[1].address, udp("10.0.0.66", 7410));
+    let moved = crate::discovery::builtin::ParticipantData { meta_unicast: vec![elsewhere], ..told.clone() };
+    for (from, data, is_sign) in [(elsewhere, &told, false), (elsewhere, &moved, false), (own, &told, true)] {
+        network.inject(from, group(), &announcement(data, GuidPrefix::UNKNOWN));
         network.run_for(Duration::from_millis(1));
         assert_eq!(heard(&network) > before, is_sign, "{from}");
     }
@@ -331,16 +332,18 @@ fn r8_who_stood_still_while_another_proved_to_be_it_is_itself_again_when_it_answ
             network.run_for(Duration::from_millis(500));
         }
     };
-    // Longer than one lease, so that each return has to begin the next anew.
-    for _ in 0..8 {
+    // The second time begins before the lease would have ended that counted the first time, and ends after it.
+    let lease = network.nodes[1].participant.participant_data().lease_duration;
+    let before_its_end = 2 * lease.0 as usize / 1_000_000_000 - 24;
+    for (away, half_seconds) in [(4, before_its_end), (16, 60)] {
         network.nodes[1].up = false;
-        claim_for(&mut network, 4);
+        claim_for(&mut network, away);
         assert_eq!(reader_at(&network), attacker.ip());
         network.nodes[1].up = true;
         claim_for(&mut network, 8);
         assert_eq!(reader_at(&network), own.ip(), "within one period of its announcements");
         let commands = network.nodes[0].commands.len();
-        claim_for(&mut network, 60);
+        claim_for(&mut network, half_seconds);
         assert_eq!(network.nodes[0].commands.len(), commands, "while it answers nothing moves it");
     }
     // After its lease the place is anybody's.
