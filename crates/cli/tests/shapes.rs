@@ -157,6 +157,29 @@ fn a_profile_gives_the_qos_of_all_entities_and_options_go_before_it() {
     in_room.line_with("RED ");
 }
 
+const SMALL_READER: &str = r#"<qos_library name="House">
+  <qos_profile name="Closet">
+    <datareader_qos>
+      <history><kind>KEEP_ALL_HISTORY_QOS</kind></history>
+      <resource_limits><max_samples>1</max_samples></resource_limits>
+    </datareader_qos>
+  </qos_profile>
+</qos_library>
+"#;
+
+#[test]
+fn a_subscriber_says_what_it_had_to_reject() {
+    let domain = (100 + (std::process::id() + 75) % 100).to_string();
+    let file = File::new("closet", SMALL_READER);
+    let profile = ["--qos-file", file.path(), "--qos-profile", "House::Closet"];
+    let slow = ["-S", "-b", "--read-period", "60000", "-v", "d", "-d", &domain];
+    let subscriber = Shapes::start(&[&slow[..], &profile].concat());
+    let _publisher = Shapes::start(&["-P", "-b", "-d", &domain]);
+    let rejected = subscriber.line_with("on_sample_rejected()");
+    let start = "on_sample_rejected() topic: 'Square'  type: 'ShapeType' : (total = 1, change = 1) SamplesLimit";
+    assert_eq!(rejected, start);
+}
+
 /// What it prints, and its exit code, when it cannot start.
 fn failure(arguments: &[&str]) -> (String, Option<i32>) {
     let output =

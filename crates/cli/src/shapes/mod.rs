@@ -77,7 +77,7 @@ impl<'a> Application<'a> {
             factory.create_participant(options.domain, "plainsong shapes", qos.participant()?)?;
         let verbose = options.verbosity == Verbosity::D;
         participant.set_listener(
-            Some(Arc::new(Report)),
+            Some(Arc::new(Report { verbose })),
             StatusMask::ALL.without(StatusKind::DataOnReaders).without(StatusKind::DataAvailable),
         );
         if verbose {

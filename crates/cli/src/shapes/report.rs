@@ -4,12 +4,16 @@ use plainsong::prelude::*;
 use plainsong::proto::qos;
 use plainsong::proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
+    SampleRejectedStatus,
 };
 
 use crate::output::say;
 
 /// The participant's listener: statuses of all entities bubble up to it.
-pub(super) struct Report;
+pub(super) struct Report {
+    /// Also says what the suite does not ask for: samples that were lost or rejected.
+    pub verbose: bool,
+}
 
 impl DataWriterListener for Report {
     fn on_publication_matched(&self, writer: &AnyDataWriter, status: &MatchedStatus) {
@@ -75,6 +79,23 @@ impl DataReaderListener for Report {
             status.alive_count,
             status.not_alive_count
         );
+    }
+
+    fn on_sample_lost(&self, reader: &AnyDataReader, status: &CountStatus) {
+        if self.verbose {
+            say!("on_sample_lost() {} : {}", of(reader.topic_name(), reader.type_name()), count(status));
+        }
+    }
+
+    fn on_sample_rejected(&self, reader: &AnyDataReader, status: &SampleRejectedStatus) {
+        if self.verbose {
+            say!(
+                "on_sample_rejected() {} : {} {:?}",
+                of(reader.topic_name(), reader.type_name()),
+                count(&status.count),
+                status.last_reason
+            );
+        }
     }
 }
 
