@@ -176,7 +176,8 @@ fn a_subscriber_says_what_it_had_to_reject() {
     let subscriber = Shapes::start(&[&slow[..], &profile].concat());
     let _publisher = Shapes::start(&["-P", "-b", "-d", &domain]);
     let rejected = subscriber.line_with("on_sample_rejected()");
-    let start = "on_sample_rejected() topic: 'Square'  type: 'ShapeType' : (total = 1, change = 1) SamplesLimit";
+    let start =
+        "on_sample_rejected() topic: 'Square'  type: 'ShapeType' : (total = 1, change = 1) SamplesLimit";
     assert_eq!(rejected, start);
 }
 

@@ -11,11 +11,12 @@ use super::database::Remote;
 use super::matching::Endpoint;
 use super::participant::Participant;
 use super::proof::Proof;
+use super::trust::CHALLENGED_WITHIN;
 use crate::guid::{Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::outbox::{Event, Outbox};
 use crate::qos::LivelinessKind;
-use crate::time::Now;
+use crate::time::{Instant, Now};
 use crate::vendor;
 use crate::wire::MessageContext;
 
@@ -48,6 +49,7 @@ pub(super) struct HeardParticipant {
     data: ParticipantData,
     from: Locator,
     proof: Proof,
+    heard_openly: Option<Instant>,
 }
 
 impl Lead {
@@ -276,13 +278,17 @@ impl Participant {
         if self.matching.ignored.has_participant(prefix) {
             return;
         }
-        let is_new = self.database.get(prefix).is_none_or(|remote| !remote.is_heard_by_lead);
+        let known = self.database.get(prefix);
+        let is_new = known.is_none_or(|remote| !remote.is_heard_by_lead);
+        // Whom we heard ourselves until now knows us.
+        let knows_us = known.is_some_and(|remote| remote.matched.is_some());
         if is_new {
             // Whoever else used its name is gone.
             self.forget(now, prefix, out);
             self.finish_forgetting(prefix, out);
             let mut remote = Remote::new(now.mono, heard.data.clone(), heard.from);
-            remote.is_heard_by_lead = true;
+            (remote.is_heard_by_lead, remote.is_answered) = (true, knows_us);
+            remote.heard_openly = heard.heard_openly;
             self.database.insert(prefix, remote);
         }
         let Some(remote) = self.database.get_mut(prefix) else { return };
@@ -300,19 +306,24 @@ impl Participant {
         }
     }
 
-    /// We have started: those of whom our lead told hear of us.
+    /// We have started, and told everyone: those of whom our lead told hear of us.
     pub(super) fn connect_heard(&mut self, now: Now, out: &mut Outbox) {
         for prefix in self.heard_by_lead() {
             self.meet(now, prefix, false, out);
         }
     }
 
-    /// Matches our writers with its readers. Of who is new it may be that it did not hear our announcements.
+    /// Matches our writers with its readers, once it has challenged us: before it would not hear us. Of who is new it may be that it
+    /// did not hear our announcements.
     fn meet(&mut self, now: Now, prefix: GuidPrefix, is_new: bool, out: &mut Outbox) {
-        if is_new && let Some(path) = self.database.get(prefix).and_then(Remote::announced_at) {
+        let Some(remote) = self.database.get(prefix) else { return };
+        if is_new && let Some(path) = remote.announced_at() {
             self.send_announcement(now, Some(prefix), &[path.locator], out);
         }
-        self.connect(now, prefix, out);
+        match remote.discovered.after(CHALLENGED_WITHIN).filter(|at| *at > now.mono) {
+            Some(at) if !remote.is_answered => self.database.review(prefix, Some(at)),
+            _ => self.connect(now, prefix, out),
+        }
     }
 
     /// A participant that has no readers to answer with is where another one of its product and socket is that has proven the address,
@@ -352,6 +363,11 @@ impl Participant {
 
 impl HeardParticipant {
     fn of(remote: &Remote) -> Self {
-        Self { data: remote.data.clone(), from: remote.from, proof: remote.proof.copy() }
+        Self {
+            data: remote.data.clone(),
+            from: remote.from,
+            proof: remote.proof.copy(),
+            heard_openly: remote.heard_openly,
+        }
     }
 }

@@ -135,7 +135,7 @@ impl Participant {
     pub fn start(&mut self, now: Now, out: &mut Outbox) {
         if self.presence == Presence::Silent {
             self.presence = Presence::Present;
-            self.announce_change(now, out);
+            self.announce_anew(now, false, out);
             self.connect_heard(now, out);
             self.tell_all();
         }

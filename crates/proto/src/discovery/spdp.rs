@@ -220,16 +220,12 @@ impl Participant {
             self.send_announcement(now, None, &unknown, out);
         }
         self.announcer.echo = Echo::Awaited;
-        let (lease_duration, period) = (self.config.lease_duration, self.announce_period());
-        let reminds = self.announcer.reminds(period, lease_duration);
-        // What reaches us from a neighbour without being addressed to us came as ours reach it.
-        let group_works = |remote: &Remote| {
-            remote.heard_openly.is_some_and(|heard| now.mono.since(heard).0 < lease_duration.0 / 2)
-        };
+        let period = self.announce_period();
+        let reminds = self.announcer.reminds(period, self.config.lease_duration);
         for (prefix, remote) in self.database.iter() {
             if let Some(path) = remote.announced_at()
                 && (all
-                    || path.same_host && reminds && !group_works(remote)
+                    || path.same_host && reminds && !self.group_reaches(now, remote)
                     || !self.hears_announcements(remote, &path.locator))
             {
                 self.send_announcement(now, Some(prefix), &[path.locator], out);
@@ -254,16 +250,26 @@ impl Participant {
         announce_period.max(shared.min(Duration(lease_duration.0 / parts * of)))
     }
 
+    /// What reaches us from a neighbour without being addressed to us came as ours reach it.
+    pub(super) fn group_reaches(&self, now: Now, remote: &Remote) -> bool {
+        let within = self.config.lease_duration.0 / 2;
+        remote.heard_openly.is_some_and(|heard| now.mono.since(heard).0 < within)
+    }
+
     /// Announces a change to everyone, again in a burst, and to known participants by unicast, which also
     /// proves our new address to them.
     pub(super) fn announce_change(&mut self, now: Now, out: &mut Outbox) {
-        if !self.is_present() {
-            return;
+        if self.is_present() {
+            self.announce_anew(now, true, out);
         }
+    }
+
+    /// Announces to everyone, again in a burst, and by unicast to those whom that does not reach, or to `all` who are known.
+    pub(super) fn announce_anew(&mut self, now: Now, all: bool, out: &mut Outbox) {
         self.renew_announcement();
         self.tell_participant();
         self.announcer.restart();
-        self.announce(now, true, out);
+        self.announce(now, all, out);
     }
 
     /// Whether a participant surely gets what goes to `announce_to`.

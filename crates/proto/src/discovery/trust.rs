@@ -38,7 +38,7 @@ const INTRODUCTION_PAUSE: Duration = Duration::from_millis(400);
 const CROWD: usize = 4;
 /// A participant that has proven its address, but did not challenge us so far, is told of our endpoints after this time. It hears
 /// nothing of them before it has, unless it knew us before we knew it.
-const CHALLENGED_WITHIN: Duration = Duration::from_millis(100);
+pub(super) const CHALLENGED_WITHIN: Duration = Duration::from_millis(100);
 /// Challenges for what was heard once: all participants of a process may have heard it.
 const CHALLENGES_UNHEARD: u32 = 2;
 /// A participant that did not answer for so long is told of.
@@ -291,8 +291,12 @@ impl Participant {
             return;
         }
         let Some(remote) = self.database.get_mut(prefix) else { return };
-        remote.is_answered = true;
-        if remote.matched.is_none() && remote.proven_meta(&self.host).is_some() {
+        let is_first = !std::mem::replace(&mut remote.is_answered, true);
+        if remote.is_heard_by_lead {
+            if is_first && self.is_present() {
+                self.connect(now, prefix, out);
+            }
+        } else if remote.matched.is_none() && remote.proven_meta(&self.host).is_some() {
             self.on_proof(now, prefix, out);
         }
     }
@@ -420,6 +424,9 @@ impl Participant {
         let Some(remote) = self.database.get_mut(prefix) else { return };
         if remote.doubt.is_some() {
             return self.ask_doubted(now, prefix, out);
+        }
+        if remote.is_heard_by_lead {
+            return self.connect(now, prefix, out);
         }
         let is_unanswered = remote.matched.is_none() && now.mono.since(remote.discovered) >= UNANSWERED;
         if is_unanswered && !remote.is_reported {

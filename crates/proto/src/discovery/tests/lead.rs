@@ -6,6 +6,7 @@ use super::peer::{Peer, announcement, dissect};
 use super::types;
 use crate::discovery::builtin::ParticipantData;
 use crate::guid::{EntityId, Guid, GuidPrefix};
+use crate::locator::Locator;
 use crate::qos::{Liveliness, LivelinessKind, QosSet};
 use crate::time::Duration;
 
@@ -344,10 +345,8 @@ fn one_alone_has_no_lead() {
     assert!(!bytes.windows(2).any(|it| it == lead));
 }
 
-#[test]
-fn who_starts_tells_those_whom_its_lead_knows_once() {
-    let mut network = processes(2, 2);
-    run(&mut network, 1_000);
+/// Where the first announcements of a participant go that starts in a process which knows another process.
+fn first_announcements(network: &mut Network) -> Vec<Locator> {
     network.capture = Some(Vec::new());
     let guest = network.add_to(0, member(2, 0));
     network.start(guest);
@@ -355,7 +354,50 @@ fn who_starts_tells_those_whom_its_lead_knows_once() {
     let own = network.nodes[guest].participant.guid().prefix;
     let announcements =
         captured.iter().filter(|(_, _, bytes)| dissect(bytes).writers.contains(&EntityId::SPDP_WRITER));
-    let to: Vec<_> =
-        announcements.filter(|(_, _, bytes)| bytes[8..20] == own.0).map(|(_, to, _)| *to).collect();
-    assert_eq!(to, [group(), udp("10.0.0.1", 7_412)]);
+    announcements.filter(|(_, _, bytes)| bytes[8..20] == own.0).map(|(_, to, _)| *to).collect()
+}
+
+#[test]
+fn who_starts_tells_those_whom_its_lead_knows_once() {
+    let mut network = processes(2, 2);
+    run(&mut network, 1_000);
+    assert_eq!(first_announcements(&mut network), [group()]);
+    // Where announcements to everyone are not heard, ours may not be, either.
+    let mut network = Network::new();
+    for index in 0..2 {
+        network.add_to(index, member(index, index));
+        network.nodes[index].hears_multicast = index != 0;
+        network.start(index);
+    }
+    run(&mut network, 1_000);
+    assert_eq!(first_announcements(&mut network), [group(), udp("10.0.0.1", 7_412)]);
+}
+
+#[test]
+fn who_starts_tells_of_its_endpoints_when_those_that_its_lead_knows_hear_it() {
+    let mut network = processes(2, 2);
+    run(&mut network, 1_000);
+    network.capture = Some(Vec::new());
+    let guest = network.add_to(0, member(2, 0));
+    network.start(guest);
+    network.add_writer(guest, QosSet::writer());
+    network.add_reader(guest, QosSet::reader());
+    run(&mut network, 20);
+    assert!(network.is_converged(3), "without waiting for a repetition");
+    assert_eq!(announcements(&network, EntityId::SEDP_PUBLICATIONS_WRITER), 1);
+    assert_eq!(announcements(&network, EntityId::SEDP_SUBSCRIPTIONS_WRITER), 1);
+}
+
+#[test]
+fn who_starts_tells_of_its_endpoints_although_nobody_asks_for_its_address() {
+    let mut network = processes(2, 2);
+    run(&mut network, 1_000);
+    let guest = network.add_to(0, member(2, 0));
+    network.capture = Some(Vec::new());
+    network.start(guest);
+    network.add_writer(guest, QosSet::writer());
+    // The other process hears nothing of it yet.
+    network.nodes[1].up = false;
+    run(&mut network, 200);
+    assert_ne!(announcements(&network, EntityId::SEDP_PUBLICATIONS_WRITER), 0);
 }
