@@ -133,7 +133,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "strangers",
         what: "ever new participants from ever new addresses, which answer nothing; a newcomer is discovered",
-        bounds: USUAL,
+        bounds: Bounds { stall_ms_max: 1_000, ..USUAL },
         pair: Kind::Usual,
         attack: flood::strangers,
     },

@@ -22,6 +22,8 @@ use crate::pair::Worker;
 const PARTICIPANTS: usize = 1_200;
 /// How long a newcomer may take until it has samples.
 const DISCOVERY_MAX: Duration = Duration::from_secs(8);
+/// How long the writer may take to forget one that left: less than its history takes to be full.
+const DEPARTURE_MAX: Duration = Duration::from_millis(1_500);
 const SILENT_READERS: u32 = 50;
 const GROUP_WRITERS: u32 = 4_000;
 /// As many as key numbers of endpoints there are in two kinds would be more; the flood ends before.
@@ -38,20 +40,34 @@ const FRAGMENTED_BYTES: usize = 8;
 const FRAGMENTED_SAMPLES: i64 = 250;
 const FRAGMENTING_WRITERS: u32 = 1_000;
 
-/// A newcomer has samples of the writer in time.
+/// A newcomer has samples of the writer in time, and the writer waits for it no longer than it is there.
 fn admits_a_newcomer(stage: &mut Stage<'_>) -> Result<(), String> {
+    let matched = stage.pair.writer.ask()?.matched;
     let begin = Instant::now();
     let mut newcomer = Worker::start(&stage.lab.newcomer, "reader", stage.run, false)?;
     loop {
         stage.attacker.listen(Duration::from_millis(20));
         if newcomer.ask()?.samples >= 10 {
             stage.notes.push(format!("a newcomer has samples after {} ms", begin.elapsed().as_millis()));
-            return Ok(());
+            newcomer.leave()?;
+            return forgets_who_left(stage, matched);
         }
         if begin.elapsed() > DISCOVERY_MAX {
             return Err(format!("a newcomer has no samples after {} s", DISCOVERY_MAX.as_secs()));
         }
     }
+}
+
+/// The writer has so many readers again: one more, that is gone, would stop it when its history is full.
+fn forgets_who_left(stage: &mut Stage<'_>, matched: u64) -> Result<(), String> {
+    let end = Instant::now() + DEPARTURE_MAX;
+    while stage.pair.writer.ask()?.matched > matched {
+        if Instant::now() > end {
+            return Err("the writer still waits for a newcomer that left".to_owned());
+        }
+        stage.attacker.listen(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 pub(super) fn strangers(stage: &mut Stage<'_>) -> Result<(), String> {
