@@ -131,6 +131,12 @@ pub enum Mutation {
     /// See [`Mutation::ALL`].
     AdmitAll,
     /// See [`Mutation::ALL`].
+    KeepTheDead,
+    /// See [`Mutation::ALL`].
+    ForgetOldPlaces,
+    /// See [`Mutation::ALL`].
+    BelieveTheLatest,
+    /// See [`Mutation::ALL`].
     StretchLifespan,
     /// See [`Mutation::ALL`].
     ReadInstead,
@@ -233,6 +239,8 @@ impl Mutation {
         (Self::ForgiveSilence, "liveliness", "writers never lose their liveliness"),
         (Self::HideMismatch, "mismatch", "endpoints are not told of incompatible ones"),
         (Self::PretendToFit, "mismatch", "endpoints announce the same QoS whatever they have"),
+        (Self::KeepTheDead, "newcomers", "the dead of a crowd count as if they answered"),
+        (Self::RefuseNewcomers, "newcomers", "nobody is admitted when all places are taken"),
         (Self::DeliverTwice, "no_duplicates", "what was delivered is delivered again"),
         (Self::ReadInstead, "no_duplicates", "every tenth take only reads"),
         (Self::SwapDeliveries, "order", "a take is turned round"),
@@ -243,6 +251,12 @@ impl Mutation {
         (Self::CutPayload, "payload_integrity", "the last octet of each payload is cut off"),
         (Self::PassTooLittle, "reliable_complete", "readers let half of what they want pass"),
         (Self::LoseDelivery, "reliable_complete", "every tenth sample is lost on its way to the application"),
+        (Self::ForgetOldPlaces, "returns", "who is taken to be elsewhere is not heard where it was before"),
+        (
+            Self::BelieveTheLatest,
+            "returns",
+            "who is where it was is not heard while somebody else claims to be it",
+        ),
         (Self::DropAcknacks, "silence", "acknowledgements of user data never reach their writer"),
         (Self::WakeForNothing, "silence", "timers go off without end"),
         (Self::HearAnywhere, "strangers", "readers are heard from any address"),

@@ -15,7 +15,7 @@ use crate::rng::Rng;
 use crate::sample::Filter;
 use crate::trace::Detail;
 use crate::workload::{self, EndpointPlan, GroupPlan, Plan, Role};
-use crate::world::World;
+use crate::world::{Scene, World};
 
 /// How a run came out.
 pub struct Verdict {
@@ -42,6 +42,11 @@ pub fn run(seed: u64, detail: Detail, mutation: Option<Mutation>) -> Verdict {
     plan.change_filters(&mut Rng::new(!seed));
     let mut world = World::new(rng.next(), detail);
     world.mutation = mutation;
+    if let Some(scene) = Scene::draw(seed) {
+        world.play(scene, &mut rng);
+        let violations = world.finish(LIVENESS, QUIET);
+        return Verdict { seed, violations, world };
+    }
     let mut director =
         Director { plan, rng, items: Vec::new(), nodes: Vec::new(), groups: BTreeMap::new(), owners: 0 };
     if world.draw_intrusion(seed, director.plan.safe_until) {

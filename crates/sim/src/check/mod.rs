@@ -24,11 +24,13 @@ mod lifespan;
 mod limits;
 mod liveliness;
 mod mismatch;
+mod newcomers;
 mod no_duplicates;
 mod order;
 mod ownership;
 mod payload_integrity;
 mod reliable_complete;
+mod returns;
 mod rules;
 mod silence;
 mod strangers;
@@ -56,7 +58,7 @@ pub struct Findings {
 type Check = fn(&Ledger, &mut Findings);
 
 /// Every invariant.
-pub const CHECKS: [(&str, Check); 32] = [
+pub const CHECKS: [(&str, Check); 34] = [
     ("access_order", access_order::check),
     ("amplification", amplification::check),
     ("announced", announced::check),
@@ -80,11 +82,13 @@ pub const CHECKS: [(&str, Check); 32] = [
     ("limits", limits::check),
     ("liveliness", liveliness::check),
     ("mismatch", mismatch::check),
+    ("newcomers", newcomers::check),
     ("no_duplicates", no_duplicates::check),
     ("order", order::check),
     ("ownership", ownership::check),
     ("payload_integrity", payload_integrity::check),
     ("reliable_complete", reliable_complete::check),
+    ("returns", returns::check),
     ("silence", silence::check),
     ("strangers", strangers::check),
     ("time_based_filter", time_based_filter::check),

@@ -41,6 +41,10 @@ pub struct Ledger {
     pub diverted: u64,
     /// How many strangers are known at the end, and endpoints of each.
     pub crowds: Vec<Crowd>,
+    /// What is known of who stood still while somebody else was taken for it.
+    pub returns: Vec<Acquaintance>,
+    /// What is known of who came when dead participants had all places, and of who was there before.
+    pub arrivals: Vec<Acquaintance>,
     /// What travelled when nothing should.
     pub quiet: Option<Quiet>,
     /// Since when nothing goes wrong any more.
@@ -103,6 +107,21 @@ pub struct Stranger {
     pub received: u64,
     /// Octets sent to it, with their IP and UDP headers.
     pub sent: u64,
+}
+
+/// What a process has to do with a genuine participant at some time.
+#[derive(Clone, Copy, Debug)]
+pub struct Acquaintance {
+    /// When.
+    pub at: Instant,
+    /// With whom.
+    pub of: GuidPrefix,
+    /// It is known where it is, and nowhere else.
+    pub is_there: bool,
+    /// Their endpoints are matched, on both sides.
+    pub is_matched: bool,
+    /// All that was written until shortly before was received.
+    pub receives: bool,
 }
 
 /// What a process remembers of strangers.

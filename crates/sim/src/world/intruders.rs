@@ -39,16 +39,18 @@ pub enum Attack {
 }
 
 /// Participants that processes remember where strangers come in crowds, and endpoints of each where one has too many.
-const PARTICIPANTS_MAX: usize = 40;
+pub(super) const PARTICIPANTS_MAX: usize = 40;
 const ENDPOINTS_MAX: usize = 20;
 /// No address has more than this part of the places.
 const ADDRESS_SHARE: usize = 4;
 /// A crowd has so many addresses, and more participants at each than there are places for.
-const ADDRESSES: u8 = 5;
-const AT_EACH: usize = PARTICIPANTS_MAX / ADDRESS_SHARE + 1;
+pub(super) const ADDRESSES: u8 = 5;
+pub(super) const AT_EACH: usize = PARTICIPANTS_MAX / ADDRESS_SHARE + 1;
 /// Time in which everyone who can finds everyone, after faults are over; and how long strangers stay.
 const SETTLED: Duration = Duration::from_secs(3);
 const STAY: Duration = Duration::from_millis(2_500);
+/// An impostor says so often who it is.
+const CLAIM_PERIOD: Duration = Duration::from_millis(500);
 /// How long an answer takes.
 const DELAY: Duration = Duration::from_micros(100);
 /// An impostor changes its endpoints so often.
@@ -69,7 +71,7 @@ pub(super) struct Intruder {
     /// The process that it speaks to.
     victim: usize,
     wake_at: Option<Instant>,
-    is_gone: bool,
+    pub(super) is_gone: bool,
 }
 
 /// What is known of challenges.
@@ -159,7 +161,7 @@ impl World {
     }
 
     /// A stranger that announces itself to one process, and answers from `at`; user data is to go to `user`.
-    fn enter(
+    pub(super) fn enter(
         &mut self,
         (prefix, at, user): (GuidPrefix, Locator, &[Locator]),
         victim: usize,
@@ -167,6 +169,9 @@ impl World {
     ) -> usize {
         let mut config = ParticipantConfig::new(prefix, self.nodes[victim].options.domain);
         config.lease_duration = lease;
+        if is_genuine(prefix) {
+            config.announce_period = CLAIM_PERIOD;
+        }
         config.secret[..12].copy_from_slice(&prefix.0);
         config.locators = LocalLocators {
             meta_unicast: vec![at],
@@ -182,7 +187,11 @@ impl World {
         intruder
     }
 
-    fn with_intruder(&mut self, intruder: usize, act: impl FnOnce(&mut Participant, Now, &mut Outbox)) {
+    pub(super) fn with_intruder(
+        &mut self,
+        intruder: usize,
+        act: impl FnOnce(&mut Participant, Now, &mut Outbox),
+    ) {
         let it = &mut self.intruders[intruder];
         let clock = self.nodes[it.victim].options.clock.clone();
         let mut out = Outbox::new();
@@ -222,10 +231,11 @@ impl World {
             self.overheard.open.extend(challenges.map(|it| (it.writer, it.number)));
             return;
         }
-        if self.intruders.iter().any(|it| is_genuine(it.prefix)) {
+        if !self.is_overtaken && self.intruders.iter().any(|it| is_genuine(it.prefix)) {
             self.ledger.diverted += summary.submessages.iter().filter(|it| it.is_user()).count() as u64;
         }
-        let heard = self.intruders.iter().position(|it| it.at == *destination && !it.is_gone);
+        let answers = |it: &Intruder| !it.is_gone || self.mutation == Some(Mutation::KeepTheDead);
+        let heard = self.intruders.iter().position(|it| it.at == *destination && answers(it));
         if let Some(intruder) = heard {
             self.after(DELAY, Happening::IntruderHears { intruder, from, bytes: Rc::clone(bytes) });
         }
@@ -279,7 +289,8 @@ impl World {
         .collect()
     }
 
-    fn impersonate(&mut self, victim: usize, named: GuidPrefix) {
+    /// One that says that it is `named`, with the same endpoints.
+    pub(super) fn enter_as(&mut self, victim: usize, named: GuidPrefix) -> usize {
         let (at, user) = (INTRUDER.locator(7_410), INTRUDER.locator(7_411));
         let intruder = self.enter((named, at, &[user]), victim, Duration::from_secs(60));
         let endpoints = self.endpoints_of(named);
@@ -288,6 +299,11 @@ impl World {
                 let _ = participant.add_endpoint(now, endpoint, out);
             }
         });
+        intruder
+    }
+
+    fn impersonate(&mut self, victim: usize, named: GuidPrefix) {
+        let (at, intruder) = (INTRUDER.locator(7_410), self.enter_as(victim, named));
         // When it has said where it is, and was asked.
         for bytes in self.old_answers(named, victim) {
             self.after(Duration::from_millis(10), Happening::Datagram { node: victim, from: at, bytes });
@@ -459,6 +475,13 @@ impl World {
                 let is_of = |it: &Intruder| it.victim == node && it.prefix == summary.source && !it.is_gone;
                 (is_strange || !self.intruders.iter().any(is_of)).then_some(from)
             }
+            Mutation::ForgetOldPlaces | Mutation::BelieveTheLatest => {
+                let is_claimed =
+                    self.intruders.iter().any(|it| it.victim == node && it.prefix == summary.source);
+                let is_elsewhere = place.as_ref().and_then(Host::of).is_some_and(|host| host >= INTRUDER);
+                let is_ignored = is_elsewhere == (mutation == Mutation::ForgetOldPlaces);
+                (is_strange || !is_claimed || !is_ignored).then_some(from)
+            }
             Mutation::RefuseNewcomers => {
                 let is_full =
                     members().any(|it| it.remote_participants().count() >= self.limits.participants_max);
@@ -473,7 +496,7 @@ impl World {
 
     /// What a stranger said has changed nothing of anybody else.
     pub(super) fn note_changes(&mut self, node: usize, before: &[String]) {
-        if self.is_crowded() {
+        if self.is_crowded() || self.is_overtaken {
             return;
         }
         let after = self.beliefs(node);

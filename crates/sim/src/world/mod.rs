@@ -3,6 +3,7 @@
 mod endpoints;
 mod groups;
 mod intruders;
+mod scenes;
 mod strangers;
 mod verdict;
 
@@ -25,6 +26,7 @@ use crate::trace::{self, Detail, Trace};
 use groups::Group;
 pub use intruders::Attack;
 use intruders::{Intruder, Overheard};
+pub use scenes::Scene;
 use strangers::StrangeReader;
 
 /// A topic of the simulated system.
@@ -160,6 +162,8 @@ pub struct World {
     overheard: Overheard,
     /// When they came.
     intruded_at: Option<Instant>,
+    /// Somebody stands still, and may be taken to be where somebody else is.
+    is_overtaken: bool,
     /// What every process remembers of others.
     limits: DiscoveryLimits,
     /// Accesses of applications so far.
@@ -205,6 +209,7 @@ impl World {
             intruders: Vec::new(),
             overheard: Overheard::default(),
             intruded_at: None,
+            is_overtaken: false,
             limits: DiscoveryLimits::default(),
             accesses: 0,
             blocked: BTreeMap::new(),
