@@ -729,6 +729,15 @@ impl Participant {
         self.builtin.ask_again(now, peer, channel, out);
     }
 
+    /// What our built-in endpoints were told by a participant, and what they told it, was somebody else's: when they are connected again, both tell
+    /// again what they have.
+    pub(super) fn begin_anew(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        if let Some(remote) = self.database.get_mut(prefix) {
+            remote.unconfirmed.extend(self.matching.of(prefix).map(|(guid, _)| guid));
+            self.builtin.disconnect(now, prefix, out);
+        }
+    }
+
     /// Once a participant has told again what it has, the rest is forgotten.
     fn forget_unconfirmed(&mut self, prefix: GuidPrefix, channel: Channel, out: &mut Outbox) {
         let Some(remote) = self.database.get_mut(prefix).filter(|remote| !remote.unconfirmed.is_empty())

@@ -215,6 +215,10 @@ impl Participant {
         let Some(candidate) = remote.candidate.take_if(is_proven) else { return };
         if remote.is_back(&candidate, &context.from, now.mono, host) {
             remote.come_back(*candidate, now.mono);
+            // Another product's endpoints may not tell again what they have told.
+            if remote.data.vendor == vendor::PLAINSONG {
+                self.begin_anew(now, prefix, out);
+            }
             return self.on_participant_changed(now, prefix, out);
         }
         if [&candidate.from, &context.from].into_iter().all(|from| remote.proof.is_source(from, host)) {
