@@ -2,7 +2,7 @@
 //! proves to be it (rule R8 of this implementation), and a crowd with matched endpoints and endless leases that falls silent (rule R3).
 
 use plainsong_proto::discovery::LocalEndpoint;
-use plainsong_proto::guid::{EntityId, GuidPrefix};
+use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::qos::{Durability, QosSet};
 use plainsong_proto::time::Duration;
 
@@ -39,6 +39,8 @@ const SETTLED: Duration = Duration::from_secs(3);
 const ARRIVAL: Duration = Duration::from_millis(300);
 /// Between two samples.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Time in which who stands still is asked, does not answer, and counts as the one that answers elsewhere.
+const OVERTAKEN: Duration = Duration::from_millis(1_200);
 /// Beyond one period of its announcements: time in which who ran on is at its place again.
 const RETURN: Duration = Duration::from_secs(1);
 /// Time in which the impostor claims and is not believed.
@@ -108,9 +110,20 @@ impl World {
         let named = self.nodes[still].members[0].prefix;
         let lasting_max = options.lease_duration.0 / 1_000_000 - 1_000;
         let lasting = Duration::from_millis(rng.between(1_500, 6_000.min(lasting_max as u64)) as i64);
+        let (other, qos) = (Topic::keyless("other"), QosSet::default().reliable());
+        self.add_reader(still, 0, &other, &qos, Taking::Promptly);
+        self.run_for(ARRIVAL);
         self.pause(still, lasting);
-        self.take_place(victim, named);
-        self.write_for(pair, lasting);
+        self.take_place(victim, named, rng.chance(50));
+        self.write_for(pair, OVERTAKEN);
+        // The impostor hears of it, and acknowledges it; who stands still does not.
+        if rng.chance(50) {
+            self.add_writer(victim, 0, &other, &qos);
+        }
+        if rng.chance(50) {
+            self.change_user_data(pair, victim);
+        }
+        self.write_for(pair, Duration(lasting.0 - OVERTAKEN.0));
         let again = options.announce_period.0 + RETURN.0;
         self.write_for(pair, Duration(again));
         self.is_overtaken = false;
@@ -119,12 +132,27 @@ impl World {
         self.note_return(pair, victim, still);
     }
 
+    fn change_user_data(&mut self, pair: Pair, node: usize) {
+        let user_data = b"news".to_vec();
+        if node == pair.writes {
+            let qos = self.ledger.writers[pair.writer].endpoint.qos.clone();
+            self.set_writer_qos(pair.writer, &QosSet { user_data, ..qos });
+        } else {
+            let qos = self.ledger.readers[pair.reader].endpoint.qos.clone();
+            self.set_reader_qos(pair.reader, &QosSet { user_data, ..qos });
+        }
+    }
+
     /// An impostor claims to be a participant, and does not cease to.
-    fn take_place(&mut self, victim: usize, named: GuidPrefix) {
+    fn take_place(&mut self, victim: usize, named: GuidPrefix, invents: bool) {
         self.intruded_at = Some(self.at);
         self.is_overtaken = true;
         self.note(victim, 28, || format!("hears somebody else claim to be {named:?}"));
-        self.enter_as(victim, named);
+        let intruder = self.enter_as(victim, named);
+        if invents {
+            let guid = named.entity(EntityId::user_writer(99, false));
+            self.add_strange_endpoint(intruder, guid, QosSet::default().reliable());
+        }
     }
 
     /// Whether who stood still is at its place for `victim`, matched, and receives or is received.
@@ -192,8 +220,12 @@ impl World {
         } else {
             (EntityId::user_writer(1, false), QosSet::default().best_effort())
         };
+        self.add_strange_endpoint(intruder, guid.entity(entity), qos);
+    }
+
+    fn add_strange_endpoint(&mut self, intruder: usize, guid: Guid, qos: QosSet) {
         let endpoint = LocalEndpoint {
-            guid: guid.entity(entity),
+            guid,
             topic: topic().name,
             type_name: "Sample".to_owned(),
             keyed: false,
