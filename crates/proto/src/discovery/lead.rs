@@ -262,6 +262,7 @@ impl Participant {
                 if let Some(remote) = self.database.get_mut(*prefix) {
                     remote.last_heard = now.mono;
                 }
+                self.builtin.heard(now.mono, *prefix);
                 self.matching.assert_liveliness(*prefix, *kind, out);
             }
             Heard::Gone(prefix) if is_known(*prefix) => self.forget(now, *prefix, out),

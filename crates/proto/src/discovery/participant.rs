@@ -312,11 +312,14 @@ impl Participant {
         {
             let first = out.transmits().len();
             let result = self.on_announcement(now, context, data, out);
+            self.note_heard(now.mono, context.source);
             out.merge(first);
             return result;
         }
         let first = out.transmits().len();
-        let result = match self.believe(now, context, submessage, out) {
+        let believed = self.believe(now, context, submessage, out);
+        self.note_heard(now.mono, context.source);
+        let result = match believed {
             Ok(true) => self.on_builtin(now, context, submessage, out),
             Ok(false) => Ok(()),
             Err(reason) => Err(reason),
@@ -324,6 +327,13 @@ impl Participant {
         self.ask_for_types(now, out);
         out.merge(first);
         result
+    }
+
+    /// Whoever was heard just now is asked what it was asked ever less while it was silent.
+    fn note_heard(&mut self, now: Instant, prefix: GuidPrefix) {
+        if self.database.get(prefix).is_some_and(|it| it.matched.is_some() && it.last_heard == now) {
+            self.builtin.heard(now, prefix);
+        }
     }
 
     /// A user message of a remote participant arrived from `from`: it is there. Built-in traffic is seen

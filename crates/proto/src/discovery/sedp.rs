@@ -469,6 +469,13 @@ impl Builtin {
         Ok(to_reader.then_some(News { channel: *channel, missed, surplus }))
     }
 
+    /// A participant was heard.
+    pub(super) fn heard(&mut self, now: Instant, prefix: GuidPrefix) {
+        for pair in &mut self.pairs {
+            pair.reader.writer_heeds(now, prefix.entity(pair.channel.writer()));
+        }
+    }
+
     /// Everything a reader has, in order.
     fn take(&mut self, now: Now, channel: Channel) -> CachedSamples {
         let mut samples = std::mem::take(&mut self.samples);

@@ -2,7 +2,7 @@
 
 use super::Reader;
 use super::ownership::WriterId;
-use super::proxy::Proxy;
+use super::proxy::{Answer, Proxy};
 use crate::discovery::MatchedWriter;
 use crate::guid::{EntityId, Guid};
 use crate::outbox::Outbox;
@@ -10,7 +10,7 @@ use crate::qos::Durability;
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::status::StatusKind;
-use crate::time::Now;
+use crate::time::{Instant, Now};
 
 impl Reader {
     /// A compatible writer was found, or a known one has other locators or QoS.
@@ -57,7 +57,7 @@ impl Reader {
         let historical =
             reliable && self.qos.durability.min(writer.qos.durability) >= Durability::TransientLocal;
         let mut proxy = Proxy::new(writer, reliable, historical);
-        (proxy.answer.acknack_count, proxy.answer.nack_frag_count) = counts;
+        proxy.answer = Answer::new(counts, self.guid.entity.is_builtin());
         proxy.lease.renew(now.mono);
         let id = self.place(proxy);
         self.cache.publications.set(id, writer.guid, writer.qos.ownership_strength, writer.qos.lifespan);
@@ -70,6 +70,18 @@ impl Reader {
             self.probe(now.mono, id, out);
         }
         self.wake_at(self.proxy(id).and_then(Proxy::next_timeout));
+    }
+
+    /// The participant of a writer was heard: a built-in reader that asked it ever less, while it was silent, asks at once.
+    pub fn writer_heeds(&mut self, now: Instant, writer: Guid) {
+        // Most often nothing is asked of anybody.
+        if self.proxies_due.is_none() {
+            return;
+        }
+        let id = self.by_guid.get(&writer).copied();
+        if id.and_then(|id| self.proxy_mut(id)).is_some_and(|proxy| proxy.answer.heeded(now)) {
+            self.wake_at(Some(now));
+        }
     }
 
     /// So many samples will not come. A writer that is matched may have lost this reader and found it again: then the application

@@ -27,6 +27,11 @@ const PROBE_WRITERS: usize = 4;
 const RETRY_PAUSE_FIRST: Duration = Duration::from_millis(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(2);
 
+/// After so many questions to a participant that says nothing a built-in reader asks ever less: its lease may be without end.
+const UNHEEDED_MAX: u32 = 8;
+const SILENCE_PAUSE_FIRST: Duration = Duration::from_secs(2);
+const SILENCE_PAUSE_MAX: Duration = PROBE_PAUSE_SLOW;
+
 /// What follows within this time is on its way, not lost: fragments behind the last one, samples behind a later one.
 pub(super) const QUIET: Duration = Duration::from_micros(300);
 
@@ -142,6 +147,8 @@ pub(super) struct Answer {
     /// When what is missing is asked for again, and how often that was done.
     pub(super) retry_at: Option<Instant>,
     retries: u32,
+    /// Of a built-in reader: how often it asked since the participant of the writer was heard.
+    unheeded: Option<u32>,
     /// When the writer is asked again whether it is beyond this number of its group, and how often that was done.
     pub(super) seek_at: Option<Instant>,
     pub(super) seek_number: SequenceNumber,
@@ -272,6 +279,32 @@ impl Proxy {
 }
 
 impl Answer {
+    /// Of a built-in reader, or of another one.
+    pub(super) fn new(counts: (i32, i32), is_builtin: bool) -> Self {
+        let (acknack_count, nack_frag_count) = counts;
+        Self { acknack_count, nack_frag_count, unheeded: is_builtin.then_some(0), ..Self::default() }
+    }
+
+    /// The pause after a question: this one, unless the participant of the writer is silent.
+    fn pause(&mut self, usual: Duration) -> Duration {
+        let Some(unheeded) = &mut self.unheeded else { return usual };
+        *unheeded = unheeded.saturating_add(1);
+        unheeded.checked_sub(UNHEEDED_MAX).map_or(usual, |more| {
+            usual.max(Duration(SILENCE_PAUSE_FIRST.0 << more.min(3)).min(SILENCE_PAUSE_MAX))
+        })
+    }
+
+    /// The participant of the writer was heard: whether what was asked ever less is asked now.
+    pub(super) fn heeded(&mut self, now: Instant) -> bool {
+        let before = self.unheeded.as_mut().map_or(0, std::mem::take);
+        if before < UNHEEDED_MAX {
+            return false;
+        }
+        self.retries = 0;
+        let pending = [&mut self.probe_at, &mut self.retry_at].into_iter().flatten();
+        pending.map(|at| *at = now).count() > 0
+    }
+
     /// The owed answer is due at `at` or earlier.
     pub(super) fn owe(&mut self, at: Instant, demanded: bool) {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
@@ -294,7 +327,8 @@ impl Answer {
         let progress = self.asked.is_none_or(|(_, before)| before != base);
         self.retries = if progress { 0 } else { self.retries.saturating_add(1) };
         self.asked = Some((now, base));
-        self.retry_at = now.after(Duration(RETRY_PAUSE_FIRST.0 << self.retries.min(5)).min(RETRY_PAUSE_MAX));
+        let usual = Duration(RETRY_PAUSE_FIRST.0 << self.retries.min(5)).min(RETRY_PAUSE_MAX);
+        self.retry_at = now.after(self.pause(usual));
     }
 
     /// The writer is asked how far it is at `now`: when again.
@@ -311,7 +345,9 @@ impl Answer {
             let first = PROBE_PAUSE_FIRST.0.saturating_mul((writers / PROBE_WRITERS).max(1) as i64);
             Duration(first.saturating_mul(1 << self.probes.min(7))).min(PROBE_PAUSE_MAX)
         };
-        self.probes = self.probes.saturating_add(1);
-        self.probe_at = now.after(pause);
+        // What nobody heard does not count: who is there again has its fast ones before it.
+        let is_silent = self.unheeded.is_some_and(|unheeded| unheeded >= UNHEEDED_MAX);
+        self.probes = self.probes.saturating_add(u32::from(!is_silent));
+        self.probe_at = now.after(self.pause(pause));
     }
 }

@@ -12,6 +12,7 @@ mod neighbours;
 mod network;
 mod peer;
 mod scenario;
+mod silence;
 mod small;
 mod trust;
 mod types;

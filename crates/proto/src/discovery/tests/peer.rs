@@ -152,6 +152,26 @@ impl Peer {
         bytes
     }
 
+    /// A HEARTBEAT of one of its built-in writers, which has changes up to this number.
+    pub(super) fn heartbeat(&mut self, writer: EntityId, last: i64) -> Vec<u8> {
+        self.count += 1;
+        let heartbeat = Heartbeat {
+            reader: EntityId::UNKNOWN,
+            writer,
+            first: SequenceNumber::FIRST,
+            last: SequenceNumber(last),
+            count: self.count,
+            final_flag: false,
+            liveliness: false,
+            group: None,
+        };
+        let mut out = Outbox::new();
+        let mut message = out.message(self.prefix, &[self.at], 1_400);
+        assert!(message.heartbeat(&heartbeat));
+        message.finish();
+        out.datagram(&out.transmits()[0])
+    }
+
     /// What it announces.
     pub(super) fn data(&self) -> ParticipantData {
         ParticipantData {
@@ -200,6 +220,7 @@ pub(super) struct Dissection {
     pub(super) data: Vec<Told>,
     pub(super) heartbeats: Vec<Heartbeat>,
     pub(super) gaps: Vec<Gap>,
+    pub(super) acknacks: usize,
     pub(super) is_farewell: bool,
 }
 
@@ -227,7 +248,10 @@ impl receiver::Registry for Dissection {
                 self.writers.push(gap.writer);
                 self.gaps.push(*gap);
             }
-            EndpointSubmessage::AckNack(acknack) => self.writers.push(acknack.writer),
+            EndpointSubmessage::AckNack(acknack) => {
+                self.writers.push(acknack.writer);
+                self.acknacks += 1;
+            }
             _ => {}
         }
     }
