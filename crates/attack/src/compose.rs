@@ -4,13 +4,11 @@ use plainsong::proto::cdr::KeyHash;
 use plainsong::proto::discovery::builtin::{EndpointData, ParticipantData};
 use plainsong::proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong::proto::locator::Locator;
-use plainsong::proto::outbox::Outbox;
+use plainsong::proto::outbox::{DataHeader, MessageBuilder, Outbox};
 use plainsong::proto::payload::Payload;
 use plainsong::proto::seq::{SequenceNumber, SequenceSet};
 use plainsong::proto::time::Duration;
-use plainsong::proto::wire::{
-    AckNack, DataHeader, Gap, Heartbeat, InlineQos, MessageBuilder, StatusInfo, encode_inline_qos,
-};
+use plainsong::proto::wire::{AckNack, Gap, Heartbeat, InlineQos, StatusInfo, encode_inline_qos};
 
 use crate::worker::{TOPIC, TYPE};
 

@@ -14,6 +14,7 @@ pub mod lent;
 pub mod locator;
 mod long_keys;
 pub mod malformed;
+pub mod matched;
 pub mod outbox;
 pub mod payload;
 pub mod qos;

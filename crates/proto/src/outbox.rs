@@ -3,10 +3,18 @@
 
 use std::ops::Range;
 
-use crate::discovery::Command;
+mod compose;
+mod merge;
+
+pub(crate) use compose::SURROUNDING_BYTES;
+pub use compose::{
+    DATAGRAM_OVERHEAD, DataFragHeader, DataHeader, MessageBuilder, data_frag_overhead, data_overhead,
+};
+
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::lent::Lent;
 use crate::locator::Locator;
+use crate::matched::Command;
 use crate::payload::Payload;
 use crate::status::StatusKind;
 use crate::time::Time;

@@ -10,11 +10,12 @@ use plainsong_proto::discovery::builtin::{EndpointData, ParticipantData, Partici
 use plainsong_proto::filter::ContentFilter;
 use plainsong_proto::guid::{EntityId, GuidPrefix};
 use plainsong_proto::locator::Locator;
+use plainsong_proto::outbox::DataHeader;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::Payload;
 use plainsong_proto::qos::{Property, QosSet};
 use plainsong_proto::seq::{SequenceNumber, SequenceSet};
-use plainsong_proto::wire::{DataHeader, Gap};
+use plainsong_proto::wire::Gap;
 
 mod counting;
 mod wire_fuzzing;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use plainsong::proto::discovery::builtin::EndpointData;
 use plainsong::proto::guid::{EntityId, GuidPrefix};
 use plainsong::proto::locator::Locator;
+use plainsong::proto::outbox::MessageBuilder;
 use plainsong::proto::time::Duration as Lease;
-use plainsong::proto::wire::MessageBuilder;
 
 use super::Stage;
 use crate::attacker::Peer;

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use plainsong::proto::discovery::builtin::EndpointData;
 use plainsong::proto::guid::{EntityId, GuidPrefix};
 use plainsong::proto::locator::Locator;
+use plainsong::proto::outbox::{DataFragHeader, MessageBuilder};
 use plainsong::proto::payload::Payload;
 use plainsong::proto::qos::AccessScope;
 use plainsong::proto::seq::SequenceNumber;
 use plainsong::proto::time::Duration as Lease;
-use plainsong::proto::wire::{DataFragHeader, MessageBuilder};
 
 use super::Stage;
 use crate::attacker::Peer;

@@ -4,9 +4,9 @@ use std::net::SocketAddrV4;
 use std::time::Duration;
 
 use plainsong::proto::guid::{EntityId, GuidPrefix};
+use plainsong::proto::outbox::DataFragHeader;
 use plainsong::proto::payload::Payload;
 use plainsong::proto::seq::SequenceNumber;
-use plainsong::proto::wire::DataFragHeader;
 
 use super::Stage;
 use crate::compose;

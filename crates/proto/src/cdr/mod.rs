@@ -33,6 +33,7 @@ pub use text::{WChar, WString};
 
 use crate::malformed::Malformed;
 use crate::payload::Payload;
+pub use crate::types::Extensibility;
 use crate::types::{TypeBuilder, TypeIdentifiers};
 
 /// Byte order of a representation.
@@ -99,17 +100,6 @@ impl XcdrVersion {
             Self::Xcdr2 => 4,
         }
     }
-}
-
-/// How a type may evolve (XTypes 1.3 §7.2.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Extensibility {
-    /// Not at all.
-    Final,
-    /// Members may be added at the end.
-    Appendable,
-    /// Members may be added, removed and reordered.
-    Mutable,
 }
 
 /// The two octets that open a serialized payload, and its padding (RTPS 2.5 §10.2, XTypes 1.3 §7.6.3.1.2).

@@ -9,14 +9,13 @@ use super::trust::Challenge;
 use crate::cdr::KeyHash;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
-use crate::outbox::{Event, Outbox};
+use crate::outbox::{DATAGRAM_OVERHEAD, DataHeader, Event, MessageBuilder, Outbox, data_overhead};
 use crate::payload::Payload;
 use crate::qos::LivelinessKind;
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
 use crate::vendor;
-use crate::wire::compose::{DATAGRAM_OVERHEAD, DataHeader, MessageBuilder, data_overhead};
 use crate::wire::param::{InlineQos, StatusInfo, encode_inline_qos};
 use crate::wire::{Data, EndpointSubmessage, MessageContext};
 

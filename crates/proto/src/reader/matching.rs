@@ -3,8 +3,8 @@
 use super::Reader;
 use super::ownership::WriterId;
 use super::proxy::{Answer, Proxy};
-use crate::discovery::MatchedWriter;
 use crate::guid::{EntityId, Guid};
+use crate::matched::MatchedWriter;
 use crate::outbox::Outbox;
 use crate::qos::Durability;
 use crate::seq::SequenceNumber;

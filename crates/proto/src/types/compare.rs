@@ -4,10 +4,10 @@
 
 use std::fmt;
 
+use super::Extensibility;
 use super::{
     Definition, Literal, Primitive, StructureMember, TypeIdentifier, TypeObject, UnionMember, member_flag,
 };
-use crate::cdr::Extensibility;
 
 mod words;
 

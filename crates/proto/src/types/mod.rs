@@ -13,6 +13,7 @@ pub mod compare;
 mod decode;
 mod describe;
 mod encode;
+mod extensibility;
 mod information;
 pub mod library;
 pub mod lookup;
@@ -23,12 +24,11 @@ pub use compare::{AssignabilityRules, TypeDifference};
 pub use describe::{
     CaseDescription, Describe, MemberDescription, TypeBuilder, TypeDescription, TypeIdentifiers,
 };
+pub use extensibility::Extensibility;
 pub(crate) use information::TypeIds;
 pub use information::{TypeInformation, TypeWithDependencies};
 
 use md5::{Digest, Md5};
-
-use crate::cdr::Extensibility;
 
 /// Octets of one serialized TypeObject at most.
 pub const OBJECT_BYTES_MAX: usize = 64 << 10;

@@ -53,7 +53,7 @@ pub(crate) fn emit_timestamp(out: &mut Vec<u8>, time: Time, little_endian: bool)
 
 /// INFO_TS with a timestamp.
 #[inline(always)]
-pub(super) const fn timestamp(time: Time, little_endian: bool) -> [[u8; 4]; TIMESTAMP_BYTES / 4] {
+pub(crate) const fn timestamp(time: Time, little_endian: bool) -> [[u8; 4]; TIMESTAMP_BYTES / 4] {
     let (seconds, fraction) = time.to_wire();
     let length = (TIMESTAMP_BYTES - SUBMESSAGE_HEADER_BYTES) as u8;
     if little_endian {

@@ -1,21 +1,16 @@
 //! RTPS messages (RTPS 2.5 §8.3, §9.4): checked octets in, values out, and back.
 
 pub mod ack;
-pub mod compose;
 pub mod content_filter;
 pub mod data;
 pub mod group;
 pub mod header;
 pub mod info;
-mod merge;
 pub(crate) mod octets;
 pub mod param;
 mod run;
 pub mod secure;
 
-pub use compose::{
-    DATAGRAM_OVERHEAD, DataFragHeader, DataHeader, MessageBuilder, data_frag_overhead, data_overhead,
-};
 pub use content_filter::{ContentFilterInfo, FilterSignature};
 pub use group::{GroupDigest, HeartbeatGroup};
 pub use param::{InlineQos, OriginalWriter, Parameter, StatusInfo, encode_inline_qos};

@@ -10,11 +10,13 @@ use crate::time::{Duration, Instant, Now};
 use crate::wire::{AckNack, NackFrag};
 
 use super::Writer;
+use super::class::Class;
+use super::compose::{encode, heartbeat_to, sent_fragments, sent_last};
 use super::gap::GapBuilder;
 use super::pace::{Repeat, Repeated};
-use super::proxy::{Class, News, ReaderProxy, is_news};
+use super::proxies::News;
+use super::proxy::{ReaderProxy, is_news};
 use super::road::LastRepeated;
-use super::send::{encode, heartbeat_to, sent_fragments, sent_last};
 
 /// No reader of ours was ever sent smaller fragments.
 const FRAGMENT_BYTES_LEAST: usize = 512;

@@ -7,12 +7,12 @@ use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::time::{Duration, Instant, Now};
 use crate::wire::Heartbeat;
 
+use super::change::Change;
+use super::class::Class;
+use super::compose::{encode, heartbeat};
 use super::crowd::Crowd;
 use super::fragment::{INLINE_QOS_BYTES_MAX, Target};
 use super::heartbeat::Piggyback;
-use super::history::Change;
-use super::proxy::Class;
-use super::send::{encode, heartbeat};
 use super::{Writer, WriterLimits};
 
 /// So many writes without a pause are a flow, and so many where sending one costs that much, which is to many readers alone.

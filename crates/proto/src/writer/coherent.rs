@@ -11,22 +11,8 @@ use crate::qos::AccessScope;
 use crate::seq::SequenceNumber;
 use crate::time::Now;
 
-use super::content::Verdict;
-use super::history::Change;
-use super::{ChangeKind, Writer, expiry, instances};
-
-/// What a change says about coherence and order beyond its writer's own numbers.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Marks {
-    /// First number of the coherent set it belongs to or ends.
-    pub(super) set: Option<SequenceNumber>,
-    /// First group number of the publisher's coherent set.
-    pub(super) group_set: Option<SequenceNumber>,
-    /// Its number among the changes of all writers of the publisher.
-    pub(super) group_number: Option<SequenceNumber>,
-    /// It has no data: it only ends the set.
-    pub(super) is_end: bool,
-}
+use super::change::{Change, ChangeKind, Marks, Verdict};
+use super::{Writer, expiry, instances};
 
 /// The coherent set being written.
 #[derive(Clone, Copy, Debug)]

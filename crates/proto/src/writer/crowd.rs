@@ -1,13 +1,8 @@
 //! How long many readers take until the last has answered: on a busy host that is the time until each had its turn. Who
 //! asks sooner is answered twice by all, and makes the host busier.
 
-use crate::outbox::Outbox;
 use crate::seq::SequenceNumber;
-use crate::time::{Duration, Instant, Now};
-
-use super::Writer;
-use super::proxy::ReaderProxy;
-use super::send::sent_last;
+use crate::time::{Duration, Instant};
 
 /// The readers of a writer, as far as their answers take time.
 #[derive(Debug, Default)]
@@ -69,7 +64,7 @@ impl Crowd {
 /// When one of many readers was asked by itself, or by the timer, and how often since it last answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
-    at: Instant,
+    pub(super) at: Instant,
     times: u32,
 }
 
@@ -92,7 +87,7 @@ impl Asked {
 
     /// Notes that it is asked again, if it is time: after a pause, and each time after twice as long. Who takes so long has many
     /// others to answer, or is not there.
-    fn again(&mut self, now: Instant, pause: Duration, readers: usize) -> bool {
+    pub(super) fn again(&mut self, now: Instant, pause: Duration, readers: usize) -> bool {
         let doublings = self.times.saturating_sub(1).min(Self::DOUBLINGS_MAX);
         let most = Duration(Self::PAUSE_OF_EACH.0.saturating_mul(readers as i64)).min(Self::PAUSE_MAX);
         let doubled = Duration(pause.0.saturating_mul(1 << doublings)).min(most);
@@ -101,32 +96,6 @@ impl Asked {
             *self = Self { at: now, times: self.times + 1 };
         }
         is_due
-    }
-}
-
-impl Writer {
-    /// The timer went off: asks again who owes an answer, of many only those whose time it is. Whether anybody was asked.
-    pub(super) fn ask_again(&mut self, now: Now, out: &mut Outbox) -> bool {
-        let readers = self.proxies.reliable();
-        if readers <= Crowd::PROMPT {
-            return self.ask(now, out);
-        }
-        let pause = self.heartbeat.pause();
-        let (mut due, history, pacer) = (0, &self.history, &self.pacer);
-        let owes = |reader: &ReaderProxy| {
-            reader.is_awaited() && reader.acknowledged < sent_last(history, pacer, reader.class)
-        };
-        for reader in self.proxies.readers.iter_mut().filter(|reader| owes(reader)) {
-            due += usize::from(reader.asked.again(now.mono, pause, readers));
-        }
-        if 2 * due > readers {
-            return self.ask(now, out);
-        }
-        let asked = due > 0 && self.ask_those(now, out, |reader| reader.asked.at == now.mono);
-        if asked {
-            self.asked(now);
-        }
-        asked
     }
 }
 

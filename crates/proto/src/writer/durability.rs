@@ -8,57 +8,13 @@
 //! a change: at its limits the oldest leaves. What outlives neither writer nor machine is told by
 //! [`crate::qos::unhonoured()`].
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use super::change::ChangeKind;
 use super::history::History;
 use super::instances::{Instances, Slot};
-use super::{ChangeKind, Limit, WriteError, Writer, bound};
-use crate::qos::{Durability, HistoryKind, QosSet};
+use super::{Limit, WriteError, Writer, bound};
+use crate::qos::HistoryKind;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
-
-/// The part of a writer that stands for the durability service.
-#[derive(Debug)]
-pub(super) struct Service {
-    /// Changes of one instance.
-    depth: usize,
-    samples_max: usize,
-    instances_max: usize,
-    cleanup_delay: Duration,
-    /// Instances that nobody writes any more, by the change that unregistered them.
-    closed: BTreeMap<SequenceNumber, (Slot, Option<Instant>)>,
-    /// When those of them that are disposed are forgotten.
-    cleanups: BTreeSet<(Instant, SequenceNumber)>,
-}
-
-impl Service {
-    /// The service of a writer with this QoS, if its DURABILITY asks for one.
-    pub(super) fn new(qos: &QosSet) -> Option<Self> {
-        if qos.durability < Durability::Transient {
-            return None;
-        }
-        let service = &qos.durability_service;
-        let most = bound(service.resource_limits.max_samples_per_instance);
-        Some(Self {
-            depth: match service.history.kind {
-                HistoryKind::KeepLast => bound(service.history.depth).clamp(1, most),
-                HistoryKind::KeepAll => most,
-            },
-            samples_max: bound(service.resource_limits.max_samples),
-            instances_max: bound(service.resource_limits.max_instances),
-            cleanup_delay: service.service_cleanup_delay,
-            closed: BTreeMap::new(),
-            cleanups: BTreeSet::new(),
-        })
-    }
-
-    /// The change left the history, or another one follows it.
-    pub(super) fn closed(&mut self, number: SequenceNumber) {
-        if let Some((_, Some(end))) = self.closed.remove(&number) {
-            self.cleanups.remove(&(end, number));
-        }
-    }
-}
 
 impl History {
     /// The instance of which `previous` was the last change is written again.

@@ -6,8 +6,8 @@ use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::time::Now;
 
 use super::Writer;
+use super::class::Class;
 use super::fragment::{SHARING_FRAGMENT_BYTES, Target};
-use super::proxy::Class;
 
 /// That of readers on this host.
 const CLASS: Class = Class::SameHost;

@@ -2,17 +2,16 @@
 
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
-use crate::outbox::Outbox;
+use crate::outbox::{
+    DATAGRAM_OVERHEAD, DataFragHeader, DataHeader, MessageBuilder, Outbox, SURROUNDING_BYTES,
+    data_frag_overhead, data_overhead,
+};
 use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::wire::Heartbeat;
-use crate::wire::compose::{
-    DATAGRAM_OVERHEAD, DataFragHeader, DataHeader, MessageBuilder, SURROUNDING_BYTES, data_frag_overhead,
-    data_overhead,
-};
 
+use super::change::Change;
+use super::class::Class;
 use super::gap::GapBuilder;
-use super::history::Change;
-use super::proxy::Class;
 
 /// Longest inline QoS a writer sends with every change, verdicts of content filters apart: three marks of
 /// coherent sets, the writers of the publisher, status, key hash, lifespan, strength, sentinel.

@@ -9,8 +9,9 @@ use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
 use crate::wire::HeartbeatGroup;
 
+use super::change::window_bytes;
 use super::crowd::Crowd;
-use super::history::{History, window_bytes};
+use super::history::History;
 use super::round_trip::RoundTrip;
 use super::{WriterConfig, WriterGroup};
 

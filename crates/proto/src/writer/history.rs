@@ -8,96 +8,20 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::instance::InstanceHandle;
-use crate::payload::{NewPayload, Payload, PayloadView};
+use crate::payload::{NewPayload, Payload};
 use crate::qos::{Durability, QosSet};
 use crate::seq::SequenceNumber;
 use crate::time::{Instant, Time};
 
-use super::ChangeKind;
-use super::coherent::Marks;
-use super::content::Verdict;
-use super::durability::Service;
+use super::change::{Change, ChangeKind, Marks, Verdict, window_bytes};
 use super::instances::{Instances, Slot};
 use super::payloads::{Payloads, Place};
+use super::service::Service;
 
 /// Holes tolerated beyond one per change before the queue is compacted.
 const HOLES_MAX: usize = 64;
 /// Entries looked at in one search for the next change: work per submessage stays bounded.
 const HOLES_SCANNED_MAX: usize = 256;
-
-/// What a sample counts for in the window beside its payload: more than what it takes here and on its way, so that a window of
-/// short ones is no more than some thousand.
-pub(super) const CHANGE_OVERHEAD_BYTES: usize = 192;
-
-/// One change of one instance, as the history shows it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Change<'a> {
-    pub(super) kind: ChangeKind,
-    /// The key hash of its instance.
-    pub(super) hash: InstanceHandle,
-    /// Data, or the serialized key for all kinds but Alive.
-    pub(super) payload: PayloadView<'a>,
-    pub(super) source_timestamp: Time,
-    /// End of its lifespan.
-    pub(super) expires: Option<Instant>,
-    /// `None` unless it is of a coherent set, or numbered among those of all writers of the publisher: few are.
-    pub(super) marks: Option<&'a Marks>,
-    /// What the content filters of readers say.
-    pub(super) verdict: Verdict,
-}
-
-impl<'a> Change<'a> {
-    /// Data for all readers, and nothing else.
-    #[inline]
-    pub(super) const fn plain(
-        hash: InstanceHandle,
-        payload: PayloadView<'a>,
-        source_timestamp: Time,
-    ) -> Self {
-        let (kind, verdict) = (ChangeKind::Alive, Verdict::ALL);
-        Self { kind, hash, payload, source_timestamp, expires: None, marks: None, verdict }
-    }
-
-    /// It has no data: it only ends a coherent set.
-    pub(super) const fn is_end(&self) -> bool {
-        matches!(self.marks, Some(Marks { is_end: true, .. }))
-    }
-
-    pub(super) fn is_expired(&self, now: Instant) -> bool {
-        self.expires.is_some_and(|end| end <= now)
-    }
-}
-
-/// A change that outlives its place in the history.
-#[derive(Debug)]
-pub(super) struct TakenChange {
-    change: Change<'static>,
-    marks: Option<Marks>,
-    payload: Payload,
-}
-
-impl TakenChange {
-    pub(super) fn of(change: &Change<'_>) -> Self {
-        let payload = change.payload.to_payload();
-        let Change { kind, hash, source_timestamp, expires, verdict, .. } = *change;
-        let shown = PayloadView::Octets(&[]);
-        let kept = Change { kind, hash, payload: shown, source_timestamp, expires, marks: None, verdict };
-        Self { change: kept, marks: change.marks.copied(), payload }
-    }
-
-    pub(super) const fn payload_mut(&mut self) -> &mut Payload {
-        &mut self.payload
-    }
-
-    pub(super) fn view(&self) -> Change<'_> {
-        Change { payload: (&self.payload).into(), marks: self.marks.as_ref(), ..self.change }
-    }
-}
-
-/// What a change counts for in the window of a writer.
-pub(super) const fn window_bytes(payload_bytes: usize) -> usize {
-    payload_bytes + CHANGE_OVERHEAD_BYTES
-}
 
 /// One change, or the hole that it left. One cache line: a window has thousands.
 #[derive(Debug)]

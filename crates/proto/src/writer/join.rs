@@ -9,9 +9,9 @@ use crate::seq::SequenceNumber;
 use crate::time::{Now, Time};
 
 use super::Writer;
-use super::history::{Change, window_bytes};
+use super::change::{Change, window_bytes};
+use super::class::Class;
 use super::instances::Slot;
-use super::proxy::Class;
 
 impl Writer {
     /// A sample of so many octets waits for others: plain ones that have no more may join it.

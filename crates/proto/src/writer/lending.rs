@@ -7,8 +7,9 @@ use crate::payload::{NewPayload, Payload};
 use crate::seq::SequenceNumber;
 use crate::time::{Instant, Now, Time};
 
-use super::proxy::Class;
-use super::{ChangeKind, WriteError, Writer};
+use super::change::ChangeKind;
+use super::class::Class;
+use super::{WriteError, Writer};
 
 impl Writer {
     /// As [`Self::write_from`], of a sample whose octets are partly `lent`: the driver sends what this leaves with these in their place

@@ -5,9 +5,9 @@ use std::fmt;
 use crate::seq::SequenceNumber;
 use crate::time::Duration;
 
+use super::change::CHANGE_OVERHEAD_BYTES;
+use super::class::Class;
 use super::cost::ComparisonPace;
-use super::history::CHANGE_OVERHEAD_BYTES;
-use super::proxy::Class;
 use super::{WriteError, Writer, bound};
 
 /// Bounds and timing of one writer.

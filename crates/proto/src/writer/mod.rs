@@ -5,16 +5,22 @@
 
 mod answer;
 mod batch;
+mod change;
+mod class;
 mod coherent;
+mod compose;
+mod config;
 mod content;
 mod cost;
 mod crowd;
 mod destination_order;
 mod durability;
 mod fill;
+mod filters;
 mod fragment;
 mod gap;
 mod group;
+mod hearing;
 mod heartbeat;
 mod history;
 mod instances;
@@ -27,25 +33,27 @@ mod pace;
 mod path;
 mod payloads;
 mod pieces;
+mod proxies;
 mod proxy;
 mod repair;
 mod road;
 mod round_trip;
+mod route;
 mod send;
+mod service;
 mod settle;
 mod silence;
+mod strangers;
 #[cfg(test)]
 mod tests;
 mod turn;
 mod window;
 
-use std::sync::Arc;
-
 use thiserror::Error;
 
-use crate::discovery::MatchedReader;
 use crate::guid::Guid;
 use crate::instance::{InstanceHandle, Key};
+use crate::matched::MatchedReader;
 use crate::outbox::{Event, Outbox};
 use crate::payload::{NewPayload, Payload, PayloadView};
 use crate::qos::{Durability, HistoryKind, QosSet};
@@ -56,7 +64,8 @@ use crate::status::{
 };
 use crate::time::{Duration, Instant, Now, Time};
 
-pub use content::FilterFunction;
+pub use change::ChangeKind;
+pub use config::{FilterFunction, WriterConfig};
 pub use cost::{ComparisonPace, SendCosts};
 pub use group::WriterGroup;
 pub use limits::{Limit, WriterLimits};
@@ -64,62 +73,20 @@ pub use multicast::{Delivery, UnicastReason};
 pub use silence::ReaderBehind;
 
 use batch::Batch;
+use change::{CHANGE_OVERHEAD_BYTES, Change, window_bytes};
+use class::Class;
 use coherent::OpenSet;
 use crowd::Crowd;
 use heartbeat::HeartbeatTimer;
-use history::{CHANGE_OVERHEAD_BYTES, Change, History, window_bytes};
+use history::History;
 use instances::{Instances, Slot};
 use multicast::Multicast;
 use pace::{Pacer, Repeat, Repeated};
 use path::Paths;
-use proxy::{Class, Proxies, Since};
+use proxies::Proxies;
+use proxy::Since;
 use silence::SilenceTimer;
 use window::Trip;
-
-/// What a writer is made of.
-#[derive(Clone, Debug)]
-pub struct WriterConfig {
-    /// Its GUID.
-    pub guid: Guid,
-    /// Its topic has a key.
-    pub keyed: bool,
-    /// QoS of the writer and its publisher.
-    pub qos: QosSet,
-    /// Bounds and timing that are no QoS.
-    pub limits: WriterLimits,
-    /// Makes the filters of readers usable here; without, they are left to the readers.
-    pub content_filter: Option<FilterFunction>,
-    /// What it shares with the other writers of its publisher under GROUP access.
-    pub group: Option<Arc<WriterGroup>>,
-}
-
-/// What a change does to its instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeKind {
-    /// New data.
-    Alive,
-    /// The instance is no more.
-    Dispose,
-    /// This writer has nothing more to say about the instance; disposes it too when
-    /// WRITER_DATA_LIFECYCLE says so.
-    Unregister,
-    /// Both, whatever WRITER_DATA_LIFECYCLE says.
-    DisposeUnregister,
-}
-
-impl ChangeKind {
-    const fn disposes(self) -> bool {
-        matches!(self, Self::Dispose | Self::DisposeUnregister)
-    }
-
-    const fn unregisters(self) -> bool {
-        matches!(self, Self::Unregister | Self::DisposeUnregister)
-    }
-
-    const fn is_key_only(self) -> bool {
-        !matches!(self, Self::Alive)
-    }
-}
 
 /// Why a change was not written. Nothing changed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -11,15 +11,12 @@ use crate::outbox::Outbox;
 use crate::time::{Duration, Instant, Now};
 
 use super::Writer;
+use super::class::Class;
 use super::cost::{Comparison, ComparisonPace, SendCosts};
-use super::proxy::{Class, Proxies, ReaderProxy};
+use super::proxies::Proxies;
+use super::proxy::ReaderProxy;
 use super::turn::Turns;
 
-/// A reader that was lost is not written to by the group for so long after it answers; each time for twice as long.
-const PAUSE: Duration = Duration::from_secs(1);
-const DOUBLINGS_MAX: u32 = 6;
-/// Who asks so often in a row, and gets no further, is not reached by what is repeated.
-const VAIN_MAX: u32 = 16;
 /// Who is written to by the group and owes an answer for so long may not hear it any more; the more readers, the more rarely
 /// they are asked.
 const SILENCE_OF_EACH: Duration = Duration::from_millis(250);
@@ -100,47 +97,6 @@ impl std::fmt::Display for UnicastReason {
             Self::ContentFilter => "content filters decide for each reader what it is sent",
             Self::TransportPriority => "a TRANSPORT_PRIORITY has samples go where discovery is heard",
         })
-    }
-}
-
-/// What is known of whether a reader hears its group: it does until it is lost.
-#[derive(Debug, Default)]
-pub(super) struct Hearing {
-    /// How often it was lost.
-    losses: u32,
-    /// It is not written to by the group before, and then when it answers.
-    pause_end: Option<Instant>,
-    /// Since when it has owed an answer and given none.
-    silent_since: Option<Instant>,
-    /// Requests in a row that followed no progress.
-    vain: u32,
-}
-
-impl Hearing {
-    /// It said something, whatever it was.
-    pub(super) const fn speaks(&mut self) {
-        self.silent_since = None;
-    }
-
-    /// It asks for something, after progress or without: whether what is repeated does not reach it.
-    const fn is_stuck(&mut self, progressed: bool) -> bool {
-        self.vain = if progressed { 0 } else { self.vain + 1 };
-        self.vain >= VAIN_MAX
-    }
-
-    /// It answered: it may have come back.
-    fn answers(&mut self, now: Instant) {
-        self.pause_end = self.pause_end.filter(|end| now < *end);
-    }
-
-    /// It owes an answer: whether it has for too long.
-    fn is_silent(&mut self, now: Instant, silence: Duration) -> bool {
-        now.since(*self.silent_since.get_or_insert(now)) >= silence
-    }
-
-    fn lost(&mut self, now: Instant) {
-        let pause = Duration(PAUSE.0 << self.losses.min(DOUBLINGS_MAX));
-        *self = Self { losses: self.losses + 1, pause_end: now.after(pause), ..Self::default() };
     }
 }
 

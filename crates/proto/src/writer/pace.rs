@@ -10,8 +10,8 @@ use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber};
 use crate::time::Instant;
 
 use super::WriterLimits;
-use super::history::TakenChange;
-use super::proxy::Class;
+use super::change::TakenChange;
+use super::class::Class;
 use super::road::Road;
 
 /// New changes on their way to all readers of one class: those from `number` to `last` that the history still holds when

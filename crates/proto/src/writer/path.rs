@@ -4,7 +4,7 @@
 use core::net::IpAddr;
 
 use super::Writer;
-use super::proxy::Class;
+use super::class::Class;
 
 /// What the paths to readers on other hosts take, in octets of UDP payload.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use crate::time::Now;
 use crate::wire::HeartbeatFrag;
 
 use super::Writer;
-use super::history::TakenChange;
+use super::change::TakenChange;
+use super::class::Class;
+use super::compose::{encode, heartbeat_to, sent_last};
 use super::pace::{Repeated, Tail};
-use super::proxy::Class;
-use super::send::{encode, heartbeat_to, sent_last};
 
 impl Writer {
     /// Whether what is left to send to readers of this host waits for the next sample of a flow: the last fragments of a sample,

@@ -6,17 +6,18 @@ use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::stats::DropReason;
 use crate::time::Now;
 use crate::wire::Heartbeat;
-use crate::wire::param::{InlineQos, StatusInfo, encode_inline_qos};
 
+use super::Writer;
 use super::batch::is_full;
-use super::fragment::Target;
+use super::change::{Change, TakenChange};
+use super::class::Class;
+use super::compose::{encode, heartbeat, heartbeat_to, sent_last};
+use super::crowd::Crowd;
 use super::gap::GapBuilder;
-use super::heartbeat::{HeartbeatTimer, Piggyback};
-use super::history::{Change, History, TakenChange};
-use super::pace::{Pacer, Repeat, Repeated};
+use super::heartbeat::Piggyback;
+use super::pace::{Repeat, Repeated};
 use super::pieces::run_of;
-use super::proxy::{Class, Proxies, ReaderProxy};
-use super::{ChangeKind, Writer, WriterConfig};
+use super::proxy::ReaderProxy;
 
 impl Writer {
     /// Sends a change just written: whole where it fits, the first burst of its fragments where not. `fresh`: the change, if
@@ -559,115 +560,33 @@ impl Writer {
         }
     }
 
+    /// The timer went off: asks again who owes an answer, of many only those whose time it is. Whether anybody was asked.
+    pub(super) fn ask_again(&mut self, now: Now, out: &mut Outbox) -> bool {
+        let readers = self.proxies.reliable();
+        if readers <= Crowd::PROMPT {
+            return self.ask(now, out);
+        }
+        let pause = self.heartbeat.pause();
+        let (mut due, history, pacer) = (0, &self.history, &self.pacer);
+        let owes = |reader: &ReaderProxy| {
+            reader.is_awaited() && reader.acknowledged < sent_last(history, pacer, reader.class)
+        };
+        for reader in self.proxies.readers.iter_mut().filter(|reader| owes(reader)) {
+            due += usize::from(reader.asked.again(now.mono, pause, readers));
+        }
+        if 2 * due > readers {
+            return self.ask(now, out);
+        }
+        let asked = due > 0 && self.ask_those(now, out, |reader| reader.asked.at == now.mono);
+        if asked {
+            self.asked(now);
+        }
+        asked
+    }
+
     /// The last change that readers on this host, or elsewhere, were sent.
     pub(super) fn sent_last(&self, same_host: bool) -> SequenceNumber {
         let class = if same_host { Class::SameHost } else { Class::Remote };
         sent_last(&self.history, &self.pacer, class)
     }
-}
-
-/// The last change that was sent to all readers of a class: heartbeats announce no more than that,
-/// lest readers ask for what is on its way.
-pub(super) fn sent_last(history: &History, pacer: &Pacer, class: Class) -> SequenceNumber {
-    pacer.unsent_to(class).map_or_else(|| history.last(), |(number, _)| number.previous())
-}
-
-/// How many fragments of a change were sent to all readers of a class.
-pub(super) fn sent_fragments(
-    pacer: &Pacer,
-    target: &Target<'_>,
-    number: SequenceNumber,
-    (payload_bytes, inline_qos_bytes): (usize, usize),
-) -> FragmentNumber {
-    match pacer.unsent_to(target.class) {
-        Some((unsent, _)) if number > unsent => 0,
-        Some((unsent, fragments)) if number == unsent => fragments,
-        _ => target.fragments(payload_bytes, inline_qos_bytes),
-    }
-}
-
-/// A HEARTBEAT for all readers of a route.
-pub(super) fn heartbeat(
-    timer: &mut HeartbeatTimer,
-    history: &History,
-    pacer: &Pacer,
-    target: &Target<'_>,
-    final_flag: bool,
-) -> Heartbeat {
-    let last = sent_last(history, pacer, target.class);
-    let first = history.first().min(last.next());
-    Heartbeat {
-        reader: target.reader,
-        writer: target.source.entity,
-        first,
-        last,
-        count: timer.next_count(),
-        final_flag,
-        liveliness: false,
-        group: timer.group_info(history, first, last),
-    }
-}
-
-/// A HEARTBEAT for one reader: what is not for it is not announced.
-pub(super) fn heartbeat_to(
-    timer: &mut HeartbeatTimer,
-    history: &History,
-    pacer: &Pacer,
-    proxy: &ReaderProxy,
-    target: &Target<'_>,
-    final_flag: bool,
-) -> Heartbeat {
-    let mut heartbeat = heartbeat(timer, history, pacer, target, final_flag);
-    heartbeat.last = heartbeat.last.max(proxy.first_relevant.previous());
-    heartbeat.first = heartbeat.first.max(proxy.first_relevant).min(heartbeat.last.next());
-    if proxy.filter.is_some() || proxy.confirmed < proxy.acknowledged {
-        // Of what its filter refused, or was before its time, it may not know yet, even when it was told: were it said to
-        // be gone, it would count as lost.
-        heartbeat.first = heartbeat.first.min(proxy.confirmed.next());
-    }
-    heartbeat.group = timer.group_info(history, heartbeat.first, heartbeat.last);
-    heartbeat
-}
-
-/// Encodes the inline QoS of a change: status and key hash for keyed topics (RTPS 2.5 §9.6.4.8 and
-/// §9.6.4.9), the rest when a reader expects it. Its length in octets.
-#[inline]
-pub(super) fn encode(
-    config: &WriterConfig,
-    proxies: &Proxies,
-    change: &Change<'_>,
-    bytes: &mut Vec<u8>,
-) -> usize {
-    bytes.clear();
-    let is_plain = change.kind == ChangeKind::Alive && change.marks.is_none();
-    if is_plain && config.group.is_none() && !proxies.inline_qos() {
-        return 0;
-    }
-    encode_all(config, proxies, change, bytes);
-    bytes.len()
-}
-
-/// The inline QoS of a change that has any.
-fn encode_all(config: &WriterConfig, proxies: &Proxies, change: &Change<'_>, bytes: &mut Vec<u8>) {
-    let marks = change.marks.copied().unwrap_or_default();
-    let tells_key = !marks.is_end && (change.kind.is_key_only() || proxies.inline_qos());
-    let mut qos = InlineQos {
-        coherent_set: marks.set.filter(|_| !marks.is_end),
-        group_coherent_set: marks.group_set,
-        group_sequence_number: marks.group_number,
-        group_writers: config.group.as_ref().map(|group| group.writers()),
-        status_info: StatusInfo {
-            disposed: change.kind.disposes(),
-            unregistered: change.kind.unregisters(),
-            filtered: false,
-        },
-        // Data has its key in it.
-        key_hash: (config.keyed && tells_key).then(|| change.hash.key_hash()),
-        ..InlineQos::default()
-    };
-    if proxies.inline_qos() && !marks.is_end {
-        qos.lifespan = Some(config.qos.lifespan);
-        qos.ownership_strength = Some(config.qos.ownership_strength);
-    }
-    encode_inline_qos(&qos, bytes);
 }

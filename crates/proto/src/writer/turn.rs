@@ -9,8 +9,9 @@ use crate::outbox::Outbox;
 use crate::qos::HistoryKind;
 use crate::time::{Duration, Instant, Now};
 
+use super::class::Class;
 use super::instances::Slot;
-use super::proxy::{Class, ReaderProxy};
+use super::proxy::ReaderProxy;
 use super::{Writer, bound};
 
 /// Readers are waited for so long: by then each of eight processes that share a core has had its turn of some milliseconds. Whoever needs

@@ -7,13 +7,13 @@ use crate::discovery::builtin::{EndpointData, ParticipantData};
 use crate::discovery::{Command, DiscoveryLimits, MismatchReason, ParticipantConfig};
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
+use crate::outbox::DataHeader;
 use crate::outbox::{Event, Outbox};
 use crate::payload::Payload;
 use crate::qos::QosSet;
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::time::Duration;
-use crate::wire::compose::DataHeader;
 use crate::wire::param::{InlineQos, StatusInfo, encode_inline_qos};
 
 const VICTIM: &str = "10.0.0.200";

@@ -5,13 +5,13 @@ use super::small::Small;
 use crate::discovery::builtin::ParticipantData;
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
+use crate::outbox::DataHeader;
 use crate::outbox::Outbox;
 use crate::payload::Payload;
 use crate::receiver;
 use crate::seq::{SequenceNumber, SequenceSet};
 use crate::stats::DropCounters;
 use crate::time::{Instant, Now, Time};
-use crate::wire::compose::DataHeader;
 use crate::wire::param::InlineQos;
 use crate::wire::{AckNack, EndpointSubmessage, Gap, Heartbeat, MessageContext};
 

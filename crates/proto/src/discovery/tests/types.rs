@@ -7,6 +7,7 @@ use super::network::{HOP, Network, READER, WRITER, config, endpoint, prefix, udp
 use crate::cdr::{Cdr, Extensibility, XcdrVersion};
 use crate::discovery::{Command, Difference, LocalEndpoint, Mismatch, MismatchReason};
 use crate::guid::{EntityId, Guid};
+use crate::outbox::DataHeader;
 use crate::outbox::{Event, Outbox};
 use crate::payload::Payload;
 use crate::qos::QosSet;
@@ -16,7 +17,6 @@ use crate::time::Duration;
 use crate::types::{
     MemberDescription, TypeBuilder, TypeDescription, TypeHash, TypeIdentifiers, TypeInformation, lookup,
 };
-use crate::wire::compose::DataHeader;
 
 type Members = &'static [MemberDescription];
 

@@ -18,9 +18,9 @@ mod policies;
 mod undecodable;
 
 use super::*;
-use crate::discovery::MatchedWriter;
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
+use crate::matched::MatchedWriter;
 use crate::sample_info::{InstanceSelector, InstanceState, SampleState, ViewState};
 use crate::seq::SequenceSet;
 use crate::sources::Sources;

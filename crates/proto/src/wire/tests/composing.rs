@@ -2,15 +2,12 @@
 
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
-use crate::outbox::Outbox;
+use crate::outbox::{DATAGRAM_OVERHEAD, DataFragHeader, DataHeader, Outbox, data_overhead};
 use crate::payload::Payload;
 use crate::seq::SequenceNumber;
 use crate::time::Time;
 use crate::wire::header::{Header, id};
-use crate::wire::{
-    DATAGRAM_OVERHEAD, DataFragHeader, DataHeader, Heartbeat, InlineQos, ParameterListView, StatusInfo,
-    data_overhead, encode_inline_qos,
-};
+use crate::wire::{Heartbeat, InlineQos, ParameterListView, StatusInfo, encode_inline_qos};
 
 const ME: GuidPrefix = GuidPrefix([1; 12]);
 const PEER: GuidPrefix = GuidPrefix([2; 12]);

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
+use crate::writer::class::Class;
 use crate::writer::pace::Tail;
-use crate::writer::proxy::Class;
 
 const MIB: usize = 1 << 20;
 

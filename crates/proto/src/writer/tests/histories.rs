@@ -226,7 +226,7 @@ fn apply(step: &Step, history: &mut History, instances: &mut Instances, model: &
                 hash: handle(instance),
                 payload: PayloadView::Octets(&[]),
                 marks: Default::default(),
-                verdict: super::super::content::Verdict::ALL,
+                verdict: Verdict::ALL,
                 kind,
                 source_timestamp: Time(0),
                 expires: None,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cdr::KeyHash;
-use crate::discovery::MatchedReader;
+use crate::matched::MatchedReader;
 use crate::qos::{Liveliness, LivelinessKind, ResourceLimits, WriterDataLifecycle};
 use crate::wire::param::StatusInfo;
 

@@ -20,6 +20,9 @@ mod paths;
 mod reliability;
 mod silence;
 
+use std::sync::Arc;
+
+use super::change::Verdict;
 use super::*;
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use crate::outbox::{Outbox, Segment, Transmit};
+use super::{Outbox, Segment, Transmit};
 
-use super::header::{HEADER_BYTES, id};
-use super::info::DESTINATION_BYTES;
+use crate::wire::header::{HEADER_BYTES, id};
+use crate::wire::info::DESTINATION_BYTES;
 
 /// No larger message is made: any path takes this much.
 const MERGED_BYTES_MAX: usize = 1_456;
@@ -139,12 +139,12 @@ impl<'a> Beginning<'a> {
 mod tests {
     use crate::guid::{EntityId, GuidPrefix};
     use crate::locator::Locator;
+    use crate::outbox::DataHeader;
     use crate::outbox::Outbox;
     use crate::payload::Payload;
     use crate::seq::{SequenceNumber, SequenceSet};
     use crate::time::Time;
     use crate::wire::AckNack;
-    use crate::wire::compose::DataHeader;
 
     const SOURCE: GuidPrefix = GuidPrefix([1; 12]);
     const PEER: GuidPrefix = GuidPrefix([2; 12]);

@@ -1,18 +1,18 @@
 //! Composing datagrams at the end of an [`Outbox`]: little endian, no copies of large payloads, and no
 //! allocation once the outbox has grown to its working size.
 
+use super::{Info, Outbox, Segment, Transmit};
 use crate::copying;
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
-use crate::outbox::{Info, Outbox, Segment, Transmit};
 use crate::payload::{COPIED_BYTES_MAX, PayloadView};
 use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::time::Time;
 
-use super::header::{self, HEADER_BYTES, SUBMESSAGE_HEADER_BYTES, flag, id};
-use super::info::InfoSource;
-use super::octets::Sink;
-use super::{AckNack, Gap, Heartbeat, HeartbeatFrag, NackFrag, info};
+use crate::wire::header::{self, HEADER_BYTES, SUBMESSAGE_HEADER_BYTES, flag, id};
+use crate::wire::info::InfoSource;
+use crate::wire::octets::Sink;
+use crate::wire::{AckNack, Gap, Heartbeat, HeartbeatFrag, NackFrag, info};
 
 /// Longest body whose `octetsToNextHeader` is a multiple of 4.
 const BODY_BYTES_MAX: usize = 65_532;

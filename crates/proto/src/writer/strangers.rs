@@ -1,0 +1,151 @@
+//! What a writer does about readers that answer nothing (`silence.rs`).
+
+use crate::guid::Guid;
+use crate::outbox::Outbox;
+use crate::seq::SequenceNumber;
+use crate::stats::DropReason;
+use crate::time::{Duration, Instant, Now};
+
+use super::compose::heartbeat_to;
+use super::proxies::Proxies;
+use super::proxy::ReaderProxy;
+use super::silence::QUESTIONS_LEAST;
+use super::{ReaderBehind, Writer, WriterLimits};
+
+impl Proxies {
+    /// Leaves out those that keep others waiting for room and have been silent for too long; how many changes they do not have.
+    fn leave_out(&mut self, now: Instant, last: SequenceNumber, limits: &WriterLimits) -> u64 {
+        let mut behind: u64 = 0;
+        for reader in self.readers.iter_mut().filter(|it| it.reliable && it.acknowledged < last) {
+            if reader.silence.is_enough(now, limits) {
+                reader.silence.is_left_out = true;
+                behind = behind.saturating_add(last.0.abs_diff(reader.awaited().0));
+            }
+        }
+        self.update_acknowledged();
+        behind
+    }
+
+    /// It is of the participant that the writer is of.
+    pub(super) fn is_own(&mut self, guid: Guid) {
+        if let Some(reader) = self.get_mut(guid) {
+            reader.silence.is_own();
+        }
+    }
+
+    /// It answered: it is waited for again if it was not.
+    pub(super) fn heard(&mut self, guid: Guid) {
+        if self.get_mut(guid).is_some_and(|reader| reader.silence.ends()) {
+            self.update_acknowledged();
+        }
+    }
+
+    /// Whether somebody has been silent for too long who was not before.
+    fn note_silence(&mut self, now: Instant, last: SequenceNumber, limits: &WriterLimits) -> bool {
+        let mut is_new = false;
+        for reader in self.readers.iter_mut().filter(|it| it.reliable && it.acknowledged < last) {
+            let silence = &mut reader.silence;
+            is_new |= silence.is_long(now, limits) && !std::mem::replace(&mut silence.is_told, true);
+        }
+        is_new
+    }
+}
+
+impl ReaderProxy {
+    /// It lacks changes, has never answered, and is waited for still.
+    fn is_strange_to(&self, last: SequenceNumber) -> bool {
+        self.is_awaited() && self.acknowledged < last && !self.silence.is_known
+    }
+}
+
+impl Writer {
+    /// The reliable readers that have not acknowledged everything, and whether they answer at all. Those that have least hold the writer back
+    /// when it has no room.
+    pub fn readers_behind(&self, now: Instant) -> impl Iterator<Item = ReaderBehind> {
+        let last = self.last_sequence_number();
+        let behind = self.proxies.iter().filter(move |it| it.reliable && it.awaited() < last);
+        behind.map(move |it| ReaderBehind {
+            reader: it.guid,
+            acknowledged: it.awaited(),
+            behind: last.0.abs_diff(it.awaited().0),
+            silent_for: Some(it.silence.lasts(now)).filter(|silence| *silence > Duration::ZERO),
+            is_left_out: it.silence.is_left_out,
+        })
+    }
+
+    fn patience_with_strangers(&self) -> Duration {
+        self.config.qos.reliability.max_blocking_time.min(self.config.limits.strangers_wait_max)
+    }
+
+    /// One more question than needed fits: timers are late.
+    fn pause_of_strangers(&self) -> Duration {
+        let pause = self.patience_with_strangers().0 / i64::from(QUESTIONS_LEAST + 1);
+        Duration(pause).max(self.config.limits.heartbeat_shortest)
+    }
+
+    /// A change finds no room. When none has for as long as the writer may wait, silent readers are left out; whether any was.
+    pub(super) fn leave_out_silent(&mut self, now: Now) -> bool {
+        let last = self.history.last();
+        let full_since = match self.silence.full_since {
+            Some((since, at)) if at == last => since,
+            _ => self.silence.full_since.insert((now.mono, last)).0,
+        };
+        if now.mono.since(full_since) < self.patience_with_strangers() {
+            if self.proxies.iter().any(|it| it.is_strange_to(last)) {
+                self.silence.hurry(now.mono.after(self.pause_of_strangers()));
+            }
+            return false;
+        }
+        let behind = self.proxies.leave_out(now.mono, last, &self.config.limits);
+        if behind > 0 {
+            self.drops.count_many(DropReason::ReaderSilent, behind);
+            self.silence.start(now.mono);
+            self.settle(now);
+        }
+        behind > 0
+    }
+
+    /// Readers were asked once more: whoever waits for those that say nothing looks again.
+    pub(super) fn look_at_silence(&mut self, now: Now, out: &mut Outbox) {
+        let last = self.history.last();
+        let is_new = self.proxies.note_silence(now.mono, last, &self.config.limits);
+        let is_left_out = self.blocked && self.leave_out_silent(now);
+        if is_new || is_left_out {
+            self.progress(out);
+        }
+    }
+
+    /// A reader left: it may have been the last that is asked.
+    pub(super) fn forget_silent(&mut self) {
+        let last = self.history.last();
+        let is_asked = |it: &ReaderProxy| it.silence.is_left_out || it.is_strange_to(last);
+        if !self.proxies.iter().any(is_asked) {
+            self.silence.due = None;
+        }
+    }
+
+    /// Asks strangers whether they are there. Those that keep others waiting for room, so often that enough questions are asked when
+    /// the time is over; those that were left out, ever more rarely, but while nothing is written they hear nothing else.
+    pub(super) fn ask_strangers(&mut self, now: Now, out: &mut Outbox) {
+        let (mut blocks, mut any) = (false, false);
+        let (guid, last, blocked) = (self.config.guid, self.history.last(), self.blocked);
+        for reader in self.proxies.readers.iter_mut() {
+            let is_in_the_way = blocked && reader.is_strange_to(last);
+            if is_in_the_way || reader.silence.is_left_out {
+                (blocks, any) = (blocks | is_in_the_way, true);
+                reader.silence.asked(now.mono);
+                let target = reader.target(guid, &self.config.limits);
+                let heartbeat =
+                    heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, reader, &target, false);
+                target.send_heartbeat(&heartbeat, out);
+            }
+        }
+        self.silence.due = None;
+        if blocks {
+            self.silence.due = now.mono.after(self.pause_of_strangers());
+        } else if any {
+            self.silence.fired(now.mono);
+        }
+        self.look_at_silence(now, out);
+    }
+}
