@@ -18,10 +18,11 @@ use plainsong_proto::qos::{AccessScope, Durability, EntityKind, Presentation, Qo
 use plainsong_proto::sources::Sources;
 use plainsong_proto::wire::param::StatusInfo;
 
+use crate::base::locks::lock;
 use crate::data_reader::DataReader;
 use crate::error::Result;
 use crate::participant::{DomainParticipant, ParticipantInner};
-use crate::runtime::{ParticipantSlot, dispatch, lock};
+use crate::runtime::{ParticipantSlot, dispatch};
 use crate::subscriber::Subscriber;
 use crate::topic::{Topic, TopicInner};
 

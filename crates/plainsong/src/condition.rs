@@ -8,11 +8,11 @@ use plainsong_proto::sample_info::Selector;
 use plainsong_proto::status::StatusMask;
 use plainsong_proto::time::Instant;
 
-use crate::clock;
+use crate::base::clock;
+use crate::base::locks::lock;
 use crate::data_reader::{AnyDataReader, ReaderInner};
 use crate::entity::{EntityCore, Waiters};
 use crate::error::{Error, Result};
-use crate::locks::lock;
 use crate::query::Query;
 use crate::runtime::Shared;
 use crate::runtime::notify::Notify;

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use plainsong_proto::cdr::DdsType;
 use plainsong_proto::filter::{ContentFilter, Filter, FilterError, PayloadFilter};
 
+use crate::base::locks::lock;
 use crate::data_reader::ReaderInner;
 use crate::error::{Error, Result};
-use crate::locks::lock;
 use crate::topic::Topic;
 use crate::topic_description::Derived;
 

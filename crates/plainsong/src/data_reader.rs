@@ -22,16 +22,16 @@ use plainsong_proto::status::{
 };
 use plainsong_proto::time::Now;
 
-use crate::clock;
+use crate::base::clock;
+use crate::base::locks::lock;
 use crate::condition::{Condition, HasCore, WaitSet};
+use crate::consistent::check_qos;
 use crate::content_filtered_topic::ReaderFilter;
 use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations};
 use crate::error::{Error, Result};
 use crate::group::{Member, announced_qos};
 use crate::keys;
 use crate::listener::DataReaderListener;
-use crate::locks::lock;
-use crate::participant::check_qos;
 use crate::query::QueryCondition;
 use crate::runtime::{ParticipantSlot, ReaderSlot, Shared, turn};
 use crate::sample::{Sample, SampleBuffer, Store};

@@ -25,15 +25,15 @@ use plainsong_proto::writer::{
     ChangeKind, Delivery, FilterFunction, ReaderBehind, WriteError, Writer, WriterConfig,
 };
 
-use crate::clock;
+use crate::base::clock;
 use crate::condition::{Condition, HasCore};
+use crate::consistent::check_qos;
 use crate::content_filtered_topic::payload_filter;
 use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations};
 use crate::error::{Error, Result};
 use crate::group::{Member, announced_qos};
 use crate::keys;
 use crate::listener::DataWriterListener;
-use crate::participant::check_qos;
 use crate::publisher::{Publisher, PublisherInner};
 use crate::runtime::{ParticipantSlot, WriterSlot};
 use crate::topic::{AnyTopic, Topic, TopicInner};
@@ -121,12 +121,12 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     /// Writes `sample` now. With RELIABLE and KEEP_ALL it waits for room, at most `max_blocking_time`: up to RESOURCE_LIMITS and
-    /// [`Config::unacknowledged_bytes_max`](crate::config::Config::unacknowledged_bytes_max), for which a sample counts for 192 octets more than it has.
+    /// [`Config::unacknowledged_bytes_max`](crate::base::config::Config::unacknowledged_bytes_max), for which a sample counts for 192 octets more than it has.
     /// Readers that have never answered anything are not waited for again and again ([`Self::readers_behind`]).
     ///
     /// # Errors
     /// [`Error::Timeout`] when no room came, [`Error::OutOfResources`] at a limit that waiting cannot
-    /// lift, and for a sample longer than [`Config::sample_bytes_max`](crate::config::Config::sample_bytes_max), [`Error::Serialization`] when a bound is exceeded, [`Error::NotEnabled`].
+    /// lift, and for a sample longer than [`Config::sample_bytes_max`](crate::base::config::Config::sample_bytes_max), [`Error::Serialization`] when a bound is exceeded, [`Error::NotEnabled`].
     pub fn write(&self, sample: &T) -> Result<()> {
         self.change(sample, ChangeKind::Alive, None, Some(self.inner.max_blocking_time))
     }

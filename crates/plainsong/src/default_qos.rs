@@ -4,10 +4,11 @@
 
 use plainsong_proto::qos::{EntityKind, QosSet};
 
+use crate::base::locks::lock;
+use crate::consistent::check_qos;
 use crate::error::Result;
-use crate::participant::{DomainParticipant, ParticipantInner, check_qos};
+use crate::participant::{DomainParticipant, ParticipantInner};
 use crate::publisher::Publisher;
-use crate::runtime::lock;
 use crate::subscriber::Subscriber;
 
 impl DomainParticipant {

@@ -7,11 +7,11 @@ use plainsong_proto::cdr::DdsType;
 use plainsong_proto::guid::Guid;
 use plainsong_proto::instance::InstanceHandle;
 
+use crate::base::clock;
 use crate::builtin_topics::{
     ParticipantBuiltinTopicData, PublicationBuiltinTopicData, SubscriptionBuiltinTopicData,
     TopicBuiltinTopicData, topic_handle,
 };
-use crate::clock;
 use crate::data_reader::{AnyDataReader, DataReader};
 use crate::data_writer::{AnyDataWriter, DataWriter};
 use crate::error::{Error, Result};

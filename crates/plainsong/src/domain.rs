@@ -8,16 +8,18 @@ use plainsong_proto::discovery::{LocalLocators, Participant};
 use plainsong_proto::locator::ports;
 use plainsong_proto::stats::{DropCounters, DropReason};
 
-use crate::config::Config;
-use crate::fork;
+use crate::base::config::Config;
+use crate::base::fork;
+use crate::base::locks::lock;
 use crate::runtime::drops::Drops;
+use crate::runtime::duty::ReceiveThread;
 use crate::runtime::heap::Heap;
 use crate::runtime::placement::Placement;
-use crate::runtime::receive::{self, ReceiveThread};
+use crate::runtime::receive;
 use crate::runtime::registry::Registry;
 use crate::runtime::timer::Timer;
 use crate::runtime::turn::Turns;
-use crate::runtime::{ParticipantSlot, Shared, lock};
+use crate::runtime::{ParticipantSlot, Shared};
 use crate::transport::Transport;
 
 pub(crate) use crate::runtime::EventSink;

@@ -14,7 +14,7 @@ use plainsong_proto::locator::Locator;
 use plainsong_proto::time::Instant;
 use plainsong_proto::vendor::PLAINSONG as VENDOR_ID;
 
-use crate::clock;
+use crate::base::clock;
 use crate::runtime::ParticipantSlot;
 
 /// First and longest pause before somebody who waits has doubts; where answers usually take longer, so many times that.

@@ -6,9 +6,9 @@ use std::task::Waker;
 
 use plainsong_proto::status::{StatusKind, StatusMask};
 
+use crate::base::fork;
+use crate::base::locks::{lock, read, write};
 use crate::error::{Error, Result};
-use crate::fork;
-use crate::locks::{lock, read, write};
 use crate::runtime::notify::Notify;
 
 /// State behind every entity's status condition.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::config::ConfigError;
+use crate::base::config::ConfigError;
 use crate::qos_provider::QosProviderError;
 
 /// What went wrong, in which entity, and what to do about it.

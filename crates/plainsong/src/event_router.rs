@@ -7,12 +7,12 @@ use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::outbox::Event;
 use plainsong_proto::status::StatusKind;
 
+use crate::base::locks::{read, write};
 use crate::data_reader::ReaderInner;
 use crate::data_writer::WriterInner;
 use crate::domain::EventSink;
 use crate::entity::ListenerSlot;
 use crate::listener::DomainParticipantListener;
-use crate::locks::{read, write};
 use crate::mismatch::OnMismatch;
 use crate::participant::ParticipantInner;
 use crate::unanswering::OnUnanswering;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::clock;
+use crate::base::clock;
 use crate::participant;
 use crate::runtime::notify::Notify;
 

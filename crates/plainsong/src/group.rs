@@ -8,11 +8,12 @@ use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, changed_immutable};
 use plainsong_proto::writer::WriterGroup;
 
+use crate::base::locks::lock;
 use crate::condition::HasCore;
+use crate::consistent::check_qos;
 use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::{Error, Result};
-use crate::locks::lock;
-use crate::participant::{ParticipantInner, check_qos};
+use crate::participant::ParticipantInner;
 use crate::topic::TopicInner;
 
 /// Entity kinds of publishers and subscribers (RTPS 2.5 Table 9.1).

@@ -24,17 +24,18 @@
 // What is derived here names this crate as applications do.
 extern crate self as plainsong;
 
-/// The protocol core: QoS, time, statuses and the serialization that derived types use.
 #[cfg(debug_assertions)]
 #[doc(hidden)]
-pub use locks::locks_taken;
+pub use base::locks::locks_taken;
+/// The protocol core: QoS, time, statuses and the serialization that derived types use.
 pub use plainsong_proto as proto;
 
 mod asynchronous;
+mod at_fork;
+mod base;
 pub mod builtin_topics;
-mod clock;
 pub mod condition;
-pub mod config;
+mod consistent;
 pub mod content_filtered_topic;
 pub mod data_reader;
 pub mod data_writer;
@@ -48,18 +49,14 @@ mod error;
 mod event_router;
 #[cfg(unix)]
 mod farewell;
-mod fork;
 mod group;
 mod ignore;
 mod keys;
-mod limits;
 pub mod listener;
-mod locks;
 pub mod mismatch;
 pub mod multi_topic;
 pub mod participant;
 pub mod prelude;
-mod process;
 pub mod publisher;
 pub mod qos_provider;
 pub mod query;
@@ -73,5 +70,6 @@ mod transport;
 pub mod unanswering;
 pub mod undecodable;
 
+pub use base::config;
 pub use domain::InterfaceReport;
 pub use error::{Error, Result};

@@ -9,15 +9,19 @@ use plainsong_proto::discovery::{self, Participant};
 use plainsong_proto::guid::{Guid, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::locator::ports;
-use plainsong_proto::qos::{EntityKind, Inconsistent, QosSet, different};
+use plainsong_proto::qos::{EntityKind, QosSet, different};
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::status::StatusMask;
 use plainsong_proto::time::Time;
 
+use crate::at_fork;
+use crate::base::clock;
+use crate::base::config::Config;
+use crate::base::locks::{lock, write};
+use crate::base::process;
 use crate::builtin_topics::Builtin;
-use crate::clock;
 use crate::condition::{Condition, HasCore};
-use crate::config::Config;
+use crate::consistent::check_qos;
 use crate::content_filtered_topic::ContentFilteredTopic;
 use crate::data_reader::ReaderInner;
 use crate::data_writer::WriterInner;
@@ -27,13 +31,10 @@ use crate::error::{Error, Result};
 use crate::event_router::Router;
 #[cfg(unix)]
 use crate::farewell;
-use crate::fork;
 use crate::listener::DomainParticipantListener;
-use crate::locks::write;
 use crate::multi_topic::{Constituent, MultiTopic};
-use crate::process;
 use crate::publisher::{Publisher, PublisherInner};
-use crate::runtime::{ParticipantSlot, lock};
+use crate::runtime::ParticipantSlot;
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{Topic, TopicInner};
 use crate::topic_description::Derived;
@@ -155,7 +156,7 @@ impl DomainParticipantFactory {
             )));
         }
         check_qos(&qos, EntityKind::Participant, "participant")?;
-        fork::watch();
+        at_fork::watch();
         let domain = Domain::join(domain_id, &self.config)
             .map_err(|source| Error::Io { what: format!("joining domain {domain_id}"), source })?;
         let inner = Arc::new(ParticipantInner {
@@ -625,15 +626,4 @@ pub(crate) fn all() -> Vec<Arc<ParticipantInner>> {
     let mut participants = lock(&PARTICIPANTS);
     participants.retain(|participant| participant.strong_count() > 0);
     participants.iter().filter_map(Weak::upgrade).collect()
-}
-
-/// Refuses contradictory policies, naming the entity.
-pub(crate) fn check_qos(qos: &QosSet, kind: EntityKind, entity: &str) -> Result<()> {
-    plainsong_proto::qos::consistent(qos, kind).map_err(|inconsistent| {
-        let Inconsistent { policy, bad_value, reason } = inconsistent;
-        if bad_value {
-            return Error::BadParameter(format!("{policy} of {entity}: {reason}"));
-        }
-        Error::InconsistentPolicy { entity: entity.to_owned(), reason: inconsistent.to_string() }
-    })
 }

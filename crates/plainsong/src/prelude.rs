@@ -13,12 +13,12 @@ pub use plainsong_proto::sample_info::{
 };
 pub use plainsong_proto::status::{StatusKind, StatusMask};
 
+pub use crate::base::config::Config;
 pub use crate::builtin_topics::{
     ParticipantBuiltinTopicData, PublicationBuiltinTopicData, SubscriptionBuiltinTopicData,
     TopicBuiltinTopicData,
 };
 pub use crate::condition::{Condition, GuardCondition, WaitSet};
-pub use crate::config::Config;
 pub use crate::content_filtered_topic::ContentFilteredTopic;
 pub use crate::data_reader::{AnyDataReader, DataReader};
 pub use crate::data_writer::{AnyDataWriter, DataWriter};

@@ -11,14 +11,15 @@ use plainsong_proto::qos::{EntityKind, QosSet};
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::status::StatusMask;
 
-use crate::clock;
+use crate::base::clock;
+use crate::base::locks::lock;
 use crate::condition::{Condition, HasCore};
 use crate::data_writer::{AnyDataWriter, DataWriter, WriterInner};
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::listener::DataWriterListener;
 use crate::participant::{DomainParticipant, ParticipantInner};
-use crate::runtime::{ParticipantSlot, dispatch, lock};
+use crate::runtime::{ParticipantSlot, dispatch};
 use crate::topic::Topic;
 
 pub(crate) type PublisherInner = Group<WriterInner, dyn DataWriterListener>;

@@ -7,11 +7,11 @@ use plainsong_proto::filter::{Filter, PayloadFilter};
 use plainsong_proto::reader::{Access, Fetch};
 use plainsong_proto::sample_info::{InstanceSelector, Selector};
 
+use crate::base::locks::{read, write};
 use crate::condition::Condition;
 use crate::content_filtered_topic::refused;
 use crate::data_reader::{DataReader, ReaderInner};
 use crate::error::Result;
-use crate::locks::{read, write};
 use crate::sample::Sample;
 
 /// Chooses among the samples of one reader by state and by content. Clones are the same condition.

@@ -10,7 +10,8 @@ use plainsong_proto::reader::{GroupRoom, next_verdict};
 use plainsong_proto::sample_info::Selector;
 use plainsong_proto::status::{StatusKind, StatusMask};
 
-use crate::clock;
+use crate::base::clock;
+use crate::base::locks::lock;
 use crate::condition::{Condition, HasCore};
 use crate::content_filtered_topic::ContentFilteredTopic;
 use crate::data_reader::{AnyDataReader, DataReader, ReaderInner};
@@ -19,7 +20,7 @@ use crate::group::Group;
 use crate::listener::DataReaderListener;
 use crate::multi_topic::{MultiTopic, MultiTopicReader};
 use crate::participant::{DomainParticipant, ParticipantInner};
-use crate::runtime::{ParticipantSlot, dispatch, lock};
+use crate::runtime::{ParticipantSlot, dispatch};
 use crate::topic::Topic;
 
 pub(crate) type SubscriberInner = Group<ReaderInner, dyn DataReaderListener>;

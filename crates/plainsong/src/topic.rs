@@ -13,14 +13,15 @@ use plainsong_proto::qos::{EntityKind, QosSet, changed_immutable};
 use plainsong_proto::status::{CountStatus, StatusKind, StatusMask};
 use plainsong_proto::types::TypeDescription;
 
+use crate::base::locks::lock;
 use crate::builtin_topics::topic_handle;
 use crate::condition::{Condition, HasCore};
+use crate::consistent::check_qos;
 use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::{Error, Result};
 use crate::group::Member;
 use crate::listener::TopicListener;
-use crate::participant::{DomainParticipant, ParticipantInner, check_qos};
-use crate::runtime::lock;
+use crate::participant::{DomainParticipant, ParticipantInner};
 
 /// A topic whose samples are of type `T`. Clones are the same topic.
 pub struct Topic<T> {

@@ -6,11 +6,11 @@ use std::sync::{Arc, Weak};
 
 use plainsong_proto::cdr::DdsType;
 
+use crate::base::locks::lock;
 use crate::content_filtered_topic::ContentFilteredTopic;
 use crate::error::{Error, Result};
 use crate::multi_topic::MultiTopic;
 use crate::participant::{DomainParticipant, ParticipantInner};
-use crate::runtime::lock;
 use crate::topic::AnyTopic;
 
 /// A topic, a content-filtered topic or a multi-topic, whose type is not known to the compiler.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plainsong_proto::guid::Guid;
 use plainsong_proto::locator::Locator;
 
-use crate::locks::write;
+use crate::base::locks::write;
 use crate::participant::DomainParticipant;
 
 /// A participant that is heard, but does not answer: nothing is matched with it until it does. `Display` tells it in a sentence.

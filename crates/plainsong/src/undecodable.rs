@@ -11,7 +11,7 @@ use plainsong_proto::malformed::Malformed;
 use plainsong_proto::reader::{CachedSamples, Discarded, Fetch, Reader, Undecodable};
 use plainsong_proto::sample_info::InstanceSelector;
 
-use crate::clock;
+use crate::base::clock;
 use crate::data_reader::{DataReader, ReaderInner};
 use crate::error::Result;
 use crate::group::Member;

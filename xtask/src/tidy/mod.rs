@@ -1,5 +1,6 @@
 //! The rules no compiler checks. Exceptions and the order of modules are in `xtask/tidy.txt`.
 
+mod cycles;
 mod paths;
 mod rules;
 mod settings;
@@ -31,6 +32,7 @@ pub(crate) fn run(_arguments: &[String]) -> Result<bool, String> {
 fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
     let mut findings = Vec::new();
     let mut used = Vec::new();
+    let mut graph = cycles::Graph::default();
     for path in files(root)? {
         let Ok(text) = fs::read_to_string(root.join(&path)) else {
             continue; // binary
@@ -46,10 +48,12 @@ fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
             }
             if path.starts_with("crates/proto/src/") {
                 rules::no_input_output(&source, &mut findings);
-                rules::module_direction(&source, settings, &mut findings);
             }
+            rules::module_direction(&source, settings, &mut findings);
+            graph.add(&source);
         }
     }
+    graph.check(settings, &mut findings);
     rules::unused_exceptions(settings, &used, &mut findings);
     for path in &settings.unsafe_files {
         if !root.join(path).exists() {

@@ -109,8 +109,8 @@ pub(super) fn confined_unsafe(source: &Source, settings: &Settings, findings: &m
 /// each opens files for the latter two, one alone reads variables. Another asks the system for the names of host, user and
 /// executable, which are told as they are.
 pub(super) fn reads_variables_only(source: &Source, findings: &mut Vec<String>) {
-    let is_process = source.path == "crates/plainsong/src/process.rs";
-    let reads_variables = is_process || source.path == "crates/plainsong/src/config.rs";
+    let is_process = source.path == "crates/plainsong/src/base/process.rs";
+    let reads_variables = is_process || source.path == "crates/plainsong/src/base/config.rs";
     let reads_files = is_process
         || source.path.starts_with("crates/plainsong/src/qos_provider/")
         || source.path == "crates/plainsong/src/transport/neighbours.rs";
@@ -122,7 +122,10 @@ pub(super) fn reads_variables_only(source: &Source, findings: &mut Vec<String>) 
         };
         findings.extend(reads.map(|what| {
             let line = source.line_at(offset);
-            format!("{}:{line}: reads {what}: settings come from crates/plainsong/src/config.rs", source.path)
+            format!(
+                "{}:{line}: reads {what}: settings come from crates/plainsong/src/base/config.rs",
+                source.path
+            )
         }));
     }
 }
@@ -154,13 +157,17 @@ pub(super) fn no_input_output(source: &Source, findings: &mut Vec<String>) {
     }
 }
 
-/// A module of the protocol core names only its own layer and those below.
+/// A module of a crate with layers names only its own layer and those below.
 pub(super) fn module_direction(source: &Source, settings: &Settings, findings: &mut Vec<String>) {
+    let crate_path = source.path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"));
+    let Some(layers) = crate_path.and_then(|(directory, _)| settings.layers_of(directory)) else {
+        return;
+    };
     let own = module_path(&source.path);
     let Some(module) = own.first() else {
-        return; // lib.rs names everything
+        return; // the root names everything
     };
-    if settings.layer_of(module).is_none() {
+    if layers.layer_of(module).is_none() {
         findings
             .push(format!("{}:1: module `{module}` is in no layer: add it in xtask/tidy.txt", source.path));
         return;
@@ -170,7 +177,7 @@ pub(super) fn module_direction(source: &Source, settings: &Settings, findings: &
             continue;
         };
         // `None` is a name re-exported at the root.
-        if settings.may_name(module, named) == Some(false) {
+        if layers.may_name(module, named) == Some(false) {
             findings.push(format!(
                 "{}:{}: `{module}` must not name `{named}` (layers are in xtask/tidy.txt)",
                 source.path,
@@ -181,10 +188,10 @@ pub(super) fn module_direction(source: &Source, settings: &Settings, findings: &
 }
 
 /// `crates/proto/src/writer/history.rs` is module `writer::history`.
-fn module_path(path: &str) -> Vec<String> {
+pub(super) fn module_path(path: &str) -> Vec<String> {
     let inside = path.split_once("/src/").map_or(path, |(_, inside)| inside);
     let stem = inside.strip_suffix(".rs").unwrap_or(inside);
-    stem.split('/').filter(|part| !matches!(*part, "lib" | "mod")).map(str::to_owned).collect()
+    stem.split('/').filter(|part| !matches!(*part, "lib" | "main" | "mod")).map(str::to_owned).collect()
 }
 
 /// The top-level module that `path`, written in module `own`, leads into.
@@ -225,12 +232,12 @@ mod tests {
 
     fn settings() -> Settings {
         let lines = [
+            "crate proto",
             "layer time",
             "layer wire",
             "layer writer reader",
             "layer receiver",
             "apart writer reader",
-            "edge time receiver time carries its commands",
         ];
         Settings::parse(&lines.join("\n")).expect("settings parse")
     }
@@ -254,7 +261,8 @@ mod tests {
         assert_eq!(direction(history, "use super::super::reader::R;").len(), 1);
         assert_eq!(direction("crates/proto/src/new.rs", "").len(), 1);
         let upward = "use crate::receiver::Command;";
-        assert!(direction("crates/proto/src/time.rs", upward).is_empty());
+        assert_eq!(direction("crates/proto/src/time.rs", upward).len(), 1);
+        assert!(direction("crates/other/src/time.rs", upward).is_empty(), "a crate without layers");
         assert!(direction(writer, "#[cfg(test)]\nmod tests { use crate::reader::R; }").is_empty());
     }
 
@@ -287,7 +295,7 @@ mod tests {
             reads_variables_only(&Source::new(path, code), &mut findings);
             findings.len()
         };
-        let (config, other) = ("crates/plainsong/src/config.rs", "crates/plainsong/src/topic.rs");
+        let (config, other) = ("crates/plainsong/src/base/config.rs", "crates/plainsong/src/topic.rs");
         assert_eq!(found(config, "let value = std::env::var_os(name);"), 0);
         assert_eq!(found(other, "let value = std::env::var_os(name);"), 1);
         assert_eq!(found(config, "use std::{fs, io}; let text = fs::read(path);"), 2);

@@ -13,13 +13,10 @@ pub(super) struct Exception {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) exceptions: Vec<Exception>,
-    /// Modules of the protocol core, lowest layer first. A module may name its own layer and those
-    /// below.
-    pub(super) layers: Vec<Vec<String>>,
-    /// Modules that may not name one another though their layers allow it.
-    pub(super) apart: Vec<Vec<String>>,
-    /// Upward steps that are allowed all the same: (from, to).
-    pub(super) edges: Vec<(String, String)>,
+    /// Modules of each crate that has layers, by its directory below `crates/`.
+    pub(super) crates: Vec<(String, Layers)>,
+    /// Circles of files that are allowed.
+    pub(super) cycles: Vec<Vec<String>>,
     /// Files that may hold `unsafe`.
     pub(super) unsafe_files: Vec<String>,
 }
@@ -39,17 +36,17 @@ impl Settings {
 
     fn line(&mut self, line: &str) -> Result<(), String> {
         let (setting, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let words = || rest.split_whitespace().map(str::to_owned).collect();
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
         match setting {
-            "layer" => self.layers.push(words()),
-            "apart" => self.apart.push(words()),
-            "edge" => {
-                let mut fields = rest.splitn(3, ' ').map(str::to_owned);
-                let ends = fields.next().zip(fields.next());
-                if fields.next().is_none_or(|reason| reason.len() < 10) {
-                    return Err("edge FROM TO REASON: a reason is needed".to_owned());
+            "crate" => self.crates.push((rest.to_owned(), Layers::default())),
+            "layer" => self.last()?.layers.push(words(rest)),
+            "apart" => self.last()?.apart.push(words(rest)),
+            "cycle" => {
+                let (files, reason) = rest.split_once(": ").unwrap_or((rest, ""));
+                if reason.len() < 10 {
+                    return Err("cycle FILES: REASON: a reason is needed".to_owned());
                 }
-                self.edges.extend(ends);
+                self.cycles.push(words(files));
             }
             "unsafe" => {
                 let (path, reason) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -73,16 +70,36 @@ impl Settings {
         Ok(())
     }
 
+    /// The crate whose lines these are.
+    fn last(&mut self) -> Result<&mut Layers, String> {
+        self.crates.last_mut().map(|(_, layers)| layers).ok_or_else(|| "crate NAME comes first".to_owned())
+    }
+
+    /// The layers of the crate in this directory below `crates/`.
+    pub(super) fn layers_of(&self, directory: &str) -> Option<&Layers> {
+        self.crates.iter().find(|(name, _)| name == directory).map(|(_, layers)| layers)
+    }
+}
+
+/// The order of the modules of one crate.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Layers {
+    /// Modules, lowest layer first. A module may name its own layer and those below.
+    layers: Vec<Vec<String>>,
+    /// Modules that may not name one another though their layers allow it.
+    apart: Vec<Vec<String>>,
+}
+
+impl Layers {
     /// Whether module `from` may name module `to`; `None` when either is in no layer.
     pub(super) fn may_name(&self, from: &str, to: &str) -> Option<bool> {
         let is_below = self.layer_of(to)? <= self.layer_of(from)?;
         let both = |group: &Vec<String>| [from, to].iter().all(|n| group.iter().any(|m| m == n));
         let is_apart = from != to && self.apart.iter().any(both);
-        let is_edge = self.edges.iter().any(|(a, b)| a == from && b == to);
-        Some(is_edge || (is_below && !is_apart))
+        Some(is_below && !is_apart)
     }
 
-    /// The layer of a module of the protocol core.
+    /// The layer of a module.
     pub(super) fn layer_of(&self, module: &str) -> Option<usize> {
         self.layers.iter().position(|layer| layer.iter().any(|name| name == module))
     }

@@ -40,6 +40,11 @@ impl Source {
         }
     }
 
+    /// Whether all of it is test code.
+    pub(super) fn is_test(&self) -> bool {
+        is_test_file(&self.path)
+    }
+
     /// The line, from 1, of an offset into `code`.
     pub(super) fn line_at(&self, offset: usize) -> usize {
         let before = self.code.as_bytes().iter().take(offset);

@@ -5,6 +5,7 @@ mod agent;
 mod builtin;
 mod calibrate;
 mod campaign;
+mod metrics;
 mod quick;
 mod report;
 pub(crate) mod results;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::Control;
 use super::reading::Reading;
 use super::{Context, Window, checked_size, enough, lock};
 use crate::adapter::{Failure, Sample, Session, Writer};
@@ -13,7 +14,6 @@ use crate::event::InTime;
 use crate::payload::{Head, Maker};
 use crate::schedule::{Schedule, Slot};
 use crate::spec::{Background, Pacing};
-use crate::worker::Control;
 
 /// The longest that the writing thread does not look whether it should end.
 const PATIENCE: Duration = Duration::from_millis(50);

@@ -1,8 +1,10 @@
 //! The workloads, one a module.
 
 mod background;
+mod control;
 mod discover;
 mod encode;
+mod output;
 mod ping;
 mod pong;
 mod publish;
@@ -17,7 +19,9 @@ use crate::adapter::{Adapter, Failure};
 use crate::clock::ms;
 use crate::event::Report;
 use crate::spec::{EndpointSpec, ReadMethod, Role, WorkerSpec};
-use crate::worker::{Control, Output};
+
+pub(crate) use control::Control;
+pub(crate) use output::Output;
 
 /// What a worker was configured for.
 pub(crate) trait Work {

@@ -1,16 +1,11 @@
 //! The life of a worker: commands in, events out.
 
-mod control;
-mod output;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-pub(crate) use self::control::Control;
-pub(crate) use self::output::Output;
 use crate::adapter::{Adapter, Failure};
 use crate::clock::{ms, now_ns};
 use crate::command::Command;
@@ -18,7 +13,7 @@ use crate::event::{ErrorKind, Event, Report};
 use crate::floor::system;
 use crate::recorder;
 use crate::spec::WorkerSpec;
-use crate::work::{self, Work};
+use crate::work::{self, Control, Output, Work};
 
 /// The version of the protocol of commands and events.
 pub const PROTOCOL: u32 = 1;

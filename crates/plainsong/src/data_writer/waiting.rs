@@ -9,7 +9,7 @@ use plainsong_proto::time::Instant;
 use plainsong_proto::writer::Writer;
 
 use super::WriterInner;
-use crate::clock;
+use crate::base::clock;
 use crate::doubt::{self, Doubt};
 use crate::error::{Error, Result};
 use crate::runtime::turn::{self, Awaited};

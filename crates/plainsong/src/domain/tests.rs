@@ -17,7 +17,7 @@ use plainsong_proto::time::Duration;
 use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
 
 use super::*;
-use crate::clock;
+use crate::base::clock;
 use crate::runtime::{ReaderSlot, WriterSlot};
 use crate::transport::tests::eventually;
 #[cfg(target_os = "linux")]
@@ -468,7 +468,7 @@ fn an_address_that_comes_late_is_told_to_those_who_know_us() {
 #[test]
 fn sixty_participants_on_one_host_all_meet() {
     const COUNT: u8 = 60;
-    let config = Config { multicast: false, ipv6: crate::config::Use::Off, ..loopback() };
+    let config = Config { multicast: false, ipv6: crate::base::config::Use::Off, ..loopback() };
     let all: Vec<_> = (1..=COUNT)
         .map(|name| {
             let domain = Domain::open(28, &config).unwrap();

@@ -10,13 +10,13 @@ use plainsong_proto::status::{StatusKind, StatusMask};
 
 use super::Condition as Where;
 use super::join::{AnyRow, Join, Plan};
-use crate::clock;
+use crate::base::clock;
+use crate::base::locks::lock;
 use crate::condition::{Condition, HasCore, WaitSet};
 use crate::data_reader::{AnyDataReader, DataReader};
 use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::Result;
 use crate::listener::{DataReaderListener, MultiTopicListener};
-use crate::locks::lock;
 use crate::sample::Sample;
 
 /// Reads the samples of a multi-topic. Clones are the same reader; it leaves when the last is dropped.

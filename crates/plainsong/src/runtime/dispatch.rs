@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use plainsong_proto::outbox::{Event, Outbox};
 
-use super::{ParticipantSlot, Rank, turn};
+use super::{ParticipantSlot, Rank};
 
 thread_local! {
     /// The outbox of this thread, unless it is lent.
@@ -13,6 +13,25 @@ thread_local! {
     /// Those of calls within calls.
     #[expect(clippy::vec_box, reason = "lent and taken back for every call: a pointer moves faster than an outbox")]
     static MORE: RefCell<Vec<Box<Outbox>>> = const { RefCell::new(Vec::new()) };
+    /// This thread receives on a loan; true when listeners are to be told of something.
+    pub(super) static ON_LOAN: Cell<Option<bool>> = const { Cell::new(None) };
+    /// While this thread of the domain waited in a listener, something was left for it to tell.
+    pub(super) static LEFT_UNTOLD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether listeners may not be called here: the thread waits, with whatever locks its application holds.
+pub(super) fn is_on_loan() -> bool {
+    ON_LOAN.get().is_some()
+}
+
+/// Receives or sends as `f` does; what listeners are to be told waits for [`super::turn::tell_rest`] on this thread.
+pub(super) fn quietly<R>(f: impl FnOnce() -> R) -> R {
+    ON_LOAN.set(Some(false));
+    let result = f();
+    if ON_LOAN.take() == Some(true) {
+        LEFT_UNTOLD.set(true);
+    }
+    result
 }
 
 /// Lends an empty outbox of this thread. A listener that writes nests, and gets another one.
@@ -48,7 +67,7 @@ impl ParticipantSlot {
                 self.progress(*endpoint);
             }
         }
-        if turn::is_on_loan() {
+        if is_on_loan() {
             out.events.retain(|event| !self.sink().told_quietly(event));
             if !out.events.is_empty() {
                 self.shared().turns.leave_untold(self.prefix, out.events.drain(..));

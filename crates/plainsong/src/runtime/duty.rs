@@ -11,15 +11,44 @@ use std::time::Duration;
 use plainsong_proto::time::Instant;
 
 use super::notify::Notify;
-use super::receive::{self, ReceiveThread, Walk};
-use super::{Shared, turn};
-use crate::clock;
-use crate::transport::{Meta, Receiver};
+use super::walk::{Walk, fire_one, locators_changed};
+use super::{Shared, dispatch};
+use crate::base::clock;
+use crate::transport::{Meta, Receiver, Transport};
 
 /// Between two looks whether another thread has ended the wait.
 const LOOK: Duration = Duration::from_millis(1);
 /// For so many batches after a wait the thread receives one datagram at a time: others of a batch would wait, too.
 const ALONE: u32 = 64;
+
+/// One receive thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ReceiveThread {
+    /// Discovery traffic of all families, and changes of interfaces.
+    Meta,
+    /// User traffic of one family.
+    User(usize),
+    /// User traffic to groups of this host.
+    Groups,
+}
+
+impl ReceiveThread {
+    /// Those that a domain needs: their number does not depend on participants.
+    pub(crate) fn all(transport: &Transport) -> impl Iterator<Item = Self> + use<> {
+        let groups = transport.hears_groups().then_some(Self::Groups);
+        std::iter::once(Self::Meta).chain((0..transport.user_sockets()).map(Self::User)).chain(groups)
+    }
+
+    /// For the name of the thread.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Meta => "rx-meta",
+            Self::Groups => "rx-group",
+            Self::User(0) => "rx-data",
+            Self::User(_) => "rx-data6",
+        }
+    }
+}
 
 /// What a thread is there for.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +93,7 @@ pub(super) fn wait(notify: &Notify, seen: u32, deadline: Option<Instant>) -> Opt
         if shared.transport.is_stopped() || shared.turns.has_much_untold() {
             return Some(notify.wait(seen, deadline));
         }
-        let serves = turn::quietly(|| post.serve(&shared));
+        let serves = dispatch::quietly(|| post.serve(&shared));
         if !serves && notify.epoch() == seen {
             let timeout = deadline.map_or(LOOK, |deadline| clock::until(deadline).min(LOOK));
             post.rest(&shared, notify, seen, timeout);
@@ -95,7 +124,7 @@ impl<'a> Post<'a> {
         let mut walk = Walk::default();
         match self {
             Self::Meta(meta) => {
-                meta.receive(false, |it| walk.datagram(shared, &it), || receive::locators_changed(shared));
+                meta.receive(false, |it| walk.datagram(shared, &it), || locators_changed(shared));
             }
             Self::User(socket, receiver) => {
                 shared.transport.receive_user(*socket, receiver, false, |it| walk.datagram(shared, &it));
@@ -103,7 +132,7 @@ impl<'a> Post<'a> {
             Self::Groups(receiver) => {
                 shared.transport.receive_groups(receiver, false, |it| walk.datagram(shared, &it));
             }
-            Self::Timer => return shared.timer.fire_due(|guid| receive::fire_one(shared, guid)),
+            Self::Timer => return shared.timer.fire_due(|guid| fire_one(shared, guid)),
         }
         walk.datagrams > 0
     }

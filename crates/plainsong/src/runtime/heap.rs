@@ -11,7 +11,7 @@ use plainsong_proto::guid::Guid;
 use plainsong_proto::time::{Duration, Instant};
 
 use super::timer::Timer;
-use crate::clock;
+use crate::base::clock;
 
 /// The timer's entry.
 pub(super) const TIMER: Guid = Guid::UNKNOWN;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::lock;
+use crate::base::locks::lock;
 
 /// More than this waits for the lock instead.
 const CALLS_MAX: usize = 64;

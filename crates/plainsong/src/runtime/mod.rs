@@ -5,7 +5,7 @@
 
 pub(crate) mod dispatch;
 pub(crate) mod drops;
-mod duty;
+pub(crate) mod duty;
 pub(crate) mod heap;
 mod inbox;
 mod linger;
@@ -17,6 +17,7 @@ pub(crate) mod registry;
 mod telling;
 pub(crate) mod timer;
 pub(crate) mod turn;
+mod walk;
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -33,8 +34,8 @@ use plainsong_proto::time::{Instant, Now};
 use plainsong_proto::wire::{AckNack, NackFrag};
 use plainsong_proto::writer::Writer;
 
-use crate::clock;
-pub(crate) use crate::locks::lock;
+use crate::base::clock;
+use crate::base::locks::lock;
 use crate::transport::Transport;
 use inbox::Inbox;
 use notify::Notify;
@@ -354,7 +355,7 @@ impl<M: StateMachine> EndpointSlot<M> {
     }
 
     fn try_lock(&self) -> Option<(Held, MutexGuard<'_, Timed<M>>)> {
-        crate::locks::count();
+        crate::base::locks::count();
         match self.state.try_lock() {
             Ok(state) => Some((Rank::Endpoint.hold(), state)),
             Err(TryLockError::Poisoned(state)) => Some((Rank::Endpoint.hold(), state.into_inner())),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use plainsong_proto::time::Instant;
 
-use super::lock;
+use crate::base::locks::lock;
 use crate::transport::Bell;
 
 /// An epoch that threads wait on. Waking costs no system call when nobody sleeps; nothing allocates.
@@ -37,7 +37,7 @@ impl Notify {
             if self.epoch() != seen {
                 break true;
             }
-            let timeout = deadline.map(crate::clock::until);
+            let timeout = deadline.map(crate::base::clock::until);
             if timeout.is_some_and(|timeout| timeout.is_zero()) {
                 break false;
             }
@@ -159,7 +159,7 @@ mod tests {
     use plainsong_proto::time::Duration;
 
     use super::*;
-    use crate::clock;
+    use crate::base::clock;
 
     #[test]
     fn a_wake_before_the_wait_is_not_lost() {

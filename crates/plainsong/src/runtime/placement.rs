@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::config::Config;
+use crate::base::config::Config;
 
 /// What a thread asks of the scheduler of its host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,9 +11,10 @@ use plainsong_proto::outbox::Outbox;
 use plainsong_proto::time::Now;
 
 use super::telling::Telling;
-use super::{EventSink, Held, Rank, ReaderSlot, Shared, Timed, WriterSlot, dispatch, lock};
-use crate::clock;
-use crate::locks::{read, write};
+use super::{EventSink, Held, Rank, ReaderSlot, Shared, Timed, WriterSlot, dispatch};
+use crate::base::clock;
+use crate::base::locks::lock;
+use crate::base::locks::{read, write};
 
 /// The participants of a domain in this process, sorted by prefix.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use plainsong_proto::time::Duration;
 
-use crate::clock;
+use crate::base::clock;
 
 /// A sample of so many octets is long: of shorter ones the next is on its way sooner if they are acknowledged first.
 pub(super) const LONG_BYTES: u32 = 256 << 10;

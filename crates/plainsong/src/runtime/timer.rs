@@ -6,8 +6,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use plainsong_proto::guid::Guid;
 use plainsong_proto::time::Instant;
 
-use super::lock;
-use crate::clock;
+use crate::base::clock;
+use crate::base::locks::lock;
 
 /// The deadlines of all state machines of a domain.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@
 //!
 //! A waiting thread calls nobody: events that a listener wants to hear of are left to the receive thread.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -21,14 +21,16 @@ use plainsong_proto::guid::GuidPrefix;
 use plainsong_proto::outbox::Event;
 use plainsong_proto::time::Instant;
 
+use super::dispatch::{LEFT_UNTOLD, ON_LOAN, is_on_loan};
 use super::duty;
 use super::linger::Linger;
 use super::notify::Notify;
 use super::patience::{Answers, Patience};
-use super::receive::Walk;
-use super::{Shared, lock, placement};
-use crate::clock;
-use crate::config::Config;
+use super::walk::Walk;
+use super::{Shared, placement};
+use crate::base::clock;
+use crate::base::config::Config;
+use crate::base::locks::lock;
 use crate::transport::{Alarm, Bell, Received, Receiver, Transport};
 
 /// For so long data may be in a socket that nobody receives from, after a waiting thread left it.
@@ -119,27 +121,8 @@ enum Holder {
 }
 
 thread_local! {
-    /// This thread receives on a loan; true when listeners are to be told of something.
-    static ON_LOAN: Cell<Option<bool>> = const { Cell::new(None) };
-    /// While this thread of the domain waited in a listener, something was left for it to tell.
-    static LEFT_UNTOLD: Cell<bool> = const { Cell::new(false) };
     /// Kept for all waits of the thread.
     static BELL: RefCell<Option<Arc<Bell>>> = const { RefCell::new(None) };
-}
-
-/// Whether listeners may not be called here: the thread waits, with whatever locks its application holds.
-pub(crate) fn is_on_loan() -> bool {
-    ON_LOAN.get().is_some()
-}
-
-/// Receives or sends as `f` does; what listeners are to be told waits for [`tell_rest`] on this thread.
-pub(super) fn quietly<R>(f: impl FnOnce() -> R) -> R {
-    ON_LOAN.set(Some(false));
-    let result = f();
-    if ON_LOAN.take() == Some(true) {
-        LEFT_UNTOLD.set(true);
-    }
-    result
 }
 
 /// On a thread of the domain, between batches: tells what was left untold while a listener waited.
@@ -429,7 +412,7 @@ impl Turns {
         {
             use std::os::fd::AsRawFd;
             let alarms = self.desks.iter().filter_map(|desk| desk.alarm.as_ref());
-            crate::fork::disconnect(alarms.map(AsRawFd::as_raw_fd));
+            crate::base::fork::disconnect(alarms.map(AsRawFd::as_raw_fd));
             let _ = BELL.try_with(RefCell::take);
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use plainsong_proto::guid::Guid;
 
 use super::socket::{BufferSizes, Socket};
-use crate::runtime::lock;
+use crate::base::locks::lock;
 
 /// The socket, and which pair of reader and writer needs which group.
 pub(super) struct Groups {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use super::Via;
-use crate::config::{Config, Use};
+use crate::base::config::{Config, Use};
 
 /// One interface with an IP address.
 #[derive(Clone, Debug)]

@@ -39,7 +39,7 @@ use plainsong_proto::lent::Lent;
 use plainsong_proto::locator::{Locator, ports};
 use plainsong_proto::outbox::Outbox;
 
-use crate::config::{Config, Peer, Use};
+use crate::base::config::{Config, Peer, Use};
 use groups::Groups;
 use interfaces::{Counters, Interface};
 use socket::{BufferSizes, Socket};
@@ -659,7 +659,7 @@ impl Transport {
             let groups = self.groups.as_ref().map(|groups| groups.socket.raw.as_raw_fd());
             let watcher = self.watcher.as_ref().map(AsRawFd::as_raw_fd);
             let others = [groups, watcher, Some(self.waker.as_raw_fd())];
-            crate::fork::disconnect(self.families.iter().flat_map(of_family).chain(others).flatten());
+            crate::base::fork::disconnect(self.families.iter().flat_map(of_family).chain(others).flatten());
             platform::forget_thread();
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket as Raw, Type};
 
 use super::platform;
-use crate::config::Config;
+use crate::base::config::Config;
 
 /// Multicast stays in the local network.
 const MULTICAST_TTL_HOPS: u32 = 1;

@@ -10,7 +10,7 @@ use socket2::Socket as Raw;
 
 use super::socket::{BufferSizes, Socket};
 use super::{Awaited, META_SOCKETS_MAX, Ready, Received, Refused, TooLong, Via};
-use crate::runtime::lock;
+use crate::base::locks::lock;
 
 const SLOT_BYTES: usize = 1 << 16;
 /// How often the metatraffic thread looks at its sockets, and the user thread whether it shall end.

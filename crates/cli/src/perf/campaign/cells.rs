@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::values::{Background, History, Multicast, NetworkMode, Pace, Read, Time};
 use super::{Campaign, Durability, Echo, Kind, Pair, Ratio, Scenario};
 use crate::perf::agent::child::is_built_in;
-use crate::perf::report::is_metric;
+use crate::perf::metrics::is_metric;
 use crate::perf::results::Cell;
 
 /// A cell, and what its workers need to know.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::format;
 use super::section::{Names, Section, parameter, plain};
-use super::summary::{Better, Summary, find_metric, is_paired};
+use super::summary::{Summary, is_paired};
+use crate::perf::metrics::{Better, find_metric};
 use crate::perf::results::Run;
 use crate::perf::statistics::bootstrap::Estimate;
 use crate::perf::statistics::compare::{Comparison, Dominance, compare, magnitude};

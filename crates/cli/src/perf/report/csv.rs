@@ -7,8 +7,9 @@ use plainsong_perfkit::event::Interval;
 
 use super::floor;
 use super::section::{Names, Section};
-use super::summary::{METRICS, Side, Summary, is_paired, side};
+use super::summary::{Side, Summary, is_paired, side};
 use super::text::ends;
+use crate::perf::metrics::METRICS;
 use crate::perf::results::{Run, Status};
 
 /// Writes `out` with one row for each cell and role, and beside it a directory `<stem>-perftest`, with one file for each

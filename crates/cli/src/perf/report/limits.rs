@@ -2,7 +2,8 @@
 
 use super::compare::Pair;
 use super::format;
-use super::summary::{Better, Metric, Summary, find_metric};
+use super::summary::Summary;
+use crate::perf::metrics::{Better, Metric, find_metric};
 
 /// A limit of a cell and what was measured.
 pub(crate) struct Limit {

@@ -42,11 +42,6 @@ fn missed_of(run: &Run, summaries: &[Summary<'_>]) -> Vec<String> {
     limits.chain(ratios.map(|ratio| format!("{}: {}", ratio.cell, ratio.words()))).collect()
 }
 
-/// Whether a limit or a ratio can speak of it.
-pub(crate) fn is_metric(name: &str) -> bool {
-    summary::find_metric(name).is_some()
-}
-
 /// Which runs, and how to show them.
 #[derive(Args)]
 pub(crate) struct Options {

@@ -13,8 +13,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::format;
-use super::summary::{Better, Metric, Summary, find_metric};
+use super::summary::Summary;
 use crate::perf::campaign::{Ratio, Side};
+use crate::perf::metrics::{Better, Metric, find_metric};
 use crate::perf::results::{Cell, Run};
 use crate::perf::statistics::median;
 

@@ -8,7 +8,8 @@ use super::format;
 use super::limits;
 use super::ratios;
 use super::section::{Names, Section, brief_columns, parameter};
-use super::summary::{Summary, find_metric};
+use super::summary::Summary;
+use crate::perf::metrics::find_metric;
 use crate::perf::results::{Calibration, Run, Status};
 use crate::perf::statistics::trend::Slope;
 

@@ -1,8 +1,9 @@
 //! Charts of latency and throughput, over what the scenario varies, and of distributions.
 
+use crate::perf::metrics::{METRICS, find_metric};
 use crate::perf::report::format;
 use crate::perf::report::section::{Names, Section, parameter};
-use crate::perf::report::summary::{METRICS, Summary, find_metric};
+use crate::perf::report::summary::Summary;
 use crate::perf::report::svg::chart::{Axis, Chart, Join, Point, Series};
 use crate::perf::report::svg::scale::Scale;
 use crate::perf::statistics::smooth::{cumulative, smoothed};

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use super::plots::{Facet, heading};
 use super::table::{Heat, Table};
+use crate::perf::metrics::{Better, find_metric};
 use crate::perf::report::format;
 use crate::perf::report::section::{Names, Section, parameter, plain};
-use crate::perf::report::summary::{Better, Summary, find_metric, is_paired};
+use crate::perf::report::summary::{Summary, is_paired};
 use crate::perf::report::svg::bars::{self, Bar};
 use crate::perf::report::svg::chart::{Axis, Chart, Join, Mark, Point, Series};
 use crate::perf::report::svg::escape;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::perf::metrics::Better;
 use crate::perf::report::format;
-use crate::perf::report::summary::Better;
 use crate::perf::report::svg::escape;
 use crate::perf::statistics::bootstrap::Estimate;
 

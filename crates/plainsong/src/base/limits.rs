@@ -5,7 +5,7 @@ use plainsong_proto::reader::ReaderLimits;
 use plainsong_proto::time::Duration;
 use plainsong_proto::writer::WriterLimits;
 
-use crate::config::Config;
+use crate::base::config::Config;
 
 impl Config {
     /// Limits of every writer.

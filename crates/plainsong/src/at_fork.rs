@@ -10,26 +10,12 @@
 //!
 //! [`Error::Forked`]: crate::Error::Forked
 
-#![cfg_attr(
-    unix,
-    allow(unsafe_code, reason = "pthread_atfork and replacing descriptors have no safe wrapper")
-)]
-
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// How many forks lie between this process and the first one that had a participant.
-static FORKS: AtomicU32 = AtomicU32::new(0);
-
-/// Differs from that of the process that this one was forked from.
-#[inline]
-pub(crate) fn generation() -> u32 {
-    FORKS.load(Ordering::Relaxed)
-}
+#![cfg_attr(unix, allow(unsafe_code, reason = "pthread_atfork has no safe wrapper"))]
 
 /// Forks are counted from now on.
 #[cfg(unix)]
 pub(crate) fn watch() {
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     static IS_WATCHED: AtomicBool = AtomicBool::new(false);
     if !IS_WATCHED.swap(true, Ordering::SeqCst) {
@@ -48,9 +34,8 @@ pub(crate) const fn watch() {}
 #[cfg(unix)]
 mod handlers {
     use std::cell::RefCell;
-    use std::sync::atomic::Ordering;
 
-    use super::FORKS;
+    use crate::base::fork;
     use crate::{domain, participant};
 
     thread_local! {
@@ -70,26 +55,11 @@ mod handlers {
 
     /// Takes no lock of the library and allocates nothing.
     pub(super) extern "C" fn child() {
-        FORKS.fetch_add(1, Ordering::SeqCst);
+        fork::count();
         let _ = LOCKS.try_with(|locks| {
             if let Some((domains, _)) = locks.take() {
                 domain::abandon(&domains);
             }
         });
-    }
-}
-
-/// Makes descriptors lead nowhere, whatever they led to. They stay open: others own their numbers.
-#[cfg(target_os = "linux")]
-pub(crate) fn disconnect(descriptors: impl Iterator<Item = std::os::fd::RawFd>) {
-    // SAFETY: plain system calls. The new descriptor is closed here and nowhere else; those that are replaced stay open.
-    unsafe {
-        let nowhere = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
-        if nowhere >= 0 {
-            for descriptor in descriptors {
-                libc::dup3(nowhere, descriptor, libc::O_CLOEXEC);
-            }
-            libc::close(nowhere);
-        }
     }
 }

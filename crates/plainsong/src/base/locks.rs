@@ -7,7 +7,7 @@ use std::sync::{
 };
 use std::time::Duration;
 
-use crate::{clock, fork};
+use super::{clock, fork};
 
 #[cfg(debug_assertions)]
 thread_local! {

@@ -1,0 +1,8 @@
+//! What everything else stands on: settings, clocks, locks, and in which process we are.
+
+pub(crate) mod clock;
+pub mod config;
+pub(crate) mod fork;
+mod limits;
+pub(crate) mod locks;
+pub(crate) mod process;

@@ -1,0 +1,408 @@
+//! What a thread of the domain does with a datagram that it received, and with a deadline that has passed.
+
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use plainsong_proto::guid::{Guid, GuidPrefix};
+use plainsong_proto::locator::Locator;
+use plainsong_proto::outbox::{Event, Outbox};
+use plainsong_proto::receiver::{self, ControlRun, Run};
+use plainsong_proto::stats::DropReason;
+use plainsong_proto::time::{Instant, Now};
+use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
+
+use super::linger::{Batch, Linger};
+use super::patience::{Answers, Patience};
+use super::{ParticipantSlot, ReaderSlot, Response, Shared, WriterSlot, dispatch, heap, registry, telling};
+use crate::base::clock;
+use crate::transport::Received;
+
+/// Other hosts send no longer datagrams but in pieces of IP: frames have 9,000 octets at most.
+const LONG_BYTES: usize = 16 << 10;
+
+/// How far the walk of what was received at once has come.
+#[derive(Default)]
+pub(super) struct Walk {
+    pub(super) datagrams: usize,
+    came: Instant,
+    sent: u32,
+    is_long: bool,
+    got: Got,
+}
+
+/// What a datagram had for readers.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Got {
+    /// Samples, or parts of some.
+    octets: bool,
+    /// Samples that are whole and can be taken.
+    samples: bool,
+    /// Of readers, for writers.
+    answers: Answers,
+}
+
+impl Got {
+    const fn with(self, other: Self) -> Self {
+        Self {
+            octets: self.octets || other.octets,
+            samples: self.samples || other.samples,
+            answers: self.answers.with(other.answers),
+        }
+    }
+}
+
+impl Walk {
+    /// Walks one datagram, on the thread that received it.
+    pub(super) fn datagram(&mut self, shared: &Shared, received: &Received<'_>) {
+        if self.datagrams == 0 {
+            (self.came, self.sent) = (clock::mono(), shared.transport.sent());
+        }
+        self.datagrams += 1;
+        self.is_long |= received.bytes.len() >= LONG_BYTES;
+        self.got = self.got.with(datagram(shared, received));
+    }
+
+    /// That was all.
+    pub(super) fn end(&self, linger: &mut Linger) {
+        let Self { came, sent, is_long, got, .. } = *self;
+        if self.has_samples() {
+            linger.note(Batch { came, done: clock::mono(), sent, is_part: !got.samples, is_long });
+        }
+    }
+
+    /// Samples, or parts of some.
+    pub(super) const fn has_samples(&self) -> bool {
+        self.got.octets || self.got.samples
+    }
+
+    /// Who answered writers.
+    pub(super) const fn answers(&self) -> Answers {
+        self.got.answers
+    }
+
+    /// What the thread shall be from now on, patient or not, when it is something else.
+    pub(super) fn judge(&self, patience: &mut Patience) -> Option<bool> {
+        patience.note(self.datagrams, self.got.answers, self.has_samples())
+    }
+}
+
+/// Calls what is due of one state machine.
+pub(super) fn fire_one(shared: &Shared, guid: Guid) {
+    survive(|| fire(shared, guid));
+}
+
+/// A bug met by one datagram or deadline must not end the thread that serves all; the hook printed it.
+fn survive<R: Default>(f: impl FnOnce() -> R) -> R {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_default()
+}
+
+fn fire(shared: &Shared, guid: Guid) {
+    if guid == heap::TIMER {
+        return shared.heap.give_back();
+    }
+    let Some(participant) = shared.registry.participant(guid.prefix) else { return };
+    dispatch::with_outbox(|out| {
+        participant.fire(guid.entity, clock::now(), out);
+        participant.report(out);
+    });
+}
+
+pub(super) fn locators_changed(shared: &Shared) {
+    for participant in shared.registry.participants().iter() {
+        let locators = shared.transport.locators();
+        survive(|| participant.control(|control, now, out| control.set_locators(now, locators, out)));
+    }
+}
+
+/// Walks what arrived, on the thread that received it: what readers got.
+pub(super) fn datagram(shared: &Shared, received: &Received<'_>) -> Got {
+    survive(|| {
+        dispatch::with_outbox(|out| {
+            let participants = shared.registry.participants();
+            let mut router = Router {
+                shared,
+                participants: &participants,
+                untold: None,
+                has_long: false,
+                got: Got::default(),
+            };
+            let (now, from) = (clock::now(), locator(received.from));
+            // What several readers and writers answer is short, and most often goes to one socket.
+            let gathers = receiver::asks_several(received.bytes);
+            out.gather(gathers);
+            receiver::datagram(now, from, received.bytes, &mut router, &mut &shared.drops, out);
+            if gathers {
+                shared.send_gathered(out);
+            }
+            router.tell(out);
+            router.got
+        })
+    })
+}
+
+fn locator(address: SocketAddr) -> Locator {
+    Locator::udp(address.ip(), address.port())
+}
+
+/// Finds whom a submessage concerns. Each endpoint is locked, fed and emptied before the next.
+struct Router<'a> {
+    shared: &'a Shared,
+    /// Those that were here when the datagram arrived.
+    participants: &'a [Arc<ParticipantSlot>],
+    /// Whose events wait, and how many samples they are of.
+    untold: Option<(&'a ParticipantSlot, usize)>,
+    /// The datagram had a part of a long sample.
+    has_long: bool,
+    got: Got,
+}
+
+impl receiver::Registry for Router<'_> {
+    fn deliver(
+        &mut self,
+        now: Now,
+        context: &MessageContext,
+        submessage: &EndpointSubmessage<'_>,
+        out: &mut Outbox,
+    ) {
+        if submessage.target(context.source) == Target::Builtin
+            && let Some(source) = self.participant(context.source)
+        {
+            // Those of this process hear of each other without the wire; it hears that its group works.
+            self.deliver_to(source, now, context, submessage, out);
+        } else if context.destination == GuidPrefix::UNKNOWN {
+            for participant in self.participants {
+                self.deliver_to(participant, now, context, submessage, out);
+            }
+        } else if let Some(participant) = self.participant(context.destination) {
+            self.deliver_to(participant, now, context, submessage, out);
+        }
+    }
+
+    fn deliver_run(&mut self, now: Now, run: &mut Run<'_, '_>, out: &mut Outbox) {
+        match run.target() {
+            Target::Reader(id) => {
+                if let Some(participant) = self.participant(run.context().destination)
+                    && let Some(reader) = registry::find(&participant.readers(), |slot| slot.id, id)
+                {
+                    return self.run_to_reader(participant, reader, now, run, out);
+                }
+            }
+            Target::ReadersOf(writer) => {
+                if let Some((participant, readers)) = self.only_reader(run.context().destination, writer)
+                    && let [only] = &*readers
+                {
+                    return self.run_to_reader(participant, only, now, run, out);
+                }
+            }
+            Target::Builtin | Target::Writer(_) => {}
+        }
+        while let Some((context, data)) = run.next() {
+            self.deliver(now, context, &EndpointSubmessage::Data(data), out);
+        }
+    }
+
+    fn deliver_control(&mut self, now: Now, run: &mut ControlRun<'_, '_>, out: &mut Outbox) {
+        let (to, from) = (run.context().destination, run.context().source);
+        let Some(participant) = self.participant(to).filter(|_| !self.is_local(from)) else {
+            while let Some((context, submessage)) = run.next() {
+                self.deliver(now, context, &submessage, out);
+            }
+            return;
+        };
+        self.tell(out);
+        participant.run(now, out, |control, now, out| {
+            while let Some((context, submessage)) = run.next() {
+                if let Err(reason) = control.on_submessage(now, context, &submessage, out) {
+                    self.shared.drops.count(reason);
+                }
+            }
+        });
+        participant.report(out);
+    }
+
+    fn is_local(&self, prefix: GuidPrefix) -> bool {
+        self.participant(prefix).is_some()
+    }
+}
+
+impl<'a> Router<'a> {
+    fn participant(&self, prefix: GuidPrefix) -> Option<&'a ParticipantSlot> {
+        registry::find(self.participants, |slot| slot.prefix, prefix).map(|slot| &**slot)
+    }
+
+    /// The one reader here that is matched with `writer`, if it is the only one: what goes to the readers of several processes
+    /// names no participant.
+    fn only_reader(
+        &self,
+        destination: GuidPrefix,
+        writer: Guid,
+    ) -> Option<(&'a ParticipantSlot, Arc<[Arc<ReaderSlot>]>)> {
+        if destination != GuidPrefix::UNKNOWN {
+            let participant = self.participant(destination)?;
+            return Some((participant, participant.matched_readers(writer)?));
+        }
+        let mut matched =
+            self.participants.iter().filter_map(|it| Some((&**it, it.matched_readers(writer)?)));
+        matched.next().filter(|(_, readers)| readers.len() == 1 && matched.next().is_none())
+    }
+
+    fn deliver_to(
+        &mut self,
+        participant: &'a ParticipantSlot,
+        now: Now,
+        context: &MessageContext,
+        submessage: &EndpointSubmessage<'_>,
+        out: &mut Outbox,
+    ) {
+        self.tell_others(participant, out);
+        match submessage {
+            EndpointSubmessage::DataFrag(part) => {
+                self.got.octets = true;
+                self.has_long |= part.sample_bytes >= telling::LONG_BYTES;
+            }
+            EndpointSubmessage::Heartbeat(_) if self.has_long && participant.telling.is_brief() => {
+                self.tell(out);
+                participant.telling.let_answer();
+            }
+            _ => {}
+        }
+        let mut untold_max = 0;
+        let delivered = match submessage.target(context.source) {
+            Target::Builtin => participant
+                .run(now, out, |control, now, out| control.on_submessage(now, context, submessage, out)),
+            Target::Writer(id) => match participant.writer(id) {
+                Some(writer) => {
+                    self.got.answers.note(context.source);
+                    self.to_writer(&writer, now, context, submessage, out)
+                }
+                None => Err(DropReason::UnknownEndpoint),
+            },
+            Target::Reader(id) => match registry::find(&participant.readers(), |slot| slot.id, id) {
+                Some(reader) => {
+                    untold_max = reader.untold_max;
+                    self.to_reader(reader, now, context, submessage, out)
+                }
+                None => Err(DropReason::UnknownEndpoint),
+            },
+            Target::ReadersOf(writer) => {
+                let readers = participant.matched_readers(writer);
+                let all = readers.iter().flat_map(|readers| readers.iter());
+                untold_max = all.map(|reader| reader.untold_max).min().unwrap_or(0);
+                for reader in readers.iter().flat_map(|readers| readers.iter()) {
+                    // The reader counts its own drops.
+                    let _ = self.to_reader(reader, now, context, submessage, out);
+                }
+                if readers.is_some() { Ok(()) } else { Err(DropReason::NotMatched) }
+            }
+        };
+        if let Err(reason) = delivered {
+            self.shared.drops.count(reason);
+        }
+        self.tell_later(participant, 1, untold_max, out);
+    }
+
+    /// Gives a reader the samples of a run under one lock, until some have to be told before others come.
+    fn run_to_reader(
+        &mut self,
+        participant: &'a ParticipantSlot,
+        slot: &ReaderSlot,
+        now: Now,
+        run: &mut Run<'_, '_>,
+        out: &mut Outbox,
+    ) {
+        self.tell_others(participant, out);
+        self.got.octets = true;
+        let addressed = matches!(run.target(), Target::Reader(_));
+        let shared = self.shared;
+        loop {
+            let untold = self.untold.map_or(0, |(_, samples)| samples);
+            let room = slot.untold_max.saturating_sub(untold).max(1);
+            let (samples, ended) = slot.run(shared, now, out, |reader, now, out| {
+                reader.on_run(now, run, room, out, |reason| {
+                    if addressed {
+                        shared.drops.count(reason);
+                    }
+                })
+            });
+            self.tell_later(participant, samples, slot.untold_max, out);
+            if ended {
+                return;
+            }
+            self.tell(out);
+        }
+    }
+
+    /// Samples of one datagram are told together, as many as none of the readers has to forget any for.
+    #[inline]
+    fn tell_later(
+        &mut self,
+        participant: &'a ParticipantSlot,
+        new: usize,
+        untold_max: usize,
+        out: &mut Outbox,
+    ) {
+        if out.events.is_empty() {
+            return;
+        }
+        self.got.samples |= out.events.iter().any(|event| matches!(event, Event::DataAvailable { .. }));
+        let (_, samples) = self.untold.get_or_insert((participant, 0));
+        *samples += new;
+        if *samples >= untold_max {
+            self.tell(out);
+        }
+    }
+
+    #[inline]
+    fn tell(&mut self, out: &mut Outbox) {
+        let Some((participant, _)) = self.untold.take() else { return };
+        // Nobody waits for an answer until a listener returns.
+        if !out.transmits().is_empty() {
+            self.shared.send_gathered(out);
+        }
+        if !self.has_long {
+            return participant.report(out);
+        }
+        let began = clock::mono();
+        participant.report(out);
+        participant.telling.took(clock::mono().since(began));
+    }
+
+    /// What waits for another participant is told before anything happens to this one.
+    #[inline]
+    fn tell_others(&mut self, participant: &ParticipantSlot, out: &mut Outbox) {
+        if self.untold.is_some_and(|(other, _)| other.prefix != participant.prefix) {
+            self.tell(out);
+        }
+    }
+
+    fn to_writer(
+        &self,
+        slot: &WriterSlot,
+        now: Now,
+        context: &MessageContext,
+        submessage: &EndpointSubmessage<'_>,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        let response = match submessage {
+            EndpointSubmessage::AckNack(it) => Response::AckNack(context.sender(it.reader), *it),
+            EndpointSubmessage::NackFrag(it) => Response::NackFrag(context.sender(it.reader), *it),
+            _ => return Err(DropReason::UnknownEndpoint),
+        };
+        slot.run_or_defer(self.shared, now, out, response);
+        Ok(())
+    }
+
+    fn to_reader(
+        &self,
+        slot: &ReaderSlot,
+        now: Now,
+        context: &MessageContext,
+        submessage: &EndpointSubmessage<'_>,
+        out: &mut Outbox,
+    ) -> Result<(), DropReason> {
+        slot.run(self.shared, now, out, |reader, now, out| {
+            reader.on_submessage(now, context, submessage, out)
+        })
+    }
+}
