@@ -120,7 +120,7 @@ fn reach<'a>(from: &'a Module, edges: &BTreeMap<&'a Module, BTreeSet<&'a Module>
 }
 
 /// The path from the root of the crate; `None` for what is not of this crate.
-fn absolute(own: &[String], path: &[String]) -> Option<Vec<String>> {
+pub(super) fn absolute(own: &[String], path: &[String]) -> Option<Vec<String>> {
     if path.first()? == "crate" {
         return path.get(1..).map(<[_]>::to_vec);
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::cycles::absolute;
 use super::paths::paths;
 use super::settings::Settings;
 use super::source::Source;
@@ -157,32 +158,36 @@ pub(super) fn no_input_output(source: &Source, findings: &mut Vec<String>) {
     }
 }
 
-/// A module of a crate with layers names only its own layer and those below.
+/// A module of a directory with layers names only its own layer and those below.
 pub(super) fn module_direction(source: &Source, settings: &Settings, findings: &mut Vec<String>) {
-    let crate_path = source.path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"));
-    let Some(layers) = crate_path.and_then(|(directory, _)| settings.layers_of(directory)) else {
-        return;
-    };
     let own = module_path(&source.path);
-    let Some(module) = own.first() else {
-        return; // the root names everything
-    };
-    if layers.layer_of(module).is_none() {
-        findings
-            .push(format!("{}:1: module `{module}` is in no layer: add it in xtask/tidy.txt", source.path));
-        return;
-    }
-    for (offset, path) in paths(&source.code) {
-        let Some(named) = top_module(&own, &path) else {
+    for (directory, layers) in &settings.directories {
+        if source.path.strip_prefix(directory.as_str()).is_none_or(|rest| !rest.starts_with('/')) {
             continue;
+        }
+        let parent = module_path(&format!("{directory}/mod.rs"));
+        let Some(module) = own.get(parent.len()) else {
+            continue; // the root names everything
         };
-        // `None` is a name re-exported at the root.
-        if layers.may_name(module, named) == Some(false) {
+        if layers.layer_of(module).is_none() {
             findings.push(format!(
-                "{}:{}: `{module}` must not name `{named}` (layers are in xtask/tidy.txt)",
-                source.path,
-                source.line_at(offset)
+                "{}:1: module `{module}` is in no layer: add it in xtask/tidy.txt",
+                source.path
             ));
+            continue;
+        }
+        for (offset, path) in paths(&source.code) {
+            let path = absolute(&own, &path);
+            let named = path.as_deref().and_then(|path| path.strip_prefix(parent.as_slice())?.first());
+            // `None` is a name re-exported at the root.
+            if named.and_then(|named| layers.may_name(module, named)) == Some(false) {
+                findings.push(format!(
+                    "{}:{}: `{module}` must not name `{}` (layers are in xtask/tidy.txt)",
+                    source.path,
+                    source.line_at(offset),
+                    named.map_or("", String::as_str)
+                ));
+            }
         }
     }
 }
@@ -192,21 +197,6 @@ pub(super) fn module_path(path: &str) -> Vec<String> {
     let inside = path.split_once("/src/").map_or(path, |(_, inside)| inside);
     let stem = inside.strip_suffix(".rs").unwrap_or(inside);
     stem.split('/').filter(|part| !matches!(*part, "lib" | "main" | "mod")).map(str::to_owned).collect()
-}
-
-/// The top-level module that `path`, written in module `own`, leads into.
-fn top_module<'a>(own: &'a [String], path: &'a [String]) -> Option<&'a str> {
-    let ups = path.iter().take_while(|part| *part == "super").count();
-    if path.first().is_some_and(|part| part == "crate") {
-        return path.get(1).map(String::as_str);
-    }
-    if ups == 0 || ups > own.len() {
-        return None;
-    }
-    if ups == own.len() {
-        return path.get(ups).map(String::as_str);
-    }
-    own.first().map(String::as_str)
 }
 
 /// Every path in backticks on a page is there.
@@ -232,7 +222,7 @@ mod tests {
 
     fn settings() -> Settings {
         let lines = [
-            "crate proto",
+            "layers crates/proto/src",
             "layer time",
             "layer wire",
             "layer writer reader",
@@ -263,6 +253,16 @@ mod tests {
         let upward = "use crate::receiver::Command;";
         assert_eq!(direction("crates/proto/src/time.rs", upward).len(), 1);
         assert!(direction("crates/other/src/time.rs", upward).is_empty(), "a crate without layers");
+        let folder = "layers crates/a/src/perf\nlayer metrics\nlayer report run\n";
+        let settings = Settings::parse(folder).expect("settings parse");
+        let found = |path: &str, code: &str| {
+            let mut findings = Vec::new();
+            module_direction(&Source::new(path, code), &settings, &mut findings);
+            findings.len()
+        };
+        assert_eq!(found("crates/a/src/perf/metrics.rs", "use super::report::R; use crate::output;"), 1);
+        assert_eq!(found("crates/a/src/perf/report/html.rs", "use crate::perf::{metrics, run};"), 0);
+        assert_eq!(found("crates/a/src/perf/mod.rs", "use report::R;"), 0);
         assert!(direction(writer, "#[cfg(test)]\nmod tests { use crate::reader::R; }").is_empty());
     }
 

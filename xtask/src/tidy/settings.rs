@@ -13,8 +13,8 @@ pub(super) struct Exception {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) exceptions: Vec<Exception>,
-    /// Modules of each crate that has layers, by its directory below `crates/`.
-    pub(super) crates: Vec<(String, Layers)>,
+    /// The order of the modules in each directory that has layers.
+    pub(super) directories: Vec<(String, Layers)>,
     /// Circles of files that are allowed.
     pub(super) cycles: Vec<Vec<String>>,
     /// Files that may hold `unsafe`.
@@ -38,7 +38,7 @@ impl Settings {
         let (setting, rest) = line.split_once(' ').unwrap_or((line, ""));
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
         match setting {
-            "crate" => self.crates.push((rest.to_owned(), Layers::default())),
+            "layers" => self.directories.push((rest.to_owned(), Layers::default())),
             "layer" => self.last()?.layers.push(words(rest)),
             "apart" => self.last()?.apart.push(words(rest)),
             "cycle" => {
@@ -70,18 +70,16 @@ impl Settings {
         Ok(())
     }
 
-    /// The crate whose lines these are.
+    /// The directory whose lines these are.
     fn last(&mut self) -> Result<&mut Layers, String> {
-        self.crates.last_mut().map(|(_, layers)| layers).ok_or_else(|| "crate NAME comes first".to_owned())
-    }
-
-    /// The layers of the crate in this directory below `crates/`.
-    pub(super) fn layers_of(&self, directory: &str) -> Option<&Layers> {
-        self.crates.iter().find(|(name, _)| name == directory).map(|(_, layers)| layers)
+        self.directories
+            .last_mut()
+            .map(|(_, layers)| layers)
+            .ok_or_else(|| "layers DIRECTORY comes first".to_owned())
     }
 }
 
-/// The order of the modules of one crate.
+/// The order of the modules in one directory.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Layers {
     /// Modules, lowest layer first. A module may name its own layer and those below.
