@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::amplification::Budget;
 use super::builtin::ParticipantData;
+use super::channel::Channel;
 use super::config::DiscoveryLimits;
 use super::path::{self, Acceptance, EndpointPath, Host, Path};
 use super::proof::Proof;
-use super::sedp::Channel;
 use crate::guid::{Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::sources::Sources;

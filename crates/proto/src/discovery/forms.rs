@@ -6,9 +6,9 @@
 //! as we start in [`Form::Located`], and by unicast in that of the receiver.
 
 use super::builtin::{EndpointData, ParticipantData, has_parameter};
+use super::channel::Channel;
 use super::matching::Endpoint;
 use super::participant::Participant;
-use super::sedp::Channel;
 use crate::filter::{ContentFilter, PayloadFilter};
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::outbox::Outbox;

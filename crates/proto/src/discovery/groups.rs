@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::matching::all_of;
+use super::endpoint::all_of;
 use crate::guid::{Guid, GuidPrefix};
 use crate::time::{Duration, Instant};
 

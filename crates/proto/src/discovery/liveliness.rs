@@ -1,8 +1,8 @@
 //! Liveliness by participant messages: AUTOMATIC and MANUAL_BY_PARTICIPANT (RTPS 2.5 §8.4.13, §8.7.2.2.3).
 
 use super::builtin::ParticipantMessage;
+use super::channel::Channel;
 use super::participant::Participant;
-use super::sedp::Channel;
 use crate::guid::Guid;
 use crate::outbox::Outbox;
 use crate::qos::LivelinessKind;

@@ -2,12 +2,11 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use super::endpoint::{RemoteEndpoint, all_of};
 use super::groups::Groups;
 use super::ignore::Ignored;
-use super::participant::RemoteEndpoint;
 use super::path::EndpointPath;
 use super::type_lookup::{Lookups, TypeRelation};
 use crate::filter::ContentFilter;
@@ -643,9 +642,4 @@ impl Endpoint {
 /// Whether participant messages assert a writer of this QoS (RTPS 2.5 §8.7.2.2.3).
 fn is_leased(qos: &QosSet) -> bool {
     qos.liveliness.kind != LivelinessKind::ManualByTopic && !qos.liveliness.lease_duration.is_infinite()
-}
-
-/// The GUIDs of one participant are neighbours in any ordered map.
-pub(super) fn all_of(prefix: GuidPrefix) -> RangeInclusive<Guid> {
-    prefix.entity(EntityId([0; 4]))..=prefix.entity(EntityId([0xff; 4]))
 }

@@ -2,9 +2,11 @@
 
 mod amplification;
 pub mod builtin;
+mod channel;
 pub mod config;
 mod database;
 mod departures;
+mod endpoint;
 mod explain;
 mod forms;
 mod groups;
@@ -25,10 +27,11 @@ mod trust;
 mod type_lookup;
 
 pub use config::{DiscoveryError, DiscoveryLimits, LocalEndpoint, LocalLocators, ParticipantConfig};
+pub use endpoint::RemoteEndpoint;
 pub use explain::{Difference, Mismatch, Party};
 pub use matching::MismatchReason;
 pub use news::News;
-pub use participant::{Participant, RemoteEndpoint, RemoteParticipant};
+pub use participant::{Participant, RemoteParticipant};
 pub use process::ProcessData;
 
 pub use crate::matched::{Command, MatchedReader, MatchedWriter};

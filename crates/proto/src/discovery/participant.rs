@@ -6,6 +6,7 @@ use super::builtin::ParticipantData;
 use super::config::{DiscoveryError, LocalEndpoint, LocalLocators, ParticipantConfig};
 use super::database::{Database, Remote};
 use super::departures::Departures;
+pub use super::endpoint::RemoteEndpoint;
 use super::lead::Lead;
 use super::liveliness::Liveliness;
 use super::matching::{Endpoint, Matching};
@@ -83,21 +84,6 @@ pub struct RemoteParticipant<'a> {
     pub user_data: &'a [u8],
     /// Properties it announced.
     pub properties: &'a [Property],
-}
-
-/// An endpoint of another participant, or one of our own seen with others' eyes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RemoteEndpoint<'a> {
-    /// Its GUID: the entity kind says writer or reader.
-    pub guid: Guid,
-    /// Topic name.
-    pub topic: &'a str,
-    /// Registered type name.
-    pub type_name: &'a str,
-    /// QoS of the endpoint and its publisher or subscriber.
-    pub qos: &'a QosSet,
-    /// The content filter of a reader that told of one.
-    pub content_filter: Option<&'a ContentFilter>,
 }
 
 impl Participant {

@@ -9,12 +9,12 @@
 //! is asked by numbers above our last change, if all that was written to it before is acknowledged: it then misses nothing, and neither
 //! does the participant itself, should somebody else have claimed it.
 
+use super::channel::Channel;
 use super::database::Remote;
 use super::forms::Form;
 use super::participant::Participant;
 use super::path::Host;
 use super::proof::{self, Answer, Asked, Numbers, Range};
-use super::sedp::Channel;
 use super::spdp::{ANNOUNCEMENT_BYTES_MAX, QUESTION_BYTES};
 use crate::guid::GuidPrefix;
 use crate::locator::Locator;

@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::channel::Channel;
 use super::matching::{Endpoint, Matching};
 use super::participant::Participant;
-use super::sedp::Channel;
 use crate::cdr::XcdrVersion;
 use crate::guid::{Guid, GuidPrefix};
 use crate::instance::InstanceHandle;
