@@ -1,6 +1,8 @@
 //! The road between a writer and its readers: it loses, repeats and reorders. And what travels on it: numbered samples
 //! of one instance, and filters that ask for some of the numbers.
 
+use std::collections::BTreeMap;
+
 use plainsong_proto::filter::{ContentFilter, PayloadFilter, SignedFilter};
 use plainsong_proto::instance::{InstanceHandle, Key};
 use plainsong_proto::malformed::Malformed;
@@ -8,8 +10,8 @@ use plainsong_proto::time::Instant;
 
 /// Datagrams on their way to places `T`.
 pub(crate) struct Road<T> {
-    /// When they arrive, a tie-breaker, where, what.
-    waiting: Vec<(Instant, u64, T, Vec<u8>)>,
+    /// When they arrive and a tie-breaker; where, what.
+    waiting: BTreeMap<(Instant, u64), (T, Vec<u8>)>,
     loss_percent: u64,
     random: u64,
     /// How many were sent; one that is repeated counts twice.
@@ -22,7 +24,7 @@ const JITTER_NANOS_MAX: u64 = 300_000;
 impl<T: Copy> Road<T> {
     pub(crate) const fn new(loss_percent: u64, seed: u64) -> Self {
         let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        Self { waiting: Vec::new(), loss_percent, random, sent: 0 }
+        Self { waiting: BTreeMap::new(), loss_percent, random, sent: 0 }
     }
 
     pub(crate) const fn draw(&mut self) -> u64 {
@@ -39,26 +41,21 @@ impl<T: Copy> Road<T> {
             self.sent += 1;
             if self.draw() % 100 >= self.loss_percent {
                 let jitter = if self.loss_percent == 0 { 0 } else { self.draw() % JITTER_NANOS_MAX };
-                self.waiting.push((Instant(now.0 + DELAY_NANOS + jitter), self.sent, to, datagram.to_vec()));
+                let arrival = Instant(now.0 + DELAY_NANOS + jitter);
+                self.waiting.insert((arrival, self.sent), (to, datagram.to_vec()));
             }
         }
     }
 
-    fn first(&self) -> Option<(Instant, u64)> {
-        self.waiting.iter().map(|(at, order, ..)| (*at, *order)).min()
-    }
-
     /// When the next datagram arrives.
     pub(crate) fn next_arrival(&self) -> Option<Instant> {
-        self.first().map(|(at, _)| at)
+        self.waiting.keys().next().map(|(at, _)| *at)
     }
 
     /// The next datagram that has arrived, and where.
     pub(crate) fn arrived(&mut self, now: Instant) -> Option<(T, Vec<u8>)> {
-        let first = self.first().filter(|(at, _)| *at <= now)?;
-        let index = self.waiting.iter().position(|(at, order, ..)| (*at, *order) == first)?;
-        let (_, _, to, datagram) = self.waiting.swap_remove(index);
-        Some((to, datagram))
+        let first = self.waiting.first_entry().filter(|entry| entry.key().0 <= now)?;
+        Some(first.remove())
     }
 }
 
