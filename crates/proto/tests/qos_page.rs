@@ -58,7 +58,7 @@ const ROWS: &[Row] = &[
         policy: "DURABILITY",
         value: |qos| qos.durability.to_string(),
         rule: "offered kind ≥ requested: VOLATILE < TRANSIENT_LOCAL < TRANSIENT < PERSISTENT",
-        files: &["crates/proto/src/writer/durability.rs"],
+        files: &["crates/proto/src/writer/record/durability.rs"],
         tests: &[
             (
                 "crates/proto/src/writer/tests/matching.rs",
@@ -81,7 +81,7 @@ const ROWS: &[Row] = &[
         rule: "offered scope ≥ requested: INSTANCE < TOPIC < GROUP; what is requested of coherent and ordered access \
                is offered",
         files: &[
-            "crates/proto/src/writer/coherent.rs",
+            "crates/proto/src/writer/record/coherent.rs",
             "crates/proto/src/reader/coherent.rs",
             "crates/plainsong/src/subscriber.rs",
         ],
@@ -98,7 +98,7 @@ const ROWS: &[Row] = &[
         policy: "DEADLINE",
         value: |qos| qos.deadline.to_string(),
         rule: "offered period ≤ requested",
-        files: &["crates/proto/src/writer/instances.rs", "crates/proto/src/reader/cache.rs"],
+        files: &["crates/proto/src/writer/record/instances.rs", "crates/proto/src/reader/cache.rs"],
         tests: &[
             (
                 "crates/proto/src/writer/tests/instances.rs",
@@ -112,7 +112,7 @@ const ROWS: &[Row] = &[
         policy: "LATENCY_BUDGET",
         value: |qos| qos.latency_budget.to_string(),
         rule: "offered duration ≤ requested",
-        files: &["crates/proto/src/writer/batch.rs"],
+        files: &["crates/proto/src/writer/compose/batch.rs"],
         tests: &[(
             "crates/proto/src/writer/tests/batch.rs",
             "latency_budget_holds_a_sample_for_so_long_and_no_longer",
@@ -195,7 +195,7 @@ const ROWS: &[Row] = &[
         files: &[
             "crates/proto/src/writer/answer.rs",
             "crates/proto/src/reader/answer.rs",
-            "crates/proto/src/writer/silence.rs",
+            "crates/proto/src/writer/flow/silence.rs",
             "crates/plainsong/src/data_writer.rs",
         ],
         tests: &[
@@ -219,7 +219,7 @@ const ROWS: &[Row] = &[
         rule: "offered kind ≥ requested: BY_RECEPTION_TIMESTAMP < BY_SOURCE_TIMESTAMP",
         files: &[
             "crates/proto/src/reader/destination_order.rs",
-            "crates/proto/src/writer/destination_order.rs",
+            "crates/proto/src/writer/record/destination_order.rs",
         ],
         tests: &[
             (
@@ -237,7 +237,7 @@ const ROWS: &[Row] = &[
         policy: "HISTORY",
         value: |qos| format!("{} {}", qos.history.kind, qos.history.depth),
         rule: "",
-        files: &["crates/proto/src/writer/history.rs", "crates/proto/src/reader/cache.rs"],
+        files: &["crates/proto/src/writer/record/history.rs", "crates/proto/src/reader/cache.rs"],
         tests: &[
             (HISTORIES, "a_history_is_what_its_model_is"),
             (POLICIES_OF_READERS, "keep_last_keeps_the_last_of_each_instance"),
@@ -338,7 +338,7 @@ const ROWS: &[Row] = &[
         policy: "LIFESPAN",
         value: |qos| qos.lifespan.to_string(),
         rule: "",
-        files: &["crates/proto/src/writer/history.rs", "crates/proto/src/reader/cache.rs"],
+        files: &["crates/proto/src/writer/record/history.rs", "crates/proto/src/reader/cache.rs"],
         tests: &[
             (HISTORIES, "fact_34_a_sample_expires_by_its_source_timestamp"),
             (POLICIES_OF_READERS, "fact_34_lifespan_runs_from_the_source_timestamp"),
@@ -353,7 +353,7 @@ const ROWS: &[Row] = &[
             format!("cleanup {delay}, {} {}, unlimited", history.kind, history.depth)
         },
         rule: "",
-        files: &["crates/proto/src/writer/durability.rs"],
+        files: &["crates/proto/src/writer/record/durability.rs"],
         tests: &[(
             "crates/proto/src/writer/tests/durability.rs",
             "a_service_with_a_shorter_history_keeps_less_than_the_writer",

@@ -254,7 +254,7 @@ impl Story {
             octets: 0,
         };
         story.join((seed % 3) as usize);
-        if seed % 4 == 0 {
+        if seed.is_multiple_of(4) {
             (1..4).for_each(|index| story.join(index));
         }
         story

@@ -10,13 +10,13 @@ use crate::time::{Duration, Instant, Now};
 use crate::wire::{AckNack, NackFrag};
 
 use super::Writer;
-use super::class::Class;
-use super::compose::{encode, heartbeat_to, sent_fragments, sent_last};
-use super::gap::GapBuilder;
-use super::pace::{Repeat, Repeated};
-use super::proxies::News;
-use super::proxy::{ReaderProxy, is_news};
-use super::road::LastRepeated;
+use super::compose::submessages::{encode, heartbeat_to, sent_fragments, sent_last};
+use super::flow::class::Class;
+use super::flow::pace::{Repeat, Repeated};
+use super::flow::road::LastRepeated;
+use super::routes::gap::GapBuilder;
+use super::routes::proxies::News;
+use super::routes::proxy::{ReaderProxy, is_news};
 
 /// No reader of ours was ever sent smaller fragments.
 const FRAGMENT_BYTES_LEAST: usize = 512;

@@ -5,9 +5,9 @@ use std::fmt;
 use crate::seq::SequenceNumber;
 use crate::time::Duration;
 
-use super::change::CHANGE_OVERHEAD_BYTES;
-use super::class::Class;
-use super::cost::ComparisonPace;
+use super::flow::class::Class;
+use super::flow::cost::ComparisonPace;
+use super::record::change::CHANGE_OVERHEAD_BYTES;
 use super::{WriteError, Writer, bound};
 
 /// Bounds and timing of one writer.
@@ -67,7 +67,7 @@ pub struct WriterLimits {
     /// Of them those of one participant, which is not to keep all others out.
     pub readers_of_participant_max: usize,
     /// Nobody waits longer for acknowledgements of a reliable reader that has never answered since its match; for room even less (see
-    /// `writer/silence.rs`). One that has answered is waited for until its lease ends. INFINITE: so is every reader.
+    /// `writer/flow/silence.rs`). One that has answered is waited for until its lease ends. INFINITE: so is every reader.
     pub strangers_wait_max: Duration,
     /// Instances, beside RESOURCE_LIMITS.
     pub instances_max: usize,

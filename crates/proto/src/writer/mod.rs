@@ -4,50 +4,17 @@
 //! socket: effects go to the caller's [`Outbox`], and time comes in with each call.
 
 mod answer;
-mod batch;
-mod change;
-mod class;
-mod coherent;
 mod compose;
 mod config;
-mod content;
-mod cost;
-mod crowd;
-mod destination_order;
-mod durability;
-mod fill;
-mod filters;
-mod fragment;
-mod gap;
-mod group;
-mod hearing;
-mod heartbeat;
-mod history;
-mod instances;
-mod join;
-mod lending;
+mod flow;
 mod limits;
 mod liveliness;
-mod multicast;
-mod pace;
-mod path;
-mod payloads;
-mod pieces;
-mod proxies;
-mod proxy;
-mod repair;
-mod road;
-mod round_trip;
-mod route;
-mod send;
-mod service;
+mod record;
+mod routes;
 mod settle;
-mod silence;
 mod strangers;
 #[cfg(test)]
 mod tests;
-mod turn;
-mod window;
 
 use thiserror::Error;
 
@@ -64,29 +31,29 @@ use crate::status::{
 };
 use crate::time::{Duration, Instant, Now, Time};
 
-pub use change::ChangeKind;
 pub use config::{FilterFunction, WriterConfig};
-pub use cost::{ComparisonPace, SendCosts};
-pub use group::WriterGroup;
+pub use flow::cost::{ComparisonPace, SendCosts};
+pub use flow::silence::ReaderBehind;
 pub use limits::{Limit, WriterLimits};
-pub use multicast::{Delivery, UnicastReason};
-pub use silence::ReaderBehind;
+pub use record::change::ChangeKind;
+pub use record::group::WriterGroup;
+pub use routes::multicast::{Delivery, UnicastReason};
 
-use batch::Batch;
-use change::{CHANGE_OVERHEAD_BYTES, Change, window_bytes};
-use class::Class;
-use coherent::OpenSet;
-use crowd::Crowd;
-use heartbeat::HeartbeatTimer;
-use history::History;
-use instances::{Instances, Slot};
-use multicast::Multicast;
-use pace::{Pacer, Repeat, Repeated};
-use path::Paths;
-use proxies::Proxies;
-use proxy::Since;
-use silence::SilenceTimer;
-use window::Trip;
+use compose::batch::Batch;
+use flow::class::Class;
+use flow::crowd::Crowd;
+use flow::heartbeat::HeartbeatTimer;
+use flow::pace::{Pacer, Repeat, Repeated};
+use flow::silence::SilenceTimer;
+use flow::window::Trip;
+use record::change::{CHANGE_OVERHEAD_BYTES, Change, window_bytes};
+use record::coherent::OpenSet;
+use record::history::History;
+use record::instances::{Instances, Slot};
+use routes::multicast::Multicast;
+use routes::path::Paths;
+use routes::proxies::Proxies;
+use routes::proxy::Since;
 
 /// Why a change was not written. Nothing changed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -6,10 +6,10 @@ use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
 
-use super::compose::heartbeat_to;
-use super::proxies::Proxies;
-use super::proxy::ReaderProxy;
-use super::silence::QUESTIONS_LEAST;
+use super::compose::submessages::heartbeat_to;
+use super::flow::silence::QUESTIONS_LEAST;
+use super::routes::proxies::Proxies;
+use super::routes::proxy::ReaderProxy;
 use super::{ReaderBehind, Writer, WriterLimits};
 
 impl Proxies {

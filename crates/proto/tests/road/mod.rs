@@ -59,6 +59,7 @@ impl<T: Copy> Road<T> {
     }
 }
 
+#[allow(dead_code, reason = "some tests have instances of their own")]
 pub(crate) fn one_instance(_payload: &[u8], _key_only: bool) -> Result<Key, Malformed> {
     Ok(InstanceHandle([1; 16]).into())
 }

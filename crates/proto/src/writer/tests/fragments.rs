@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::writer::class::Class;
-use crate::writer::pace::Tail;
+use crate::writer::flow::class::Class;
+use crate::writer::flow::pace::Tail;
 
 const MIB: usize = 1 << 20;
 
@@ -447,7 +447,7 @@ fn the_longest_inline_qos_still_fits_the_first_fragment() {
     story.matched(&MatchedReader { same_host: false, expects_inline_qos: true, ..reliable(7) });
     story.writer.begin_coherent_changes(SequenceNumber(1));
     story.change(ChangeKind::Dispose, 1, &[0; 3_000]).unwrap();
-    assert_eq!(story.writer.inline_qos.len(), fragment::INLINE_QOS_BYTES_MAX);
+    assert_eq!(story.writer.inline_qos.len(), routes::target::INLINE_QOS_BYTES_MAX);
     story.pass(Duration::from_millis(1));
     let sent = story.sent();
     let fragments = sent.iter().filter_map(|sent| match sent {

@@ -22,7 +22,7 @@ mod silence;
 
 use std::sync::Arc;
 
-use super::change::Verdict;
+use super::record::change::Verdict;
 use super::*;
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;

@@ -1,0 +1,112 @@
+//! How long readers take to answer, road and all: what the pauses of a writer are measured by (RFC 6298 §2, in finer
+//! units).
+
+use crate::time::{Duration, Instant};
+
+/// The smoothed time from a question to the answer.
+#[derive(Debug, Default)]
+pub(in crate::writer) struct RoundTrip {
+    /// `None` before the first answer.
+    smoothed: Option<Duration>,
+    /// How far single times are from that.
+    variation: Duration,
+    /// The shortest of late. Where a question was lost, the answer to a later one is taken for its own: that tells of the
+    /// loss, not of the road.
+    least: Duration,
+    /// When the question was asked that is not answered yet.
+    asked: Option<Instant>,
+    /// It was asked again: nobody knows which of the two the answer is for.
+    repeated: bool,
+}
+
+impl RoundTrip {
+    pub(in crate::writer) fn asked(&mut self, now: Instant) {
+        self.repeated |= self.asked.is_some_and(|asked| asked < now);
+        self.asked.get_or_insert(now);
+    }
+
+    pub(in crate::writer) fn answered(&mut self, now: Instant) {
+        let Some(asked) = self.asked.take() else { return };
+        if std::mem::take(&mut self.repeated) {
+            return;
+        }
+        let took = now.since(asked);
+        let Some(smoothed) = self.smoothed else {
+            self.smoothed = Some(took);
+            self.variation = Duration(took.0 / 2);
+            self.least = took;
+            return;
+        };
+        self.least = took.min(Duration(self.least.0 + (took.0 - self.least.0) / 16));
+        let off = smoothed.0.abs_diff(took.0).cast_signed();
+        self.variation = Duration(self.variation.0 - self.variation.0 / 4 + off / 4);
+        self.smoothed = Some(Duration(smoothed.0 - smoothed.0 / 8 + took.0 / 8));
+    }
+
+    /// An answer that takes longer than this is most likely lost.
+    pub(in crate::writer) fn patience(&self) -> Option<Duration> {
+        let smoothed = self.smoothed?;
+        Some(Duration(smoothed.0.saturating_add(self.variation.0.saturating_mul(4))))
+    }
+
+    /// A request that comes sooner than this after an answer was most likely sent before it arrived.
+    pub(in crate::writer) fn crossing(&self) -> Option<Duration> {
+        self.smoothed?;
+        Some(Duration(self.least.0.saturating_add(self.least.0 / 2)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Instant {
+        Instant(micros * 1_000)
+    }
+
+    #[test]
+    fn steady_answers_make_a_writer_expect_the_next_as_soon() {
+        let mut trip = RoundTrip::default();
+        assert_eq!(trip.patience(), None);
+        for round in 0..50 {
+            trip.asked(at(round * 1_000));
+            trip.answered(at(round * 1_000 + 200));
+        }
+        let patience = trip.patience().unwrap();
+        assert!(
+            Duration::from_micros(200) <= patience && patience < Duration::from_micros(210),
+            "{patience:?}"
+        );
+        // One slow answer makes it patient at once, though not for ever.
+        trip.asked(at(100_000));
+        trip.answered(at(103_000));
+        assert!(trip.patience().unwrap() > Duration::from_millis(3));
+    }
+
+    #[test]
+    fn a_question_that_was_lost_does_not_keep_requests_from_being_heard() {
+        let mut trip = RoundTrip::default();
+        for round in 0..20 {
+            let took = if round % 5 == 4 { 8_000 } else { 200 };
+            trip.asked(at(round * 10_000));
+            trip.answered(at(round * 10_000 + took));
+            assert!(trip.crossing().unwrap() < Duration::from_micros(1_100), "{:?}", trip.crossing());
+        }
+    }
+
+    #[test]
+    fn the_answer_to_a_repeated_question_tells_nothing() {
+        let mut trip = RoundTrip::default();
+        trip.asked(at(0));
+        trip.asked(at(900));
+        trip.answered(at(1_000));
+        assert_eq!(trip.patience(), None);
+        trip.answered(at(5_000));
+        assert_eq!(trip.patience(), None, "nothing was asked");
+        // Two heartbeats of one moment are one question.
+        trip.asked(at(6_000));
+        trip.asked(at(6_000));
+        trip.answered(at(6_300));
+        assert_eq!(trip.crossing(), Some(Duration::from_micros(450)));
+    }
+}

@@ -1,0 +1,139 @@
+//! Readers that answer nothing. RELIABILITY lets a reader keep a writer waiting for room for as long as the lease of its participant lasts
+//! (DCPS 1.4 §2.2.3.14). That is for readers that take part: one that has answered once is waited for until its lease ends, however
+//! long it is silent then. A stranger, which was announced and has never answered since, would stop a writer for good with a lease that never ends.
+//!
+//! Its silence alone costs even a stranger nothing: what it lacks stays while there is room. It is left out when a change has found no
+//! room for `max_blocking_time`, and it has answered none of many questions since its match. Then nothing waits for it until
+//! it answers; what left the history meanwhile is told to be gone, by HEARTBEAT and GAP, as to a reader that comes later.
+//! [`crate::writer::Writer::readers_behind`] tells who holds a writer back, and who was left out.
+
+use crate::guid::Guid;
+use crate::seq::SequenceNumber;
+use crate::time::{Duration, Instant};
+
+use crate::writer::WriterLimits;
+
+/// A reader that does not know the writer yet learns of it in this time, unless discovery is slow.
+const STRANGE_FOR: Duration = Duration::from_secs(1);
+/// And it is asked so often: where 40 of 100 datagrams are lost either way, one in 200 is not heard in spite of that, and it is never asked
+/// for less than a second.
+pub(in crate::writer) const QUESTIONS_LEAST: u32 = 12;
+/// Pauses between questions to readers that were left out.
+const PAUSE_FIRST: Duration = Duration::from_millis(250);
+const PAUSE_MAX: Duration = Duration::from_secs(4);
+
+/// How long a reader has given no answer.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::writer) struct Silence {
+    /// When it was asked first since it last answered.
+    since: Option<Instant>,
+    /// How often it was asked since then.
+    questions: u32,
+    /// It has answered before, or is of the writer's own participant.
+    pub(in crate::writer) is_known: bool,
+    /// Those who wait for acknowledgements were told that it gives none.
+    pub(in crate::writer) is_told: bool,
+    /// Nothing waits for it.
+    pub(in crate::writer) is_left_out: bool,
+}
+
+impl Silence {
+    /// It comes, and is told and asked.
+    pub(in crate::writer) const fn first(now: Instant) -> Self {
+        Self { since: Some(now), questions: 0, is_known: false, is_told: false, is_left_out: false }
+    }
+
+    /// It is of the participant that the writer is of, and no stranger.
+    pub(in crate::writer) const fn is_own(&mut self) {
+        self.is_known = true;
+    }
+
+    pub(in crate::writer) fn asked(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+        self.questions = self.questions.saturating_add(1);
+    }
+
+    /// It answered: whether it had been left out.
+    pub(in crate::writer) const fn ends(&mut self) -> bool {
+        let was_left_out = self.is_left_out;
+        *self = Self { since: None, questions: 0, is_known: true, is_told: false, is_left_out: false };
+        was_left_out
+    }
+
+    pub(in crate::writer) fn lasts(&self, now: Instant) -> Duration {
+        self.since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+
+    /// Whether it has never answered, though it was asked for so long.
+    fn is_strange(&self, now: Instant, time: Duration) -> bool {
+        !self.is_known && self.questions >= QUESTIONS_LEAST && !time.is_infinite() && self.lasts(now) >= time
+    }
+
+    /// Whether nobody needs to wait for its acknowledgement any more.
+    pub(in crate::writer) fn is_long(&self, now: Instant, limits: &WriterLimits) -> bool {
+        self.is_left_out || self.is_strange(now, limits.strangers_wait_max)
+    }
+
+    /// Whether it is left out where room is wanted.
+    pub(in crate::writer) fn is_enough(&self, now: Instant, limits: &WriterLimits) -> bool {
+        !self.is_left_out
+            && !limits.strangers_wait_max.is_infinite()
+            && self.is_strange(now, STRANGE_FOR.min(limits.strangers_wait_max))
+    }
+}
+
+/// What the silence of readers has a writer do.
+#[derive(Debug, Default)]
+pub(in crate::writer) struct SilenceTimer {
+    /// Since when no change has found room, and the last one that had.
+    pub(in crate::writer) full_since: Option<(Instant, SequenceNumber)>,
+    /// When those that were left out are asked again, and after what pause then.
+    pub(in crate::writer) due: Option<Instant>,
+    pause: Duration,
+}
+
+impl SilenceTimer {
+    pub(in crate::writer) const fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    pub(in crate::writer) fn hurry(&mut self, at: Option<Instant>) {
+        self.due = Instant::earliest([self.due, at]);
+    }
+
+    pub(in crate::writer) fn start(&mut self, now: Instant) {
+        self.pause = PAUSE_FIRST;
+        self.due = now.after(self.pause);
+    }
+
+    pub(in crate::writer) fn fired(&mut self, now: Instant) {
+        self.pause = Duration(self.pause.0.saturating_mul(2)).min(PAUSE_MAX);
+        self.due = now.after(self.pause);
+    }
+}
+
+/// A reliable reader that has not acknowledged all that was written since it was matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReaderBehind {
+    /// Its GUID.
+    pub reader: Guid,
+    /// It has, or does not need, every sample up to this one.
+    pub acknowledged: SequenceNumber,
+    /// So many samples were written after that.
+    pub behind: u64,
+    /// How long it has been asked for an answer and given none; `None`: it answers.
+    pub silent_for: Option<Duration>,
+    /// There was no room, so nothing waits for it until it answers: what left the history meanwhile it does not get.
+    pub is_left_out: bool,
+}
+
+impl std::fmt::Display for ReaderBehind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "reader {}, which is {} samples behind and ", self.reader, self.behind)?;
+        match self.silent_for {
+            Some(silence) => write!(f, "has answered nothing for {} ms", silence.0 / 1_000_000)?,
+            None => f.write_str("answers")?,
+        }
+        if self.is_left_out { f.write_str(" (not waited for until it does)") } else { Ok(()) }
+    }
+}

@@ -1,0 +1,158 @@
+//! The content filters that readers announced, and what they say about a change.
+
+use crate::filter::PayloadFilter;
+use crate::guid::Guid;
+use crate::payload::PayloadView;
+use crate::seq::SequenceNumber;
+use crate::wire::FilterSignature;
+use crate::wire::content_filter::append_content_filter_info;
+
+use super::route::Route;
+use crate::writer::record::change::{Change, ChangeKind, Marks, Verdict};
+
+/// Different filters of one writer: one bit of a [`Verdict`] for each. Readers beyond that are sent everything.
+const FILTERS_MAX: usize = 32;
+
+/// Steps that looking at one sample for one filter may take: a reader must not make its writer slow by patterns.
+/// What would take more is sent.
+const STEPS_MAX: usize = 1 << 18;
+
+/// A filter that readers announced.
+#[derive(Debug)]
+struct Entry {
+    signature: FilterSignature,
+    filter: PayloadFilter,
+    readers: usize,
+    /// Changes up to this one were written before the filter was here.
+    since: SequenceNumber,
+}
+
+/// The filters of all readers, each once, and whom the change being sent is for.
+#[derive(Debug, Default)]
+pub(in crate::writer) struct Filters {
+    entries: Vec<Option<Entry>>,
+    /// Readers with a filter.
+    pub(in crate::writer) readers: usize,
+    pub(in crate::writer) aims: [Aim; 2],
+}
+
+/// The readers of one class that want one change.
+#[derive(Debug, Default)]
+pub(in crate::writer) struct Aim {
+    pub(in crate::writer) number: Option<SequenceNumber>,
+    pub(in crate::writer) route: Route,
+    /// Those of them that are reliable.
+    pub(in crate::writer) reliable: Vec<Guid>,
+}
+
+impl Entry {
+    /// Whether a sample is worth the look, and fails it.
+    fn refuses(&self, payload: PayloadView<'_>) -> bool {
+        self.judges(payload) && !self.filter.passes(payload.as_slice())
+    }
+
+    fn judges(&self, payload: PayloadView<'_>) -> bool {
+        self.filter.is_affordable(payload.as_slice(), STEPS_MAX)
+    }
+}
+
+impl Filters {
+    pub(in crate::writer) fn acquire(
+        &mut self,
+        signature: FilterSignature,
+        since: SequenceNumber,
+        compile: impl FnOnce() -> Option<PayloadFilter>,
+    ) -> Option<usize> {
+        let known = |entry: &&mut Option<Entry>| entry.as_ref().is_some_and(|it| it.signature == signature);
+        let slot = match self.entries.iter_mut().enumerate().find(|(_, entry)| known(entry)) {
+            Some((slot, Some(entry))) => {
+                entry.readers += 1;
+                slot
+            }
+            _ => {
+                let free = self.entries.iter().position(Option::is_none).unwrap_or(self.entries.len());
+                let entry =
+                    Entry { signature, filter: (free < FILTERS_MAX).then(compile)??, readers: 1, since };
+                match self.entries.get_mut(free) {
+                    Some(place) => *place = Some(entry),
+                    None => self.entries.push(Some(entry)),
+                }
+                free
+            }
+        };
+        self.readers += 1;
+        Some(slot)
+    }
+
+    /// Different filters, for tests.
+    #[cfg(test)]
+    pub(in crate::writer) fn held(&self) -> usize {
+        self.entries.iter().flatten().count()
+    }
+
+    pub(in crate::writer) fn release(&mut self, slot: usize) {
+        let Some(place) = self.entries.get_mut(slot) else { return };
+        let Some(entry) = place else { return };
+        entry.readers -= 1;
+        self.readers -= 1;
+        if entry.readers == 0 {
+            *place = None;
+        }
+    }
+
+    pub(in crate::writer) fn signature(&self, slot: usize) -> Option<FilterSignature> {
+        self.entries.get(slot)?.as_ref().map(|entry| entry.signature)
+    }
+
+    /// Asks every filter once.
+    pub(in crate::writer) fn judge(&self, payload: PayloadView<'_>) -> Verdict {
+        let refusing = self
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| entry.as_ref().is_some_and(|entry| entry.refuses(payload)));
+        Verdict(refusing.fold(u32::MAX, |bits, (slot, _)| bits & !(1 << slot)))
+    }
+
+    pub(in crate::writer) fn wants(
+        &self,
+        slot: Option<usize>,
+        number: SequenceNumber,
+        change: &Change<'_>,
+    ) -> bool {
+        let Some(Some(entry)) = slot.and_then(|slot| self.entries.get(slot)) else { return true };
+        if !is_judged(change.kind, change.marks) {
+            return true;
+        }
+        if number > entry.since {
+            return slot.is_none_or(|slot| change.verdict.0 >> slot & 1 == 1);
+        }
+        !entry.refuses(change.payload)
+    }
+
+    /// Octets that [`Self::append_verdicts`] adds at most.
+    pub(in crate::writer) fn verdict_bytes(&self) -> usize {
+        20 + size_of::<FilterSignature>() * self.entries.iter().flatten().count()
+    }
+
+    /// Appends what the filters said to the inline QoS of a change.
+    pub(in crate::writer) fn append_verdicts(&self, change: &Change<'_>, inline_qos: &mut Vec<u8>) {
+        let mut verdicts = [(FilterSignature([0; 16]), false); FILTERS_MAX];
+        let mut count = 0;
+        for (slot, entry) in self.entries.iter().enumerate() {
+            let judged = entry.as_ref().filter(|entry| entry.judges(change.payload));
+            if let (Some(entry), Some(place)) = (judged, verdicts.get_mut(count)) {
+                *place = (entry.signature, change.verdict.0 >> slot & 1 == 1);
+                count += 1;
+            }
+        }
+        if count > 0 {
+            append_content_filter_info(inline_qos, verdicts.iter().take(count).copied());
+        }
+    }
+}
+
+/// Whether filters are asked about such a change.
+pub(in crate::writer) fn is_judged(kind: ChangeKind, marks: Option<&Marks>) -> bool {
+    kind == ChangeKind::Alive && marks.is_none_or(|marks| marks.set.is_none() && !marks.is_end)
+}

@@ -1,0 +1,322 @@
+//! One datagram for all readers of this host, or one for each: which is chosen, and why.
+//!
+//! The readers of a topic may hear a group of their host (`locator::ports::host_group`), and say so when they are announced. What
+//! a writer has for such a reader goes to the group, also what is for it alone: on the way of another socket it would overtake
+//! what went to all, and ask for what is on its way. A reader that falls silent, or that repetitions do not reach, is written to
+//! by unicast for a while. It is chosen where it costs less (`cost.rs`), and begins when it overtakes nothing (`turn.rs`).
+
+use crate::guid::Guid;
+use crate::locator::Locator;
+use crate::outbox::Outbox;
+use crate::time::{Duration, Instant, Now};
+
+use super::proxies::Proxies;
+use super::proxy::ReaderProxy;
+use super::turn::Turns;
+use crate::writer::Writer;
+use crate::writer::flow::class::Class;
+use crate::writer::flow::cost::{Comparison, ComparisonPace, SendCosts};
+
+/// Who is written to by the group and owes an answer for so long may not hear it any more; the more readers, the more rarely
+/// they are asked.
+const SILENCE_OF_EACH: Duration = Duration::from_millis(250);
+const SILENCE_MAX: Duration = Duration::from_secs(3);
+
+/// How samples go to the readers of this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// A datagram for each reader's participant.
+    Unicast(UnicastReason),
+    /// One datagram for so many readers, by a group that does not leave the host; others are sent theirs.
+    Multicast {
+        /// The group and its port.
+        group: Locator,
+        /// Readers that hear it.
+        readers: usize,
+        /// Why: what was measured; `None`: not yet, but there are so many that it is likely to cost less.
+        costs: Option<SendCosts>,
+    },
+}
+
+/// Why samples go by unicast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UnicastReason {
+    /// Too few processes of this host may hear a group: nothing would be saved.
+    FewReaders,
+    /// Datagrams are usually so short that sharing them among few processes saves little, while readers that wait would be woken twice.
+    ShortDatagrams,
+    /// Both ways are compared after some datagrams.
+    NotMeasured,
+    /// Multicast does not save enough.
+    Cheap(SendCosts),
+    /// Too few of them have what was before their time, or answer what goes to it.
+    NotHeard,
+    /// Readers were slow to acknowledge what went by unicast, which multicast would overtake: it is tried again later.
+    NotAcknowledged,
+    /// A content filter decides for each reader what it is sent.
+    ContentFilter,
+    /// A TRANSPORT_PRIORITY has samples go where discovery is heard.
+    TransportPriority,
+}
+
+impl std::fmt::Display for Delivery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unicast(reason) => write!(f, "unicast: {reason}"),
+            Self::Multicast { group, readers, costs } => {
+                write!(f, "multicast to {group}, one datagram for {readers} readers of this host: ")?;
+                match costs {
+                    Some(costs) => costs.fmt(f),
+                    None => f.write_str(
+                        "for so many that is likely to cost less; it is measured after some datagrams",
+                    ),
+                }
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for UnicastReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::FewReaders => {
+                "fewer than three processes of this host have reliable readers that may hear a group"
+            }
+            Self::ShortDatagrams => {
+                "datagrams are so short that sharing them among few processes saves little"
+            }
+            Self::NotMeasured => "what multicast costs is measured after some datagrams",
+            Self::Cheap(costs) => return costs.fmt(f),
+            Self::NotHeard => {
+                "fewer than three of these processes have the history or answer what goes to the group"
+            }
+            Self::NotAcknowledged => {
+                "readers were slow to acknowledge what multicast would overtake; it is tried again later"
+            }
+            Self::ContentFilter => "content filters decide for each reader what it is sent",
+            Self::TransportPriority => "a TRANSPORT_PRIORITY has samples go where discovery is heard",
+        })
+    }
+}
+
+/// What a writer knows of its own flow, as far as the choice depends on it.
+#[derive(Debug, Default)]
+pub(in crate::writer) struct Multicast {
+    /// Usual octets of a datagram for all readers.
+    datagram_bytes: usize,
+    is_long: bool,
+    /// Datagrams of the call under way, or of the last one.
+    datagrams: u32,
+    /// Processes that may hear a group, for which both ways were measured.
+    processes: usize,
+    /// Nothing that takes long to look at forbids multicast.
+    is_thinkable: bool,
+    comparison: Comparison,
+    pub(in crate::writer) turns: Turns,
+    /// When readers that owe answers are looked at.
+    due: Option<Instant>,
+}
+
+impl Multicast {
+    /// A datagram for all readers of this host was composed, or will be.
+    pub(in crate::writer) const fn sent(&mut self, bytes: usize) {
+        self.datagram_bytes = self.datagram_bytes - self.datagram_bytes / 8 + bytes / 8;
+        self.datagrams = self.datagrams.saturating_add(1);
+    }
+
+    pub(in crate::writer) const fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// The other way is not measured now.
+    pub(in crate::writer) fn rest(&mut self) {
+        self.comparison.rest();
+    }
+
+    /// Somebody owes an acknowledgement, or nobody does any more.
+    pub(in crate::writer) fn watch(&mut self, now: Instant, owing: bool) {
+        match (owing, self.due) {
+            (false, _) => self.due = None,
+            (true, None) => self.due = now.after(SILENCE_OF_EACH),
+            (true, Some(_)) => {}
+        }
+    }
+
+    /// Looks whether datagrams are long enough, which does not change with each of them, and how long.
+    fn judge(&mut self, bytes_min: usize) {
+        let least = if self.is_long { bytes_min / 2 } else { bytes_min };
+        self.is_long = self.datagram_bytes >= least;
+        self.comparison.set_length(self.datagram_bytes);
+    }
+
+    /// The call is over and its datagrams were handed over.
+    fn over(&mut self, use_group: bool, took: Option<Duration>, pace: ComparisonPace) {
+        let datagrams = std::mem::take(&mut self.datagrams);
+        if self.is_thinkable && datagrams > 0 {
+            let each = took.map(|took| Duration(took.0 / i64::from(datagrams)));
+            self.comparison.sent(use_group, each, pace);
+        }
+    }
+}
+
+impl ReaderProxy {
+    /// It may hear a group, and says what it has.
+    pub(in crate::writer) fn may_hear(&self) -> bool {
+        self.reliable && self.class == Class::SameHost && self.group.is_some()
+    }
+
+    /// It hears the group and has what was written before its time: the history for it alone goes to nobody else.
+    pub(in crate::writer) fn hears(&self) -> bool {
+        self.may_hear() && self.hearing.pause_end.is_none() && self.acknowledged >= self.joined_at
+    }
+}
+
+impl Proxies {
+    /// Processes of this host with readers of that kind.
+    fn processes(&self, which: impl Fn(&ReaderProxy) -> bool) -> usize {
+        let mut places: Vec<_> = self.readers.iter().filter(|it| which(it)).map(|it| &it.locators).collect();
+        places.sort_unstable();
+        places.dedup();
+        places.len()
+    }
+
+    /// Counts anew who may hear the group, and who is written to by it.
+    pub(in crate::writer) fn count_near(&mut self) {
+        self.may_hear = self.processes(ReaderProxy::may_hear);
+        self.use_group = self.readers.iter().any(|reader| reader.by_group);
+    }
+
+    /// Who is to be written to by the group, if anybody, is not, or the other way round.
+    pub(in crate::writer) fn differs_from(&self, multicast: bool) -> bool {
+        if !multicast {
+            return self.use_group;
+        }
+        self.readers.iter().any(|reader| reader.by_group != reader.hears())
+    }
+}
+
+impl Writer {
+    /// How samples go to the readers of this host, and why.
+    #[must_use]
+    pub fn delivery(&self) -> Delivery {
+        let hearing = || self.proxies.iter().filter(|reader| reader.hears());
+        let group = hearing().next().and_then(|reader| reader.group);
+        let costs = self.multicast.comparison.costs();
+        match (self.obstacle(), group, costs) {
+            (Some(reason), ..) => Delivery::Unicast(reason),
+            _ if self.multicast.turns.are_vain()
+                && !self.proxies.use_group
+                && (costs.is_none() || self.multicast.comparison.keeps_multicast()) =>
+            {
+                Delivery::Unicast(UnicastReason::NotAcknowledged)
+            }
+            (None, Some(group), costs) if self.multicast.comparison.keeps_multicast() => {
+                Delivery::Multicast { group, readers: hearing().count(), costs }
+            }
+            (None, _, costs) => {
+                Delivery::Unicast(costs.map_or(UnicastReason::NotMeasured, UnicastReason::Cheap))
+            }
+        }
+    }
+
+    /// Whether the driver is to measure how long it takes to send what the last call left.
+    #[must_use]
+    pub fn wants_cost(&self) -> bool {
+        let is_wanted = self.multicast.is_thinkable && self.multicast.datagrams > 0;
+        is_wanted && self.multicast.comparison.wants(self.proxies.use_group)
+    }
+
+    /// What the last call left was sent; `took`: how long that took, if [`Self::wants_cost`] asked for it.
+    pub fn sending_took(&mut self, took: Option<Duration>) {
+        self.multicast.over(self.proxies.use_group, took, self.config.limits.comparison);
+    }
+
+    /// Why samples are to go by unicast whatever it costs; `None`: they need not. The rule is this, with
+    /// [`crate::writer::WriterLimits::multicast_bytes_min`] and [`crate::writer::WriterLimits::multicast_processes_min`].
+    fn obstacle(&self) -> Option<UnicastReason> {
+        if self.traffic_class() > 0 {
+            Some(UnicastReason::TransportPriority)
+        } else if self.proxies.is_filtering() {
+            Some(UnicastReason::ContentFilter)
+        } else if self.proxies.may_hear < self.config.limits.multicast_processes_min {
+            Some(UnicastReason::FewReaders)
+        } else if self.proxies.processes(ReaderProxy::hears) < self.config.limits.multicast_processes_min {
+            Some(UnicastReason::NotHeard)
+        } else if !self.multicast.is_long && !Comparison::is_likely(self.proxies.may_hear) {
+            Some(UnicastReason::ShortDatagrams)
+        } else {
+            None
+        }
+    }
+
+    /// Chooses anew, and has the way change.
+    pub(in crate::writer) fn choose_delivery(&mut self, now: Now, out: &mut Outbox) {
+        let multicast = &mut self.multicast;
+        multicast.judge(self.config.limits.multicast_bytes_min);
+        if multicast.processes != self.proxies.may_hear {
+            multicast.processes = self.proxies.may_hear;
+            multicast.comparison.doubt(multicast.processes, self.config.limits.comparison);
+        }
+        let enough = multicast.processes >= self.config.limits.multicast_processes_min;
+        let is_likely = Comparison::is_likely(multicast.processes);
+        multicast.is_thinkable = (multicast.is_long || is_likely) && enough;
+        let wanted = multicast.is_thinkable && multicast.comparison.sends_by_multicast();
+        // Nearly always: each acknowledgement comes by here.
+        if !self.proxies.differs_from(wanted) {
+            self.end_turn(now, out);
+            return;
+        }
+        let obstacle = self.obstacle();
+        if obstacle.is_some() {
+            self.multicast.comparison.rest();
+        }
+        let by_group = wanted && obstacle.is_none();
+        if self.proxies.differs_from(by_group) {
+            // That datagrams became short is no reason to overtake.
+            let must_leave = obstacle.is_some_and(|reason| reason != UnicastReason::ShortDatagrams);
+            self.turn(now, by_group, must_leave, out);
+        } else {
+            self.end_turn(now, out);
+        }
+    }
+
+    /// A reader answered: after progress or missing nothing, or neither.
+    pub(in crate::writer) fn note_answer(
+        &mut self,
+        now: Now,
+        reader: Guid,
+        progressed: bool,
+        out: &mut Outbox,
+    ) {
+        if let Some(proxy) = self.proxies.get_mut(reader).filter(|proxy| proxy.may_hear()) {
+            proxy.hearing.speaks();
+            proxy.hearing.answers(now.mono);
+            if proxy.hearing.is_stuck(progressed) && proxy.by_group {
+                proxy.hearing.lost(now.mono);
+            }
+        }
+        self.choose_delivery(now, out);
+    }
+
+    /// Looks whether readers that are written to by the group still answer.
+    pub(in crate::writer) fn look_for_silence(&mut self, now: Now, out: &mut Outbox) {
+        self.multicast.due = None;
+        let mut lost = false;
+        let last = self.history.last();
+        let readers = i64::try_from(self.proxies.reliable()).unwrap_or(i64::MAX);
+        let silence = Duration(SILENCE_OF_EACH.0.saturating_mul(readers)).min(SILENCE_MAX);
+        for reader in self.proxies.readers.iter_mut().filter(|it| it.by_group && it.acknowledged < last) {
+            if reader.hearing.is_silent(now.mono, silence) {
+                reader.hearing.lost(now.mono);
+                lost = true;
+            }
+        }
+        if lost {
+            self.choose_delivery(now, out);
+            self.ask(now, out);
+        }
+        let owing = self.proxies.acknowledged().is_some_and(|lowest| lowest < last);
+        self.multicast.watch(now.mono, owing && self.proxies.use_group);
+    }
+}

@@ -1,0 +1,234 @@
+//! The matched readers of a writer together.
+
+use crate::guid::{Guid, GuidPrefix};
+use crate::matched::MatchedReader;
+use crate::seq::SequenceNumber;
+use crate::sources::Sender;
+use crate::stats::DropReason;
+use crate::time::Instant;
+
+use super::filters::Filters;
+use super::proxy::{ReaderProxy, Since};
+use super::route::Route;
+use crate::writer::flow::class::Class;
+
+/// What an acknowledgement changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::writer) enum News {
+    /// It repeats an earlier one.
+    None,
+    /// What is known of this reader; others still owe as much as before.
+    OfOne,
+    /// What all readers have: there may be room, and an end of waiting.
+    OfAll,
+}
+
+/// The matched readers of one writer.
+#[derive(Debug, Default)]
+pub(in crate::writer) struct Proxies {
+    /// In the order of their GUIDs.
+    pub(in crate::writer) readers: Vec<ReaderProxy>,
+    pub(in crate::writer) filters: Filters,
+    /// Processes of this host with readers that may hear a group; whether anything is sent to it.
+    pub(in crate::writer) may_hear: usize,
+    pub(in crate::writer) use_group: bool,
+    routes: [Route; 2],
+    /// Lowest `acknowledged` of the reliable readers that were not left out; `None` without such readers.
+    acknowledged: Option<SequenceNumber>,
+    /// The same for who waits for acknowledgements: those of changes before a reader joined are not waited for.
+    awaited: Option<SequenceNumber>,
+    /// A reader wants inline QoS, so every sample carries it: its octets are composed once for all.
+    inline_qos: bool,
+    /// The writer has a TRANSPORT_PRIORITY.
+    is_urgent: bool,
+}
+
+impl Proxies {
+    /// What follows is urgent, or not any more: it goes where readers hear it beside the rest.
+    pub(in crate::writer) fn set_urgent(&mut self, is_urgent: bool) {
+        if self.is_urgent != is_urgent {
+            self.is_urgent = is_urgent;
+            self.rebuild();
+        }
+    }
+
+    pub(in crate::writer) fn iter(&self) -> impl Iterator<Item = &ReaderProxy> {
+        self.readers.iter()
+    }
+
+    pub(in crate::writer) fn len(&self) -> usize {
+        self.readers.len()
+    }
+
+    pub(in crate::writer) fn get(&self, guid: Guid) -> Option<&ReaderProxy> {
+        self.readers.get(self.position(guid).ok()?)
+    }
+
+    pub(in crate::writer) fn get_mut(&mut self, guid: Guid) -> Option<&mut ReaderProxy> {
+        let position = self.position(guid).ok()?;
+        self.readers.get_mut(position)
+    }
+
+    /// The reliable reader that says something, from where it is heard.
+    pub(in crate::writer) fn speaker(&mut self, sender: &Sender) -> Result<&mut ReaderProxy, DropReason> {
+        let proxy = self.get_mut(sender.guid).filter(|proxy| proxy.reliable).ok_or(DropReason::NotMatched)?;
+        if proxy.origin.admit(&sender.from) { Ok(proxy) } else { Err(DropReason::SpoofSuspected) }
+    }
+
+    fn position(&self, guid: Guid) -> Result<usize, usize> {
+        self.readers.binary_search_by_key(&guid, |reader| reader.guid)
+    }
+
+    pub(in crate::writer) const fn route(&self, class: Class) -> &Route {
+        match class {
+            Class::SameHost => &self.routes[0],
+            Class::Remote => &self.routes[1],
+        }
+    }
+
+    pub(in crate::writer) const fn inline_qos(&self) -> bool {
+        self.inline_qos
+    }
+
+    /// So much has left the road to a reader, and so much to all others.
+    pub(in crate::writer) fn left_to(&mut self, guid: Guid, left: u64, to_others: u64, names_question: bool) {
+        let Some(reader) = self.get_mut(guid) else { return };
+        reader.left = reader.left.max(left);
+        reader.is_slow &= reader.left < to_others;
+        reader.names_questions |= names_question;
+    }
+
+    /// What every reliable reader has that was not left out; `None` without such readers.
+    pub(in crate::writer) const fn acknowledged(&self) -> Option<SequenceNumber> {
+        self.acknowledged
+    }
+
+    /// Adds a reader, or takes over what changed of a known one; whether it is new.
+    pub(in crate::writer) fn insert(
+        &mut self,
+        reader: &MatchedReader,
+        reliable: bool,
+        since: &Since,
+    ) -> bool {
+        let position = self.position(reader.guid);
+        match position {
+            Ok(known) => {
+                if let Some(proxy) = self.readers.get_mut(known) {
+                    proxy.update(reader);
+                }
+            }
+            Err(place) => {
+                // Most writers have one reader: no room is made for four.
+                if self.readers.is_empty() {
+                    self.readers.reserve_exact(1);
+                }
+                self.readers.insert(place, ReaderProxy::new(reader, reliable, since));
+            }
+        }
+        self.rebuild();
+        position.is_err()
+    }
+
+    /// Readers of one participant.
+    pub(in crate::writer) fn of_participant(&self, prefix: GuidPrefix) -> usize {
+        let first = self.readers.partition_point(|reader| reader.guid.prefix < prefix);
+        self.readers.iter().skip(first).take_while(|reader| reader.guid.prefix == prefix).count()
+    }
+
+    /// Whether the reader was there.
+    pub(in crate::writer) fn remove(&mut self, guid: Guid) -> bool {
+        let Ok(position) = self.position(guid) else { return false };
+        let filter = self.readers.remove(position).filter;
+        self.release_filter(filter);
+        self.rebuild();
+        true
+    }
+
+    pub(in crate::writer) fn rebuild(&mut self) {
+        let is_urgent = self.is_urgent;
+        for reader in &mut self.readers {
+            reader.is_urgent = is_urgent;
+            reader.is_slow = false;
+        }
+        for class in Class::ALL {
+            if let Some(route) = self.routes.get_mut(class as usize) {
+                route.rebuild(self.readers.iter().filter(|reader| reader.class == class));
+            }
+        }
+        self.count_near();
+        self.forget_aims();
+        self.inline_qos = self.readers.iter().any(|reader| reader.expects_inline_qos);
+        self.update_acknowledged();
+    }
+
+    /// The reader has everything up to `number`.
+    pub(in crate::writer) fn acknowledge(&mut self, guid: Guid, number: SequenceNumber) -> News {
+        let before = (self.acknowledged, self.awaited);
+        let Some(reader) = self.get_mut(guid).filter(|reader| reader.acknowledged < number) else {
+            return News::None;
+        };
+        let was_lowest = before.0 == Some(reader.acknowledged) || before.1 == Some(reader.awaited());
+        reader.acknowledged = number;
+        if was_lowest {
+            self.update_acknowledged();
+        }
+        if (self.acknowledged, self.awaited) == before { News::OfOne } else { News::OfAll }
+    }
+
+    /// The readers on other hosts whose answers are waited for: how many, what has left the road to all of them, and whether
+    /// all say which heartbeats they answer.
+    ///
+    /// Changes up to `last` were sent, `sent` octets in all: to who has the changes all of that has left.
+    pub(in crate::writer) fn left(&self, last: SequenceNumber, sent: u64) -> (usize, u64, bool) {
+        let waited_for = self.readers.iter().filter(|reader| reader.is_waited_for());
+        waited_for.fold((0, sent, true), |(readers, left, all_name), it| {
+            let has_all = !it.names_questions() && it.acknowledged >= last;
+            let its = if has_all { sent } else { it.left };
+            (readers + 1, left.min(its), all_name && it.names_questions())
+        })
+    }
+
+    /// The readers on other hosts.
+    pub(in crate::writer) fn remote(&self) -> impl Iterator<Item = Guid> {
+        self.readers.iter().filter(|reader| reader.class == Class::Remote).map(|reader| reader.guid)
+    }
+
+    /// Those that keep others waiting, to whom more has left the road than so much, are waited for no more until they are as
+    /// far.
+    pub(in crate::writer) fn pass_slow(&mut self, left: u64) {
+        if self.readers.iter().any(|it| it.is_waited_for() && it.left > left) {
+            let keeps_waiting = |it: &&mut ReaderProxy| it.is_waited_for() && it.left <= left;
+            self.readers.iter_mut().filter(keeps_waiting).for_each(|it| it.is_slow = true);
+        }
+    }
+
+    /// Reliable readers.
+    pub(in crate::writer) const fn reliable(&self) -> usize {
+        self.routes[0].reliable + self.routes[1].reliable
+    }
+
+    /// Reliable readers that have not acknowledged everything up to `last`, and are waited for.
+    pub(in crate::writer) fn owing(&self, last: SequenceNumber) -> usize {
+        self.readers.iter().filter(|reader| reader.is_awaited() && reader.acknowledged < last).count()
+    }
+
+    /// The reader says that it lacks what it had acknowledged; whether that is news. It lost its writer,
+    /// found it again and began anew, while the writer never lost sight of it.
+    pub(in crate::writer) fn rewind(&mut self, now: Instant, guid: Guid, number: SequenceNumber) -> bool {
+        let Some(reader) = self.get_mut(guid) else { return false };
+        let number = number.max(reader.first_relevant.previous());
+        let back = number < reader.acknowledged;
+        if back {
+            reader.acknowledged = number;
+            reader.repair.begins_anew(now, number);
+            self.update_acknowledged();
+        }
+        back
+    }
+
+    pub(in crate::writer) fn update_acknowledged(&mut self) {
+        let reliable = || self.readers.iter().filter(|reader| reader.is_awaited());
+        self.acknowledged = reliable().map(|reader| reader.acknowledged).min();
+        self.awaited = reliable().map(ReaderProxy::awaited).min();
+    }
+}

@@ -1,0 +1,284 @@
+//! What a writer knows of a matched reader (RTPS 2.5 §8.4.7.5).
+
+use crate::guid::Guid;
+use crate::locator::Locator;
+use crate::matched::MatchedReader;
+use crate::seq::{FragmentNumber, Number, NumberSet, SET_BITS_MAX, SequenceNumber};
+use crate::sources::{Origin, Sources};
+use crate::time::{Duration, Instant};
+
+use super::target::Target;
+use crate::writer::WriterLimits;
+use crate::writer::flow::class::Class;
+use crate::writer::flow::crowd::Asked;
+use crate::writer::flow::hearing::Hearing;
+use crate::writer::flow::repair::Repair;
+use crate::writer::flow::road::{LastRepeated, Shortest};
+use crate::writer::flow::silence::Silence;
+
+/// One matched reader.
+#[derive(Debug)]
+pub(in crate::writer) struct ReaderProxy {
+    pub(in crate::writer) guid: Guid,
+    pub(in crate::writer) locators: Vec<Locator>,
+    pub(in crate::writer) origin: Origin,
+    /// Instead of these when it is written to with others, if it hears it.
+    pub(in crate::writer) group: Option<Locator>,
+    pub(in crate::writer) hearing: Hearing,
+    /// It is written to by its group.
+    pub(in crate::writer) by_group: bool,
+    /// Instead of these for what is urgent.
+    urgent: Option<Locator>,
+    /// The writer has a TRANSPORT_PRIORITY.
+    pub(in crate::writer) is_urgent: bool,
+    pub(in crate::writer) class: Class,
+    /// Reader and writer are both reliable.
+    pub(in crate::writer) reliable: bool,
+    pub(in crate::writer) expects_inline_qos: bool,
+    /// What its socket holds; 0 when unknown.
+    pub(in crate::writer) receive_bytes: u32,
+    /// Last change when it was matched: nobody waits for its acknowledgement of those.
+    pub(in crate::writer) joined_at: SequenceNumber,
+    /// Changes below were written before it was matched and are not for it.
+    pub(in crate::writer) first_relevant: SequenceNumber,
+    /// It has, or does not need, every change up to here.
+    pub(in crate::writer) acknowledged: SequenceNumber,
+    /// On another host: so many octets of all that were sent have left the road to it.
+    pub(in crate::writer) left: u64,
+    pub(in crate::writer) shortest: Shortest,
+    /// What it lacks of the changes up to here is counted as lost on the road.
+    pub(in crate::writer) losses_counted: SequenceNumber,
+    /// It said once which heartbeat it answered.
+    pub(in crate::writer) names_questions: bool,
+    /// It did not answer in time: new changes do not wait for it.
+    pub(in crate::writer) is_slow: bool,
+    /// It said so itself of every change up to here; of what its filter refused, or was before its time, it may not know
+    /// yet.
+    pub(in crate::writer) confirmed: SequenceNumber,
+    pub(in crate::writer) acknack_count: Option<i32>,
+    pub(in crate::writer) nack_frag_count: Option<i32>,
+    pub(in crate::writer) asked: Asked,
+    pub(in crate::writer) silence: Silence,
+    /// When a HEARTBEAT last answered one of its ACKNACKs.
+    pub(in crate::writer) answered: Option<Instant>,
+    /// Its content filter among those of all readers, when it is applied here.
+    pub(in crate::writer) filter: Option<usize>,
+    /// From this change on it was sent nothing, because nothing passed its filter, and it was not told so.
+    pub(in crate::writer) passed_over: Option<SequenceNumber>,
+    /// Changes repeated for it lately.
+    pub(in crate::writer) repeated: Repeats<SequenceNumber>,
+    pub(in crate::writer) last_repeated: LastRepeated,
+    pub(in crate::writer) repair: Repair,
+    /// Fragments repeated for it lately.
+    pub(in crate::writer) repeated_fragments: RepeatedFragments,
+}
+
+/// When a reader came.
+#[derive(Debug)]
+pub(in crate::writer) struct Since {
+    pub(in crate::writer) now: Instant,
+    /// Changes begin after it.
+    pub(in crate::writer) before_all: SequenceNumber,
+    /// It needs what follows.
+    pub(in crate::writer) history: SequenceNumber,
+    /// The last change when it came.
+    pub(in crate::writer) last: SequenceNumber,
+}
+
+impl ReaderProxy {
+    pub(in crate::writer) fn new(
+        reader: &MatchedReader,
+        reliable: bool,
+        &Since { now, before_all, history, last }: &Since,
+    ) -> Self {
+        let mut proxy = Self {
+            guid: reader.guid,
+            locators: Vec::new(),
+            origin: Origin::new(Sources::default()),
+            group: None,
+            hearing: Hearing::default(),
+            by_group: false,
+            urgent: None,
+            is_urgent: false,
+            class: Class::Remote,
+            reliable,
+            expects_inline_qos: false,
+            receive_bytes: 0,
+            joined_at: last,
+            first_relevant: history.next(),
+            acknowledged: history,
+            left: 0,
+            shortest: Shortest::default(),
+            losses_counted: last,
+            names_questions: false,
+            is_slow: false,
+            confirmed: before_all,
+            acknack_count: None,
+            nack_frag_count: None,
+            asked: Asked::first(now),
+            silence: Silence::first(now),
+            answered: None,
+            filter: None,
+            passed_over: None,
+            repeated: Repeats::new(SequenceNumber::FIRST),
+            last_repeated: LastRepeated::default(),
+            repair: Repair::new(now),
+            repeated_fragments: RepeatedFragments::default(),
+        };
+        proxy.update(reader);
+        proxy
+    }
+
+    pub(in crate::writer) fn update(&mut self, reader: &MatchedReader) {
+        self.locators.clone_from(&reader.locators);
+        self.origin.set(&reader.sources);
+        self.urgent = reader.urgent;
+        if self.group != reader.group {
+            self.group = reader.group;
+            self.hearing = Hearing::default();
+            self.by_group = false;
+        }
+        self.class = if reader.same_host { Class::SameHost } else { Class::Remote };
+        self.expects_inline_qos = reader.expects_inline_qos;
+        self.receive_bytes = reader.receive_bytes;
+    }
+
+    /// It has every change up to here, or nobody waits for its acknowledgement.
+    pub(in crate::writer) fn awaited(&self) -> SequenceNumber {
+        self.acknowledged.max(self.joined_at)
+    }
+
+    /// It acknowledges what it has, or is to answer at last.
+    pub(in crate::writer) const fn is_awaited(&self) -> bool {
+        self.reliable && !self.silence.is_left_out
+    }
+
+    /// Whether what is sent waits for its answers: it is elsewhere, answers in time, and tells more by it than that it has
+    /// what was written before it came.
+    pub(in crate::writer) fn is_waited_for(&self) -> bool {
+        let is_prompt = self.is_awaited() && self.class == Class::Remote && !self.is_slow;
+        is_prompt && (self.names_questions() || self.acknowledged >= self.joined_at)
+    }
+
+    /// It says which heartbeats it answers, as those of our like do, who tell what their sockets hold.
+    pub(in crate::writer) const fn names_questions(&self) -> bool {
+        self.names_questions || self.receive_bytes > 0
+    }
+
+    /// Where to send to it.
+    pub(in crate::writer) fn destinations(&self) -> &[Locator] {
+        match (&self.urgent, &self.group) {
+            (Some(urgent), _) if self.is_urgent => std::slice::from_ref(urgent),
+            (_, Some(group)) if self.by_group => std::slice::from_ref(group),
+            _ => &self.locators,
+        }
+    }
+
+    pub(in crate::writer) fn target<'a>(&'a self, source: Guid, limits: &WriterLimits) -> Target<'a> {
+        Target {
+            source,
+            destinations: self.destinations(),
+            prefix: &self.guid.prefix,
+            reader: self.guid.entity,
+            class: self.class,
+            datagram_bytes_max: limits.datagram_bytes_max(self.class),
+        }
+    }
+}
+
+/// What was repeated for a reader lately: two requests that crossed on the wire are answered once.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::writer) struct Repeats<N> {
+    numbers: NumberSet<N>,
+    since: Instant,
+}
+
+impl<N: Number> Repeats<N> {
+    pub(in crate::writer) const fn new(base: N) -> Self {
+        Self { numbers: NumberSet::empty(base), since: Instant(0) }
+    }
+
+    /// Whether `number` was repeated less than `pause` ago; if not, notes that it is repeated now.
+    pub(in crate::writer) fn note(&mut self, number: N, now: Instant, pause: Duration) -> bool {
+        self.note_from(number, number, now, pause)
+    }
+
+    /// The same; a new bitmap begins with `base`.
+    fn note_from(&mut self, base: N, number: N, now: Instant, pause: Duration) -> bool {
+        let fresh = now.since(self.since) < pause;
+        if fresh && self.numbers.contains(number) {
+            return true;
+        }
+        if !fresh || !self.numbers.insert(number) {
+            *self = Self { numbers: NumberSet::empty(base), since: now };
+            self.numbers.insert(number);
+        }
+        false
+    }
+}
+
+/// Fragments of one change that were repeated for a reader lately, by windows of 256.
+#[derive(Debug, Default)]
+pub(in crate::writer) struct RepeatedFragments {
+    number: SequenceNumber,
+    windows: Vec<Repeats<FragmentNumber>>,
+}
+
+impl RepeatedFragments {
+    /// So many windows are remembered; a request names as many fragments at most.
+    const WINDOWS_MAX: u32 = 16;
+
+    /// Whether the fragment was repeated less than `pause` ago; if not, notes that it is repeated now.
+    pub(in crate::writer) fn note(
+        &mut self,
+        (number, fragment): (SequenceNumber, FragmentNumber),
+        now: Instant,
+        pause: Duration,
+    ) -> bool {
+        let (start, window) = self.window(number, fragment);
+        window.is_some_and(|repeats| repeats.note_from(start, fragment, now, pause))
+    }
+
+    /// The fragment, whose turn may have come long after it was asked for, is sent now.
+    pub(in crate::writer) fn sent(
+        &mut self,
+        (number, fragment): (SequenceNumber, FragmentNumber),
+        now: Instant,
+    ) {
+        let (start, Some(window)) = self.window(number, fragment) else { return };
+        if !window.numbers.insert(fragment) {
+            window.numbers = NumberSet::empty(start);
+            window.numbers.insert(fragment);
+        }
+        window.since = now;
+    }
+
+    /// The window of a fragment, and the first fragment that it may have.
+    fn window(
+        &mut self,
+        number: SequenceNumber,
+        fragment: FragmentNumber,
+    ) -> (FragmentNumber, Option<&mut Repeats<FragmentNumber>>) {
+        if self.number != number {
+            *self = Self { number, windows: Vec::new() };
+        }
+        let window = fragment.saturating_sub(1) / SET_BITS_MAX;
+        let index = (window % Self::WINDOWS_MAX) as usize;
+        if index >= self.windows.len() {
+            self.windows.resize(index + 1, Repeats::new(1));
+        }
+        (window * SET_BITS_MAX + 1, self.windows.get_mut(index))
+    }
+}
+
+/// Whether `count` is news after `last` (RTPS 2.5 §8.3.8.1, interoperable reading): the same count, or
+/// one shortly before it, was handled; a count from far away is a peer that began anew.
+pub(in crate::writer) fn is_news(last: &mut Option<i32>, count: i32) -> bool {
+    const REORDERED_MAX: i32 = 16;
+    let behind = last.map(|last| last.wrapping_sub(count));
+    if behind.is_some_and(|behind| (0..REORDERED_MAX).contains(&behind)) {
+        return false;
+    }
+    *last = Some(count);
+    true
+}
