@@ -7,11 +7,11 @@
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::time::Duration;
 
+use plainsong_proto::backoff::Backoff;
 use plainsong_proto::guid::GuidPrefix;
 use plainsong_proto::locator::Locator;
-use plainsong_proto::time::Instant;
+use plainsong_proto::time::{Duration, Instant};
 use plainsong_proto::vendor::PLAINSONG as VENDOR_ID;
 
 use crate::base::clock;
@@ -19,10 +19,11 @@ use crate::runtime::ParticipantSlot;
 
 /// First and longest pause before somebody who waits has doubts; where answers usually take longer, so many times that.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
-const USUAL_TIMES: u32 = 4;
+const USUAL_TIMES: i64 = 4;
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+const PAUSES: Backoff = Backoff::new(PAUSE_FIRST, PAUSE_MAX);
 /// On this host the refusal comes while the datagram is sent, or right after.
-const REFUSAL_WAIT: Duration = Duration::from_millis(1);
+const REFUSAL_WAIT: std::time::Duration = std::time::Duration::from_millis(1);
 /// So many participants are looked at in one go.
 const PARTICIPANTS_MAX: usize = 8;
 
@@ -35,7 +36,7 @@ pub(crate) struct Doubt {
 impl Doubt {
     /// The last answers took so long.
     pub(crate) fn new(usual: Duration) -> Self {
-        Self { pause: (usual * USUAL_TIMES).clamp(PAUSE_FIRST, PAUSE_MAX) }
+        Self { pause: Duration(usual.0.max(0).saturating_mul(USUAL_TIMES)).clamp(PAUSE_FIRST, PAUSE_MAX) }
     }
 
     /// Waits until `deadline` by `wait`, which is false when the time that it is given has passed, and looks now and then whether
@@ -47,7 +48,7 @@ impl Doubt {
         look: impl Fn(),
     ) -> bool {
         loop {
-            let doubt = clock::deadline(self.pause);
+            let doubt = clock::mono().after(self.pause);
             let first = deadline.into_iter().chain(doubt).min();
             if wait(first) {
                 return true;
@@ -55,7 +56,7 @@ impl Doubt {
             if deadline.is_some_and(|deadline| deadline <= clock::mono()) {
                 return false;
             }
-            self.pause = (self.pause * 2).min(PAUSE_MAX);
+            self.pause = PAUSES.after(self.pause);
             look();
         }
     }

@@ -4,9 +4,11 @@
 //! Its callers own all of that: the `plainsong` crate for real networks, the simulator for tests.
 #![forbid(unsafe_code)]
 
+pub mod backoff;
 pub mod cdr;
 mod copying;
 pub mod discovery;
+pub mod estimate;
 pub mod filter;
 pub mod guid;
 pub mod instance;

@@ -40,7 +40,7 @@ impl WriterInner {
     /// Somebody begins to wait for readers.
     pub(super) fn doubt(&self) -> Doubt {
         let usual = self.slot.look(Writer::answers_take);
-        Doubt::new(Duration::from_nanos(usual.0.max(0).unsigned_abs()))
+        Doubt::new(usual)
     }
 
     /// False when `deadline` passed first. Acknowledgements are received meanwhile, here or by a receive thread.

@@ -11,6 +11,7 @@
 //!
 //! Behind the first part of a sample comes the rest ([`Rest`]).
 
+use plainsong_proto::estimate::SmoothedEstimate;
 use plainsong_proto::time::{Duration, Instant};
 
 /// The next came soon, also for who slept until then: a wake-up on either side, and what the other does.
@@ -42,7 +43,7 @@ pub(super) struct Linger {
     /// Answers of this attempt since the last look in vain; `None`: the thread sleeps at once.
     found: Option<u32>,
     /// How long it looked for each.
-    average: Duration,
+    average: SmoothedEstimate<AVERAGED>,
     flow: Flow,
     rest: Rest,
 }
@@ -70,7 +71,7 @@ impl Linger {
             soon: 0,
             enough: ENOUGH,
             found: None,
-            average: Duration::ZERO,
+            average: SmoothedEstimate::new(0),
             flow: Flow::new(),
             rest: Rest::new(),
         }
@@ -116,7 +117,7 @@ impl Linger {
             None => {
                 self.soon += 1;
                 if self.soon >= self.enough {
-                    (self.found, self.average) = (Some(0), Duration::ZERO);
+                    (self.found, self.average) = (Some(0), SmoothedEstimate::new(0));
                 }
             }
             Some(found) => self.judge(found, waited, is_soon),
@@ -133,8 +134,8 @@ impl Linger {
             }
             return;
         }
-        self.average.0 += (waited.0 - self.average.0) / AVERAGED;
-        if is_judged && self.average > PAYS {
+        self.average.add(waited.0);
+        if is_judged && self.average.get() > PAYS.0 {
             self.stop();
         } else {
             self.found = Some(found.saturating_add(1));
@@ -169,7 +170,7 @@ struct Flow {
     in_vain: bool,
     /// When the last was done with.
     since: Instant,
-    average: Duration,
+    average: SmoothedEstimate<FLOW_AVERAGED>,
     /// What came since it ceased to look; what was looked for more than once since it began.
     count: u32,
     /// So many before it begins.
@@ -178,7 +179,7 @@ struct Flow {
 
 impl Flow {
     const fn new() -> Self {
-        let (average, since) = (FLOW_WAIT_MAX, Instant(0));
+        let (average, since) = (SmoothedEstimate::new(FLOW_WAIT_MAX.0), Instant(0));
         Self { looks: false, in_vain: false, since, average, count: 0, rest: FLOW_REST }
     }
 
@@ -190,15 +191,15 @@ impl Flow {
         if self.looks && !std::mem::take(&mut self.in_vain) {
             return;
         }
-        self.average.0 += (waited.0 - self.average.0) / FLOW_AVERAGED;
+        self.average.add(waited.0);
         self.count = self.count.saturating_add(1);
         if self.looks {
-            if self.average > FLOW_PAYS {
+            if self.average.get() > FLOW_PAYS.0 {
                 let rest = if self.count >= FLOW_PAID { FLOW_REST } else { 2 * self.rest };
                 *self = Self { rest: rest.min(FLOW_REST_MAX), since: self.since, ..Self::new() };
             }
-        } else if self.average < FLOW_BEGINS && self.count >= self.rest {
-            (self.looks, self.count, self.average) = (true, 0, Duration(FLOW_PAYS.0 / 2));
+        } else if self.average.get() < FLOW_BEGINS.0 && self.count >= self.rest {
+            (self.looks, self.count, self.average) = (true, 0, SmoothedEstimate::new(FLOW_PAYS.0 / 2));
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Announced locators are hearsay. Until a participant has answered from the address it announced, all
 //! it gets is our own announcement, and never more than [`FACTOR`] times the octets it sent us.
 
+use crate::backoff::Backoff;
 use crate::time::{Duration, Instant};
 
 /// Octets sent per octet received, at most.
@@ -94,7 +95,7 @@ impl Budget {
         let pause = if self.spent <= PROMPT { PAUSE_PROMPT } else { self.pause };
         self.not_before = now.after(pause).unwrap_or(now);
         if self.spent > PROMPT {
-            self.pause = Duration(self.pause.0.saturating_mul(2)).min(PAUSE_MAX);
+            self.pause = Backoff::new(PAUSE_MIN, PAUSE_MAX).after(self.pause);
         }
         true
     }

@@ -16,6 +16,7 @@ use super::participant::Participant;
 use super::path::Host;
 use super::proof::{self, Answer, Asked, Numbers, Range};
 use super::spdp::{ANNOUNCEMENT_BYTES_MAX, QUESTION_BYTES};
+use crate::backoff::Backoff;
 use crate::guid::GuidPrefix;
 use crate::locator::Locator;
 use crate::outbox::{Event, Outbox};
@@ -408,7 +409,7 @@ impl Participant {
         let Some(stranger) = remote.stranger(&self.host) else { return };
         let again =
             stranger.budget.next(SHORT_BYTES).filter(|_| stranger.budget.unheard() < CHALLENGES_UNHEARD);
-        let pause = Duration(pause.0 << stranger.budget.unheard().min(CHALLENGES_UNHEARD));
+        let pause = Backoff::doubling(pause, CHALLENGES_UNHEARD).pause(stranger.budget.unheard());
         let soonest = now.mono.after(pause).unwrap_or(now.mono);
         let at = again.map(|at| at.max(soonest)).into_iter().chain(told_at).min();
         self.database.review(prefix, at);

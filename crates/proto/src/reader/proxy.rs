@@ -6,6 +6,7 @@ use super::coherent::Sets;
 use super::fragment::{Age, Fragments};
 use super::liveliness::Lease;
 use super::reorder::Reorder;
+use crate::backoff::Backoff;
 use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
 use crate::matched::MatchedWriter;
@@ -24,13 +25,11 @@ const PROBE_PAUSE_SLOW: Duration = Duration::from_secs(10);
 const PROBE_WRITERS: usize = 4;
 
 /// First and longest pause before what is missing is asked for again without another heartbeat.
-const RETRY_PAUSE_FIRST: Duration = Duration::from_millis(100);
-const RETRY_PAUSE_MAX: Duration = Duration::from_secs(2);
+const RETRY_PAUSE: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
 /// After so many questions to a participant that says nothing a built-in reader asks ever less: its lease may be without end.
 const UNHEEDED_MAX: u32 = 8;
-const SILENCE_PAUSE_FIRST: Duration = Duration::from_secs(2);
-const SILENCE_PAUSE_MAX: Duration = PROBE_PAUSE_SLOW;
+const SILENCE_PAUSE: Backoff = Backoff::new(Duration::from_secs(2), PROBE_PAUSE_SLOW);
 
 /// What follows within this time is on its way, not lost: fragments behind the last one, samples behind a later one.
 pub(super) const QUIET: Duration = Duration::from_micros(300);
@@ -289,9 +288,7 @@ impl Answer {
     fn pause(&mut self, usual: Duration) -> Duration {
         let Some(unheeded) = &mut self.unheeded else { return usual };
         *unheeded = unheeded.saturating_add(1);
-        unheeded.checked_sub(UNHEEDED_MAX).map_or(usual, |more| {
-            usual.max(Duration(SILENCE_PAUSE_FIRST.0 << more.min(3)).min(SILENCE_PAUSE_MAX))
-        })
+        unheeded.checked_sub(UNHEEDED_MAX).map_or(usual, |more| usual.max(SILENCE_PAUSE.pause(more)))
     }
 
     /// The participant of the writer was heard: whether what was asked ever less is asked now.
@@ -327,13 +324,12 @@ impl Answer {
         let progress = self.asked.is_none_or(|(_, before)| before != base);
         self.retries = if progress { 0 } else { self.retries.saturating_add(1) };
         self.asked = Some((now, base));
-        let usual = Duration(RETRY_PAUSE_FIRST.0 << self.retries.min(5)).min(RETRY_PAUSE_MAX);
-        self.retry_at = now.after(self.pause(usual));
+        self.retry_at = now.after(self.pause(RETRY_PAUSE.pause(self.retries)));
     }
 
     /// The writer is asked how far it is at `now`: when again.
     pub(super) fn sought(&mut self, now: Instant) {
-        self.seek_at = now.after(Duration(PROBE_PAUSE_FIRST.0 << self.seeks.min(7)).min(PROBE_PAUSE_MAX));
+        self.seek_at = now.after(Backoff::new(PROBE_PAUSE_FIRST, PROBE_PAUSE_MAX).pause(self.seeks));
         self.seeks = self.seeks.saturating_add(1);
     }
 
@@ -343,7 +339,7 @@ impl Answer {
             PROBE_PAUSE_SLOW
         } else {
             let first = PROBE_PAUSE_FIRST.0.saturating_mul((writers / PROBE_WRITERS).max(1) as i64);
-            Duration(first.saturating_mul(1 << self.probes.min(7))).min(PROBE_PAUSE_MAX)
+            Backoff::new(Duration(first), PROBE_PAUSE_MAX).pause(self.probes)
         };
         // What nobody heard does not count: who is there again has its fast ones before it.
         let is_silent = self.unheeded.is_some_and(|unheeded| unheeded >= UNHEEDED_MAX);

@@ -2,6 +2,7 @@
 //! pause, and while LATENCY_BUDGET (DCPS 1.4 §2.2.3.8) or `suspend_publications` allow it, small samples
 //! wait for each other: until a batch is full, for a fraction of a millisecond, or until told to leave.
 
+use crate::estimate::SmoothedEstimate;
 use crate::outbox::Outbox;
 use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::time::{Duration, Instant, Now};
@@ -69,7 +70,7 @@ pub(in crate::writer) struct Batch {
     due: Option<Instant>,
     /// When what is being handed over was composed, of few readers a batch alone, and how long that took lately.
     leaving: Option<Instant>,
-    cost: Duration,
+    cost: SmoothedEstimate<4>,
     /// Readers that it goes to.
     readers: usize,
     /// The datagrams they share, for each class of readers.
@@ -204,7 +205,7 @@ impl Batch {
     /// What sending costs where many readers make it costly.
     fn cost_of_many(&self) -> Option<Duration> {
         let most = Duration(COST_OF_READER.0.saturating_mul(self.readers as i64));
-        (self.readers > Crowd::PROMPT).then(|| self.cost.min(most))
+        (self.readers > Crowd::PROMPT).then(|| Duration(self.cost.get()).min(most))
     }
 
     /// A shorter pause is none.
@@ -305,7 +306,7 @@ impl Batch {
 
     /// How long that is in a flow.
     pub(in crate::writer) fn patience_in_flow(&self, limits: &WriterLimits) -> Duration {
-        let costly = Duration(self.cost.0.saturating_mul(COSTS_OF_WAIT)).min(COSTLY_WAIT_MAX);
+        let costly = Duration(self.cost.get().saturating_mul(COSTS_OF_WAIT)).min(COSTLY_WAIT_MAX);
         let is_great = self.since_begun >= GREAT_FLOW_WRITES;
         let least = if is_great { GREAT_FLOW_WAIT } else { limits.flow_wait };
         least.max(costly)
@@ -317,8 +318,7 @@ impl Writer {
     /// application's.
     pub fn sent(&mut self, now: Instant) {
         if let Some(leaving) = self.batch.leaving.take() {
-            let (cost, took) = (self.batch.cost.0, now.since(leaving).0);
-            self.batch.cost = Duration(cost - cost / 4 + took / 4);
+            self.batch.cost.add(now.since(leaving).0);
         }
         self.batch.over = Some(now);
     }

@@ -1,6 +1,8 @@
 //! How long many readers take until the last has answered: on a busy host that is the time until each had its turn. Who
 //! asks sooner is answered twice by all, and makes the host busier.
 
+use crate::backoff::Backoff;
+use crate::estimate::SmoothedEstimate;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
 
@@ -33,14 +35,19 @@ impl Crowd {
     pub(in crate::writer) fn answered(&mut self, now: Instant, lowest: SequenceNumber) {
         if let Some((asked, _)) = self.question.take_if(|(_, last)| *last <= lowest) {
             let took = now.since(asked);
-            self.took = took.max(Duration(self.took.0 - self.took.0 / 8 + took.0 / 8));
+            self.moves::<8>(took);
         }
     }
 
     /// One has answered what it alone was asked so long ago. As there are many of them, each moves what is known by little.
     pub(in crate::writer) fn one_answered(&mut self, took: Duration) {
-        let took = took.min(Self::PAUSE_MAX);
-        self.took = took.max(Duration(self.took.0 - self.took.0 / 64 + took.0 / 64));
+        self.moves::<64>(took.min(Self::PAUSE_MAX));
+    }
+
+    const fn moves<const PARTS: i64>(&mut self, took: Duration) {
+        let mut estimate = SmoothedEstimate::<PARTS>::new(self.took.0);
+        estimate.add_peak(took.0);
+        self.took = Duration(estimate.get());
     }
 
     /// The last change that all were asked about, until all have answered.
@@ -88,9 +95,9 @@ impl Asked {
     /// Notes that it is asked again, if it is time: after a pause, and each time after twice as long. Who takes so long has many
     /// others to answer, or is not there.
     pub(in crate::writer) fn again(&mut self, now: Instant, pause: Duration, readers: usize) -> bool {
-        let doublings = self.times.saturating_sub(1).min(Self::DOUBLINGS_MAX);
         let most = Duration(Self::PAUSE_OF_EACH.0.saturating_mul(readers as i64)).min(Self::PAUSE_MAX);
-        let doubled = Duration(pause.0.saturating_mul(1 << doublings)).min(most);
+        let pauses = Backoff::doubling(pause, Self::DOUBLINGS_MAX);
+        let doubled = pauses.pause(self.times.saturating_sub(1)).min(most);
         let is_due = self.times == 0 || now.since(self.at) >= doubled;
         if is_due {
             *self = Self { at: now, times: self.times + 1 };

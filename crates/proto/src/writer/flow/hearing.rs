@@ -1,5 +1,6 @@
 //! Whether a reader hears the group of its host.
 
+use crate::backoff::Backoff;
 use crate::time::{Duration, Instant};
 
 /// A reader that was lost is not written to by the group for so long after it answers; each time for twice as long.
@@ -46,7 +47,7 @@ impl Hearing {
     }
 
     pub(in crate::writer) fn lost(&mut self, now: Instant) {
-        let pause = Duration(PAUSE.0 << self.losses.min(DOUBLINGS_MAX));
+        let pause = Backoff::doubling(PAUSE, DOUBLINGS_MAX).pause(self.losses);
         *self = Self { losses: self.losses + 1, pause_end: now.after(pause), ..Self::default() };
     }
 }

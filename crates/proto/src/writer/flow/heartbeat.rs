@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::backoff::Backoff;
 use crate::payload::COPIED_BYTES_MAX;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
@@ -371,7 +372,7 @@ impl HeartbeatTimer {
     pub(in crate::writer) fn fired(&mut self, now: Instant, asked: bool) {
         self.tries += u32::from(asked);
         if asked && self.tries > PROMPT_TRIES {
-            self.interval = Duration(self.interval.0.saturating_mul(2)).min(self.longest).max(self.interval);
+            self.interval = Backoff::new(self.interval, self.longest).after(self.interval).max(self.interval);
         }
         self.due = now.after(self.interval);
         self.hurried = false;

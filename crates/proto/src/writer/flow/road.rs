@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use crate::backoff::Backoff;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
 
@@ -206,8 +207,8 @@ impl Road {
     /// Until when readers are waited for.
     pub(in crate::writer) fn patience_end(&self) -> Option<Instant> {
         let trips = self.window.trip().map_or(0, |trip| trip.0.saturating_mul(PATIENCE_TRIPS));
-        let patience = Duration(trips).max(PATIENCE_LEAST).0.saturating_mul(1 << self.silences.min(8));
-        self.closed?.after(Duration(patience).min(PATIENCE_MOST))
+        let patience = Backoff::new(Duration(trips).max(PATIENCE_LEAST), PATIENCE_MOST).pause(self.silences);
+        self.closed?.after(patience)
     }
 
     /// When readers are asked again, while something waits for their answers: the question, or all answers, may be lost.

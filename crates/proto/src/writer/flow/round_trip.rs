@@ -1,15 +1,16 @@
 //! How long readers take to answer, road and all: what the pauses of a writer are measured by (RFC 6298 §2, in finer
 //! units).
 
+use crate::estimate::SmoothedEstimate;
 use crate::time::{Duration, Instant};
 
 /// The smoothed time from a question to the answer.
 #[derive(Debug, Default)]
 pub(in crate::writer) struct RoundTrip {
     /// `None` before the first answer.
-    smoothed: Option<Duration>,
+    smoothed: Option<SmoothedEstimate<8>>,
     /// How far single times are from that.
-    variation: Duration,
+    variation: SmoothedEstimate<4>,
     /// The shortest of late. Where a question was lost, the answer to a later one is taken for its own: that tells of the
     /// loss, not of the road.
     least: Duration,
@@ -31,22 +32,21 @@ impl RoundTrip {
             return;
         }
         let took = now.since(asked);
-        let Some(smoothed) = self.smoothed else {
-            self.smoothed = Some(took);
-            self.variation = Duration(took.0 / 2);
+        let Some(smoothed) = &mut self.smoothed else {
+            self.smoothed = Some(SmoothedEstimate::new(took.0));
+            self.variation = SmoothedEstimate::new(took.0 / 2);
             self.least = took;
             return;
         };
         self.least = took.min(Duration(self.least.0 + (took.0 - self.least.0) / 16));
-        let off = smoothed.0.abs_diff(took.0).cast_signed();
-        self.variation = Duration(self.variation.0 - self.variation.0 / 4 + off / 4);
-        self.smoothed = Some(Duration(smoothed.0 - smoothed.0 / 8 + took.0 / 8));
+        self.variation.add(smoothed.get().abs_diff(took.0).cast_signed());
+        smoothed.add(took.0);
     }
 
     /// An answer that takes longer than this is most likely lost.
     pub(in crate::writer) fn patience(&self) -> Option<Duration> {
         let smoothed = self.smoothed?;
-        Some(Duration(smoothed.0.saturating_add(self.variation.0.saturating_mul(4))))
+        Some(Duration(smoothed.get().saturating_add(self.variation.get().saturating_mul(4))))
     }
 
     /// A request that comes sooner than this after an answer was most likely sent before it arrived.

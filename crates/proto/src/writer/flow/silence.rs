@@ -7,6 +7,7 @@
 //! it answers; what left the history meanwhile is told to be gone, by HEARTBEAT and GAP, as to a reader that comes later.
 //! [`crate::writer::Writer::readers_behind`] tells who holds a writer back, and who was left out.
 
+use crate::backoff::Backoff;
 use crate::guid::Guid;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
@@ -20,7 +21,7 @@ const STRANGE_FOR: Duration = Duration::from_secs(1);
 pub(in crate::writer) const QUESTIONS_LEAST: u32 = 12;
 /// Pauses between questions to readers that were left out.
 const PAUSE_FIRST: Duration = Duration::from_millis(250);
-const PAUSE_MAX: Duration = Duration::from_secs(4);
+const PAUSES: Backoff = Backoff::new(PAUSE_FIRST, Duration::from_secs(4));
 
 /// How long a reader has given no answer.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +108,7 @@ impl SilenceTimer {
     }
 
     pub(in crate::writer) fn fired(&mut self, now: Instant) {
-        self.pause = Duration(self.pause.0.saturating_mul(2)).min(PAUSE_MAX);
+        self.pause = PAUSES.after(self.pause);
         self.due = now.after(self.pause);
     }
 }

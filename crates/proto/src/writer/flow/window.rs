@@ -8,6 +8,7 @@
 //! after silence, by growing half as large again each round, until answers come later. Losses shrink it, too, where answers
 //! wait: queues may be shorter than the target. Where none does, roads lose some by themselves.
 
+use crate::estimate::SmoothedEstimate;
 use crate::time::{Duration, Instant};
 
 /// At the beginning.
@@ -77,7 +78,7 @@ pub(in crate::writer) struct Window {
     /// Of the answers of this round that which waited least, and how long another waited.
     least: Option<Trip>,
     longest_wait: Duration,
-    smoothed: Option<Duration>,
+    smoothed: Option<SmoothedEstimate<4>>,
     drained_at: Instant,
     /// What the window was before it was made small for a round, so that queues drain and the shortest round trip is seen.
     drained: Option<usize>,
@@ -116,8 +117,8 @@ impl Window {
     }
 
     /// The round trip of late, waiting included.
-    pub(in crate::writer) const fn trip(&self) -> Option<Duration> {
-        self.smoothed
+    pub(in crate::writer) fn trip(&self) -> Option<Duration> {
+        self.smoothed.map(|trip| Duration(trip.get()))
     }
 
     /// Octets that may leave in such a time, so that a window is spread over a round trip, with a quarter to spare; `None`: no
@@ -126,7 +127,7 @@ impl Window {
         if self.is_beginning && !self.are_prompt {
             return None;
         }
-        let trip = u128::from(self.smoothed?.min(SPREAD_MAX).0.unsigned_abs()).max(1);
+        let trip = u128::from(self.trip()?.min(SPREAD_MAX).0.unsigned_abs()).max(1);
         let bytes = self.bytes.max(LEAST_BYTES) as u128 * u128::from(time.0.unsigned_abs()) / trip;
         usize::try_from(bytes + bytes / 4).ok()
     }
@@ -157,8 +158,7 @@ impl Window {
             self.least = Some(trip);
         }
         self.longest_wait = self.longest_wait.max(trip.waited);
-        self.smoothed =
-            Some(self.smoothed.map_or(took, |before| Duration(before.0 - before.0 / 4 + took.0 / 4)));
+        self.smoothed.get_or_insert_with(|| SmoothedEstimate::new(took.0)).add(took.0);
         if self.is_beginning && trip.waited.0 > TARGET.0.saturating_mul(2) {
             self.find(trip);
         }
@@ -172,7 +172,7 @@ impl Window {
 
     /// What it may be.
     fn most(&self) -> usize {
-        let millis = self.smoothed.map_or(1, |trip| trip.0.unsigned_abs() / 1_000_000).max(1);
+        let millis = self.trip().map_or(1, |trip| trip.0.unsigned_abs() / 1_000_000).max(1);
         let most = if self.are_prompt { u64::MAX } else { OTHERS_BYTES_PER_MS.saturating_mul(millis) };
         usize::try_from(most).unwrap_or(usize::MAX).min(MOST_BYTES)
     }
@@ -242,7 +242,7 @@ impl Window {
         } else if let Some(trip) = least {
             self.adapt(trip);
         }
-        let pause = self.smoothed.map_or(0, |trip| trip.0.saturating_mul(DRAIN_TRIPS));
+        let pause = self.trip().map_or(0, |trip| trip.0.saturating_mul(DRAIN_TRIPS));
         if self.is_limiting
             && !self.is_beginning
             && self.are_prompt

@@ -5,6 +5,7 @@
 //! what went to all, and ask for what is on its way. A reader that falls silent, or that repetitions do not reach, is written to
 //! by unicast for a while. It is chosen where it costs less (`cost.rs`), and begins when it overtakes nothing (`turn.rs`).
 
+use crate::estimate::SmoothedEstimate;
 use crate::guid::Guid;
 use crate::locator::Locator;
 use crate::outbox::Outbox;
@@ -104,7 +105,7 @@ impl std::fmt::Display for UnicastReason {
 #[derive(Debug, Default)]
 pub(in crate::writer) struct Multicast {
     /// Usual octets of a datagram for all readers.
-    datagram_bytes: usize,
+    datagram_bytes: SmoothedEstimate<8>,
     is_long: bool,
     /// Datagrams of the call under way, or of the last one.
     datagrams: u32,
@@ -121,7 +122,7 @@ pub(in crate::writer) struct Multicast {
 impl Multicast {
     /// A datagram for all readers of this host was composed, or will be.
     pub(in crate::writer) const fn sent(&mut self, bytes: usize) {
-        self.datagram_bytes = self.datagram_bytes - self.datagram_bytes / 8 + bytes / 8;
+        self.datagram_bytes.add(bytes as i64);
         self.datagrams = self.datagrams.saturating_add(1);
     }
 
@@ -146,8 +147,9 @@ impl Multicast {
     /// Looks whether datagrams are long enough, which does not change with each of them, and how long.
     fn judge(&mut self, bytes_min: usize) {
         let least = if self.is_long { bytes_min / 2 } else { bytes_min };
-        self.is_long = self.datagram_bytes >= least;
-        self.comparison.set_length(self.datagram_bytes);
+        let usual_bytes = self.datagram_bytes.get() as usize;
+        self.is_long = usual_bytes >= least;
+        self.comparison.set_length(usual_bytes);
     }
 
     /// The call is over and its datagrams were handed over.

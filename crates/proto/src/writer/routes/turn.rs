@@ -5,6 +5,7 @@
 //! of a reader changes when it has acknowledged everything it was sent. In a flow that would hardly ever happen by itself, so the writer
 //! turns: it asks, and what is new waits until then, as it would for a burst. What was begun is sent to its end before.
 
+use crate::backoff::Backoff;
 use crate::outbox::Outbox;
 use crate::qos::HistoryKind;
 use crate::time::{Duration, Instant, Now};
@@ -43,7 +44,7 @@ impl Turns {
     }
 
     fn given_up(&mut self, now: Instant) {
-        self.again = now.after(Duration(PAUSE.0 << self.vain.min(DOUBLINGS_MAX)));
+        self.again = now.after(Backoff::doubling(PAUSE, DOUBLINGS_MAX).pause(self.vain));
         self.vain = self.vain.saturating_add(1);
     }
 }
