@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use common::{Bench, Running, eventually, is_alive};
-use namespaces::may_make_namespaces;
+use namespaces::need_namespaces;
 use serde_json::Value;
 
 fn has_nft(test: &str) -> bool {
@@ -47,9 +47,7 @@ fn hosts_of(cell: &Value) -> BTreeSet<&str> {
 
 #[test]
 fn two_namespaces_and_three_on_a_bridge_run_the_same_campaign() {
-    if !may_make_namespaces("two_namespaces_and_three_on_a_bridge_run_the_same_campaign") {
-        return;
-    }
+    need_namespaces("two_namespaces_and_three_on_a_bridge_run_the_same_campaign");
     let bench = Bench::new();
     let (output, results) = bench.run(&bench.campaign("repetitions = 1", SCENARIOS));
     let told = String::from_utf8_lossy(&output.stderr);
@@ -92,7 +90,8 @@ fn has_slow_roads(test: &str) -> bool {
 #[test]
 fn no_more_passes_a_slow_road_than_it_carries_and_nothing_is_lost_to_its_readers() {
     let test = "no_more_passes_a_slow_road_than_it_carries_and_nothing_is_lost_to_its_readers";
-    if !may_make_namespaces(test) || !has_slow_roads(test) {
+    need_namespaces(test);
+    if !has_slow_roads(test) {
         return;
     }
     let bench = Bench::new();
@@ -114,9 +113,7 @@ fn no_more_passes_a_slow_road_than_it_carries_and_nothing_is_lost_to_its_readers
 
 #[test]
 fn namespaces_vanish_with_a_tool_that_is_killed() {
-    if !may_make_namespaces("namespaces_vanish_with_a_tool_that_is_killed") {
-        return;
-    }
+    need_namespaces("namespaces_vanish_with_a_tool_that_is_killed");
     let bench = Bench::new();
     bench.adapter("good", &[("start", "sleep 1000")]);
     let scenario = "[[scenario]]\nkind = \"pingpong\"\nadapters = [\"good\"]\nnetwork = \"bridge:3\"\n";
@@ -158,9 +155,7 @@ fn loss_on_the_network_of_the_host_is_refused() {
 #[test]
 fn datagrams_are_dropped_where_the_campaign_says_so() {
     let test = "datagrams_are_dropped_where_the_campaign_says_so";
-    if !may_make_namespaces(test) {
-        return;
-    }
+    need_namespaces(test);
     if !has_nft(test) {
         return;
     }
@@ -182,7 +177,8 @@ fn datagrams_are_dropped_where_the_campaign_says_so() {
 #[test]
 fn a_reliable_flow_goes_on_after_an_outage_and_the_time_it_takes_is_told() {
     let test = "a_reliable_flow_goes_on_after_an_outage_and_the_time_it_takes_is_told";
-    if !may_make_namespaces(test) || !has_nft(test) {
+    need_namespaces(test);
+    if !has_nft(test) {
         return;
     }
     let bench = Bench::new();

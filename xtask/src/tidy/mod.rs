@@ -49,6 +49,9 @@ fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
             if path.starts_with("crates/proto/src/") {
                 rules::no_input_output(&source, &mut findings);
             }
+            if path.starts_with("crates/proto/src/") || path.starts_with("crates/plainsong/src/") {
+                rules::no_handmade_pauses(&source, &mut findings);
+            }
             rules::module_direction(&source, settings, &mut findings);
             graph.add(&source);
         }

@@ -158,6 +158,34 @@ pub(super) fn no_input_output(source: &Source, findings: &mut Vec<String>) {
     }
 }
 
+/// Pauses that double are `Backoff`, averages `SmoothedEstimate`: nobody writes them by hand.
+pub(super) fn no_handmade_pauses(source: &Source, findings: &mut Vec<String>) {
+    const NEAR: [&str; 2] = ["crates/proto/src/backoff.rs", "crates/proto/src/estimate.rs"];
+    if NEAR.contains(&source.path.as_str()) {
+        return;
+    }
+    for (index, line) in source.code.lines().enumerate() {
+        let doubles = line.contains(".0 << ")
+            || line.contains(".saturating_mul(2)).min(")
+            || line.contains(".saturating_mul(1 << ")
+            || line.contains("pause * 2");
+        if doubles {
+            findings.push(format!(
+                "{}:{}: a pause doubled by hand: `Backoff` does it",
+                source.path,
+                index + 1
+            ));
+        }
+        let averages = [4, 8, 16, 32, 64].iter().any(|parts| {
+            line.split_once(&format!(" / {parts} + ")).is_some_and(|(before, _)| before.contains(" - "))
+        });
+        if averages {
+            let path = &source.path;
+            findings.push(format!("{path}:{}: an average by hand: `SmoothedEstimate` keeps it", index + 1));
+        }
+    }
+}
+
 /// A module of a directory with layers names only its own layer and those below.
 pub(super) fn module_direction(source: &Source, settings: &Settings, findings: &mut Vec<String>) {
     let own = module_path(&source.path);
@@ -314,6 +342,19 @@ mod tests {
         let fine = "use std::time::Duration; let net = mine::std::net;";
         no_input_output(&Source::new("crates/proto/src/a.rs", fine), &mut findings);
         assert!(findings.is_empty());
+    }
+
+    #[test]
+    fn pauses_and_averages_are_not_written_by_hand() {
+        let found = |code: &str| {
+            let mut findings = Vec::new();
+            no_handmade_pauses(&Source::new("crates/proto/src/a.rs", code), &mut findings);
+            findings.len()
+        };
+        assert_eq!(found("let pause = Duration(FIRST.0 << tries.min(6));"), 1);
+        assert_eq!(found("self.pause = Duration(self.pause.0.saturating_mul(2)).min(MOST);"), 1);
+        assert_eq!(found("self.took = Duration(self.took.0 - self.took.0 / 8 + took.0 / 8);"), 1);
+        assert_eq!(found("let quarter = self.window_bytes - bytes / 4; let bits = 1 << 4;"), 0);
     }
 
     #[test]

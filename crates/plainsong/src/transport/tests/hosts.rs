@@ -1,7 +1,7 @@
 //! Transports on hosts of many kinds: each test runs in a network namespace of its own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU32;
 
@@ -25,12 +25,17 @@ pub(crate) fn in_namespace(test: &str, setup: &str) -> bool {
         command.arg(std::env::current_exe().unwrap()).args(["--exact", test, "--nocapture"]);
         command.output().expect("unshare (util-linux) is needed for this test")
     };
-    let output = unshare("-n");
-    let told = String::from_utf8_lossy(&output.stderr);
-    if !output.status.success() && told.contains("Operation not permitted") {
-        eprintln!("{test}: skipped, only root may make a network namespace");
-        return false;
+    let is_refused = |output: &Output| {
+        !output.status.success()
+            && String::from_utf8_lossy(&output.stderr).contains("Operation not permitted")
+    };
+    let mut output = unshare("-n");
+    if is_refused(&output) {
+        // As root of a user namespace, where the kernel lets users make one.
+        output = unshare("-rn");
     }
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(!is_refused(&output), "{test}: nobody but root may make a network namespace here: {told}");
     let ran = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && ran.contains("1 passed"), "{test} in a namespace:\n{ran}{told}");
     false
