@@ -12,7 +12,6 @@ use crate::base::config::Config;
 use crate::base::fork;
 use crate::base::locks::lock;
 use crate::runtime::drops::Drops;
-use crate::runtime::duty::ReceiveThread;
 use crate::runtime::heap::Heap;
 use crate::runtime::placement::Placement;
 use crate::runtime::receive;
@@ -20,7 +19,7 @@ use crate::runtime::registry::Registry;
 use crate::runtime::timer::Timer;
 use crate::runtime::turn::Turns;
 use crate::runtime::{ParticipantSlot, Shared};
-use crate::transport::Transport;
+use crate::transport::{Traffic, Transports};
 
 pub(crate) use crate::runtime::EventSink;
 pub use crate::transport::InterfaceReport;
@@ -69,7 +68,18 @@ impl Domain {
                 format!("domain {domain_id} has no UDP ports; the largest is {}", ports::DOMAIN_MAX);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        let transport = Transport::open(domain_id, config)?;
+        Self::with_transports(domain_id, config, Transports::open(domain_id, config)?)
+    }
+
+    /// A domain whose datagrams go by these transports.
+    ///
+    /// # Errors
+    /// The host refuses threads.
+    pub(crate) fn with_transports(
+        domain_id: u16,
+        config: &Config,
+        transport: Transports,
+    ) -> io::Result<Arc<Self>> {
         let shared = Arc::new(Shared {
             turns: Turns::new(&transport, config),
             transport,
@@ -81,16 +91,20 @@ impl Domain {
         let generation = fork::generation();
         let mut domain = Self { generation, domain_id, config: config.clone(), shared, threads: Vec::new() };
         // On failure the drop of `domain` ends the threads that run already.
-        for thread in ReceiveThread::all(&domain.shared.transport) {
-            let name = format!("{}-{domain_id}", thread.name());
-            let placement = match thread {
-                ReceiveThread::Meta => Placement::of_meta_thread(),
-                ReceiveThread::User(_) | ReceiveThread::Groups => Placement::of_receive_threads(config),
+        for input in domain.shared.transport.inputs() {
+            let name = format!("{}-{domain_id}", input.name);
+            let placement = match input.traffic {
+                Traffic::Discovery => Placement::of_meta_thread(),
+                Traffic::User(_) | Traffic::HostGroups => Placement::of_receive_threads(config),
             };
-            domain.spawn(name, placement, move |shared| receive::run(shared, thread))?;
+            domain.spawn(name, placement, move |shared| receive::run(shared, input))?;
         }
         domain.spawn(format!("timer-{domain_id}"), Placement::default(), receive::run_timer)?;
         Ok(Arc::new(domain))
+    }
+
+    pub(crate) const fn domain_id(&self) -> u16 {
+        self.domain_id
     }
 
     fn is_inherited(&self) -> bool {
@@ -164,6 +178,7 @@ impl Domain {
     pub(crate) fn drops(&self) -> DropCounters {
         let mut drops = self.shared.drops.counters();
         drops.count_many(DropReason::SocketFull, self.shared.transport.overflows());
+        drops.count_many(DropReason::Unreachable, self.shared.transport.unreachable());
         drops
     }
 }
@@ -192,7 +207,7 @@ impl Drop for Domain {
             // They run in another process: there is nobody here to wait for, nor to let go.
             return self.threads.drain(..).for_each(std::mem::forget);
         }
-        self.shared.transport.stop();
+        self.shared.transport.close();
         self.shared.turns.stop();
         self.shared.timer.stop();
         self.shared.registry.clear();

@@ -1,16 +1,10 @@
 //! Doubts of a thread that waits for readers: a process of this host may have been killed, and its lease lasts long.
 //!
-//! Its sockets went with it, and the kernel refuses what is sent to them. Who wanted to forge such a refusal from outside
-//! had to name the port of a socket that lives for a millisecond, for each of the participant's sockets. Refused by all of
-//! them, the participant is gone; if it is not, its next announcement brings it back. Where another process has the ports by
-//! now, and on other hosts, the lease tells.
-
-use std::io::ErrorKind;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+//! Its sockets went with it, and the kernel refuses what is sent to them. Refused by all of them, the participant is gone; if it is not,
+//! its next announcement brings it back. Where another process has the ports by now, and on other hosts, the lease tells.
 
 use plainsong_proto::backoff::Backoff;
 use plainsong_proto::guid::GuidPrefix;
-use plainsong_proto::locator::Locator;
 use plainsong_proto::time::{Duration, Instant};
 use plainsong_proto::vendor::PLAINSONG as VENDOR_ID;
 
@@ -22,8 +16,6 @@ const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const USUAL_TIMES: i64 = 4;
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const PAUSES: Backoff = Backoff::new(PAUSE_FIRST, PAUSE_MAX);
-/// On this host the refusal comes while the datagram is sent, or right after.
-const REFUSAL_WAIT: std::time::Duration = std::time::Duration::from_millis(1);
 /// So many participants are looked at in one go.
 const PARTICIPANTS_MAX: usize = 8;
 
@@ -66,32 +58,26 @@ impl Doubt {
 pub(crate) fn forget_dead(participant: &ParticipantSlot, others: impl Iterator<Item = GuidPrefix>) {
     let mut others: Vec<GuidPrefix> = others.collect();
     others.dedup();
-    let registry = &participant.shared().registry;
-    for prefix in others.into_iter().filter(|prefix| !registry.contains(*prefix)).take(PARTICIPANTS_MAX) {
+    let shared = participant.shared();
+    let message = empty_message(participant.prefix);
+    let is_elsewhere = |prefix: &GuidPrefix| !shared.registry.contains(*prefix);
+    for prefix in others.into_iter().filter(is_elsewhere).take(PARTICIPANTS_MAX) {
         let sockets = participant.look(|control| control.sockets_on_this_host(prefix));
-        if !sockets.is_empty() && sockets.iter().all(|socket| is_closed(participant.prefix, socket)) {
+        if !sockets.is_empty() && sockets.iter().all(|socket| shared.transport.is_gone(socket, &message)) {
             participant.control(|control, now, out| control.participant_died(now, prefix, out));
         }
     }
 }
 
-/// Whether the kernel refuses a message without submessages (RTPS 2.5 §8.3.4), which means nothing to anybody.
-fn is_closed(from: GuidPrefix, to: &Locator) -> bool {
-    let (Some(ip), Some(port)) = (to.ip(), to.udp_port()) else { return false };
-    let any = if ip.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+/// A message without submessages (RTPS 2.5 §8.3.4), which means nothing to anybody.
+fn empty_message(from: GuidPrefix) -> [u8; 20] {
     let mut header = *b"RTPS\x02\x05\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
     header[6..8].copy_from_slice(&VENDOR_ID);
     header[8..].copy_from_slice(&from.0);
-    let asked = UdpSocket::bind(SocketAddr::new(any, 0)).and_then(|socket| {
-        socket.connect(SocketAddr::new(ip, port))?;
-        socket.set_read_timeout(Some(REFUSAL_WAIT))?;
-        socket.send(&header)?;
-        socket.recv(&mut [0; 1])
-    });
-    asked.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+    header
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -101,15 +87,5 @@ mod tests {
         assert_eq!(first(0), PAUSE_FIRST);
         assert_eq!(first(150), Duration::from_millis(600));
         assert_eq!(first(60_000), PAUSE_MAX);
-    }
-
-    #[test]
-    fn a_socket_is_closed_when_nobody_has_its_port() {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let locator = Locator::udp(Ipv4Addr::LOCALHOST.into(), socket.local_addr().unwrap().port());
-        assert!(!is_closed(GuidPrefix([1; 12]), &locator));
-        assert_eq!(socket.recv(&mut [0; 64]).unwrap(), 20);
-        drop(socket);
-        assert!(is_closed(GuidPrefix([1; 12]), &locator));
     }
 }

@@ -159,8 +159,18 @@ impl DomainParticipantFactory {
         at_fork::watch();
         let domain = Domain::join(domain_id, &self.config)
             .map_err(|source| Error::Io { what: format!("joining domain {domain_id}"), source })?;
+        self.create_in(domain, name, qos)
+    }
+
+    /// A participant in a domain that was opened before.
+    pub(crate) fn create_in(
+        &self,
+        domain: Arc<Domain>,
+        name: &str,
+        qos: QosSet,
+    ) -> Result<DomainParticipant> {
         let inner = Arc::new(ParticipantInner {
-            domain_id,
+            domain_id: domain.domain_id(),
             guid_prefix: clock::fresh_guid_prefix(),
             config: self.config.clone(),
             qos: Mutex::new(qos),
@@ -435,7 +445,7 @@ impl DomainParticipant {
         self.inner.domain.interfaces()
     }
 
-    /// What was dropped on the way in, by reason, for all participants of the process in this domain.
+    /// What was dropped on the way in, or had no way out, by reason, for all participants of the process in this domain.
     #[must_use]
     pub fn drops(&self) -> DropCounters {
         self.inner.domain.drops()

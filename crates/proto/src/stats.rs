@@ -71,11 +71,13 @@ pub enum DropReason {
     RepairBudget,
     /// An instance is to end that is named by its key hash alone, which several instances have.
     AmbiguousKeyHash,
+    /// No transport here reaches the locator: its kind is another's, or this host has no such addresses.
+    Unreachable,
 }
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::Malformed,
         Self::UnknownVersion,
         Self::OwnDatagram,
@@ -108,6 +110,7 @@ impl DropReason {
         Self::ReaderSilent,
         Self::RepairBudget,
         Self::AmbiguousKeyHash,
+        Self::Unreachable,
     ];
 }
 
@@ -130,8 +133,14 @@ impl CountDrops for DropCounters {
 }
 
 /// How often each reason occurred.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DropCounters([u64; DropReason::ALL.len()]);
+
+impl Default for DropCounters {
+    fn default() -> Self {
+        Self([0; DropReason::ALL.len()])
+    }
+}
 
 impl DropCounters {
     /// Counts one more.

@@ -321,7 +321,7 @@ const ROWS: &[Row] = &[
         policy: "TRANSPORT_PRIORITY",
         value: |qos| qos.transport_priority.to_string(),
         rule: "",
-        files: &["crates/proto/src/writer/mod.rs", "crates/plainsong/src/transport/udp_linux.rs"],
+        files: &["crates/proto/src/writer/mod.rs", "crates/plainsong/src/transport/udp/linux.rs"],
         tests: &[
             (
                 "crates/plainsong/tests/transport_priority.rs",

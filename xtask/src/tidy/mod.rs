@@ -43,6 +43,7 @@ fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
             rules::begins_with_comment(&source, &mut findings);
             rules::sizes(&source, settings, &mut used, &mut findings);
             rules::confined_unsafe(&source, settings, &mut findings);
+            rules::confined_names(&source, settings, &mut findings);
             if path.starts_with("crates/plainsong/src/") {
                 rules::reads_variables_only(&source, &mut findings);
             }
@@ -58,7 +59,7 @@ fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
     }
     graph.check(settings, &mut findings);
     rules::unused_exceptions(settings, &used, &mut findings);
-    for path in &settings.unsafe_files {
+    for path in settings.unsafe_files.iter().chain(settings.confined.iter().map(|(folder, _)| folder)) {
         if !root.join(path).exists() {
             findings.push(format!("xtask/tidy.txt:1: {path} does not exist"));
         }

@@ -106,6 +106,23 @@ pub(super) fn confined_unsafe(source: &Source, settings: &Settings, findings: &m
     }
 }
 
+/// Names that `xtask/tidy.txt` confines to a folder stand nowhere else in its crate, tests aside.
+pub(super) fn confined_names(source: &Source, settings: &Settings, findings: &mut Vec<String>) {
+    for (folder, names) in &settings.confined {
+        let is_below = |folder: &str| source.path.strip_prefix(folder).is_some_and(|it| it.starts_with('/'));
+        let root = folder.find("/src/").and_then(|at| folder.get(..at + "/src".len()));
+        if is_below(folder) || !root.is_some_and(is_below) {
+            continue;
+        }
+        for name in names {
+            findings.extend(source.occurrences(name).into_iter().map(|offset| {
+                let line = source.line_at(offset);
+                format!("{}:{line}: `{name}` outside of {folder} (xtask/tidy.txt)", source.path)
+            }));
+        }
+    }
+}
+
 /// The library parses no texts but its variables, the QoS profiles it is given and the kernel's list of sockets: one module
 /// each opens files for the latter two, one alone reads variables. Another asks the system for the names of host, user and
 /// executable, which are told as they are.
@@ -114,7 +131,7 @@ pub(super) fn reads_variables_only(source: &Source, findings: &mut Vec<String>) 
     let reads_variables = is_process || source.path == "crates/plainsong/src/base/config.rs";
     let reads_files = is_process
         || source.path.starts_with("crates/plainsong/src/qos_provider/")
-        || source.path == "crates/plainsong/src/transport/neighbours.rs";
+        || source.path == "crates/plainsong/src/transport/udp/neighbours.rs";
     for (offset, path) in paths(&source.code) {
         let reads = match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["std", "fs", ..] | ["fs", ..] if !reads_files => Some("a file"),
@@ -314,6 +331,22 @@ mod tests {
         );
         assert_eq!(found("crates/b/src/lib.rs", "#![forbid(unsafe_code)]"), 0);
         assert_eq!(found("crates/b/tests/counting.rs", call), 0, "tests may count allocations");
+    }
+
+    #[test]
+    fn a_confined_name_stands_in_its_folder_only() {
+        let settings = Settings::parse("only crates/a/src/net Socket").expect("parses");
+        let found = |path: &str| {
+            let mut findings = Vec::new();
+            let code = "fn f(it: &std::net::Socket, other: SocketKind) {} // Socket";
+            confined_names(&Source::new(path, code), &settings, &mut findings);
+            findings.len()
+        };
+        assert_eq!(found("crates/a/src/net/mod.rs"), 0);
+        assert_eq!(found("crates/a/src/network.rs"), 1);
+        assert_eq!(found("crates/a/src/lib.rs"), 1);
+        assert_eq!(found("crates/a/tests/net.rs"), 0);
+        assert_eq!(found("crates/b/src/lib.rs"), 0);
     }
 
     #[test]

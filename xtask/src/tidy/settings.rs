@@ -17,6 +17,8 @@ pub(super) struct Settings {
     pub(super) directories: Vec<(String, Layers)>,
     /// Circles of files that are allowed.
     pub(super) cycles: Vec<Vec<String>>,
+    /// Folders, and the names that stand nowhere else in their crates.
+    pub(super) confined: Vec<(String, Vec<String>)>,
     /// Files that may hold `unsafe`.
     pub(super) unsafe_files: Vec<String>,
 }
@@ -48,6 +50,12 @@ impl Settings {
                 }
                 self.cycles.push(words(files));
             }
+            "only" => match rest.split_once(' ') {
+                Some((folder, names)) if folder.contains("/src/") => {
+                    self.confined.push((folder.to_owned(), words(names)));
+                }
+                _ => return Err("only FOLDER NAMES: a folder below src, and names".to_owned()),
+            },
             "unsafe" => {
                 let (path, reason) = rest.split_once(' ').unwrap_or((rest, ""));
                 if reason.len() < 10 {
@@ -114,5 +122,13 @@ mod tests {
         assert!(Settings::parse("unsafe a.rs").is_err());
         let settings = Settings::parse("allow a.rs 900 one table, a row each").expect("parses");
         assert_eq!(settings.exceptions[0].limit, 900);
+    }
+
+    #[test]
+    fn names_are_confined_to_a_folder_below_src() {
+        assert!(Settings::parse("only crates/a/src/net").is_err());
+        assert!(Settings::parse("only crates/a Socket").is_err());
+        let settings = Settings::parse("only crates/a/src/net Socket Address").expect("parses");
+        assert_eq!(settings.confined[0].1, ["Socket", "Address"]);
     }
 }

@@ -19,9 +19,9 @@ use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig, Writ
 use super::*;
 use crate::base::clock;
 use crate::runtime::{ReaderSlot, WriterSlot};
-use crate::transport::tests::eventually;
+use crate::transport::udp::tests::eventually;
 #[cfg(target_os = "linux")]
-use crate::transport::tests::hosts::in_namespace;
+use crate::transport::udp::tests::hosts::in_namespace;
 
 fn loopback() -> Config {
     Config { interfaces: Some(vec!["lo".to_owned()]), ..Config::default() }
@@ -460,7 +460,7 @@ fn an_address_that_comes_late_is_told_to_those_who_know_us() {
     });
     eventually("they know each other", || knows(&a) == 1 && knows(&b) == 1);
     let before = heard.load(Ordering::Relaxed);
-    crate::transport::tests::hosts::shell("ip addr add 10.9.0.1/24 dev one; ip link set one up");
+    crate::transport::udp::tests::hosts::shell("ip addr add 10.9.0.1/24 dev one; ip link set one up");
     eventually("the change is told", || heard.load(Ordering::Relaxed) > before);
     assert_eq!(knows(&b), 1);
 }

@@ -5,8 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use plainsong_proto::stats::{CountDrops, DropCounters, DropReason};
 
 /// How often each reason occurred, in its order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Drops([AtomicU64; DropReason::ALL.len()]);
+
+impl Default for Drops {
+    fn default() -> Self {
+        Self([const { AtomicU64::new(0) }; DropReason::ALL.len()])
+    }
+}
 
 impl Drops {
     #[cold]

@@ -14,46 +14,17 @@ use super::notify::Notify;
 use super::walk::{Walk, fire_one, locators_changed};
 use super::{Shared, dispatch};
 use crate::base::clock;
-use crate::transport::{Meta, Receiver, Transport};
+use crate::transport::{Input, Receiver};
 
 /// Between two looks whether another thread has ended the wait.
 const LOOK: Duration = Duration::from_millis(1);
 /// For so many batches after a wait the thread receives one datagram at a time: others of a batch would wait, too.
 const ALONE: u32 = 64;
 
-/// One receive thread.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum ReceiveThread {
-    /// Discovery traffic of all families, and changes of interfaces.
-    Meta,
-    /// User traffic of one family.
-    User(usize),
-    /// User traffic to groups of this host.
-    Groups,
-}
-
-impl ReceiveThread {
-    /// Those that a domain needs: their number does not depend on participants.
-    pub(crate) fn all(transport: &Transport) -> impl Iterator<Item = Self> + use<> {
-        let groups = transport.hears_groups().then_some(Self::Groups);
-        std::iter::once(Self::Meta).chain((0..transport.user_sockets()).map(Self::User)).chain(groups)
-    }
-
-    /// For the name of the thread.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Meta => "rx-meta",
-            Self::Groups => "rx-group",
-            Self::User(0) => "rx-data",
-            Self::User(_) => "rx-data6",
-        }
-    }
-}
-
 /// What a thread is there for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Duty {
-    Receive(ReceiveThread),
+    Receive(Input),
     Timer,
 }
 
@@ -90,7 +61,7 @@ pub(super) fn wait(notify: &Notify, seen: u32, deadline: Option<Instant>) -> Opt
         if deadline.is_some_and(|deadline| deadline <= clock::mono()) {
             return Some(false);
         }
-        if shared.transport.is_stopped() || shared.turns.has_much_untold() {
+        if shared.transport.is_closed() || shared.turns.has_much_untold() {
             return Some(notify.wait(seen, deadline));
         }
         let serves = dispatch::quietly(|| post.serve(&shared));
@@ -102,52 +73,39 @@ pub(super) fn wait(notify: &Notify, seen: u32, deadline: Option<Instant>) -> Opt
 }
 
 /// What it takes to do the duty within a wait; buffers that the thread received in before hold what it is in the middle of.
-enum Post<'a> {
-    Meta(Box<Meta<'a>>),
-    User(usize, Receiver),
-    Groups(Receiver),
+enum Post {
+    Receive(Input, Box<Receiver>),
     Timer,
 }
 
-impl<'a> Post<'a> {
-    fn of(shared: &'a Shared, duty: Duty) -> Self {
+impl Post {
+    fn of(shared: &Shared, duty: Duty) -> Self {
         match duty {
-            Duty::Receive(ReceiveThread::Meta) => Self::Meta(Box::new(shared.transport.meta())),
-            Duty::Receive(ReceiveThread::User(socket)) => Self::User(socket, Receiver::new()),
-            Duty::Receive(ReceiveThread::Groups) => Self::Groups(Receiver::new()),
+            Duty::Receive(input) => Self::Receive(input, Box::new(shared.transport.receiver(input))),
             Duty::Timer => Self::Timer,
         }
     }
 
     /// Does what there is to do, without waiting for it: whether there was something.
     fn serve(&mut self, shared: &Shared) -> bool {
-        let mut walk = Walk::default();
         match self {
-            Self::Meta(meta) => {
-                meta.receive(false, |it| walk.datagram(shared, &it), || locators_changed(shared));
+            Self::Receive(input, receiver) => {
+                let mut walk = Walk::default();
+                if shared.transport.receive(*input, receiver, false, |it| walk.datagram(shared, &it)) {
+                    locators_changed(shared);
+                }
+                walk.datagrams > 0
             }
-            Self::User(socket, receiver) => {
-                shared.transport.receive_user(*socket, receiver, false, |it| walk.datagram(shared, &it));
-            }
-            Self::Groups(receiver) => {
-                shared.transport.receive_groups(receiver, false, |it| walk.datagram(shared, &it));
-            }
-            Self::Timer => return shared.timer.fire_due(|guid| fire_one(shared, guid)),
+            Self::Timer => shared.timer.fire_due(|guid| fire_one(shared, guid)),
         }
-        walk.datagrams > 0
     }
 
     /// Sleeps until there may be something to do.
     fn rest(&self, shared: &Shared, notify: &Notify, seen: u32, timeout: Duration) {
-        // Who is interrupted looks again.
-        let _ = match self {
-            Self::Meta(meta) => meta.rest(timeout),
-            Self::User(socket, _) => shared.transport.await_user_for(*socket, timeout),
-            Self::Groups(_) => shared.transport.await_groups_for(timeout),
-            Self::Timer => {
-                notify.wait(seen, clock::deadline(timeout));
-                Ok(())
-            }
-        };
+        match self {
+            // Who is interrupted looks again.
+            Self::Receive(input, _) => _ = shared.transport.wait(*input, None, Some(timeout)),
+            Self::Timer => _ = notify.wait(seen, clock::deadline(timeout)),
+        }
     }
 }

@@ -36,7 +36,7 @@ use plainsong_proto::writer::Writer;
 
 use crate::base::clock;
 use crate::base::locks::lock;
-use crate::transport::Transport;
+use crate::transport::{Batch, Transports};
 use inbox::Inbox;
 use notify::Notify;
 use plainsong_proto::sources::Sender;
@@ -60,7 +60,7 @@ pub(crate) trait EventSink: Send + Sync {
 
 /// What all participants of a domain share, and its threads.
 pub(crate) struct Shared {
-    pub(crate) transport: Transport,
+    pub(crate) transport: Transports,
     pub(crate) timer: timer::Timer,
     pub(crate) registry: registry::Registry,
     pub(crate) drops: drops::Drops,
@@ -73,7 +73,7 @@ impl Shared {
     fn send_gathered(&self, out: &mut Outbox) {
         out.gather(false);
         out.merge(0);
-        self.transport.send(out, None, 0, false);
+        self.transport.send(&Batch { out, lent: None, traffic_class: 0, recuts: false });
         out.clear_transmits();
     }
 }
@@ -288,8 +288,9 @@ impl<M: StateMachine> Timed<M> {
             drop(borrower);
         } else {
             let begun = borrower.machine.wants_cost().then(clock::mono);
+            let traffic_class = borrower.machine.traffic_class();
             let too_long =
-                shared.transport.send(out, lent, borrower.machine.traffic_class(), M::FOLLOWS_PATHS);
+                shared.transport.send(&Batch { out, lent, traffic_class, recuts: M::FOLLOWS_PATHS });
             out.clear_transmits();
             drop(borrower);
             self.machine.sent(begun, clock::mono);

@@ -2,41 +2,42 @@
 
 use std::sync::Arc;
 
-use super::duty::{self, Duty, ReceiveThread};
+use super::duty::{self, Duty};
 use super::linger::Linger;
 use super::walk::{Walk, datagram, fire_one, locators_changed};
 use super::{Shared, turn};
 use crate::base::clock;
-use crate::transport::Receiver;
+use crate::transport::{Input, Traffic};
 
-/// Receives until the transport stops.
-pub(crate) fn run(shared: &Arc<Shared>, thread: ReceiveThread) {
-    duty::begin(shared, Duty::Receive(thread));
-    match thread {
-        ReceiveThread::Meta => receive_meta(shared),
-        ReceiveThread::User(socket) => shared.turns.run(shared, socket),
-        ReceiveThread::Groups => {
-            let mut receiver = Receiver::new();
-            while !shared.transport.is_stopped() {
+/// Receives until the transports are closed.
+pub(crate) fn run(shared: &Arc<Shared>, input: Input) {
+    duty::begin(shared, Duty::Receive(input));
+    match input.traffic {
+        Traffic::Discovery => receive_discovery(shared, input),
+        Traffic::User(_) => shared.turns.run(shared, input),
+        Traffic::HostGroups => {
+            let mut receiver = shared.transport.receiver(input);
+            while !shared.transport.is_closed() {
                 if duty::receives_alone() {
                     receiver.expect_one();
                 }
-                shared.transport.receive_groups(&mut receiver, true, |it| _ = datagram(shared, &it));
+                shared.transport.receive(input, &mut receiver, true, |it| _ = datagram(shared, &it));
                 turn::tell_rest(shared);
             }
         }
     }
 }
 
-/// Receives discovery traffic until the transport stops.
-fn receive_meta(shared: &Shared) {
-    let mut meta = shared.transport.meta();
+fn receive_discovery(shared: &Shared, input: Input) {
+    let mut receiver = shared.transport.receiver(input);
     // Urgent samples come here.
     let mut linger = Linger::new(shared.transport.config().may_linger());
-    while !shared.transport.is_stopped() {
+    while !shared.transport.is_closed() {
         let looks = linger.looks(clock::mono);
         let mut walk = Walk::default();
-        meta.receive(!looks, |it| walk.datagram(shared, &it), || locators_changed(shared));
+        if shared.transport.receive(input, &mut receiver, !looks, |it| walk.datagram(shared, &it)) {
+            locators_changed(shared);
+        }
         if looks && walk.datagrams == 0 {
             linger.looked_in_vain();
             // Whoever else is to run on this core comes first.

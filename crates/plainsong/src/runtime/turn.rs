@@ -31,7 +31,7 @@ use super::{Shared, placement};
 use crate::base::clock;
 use crate::base::config::Config;
 use crate::base::locks::lock;
-use crate::transport::{Alarm, Bell, Received, Receiver, Transport};
+use crate::transport::{Alarm, Bell, Input, Received, Receiver, Traffic, Transports};
 
 /// For so long data may be in a socket that nobody receives from, after a waiting thread left it.
 const GRACE: Duration = Duration::from_millis(1);
@@ -74,6 +74,7 @@ pub(crate) struct Turns {
 
 /// What it takes to receive from one socket.
 struct Desk {
+    input: Input,
     /// Locked by whose turn it is.
     hand: Mutex<Hand>,
     /// Wakes the receive thread while the socket is lent; `None`: it is never lent.
@@ -185,18 +186,23 @@ pub(crate) fn sleep(notify: &Notify, seen: u32, deadline: Option<Instant>) -> bo
 }
 
 impl Turns {
-    pub(crate) fn new(transport: &Transport, config: &Config) -> Self {
+    pub(crate) fn new(transport: &Transports, config: &Config) -> Self {
         // Where a receive thread was given a place, a priority or a core of its own, that is where data is received.
         let may_lend = !config.busy_poll && config.receive_cpus.is_empty() && config.receive_priority == 0;
-        let desk = |_| Desk {
-            hand: Mutex::new(Hand { receiver: Receiver::new(), linger: Linger::new(config.may_linger()) }),
-            alarm: if may_lend { Alarm::new().ok() } else { None },
+        let desk = |input| Desk {
+            input,
+            hand: Mutex::new(Hand {
+                receiver: transport.receiver(input),
+                linger: Linger::new(config.may_linger()),
+            }),
+            alarm: if may_lend && transport.lends(input) { Alarm::new().ok() } else { None },
         };
         let loan =
             |_| Loan { holder: Holder::Thread, armed: false, received: 0, at_once: 0, is_disturbed: false };
-        let sockets = 0..transport.user_sockets();
+        let inputs = transport.inputs().into_iter().filter(|input| matches!(input.traffic, Traffic::User(_)));
+        let desks: Vec<Desk> = inputs.map(desk).collect();
         let state = State {
-            loans: sockets.clone().map(loan).collect(),
+            loans: desks.iter().map(loan).collect(),
             asleep: Vec::new(),
             untold: Vec::new(),
             stopped: false,
@@ -207,7 +213,7 @@ impl Turns {
             is_for_answers: AtomicBool::new(false),
             polls: AtomicU32::new(0),
             is_lent_to_polls: AtomicBool::new(false),
-            desks: sockets.map(desk).collect(),
+            desks,
         }
     }
 
@@ -215,13 +221,14 @@ impl Turns {
         lock(&self.state)
     }
 
-    /// Receives from one socket until the transport stops: the life of a receive thread.
-    pub(crate) fn run(&self, shared: &Shared, socket: usize) {
+    /// Receives from one input until the transports are closed: the life of a receive thread.
+    pub(crate) fn run(&self, shared: &Shared, input: Input) {
+        let Some(socket) = self.desks.iter().position(|desk| desk.input == input) else { return };
         let Some(desk) = self.desks.get(socket) else { return };
         let mut streak = Streak::default();
         let mut patience = Patience::default();
-        while !shared.transport.is_stopped() {
-            self.receive(shared, socket, desk, &mut streak, &mut patience);
+        while !shared.transport.is_closed() {
+            self.receive(shared, desk, &mut streak, &mut patience);
             if let Some(alarm) = &desk.alarm
                 && let Some(before) = self.lend(socket, alarm, streak.is_polled)
             {
@@ -233,23 +240,16 @@ impl Turns {
     }
 
     /// Receives until the socket is better lent.
-    fn receive(
-        &self,
-        shared: &Shared,
-        socket: usize,
-        desk: &Desk,
-        streak: &mut Streak,
-        patience: &mut Patience,
-    ) {
+    fn receive(&self, shared: &Shared, desk: &Desk, streak: &mut Streak, patience: &mut Patience) {
         let mut hand = lock(&desk.hand);
-        while !shared.transport.is_stopped() {
+        while !shared.transport.is_closed() {
             let looks = hand.linger.looks(clock::mono);
             let mut awaited = None;
             let walk = hand.receive(|receiver, walk| {
                 if duty::receives_alone() {
                     receiver.expect_one();
                 }
-                shared.transport.receive_user(socket, receiver, !looks, |received| {
+                shared.transport.receive(desk.input, receiver, !looks, |received| {
                     if walk.datagrams == 0 {
                         awaited = streak.awaited(self);
                     }
@@ -560,7 +560,7 @@ impl Turn<'_> {
             if is_over() {
                 return Some(false);
             }
-            let awaited = shared.transport.await_user(self.socket, &bell, deadline.map(clock::until));
+            let awaited = shared.transport.wait(self.desk.input, Some(&bell), deadline.map(clock::until));
             // What this thread does itself need not ring.
             drop(listening);
             match awaited {
@@ -615,16 +615,16 @@ impl Turn<'_> {
                 self.received += 1;
                 walk.datagram(shared, &received);
             };
-            match self.awaited {
-                Awaited::Samples => shared.transport.receive_one(self.socket, receiver, each),
-                Awaited::Answers => shared.transport.receive_user(self.socket, receiver, false, each),
+            if self.awaited == Awaited::Samples {
+                receiver.expect_one();
             }
+            shared.transport.receive(self.desk.input, receiver, false, each);
         });
         let untold = ON_LOAN.take() == Some(true);
         self.answers = self.answers.with(walk.answers());
         let is_alone = !walk.has_samples() && self.answers.is_of_one();
         self.is_disturbed |= self.awaited == Awaited::Answers && !is_alone;
-        self.call |= untold || self.is_disturbed || shared.transport.is_stopped();
+        self.call |= untold || self.is_disturbed || shared.transport.is_closed();
         walk
     }
 }

@@ -1,11 +1,9 @@
 //! What a thread of the domain does with a datagram that it received, and with a deadline that has passed.
 
-use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use plainsong_proto::guid::{Guid, GuidPrefix};
-use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::{Event, Outbox};
 use plainsong_proto::receiver::{self, ControlRun, Run};
 use plainsong_proto::stats::DropReason;
@@ -127,11 +125,11 @@ pub(super) fn datagram(shared: &Shared, received: &Received<'_>) -> Got {
                 has_long: false,
                 got: Got::default(),
             };
-            let (now, from) = (clock::now(), locator(received.from));
+            let now = clock::now();
             // What several readers and writers answer is short, and most often goes to one socket.
             let gathers = receiver::asks_several(received.bytes);
             out.gather(gathers);
-            receiver::datagram(now, from, received.bytes, &mut router, &mut &shared.drops, out);
+            receiver::datagram(now, received.from, received.bytes, &mut router, &mut &shared.drops, out);
             if gathers {
                 shared.send_gathered(out);
             }
@@ -139,10 +137,6 @@ pub(super) fn datagram(shared: &Shared, received: &Received<'_>) -> Got {
             router.got
         })
     })
-}
-
-fn locator(address: SocketAddr) -> Locator {
-    Locator::udp(address.ip(), address.port())
 }
 
 /// Finds whom a submessage concerns. Each endpoint is locked, fed and emptied before the next.

@@ -1,285 +1,248 @@
-//! Datagrams in and out: the sockets of one domain, its ports, groups and locators.
+//! Datagrams in and out, whatever carries them: what a transport is, and those that a domain has.
 //!
-//! Nothing here knows RTPS messages. Sending takes no lock; an error on one destination is counted for its
-//! interface and never keeps datagrams from others (RTPS 2.5 §9.6 for ports and groups).
+//! Nothing here knows RTPS messages, and nothing outside knows sockets: there, who sent and who is sent to is a [`Locator`].
 
-mod groups;
-mod interfaces;
-#[cfg(target_os = "linux")]
-mod name;
-mod neighbours;
-#[cfg(target_os = "linux")]
-mod netlink;
-#[cfg(target_os = "linux")]
-mod shortcut;
-mod socket;
-#[cfg(any(test, not(target_os = "linux")))]
-#[cfg_attr(target_os = "linux", allow(dead_code, reason = "on Linux only its tests use it"))]
-mod udp;
-#[cfg(target_os = "linux")]
-mod udp_linux;
-#[cfg(target_os = "linux")]
-mod waiting;
-
+#[cfg(not(test))]
+mod absent;
 #[cfg(test)]
-pub(crate) mod tests;
+pub(crate) mod memory;
+pub(crate) mod udp;
 
-use std::cell::RefCell;
-use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use plainsong_proto::discovery::LocalLocators;
 use plainsong_proto::guid::Guid;
 use plainsong_proto::lent::Lent;
-use plainsong_proto::locator::{Locator, ports};
+use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
 
-use crate::base::config::{Config, Peer, Use};
-use groups::Groups;
-use interfaces::{Counters, Interface};
-use socket::{BufferSizes, Socket};
+use crate::base::config::Config;
+#[cfg(not(test))]
+use absent::Absent as Other;
+#[cfg(test)]
+use memory::Memory as Other;
+pub use udp::InterfaceReport;
+use udp::Udp;
+pub(crate) use udp::{Alarm, Bell};
 
-#[cfg(not(target_os = "linux"))]
-use udp as platform;
-#[cfg(not(target_os = "linux"))]
-use udp::Watcher;
-#[cfg(target_os = "linux")]
-use {netlink::Watcher, udp_linux as platform};
+/// A way by which datagrams leave and arrive.
+///
+/// One value serves all participants of a domain in this process, and all its members are called by many threads at once.
+/// Whatever is received by it is received by threads of the domain, one for each of its [`inputs`](Transport::inputs), or by
+/// threads of the application that wait for it: a transport starts none, and calls nobody but `each`, on the thread that receives.
+///
+/// It may lose, repeat and reorder datagrams, as UDP does, but never cut or alter them, and never deliver one to who was not meant.
+/// What it can do without is the fewer repairs for the reliable. A writer's datagrams are sent under that writer's lock, one batch
+/// after the other: a transport that keeps them in order spares its readers repairs.
+///
+/// Its value lives as long as any thread of the domain, and longer than what was sent by it: what a batch borrows ends with `send`,
+/// what was received with `each`.
+pub(crate) trait Transport: Send + Sync {
+    /// What one thread receives in: buffers, allocated once. Those of several threads may be in use at one time, also of one input.
+    type Receiver: Send;
 
-pub(crate) use platform::{Alarm, Bell, Receiver};
-use platform::{Sender, Waker};
+    /// Where datagrams arrive: one input for discovery traffic, at least one for user traffic. The same for the whole life of the
+    /// transport.
+    fn inputs(&self) -> Vec<Input>;
 
-/// A peer without a port is asked at the well-known ports of this many participants.
-const PEER_PARTICIPANTS: u16 = 10;
-/// Sockets that a metatraffic thread waits for, at most: group and unicast, IPv4 and IPv6.
-const META_SOCKETS_MAX: usize = 6;
+    fn receiver(&self) -> Self::Receiver;
 
-/// Told of each datagram that the host refused: the interface it was for (0: unicast) and why.
-type Refused<'a> = dyn Fn(u32, &io::Error) + 'a;
-/// Told where a datagram was to go, of how many octets, that is longer than the path takes: whether it is left out. If not, IP
-/// cuts it.
-type TooLong<'a> = dyn Fn(SocketAddr, usize) -> bool + 'a;
+    /// The next call of [`receive`](Transport::receive) had better bring one datagram: a lone one is expected, or others would wait.
+    fn expect_one(receiver: &mut Self::Receiver);
 
-/// Octets of a UDP payload that a path takes of which the host tells nothing: Ethernet, with a header of IPv6.
-const PATH_BYTES: usize = 1_448;
-/// What a path takes that is said to take more than it just did: the least of IPv6.
-const PATH_BYTES_NARROW: usize = 1_232;
-/// What every path is taken to take, and the most that any is used for.
-const PATH_BYTES_MIN: usize = 512;
-const PATH_BYTES_MAX: usize = 65_000;
+    /// Whether it would carry a datagram there, now: by the kind of the locator, and what this host has. That somebody listens there
+    /// is not asked. A locator is reached by one transport of a domain at most.
+    fn reaches(&self, locator: &Locator) -> bool;
+
+    /// Sends all datagrams of a batch to those destinations that it reaches, in order, from the calling thread, which holds the lock
+    /// of the writer, reader or participant that they are of. So it never waits for a receiver: what there is no room for is lost. It
+    /// may wait for a moment for a device that is busy. When it returns, nothing of the batch is needed any more, and receivers that
+    /// sleep have been woken. A destination that fails keeps nothing from others.
+    fn send(&self, batch: &Batch<'_>) -> Sent;
+
+    /// Hands each datagram that is there to `each`, a few at most, so that the caller can look after other things; with `wait`, sleeps
+    /// until there is one, [`close`](Transport::close) is called, or for no reason. No datagram is handed out twice, whoever else
+    /// receives from the same input. `each` may send, and may take long. True when [`locators`](Transport::locators) would tell
+    /// something else than before.
+    fn receive(
+        &self,
+        traffic: Traffic,
+        receiver: &mut Self::Receiver,
+        wait: bool,
+        each: impl FnMut(Received<'_>),
+    ) -> bool;
+
+    /// Sleeps until a datagram is there, `bell` rings, the time is over, or the transport is closed; nothing is received. A datagram or
+    /// a ring from before the call ends it at once. Who lends an input ([`lends`](Transport::lends)) is given a bell, which other threads
+    /// ring.
+    ///
+    /// # Errors
+    /// A signal came (`Interrupted`), or it cannot wait for what it was given.
+    fn wait(&self, traffic: Traffic, bell: Option<&Bell>, timeout: Option<Duration>) -> io::Result<Awaited>;
+
+    /// Whether threads of the application may receive from an input while they wait for what it brings: [`wait`](Transport::wait) then
+    /// heeds the bell, and a thread of the domain in [`receive`](Transport::receive) is not needed to make anything arrive.
+    fn lends(&self, traffic: Traffic) -> bool;
+
+    /// Adds where participants can be reached by it, and where they announce themselves.
+    fn locators(&self, locators: &mut LocalLocators);
+
+    /// Makes everyone return who receives or waits, now and from now on, also who is about to begin. Sending does no harm afterwards,
+    /// nor good.
+    fn close(&self);
+
+    /// Octets that the path to an address takes in one datagram, if the transport goes there.
+    fn path_bytes(&self, _address: IpAddr) -> Option<usize> {
+        None
+    }
+
+    /// Where participants of this host may listen now.
+    fn scan(&self) -> Vec<Locator> {
+        Vec::new()
+    }
+
+    /// A reader may be written to by a group of this host, which is heard from now on.
+    fn join_group(&self, _reader: Guid, _writer: Guid, _group: Locator) {}
+
+    /// A reader is not written to by a writer any more; `None`: by any.
+    fn leave_groups(&self, _reader: Guid, _writer: Option<Guid>) {}
+
+    /// Whether nobody has that locator of this host any more, as far as is certain: `message`, which means nothing, may be sent to it.
+    fn is_gone(&self, _locator: &Locator, _message: &[u8]) -> bool {
+        false
+    }
+
+    /// Datagrams that were lost because whoever was to receive them had no room.
+    fn overflows(&self) -> u64 {
+        0
+    }
+
+    /// In a process that was just forked: what is the parent's is left alone, whatever is called from now on.
+    #[cfg(unix)]
+    fn abandon(&self) {}
+}
 
 /// One datagram that arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received<'a> {
-    pub(crate) from: SocketAddr,
+    pub(crate) from: Locator,
     /// Where it arrived; 0 when the host does not say.
     pub(crate) interface: u32,
     pub(crate) bytes: &'a [u8],
 }
 
-/// The interface that a multicast datagram leaves by. The host would choose one by its routes, and on loopback
-/// without such a route even the source address 0.0.0.0.
-#[derive(Clone, Copy, Debug)]
-struct Via {
-    interface: u32,
-    /// For IPv4; unspecified otherwise.
-    source: Ipv4Addr,
+/// What is to be sent, and how.
+#[derive(Clone, Copy)]
+pub(crate) struct Batch<'a> {
+    pub(crate) out: &'a Outbox,
+    /// Octets of samples that are elsewhere.
+    pub(crate) lent: Option<&'a Lent<'a>>,
+    /// The octet of the IP header that marks the datagrams.
+    pub(crate) traffic_class: u8,
+    /// Datagrams for other hosts that are longer than their path takes are left out; else they are cut on their way. Who recuts is a
+    /// writer of samples, for whom a thread may have a socket of its own; what discovery and readers answer opens none.
+    pub(crate) recuts: bool,
 }
 
-/// What ended a wait.
-#[derive(Clone, Copy, Debug)]
-struct Ready {
-    interfaces: bool,
-    /// In the order of the sockets waited for.
-    sockets: [bool; META_SOCKETS_MAX],
+/// What became of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    /// Addresses whose datagrams were left out, and how many octets their paths take.
+    pub(crate) left_out: Vec<(IpAddr, usize)>,
+    /// There was a destination that the transport does not reach.
+    pub(crate) has_others: bool,
 }
 
-/// What ended the wait for one socket; nothing: the time was over.
+/// What ended a wait; nothing: the time was over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Awaited {
     pub(crate) datagram: bool,
     pub(crate) bell: bool,
 }
 
-/// What is known of one interface of this host.
-#[derive(Clone, Debug)]
-pub struct InterfaceReport {
-    /// Its name; `*` for unicast, where the host chooses.
-    pub name: String,
-    /// Its number; 0 for unicast, and for what is not there.
-    pub index: u32,
-    /// Its addresses.
-    pub addresses: Vec<IpAddr>,
-    /// Why it is not used; `None`: it is.
-    pub unusable: Option<&'static str>,
-    /// Datagrams of others that arrived by multicast.
-    pub multicast_heard: u64,
-    /// Datagrams that the host refused to send, and groups it refused to join.
-    pub send_errors: u64,
-    /// The last such refusal.
-    pub last_error: Option<String>,
-    /// Datagrams that could not be handed to the host in one piece, though it offered that: from then on they go one
-    /// by one. For unicast.
-    pub uncut: u64,
-    /// Datagrams that the host dropped because the receive buffer of a socket had no room for them. For unicast, with
-    /// those to groups.
-    pub overflows: u64,
-    /// Datagrams that were longer than their path to another host takes, and were not sent: what they held follows in shorter
-    /// ones. For unicast.
-    pub too_long: u64,
+/// What arrives by an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Traffic {
+    /// Discovery traffic, and urgent samples.
+    Discovery,
+    /// User traffic; a transport has one input for it or more.
+    User(usize),
+    /// User traffic to groups of this host.
+    HostGroups,
 }
 
-/// What goes by unicast, and what does not: of each writer, `DataWriter::delivery` tells which, and why.
-const UNICAST: &str = "unicast, also of user data unless its writer has chosen a group of this host";
-
-impl fmt::Display for InterfaceReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = if self.name == "*" { UNICAST } else { &self.name };
-        write!(f, "{name}")?;
-        for address in &self.addresses {
-            write!(f, " {address}")?;
-        }
-        if let Some(reason) = self.unusable {
-            return write!(f, ": not used, {reason}");
-        }
-        if self.uncut > 0 {
-            f.write_str(", datagrams go one by one since the host did not cut them")?;
-        }
-        if self.overflows > 0 {
-            write!(f, ", {} datagrams lost since receive buffers were full", self.overflows)?;
-        }
-        if self.too_long > 0 {
-            write!(f, ", {} datagrams cut anew since the path took less", self.too_long)?;
-        }
-        // Where multicast is heard, a family of addresses without it is no news.
-        match (self.multicast_heard, &self.last_error) {
-            (1.., _) => f.write_str(", multicast heard"),
-            (0, Some(error)) => write!(f, ", {} datagrams refused, last: {error}", self.send_errors),
-            (0, None) => Ok(()),
-        }
-    }
+/// Where a thread of the domain receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Input {
+    transport: Kind,
+    pub(crate) traffic: Traffic,
+    /// For the name of the thread.
+    pub(crate) name: &'static str,
 }
 
-/// The sockets of a domain and what is known of the host's interfaces.
-pub(crate) struct Transport {
-    domain: u16,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Udp,
+    Other,
+}
+
+/// What one thread receives in from one input.
+pub(crate) enum Receiver {
+    Udp(udp::Receiver),
+    Other(<Other as Transport>::Receiver),
+}
+
+/// All transports of a domain. Which there are is known when the library is compiled, so that nothing is called by way of a table.
+pub(crate) struct Transports {
     config: Config,
-    /// IPv4 before IPv6; at least one.
-    families: Vec<Family>,
-    /// `None`: they are not asked for, multicast is off, their port refused, or receive threads are not to sleep.
-    groups: Option<Groups>,
-    /// Sorted by index.
-    interfaces: ArcSwap<Vec<Interface>>,
-    unicast: Counters,
-    too_long: AtomicU64,
-    peers: ArcSwap<Vec<Locator>>,
-    /// `None`: the host does not tell of changes.
-    watcher: Option<Watcher>,
-    waker: Waker,
-    stopped: AtomicBool,
+    udp: Option<Udp>,
+    /// Beside UDP there is none but for tests.
+    other: Option<Other>,
+    is_closed: AtomicBool,
     /// How often something was sent; exact numbers do not matter.
     sent: AtomicU32,
+    /// Datagrams for destinations that no transport reaches.
+    unreachable: AtomicU64,
 }
 
-/// Receives discovery traffic, and urgent samples.
-pub(crate) struct Meta<'a> {
-    transport: &'a Transport,
-    sockets: Vec<&'a Socket>,
-    are_multicast: Vec<bool>,
-    receiver: Receiver,
-}
-
-impl Meta<'_> {
-    /// Waits for datagrams, at most so long.
-    ///
-    /// # Errors
-    /// A signal came.
-    pub(crate) fn rest(&self, timeout: Duration) -> io::Result<()> {
-        platform::await_any(&self.sockets, timeout)
-    }
-
-    /// Receives what there is; with `wait`, waits for some. `changed` is called when interfaces did.
-    pub(crate) fn receive(&mut self, wait: bool, mut each: impl FnMut(Received<'_>), changed: impl FnOnce()) {
-        let Self { transport, sockets, are_multicast, receiver } = self;
-        let watcher = transport.watcher.as_ref();
-        let Ok(ready) = platform::wait(sockets, watcher, &transport.waker, wait) else { return };
-        if ready.interfaces {
-            watcher.into_iter().for_each(Watcher::drain);
-            // When the host cannot list them now, its next message is another chance.
-            if transport.refresh().unwrap_or(false) {
-                changed();
-            }
-        }
-        for ((socket, is_multicast), is_ready) in sockets.iter().zip(are_multicast).zip(ready.sockets) {
-            if is_ready {
-                transport.receive_batch(receiver, socket, false, |received| {
-                    if *is_multicast {
-                        transport.heard(&received);
-                    }
-                    each(received);
-                });
-            }
+impl Receiver {
+    /// See [`Transport::expect_one`].
+    #[inline]
+    pub(crate) fn expect_one(&mut self) {
+        match self {
+            Self::Udp(receiver) => Udp::expect_one(receiver),
+            Self::Other(receiver) => Other::expect_one(receiver),
         }
     }
 }
 
-/// The sockets of one IP version.
-struct Family {
-    group: IpAddr,
-    /// Discovery traffic to this process; everything is sent from here, and cut by nobody on its way.
-    meta: Socket,
-    /// User traffic to this process; what has to be cut by IP leaves here.
-    user: Socket,
-    /// Discovery traffic to everyone; `None` when multicast is off or its port refused.
-    multicast: Option<Socket>,
-}
-
-impl Transport {
-    /// Opens the sockets. A port in use is never an error: another one is taken.
+impl Transports {
+    /// Those of the host.
     ///
     /// # Errors
-    /// The host has neither IPv4 nor IPv6, or refuses sockets.
+    /// As [`Udp::open`].
     pub(crate) fn open(domain: u16, config: &Config) -> io::Result<Self> {
-        // Before the interfaces are listed, so that no change falls in between.
-        let watcher = Watcher::new().ok();
-        let mut families = Family::open_all(domain, config)?;
-        let unicast = Counters::default();
-        for family in families.iter_mut().filter(|_| config.multicast) {
-            let sizes = BufferSizes::of(config);
-            match Socket::bind_group(family.group, ports::meta_multicast(domain), sizes) {
-                Ok(socket) => family.multicast = Some(socket),
-                // Deaf to groups, but others still hear us, and answer by unicast.
-                Err(error) => unicast.refused(&error),
-            }
-        }
-        // With `busy_poll` one core is given to one socket. Elsewhere than on Linux a socket would hear the groups of others.
-        let hears_groups =
-            cfg!(target_os = "linux") && config.host_groups && config.multicast && !config.busy_poll;
-        let opens = hears_groups && families.iter().any(Family::is_ipv4);
-        let groups =
-            opens.then(|| Groups::open(ports::host_multicast(domain), BufferSizes::of(config))).transpose();
-        let groups = groups.inspect_err(|error| unicast.refused(error)).ok().flatten();
-        let transport = Self {
-            domain,
-            groups,
+        Udp::open(domain, config).map(|udp| Self { udp: Some(udp), ..Self::none(config) })
+    }
+
+    /// Nothing but memory, and no socket.
+    #[cfg(test)]
+    pub(crate) fn in_memory(memory: Other, config: &Config) -> Self {
+        Self { other: Some(memory), ..Self::none(config) }
+    }
+
+    fn none(config: &Config) -> Self {
+        Self {
             config: config.clone(),
-            families,
-            interfaces: ArcSwap::default(),
-            unicast,
-            too_long: AtomicU64::new(0),
-            peers: ArcSwap::default(),
-            watcher,
-            waker: Waker::new()?,
-            stopped: AtomicBool::new(false),
+            udp: None,
+            other: None,
+            is_closed: AtomicBool::new(false),
             sent: AtomicU32::new(0),
-        };
-        transport.refresh()?;
-        Ok(transport)
+            unreachable: AtomicU64::new(0),
+        }
     }
 
     pub(crate) const fn config(&self) -> &Config {
@@ -291,458 +254,165 @@ impl Transport {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Sends all datagrams of `out`, in order, from the calling thread, marked with a traffic class. With `recuts`, those for
-    /// other hosts that are longer than their path takes are left out: for these addresses, whose paths take so many octets. All
-    /// others are cut by IP. Who recuts is a writer of samples, for whom the thread may have a socket of its own; what discovery and
-    /// readers answer opens none.
-    /// `lent`: octets of samples that are elsewhere.
-    pub(crate) fn send(
-        &self,
-        out: &Outbox,
-        lent: Option<&Lent<'_>>,
-        traffic_class: u8,
-        recuts: bool,
-    ) -> Vec<(IpAddr, usize)> {
-        let left_out: RefCell<Vec<(IpAddr, usize)>> = RefCell::default();
-        if out.transmits().is_empty() {
-            return left_out.into_inner();
+    /// Datagrams for destinations that no transport reaches.
+    pub(crate) fn unreachable(&self) -> u64 {
+        self.unreachable.load(Ordering::Relaxed)
+    }
+
+    /// Where threads of the domain receive: as many as there are, whatever participants there are.
+    pub(crate) fn inputs(&self) -> Vec<Input> {
+        let of_other = self.other.iter().flat_map(Transport::inputs);
+        self.udp.iter().flat_map(Transport::inputs).chain(of_other).collect()
+    }
+
+    pub(crate) fn receiver(&self, input: Input) -> Receiver {
+        let other = self.other.as_ref().filter(|_| input.transport == Kind::Other);
+        other.map(Transport::receiver).map_or_else(|| Receiver::Udp(udp::Receiver::new()), Receiver::Other)
+    }
+
+    /// See [`Transport::lends`].
+    pub(crate) fn lends(&self, input: Input) -> bool {
+        match input.transport {
+            Kind::Udp => self.udp.as_ref().is_some_and(|udp| udp.lends(input.traffic)),
+            Kind::Other => self.other.as_ref().is_some_and(|other| other.lends(input.traffic)),
         }
-        // Interfaces are looked at where something is refused, or goes to a group: not for each datagram.
-        let refused = |interface, error: &io::Error| {
-            self.counters(&self.interfaces.load(), interface).refused(error);
-        };
-        let too_long = |to: SocketAddr, bytes: usize| {
-            let interfaces = self.interfaces.load();
-            let own = interfaces.iter().any(|interface| interface.addresses.contains(&to.ip()));
-            let leaves_out = recuts && !own && !to.ip().is_multicast();
-            if leaves_out {
-                self.too_long.fetch_add(1, Ordering::Relaxed);
-                let mut paths = left_out.borrow_mut();
-                if !paths.iter().any(|(address, _)| *address == to.ip()) {
-                    paths.push((to.ip(), self.narrower_path_bytes(to.ip(), bytes)));
-                }
-            }
-            leaves_out
-        };
+    }
+
+    /// Sends all datagrams of a batch, each by the transport that reaches its destination, and counts those that none does. Returned are
+    /// the addresses of [`Sent::left_out`].
+    pub(crate) fn send(&self, batch: &Batch<'_>) -> Vec<(IpAddr, usize)> {
+        if batch.out.transmits().is_empty() {
+            return Vec::new();
+        }
         // First: the answer may come before this thread goes on.
         self.sent.store(self.sent().wrapping_add(1), Ordering::Relaxed);
-        let mut sender = Sender::new(traffic_class, &refused, &too_long);
-        if recuts {
-            sender.take_shortcut();
+        let sent = match &self.udp {
+            Some(udp) => udp.send(batch),
+            None => Sent { has_others: true, ..Sent::default() },
+        };
+        if sent.has_others {
+            self.send_to_others(batch);
         }
-        for transmit in out.transmits() {
-            match lent {
-                None => sender.datagram(out.slices(transmit)),
-                Some(lent) => sender.datagram(out.slices_lent(transmit, lent)),
+        sent.left_out
+    }
+
+    /// Sends what does not go by UDP.
+    #[cold]
+    fn send_to_others(&self, batch: &Batch<'_>) {
+        if let Some(other) = &self.other
+            && !other.send(batch).has_others
+        {
+            return;
+        }
+        let destinations = batch.out.transmits().iter().flat_map(|it| batch.out.destinations(it));
+        let unreachable = destinations.filter(|to| !self.reaches(to)).count();
+        self.unreachable.fetch_add(unreachable as u64, Ordering::Relaxed);
+    }
+
+    /// Whether any transport carries datagrams there.
+    fn reaches(&self, locator: &Locator) -> bool {
+        if self.other.as_ref().is_some_and(|other| other.reaches(locator)) {
+            return true;
+        }
+        self.udp.as_ref().is_some_and(|udp| udp.reaches(locator))
+    }
+
+    /// See [`Transport::receive`].
+    #[inline]
+    pub(crate) fn receive(
+        &self,
+        input: Input,
+        receiver: &mut Receiver,
+        wait: bool,
+        each: impl FnMut(Received<'_>),
+    ) -> bool {
+        match receiver {
+            Receiver::Udp(receiver) => {
+                self.udp.as_ref().is_some_and(|udp| udp.receive(input.traffic, receiver, wait, each))
             }
-            for destination in out.destinations(transmit) {
-                self.send_to(&mut sender, *destination);
+            Receiver::Other(receiver) => {
+                self.other.as_ref().is_some_and(|other| other.receive(input.traffic, receiver, wait, each))
             }
         }
-        sender.finish();
-        left_out.into_inner()
     }
 
-    /// Octets of a UDP payload that the path to an address takes, as far as this host knows now.
-    pub(crate) fn path_bytes(&self, address: IpAddr) -> usize {
-        let headers = if address.is_ipv4() { 20 + 8 } else { 40 + 8 };
-        let told = platform::path_mtu(address).map(|bytes| bytes.saturating_sub(headers));
-        told.unwrap_or(PATH_BYTES).clamp(PATH_BYTES_MIN, PATH_BYTES_MAX).min(self.config.datagram_bytes_max)
-    }
-
-    fn send_to<'a>(&'a self, sender: &mut Sender<'a>, destination: Locator) {
-        let (Some(ip), Some(port)) = (destination.ip(), destination.udp_port()) else { return };
-        let Some(family) = self.family(ip) else { return };
-        let to = SocketAddr::new(ip, port);
-        if ip.is_multicast() {
-            self.send_to_group(sender, family, to);
-        } else {
-            sender.to(&family.meta, &family.user, to, None);
-        }
-    }
-
-    /// A group is reached on every interface: the host's default one may be the wrong one, or down.
-    fn send_to_group<'a>(&'a self, sender: &mut Sender<'a>, family: &'a Family, mut to: SocketAddr) {
-        let stays = ports::is_host_group(to.ip());
-        let is_ipv4 = to.is_ipv4();
-        let reaches = |it: &&Interface| it.speaks(is_ipv4) && (!stays || it.is_loopback());
-        for interface in self.interfaces.load().iter().filter(reaches) {
-            if let SocketAddr::V6(to) = &mut to {
-                to.set_scope_id(interface.index);
-            }
-            sender.to(&family.meta, &family.user, to, Some(interface.via()));
-        }
-    }
-
-    fn counters<'a>(&'a self, interfaces: &'a [Interface], index: u32) -> &'a Counters {
-        let found = interfaces.binary_search_by_key(&index, |interface| interface.index);
-        found.ok().and_then(|position| interfaces.get(position)).map_or(&self.unicast, |it| &it.counters)
+    /// See [`Transport::wait`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn wait(
+        &self,
+        input: Input,
+        bell: Option<&Bell>,
+        timeout: Option<Duration>,
+    ) -> io::Result<Awaited> {
+        let awaited = match input.transport {
+            Kind::Udp => self.udp.as_ref().map(|udp| udp.wait(input.traffic, bell, timeout)),
+            Kind::Other => self.other.as_ref().map(|other| other.wait(input.traffic, bell, timeout)),
+        };
+        awaited.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))
     }
 
     /// Where participants can be reached, and where they announce themselves.
     pub(crate) fn locators(&self) -> LocalLocators {
-        let interfaces = self.interfaces.load();
         let mut locators = LocalLocators::default();
-        let (mut loopback, mut announced): (Vec<_>, Vec<_>) =
-            interfaces.iter().flat_map(Interface::announced).partition(IpAddr::is_loopback);
-        announced.retain(|address| self.family(*address).is_some());
-        if announced.is_empty() {
-            loopback.retain(|address| self.family(*address).is_some());
-            // One is enough, and IPv4 sorts first.
-            loopback.sort_unstable();
-            announced.extend(loopback.first());
-        }
-        for address in announced {
-            let Some(family) = self.family(address) else { continue };
-            locators.meta_unicast.push(Locator::udp(address, family.meta.port));
-            locators.user_unicast.push(Locator::udp(address, family.user.port));
-        }
-        for family in self.families.iter().filter(|_| self.config.multicast) {
-            let group = Locator::udp(family.group, ports::meta_multicast(self.domain));
-            locators.announce_to.push(group);
-            locators.meta_multicast.extend(family.multicast.as_ref().map(|_| group));
-        }
-        locators.host_group_port = self.groups.as_ref().map_or(0, |groups| groups.socket.port);
-        locators.own_addresses = interfaces.iter().flat_map(|it| it.addresses.iter().copied()).collect();
-        locators.announce_to.extend(self.peers.load().iter());
-        locators.scan = self.scan();
-        // Half of what was granted: the kernel counts its own overhead, too.
-        let granted = self.families.iter().filter_map(|family| family.user.raw.recv_buffer_size().ok());
-        locators.receive_bytes = granted.min().and_then(|bytes| u32::try_from(bytes / 2).ok()).unwrap_or(0);
+        self.udp.iter().for_each(|udp| udp.locators(&mut locators));
+        self.other.iter().for_each(|other| other.locators(&mut locators));
         locators
     }
 
     /// Where participants of this host may listen now: found even without any multicast.
     pub(crate) fn scan(&self) -> Vec<Locator> {
-        let address = match self.families.first() {
-            Some(family) if !family.is_ipv4() => IpAddr::from(Ipv6Addr::LOCALHOST),
-            _ => Ipv4Addr::LOCALHOST.into(),
-        };
-        let in_use = neighbours::ports_in_use();
-        let indices = ports::participant_indices(self.domain);
-        let ports = indices.map(|index| ports::meta_unicast(self.domain, index));
-        let is_in_use = |port: &u16| in_use.as_ref().is_none_or(|in_use| in_use.contains(port));
-        ports.filter(is_in_use).map(|port| Locator::udp(address, port)).collect()
+        self.udp.iter().flat_map(Transport::scan).collect()
     }
 
-    fn family(&self, address: IpAddr) -> Option<&Family> {
-        self.families.iter().find(|family| family.is_ipv4() == address.is_ipv4())
+    /// Octets that the path to an address takes in one datagram, as far as this host knows now.
+    pub(crate) fn path_bytes(&self, address: IpAddr) -> usize {
+        let told = self.udp.as_ref().and_then(|udp| udp.path_bytes(address));
+        told.unwrap_or(self.config.datagram_bytes_max)
     }
 
-    /// Lists the interfaces anew and joins the groups on them. True when something changed.
-    ///
-    /// # Errors
-    /// The host does not list its interfaces; what was known stays.
-    pub(crate) fn refresh(&self) -> io::Result<bool> {
-        let before = self.interfaces.load();
-        let after = interfaces::list(&self.config, &before)?;
-        for family in &self.families {
-            let Some(socket) = &family.multicast else { continue };
-            for interface in after.iter().filter(|interface| interface.speaks(family.is_ipv4())) {
-                // Joining again does no harm and repairs what the host forgot while the interface was away.
-                if let Err(error) = socket.join(family.group, interface.index) {
-                    interface.counters.refused(&error);
-                }
-            }
-        }
-        let peers: Vec<_> = self.config.peers.iter().flat_map(|peer| resolve(peer, self.domain)).collect();
-        let changed = interfaces::differ(&before, &after) || **self.peers.load() != peers;
-        self.peers.store(Arc::new(peers));
-        self.interfaces.store(Arc::new(after));
-        Ok(changed)
-    }
-
-    /// What is known of each interface, of those that the settings name in vain, and of unicast at the end.
-    pub(crate) fn report(&self) -> Vec<InterfaceReport> {
-        let row = |name: &str, index, addresses: &[IpAddr], unusable, counters: &Counters| InterfaceReport {
-            name: name.to_owned(),
-            index,
-            addresses: addresses.to_vec(),
-            unusable,
-            multicast_heard: counters.multicast_heard.load(Ordering::Relaxed),
-            send_errors: counters.send_errors.load(Ordering::Relaxed),
-            last_error: counters.last_error(),
-            uncut: if name == "*" { self.families.iter().map(Family::uncut).sum() } else { 0 },
-            overflows: if name == "*" { self.overflows() } else { 0 },
-            too_long: if name == "*" { self.too_long.load(Ordering::Relaxed) } else { 0 },
-        };
-        let interfaces = self.interfaces.load();
-        let rows =
-            interfaces.iter().map(|it| row(&it.name, it.index, &it.addresses, it.unusable, &it.counters));
-        let none = Counters::default();
-        let missing = interfaces::missing(&self.config, &interfaces);
-        let missing = missing.map(|name| row(name, 0, &[], Some("this host has no such interface"), &none));
-        rows.chain(missing).chain([row("*", 0, &[], None, &self.unicast)]).collect()
-    }
-
-    /// Datagrams that were dropped because the receive buffer of a socket had no room for them. Nobody counts while
-    /// receiving: the kernel is asked.
-    pub(crate) fn overflows(&self) -> u64 {
-        let sockets = |family: &Family| {
-            let [meta, user] = [&family.meta, &family.user].map(platform::overflows);
-            meta + user + family.multicast.as_ref().map_or(0, platform::overflows)
-        };
-        let groups = self.groups.as_ref().map_or(0, |groups| platform::overflows(&groups.socket));
-        self.families.iter().map(sockets).sum::<u64>() + groups
-    }
-
-    /// Whether groups of this host are heard.
-    pub(crate) const fn hears_groups(&self) -> bool {
-        self.groups.is_some()
-    }
-
-    /// A reader may be written to by a group of this host, which is heard from now on.
+    /// See [`Transport::join_group`].
     pub(crate) fn join_group(&self, reader: Guid, writer: Guid, group: Locator) {
-        let interfaces = self.interfaces.load();
-        let (Some(groups), Some(IpAddr::V4(group)), Some(loopback)) =
-            (&self.groups, group.ip(), interfaces.iter().find(|it| it.is_loopback()))
-        else {
-            return;
-        };
-        if let Err(error) = groups.join((reader, writer), group, loopback.index) {
-            loopback.counters.refused(&error);
-        }
+        self.udp.iter().for_each(|udp| udp.join_group(reader, writer, group));
     }
 
-    /// A reader is not written to by a writer any more; `None`: by any.
+    /// See [`Transport::leave_groups`].
     pub(crate) fn leave_groups(&self, reader: Guid, writer: Option<Guid>) {
-        let interfaces = self.interfaces.load();
-        if let Some(groups) = &self.groups
-            && let Some(loopback) = interfaces.iter().find(|it| it.is_loopback())
-        {
-            let is_gone = |a: Guid, b: Guid| a == reader && writer.is_none_or(|writer| b == writer);
-            groups.leave(is_gone, loopback.index);
-        }
+        self.udp.iter().for_each(|udp| udp.leave_groups(reader, writer));
     }
 
-    /// Receives what there is of user traffic to groups of this host; with `wait`, waits for some.
-    pub(crate) fn receive_groups(&self, receiver: &mut Receiver, wait: bool, each: impl FnMut(Received<'_>)) {
-        if let Some(groups) = &self.groups {
-            self.receive_batch(receiver, &groups.socket, wait, each);
-        }
+    /// See [`Transport::is_gone`].
+    pub(crate) fn is_gone(&self, locator: &Locator, message: &[u8]) -> bool {
+        self.udp.as_ref().is_some_and(|udp| udp.is_gone(locator, message))
     }
 
-    /// Waits for user traffic to groups of this host, at most so long.
-    ///
-    /// # Errors
-    /// A signal came.
-    pub(crate) fn await_groups_for(&self, timeout: Duration) -> io::Result<()> {
-        let socket = self.groups.as_ref().map(|groups| &groups.socket);
-        platform::await_any(socket.as_slice(), timeout)
+    /// Datagrams that were lost because whoever was to receive them had no room.
+    pub(crate) fn overflows(&self) -> u64 {
+        self.udp.iter().map(Transport::overflows).sum()
     }
 
-    /// Waits for user traffic on one socket, at most so long.
-    ///
-    /// # Errors
-    /// A signal came.
-    pub(crate) fn await_user_for(&self, socket: usize, timeout: Duration) -> io::Result<()> {
-        let socket = self.families.get(socket).map(|family| &family.user);
-        platform::await_any(socket.as_slice(), timeout)
+    /// What is known of each interface of the host.
+    pub(crate) fn report(&self) -> Vec<InterfaceReport> {
+        self.udp.iter().flat_map(Udp::report).collect()
     }
 
-    /// How many sockets receive user traffic.
-    pub(crate) fn user_sockets(&self) -> usize {
-        self.families.len()
-    }
-
-    /// The sockets for discovery traffic.
-    pub(crate) fn meta(&self) -> Meta<'_> {
-        let unicast = self.families.iter().map(|family| (&family.meta, false));
-        let multicast = self.families.iter().filter_map(|family| Some((family.multicast.as_ref()?, true)));
-        let (sockets, are_multicast): (Vec<_>, Vec<_>) = unicast.chain(multicast).unzip();
-        Meta { transport: self, sockets, are_multicast, receiver: Receiver::new() }
-    }
-
-    /// Receives what there is of user traffic on one socket; with `wait`, and without `busy_poll`, waits for some.
-    pub(crate) fn receive_user(
-        &self,
-        socket: usize,
-        receiver: &mut Receiver,
-        wait: bool,
-        each: impl FnMut(Received<'_>),
-    ) {
-        if let Some(family) = self.families.get(socket) {
-            self.receive_batch(receiver, &family.user, wait && !self.config.busy_poll, each);
-        }
-    }
-
-    /// Waits until there is user traffic on one socket, the bell rings or the time is over.
-    ///
-    /// # Errors
-    /// A signal came, or the host does not let the caller wait.
-    pub(crate) fn await_user(
-        &self,
-        socket: usize,
-        bell: &Bell,
-        timeout: Option<Duration>,
-    ) -> io::Result<Awaited> {
-        let family = self.families.get(socket).ok_or(io::ErrorKind::NotFound)?;
-        platform::await_one(&family.user, bell, timeout)
-    }
-
-    /// Receives one datagram of user traffic if there is one.
-    pub(crate) fn receive_one(&self, socket: usize, receiver: &mut Receiver, each: impl FnMut(Received<'_>)) {
-        if let Some(family) = self.families.get(socket) {
-            receiver.expect_one();
-            self.receive_batch(receiver, &family.user, false, each);
-        }
-    }
-
-    /// Whether [`Self::stop`] was called.
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Acquire)
-    }
-
-    fn receive_batch(
-        &self,
-        receiver: &mut Receiver,
-        socket: &Socket,
-        wait: bool,
-        mut each: impl FnMut(Received<'_>),
-    ) {
-        let received = receiver.receive(socket, wait, |it| {
-            if self.accepts(&it) {
-                each(it);
-            }
-        });
-        if let Err(error) = received {
-            let harmless = matches!(
-                error.kind(),
-                io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
-            );
-            if !harmless {
-                // Never in a tight loop, whatever is wrong with the socket.
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        }
-    }
-
-    /// The same of a path that did not take a datagram of so many octets, whatever the host says now.
-    fn narrower_path_bytes(&self, address: IpAddr, refused_bytes: usize) -> usize {
-        match self.path_bytes(address) {
-            told if told < refused_bytes => told,
-            _ if refused_bytes > PATH_BYTES_NARROW => PATH_BYTES_NARROW,
-            _ => PATH_BYTES_MIN,
-        }
-    }
-
-    /// The sockets hear every interface; those that the user did not select are ignored here.
-    fn accepts(&self, received: &Received<'_>) -> bool {
-        if self.config.interfaces.is_none() || received.interface == 0 {
-            return true;
-        }
-        self.interfaces.load().iter().any(|it| it.index == received.interface && it.unusable.is_none())
-    }
-
-    /// Counts a datagram to the group, unless it is our own.
-    fn heard(&self, received: &Received<'_>) {
-        let interfaces = self.interfaces.load();
-        let from = received.from.ip();
-        let own_port = self.family(from).is_some_and(|family| family.meta.port == received.from.port());
-        if !own_port || !interfaces.iter().any(|interface| interface.addresses.contains(&from)) {
-            let counters = self.counters(&interfaces, received.interface);
-            counters.multicast_heard.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// In a process that was just forked: the sockets are the parent's, and lead nowhere from here.
-    #[cfg(unix)]
-    pub(crate) fn abandon(&self) {
-        self.stopped.store(true, Ordering::Release);
-        #[cfg(target_os = "linux")]
-        {
-            use std::os::fd::AsRawFd;
-            let of_family = |family: &'_ Family| {
-                let multicast = family.multicast.as_ref().map(|socket| socket.raw.as_raw_fd());
-                [Some(family.meta.raw.as_raw_fd()), Some(family.user.raw.as_raw_fd()), multicast]
-            };
-            let groups = self.groups.as_ref().map(|groups| groups.socket.raw.as_raw_fd());
-            let watcher = self.watcher.as_ref().map(AsRawFd::as_raw_fd);
-            let others = [groups, watcher, Some(self.waker.as_raw_fd())];
-            crate::base::fork::disconnect(self.families.iter().flat_map(of_family).chain(others).flatten());
-            platform::forget_thread();
-        }
+    /// Whether [`Self::close`] was called.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
     }
 
     /// Makes the receive threads return.
-    pub(crate) fn stop(&self) {
-        self.stopped.store(true, Ordering::Release);
-        self.waker.wake();
-        self.families.iter().for_each(|family| family.user.end_receiving());
-        self.groups.iter().for_each(|groups| groups.socket.end_receiving());
-    }
-}
-
-impl Family {
-    fn is_ipv4(&self) -> bool {
-        self.group.is_ipv4()
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.udp.iter().for_each(Transport::close);
+        self.other.iter().for_each(Transport::close);
     }
 
-    fn uncut(&self) -> u64 {
-        self.meta.offload.uncut()
+    /// In a process that was just forked: see [`Transport::abandon`].
+    #[cfg(unix)]
+    pub(crate) fn abandon(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.udp.iter().for_each(Transport::abandon);
     }
-
-    /// All families that the host has, at the first participant index whose ports are all free, or else at ports
-    /// that the host chooses.
-    fn open_all(domain: u16, config: &Config) -> io::Result<Vec<Self>> {
-        let sizes = BufferSizes::of(config);
-        let addresses: [IpAddr; 2] = if config.loopback_only() {
-            [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]
-        } else {
-            [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()]
-        };
-        let wanted = addresses.into_iter().filter(|it| it.is_ipv4() || config.ipv6 == Use::Auto);
-        let (usable, mut refused): (Vec<_>, Vec<_>) = wanted
-            .map(|address| Socket::bind(SocketAddr::new(address, 0), sizes).map(|_| address))
-            .partition(Result::is_ok);
-        let usable: Vec<IpAddr> = usable.into_iter().flatten().collect();
-        if usable.is_empty() {
-            return Err(match refused.pop() {
-                Some(Err(error)) => error,
-                _ => io::Error::from(io::ErrorKind::Unsupported),
-            });
-        }
-        let open = |meta_port: u16, user_port: u16| -> io::Result<Vec<Self>> {
-            let bind = |address, port| Socket::bind(SocketAddr::new(address, port), sizes);
-            let family = |address: &IpAddr| {
-                let (meta, user) = (bind(*address, meta_port)?, bind(*address, user_port)?);
-                // Where the host cannot, it cuts datagrams by itself.
-                let _ = platform::leave_whole(&meta.raw, address.is_ipv4());
-                if config.interfaces.is_none() {
-                    let _ = platform::leave_interfaces_untold(&user.raw, address.is_ipv4());
-                }
-                let group = group_of(*address);
-                Ok(Self { group, meta, user, multicast: None })
-            };
-            usable.iter().map(family).collect()
-        };
-        let well_known = ports::participant_indices(domain).find_map(|index| {
-            open(ports::meta_unicast(domain, index), ports::user_unicast(domain, index)).ok()
-        });
-        well_known.map_or_else(|| open(0, 0), Ok)
-    }
-}
-
-const fn group_of(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => IpAddr::V4(ports::MULTICAST_V4),
-        IpAddr::V6(_) => IpAddr::V6(ports::MULTICAST_V6),
-    }
-}
-
-/// Where a configured peer listens; nothing while its name is unknown (asked again when an interface changes).
-fn resolve(peer: &Peer, domain: u16) -> Vec<Locator> {
-    let addresses: Vec<IpAddr> = match peer.host.parse() {
-        Ok(address) => vec![address],
-        Err(_) => match (peer.host.as_str(), 0).to_socket_addrs() {
-            Ok(addresses) => addresses.map(|address| address.ip()).collect(),
-            Err(_) => Vec::new(),
-        },
-    };
-    let ports = match peer.port {
-        Some(port) => vec![port],
-        None => (0..PEER_PARTICIPANTS).map(|index| ports::meta_unicast(domain, index)).collect(),
-    };
-    let pairs = addresses.iter().flat_map(|address| ports.iter().map(|port| (*address, *port)));
-    pairs.map(|(address, port)| Locator::udp(address, port)).collect()
 }

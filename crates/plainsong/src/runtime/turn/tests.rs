@@ -17,7 +17,7 @@ use crate::data_writer::DataWriter;
 use crate::error::Error;
 use crate::listener::DataReaderListener;
 use crate::participant::{DomainParticipant, DomainParticipantFactory};
-use crate::transport::tests::eventually;
+use crate::transport::udp::tests::eventually;
 
 /// A passing test never waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -345,7 +345,7 @@ fn a_domain_can_end_while_a_thread_receives_for_it() {
     while_one_waits(&sides, &reader, |shared, taken, _| {
         one_by_one(shared, &writer, taken, 0, || shared.turns.is_on_loan());
         // As the domain does when its last user leaves.
-        shared.transport.stop();
+        shared.transport.close();
         shared.turns.stop();
         eventually("the socket is left", || !shared.turns.is_on_loan());
     });

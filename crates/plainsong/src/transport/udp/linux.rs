@@ -6,18 +6,19 @@ use std::cell::Cell;
 use std::io;
 use std::marker::PhantomData;
 use std::mem::{size_of, take, zeroed};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{ptr, slice};
 
+use plainsong_proto::locator::Locator;
 use socket2::Socket as Raw;
 
 use super::name::Name;
 use super::shortcut::Shortcut;
 use super::socket::{BufferSizes, Socket};
-pub(crate) use super::waiting::{Alarm, Bell, Waker, await_any, await_one, wait};
+pub(crate) use super::waiting::{Alarm, Bell, Waker, await_any, wait};
 use super::{Received, Refused, TooLong, Via};
 
 /// Messages for one call of sendmmsg. Each thread that sends keeps memory for as many as it once sent together.
@@ -671,7 +672,7 @@ fn received(header: &libc::mmsghdr, each: &mut impl FnMut(Received<'_>)) {
 
 /// Where a datagram came from.
 #[inline]
-fn sender(fields: &libc::msghdr) -> Option<SocketAddr> {
+fn sender(fields: &libc::msghdr) -> Option<Locator> {
     let name = fields.msg_name.cast::<libc::sockaddr_in6>();
     // SAFETY: the name of a header of the `Receiver` has room for either kind of address and was zeroed before the kernel wrote
     // there; which it wrote, the first field tells.
@@ -680,12 +681,11 @@ fn sender(fields: &libc::msghdr) -> Option<SocketAddr> {
             libc::AF_INET => {
                 let name = &*name.cast::<libc::sockaddr_in>();
                 let address = Ipv4Addr::from(name.sin_addr.s_addr.to_ne_bytes());
-                Some(SocketAddrV4::new(address, u16::from_be(name.sin_port)).into())
+                Some(Locator::udp(address.into(), u16::from_be(name.sin_port)))
             }
             libc::AF_INET6 => {
-                let libc::sockaddr_in6 { sin6_addr, sin6_port, sin6_flowinfo, sin6_scope_id, .. } = *name;
-                let address = Ipv6Addr::from(sin6_addr.s6_addr);
-                Some(SocketAddrV6::new(address, u16::from_be(sin6_port), sin6_flowinfo, sin6_scope_id).into())
+                let address = Ipv6Addr::from((*name).sin6_addr.s6_addr);
+                Some(Locator::udp(address.into(), u16::from_be((*name).sin6_port)))
             }
             _ => None,
         }

@@ -3,9 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::{Command, Output};
 use std::sync::Mutex;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use plainsong_proto::guid::{EntityId, GuidPrefix};
+use plainsong_proto::outbox::Outbox;
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::wire::Heartbeat;
 
@@ -48,31 +49,38 @@ pub(crate) fn shell(script: &str) {
 
 /// A transport whose discovery sockets are drained by a thread; what arrives by them is kept.
 struct Listening<'a> {
-    transport: &'a Transport,
+    transport: &'a Udp,
     heard: &'a Mutex<Vec<(IpAddr, u32, Vec<u8>)>>,
     changes: &'a AtomicU32,
 }
 
 fn listening(config: &Config, body: impl FnOnce(&Listening<'_>)) {
-    let transport = Transport::open(7, config).unwrap();
+    let transport = Udp::open(7, config).unwrap();
     let (heard, changes) = (Mutex::default(), AtomicU32::new(0));
+    let stopped = AtomicBool::new(false);
     let listening = Listening { transport: &transport, heard: &heard, changes: &changes };
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let note = |it: Received<'_>| {
-                heard.lock().unwrap().push((it.from.ip(), it.interface, it.bytes.to_vec()));
+                heard.lock().unwrap().push((it.from.ip().unwrap(), it.interface, it.bytes.to_vec()));
             };
-            let mut meta = transport.meta();
-            while !transport.is_stopped() {
-                meta.receive(true, note, || _ = changes.fetch_add(1, Ordering::Relaxed));
+            let mut receiver = transport.receiver();
+            while !stopped.load(Ordering::Relaxed) {
+                let changed = transport.receive(Traffic::Discovery, &mut receiver, true, note);
+                changes.fetch_add(u32::from(changed), Ordering::Relaxed);
             }
         });
         let result = catch_unwind(AssertUnwindSafe(|| body(&listening)));
-        transport.stop();
+        stopped.store(true, Ordering::Relaxed);
+        transport.close();
         if let Err(panic) = result {
             resume_unwind(panic);
         }
     });
+}
+
+fn batch(out: &Outbox) -> Batch<'_> {
+    Batch { out, lent: None, traffic_class: 0, recuts: false }
 }
 
 /// A small message from participant `sender`.
@@ -102,8 +110,8 @@ impl Listening<'_> {
 
     fn announce(&self, sender: u8) {
         let mut out = Outbox::new();
-        message(&mut out, sender, &self.transport.locators().meta_multicast);
-        self.transport.send(&out, None, 0, false);
+        message(&mut out, sender, &locators(self.transport).meta_multicast);
+        self.transport.send(&batch(&out));
     }
 }
 
@@ -122,13 +130,13 @@ fn loopback_multicast_works() {
             let heard = first.heard.lock().unwrap();
             assert!(heard.iter().all(|(from, ..)| from.is_loopback()), "the source says who it is");
         });
-        assert_eq!(first.transport.locators().meta_unicast.len(), 1, "one loopback address is told");
+        assert_eq!(locators(first.transport).meta_unicast.len(), 1, "one loopback address is told");
     });
 }
 
 #[test]
 fn a_host_with_only_loopback_hears_multicast() {
-    const NAME: &str = "transport::tests::hosts::a_host_with_only_loopback_hears_multicast";
+    const NAME: &str = "transport::udp::tests::hosts::a_host_with_only_loopback_hears_multicast";
     if in_namespace(NAME, "ip link set lo up; ip link set lo multicast on; ip route add 224.0.0.0/4 dev lo") {
         loopback_multicast_works();
     }
@@ -136,7 +144,7 @@ fn a_host_with_only_loopback_hears_multicast() {
 
 #[test]
 fn loopback_needs_neither_the_multicast_flag_nor_a_route() {
-    const NAME: &str = "transport::tests::hosts::loopback_needs_neither_the_multicast_flag_nor_a_route";
+    const NAME: &str = "transport::udp::tests::hosts::loopback_needs_neither_the_multicast_flag_nor_a_route";
     if in_namespace(NAME, "ip link set lo up") {
         loopback_multicast_works();
     }
@@ -163,7 +171,7 @@ fn listeners_of_group() -> Vec<(String, u32)> {
 
 #[test]
 fn fact_20_the_group_is_joined_on_every_interface_at_a_shared_port_with_loop_on_and_one_hop() {
-    const NAME: &str = "transport::tests::hosts::fact_20_the_group_is_joined_on_every_interface_at_a_shared_port_\
+    const NAME: &str = "transport::udp::tests::hosts::fact_20_the_group_is_joined_on_every_interface_at_a_shared_port_\
                         with_loop_on_and_one_hop";
     let setup = "ip link set lo up
         for n in 1 2; do ip link add p$n type veth peer name q$n; ip addr add 10.9.$n.1/24 dev p$n
@@ -197,13 +205,13 @@ fn fact_20_the_group_is_joined_on_every_interface_at_a_shared_port_with_loop_on_
 
 #[test]
 fn a_default_route_over_a_dead_interface_does_not_matter() {
-    const NAME: &str = "transport::tests::hosts::a_default_route_over_a_dead_interface_does_not_matter";
+    const NAME: &str = "transport::udp::tests::hosts::a_default_route_over_a_dead_interface_does_not_matter";
     let setup =
         "ip link set lo up; ip link add dead type veth peer name other; ip addr add 10.9.0.1/24 dev dead
         ip link set dead up; ip route add default via 10.9.0.2 dev dead";
     if in_namespace(NAME, setup) {
         loopback_multicast_works();
-        let report = Transport::open(7, &Config::default()).unwrap().report();
+        let report = Udp::open(7, &Config::default()).unwrap().report();
         let dead = report.iter().find(|interface| interface.name == "dead").unwrap();
         assert_eq!(dead.unusable, Some("it is down"));
     }
@@ -211,24 +219,24 @@ fn a_default_route_over_a_dead_interface_does_not_matter() {
 
 #[test]
 fn a_host_without_ipv6_works() {
-    const NAME: &str = "transport::tests::hosts::a_host_without_ipv6_works";
+    const NAME: &str = "transport::udp::tests::hosts::a_host_without_ipv6_works";
     if in_namespace(NAME, "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; ip link set lo up") {
         loopback_multicast_works();
-        let transport = Transport::open(7, &Config::default()).unwrap();
-        assert!(transport.locators().meta_unicast.iter().all(|it| it.kind == Locator::KIND_UDP_V4));
+        let transport = Udp::open(7, &Config::default()).unwrap();
+        assert!(locators(&transport).meta_unicast.iter().all(|it| it.kind == Locator::KIND_UDP_V4));
     }
 }
 
 #[test]
 fn ipv6_groups_are_heard_where_the_host_has_ipv6() {
-    const NAME: &str = "transport::tests::hosts::ipv6_groups_are_heard_where_the_host_has_ipv6";
+    const NAME: &str = "transport::udp::tests::hosts::ipv6_groups_are_heard_where_the_host_has_ipv6";
     let setup = "ip link set lo up; ip link set lo multicast on; ip link add one type veth peer name two
         ip addr add fd00::1/64 dev one nodad; ip link set one up; ip link set two up";
     if in_namespace(NAME, setup) {
         listening(&Config::default(), |first| {
             let v6: IpAddr = "fd00::1".parse().unwrap();
             eventually("the link is up", || {
-                let told = first.transport.locators().meta_unicast;
+                let told = locators(first.transport).meta_unicast;
                 assert!(told.len() == 1, "one address, or loopback");
                 told[0].ip() == Some(v6)
             });
@@ -243,12 +251,12 @@ fn ipv6_groups_are_heard_where_the_host_has_ipv6() {
 
 #[test]
 fn an_interface_that_comes_late_is_used_without_a_restart() {
-    const NAME: &str = "transport::tests::hosts::an_interface_that_comes_late_is_used_without_a_restart";
+    const NAME: &str = "transport::udp::tests::hosts::an_interface_that_comes_late_is_used_without_a_restart";
     if in_namespace(NAME, "ip link set lo up") {
         listening(&Config::default(), |first| {
             let address: IpAddr = Ipv4Addr::new(10, 9, 0, 1).into();
             let told = || {
-                let locators = first.transport.locators();
+                let locators = locators(first.transport);
                 locators.meta_unicast.iter().any(|locator| locator.ip() == Some(address))
             };
             assert!(!told());
@@ -271,7 +279,7 @@ fn an_interface_that_comes_late_is_used_without_a_restart() {
 #[test]
 fn interfaces_that_were_not_selected_are_neither_told_nor_heard() {
     const NAME: &str =
-        "transport::tests::hosts::interfaces_that_were_not_selected_are_neither_told_nor_heard";
+        "transport::udp::tests::hosts::interfaces_that_were_not_selected_are_neither_told_nor_heard";
     let setup = "ip link set lo up
         for n in 1 2; do ip link add p$n type veth peer name q$n; ip addr add 10.9.$n.1/24 dev p$n
         ip link set p$n up; ip link set q$n up; done";
@@ -280,17 +288,17 @@ fn interfaces_that_were_not_selected_are_neither_told_nor_heard() {
         listening(&config, |first| {
             let selected = Some(Ipv4Addr::new(10, 9, 2, 1).into());
             eventually("the link is up", || {
-                let told = first.transport.locators().meta_unicast;
+                let told = locators(first.transport).meta_unicast;
                 told.len() == 1 && told[0].ip() == selected
             });
             eventually("lo and p2", || {
                 first.announce(1);
                 first.heard_from(1).len() == 2
             });
-            let stranger = Transport::open(7, &Config::default()).unwrap();
+            let stranger = Udp::open(7, &Config::default()).unwrap();
             let mut out = Outbox::new();
-            message(&mut out, 3, &stranger.locators().meta_multicast);
-            stranger.send(&out, None, 0, false);
+            message(&mut out, 3, &locators(&stranger).meta_multicast);
+            stranger.send(&batch(&out));
             // It sends on one interface after the other: p1 before p2.
             let report = first.transport.report();
             let p2 = report.iter().find(|interface| interface.name == "p2").unwrap();
@@ -302,12 +310,12 @@ fn interfaces_that_were_not_selected_are_neither_told_nor_heard() {
 
 #[test]
 fn a_taken_group_port_leaves_us_deaf_but_not_mute() {
-    const NAME: &str = "transport::tests::hosts::a_taken_group_port_leaves_us_deaf_but_not_mute";
+    const NAME: &str = "transport::udp::tests::hosts::a_taken_group_port_leaves_us_deaf_but_not_mute";
     if in_namespace(NAME, "ip link set lo up") {
         let port = ports::meta_multicast(7);
         let taken = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap();
-        let transport = Transport::open(7, &Config { ipv6: Use::Off, ..Config::default() }).unwrap();
-        let locators = transport.locators();
+        let transport = Udp::open(7, &Config { ipv6: Use::Off, ..Config::default() }).unwrap();
+        let locators = locators(&transport);
         assert!(locators.meta_multicast.is_empty());
         assert_eq!(locators.announce_to[0], Locator::udp(ports::MULTICAST_V4.into(), port));
         let report = transport.report();
@@ -318,13 +326,13 @@ fn a_taken_group_port_leaves_us_deaf_but_not_mute() {
 
 #[test]
 fn what_a_full_socket_loses_is_counted() {
-    let test = "transport::tests::hosts::what_a_full_socket_loses_is_counted";
+    let test = "transport::udp::tests::hosts::what_a_full_socket_loses_is_counted";
     if !in_namespace(test, "ip link set lo up") {
         return;
     }
     const DATAGRAMS: u64 = 500;
     let config = Config { receive_buffer_bytes: 16 << 10, multicast: false, ..Config::default() };
-    let transport = Transport::open(7, &config).unwrap();
+    let transport = Udp::open(7, &config).unwrap();
     let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = transport.families.first().unwrap().user.port;
     assert_eq!(transport.overflows(), 0);
@@ -336,7 +344,8 @@ fn what_a_full_socket_loses_is_counted() {
     let (mut receiver, mut received) = (Receiver::new(), 0);
     loop {
         let before = received;
-        transport.receive_one(0, &mut receiver, |_| received += 1);
+        receiver.expect_one();
+        transport.receive(Traffic::User(0), &mut receiver, false, |_| received += 1);
         if received == before {
             break;
         }

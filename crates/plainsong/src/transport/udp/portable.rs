@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use plainsong_proto::locator::Locator;
 use socket2::Socket as Raw;
 
 use super::socket::{BufferSizes, Socket};
@@ -122,6 +123,7 @@ impl Receiver {
         socket.raw.set_read_timeout(Some(timeout))?;
         // Only std's socket fills initialised memory and tells the sender.
         let (length, from) = UdpSocket::from(socket.raw.try_clone()?).recv_from(&mut self.0)?;
+        let from = Locator::udp(from.ip(), from.port());
         self.0.get(..length).map(|bytes| Received { from, interface: 0, bytes }).into_iter().for_each(each);
         Ok(())
     }
@@ -159,14 +161,14 @@ impl Bell {
     }
 }
 
-pub(crate) fn await_one(_: &Socket, bell: &Bell, _: Option<Duration>) -> io::Result<Awaited> {
-    match *bell {}
-}
-
 /// Sleeps a little: portable sockets cannot be waited for together.
-pub(crate) fn await_any(_: &[&Socket], timeout: Duration) -> io::Result<()> {
-    std::thread::sleep(timeout.min(LOOK_PERIOD));
-    Ok(())
+pub(crate) fn await_any<'a>(
+    _: impl Iterator<Item = &'a Socket>,
+    _: Option<&Bell>,
+    timeout: Option<Duration>,
+) -> io::Result<Awaited> {
+    std::thread::sleep(timeout.map_or(LOOK_PERIOD, |timeout| timeout.min(LOOK_PERIOD)));
+    Ok(Awaited { datagram: true, bell: false })
 }
 
 /// There is none where nothing is put off.
@@ -202,8 +204,8 @@ impl Watcher {
 }
 
 /// Sleeps a little if it may, then lets the caller look at everything.
-pub(crate) fn wait(
-    _sockets: &[&Socket],
+pub(crate) fn wait<'a>(
+    _sockets: impl Iterator<Item = &'a Socket>,
     watcher: Option<&Watcher>,
     _waker: &Waker,
     blocks: bool,

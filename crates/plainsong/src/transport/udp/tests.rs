@@ -35,6 +35,11 @@ fn address_of(socket: &Socket) -> SocketAddr {
     socket.raw.local_addr().unwrap().as_socket().unwrap()
 }
 
+fn locator_of(socket: &Socket) -> Locator {
+    let address = address_of(socket);
+    Locator::udp(address.ip(), address.port())
+}
+
 fn leave_nothing_out(_: SocketAddr, _: usize) -> bool {
     false
 }
@@ -51,7 +56,7 @@ macro_rules! conformance {
             use super::*;
 
             /// Receives `count` datagrams.
-            fn receive(socket: &Socket, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
+            fn receive(socket: &Socket, count: usize) -> Vec<(Locator, Vec<u8>)> {
                 let (mut receiver, mut all, start) = (Receiver::new(), Vec::new(), Instant::now());
                 while all.len() < count {
                     assert!(start.elapsed() < PATIENCE, "{} of {count} arrived", all.len());
@@ -74,7 +79,7 @@ macro_rules! conformance {
                     }
                     sender.finish();
                     let arrived = receive(&to, datagrams.len());
-                    assert!(arrived.iter().all(|(source, _)| *source == address_of(&from)));
+                    assert!(arrived.iter().all(|(source, _)| *source == locator_of(&from)));
                     let arrived: Vec<_> = arrived.into_iter().map(|(_, bytes)| bytes).collect();
                     assert!(arrived == datagrams);
                 }
@@ -143,9 +148,9 @@ macro_rules! conformance {
     };
 }
 
-conformance!(udp);
+conformance!(portable);
 #[cfg(target_os = "linux")]
-conformance!(udp_linux);
+conformance!(linux);
 
 /// Sends `count` datagrams of 1400 octets; how many messages they were for the kernel.
 #[cfg(target_os = "linux")]
@@ -303,7 +308,7 @@ fn the_host_cuts_datagrams_of_one_length_from_one_piece() {
 #[test]
 #[cfg(target_os = "linux")]
 fn what_the_host_does_not_cut_goes_one_by_one() {
-    const NAME: &str = "transport::tests::what_the_host_does_not_cut_goes_one_by_one";
+    const NAME: &str = "transport::udp::tests::what_the_host_does_not_cut_goes_one_by_one";
     if !hosts::in_namespace(NAME, "ip link set lo mtu 1280 up") {
         return;
     }
@@ -316,6 +321,13 @@ fn what_the_host_does_not_cut_goes_one_by_one() {
     assert_eq!(from.offload.uncut(), 1);
 }
 
+/// What a transport tells of where it is.
+fn locators(transport: &Udp) -> LocalLocators {
+    let mut told = LocalLocators::default();
+    transport.locators(&mut told);
+    told
+}
+
 fn loopback_config() -> Config {
     Config { interfaces: Some(vec!["lo".to_owned()]), ..Config::default() }
 }
@@ -323,22 +335,22 @@ fn loopback_config() -> Config {
 #[test]
 fn transports_of_one_host_take_different_well_known_ports() {
     let config = Config { multicast: false, ..loopback_config() };
-    let (first, second) = (Transport::open(8, &config).unwrap(), Transport::open(8, &config).unwrap());
-    let ports = |transport: &Transport| transport.families.iter().map(|it| it.meta.port).collect::<Vec<_>>();
+    let (first, second) = (Udp::open(8, &config).unwrap(), Udp::open(8, &config).unwrap());
+    let ports = |transport: &Udp| transport.families.iter().map(|it| it.meta.port).collect::<Vec<_>>();
     assert!(ports(&first).iter().all(|port| *port >= ports::meta_unicast(8, 0)));
     assert!(ports(&first).iter().all(|port| !ports(&second).contains(port)));
-    let locators = first.locators();
-    assert_eq!(locators.meta_unicast[0].ip(), Some(Ipv4Addr::LOCALHOST.into()));
-    assert_eq!(locators.user_unicast[0].port, locators.meta_unicast[0].port + 1);
-    assert!(locators.meta_multicast.is_empty());
-    assert!(locators.scan.contains(&second.locators().meta_unicast[0]), "found by the scan");
+    let told = locators(&first);
+    assert_eq!(told.meta_unicast[0].ip(), Some(Ipv4Addr::LOCALHOST.into()));
+    assert_eq!(told.user_unicast[0].port, told.meta_unicast[0].port + 1);
+    assert!(told.meta_multicast.is_empty());
+    assert!(told.scan.contains(&locators(&second).meta_unicast[0]), "found by the scan");
 }
 
 #[test]
 fn beyond_the_well_known_ports_the_host_chooses() {
     let config = Config { multicast: false, ipv6: Use::Off, ..loopback_config() };
-    let all: Vec<_> = (0..123).map(|_| Transport::open(9, &config).unwrap()).collect();
-    let ports: BTreeSet<_> = all.iter().map(|transport| transport.locators().meta_unicast[0].port).collect();
+    let all: Vec<_> = (0..123).map(|_| Udp::open(9, &config).unwrap()).collect();
+    let ports: BTreeSet<_> = all.iter().map(|transport| locators(transport).meta_unicast[0].port).collect();
     assert_eq!(ports.len(), all.len());
     let beyond = u32::from(ports::meta_unicast(9, ports::PARTICIPANT_INDEX_MAX));
     assert!(ports.iter().filter(|port| **port > beyond).count() >= 3);
@@ -349,8 +361,7 @@ fn configured_peers_are_asked_at_their_port_or_at_the_first_ten() {
     let peers = ["127.0.0.1:4711", "127.0.0.2"];
     let peers = peers.into_iter().map(|text| Peer::parse(text).unwrap()).collect();
     let config = Config { peers, multicast: false, ..loopback_config() };
-    let locators = Transport::open(8, &config).unwrap().locators();
-    let told = locators.announce_to;
+    let told = locators(&Udp::open(8, &config).unwrap()).announce_to;
     assert_eq!(told.len(), 11);
     assert_eq!(told[0], Locator::udp(Ipv4Addr::LOCALHOST.into(), 4711));
     assert_eq!(told[10], Locator::udp(Ipv4Addr::new(127, 0, 0, 2).into(), ports::meta_unicast(8, 9)));

@@ -50,7 +50,7 @@ fn owned(fd: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Ends an [`await_one`] of its thread, and can be used again.
+/// Ends an [`await_any`] of its thread, and can be used again.
 #[derive(Debug)]
 pub(crate) struct Bell(Waker);
 
@@ -71,32 +71,31 @@ impl Bell {
     }
 }
 
-/// Blocks until the socket has something, the bell rings or the time is over.
-pub(crate) fn await_one(socket: &Socket, bell: &Bell, timeout: Option<Duration>) -> io::Result<Awaited> {
-    let entry = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let mut polled = [entry(socket.raw.as_raw_fd()), entry(bell.0.0.as_raw_fd())];
+/// Blocks until one of the sockets has something, the bell rings or the time is over.
+pub(crate) fn await_any<'a>(
+    sockets: impl Iterator<Item = &'a Socket>,
+    bell: Option<&Bell>,
+    timeout: Option<Duration>,
+) -> io::Result<Awaited> {
+    let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; META_SOCKETS_MAX + 1];
+    let descriptors = sockets.take(META_SOCKETS_MAX).map(|socket| socket.raw.as_raw_fd());
+    let mut count = 0;
+    for (entry, fd) in
+        polled.iter_mut().zip(bell.map(|bell| bell.0.0.as_raw_fd()).into_iter().chain(descriptors))
+    {
+        entry.fd = fd;
+        count += 1;
+    }
     let timeout = timeout.map(timespec);
     let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: the pointer and count describe `polled`; `timeout` is null or points to a local timespec.
-    let result = unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as _, timeout, ptr::null()) };
+    // SAFETY: the pointer and count describe entries of `polled`; `timeout` is null or points to a local timespec.
+    let result = unsafe { libc::ppoll(polled.as_mut_ptr(), count, timeout, ptr::null()) };
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    let [datagram, bell] = polled.map(|entry| entry.revents != 0);
-    Ok(Awaited { datagram, bell })
-}
-
-/// Blocks until one of the sockets has something or the time is over.
-pub(crate) fn await_any(sockets: &[&Socket], timeout: Duration) -> io::Result<()> {
-    let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; META_SOCKETS_MAX];
-    for (entry, socket) in polled.iter_mut().zip(sockets) {
-        entry.fd = socket.raw.as_raw_fd();
-    }
-    let timeout = timespec(timeout);
-    // SAFETY: the pointers and the count describe `polled` and `timeout`. Negative descriptors are skipped.
-    let result =
-        unsafe { libc::ppoll(polled.as_mut_ptr(), META_SOCKETS_MAX as _, &raw const timeout, ptr::null()) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    let mut ready = polled.iter().map(|entry| entry.revents != 0);
+    let rung = bell.is_some() && ready.next() == Some(true);
+    Ok(Awaited { datagram: ready.any(|ready| ready), bell: rung })
 }
 
 /// Wakes one thread at a time that may be put off without waking it.
@@ -137,8 +136,8 @@ fn timespec(duration: Duration) -> libc::timespec {
 }
 
 /// Looks whether a socket has something, an interface changed, or the waker was used; blocks until then if it is to.
-pub(crate) fn wait(
-    sockets: &[&Socket],
+pub(crate) fn wait<'a>(
+    sockets: impl Iterator<Item = &'a Socket>,
     watcher: Option<&Watcher>,
     waker: &Waker,
     blocks: bool,
@@ -147,7 +146,7 @@ pub(crate) fn wait(
     let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; DESCRIPTORS_MAX];
     // Negative descriptors are skipped by poll.
     let descriptors = [waker.0.as_raw_fd(), watcher.map_or(-1, AsRawFd::as_raw_fd)];
-    let sockets = sockets.iter().map(|socket| socket.raw.as_raw_fd());
+    let sockets = sockets.map(|socket| socket.raw.as_raw_fd());
     for (entry, fd) in polled.iter_mut().zip(descriptors.into_iter().chain(sockets)) {
         entry.fd = fd;
     }
