@@ -195,7 +195,7 @@ const ROWS: &[Row] = &[
         files: &[
             "crates/proto/src/writer/answer.rs",
             "crates/proto/src/reader/answer.rs",
-            "crates/proto/src/writer/flow/silence.rs",
+            "crates/proto/src/writer/strangers.rs",
             "crates/plainsong/src/data_writer.rs",
         ],
         tests: &[

@@ -67,7 +67,7 @@ pub struct WriterLimits {
     /// Of them those of one participant, which is not to keep all others out.
     pub readers_of_participant_max: usize,
     /// Nobody waits longer for acknowledgements of a reliable reader that has never answered since its match; for room even less (see
-    /// `writer/flow/silence.rs`). One that has answered is waited for until its lease ends. INFINITE: so is every reader.
+    /// `writer/strangers.rs`). One that has answered is waited for until its lease ends. INFINITE: so is every reader.
     pub strangers_wait_max: Duration,
     /// Instances, beside RESOURCE_LIMITS.
     pub instances_max: usize,
