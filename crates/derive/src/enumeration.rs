@@ -93,7 +93,7 @@ fn fields(literals: &[&syn::Ident], names: &[String]) -> TokenStream {
     quote! {
         fn fields() -> dds_cdr::Fields {
             dds_cdr::Fields::Value(dds_cdr::FieldKind::Enumeration(
-                const { &[#((#names, Self::#literals as i64)),*] },
+                const { &[#((::std::borrow::Cow::Borrowed(#names), Self::#literals as i64)),*] },
             ))
         }
 

@@ -77,7 +77,7 @@ impl<T: DdsType> From<&Topic<T>> for Constituent {
 
 impl Constituent {
     /// The member of this name, if there is one that can be compared.
-    fn find(&self, name: &str) -> Option<(FieldPath, FieldKind)> {
+    fn find(&self, name: &str) -> Option<(FieldPath, FieldKind<'static>)> {
         FieldPath::find_in(self.fields, name).ok()
     }
 

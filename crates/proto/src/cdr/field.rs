@@ -1,5 +1,6 @@
 //! Members by name: what content filters and queries compare (DCPS 1.4 Annex B).
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::Cdr;
@@ -10,7 +11,7 @@ pub enum Fields {
     /// Nothing: collections, unions, wide text.
     Opaque,
     /// A value that can be compared.
-    Value(FieldKind),
+    Value(FieldKind<'static>),
     /// A structure: its registered name and its members.
     Structure(&'static str, &'static [FieldMember]),
 }
@@ -26,9 +27,49 @@ pub struct FieldMember {
     pub key: bool,
 }
 
+/// What a type offers to those who look for members by name: one known to the compiler ([`Fields`]), or one that is
+/// described at run time.
+pub trait NamedFields<'a>: Copy {
+    /// The registered name of the structure, if it is one.
+    fn structure(self) -> Option<&'a str>;
+
+    /// The members of the structure by name, each in its place.
+    fn members(self) -> impl Iterator<Item = (&'a str, Self)>;
+
+    /// The kind of the value, if it can be compared.
+    fn kind(self) -> Option<FieldKind<'a>>;
+}
+
+impl NamedFields<'static> for Fields {
+    fn structure(self) -> Option<&'static str> {
+        if let Self::Structure(name, _) = self { Some(name) } else { None }
+    }
+
+    fn members(self) -> impl Iterator<Item = (&'static str, Self)> {
+        let members = if let Self::Structure(_, members) = self { members } else { &[] };
+        members.iter().map(|member| (member.name, (member.fields)()))
+    }
+
+    fn kind(self) -> Option<FieldKind<'static>> {
+        if let Self::Value(kind) = self { Some(kind) } else { None }
+    }
+}
+
+/// A sample, of which the values of members are asked for.
+pub trait FieldSource {
+    /// The value `path` leads to, each step the place of a member; made by [`FieldPath::find`].
+    fn field_at(&self, path: &[u16]) -> Option<FieldValue<'_>>;
+}
+
+impl<T: Cdr> FieldSource for T {
+    fn field_at(&self, path: &[u16]) -> Option<FieldValue<'_>> {
+        self.field(path)
+    }
+}
+
 /// The kind of a value that can be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FieldKind {
+pub enum FieldKind<'a> {
     /// Any integer type.
     Integer,
     /// Any floating-point type.
@@ -40,10 +81,10 @@ pub enum FieldKind {
     /// `string`.
     Text,
     /// An enumeration: its literals and their values.
-    Enumeration(&'static [(&'static str, i64)]),
+    Enumeration(&'a [(Cow<'static, str>, i64)]),
 }
 
-impl FieldKind {
+impl FieldKind<'_> {
     /// For people.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -115,7 +156,7 @@ impl FieldPath {
     ///
     /// # Errors
     /// A sentence that says which step leads nowhere and where one could go instead.
-    pub fn find<T: Cdr>(name: &str) -> Result<(Self, FieldKind), String> {
+    pub fn find<T: Cdr>(name: &str) -> Result<(Self, FieldKind<'static>), String> {
         Self::find_in(T::fields(), name)
     }
 
@@ -123,40 +164,41 @@ impl FieldPath {
     ///
     /// # Errors
     /// As [`Self::find`].
-    pub fn find_in(fields: Fields, name: &str) -> Result<(Self, FieldKind), String> {
+    pub fn find_in<'a>(fields: impl NamedFields<'a>, name: &str) -> Result<(Self, FieldKind<'a>), String> {
         let mut steps = Vec::new();
         let mut at = fields;
         for step in name.split('.') {
             if steps.len() >= FIELD_DEPTH_MAX {
                 return Err(format!("'{name}' has more than {FIELD_DEPTH_MAX} steps"));
             }
-            let Fields::Structure(type_name, members) = at else {
+            let Some(type_name) = at.structure() else {
                 return Err(format!("'{name}' asks for a member '{step}' of what is no structure"));
             };
-            let Some((index, member)) = (0..).zip(members).find(|(_, member)| member.name == step) else {
-                let known: Vec<_> = members.iter().map(|member| member.name).collect();
+            let found = (0..).zip(at.members()).find(|(_, (known, _))| *known == step);
+            let Some((index, (_, fields))) = found else {
+                let known: Vec<_> = at.members().map(|(known, _)| known).collect();
                 return Err(format!(
                     "the type {type_name} has no member '{step}'; its members are {}",
                     known.join(", ")
                 ));
             };
             steps.push(index);
-            at = (member.fields)();
+            at = fields;
         }
-        match at {
-            Fields::Value(kind) => Ok((Self(steps), kind)),
-            Fields::Structure(type_name, _) => Err(format!(
+        match (at.kind(), at.structure()) {
+            (Some(kind), _) => Ok((Self(steps), kind)),
+            (None, Some(type_name)) => Err(format!(
                 "'{name}' is a structure, {type_name}: compare one of its members instead, as in {name}.member"
             )),
-            Fields::Opaque => Err(format!(
+            (None, None) => Err(format!(
                 "'{name}' cannot be compared: it is no number, boolean, character, string or enumeration"
             )),
         }
     }
 
     /// The value in `sample`; `None` when an optional member on the way is absent.
-    pub fn value<'a, T: Cdr>(&self, sample: &'a T) -> Option<FieldValue<'a>> {
-        sample.field(&self.0)
+    pub fn value<'a, S: FieldSource>(&self, sample: &'a S) -> Option<FieldValue<'a>> {
+        sample.field_at(&self.0)
     }
 
     /// Gives the member a value; optional members on the way come into being. False when the value is of

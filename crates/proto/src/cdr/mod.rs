@@ -21,7 +21,7 @@ mod text;
 pub use decode::Decoder;
 pub use encode::{EncodeError, Encoder};
 pub use extent::Extent;
-pub use field::{FieldKind, FieldMember, FieldPath, FieldValue, Fields};
+pub use field::{FieldKind, FieldMember, FieldPath, FieldSource, FieldValue, Fields, NamedFields};
 pub use key::{
     KeyHash, KeyPlace, key_from_payload, key_hash, key_hash_and_key_as, key_hash_and_key_of_payload,
     key_hash_as, key_hash_of_payload, key_of_payload, key_to_payload, key_to_payload_as,

@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 
 use thiserror::Error;
 
-use crate::cdr::{self, Cdr, DdsType, FieldKind, FieldPath, FieldValue};
+use crate::cdr::{self, DdsType, FieldKind, FieldPath, FieldSource, FieldValue, NamedFields};
 pub use payload::{PayloadFilter, SignedFilter};
 pub use property::ContentFilter;
 pub use selection::{Column, TOPICS_MAX, TopicExpression};
@@ -53,10 +53,16 @@ pub struct FilterError {
 /// An expression with its parameters, bound to the type `T`.
 #[derive(Debug, Clone)]
 pub struct Filter<T> {
+    condition: Condition,
+    marker: PhantomData<fn(&T) -> bool>,
+}
+
+/// An expression with its parameters, bound to a type: that of [`Filter`], or one that is described at run time.
+#[derive(Debug, Clone)]
+pub struct Condition {
     tests: Vec<Test>,
     steps: Vec<Step>,
     order: Vec<FieldPath>,
-    marker: PhantomData<fn(&T) -> bool>,
 }
 
 /// A predicate with its members found and its values converted to their kinds.
@@ -96,7 +102,62 @@ impl<T: DdsType> Filter<T> {
     /// # Errors
     /// [`FilterError`].
     pub fn condition(expression: &str, parameters: &[String]) -> Result<Self, FilterError> {
-        let filter = Self::query(expression, parameters)?;
+        let condition = Condition::filter(T::fields(), expression, parameters)?;
+        Ok(Self { condition, marker: PhantomData })
+    }
+
+    /// The expression of a query: a condition, ORDER BY, both or neither.
+    ///
+    /// # Errors
+    /// [`FilterError`].
+    pub fn query(expression: &str, parameters: &[String]) -> Result<Self, FilterError> {
+        let condition = Condition::query(T::fields(), expression, parameters)?;
+        Ok(Self { condition, marker: PhantomData })
+    }
+
+    /// Whether the condition is true of `sample`.
+    #[must_use]
+    pub fn passes(&self, sample: &T) -> bool {
+        self.condition.passes(sample)
+    }
+
+    /// As [`Self::passes`], of a serialized sample. What cannot be decoded passes: the reader that hands it
+    /// out counts it.
+    #[must_use]
+    pub fn passes_payload(&self, payload: &[u8]) -> bool {
+        cdr::from_payload(payload).map_or(true, |sample| self.passes(&sample))
+    }
+
+    /// Steps it takes at most for each octet of a sample, decoding apart: 0 without patterns.
+    #[must_use]
+    pub fn steps_per_octet(&self) -> usize {
+        self.condition.steps_per_octet()
+    }
+
+    /// Whether there is an ORDER BY.
+    #[must_use]
+    pub const fn is_ordered(&self) -> bool {
+        !self.condition.order.is_empty()
+    }
+
+    /// The order of two samples by ORDER BY; absent members come first.
+    #[must_use]
+    pub fn compare(&self, left: &T, right: &T) -> Ordering {
+        self.condition.compare(left, right)
+    }
+}
+
+impl Condition {
+    /// As [`Filter::condition`], of the type that has these members.
+    ///
+    /// # Errors
+    /// [`FilterError`].
+    pub fn filter<'a>(
+        fields: impl NamedFields<'a>,
+        expression: &str,
+        parameters: &[String],
+    ) -> Result<Self, FilterError> {
+        let filter = Self::query(fields, expression, parameters)?;
         let column = expression.chars().count() + 1;
         if filter.steps.is_empty() {
             return Err(FilterError { column, message: "a filter needs a condition, as in x > 10".into() });
@@ -107,22 +168,26 @@ impl<T: DdsType> Filter<T> {
         Ok(filter)
     }
 
-    /// The expression of a query: a condition, ORDER BY, both or neither.
+    /// As [`Filter::query`], of the type that has these members.
     ///
     /// # Errors
     /// [`FilterError`].
-    pub fn query(expression: &str, parameters: &[String]) -> Result<Self, FilterError> {
+    pub fn query<'a>(
+        fields: impl NamedFields<'a>,
+        expression: &str,
+        parameters: &[String],
+    ) -> Result<Self, FilterError> {
         let Expression { predicates, steps, order } = sql::parse(expression)?;
-        let binder = Binder::<T> { lexer: Lexer::new(expression), parameters, marker: PhantomData };
+        let binder = Binder { lexer: Lexer::new(expression), parameters, fields, kinds: PhantomData };
         binder.check_parameters()?;
         let tests = predicates.iter().map(|predicate| binder.test(predicate)).collect::<Result<_, _>>()?;
         let order = order.iter().map(|name| Ok(binder.field(name)?.0)).collect::<Result<_, _>>()?;
-        Ok(Self { tests, steps, order, marker: PhantomData })
+        Ok(Self { tests, steps, order })
     }
 
-    /// Whether the condition is true of `sample`.
+    /// Whether it is true of `sample`.
     #[must_use]
-    pub fn passes(&self, sample: &T) -> bool {
+    pub fn passes(&self, sample: &impl FieldSource) -> bool {
         let mut truths = Truths::default();
         for step in &self.steps {
             match step {
@@ -137,29 +202,16 @@ impl<T: DdsType> Filter<T> {
         self.steps.is_empty() || truths.is_true()
     }
 
-    /// As [`Self::passes`], of a serialized sample. What cannot be decoded passes: the reader that hands it
-    /// out counts it.
-    #[must_use]
-    pub fn passes_payload(&self, payload: &[u8]) -> bool {
-        cdr::from_payload(payload).map_or(true, |sample| self.passes(&sample))
-    }
-
-    /// Steps it takes at most for each octet of a sample, decoding apart: 0 without patterns.
+    /// As [`Filter::steps_per_octet`].
     #[must_use]
     pub fn steps_per_octet(&self) -> usize {
         let steps = |test: &Test| if let Test::Pattern { pattern, .. } = test { pattern.steps() } else { 0 };
         self.tests.iter().map(steps).sum()
     }
 
-    /// Whether there is an ORDER BY.
-    #[must_use]
-    pub const fn is_ordered(&self) -> bool {
-        !self.order.is_empty()
-    }
-
     /// The order of two samples by ORDER BY; absent members come first.
     #[must_use]
-    pub fn compare(&self, left: &T, right: &T) -> Ordering {
+    pub fn compare<S: FieldSource>(&self, left: &S, right: &S) -> Ordering {
         let by = |path: &FieldPath| match (path.value(left), path.value(right)) {
             (Some(left), Some(right)) => left.compare(&right).unwrap_or(Ordering::Equal),
             (left, right) => left.is_some().cmp(&right.is_some()),
@@ -197,7 +249,7 @@ impl Truths {
 
 impl Test {
     /// `None` when a member it is about is absent.
-    fn truth<T: Cdr>(&self, sample: &T) -> Option<bool> {
+    fn truth(&self, sample: &impl FieldSource) -> Option<bool> {
         match self {
             Self::Relation { left, relation, right } => {
                 Some(relation.holds(left.value(sample)?.compare(&right.value(sample)?)))
@@ -231,7 +283,7 @@ impl Relation {
 }
 
 impl Term {
-    fn value<'a, T: Cdr>(&'a self, sample: &'a T) -> Option<FieldValue<'a>> {
+    fn value<'a>(&'a self, sample: &'a impl FieldSource) -> Option<FieldValue<'a>> {
         match self {
             Self::Field(path) => path.value(sample),
             Self::Constant(constant) => Some(constant.value()),
@@ -252,13 +304,14 @@ impl Constant {
 }
 
 /// Finds the members and converts the values of an expression.
-struct Binder<'e, T> {
+struct Binder<'e, 'f, F> {
     lexer: Lexer<'e>,
     parameters: &'e [String],
-    marker: PhantomData<fn(&T)>,
+    fields: F,
+    kinds: PhantomData<FieldKind<'f>>,
 }
 
-impl<T: Cdr> Binder<'_, T> {
+impl<'f, F: NamedFields<'f>> Binder<'_, 'f, F> {
     fn check_parameters(&self) -> Result<(), FilterError> {
         if self.parameters.len() > PARAMETERS_MAX {
             return Err(self.lexer.error(0, format!("there are more than {PARAMETERS_MAX} parameters")));
@@ -272,8 +325,8 @@ impl<T: Cdr> Binder<'_, T> {
         }
     }
 
-    fn field(&self, name: &Located<&str>) -> Result<(FieldPath, FieldKind), FilterError> {
-        FieldPath::find::<T>(name.value).map_err(|message| self.lexer.error(name.at, message))
+    fn field(&self, name: &Located<&str>) -> Result<(FieldPath, FieldKind<'f>), FilterError> {
+        FieldPath::find_in(self.fields, name.value).map_err(|message| self.lexer.error(name.at, message))
     }
 
     fn test(&self, predicate: &Predicate<'_>) -> Result<Test, FilterError> {
@@ -329,10 +382,7 @@ impl<T: Cdr> Binder<'_, T> {
                 Ok((Term::Constant(self.constant(left, kind)?), Term::Field(path)))
             }
             _ => {
-                let type_name = match T::fields() {
-                    cdr::Fields::Structure(name, _) => name,
-                    _ => "the type",
-                };
+                let type_name = self.fields.structure().unwrap_or("the type");
                 let message = format!("one side of a comparison has to be a member of {type_name}");
                 Err(self.lexer.error(left.at, message))
             }
@@ -340,7 +390,7 @@ impl<T: Cdr> Binder<'_, T> {
     }
 
     /// The value of a literal or parameter as a value of this kind.
-    fn constant(&self, operand: &Located<Operand<'_>>, kind: FieldKind) -> Result<Constant, FilterError> {
+    fn constant(&self, operand: &Located<Operand<'_>>, kind: FieldKind<'_>) -> Result<Constant, FilterError> {
         let (literal, what) = match &operand.value {
             Operand::Field(name) => {
                 return Err(self.lexer.error(operand.at, format!("'{name}' is a member, not a value")));
@@ -368,7 +418,7 @@ impl<T: Cdr> Binder<'_, T> {
     }
 }
 
-const fn comparable(one: FieldKind, other: FieldKind) -> bool {
+const fn comparable(one: FieldKind<'_>, other: FieldKind<'_>) -> bool {
     use FieldKind::{Boolean, Character, Enumeration, Float, Integer, Text};
     matches!(
         (one, other),
@@ -380,7 +430,7 @@ const fn comparable(one: FieldKind, other: FieldKind) -> bool {
 }
 
 /// The error says what was wanted.
-fn convert(literal: &Literal, kind: FieldKind) -> Result<Constant, String> {
+fn convert(literal: &Literal, kind: FieldKind<'_>) -> Result<Constant, String> {
     match (kind, literal) {
         (FieldKind::Integer | FieldKind::Float | FieldKind::Enumeration(_), Literal::Integer(value)) => {
             Ok(Constant::Integer(*value))
