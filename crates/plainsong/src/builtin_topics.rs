@@ -16,6 +16,7 @@ use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::Payload;
 use plainsong_proto::qos::{AccessScope, Durability, EntityKind, Presentation, QosSet, table};
 use plainsong_proto::sources::Sources;
+use plainsong_proto::type_support;
 use plainsong_proto::wire::param::StatusInfo;
 
 use crate::base::locks::lock;
@@ -374,7 +375,7 @@ fn reader<T: DdsType>(
     source: Guid,
 ) -> Result<DataReader<T>> {
     let participant = Arc::clone(&subscriber.inner.participant);
-    let topic = TopicInner::new::<T>(participant, topic.to_owned(), QosSet::default());
+    let topic = TopicInner::new(participant, topic.to_owned(), type_support::of::<T>(), QosSet::default());
     let qos = QosSet::reader().reliable().keep_last(1).durability(Durability::TransientLocal);
     let reader = DataReader::create(Arc::clone(&subscriber.inner), &Topic::from_inner(Arc::new(topic)), qos)?;
     subscriber.inner.add(reader.inner());

@@ -9,22 +9,30 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use plainsong_proto::cdr::DdsType;
-use plainsong_proto::filter::{ContentFilter, Filter, FilterError, PayloadFilter};
+use plainsong_proto::filter::{ContentFilter, FilterError, PayloadFilter};
 
 use crate::base::locks::lock;
 use crate::data_reader::ReaderInner;
 use crate::error::{Error, Result};
-use crate::topic::Topic;
+use crate::topic::{AnyTopic, Topic, TopicInner};
 use crate::topic_description::Derived;
 
 /// A topic seen through a filter. Clones are the same content-filtered topic.
 pub struct ContentFilteredTopic<T> {
-    inner: Arc<Inner<T>>,
+    inner: Arc<Inner>,
+    topic: Topic<T>,
 }
 
-struct Inner<T> {
+/// A content-filtered topic whose type is not known to the compiler. Clones are the same content-filtered topic.
+#[derive(Clone)]
+pub struct AnyContentFilteredTopic {
+    inner: Arc<Inner>,
+    topic: AnyTopic,
+}
+
+struct Inner {
     name: String,
-    topic: Topic<T>,
+    topic: Arc<TopicInner>,
     expression: String,
     state: Mutex<State>,
 }
@@ -52,6 +60,106 @@ impl<T: DdsType> ContentFilteredTopic<T> {
         expression: &str,
         parameters: Vec<String>,
     ) -> Result<Self> {
+        let inner = Inner::create(name, &topic.inner, expression, parameters)?;
+        Ok(Self { inner, topic: topic.clone() })
+    }
+
+    pub(crate) fn from_any(any: Arc<dyn Any + Send + Sync>) -> Option<Self> {
+        let inner = any.downcast::<Inner>().ok()?;
+        let topic = AnyTopic(Arc::clone(&inner.topic)).downcast()?;
+        Some(Self { inner, topic })
+    }
+
+    /// The topic it filters.
+    #[must_use]
+    pub const fn related_topic(&self) -> &Topic<T> {
+        &self.topic
+    }
+
+    /// The same content-filtered topic without its type.
+    #[must_use]
+    pub fn as_any(&self) -> AnyContentFilteredTopic {
+        AnyContentFilteredTopic { inner: Arc::clone(&self.inner), topic: self.topic.as_any() }
+    }
+}
+
+impl AnyContentFilteredTopic {
+    pub(crate) fn new(
+        name: &str,
+        topic: &AnyTopic,
+        expression: &str,
+        parameters: Vec<String>,
+    ) -> Result<Self> {
+        let inner = Inner::create(name, &topic.0, expression, parameters)?;
+        Ok(Self { inner, topic: topic.clone() })
+    }
+
+    pub(crate) fn from_any(any: Arc<dyn Any + Send + Sync>) -> Option<Self> {
+        let inner = any.downcast::<Inner>().ok()?;
+        let topic = AnyTopic(Arc::clone(&inner.topic));
+        Some(Self { inner, topic })
+    }
+
+    /// The topic it filters.
+    #[must_use]
+    pub const fn related_topic(&self) -> &AnyTopic {
+        &self.topic
+    }
+}
+
+/// What a content-filtered topic can do whether or not its type is known.
+macro_rules! untyped_operations {
+    () => {
+        /// Its name; writers write to the related topic.
+        #[must_use]
+        pub fn name(&self) -> &str {
+            &self.inner.name
+        }
+
+        /// The expression.
+        #[must_use]
+        pub fn filter_expression(&self) -> &str {
+            &self.inner.expression
+        }
+
+        /// The values of %0, %1, ….
+        #[must_use]
+        pub fn expression_parameters(&self) -> Vec<String> {
+            self.inner.lock().parameters.clone()
+        }
+
+        /// Replaces the values of %0, %1, …: for the samples that its readers receive from now on. Writers that
+        /// filter hear of it a little later; what they hold back until then does not come.
+        ///
+        /// # Errors
+        /// [`Error::BadParameter`] when a value is missing or of the wrong kind; then nothing changed.
+        /// [`Error::OutOfResources`] when a reader cannot announce it.
+        pub fn set_expression_parameters(&self, parameters: Vec<String>) -> Result<()> {
+            self.inner.set_parameters(parameters)
+        }
+
+        /// Gives a new reader its filter, and remembers it for when the parameters change.
+        pub(crate) fn attach(&self, reader: &Arc<ReaderInner>) -> Result<()> {
+            self.inner.attach(reader)
+        }
+    };
+}
+
+impl<T: DdsType> ContentFilteredTopic<T> {
+    untyped_operations!();
+}
+
+impl AnyContentFilteredTopic {
+    untyped_operations!();
+}
+
+impl Inner {
+    fn create(
+        name: &str,
+        topic: &Arc<TopicInner>,
+        expression: &str,
+        parameters: Vec<String>,
+    ) -> Result<Arc<Self>> {
         const NAME_OCTETS_MAX: usize = 255;
         if name.is_empty() || name.len() > NAME_OCTETS_MAX {
             return Err(Error::BadParameter(format!(
@@ -59,51 +167,16 @@ impl<T: DdsType> ContentFilteredTopic<T> {
                 name.len()
             )));
         }
-        let filter = compile::<T>(name, expression, &parameters)?;
+        let filter = compile(name, topic, expression, &parameters)?;
         let state = Mutex::new(State { parameters, filter, revision: 0, readers: Vec::new() });
-        let inner =
-            Inner { name: name.to_owned(), topic: topic.clone(), expression: expression.to_owned(), state };
-        let inner = Arc::new(inner);
-        topic.inner.participant.name_derived_topic(Arc::clone(&inner) as Arc<dyn Derived>)?;
-        Ok(Self { inner })
+        let (name, expression) = (name.to_owned(), expression.to_owned());
+        let inner = Arc::new(Self { name, topic: Arc::clone(topic), expression, state });
+        topic.participant.name_derived_topic(Arc::clone(&inner) as Arc<dyn Derived>)?;
+        Ok(inner)
     }
 
-    pub(crate) fn from_any(any: Arc<dyn Any + Send + Sync>) -> Option<Self> {
-        any.downcast().ok().map(|inner| Self { inner })
-    }
-
-    /// Its name; writers write to the related topic.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.inner.name
-    }
-
-    /// The topic it filters.
-    #[must_use]
-    pub fn related_topic(&self) -> &Topic<T> {
-        &self.inner.topic
-    }
-
-    /// The expression.
-    #[must_use]
-    pub fn filter_expression(&self) -> &str {
-        &self.inner.expression
-    }
-
-    /// The values of %0, %1, ….
-    #[must_use]
-    pub fn expression_parameters(&self) -> Vec<String> {
-        self.lock().parameters.clone()
-    }
-
-    /// Replaces the values of %0, %1, …: for the samples that its readers receive from now on. Writers that
-    /// filter hear of it a little later; what they hold back until then does not come.
-    ///
-    /// # Errors
-    /// [`Error::BadParameter`] when a value is missing or of the wrong kind; then nothing changed.
-    /// [`Error::OutOfResources`] when a reader cannot announce it.
-    pub fn set_expression_parameters(&self, parameters: Vec<String>) -> Result<()> {
-        let filter = compile::<T>(&self.inner.name, &self.inner.expression, &parameters)?;
+    fn set_parameters(&self, parameters: Vec<String>) -> Result<()> {
+        let filter = compile(&self.name, &self.topic, &self.expression, &parameters)?;
         let readers: Vec<_> = {
             let mut state = self.lock();
             state.parameters = parameters;
@@ -115,8 +188,7 @@ impl<T: DdsType> ContentFilteredTopic<T> {
         readers.iter().try_for_each(|reader| reader.set_filter(self.reader_filter()))
     }
 
-    /// Gives a new reader its filter, and remembers it for when the parameters change.
-    pub(crate) fn attach(&self, reader: &Arc<ReaderInner>) -> Result<()> {
+    fn attach(&self, reader: &Arc<ReaderInner>) -> Result<()> {
         {
             let mut state = self.lock();
             state.readers.retain(|reader| reader.strong_count() > 0);
@@ -131,47 +203,39 @@ impl<T: DdsType> ContentFilteredTopic<T> {
             revision: state.revision,
             payload: state.filter.clone(),
             announced: ContentFilter {
-                topic_name: self.inner.name.clone(),
-                related_topic_name: self.inner.topic.name().to_owned(),
+                topic_name: self.name.clone(),
+                related_topic_name: self.topic.name.clone(),
                 class_name: ContentFilter::SQL.to_owned(),
-                expression: self.inner.expression.clone(),
+                expression: self.expression.clone(),
                 parameters: state.parameters.clone(),
             },
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.inner.state)
+        lock(&self.state)
     }
 }
 
-impl<T: DdsType> Derived for Inner<T> {
+impl Derived for Inner {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn type_name(&self) -> &'static str {
-        T::TYPE_NAME
+    fn type_name(&self) -> &str {
+        self.topic.type_name()
     }
 }
 
 impl<T> Clone for ContentFilteredTopic<T> {
     fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
+        Self { inner: Arc::clone(&self.inner), topic: self.topic.clone() }
     }
 }
 
-/// A filter as another reader announced it; `None` when it means nothing for `T`.
-pub(crate) fn payload_filter<T: DdsType>(announced: &ContentFilter) -> Option<PayloadFilter> {
-    let filter = Filter::<T>::condition(&announced.expression, &announced.parameters).ok()?;
-    let steps = filter.steps_per_octet();
-    Some(PayloadFilter::new(move |payload| filter.passes_payload(payload)).with_steps_per_octet(steps))
-}
-
-fn compile<T: DdsType>(name: &str, expression: &str, parameters: &[String]) -> Result<PayloadFilter> {
-    let filter = Filter::<T>::condition(expression, parameters)
-        .map_err(|error| refused(&format!("the content-filtered topic '{name}'"), expression, &error))?;
-    Ok(PayloadFilter::new(move |payload| filter.passes_payload(payload)))
+fn compile(name: &str, topic: &TopicInner, expression: &str, parameters: &[String]) -> Result<PayloadFilter> {
+    let refused = |error| refused(&format!("the content-filtered topic '{name}'"), expression, &error);
+    topic.ty.filter(expression, parameters).map_err(refused)
 }
 
 /// The error of an expression that does not compile.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use plainsong_proto::cdr::{self, DdsType, Extensibility};
+use plainsong_proto::cdr::{self, DdsType};
 use plainsong_proto::discovery::{DiscoveryError, LocalEndpoint};
 use plainsong_proto::filter::{ContentFilter, PayloadFilter, SignedFilter};
 use plainsong_proto::guid::{EntityId, Guid};
@@ -21,6 +21,7 @@ use plainsong_proto::status::{
     SampleRejectedStatus, StatusKind, StatusMask,
 };
 use plainsong_proto::time::Now;
+use plainsong_proto::type_support::{self, TypeSupport};
 
 use crate::base::clock;
 use crate::base::locks::lock;
@@ -59,9 +60,7 @@ pub(crate) struct ReaderInner {
     core: EntityCore,
     listener: ListenerSlot<dyn DataReaderListener>,
     guid: Guid,
-    sample_type: TypeId,
-    /// Of the type.
-    pub(crate) extensibility: Extensibility,
+    pub(crate) ty: Arc<dyn TypeSupport>,
     /// Counts the deletions of all its conditions.
     conditions: AtomicU64,
     /// Ordered or coherent access of GROUP scope: samples are read within an access only.
@@ -79,39 +78,7 @@ thread_local! {
 
 impl<T: DdsType> DataReader<T> {
     pub(crate) fn create(subscriber: Arc<SubscriberInner>, topic: &Topic<T>, qos: QosSet) -> Result<Self> {
-        let topic = Arc::clone(&topic.inner);
-        subscriber.check_exists()?;
-        topic.check_usable(&subscriber.participant)?;
-        let qos = subscriber.qos_of_member(qos);
-        check_qos(&qos, EntityKind::Reader, &format!("the reader of topic '{}'", topic.name))?;
-        let participant = &subscriber.participant;
-        let id = EntityId::user_reader(participant.next_entity_key(), T::KEYED);
-        let guid = participant.guid_prefix.entity(id);
-        let qos = announced_qos(qos, &subscriber.qos(), &topic.qos());
-        let presentation = qos.presentation;
-        let in_group = presentation.access_scope == AccessScope::Group
-            && (presentation.coherent_access || presentation.ordered_access);
-        let mut limits = participant.config().reader_limits();
-        if subscriber.is_builtin {
-            // What is not taken stays, and strangers decide how much comes.
-            limits.instances_max = limits.instances_max.min(BUILTIN_INSTANCES_MAX);
-        }
-        let reader =
-            Reader::new(ReaderConfig { guid, keyed: T::KEYED, qos, limits, key: keys::key_of_payload::<T> });
-        let inner = Arc::new(ReaderInner {
-            topic,
-            slot: ReaderSlot::new(reader),
-            core: EntityCore::new(),
-            listener: ListenerSlot::new(),
-            guid,
-            sample_type: TypeId::of::<T>(),
-            extensibility: T::EXTENSIBILITY,
-            conditions: AtomicU64::new(0),
-            in_group,
-            takes_turns: in_group && presentation.ordered_access,
-            content_filter: Mutex::new(None),
-            subscriber,
-        });
+        let inner = ReaderInner::create(subscriber, &topic.inner, type_support::of::<T>(), qos)?;
         Ok(Self { inner, marker: PhantomData })
     }
 
@@ -172,7 +139,7 @@ impl<T: DdsType> DataReader<T> {
     /// [`Error::NotEnabled`].
     pub fn read_selected(&self, selector: &Selector) -> Result<Vec<Sample<T>>> {
         let mut samples = Vec::new();
-        self.collect(&mut samples, &Fetch { access: Access::Read, selector, query: None })?;
+        self.inner.collect(&mut samples, &Fetch { access: Access::Read, selector, query: None })?;
         Ok(samples)
     }
 
@@ -181,7 +148,7 @@ impl<T: DdsType> DataReader<T> {
     /// # Errors
     /// [`Error::NotEnabled`].
     pub fn take_into(&self, selector: &Selector, samples: &mut Vec<Sample<T>>) -> Result<()> {
-        self.collect(samples, &Fetch { access: Access::Take, selector, query: None })
+        self.inner.collect(samples, &Fetch { access: Access::Take, selector, query: None })
     }
 
     /// Like [`Self::take_selected`], in place of what `samples` has: where that is possible it is overwritten, and nothing allocated.
@@ -190,7 +157,7 @@ impl<T: DdsType> DataReader<T> {
     /// [`Error::NotEnabled`].
     pub fn take_over(&self, selector: &Selector, samples: &mut SampleBuffer<T>) -> Result<()> {
         samples.clear();
-        self.collect(samples, &Fetch { access: Access::Take, selector, query: None })
+        self.inner.collect(samples, &Fetch { access: Access::Take, selector, query: None })
     }
 
     /// A condition that chooses samples by state, `selector`, and content: `expression` may have a condition,
@@ -211,7 +178,7 @@ impl<T: DdsType> DataReader<T> {
     /// What `fetch` asks for.
     pub(crate) fn fetch(&self, fetch: &Fetch<'_>) -> Result<Vec<Sample<T>>> {
         let mut samples = Vec::new();
-        self.collect(&mut samples, fetch)?;
+        self.inner.collect(&mut samples, fetch)?;
         Ok(samples)
     }
 
@@ -265,34 +232,6 @@ impl<T: DdsType> DataReader<T> {
     #[must_use]
     pub fn as_any(&self) -> AnyDataReader {
         AnyDataReader(Arc::clone(&self.inner))
-    }
-
-    fn collect(&self, samples: &mut impl Store, fetch: &Fetch<'_>) -> Result<()> {
-        self.inner.check_access()?;
-        let shared = self.inner.shared();
-        if let Some(shared) = shared {
-            turn::poll(shared);
-        }
-        self.inner.core.lower(StatusKind::DataAvailable);
-        self.inner.subscriber.data_on_readers_consumed();
-        // Taken out of its cell, so that a listener called meanwhile can take too.
-        let mut cached = SCRATCH.take();
-        let filled = self.inner.access(|reader, now| reader.fetch(now, fetch, &mut cached));
-        if let Some(shared) = shared
-            && cached.is_empty()
-        {
-            turn::found_nothing(shared);
-        }
-        let before = samples.count();
-        let undecodable = samples.store(&cached);
-        let replaced = if undecodable.is_empty() {
-            Ok(())
-        } else {
-            self.replace_undecodable(samples, before, fetch, &mut cached, undecodable)
-        };
-        cached.clear();
-        SCRATCH.set(cached);
-        filled.and(replaced)
     }
 }
 
@@ -409,7 +348,7 @@ impl AnyDataReader {
     /// The reader with its type, when it is `T`.
     #[must_use]
     pub fn downcast<T: DdsType>(&self) -> Option<DataReader<T>> {
-        (self.0.sample_type == TypeId::of::<T>())
+        (self.0.ty.rust_type() == Some(TypeId::of::<T>()))
             .then(|| DataReader { inner: Arc::clone(&self.0), marker: PhantomData })
     }
 }
@@ -422,6 +361,75 @@ impl<T> Clone for DataReader<T> {
 
 impl ReaderInner {
     endpoint_inner!(Reader, subscriber);
+
+    pub(crate) fn create(
+        subscriber: Arc<SubscriberInner>,
+        topic: &Arc<TopicInner>,
+        ty: Arc<dyn TypeSupport>,
+        qos: QosSet,
+    ) -> Result<Arc<Self>> {
+        let topic = Arc::clone(topic);
+        subscriber.check_exists()?;
+        topic.check_usable(&subscriber.participant)?;
+        let qos = subscriber.qos_of_member(qos);
+        check_qos(&qos, EntityKind::Reader, &format!("the reader of topic '{}'", topic.name))?;
+        let participant = &subscriber.participant;
+        let (keyed, key) = (ty.is_keyed(), Arc::clone(&ty).key_function(keys::fingerprint_of));
+        let id = EntityId::user_reader(participant.next_entity_key(), keyed);
+        let guid = participant.guid_prefix.entity(id);
+        let qos = announced_qos(qos, &subscriber.qos(), &topic.qos());
+        let presentation = qos.presentation;
+        let in_group = presentation.access_scope == AccessScope::Group
+            && (presentation.coherent_access || presentation.ordered_access);
+        let mut limits = participant.config().reader_limits();
+        if subscriber.is_builtin {
+            // What is not taken stays, and strangers decide how much comes.
+            limits.instances_max = limits.instances_max.min(BUILTIN_INSTANCES_MAX);
+        }
+        let reader = Reader::new(ReaderConfig { guid, keyed, qos, limits, key });
+        Ok(Arc::new(Self {
+            topic,
+            slot: ReaderSlot::new(reader),
+            core: EntityCore::new(),
+            listener: ListenerSlot::new(),
+            guid,
+            ty,
+            conditions: AtomicU64::new(0),
+            in_group,
+            takes_turns: in_group && presentation.ordered_access,
+            content_filter: Mutex::new(None),
+            subscriber,
+        }))
+    }
+
+    /// Appends what `fetch` asks for.
+    pub(crate) fn collect(&self, samples: &mut impl Store, fetch: &Fetch<'_>) -> Result<()> {
+        self.check_access()?;
+        let shared = self.shared();
+        if let Some(shared) = shared {
+            turn::poll(shared);
+        }
+        self.core.lower(StatusKind::DataAvailable);
+        self.subscriber.data_on_readers_consumed();
+        // Taken out of its cell, so that a listener called meanwhile can take too.
+        let mut cached = SCRATCH.take();
+        let filled = self.access(|reader, now| reader.fetch(now, fetch, &mut cached));
+        if let Some(shared) = shared
+            && cached.is_empty()
+        {
+            turn::found_nothing(shared);
+        }
+        let before = samples.count();
+        let undecodable = samples.store(&cached);
+        let replaced = if undecodable.is_empty() {
+            Ok(())
+        } else {
+            self.replace_undecodable(samples, before, fetch, &mut cached, undecodable)
+        };
+        cached.clear();
+        SCRATCH.set(cached);
+        filled.and(replaced)
+    }
 
     fn announce(self: &Arc<Self>) -> Result<()> {
         self.core.check_exists(|| self.describe())?;

@@ -1,6 +1,7 @@
 //! Typed writers (DCPS 1.4 §2.2.2.4.2). `write` serializes, records and sends on the caller's thread.
 
 mod errors;
+mod serialized;
 mod waiting;
 
 use std::any::TypeId;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use plainsong_proto::cdr::{self, Cdr, DdsType, EncodeError, Endianness, XcdrVersion};
 use plainsong_proto::guid::{EntityId, Guid};
-use plainsong_proto::instance::{InstanceHandle, Key};
+use plainsong_proto::instance::{InstanceHandle, Key, KeyFunction};
 use plainsong_proto::lent::{LENT_BYTES_LEAST, Lent};
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::{COPIED_BYTES_MAX, NewPayload, Payload, PayloadPool, SHORT_BYTES_MAX};
@@ -21,14 +22,12 @@ use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, MatchedStatus, StatusKind, StatusMask,
 };
 use plainsong_proto::time::{Now, Time};
-use plainsong_proto::writer::{
-    ChangeKind, Delivery, FilterFunction, ReaderBehind, WriteError, Writer, WriterConfig,
-};
+use plainsong_proto::type_support::{self, TypeSupport};
+use plainsong_proto::writer::{ChangeKind, Delivery, ReaderBehind, WriteError, Writer, WriterConfig};
 
 use crate::base::clock;
 use crate::condition::{Condition, HasCore};
 use crate::consistent::check_qos;
-use crate::content_filtered_topic::payload_filter;
 use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations};
 use crate::error::{Error, Result};
 use crate::group::{Member, announced_qos};
@@ -51,7 +50,8 @@ pub struct DataWriter<T> {
     marker: PhantomData<fn(T)>,
 }
 
-/// A writer whose type is not known to the compiler: what listeners get.
+/// A writer whose type is not known to the compiler: what listeners get, and who writes encoded samples
+/// ([`Publisher::create_any_writer`]).
 #[derive(Clone)]
 pub struct AnyDataWriter(Arc<WriterInner>);
 
@@ -68,43 +68,15 @@ pub(crate) struct WriterInner {
     copied_bytes_max: usize,
     version: XcdrVersion,
     guid: Guid,
-    sample_type: TypeId,
+    ty: Arc<dyn TypeSupport>,
+    /// Finds the key of encoded samples.
+    key: KeyFunction,
     max_blocking_time: Duration,
 }
 
 impl<T: DdsType> DataWriter<T> {
     pub(crate) fn create(publisher: Arc<PublisherInner>, topic: &Topic<T>, qos: QosSet) -> Result<Self> {
-        let topic = Arc::clone(&topic.inner);
-        publisher.check_exists()?;
-        topic.check_usable(&publisher.participant)?;
-        let qos = publisher.qos_of_member(qos);
-        check_qos(&qos, EntityKind::Writer, &format!("the writer of topic '{}'", topic.name))?;
-        let participant = &publisher.participant;
-        let id = EntityId::user_writer(participant.next_entity_key(), T::KEYED);
-        let guid = participant.guid_prefix.entity(id);
-        let qos = announced_qos(qos, &publisher.qos(), &topic.qos());
-        let version = qos.data_representation.first().copied().unwrap_or(XcdrVersion::Xcdr1);
-        let max_blocking_time = to_std(qos.reliability.max_blocking_time);
-        let is_grouped = qos.presentation.access_scope == AccessScope::Group;
-        let group = is_grouped.then(|| Arc::clone(&publisher.numbering));
-        let limits = participant.config().writer_limits();
-        let content_filter = Some(payload_filter::<T> as FilterFunction);
-        let writer = Writer::new(WriterConfig { guid, keyed: T::KEYED, qos, limits, content_filter, group });
-        let copied_bytes_max = writer.copied_bytes_max();
-        let inner = Arc::new(WriterInner {
-            topic,
-            slot: WriterSlot::new(writer),
-            core: EntityCore::new(),
-            listener: ListenerSlot::new(),
-            pool: PayloadPool::new(),
-            usual_bytes: AtomicUsize::new(0),
-            copied_bytes_max,
-            version,
-            guid,
-            sample_type: TypeId::of::<T>(),
-            max_blocking_time,
-            publisher,
-        });
+        let inner = WriterInner::create(publisher, &topic.inner, type_support::of::<T>(), qos)?;
         Ok(Self { inner, marker: PhantomData })
     }
 
@@ -152,7 +124,7 @@ impl<T: DdsType> DataWriter<T> {
         handle: InstanceHandle,
         timestamp: Option<Time>,
     ) -> Result<()> {
-        self.check_handle(sample, handle)?;
+        self.inner.check_handle(handle, || self.key_of(sample))?;
         self.change(sample, ChangeKind::Alive, timestamp, Some(self.inner.max_blocking_time))
     }
 
@@ -199,7 +171,7 @@ impl<T: DdsType> DataWriter<T> {
         handle: InstanceHandle,
         timestamp: Option<Time>,
     ) -> Result<()> {
-        self.check_handle(sample, handle)?;
+        self.inner.check_handle(handle, || self.key_of(sample))?;
         self.lifecycle(sample, ChangeKind::Dispose, timestamp)
     }
 
@@ -213,7 +185,7 @@ impl<T: DdsType> DataWriter<T> {
         handle: InstanceHandle,
         timestamp: Option<Time>,
     ) -> Result<()> {
-        self.check_handle(sample, handle)?;
+        self.inner.check_handle(handle, || self.key_of(sample))?;
         self.lifecycle(sample, ChangeKind::Unregister, timestamp)
     }
 
@@ -275,31 +247,9 @@ impl<T: DdsType> DataWriter<T> {
         AnyDataWriter(Arc::clone(&self.inner))
     }
 
-    /// Refuses a handle that is not that of the sample's instance.
-    fn check_handle(&self, sample: &T, handle: InstanceHandle) -> Result<()> {
-        if handle == InstanceHandle::NIL {
-            return Ok(());
-        }
-        if !self.inner.with(|writer, _, _| writer.is_registered(handle))? {
-            let text = format!("the handle names no instance of {}", self.inner.describe());
-            return Err(Error::BadParameter(text));
-        }
-        let key = self.key_of(sample)?;
-        if T::KEYED && self.inner.with(|writer, _, _| writer.find_registered(key))? == Some(handle) {
-            return Ok(());
-        }
-        let text =
-            format!("the handle names another instance of {} than the key does", self.inner.describe());
-        Err(Error::PreconditionNotMet(text))
-    }
-
     fn lifecycle(&self, sample: &T, kind: ChangeKind, timestamp: Option<Time>) -> Result<()> {
         if !T::KEYED {
-            return Err(Error::PreconditionNotMet(format!(
-                "type '{}' of topic '{}' has no key, so it has no instances to end",
-                T::TYPE_NAME,
-                self.inner.topic.name
-            )));
+            return Err(self.inner.has_no_key());
         }
         self.change(sample, kind, timestamp, Some(self.inner.max_blocking_time))
     }
@@ -540,7 +490,7 @@ impl AnyDataWriter {
     /// The writer with its type, when it is `T`.
     #[must_use]
     pub fn downcast<T: DdsType>(&self) -> Option<DataWriter<T>> {
-        (self.0.sample_type == TypeId::of::<T>())
+        (self.0.ty.rust_type() == Some(TypeId::of::<T>()))
             .then(|| DataWriter { inner: Arc::clone(&self.0), marker: PhantomData })
     }
 }
@@ -553,6 +503,46 @@ impl<T> Clone for DataWriter<T> {
 
 impl WriterInner {
     endpoint_inner!(Writer, publisher);
+
+    pub(crate) fn create(
+        publisher: Arc<PublisherInner>,
+        topic: &Arc<TopicInner>,
+        ty: Arc<dyn TypeSupport>,
+        qos: QosSet,
+    ) -> Result<Arc<Self>> {
+        let (topic, keyed) = (Arc::clone(topic), ty.is_keyed());
+        publisher.check_exists()?;
+        topic.check_usable(&publisher.participant)?;
+        let qos = publisher.qos_of_member(qos);
+        check_qos(&qos, EntityKind::Writer, &format!("the writer of topic '{}'", topic.name))?;
+        let participant = &publisher.participant;
+        let id = EntityId::user_writer(participant.next_entity_key(), keyed);
+        let guid = participant.guid_prefix.entity(id);
+        let qos = announced_qos(qos, &publisher.qos(), &topic.qos());
+        let version = qos.data_representation.first().copied().unwrap_or(XcdrVersion::Xcdr1);
+        let max_blocking_time = to_std(qos.reliability.max_blocking_time);
+        let is_grouped = qos.presentation.access_scope == AccessScope::Group;
+        let group = is_grouped.then(|| Arc::clone(&publisher.numbering));
+        let limits = participant.config().writer_limits();
+        let content_filter = Some(Arc::clone(&ty).filter_function());
+        let writer = Writer::new(WriterConfig { guid, keyed, qos, limits, content_filter, group });
+        let copied_bytes_max = writer.copied_bytes_max();
+        Ok(Arc::new(Self {
+            topic,
+            slot: WriterSlot::new(writer),
+            core: EntityCore::new(),
+            listener: ListenerSlot::new(),
+            pool: PayloadPool::new(),
+            usual_bytes: AtomicUsize::new(0),
+            copied_bytes_max,
+            version,
+            guid,
+            key: Arc::clone(&ty).key_function(keys::fingerprint_of),
+            ty,
+            max_blocking_time,
+            publisher,
+        }))
+    }
 
     fn announce(self: &Arc<Self>) -> Result<()> {
         self.core.check_exists(|| self.describe())?;
@@ -700,7 +690,7 @@ impl WriterInner {
     fn dispose_all(&self) {
         let mut instances: Vec<_> = self.slot.look(|writer| {
             let disposes = writer.qos().writer_data_lifecycle.autodispose_unregistered_instances;
-            if self.topic.keyed && disposes { writer.registered_instances().collect() } else { Vec::new() }
+            if self.ty.is_keyed() && disposes { writer.registered_instances().collect() } else { Vec::new() }
         });
         if instances.is_empty() {
             return;

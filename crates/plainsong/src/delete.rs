@@ -106,7 +106,7 @@ impl DomainParticipant {
             || subscribers.iter().any(|subscriber| subscriber.guid() == guid)
             || writers.iter().any(|writer| writer.guid() == guid)
             || readers.iter().any(|reader| reader.guid() == guid)
-            || topics.any(|topic| topic_handle(&topic.name, topic.type_name) == handle)
+            || topics.any(|topic| topic_handle(&topic.name, topic.type_name()) == handle)
     }
 
     fn check_mine(&self, other: &Arc<ParticipantInner>, what: &str) -> Result<()> {

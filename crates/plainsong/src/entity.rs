@@ -150,8 +150,8 @@ macro_rules! endpoint_operations {
 
         /// Registered name of its type.
         #[must_use]
-        pub fn type_name(&self) -> &'static str {
-            self.inner().topic.type_name
+        pub fn type_name(&self) -> &str {
+            self.inner().topic.type_name()
         }
 
         /// Hears of the statuses in `mask`; `None` removes the listener.
@@ -206,7 +206,7 @@ pub(crate) use endpoint_operations;
 macro_rules! endpoint_inner {
     ($machine:ident, $group:ident) => {
         /// Runs `f` on the protocol's endpoint and sends what it leaves.
-        fn with<R>(
+        pub(crate) fn with<R>(
             &self,
             f: impl FnOnce(&mut $machine, plainsong_proto::time::Now, &mut Outbox) -> R,
         ) -> Result<R> {

@@ -35,7 +35,7 @@ impl DomainParticipant {
     pub fn ignore_topic(&self, handle: InstanceHandle) -> Result<()> {
         let slot = self.inner.slot()?;
         let own = self.inner.all_topics();
-        let own = own.iter().find(|topic| topic_handle(&topic.name, topic.type_name) == handle);
+        let own = own.iter().find(|topic| topic_handle(&topic.name, topic.type_name()) == handle);
         let name = own.map(|topic| topic.name.clone()).or_else(|| {
             slot.look(|control| {
                 let mut others = control.remote_endpoints();

@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 
 use plainsong_proto::cdr::{self, Cdr, DdsType, EncodeError};
 use plainsong_proto::instance::{Fingerprint, InstanceHandle, Key};
-use plainsong_proto::malformed::Malformed;
 
 /// Nobody outside of the process can foresee the fingerprint of a key.
 static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
@@ -22,18 +21,7 @@ pub(crate) fn key_of<T: DdsType, S: Cdr>(sample: &S) -> Result<Key, EncodeError>
     Ok(Key { hash: hash.into(), fingerprint })
 }
 
-/// The key of a payload of type `T`: how the protocol core finds it without knowing the type.
-pub(crate) fn key_of_payload<T: DdsType>(payload: &[u8], key_only: bool) -> Result<Key, Malformed> {
-    if !T::KEYED {
-        return Ok(InstanceHandle::NIL.into());
-    }
-    let mut fingerprint = None;
-    let note = |key: &[u8]| fingerprint = Some(fingerprint_of(key));
-    let hash = cdr::key_hash_and_key_of_payload::<T>(payload, key_only, note)?;
-    Ok(Key { hash: hash.into(), fingerprint })
-}
-
 #[inline(never)]
-fn fingerprint_of(key: &[u8]) -> Fingerprint {
+pub(crate) fn fingerprint_of(key: &[u8]) -> Fingerprint {
     Fingerprint::new(SEED.hash_one(key))
 }

@@ -63,6 +63,7 @@ pub mod query;
 mod reader_access;
 mod runtime;
 pub mod sample;
+pub mod serialized;
 pub mod subscriber;
 pub mod topic;
 pub mod topic_description;

@@ -13,6 +13,7 @@ use plainsong_proto::qos::{EntityKind, QosSet, different};
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::status::StatusMask;
 use plainsong_proto::time::Time;
+use plainsong_proto::type_support::{self, TypeSupport};
 
 use crate::at_fork;
 use crate::base::clock;
@@ -22,7 +23,7 @@ use crate::base::process;
 use crate::builtin_topics::Builtin;
 use crate::condition::{Condition, HasCore};
 use crate::consistent::check_qos;
-use crate::content_filtered_topic::ContentFilteredTopic;
+use crate::content_filtered_topic::{AnyContentFilteredTopic, ContentFilteredTopic};
 use crate::data_reader::ReaderInner;
 use crate::data_writer::WriterInner;
 use crate::domain::{Domain, EventSink, InterfaceReport};
@@ -36,7 +37,7 @@ use crate::multi_topic::{Constituent, MultiTopic};
 use crate::publisher::{Publisher, PublisherInner};
 use crate::runtime::ParticipantSlot;
 use crate::subscriber::{Subscriber, SubscriberInner};
-use crate::topic::{Topic, TopicInner};
+use crate::topic::{AnyTopic, Topic, TopicInner};
 use crate::topic_description::Derived;
 
 /// Creates participants, with a configuration and default QoS of its own.
@@ -237,6 +238,19 @@ impl DomainParticipant {
     /// [`Error::PreconditionNotMet`] when the name is in use, with another type or another QoS,
     /// [`Error::BadParameter`] for an empty or overlong name.
     pub fn create_topic<T: DdsType>(&self, name: &str, qos: QosSet) -> Result<Topic<T>> {
+        self.topic_of(name, type_support::of::<T>(), qos).map(Topic::from_inner)
+    }
+
+    /// A topic of a type that is an object: of a [`DynamicType`](type_support::DynamicType), perhaps. Its endpoints come from
+    /// [`Publisher::create_any_writer`] and [`Subscriber::create_any_reader`], and have encoded samples.
+    ///
+    /// # Errors
+    /// As [`Self::create_topic`].
+    pub fn create_any_topic(&self, name: &str, ty: Arc<dyn TypeSupport>, qos: QosSet) -> Result<AnyTopic> {
+        self.topic_of(name, ty, qos).map(AnyTopic)
+    }
+
+    fn topic_of(&self, name: &str, ty: Arc<dyn TypeSupport>, qos: QosSet) -> Result<Arc<TopicInner>> {
         const TOPIC_NAME_OCTETS_MAX: usize = 255;
         if name.is_empty() || name.len() > TOPIC_NAME_OCTETS_MAX {
             return Err(Error::BadParameter(format!(
@@ -252,12 +266,14 @@ impl DomainParticipant {
         let mut topics = self.inner.topics();
         let known = topics.get(name).and_then(Weak::upgrade);
         if let Some(known) = known.filter(|known| !known.core.is_deleted()) {
-            if known.type_name != T::TYPE_NAME {
-                return Err(Error::PreconditionNotMet(format!(
-                    "topic '{name}' exists with type '{}', not '{}'",
-                    known.type_name,
-                    T::TYPE_NAME
-                )));
+            if !known.is_of(&*ty) {
+                let (type_name, other) = (known.type_name(), ty.name());
+                let what = if type_name == other {
+                    format!("topic '{name}' exists with another type that is called '{type_name}', too")
+                } else {
+                    format!("topic '{name}' exists with type '{type_name}', not '{other}'")
+                };
+                return Err(Error::PreconditionNotMet(what));
             }
             if !says_nothing && let Some(policy) = different(&known.qos(), &qos, EntityKind::Topic) {
                 let what = format!(
@@ -266,13 +282,13 @@ impl DomainParticipant {
                 );
                 return Err(Error::PreconditionNotMet(what));
             }
-            return Ok(Topic::from_inner(known));
+            return Ok(known);
         }
-        let inner = Arc::new(TopicInner::new::<T>(Arc::clone(&self.inner), name.to_owned(), qos));
+        let inner = Arc::new(TopicInner::new(Arc::clone(&self.inner), name.to_owned(), ty, qos));
         topics.insert(name.to_owned(), Arc::downgrade(&inner));
         drop((topics, kept));
         self.inner.compare_topic(&inner);
-        Ok(Topic::from_inner(inner))
+        Ok(inner)
     }
 
     /// What of `topic` the filter `expression` is true of, `%0`, `%1`, … standing for `parameters`: values as
@@ -289,14 +305,31 @@ impl DomainParticipant {
         expression: &str,
         parameters: Vec<String>,
     ) -> Result<ContentFilteredTopic<T>> {
-        self.inner.check_exists()?;
-        if !Arc::ptr_eq(&topic.inner.participant, &self.inner) {
-            return Err(Error::PreconditionNotMet(format!(
-                "topic '{}' belongs to another participant",
-                topic.name()
-            )));
-        }
+        self.check_own(&topic.inner)?;
         ContentFilteredTopic::new(name, topic, expression, parameters)
+    }
+
+    /// As [`Self::create_content_filtered_topic`]; readers come from [`Subscriber::create_any_reader_filtered`].
+    ///
+    /// # Errors
+    /// As [`Self::create_content_filtered_topic`].
+    pub fn create_any_content_filtered_topic(
+        &self,
+        name: &str,
+        topic: &AnyTopic,
+        expression: &str,
+        parameters: Vec<String>,
+    ) -> Result<AnyContentFilteredTopic> {
+        self.check_own(&topic.0)?;
+        AnyContentFilteredTopic::new(name, topic, expression, parameters)
+    }
+
+    fn check_own(&self, topic: &TopicInner) -> Result<()> {
+        self.inner.check_exists()?;
+        if Arc::ptr_eq(&topic.participant, &self.inner) {
+            return Ok(());
+        }
+        Err(Error::PreconditionNotMet(format!("{} belongs to another participant", topic.describe())))
     }
 
     /// A view of several topics, joined on their keys, with samples of type `T`; see [`crate::multi_topic`] for

@@ -12,6 +12,7 @@ pub use plainsong_proto::sample_info::{
     InstanceSelector, InstanceState, SampleInfo, SampleState, Selector, ViewState,
 };
 pub use plainsong_proto::status::{StatusKind, StatusMask};
+pub use plainsong_proto::type_support::{DynamicType, TypeSupport};
 
 pub use crate::base::config::Config;
 pub use crate::builtin_topics::{
@@ -19,7 +20,7 @@ pub use crate::builtin_topics::{
     TopicBuiltinTopicData,
 };
 pub use crate::condition::{Condition, GuardCondition, WaitSet};
-pub use crate::content_filtered_topic::ContentFilteredTopic;
+pub use crate::content_filtered_topic::{AnyContentFilteredTopic, ContentFilteredTopic};
 pub use crate::data_reader::{AnyDataReader, DataReader};
 pub use crate::data_writer::{AnyDataWriter, DataWriter};
 pub use crate::listener::{
@@ -32,6 +33,7 @@ pub use crate::publisher::Publisher;
 pub use crate::qos_provider::QosProvider;
 pub use crate::query::QueryCondition;
 pub use crate::sample::{Sample, SampleBuffer};
+pub use crate::serialized::SerializedSample;
 pub use crate::subscriber::Subscriber;
 pub use crate::topic::{AnyTopic, Topic};
 pub use crate::topic_description::TopicDescription;

@@ -16,11 +16,11 @@ use crate::base::locks::lock;
 use crate::condition::{Condition, HasCore};
 use crate::data_writer::{AnyDataWriter, DataWriter, WriterInner};
 use crate::error::{Error, Result};
-use crate::group::Group;
+use crate::group::{Group, Member};
 use crate::listener::DataWriterListener;
 use crate::participant::{DomainParticipant, ParticipantInner};
 use crate::runtime::{ParticipantSlot, dispatch};
-use crate::topic::Topic;
+use crate::topic::{AnyTopic, Topic};
 
 pub(crate) type PublisherInner = Group<WriterInner, dyn DataWriterListener>;
 
@@ -89,13 +89,26 @@ impl Publisher {
     /// [`crate::Error::InconsistentPolicy`] for contradictory QoS.
     pub fn create_writer<T: DdsType>(&self, topic: &Topic<T>, qos: QosSet) -> Result<DataWriter<T>> {
         let writer = DataWriter::create(Arc::clone(&self.inner), topic, qos)?;
-        if *lock(&self.inner.suspended) {
-            writer.inner().suspend();
-        }
-        if self.join_set(writer.inner()) {
-            writer.enable()?;
-        }
+        self.adopt(writer.inner())?;
         Ok(writer)
+    }
+
+    /// A writer of encoded samples. With ENTITY_FACTORY off it is created disabled.
+    ///
+    /// # Errors
+    /// As [`Self::create_writer`].
+    pub fn create_any_writer(&self, topic: &AnyTopic, qos: QosSet) -> Result<AnyDataWriter> {
+        let writer = WriterInner::create(Arc::clone(&self.inner), &topic.0, topic.type_support(), qos)?;
+        self.adopt(&writer)?;
+        Ok(AnyDataWriter::new(writer))
+    }
+
+    /// Adds a new writer, and enables it where that is its factory's business.
+    fn adopt(&self, writer: &Arc<WriterInner>) -> Result<()> {
+        if *lock(&self.inner.suspended) {
+            writer.suspend();
+        }
+        if self.join_set(writer) { writer.enable() } else { Ok(()) }
     }
 
     /// Adds a new writer, which takes part in the coherent set that is being written; true when it is to be

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 
 use plainsong_proto::cdr::{self, DdsType};
+use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::payload::COPIED_BYTES_MAX;
 use plainsong_proto::reader::{CachedSample, rank_together};
@@ -101,7 +102,7 @@ impl<T: DdsType> Store for Vec<Sample<T>> {
     }
 
     fn settle(&mut self, start: usize, grouped: bool) {
-        settle(self.get_mut(start..).unwrap_or_default(), grouped);
+        settle_typed(self.get_mut(start..).unwrap_or_default(), grouped);
     }
 }
 
@@ -122,15 +123,25 @@ impl<T: DdsType> Store for SampleBuffer<T> {
     }
 
     fn settle(&mut self, start: usize, grouped: bool) {
-        settle(self.places.get_mut(start..self.len).unwrap_or_default(), grouped);
+        settle_typed(self.places.get_mut(start..self.len).unwrap_or_default(), grouped);
     }
 }
 
-fn settle<T>(samples: &mut [Sample<T>], grouped: bool) {
+fn settle_typed<T>(samples: &mut [Sample<T>], grouped: bool) {
+    settle(samples, |sample| sample.info.instance_handle, |sample| &mut sample.info, grouped);
+}
+
+/// What [`Store::settle`] does with samples in a row.
+pub(crate) fn settle<S>(
+    samples: &mut [S],
+    instance: impl Fn(&S) -> InstanceHandle,
+    info: impl Fn(&mut S) -> &mut SampleInfo,
+    grouped: bool,
+) {
     if grouped {
-        samples.sort_by_key(|sample| sample.info.instance_handle);
+        samples.sort_by_key(instance);
     }
-    let mut infos: Vec<_> = samples.iter_mut().map(|sample| &mut sample.info).collect();
+    let mut infos: Vec<_> = samples.iter_mut().map(info).collect();
     rank_together(&mut infos);
 }
 
@@ -159,7 +170,6 @@ fn decode<T: DdsType>(sample: &CachedSample) -> Result<Option<T>, Malformed> {
 mod tests {
     use plainsong_derive::DdsType;
     use plainsong_proto::cdr::{Endianness, XcdrVersion};
-    use plainsong_proto::instance::InstanceHandle;
     use plainsong_proto::payload::Payload;
     use plainsong_proto::sample_info::{InstanceState, SampleState, ViewState};
     use plainsong_proto::time::Time;

@@ -13,15 +13,15 @@ use plainsong_proto::status::{StatusKind, StatusMask};
 use crate::base::clock;
 use crate::base::locks::lock;
 use crate::condition::{Condition, HasCore};
-use crate::content_filtered_topic::ContentFilteredTopic;
+use crate::content_filtered_topic::{AnyContentFilteredTopic, ContentFilteredTopic};
 use crate::data_reader::{AnyDataReader, DataReader, ReaderInner};
 use crate::error::{Error, Result};
-use crate::group::Group;
+use crate::group::{Group, Member};
 use crate::listener::DataReaderListener;
 use crate::multi_topic::{MultiTopic, MultiTopicReader};
 use crate::participant::{DomainParticipant, ParticipantInner};
 use crate::runtime::{ParticipantSlot, dispatch};
-use crate::topic::Topic;
+use crate::topic::{AnyTopic, Topic};
 
 pub(crate) type SubscriberInner = Group<ReaderInner, dyn DataReaderListener>;
 
@@ -111,6 +111,36 @@ impl Subscriber {
             reader.enable()?;
         }
         Ok(reader)
+    }
+
+    /// A reader of samples as they came. With ENTITY_FACTORY off it is created disabled.
+    ///
+    /// # Errors
+    /// As [`Self::create_reader`].
+    pub fn create_any_reader(&self, topic: &AnyTopic, qos: QosSet) -> Result<AnyDataReader> {
+        let reader = ReaderInner::create(Arc::clone(&self.inner), &topic.0, topic.type_support(), qos)?;
+        if self.inner.add(&reader) {
+            reader.enable()?;
+        }
+        Ok(AnyDataReader(reader))
+    }
+
+    /// As [`Self::create_any_reader`], of a content-filtered topic.
+    ///
+    /// # Errors
+    /// As [`Self::create_reader`].
+    pub fn create_any_reader_filtered(
+        &self,
+        topic: &AnyContentFilteredTopic,
+        qos: QosSet,
+    ) -> Result<AnyDataReader> {
+        let related = topic.related_topic();
+        let reader = ReaderInner::create(Arc::clone(&self.inner), &related.0, related.type_support(), qos)?;
+        topic.attach(&reader)?;
+        if self.inner.add(&reader) {
+            reader.enable()?;
+        }
+        Ok(AnyDataReader(reader))
     }
 
     /// A reader of a multi-topic. `qos` is that of its readers of the topics; HISTORY also applies to the

@@ -11,6 +11,7 @@ use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::qos::{EntityKind, QosSet, changed_immutable};
 use plainsong_proto::status::{CountStatus, StatusKind, StatusMask};
+use plainsong_proto::type_support::TypeSupport;
 use plainsong_proto::types::TypeDescription;
 
 use crate::base::locks::lock;
@@ -29,16 +30,15 @@ pub struct Topic<T> {
     marker: PhantomData<fn() -> T>,
 }
 
-/// A topic whose type is not known to the compiler: what listeners get.
+/// A topic whose type is not known to the compiler: what listeners get, and who has a type as an object
+/// ([`DomainParticipant::create_any_topic`]).
 #[derive(Clone)]
 pub struct AnyTopic(pub(crate) Arc<TopicInner>);
 
 pub(crate) struct TopicInner {
     pub(crate) participant: Arc<ParticipantInner>,
     pub(crate) name: String,
-    pub(crate) type_name: &'static str,
-    pub(crate) keyed: bool,
-    sample_type: TypeId,
+    pub(crate) ty: Arc<dyn TypeSupport>,
     /// What others are told of its type.
     description: Option<Arc<TypeDescription>>,
     qos: Mutex<QosSet>,
@@ -56,15 +56,18 @@ pub(crate) struct Inconsistent {
 }
 
 impl TopicInner {
-    pub(crate) fn new<T: DdsType>(participant: Arc<ParticipantInner>, name: String, qos: QosSet) -> Self {
-        let (type_name, keyed) = (T::TYPE_NAME, T::KEYED);
+    pub(crate) fn new(
+        participant: Arc<ParticipantInner>,
+        name: String,
+        ty: Arc<dyn TypeSupport>,
+        qos: QosSet,
+    ) -> Self {
+        let description = ty.description();
         Self {
             participant,
             name,
-            type_name,
-            keyed,
-            sample_type: TypeId::of::<T>(),
-            description: TypeDescription::of::<T>().map(Arc::new),
+            ty,
+            description,
             qos: Mutex::new(qos),
             core: EntityCore::new(),
             listener: ListenerSlot::new(),
@@ -74,18 +77,29 @@ impl TopicInner {
 
     /// What discovery tells of an endpoint of this topic.
     pub(crate) fn endpoint(&self, guid: Guid, qos: QosSet, group: EntityId) -> LocalEndpoint {
-        let (topic, type_name) = (self.name.clone(), self.type_name.to_owned());
+        let (topic, type_name) = (self.name.clone(), self.type_name().to_owned());
         let type_description = self.description.clone();
         LocalEndpoint {
             guid,
             topic,
             type_name,
-            keyed: self.keyed,
+            keyed: self.ty.is_keyed(),
             qos,
             group,
             content_filter: None,
             type_description,
         }
+    }
+
+    pub(crate) fn type_name(&self) -> &str {
+        self.ty.name()
+    }
+
+    /// Whether it may be had as a topic of this type.
+    pub(crate) fn is_of(&self, ty: &dyn TypeSupport) -> bool {
+        // Of Rust types the names are enough: readers and writers know their own.
+        let are_derived = self.ty.rust_type().is_some() && ty.rust_type().is_some();
+        self.type_name() == ty.name() && (are_derived || self.ty.is_same_type(ty))
     }
 
     pub(crate) fn qos(&self) -> QosSet {
@@ -128,7 +142,7 @@ impl TopicInner {
 
     /// Another topic of the same name has this type.
     pub(crate) fn met(self: &Arc<Self>, type_name: &str) {
-        if type_name != self.type_name {
+        if type_name != self.type_name() {
             self.met_inconsistent(type_name);
         }
     }
@@ -181,8 +195,14 @@ macro_rules! untyped_operations {
 
         /// The registered name of its type.
         #[must_use]
-        pub fn type_name(&self) -> &'static str {
-            self.inner().type_name
+        pub fn type_name(&self) -> &str {
+            self.inner().type_name()
+        }
+
+        /// Its type.
+        #[must_use]
+        pub fn type_support(&self) -> Arc<dyn TypeSupport> {
+            Arc::clone(&self.inner().ty)
         }
 
         /// Its instance handle, as others see it in the built-in topic `DCPSTopic`.
@@ -259,7 +279,7 @@ impl AnyTopic {
     /// The topic with its type, when it is `T`.
     #[must_use]
     pub fn downcast<T: DdsType>(&self) -> Option<Topic<T>> {
-        (self.0.sample_type == TypeId::of::<T>()).then(|| Topic::from_inner(Arc::clone(&self.0)))
+        (self.0.ty.rust_type() == Some(TypeId::of::<T>())).then(|| Topic::from_inner(Arc::clone(&self.0)))
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use plainsong_proto::cdr::DdsType;
 
 use crate::base::locks::lock;
-use crate::content_filtered_topic::ContentFilteredTopic;
+use crate::content_filtered_topic::{AnyContentFilteredTopic, ContentFilteredTopic};
 use crate::error::{Error, Result};
 use crate::multi_topic::MultiTopic;
 use crate::participant::{DomainParticipant, ParticipantInner};
@@ -26,7 +26,7 @@ enum Kind {
 /// What is made of topics.
 pub(crate) trait Derived: Any + Send + Sync {
     fn name(&self) -> &str;
-    fn type_name(&self) -> &'static str;
+    fn type_name(&self) -> &str;
 }
 
 impl TopicDescription {
@@ -41,7 +41,7 @@ impl TopicDescription {
 
     /// The registered name of the type that readers of it have.
     #[must_use]
-    pub fn type_name(&self) -> &'static str {
+    pub fn type_name(&self) -> &str {
         match &self.0 {
             Kind::Topic(topic) => topic.type_name(),
             Kind::Derived(derived) => derived.type_name(),
@@ -61,6 +61,12 @@ impl TopicDescription {
     #[must_use]
     pub fn content_filtered_topic<T: DdsType>(&self) -> Option<ContentFilteredTopic<T>> {
         self.made().and_then(ContentFilteredTopic::from_any)
+    }
+
+    /// The content-filtered topic without its type, when it is one.
+    #[must_use]
+    pub fn any_content_filtered_topic(&self) -> Option<AnyContentFilteredTopic> {
+        self.made().and_then(AnyContentFilteredTopic::from_any)
     }
 
     /// The multi-topic, when it is one of `T`.

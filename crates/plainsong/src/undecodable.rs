@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use plainsong_proto::cdr::{DdsType, Encapsulation, Extensibility};
+use plainsong_proto::cdr::{Encapsulation, Extensibility};
 use plainsong_proto::discovery::Party;
 use plainsong_proto::guid::Guid;
 use plainsong_proto::malformed::Malformed;
@@ -12,7 +12,7 @@ use plainsong_proto::reader::{CachedSamples, Discarded, Fetch, Reader, Undecodab
 use plainsong_proto::sample_info::InstanceSelector;
 
 use crate::base::clock;
-use crate::data_reader::{DataReader, ReaderInner};
+use crate::data_reader::ReaderInner;
 use crate::error::Result;
 use crate::group::Member;
 use crate::participant::DomainParticipant;
@@ -26,7 +26,7 @@ pub struct UndecodableSamples {
     /// Its topic.
     pub topic: String,
     /// The name of its type.
-    pub type_name: &'static str,
+    pub type_name: String,
     /// How its type may evolve.
     pub extensibility: Extensibility,
     /// The writer; what is known of it.
@@ -64,8 +64,8 @@ impl ReaderInner {
         UndecodableSamples {
             reader: self.guid(),
             topic: self.topic.name.clone(),
-            type_name: self.topic.type_name,
-            extensibility: self.extensibility,
+            type_name: self.topic.type_name().to_owned(),
+            extensibility: self.ty.extensibility(),
             writer: known.unwrap_or_else(|| Party::unknown(writer)),
             count,
             representation_id,
@@ -74,7 +74,7 @@ impl ReaderInner {
     }
 }
 
-impl<T: DdsType> DataReader<T> {
+impl ReaderInner {
     /// Some of the samples just fetched, which are in `cached`, do not decode; the others were stored. These go, as if they had never come,
     /// and the call goes on: it returns nothing only where there is nothing.
     #[cold]
@@ -89,7 +89,7 @@ impl<T: DdsType> DataReader<T> {
         let mut selector = *fetch.selector;
         let (mut kept, mut discarded) = (BTreeMap::new(), 0);
         // No more than there are now: a writer that goes on sending such samples does not keep the caller.
-        let discarded_max = undecodable.len() + self.inner().look(Reader::held_samples);
+        let discarded_max = undecodable.len() + self.look(Reader::held_samples);
         while !undecodable.is_empty() {
             discarded += undecodable.len();
             let is_undecodable = |at: &usize| undecodable.binary_search_by_key(at, |(at, _)| *at).is_ok();
@@ -102,11 +102,11 @@ impl<T: DdsType> DataReader<T> {
             }
             // Where each sample has its turn among those of other readers, none may come in place of another.
             selector.samples_max = match fetch.selector.samples_max.checked_sub(kept.len()) {
-                Some(left) if !is_all && !self.inner().takes_turns && discarded < discarded_max => left,
+                Some(left) if !is_all && !self.takes_turns && discarded < discarded_max => left,
                 _ => 0,
             };
             let mut more = CachedSamples::new();
-            self.inner().access(|reader, _| {
+            self.access(|reader, _| {
                 let discarded = Discarded { given: cached, undecodable: &undecodable, kept: &kept };
                 let fetch = Fetch { selector: &selector, ..*fetch };
                 reader.replace_undecodable(clock::now(), &fetch, &discarded, &mut more);
@@ -114,11 +114,11 @@ impl<T: DdsType> DataReader<T> {
             *cached = more;
             undecodable = samples.store(cached);
         }
-        let interleaved = self.inner().look(|reader| reader.is_interleaved());
+        let interleaved = self.look(|reader| reader.is_interleaved());
         samples.settle(start, !(interleaved && fetch.selector.instance == InstanceSelector::All));
         if kept.is_empty() {
             // Who waits for a sample may have got none though another is there: it has its turn now.
-            self.inner().core().wake_waiters();
+            self.core().wake_waiters();
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use plainsong::proto::discovery::{MatchedReader, MatchedWriter};
 use plainsong::proto::guid::{EntityId, Guid, GuidPrefix};
-use plainsong::proto::instance::{InstanceHandle, Key};
+use plainsong::proto::instance::{InstanceHandle, Key, KeyFunction};
 use plainsong::proto::locator::Locator;
 use plainsong::proto::malformed::Malformed;
 use plainsong::proto::outbox::Outbox;
@@ -89,8 +89,13 @@ impl Ends {
             group: None,
         });
         let limits = ReaderLimits::default();
-        let mut reader =
-            Reader::new(ReaderConfig { guid: READER, keyed: true, qos: requested.clone(), limits, key });
+        let mut reader = Reader::new(ReaderConfig {
+            guid: READER,
+            keyed: true,
+            qos: requested.clone(),
+            limits,
+            key: KeyFunction::new(key),
+        });
         let mut out = Outbox::new();
         let locators = vec![Locator::udp([127, 0, 0, 1].into(), 7_411)];
         let matched = MatchedReader {

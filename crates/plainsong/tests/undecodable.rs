@@ -342,7 +342,7 @@ fn samples_whose_encapsulation_does_not_suit_are_counted_as_they_come_and_told_o
 
     let first = told.recv_timeout(PATIENCE).unwrap();
     assert_eq!((first.writer.guid, first.reason), (finals.guid(), Malformed::UnsuitableEncapsulation));
-    assert_eq!((first.representation_id, first.type_name), (Some(0x0007), "Dot"));
+    assert_eq!((first.representation_id, first.type_name), (Some(0x0007), "Dot".to_owned()));
     let text = reader.undecodable()[0].to_string();
     let expected = "encapsulated as CDR2_LE (0x0007), for the reader's appendable type \"Dot\": the representation \
                     identifier does not suit the type; define the type alike on both sides";

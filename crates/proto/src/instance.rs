@@ -1,11 +1,14 @@
 //! Instance handles: the key hash of an instance, or the GUID of an entity.
 
 use std::cmp::Ordering;
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 use crate::cdr::KeyHash;
 use crate::guid::Guid;
+use crate::malformed::Malformed;
 
 /// Names an instance or an entity. For an instance it is the key hash of its key (RTPS 2.5 §9.6.4.8), so every
 /// participant gives the same instance the same handle. Only where another key has the same hash, and came first, it is
@@ -49,6 +52,36 @@ pub struct Key {
     pub hash: InstanceHandle,
     /// `None` where the hash is the key itself, or nothing else is known of it.
     pub fingerprint: Option<Fingerprint>,
+}
+
+/// Finds the instance in a serialized payload (with its encapsulation header), of data or of a key only; keyless types return
+/// [`InstanceHandle::NIL`].
+#[derive(Clone)]
+pub struct KeyFunction(Arc<FindKey>);
+
+type FindKey = dyn Fn(&[u8], bool) -> Result<Key, Malformed> + Send + Sync;
+
+impl KeyFunction {
+    /// `find` is given a payload, and whether it is a key only.
+    #[must_use]
+    pub fn new(find: impl Fn(&[u8], bool) -> Result<Key, Malformed> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(find))
+    }
+
+    /// The key of `payload`.
+    ///
+    /// # Errors
+    /// [`Malformed`] where there is none in it.
+    #[inline]
+    pub fn key(&self, payload: &[u8], key_only: bool) -> Result<Key, Malformed> {
+        (self.0)(payload, key_only)
+    }
+}
+
+impl fmt::Debug for KeyFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyFunction")
+    }
 }
 
 // Compared as numbers: two instructions each, no call, and no load of what was just written in parts.

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use plainsong_proto::discovery::{MatchedReader, MatchedWriter};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
-use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::instance::{InstanceHandle, KeyFunction};
 use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::{NewPayload, Payload};
@@ -122,7 +122,7 @@ impl Scene {
                 keyed: true,
                 qos: QosSet::reader().reliable().keep_all(),
                 limits: ReaderLimits::default(),
-                key: one_instance,
+                key: KeyFunction::new(one_instance),
             });
             Pair {
                 writer,

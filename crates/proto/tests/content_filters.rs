@@ -4,9 +4,9 @@
 mod road;
 
 use plainsong_proto::discovery::{MatchedReader, MatchedWriter};
-use plainsong_proto::filter::{ContentFilter, PayloadFilter};
+use plainsong_proto::filter::{ContentFilter, FilterFunction, PayloadFilter};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
-use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::instance::{InstanceHandle, KeyFunction};
 use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::Payload;
@@ -35,7 +35,8 @@ impl Member {
     fn new(number: u8, divisor: u32, qos: QosSet) -> Self {
         let guid = GuidPrefix([2 + number / 2; 12]).entity(EntityId::user_reader(number.into(), true));
         let limits = ReaderLimits::default();
-        let mut reader = Reader::new(ReaderConfig { guid, keyed: true, qos, limits, key: one_instance });
+        let mut reader =
+            Reader::new(ReaderConfig { guid, keyed: true, qos, limits, key: KeyFunction::new(one_instance) });
         if divisor > 1 {
             reader.set_filter(Some(obeyed(&announced(divisor))));
         }
@@ -131,7 +132,7 @@ struct World {
 impl World {
     fn new(offered: QosSet, members: Vec<Member>, loss_percent: u64, seed: u64) -> Self {
         let limits = WriterLimits::default();
-        let content_filter = Some(compile as fn(&ContentFilter) -> Option<PayloadFilter>);
+        let content_filter = Some(FilterFunction::new(compile));
         let writer = Writer::new(WriterConfig {
             guid: WRITER,
             keyed: true,

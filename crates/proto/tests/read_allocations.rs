@@ -5,7 +5,7 @@ mod counting;
 use counting::allocated_by;
 use plainsong_proto::discovery::MatchedWriter;
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
-use plainsong_proto::instance::{InstanceHandle, Key};
+use plainsong_proto::instance::{InstanceHandle, Key, KeyFunction};
 use plainsong_proto::locator::Locator;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::outbox::Outbox;
@@ -36,7 +36,8 @@ impl Bench {
     fn new(qos: QosSet, offered: QosSet) -> Self {
         let guid = GuidPrefix([2; 12]).entity(EntityId::user_reader(1, true));
         let limits = ReaderLimits::default();
-        let mut reader = Reader::new(ReaderConfig { guid, keyed: true, qos, limits, key });
+        let mut reader =
+            Reader::new(ReaderConfig { guid, keyed: true, qos, limits, key: KeyFunction::new(key) });
         let mut out = Outbox::new();
         let now = Now { mono: Instant(1), wall: Time(1) };
         let locators = vec![Locator::udp([127, 0, 0, 1].into(), 7_411)];

@@ -4,9 +4,9 @@
 mod road;
 
 use plainsong_proto::discovery::{MatchedReader, MatchedWriter};
-use plainsong_proto::filter::ContentFilter;
+use plainsong_proto::filter::{ContentFilter, FilterFunction};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
-use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::instance::{InstanceHandle, KeyFunction};
 use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::Payload;
@@ -76,11 +76,17 @@ impl Pair {
             keyed: true,
             qos: offered,
             limits,
-            content_filter: Some(compile),
+            content_filter: Some(FilterFunction::new(compile)),
             group: None,
         };
         let limits = ReaderLimits::default();
-        let reader = ReaderConfig { guid: READER, keyed: true, qos: requested, limits, key: one_instance };
+        let reader = ReaderConfig {
+            guid: READER,
+            keyed: true,
+            qos: requested,
+            limits,
+            key: KeyFunction::new(one_instance),
+        };
         let now = Now { mono: Instant(1_000_000_000), wall: Time(1_700_000_000_000_000_000) };
         let ends = Ends { writer: Writer::new(writer), reader: Reader::new(reader) };
         let road = Road::new(loss_percent, seed);

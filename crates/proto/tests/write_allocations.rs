@@ -2,7 +2,7 @@
 
 mod counting;
 use plainsong_proto::discovery::MatchedReader;
-use plainsong_proto::filter::{ContentFilter, PayloadFilter};
+use plainsong_proto::filter::{ContentFilter, FilterFunction, PayloadFilter};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::locator::Locator;
@@ -45,7 +45,7 @@ fn allocations(qos: QosSet, readers: &[MatchedReader], payload_bytes: usize, rou
         keyed: true,
         qos,
         limits: WriterLimits::default(),
-        content_filter: Some(small),
+        content_filter: Some(FilterFunction::new(small)),
         group: None,
     });
     let (mut out, pool) = (Outbox::new(), PayloadPool::new());

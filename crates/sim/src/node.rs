@@ -10,8 +10,9 @@ use std::sync::Arc;
 use plainsong_proto::discovery::{
     DiscoveryLimits, LocalEndpoint, LocalLocators, Participant, ParticipantConfig,
 };
-use plainsong_proto::filter::SignedFilter;
+use plainsong_proto::filter::{FilterFunction, SignedFilter};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
+use plainsong_proto::instance::KeyFunction;
 use plainsong_proto::locator::{Locator, ports};
 use plainsong_proto::outbox::{Event, Outbox};
 use plainsong_proto::qos::{LivelinessKind, QosSet};
@@ -20,9 +21,7 @@ use plainsong_proto::receiver::{self, Registry};
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::time::{Duration, Instant, Now};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext};
-use plainsong_proto::writer::{
-    ComparisonPace, FilterFunction, Writer, WriterConfig, WriterGroup, WriterLimits,
-};
+use plainsong_proto::writer::{ComparisonPace, Writer, WriterConfig, WriterGroup, WriterLimits};
 
 pub use self::member::{LocalReader, LocalWriter, Member};
 
@@ -417,7 +416,7 @@ impl Node {
         if call.mutation == Some(Mutation::AwaitStrangers) {
             limits.strangers_wait_max = Duration::INFINITE;
         }
-        let content_filter = Some(sample::content_filter as FilterFunction);
+        let content_filter = Some(FilterFunction::new(sample::content_filter));
         if let Some(group) = &group {
             group.add_writer(guid.entity);
         }
@@ -447,7 +446,7 @@ impl Node {
         let now = self.options.clock.now(call.at);
         let place = &mut self.members[member];
         let guid = place.next_guid(|key| EntityId::user_reader(key, endpoint.keyed));
-        let key = if endpoint.keyed { sample::key } else { sample::no_key };
+        let key = KeyFunction::new(if endpoint.keyed { sample::key } else { sample::no_key });
         let qos = obeyed(endpoint.qos.clone(), call.mutation);
         let limits = if self.options.tight { tight_reader() } else { ReaderLimits::default() };
         let mut reader = Reader::new(ReaderConfig { guid, keyed: endpoint.keyed, qos, limits, key });

@@ -1,13 +1,43 @@
-//! What a writer says of a change that it did not write.
+//! What a writer refuses, and what it says of a change that it did not write.
 
 use std::time::Duration;
 
+use plainsong_proto::instance::{InstanceHandle, Key};
 use plainsong_proto::writer::WriteError;
 
 use super::WriterInner;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 impl WriterInner {
+    /// Refuses a handle that is not that of the instance with this key.
+    pub(super) fn check_handle(
+        &self,
+        handle: InstanceHandle,
+        key: impl FnOnce() -> Result<Key>,
+    ) -> Result<()> {
+        if handle == InstanceHandle::NIL {
+            return Ok(());
+        }
+        if !self.with(|writer, _, _| writer.is_registered(handle))? {
+            return Err(Error::BadParameter(format!("the handle names no instance of {}", self.describe())));
+        }
+        let key = key()?;
+        if self.ty.is_keyed() && self.with(|writer, _, _| writer.find_registered(key))? == Some(handle) {
+            return Ok(());
+        }
+        let text = format!("the handle names another instance of {} than the key does", self.describe());
+        Err(Error::PreconditionNotMet(text))
+    }
+
+    #[cold]
+    pub(super) fn has_no_key(&self) -> Error {
+        Error::PreconditionNotMet(format!(
+            "type '{}' of topic '{}' has no key, so it has no instances to end",
+            self.ty.name(),
+            self.topic.name
+        ))
+    }
+
     pub(super) fn serialization(&self, reason: &dyn std::fmt::Display) -> Error {
         Error::Serialization { topic: self.topic.name.clone(), reason: reason.to_string() }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use plainsong_proto::discovery::{Command, LocalEndpoint, MatchedReader, MatchedWriter, ParticipantConfig};
 use plainsong_proto::guid::{EntityId, GuidPrefix};
-use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::instance::{InstanceHandle, KeyFunction};
 use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::{Event, Outbox};
 use plainsong_proto::payload::Payload;
@@ -82,7 +82,7 @@ fn reader(participant: &ParticipantSlot, qos: &QosSet) -> Arc<ReaderSlot> {
         keyed: false,
         qos: qos.clone(),
         limits: ReaderLimits::default(),
-        key: |_, _| Ok(InstanceHandle::NIL.into()),
+        key: KeyFunction::new(|_, _| Ok(InstanceHandle::NIL.into())),
     }));
     participant.insert_reader(&slot);
     slot

@@ -166,7 +166,7 @@ impl<T: DdsType> Derived for Inner<T> {
         &self.name
     }
 
-    fn type_name(&self) -> &'static str {
+    fn type_name(&self) -> &str {
         T::TYPE_NAME
     }
 }

@@ -55,13 +55,21 @@ pub fn key_to_payload_as<T: DdsType, S: Cdr>(
     endianness: Endianness,
     buffer: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
+    let encapsulation = Encapsulation::for_type(version, T::EXTENSIBILITY, endianness);
+    append_encoded_key(encapsulation, buffer, |encoder| sample.encode(encoder))
+}
+
+/// As [`key_to_payload`], of whatever `encode` appends.
+///
+/// # Errors
+/// Those of `encode`.
+pub fn append_encoded_key(
+    encapsulation: Encapsulation,
+    buffer: &mut Vec<u8>,
+    encode: impl FnOnce(&mut Encoder<'_>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
     let start = buffer.len();
-    append_payload(
-        sample,
-        Encapsulation::for_type(version, T::EXTENSIBILITY, endianness),
-        EncodeForm::Key,
-        buffer,
-    )?;
+    append_payload(encapsulation, EncodeForm::Key, buffer, encode)?;
     buffer.resize(buffer.len().max(start + PAYLOAD_BYTES_MIN), 0);
     Ok(())
 }
@@ -102,10 +110,23 @@ pub fn key_hash_and_key_as<T: DdsType, S: Cdr>(
     if let Some(key) = sample.short_key() {
         return Ok(KeyHash::of_short(key));
     }
-    if is_short::<T>() {
-        // It is the key hash itself.
-        let mut hash = KeyHash::default();
-        sample.encode(&mut Encoder::key_hash(&mut hash.0))?;
+    key_hash_of_encoded(T::KEY_BYTES_MAX, |encoder| sample.encode(encoder), long_key)
+}
+
+/// As [`key_hash_and_key_as`], of the key holder that `encode` appends, which has so many octets at most.
+///
+/// # Errors
+/// Those of `encode`.
+#[inline]
+pub fn key_hash_of_encoded(
+    bytes_max: Option<usize>,
+    encode: impl Fn(&mut Encoder<'_>) -> Result<(), EncodeError>,
+    long_key: impl FnOnce(&[u8]),
+) -> Result<KeyHash, EncodeError> {
+    let mut hash = KeyHash::default();
+    // Step 5.1 of XTypes 1.3 §7.6.8: it is the key hash itself.
+    if bytes_max.is_some_and(|bytes| bytes <= hash.0.len()) {
+        encode(&mut Encoder::key_hash(&mut hash.0))?;
         return Ok(hash);
     }
     let digest = |key: &[u8]| {
@@ -114,7 +135,7 @@ pub fn key_hash_and_key_as<T: DdsType, S: Cdr>(
     };
     let mut scratch = [0; SCRATCH_BYTES];
     let mut encoder = Encoder::key_hash(&mut scratch);
-    match sample.encode(&mut encoder) {
+    match encode(&mut encoder) {
         Ok(()) => {
             let length = encoder.position();
             Ok(digest(scratch.get(..length).unwrap_or_default()))
@@ -123,7 +144,7 @@ pub fn key_hash_and_key_as<T: DdsType, S: Cdr>(
             let mut buffer = Vec::with_capacity(2 * SCRATCH_BYTES);
             let mut encoder = Encoder::new(&mut buffer, XcdrVersion::Xcdr2, Endianness::Big);
             encoder.form = EncodeForm::KeyHash;
-            sample.encode(&mut encoder)?;
+            encode(&mut encoder)?;
             Ok(digest(&buffer))
         }
         Err(error) => Err(error),
@@ -259,11 +280,6 @@ const fn place(version: XcdrVersion, members: &[(Plain, Option<ElementKind>)]) -
         start += bytes;
     }
     found
-}
-
-/// Whether keys of this type are never longer than their hash (step 5.1 of XTypes 1.3 §7.6.8).
-fn is_short<T: DdsType>() -> bool {
-    T::KEY_BYTES_MAX.is_some_and(|bytes| bytes <= KeyHash::default().0.len())
 }
 
 /// Step 5.2: of longer keys.

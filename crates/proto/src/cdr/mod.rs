@@ -23,8 +23,9 @@ pub use encode::{EncodeError, Encoder};
 pub use extent::Extent;
 pub use field::{FieldKind, FieldMember, FieldPath, FieldSource, FieldValue, Fields, NamedFields};
 pub use key::{
-    KeyHash, KeyPlace, key_from_payload, key_hash, key_hash_and_key_as, key_hash_and_key_of_payload,
-    key_hash_as, key_hash_of_payload, key_of_payload, key_to_payload, key_to_payload_as,
+    KeyHash, KeyPlace, append_encoded_key, key_from_payload, key_hash, key_hash_and_key_as,
+    key_hash_and_key_of_payload, key_hash_as, key_hash_of_encoded, key_hash_of_payload, key_of_payload,
+    key_to_payload, key_to_payload_as,
 };
 pub use mutable::{MemberHeader, OpenMember};
 pub use octet_seq::OctetSeq;
@@ -440,12 +441,20 @@ pub fn to_payload_as<T: DdsType, S: Cdr>(
     endianness: Endianness,
     buffer: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
-    append_payload(
-        sample,
-        Encapsulation::for_type(version, T::EXTENSIBILITY, endianness),
-        encode::Form::Sample,
-        buffer,
-    )
+    let encapsulation = Encapsulation::for_type(version, T::EXTENSIBILITY, endianness);
+    append_encoded(encapsulation, buffer, |encoder| sample.encode(encoder))
+}
+
+/// As [`to_payload`], of whatever `encode` appends.
+///
+/// # Errors
+/// Those of `encode`.
+pub fn append_encoded(
+    encapsulation: Encapsulation,
+    buffer: &mut Vec<u8>,
+    encode: impl FnOnce(&mut Encoder<'_>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
+    append_payload(encapsulation, encode::Form::Sample, buffer, encode)
 }
 
 /// Reads a sample from a payload, whatever its encoding version and byte order.
@@ -481,7 +490,7 @@ pub fn to_fixed_payload_as<T: DdsType, S: Cdr>(
 ) -> Result<usize, EncodeError> {
     let encapsulation = Encapsulation::for_type(version, T::EXTENSIBILITY, endianness);
     let mut encoder = Encoder::in_place(place, version, endianness);
-    put_payload(sample, encapsulation, &mut encoder)?;
+    put_payload(encapsulation, &mut encoder, |encoder| sample.encode(encoder))?;
     Ok(encoder.position())
 }
 
@@ -500,22 +509,22 @@ pub fn to_lending_payload_as<T: DdsType, S: Cdr>(
     let encapsulation = Encapsulation::for_type(version, T::EXTENSIBILITY, endianness);
     let mut encoder = Encoder::in_place(buffer, version, endianness);
     encoder.lend(lent);
-    put_payload(sample, encapsulation, &mut encoder)?;
+    put_payload(encapsulation, &mut encoder, |encoder| sample.encode(encoder))?;
     let (end, left_out) = (encoder.position(), encoder.left_out());
     buffer.truncate(end);
     Ok(left_out)
 }
 
-fn append_payload<S: Cdr>(
-    sample: &S,
+fn append_payload(
     encapsulation: Encapsulation,
     form: encode::Form,
     buffer: &mut Vec<u8>,
+    encode: impl FnOnce(&mut Encoder<'_>) -> Result<(), EncodeError>,
 ) -> Result<(), EncodeError> {
     let start = buffer.len();
     let mut encoder = Encoder::new(buffer, encapsulation.version, encapsulation.endianness);
     encoder.form = form;
-    let result = put_payload(sample, encapsulation, &mut encoder);
+    let result = put_payload(encapsulation, &mut encoder, encode);
     if result.is_err() {
         buffer.truncate(start);
     }
@@ -524,16 +533,16 @@ fn append_payload<S: Cdr>(
 
 /// The one way to write a payload.
 #[inline(always)]
-fn put_payload<S: Cdr>(
-    sample: &S,
+fn put_payload(
     encapsulation: Encapsulation,
     encoder: &mut Encoder<'_>,
+    encode: impl FnOnce(&mut Encoder<'_>) -> Result<(), EncodeError>,
 ) -> Result<(), EncodeError> {
     let start = encoder.position();
     let [id_high, id_low] = encapsulation.id().to_be_bytes();
     encoder.put(&[id_high, id_low, 0, 0])?;
     encoder.origin = encoder.position();
-    sample.encode(encoder)?;
+    encode(encoder)?;
     let padding = (encoder.position() - start).wrapping_neg() & 3;
     if padding > 0 {
         encoder.put([0; 3].get(..padding).unwrap_or_default())?;
@@ -544,8 +553,20 @@ fn put_payload<S: Cdr>(
 
 /// The one way to open a payload for reading.
 fn open_payload<T: DdsType>(payload: &[u8], form: decode::Form) -> Result<Decoder<'_>, Malformed> {
+    open_payload_of(T::EXTENSIBILITY, payload, form)
+}
+
+/// A decoder of the body of a payload of a type with this extensibility.
+///
+/// # Errors
+/// [`Malformed::UnsuitableEncapsulation`] and others, where the encapsulation header is none of such a type.
+pub fn open_payload_of(
+    extensibility: Extensibility,
+    payload: &[u8],
+    form: decode::Form,
+) -> Result<Decoder<'_>, Malformed> {
     let (encapsulation, body) = Encapsulation::parse(payload)?;
-    if !encapsulation.suits(T::EXTENSIBILITY) {
+    if !encapsulation.suits(extensibility) {
         return Err(Malformed::UnsuitableEncapsulation);
     }
     Ok(Decoder::with_form(body, encapsulation.version, encapsulation.endianness, form))

@@ -435,7 +435,7 @@ pub(super) fn has_parameter(payload: &[u8], id: u16) -> bool {
     parameter_list(payload).is_ok_and(|list| list.parameters().any(|parameter| parameter.id == id))
 }
 
-/// The instance of a publication or subscription: its GUID. A [`crate::reader::KeyFunction`].
+/// The instance of a publication or subscription: its GUID. A [`crate::instance::KeyFunction`].
 ///
 /// # Errors
 /// Those of [`EndpointData::decode_key`].
@@ -443,7 +443,7 @@ pub fn endpoint_key(payload: &[u8], _key_only: bool) -> Result<Key, Malformed> {
     EndpointData::decode_key(payload).map(Key::from)
 }
 
-/// The instance of a participant message: participant and kind. A [`crate::reader::KeyFunction`].
+/// The instance of a participant message: participant and kind. A [`crate::instance::KeyFunction`].
 ///
 /// # Errors
 /// Those of [`ParticipantMessage::decode`].

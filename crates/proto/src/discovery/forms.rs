@@ -113,7 +113,7 @@ impl Form {
     }
 }
 
-/// A [`crate::writer::FilterFunction`] of the writers that announce endpoints.
+/// The [`crate::filter::FilterFunction`] of the writers that announce endpoints.
 pub(super) fn compile(filter: &ContentFilter) -> Option<PayloadFilter> {
     let form = Form::ALL.into_iter().find(|form| form.name() == filter.expression)?;
     Some(PayloadFilter::new(move |payload| form.is_of(payload)))

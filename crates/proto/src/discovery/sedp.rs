@@ -11,13 +11,14 @@ use super::participant::Participant;
 use super::path::Path;
 use super::proof::{self, Asked, NUMBERS_AFTER};
 use super::{MatchedReader, MatchedWriter, forms};
+use crate::filter::FilterFunction;
 use crate::guid::{EntityId, Guid, GuidPrefix};
-use crate::instance::{InstanceHandle, Key};
+use crate::instance::{InstanceHandle, Key, KeyFunction};
 use crate::malformed::Malformed;
 use crate::outbox::{Event, Outbox};
 use crate::payload::Payload;
 use crate::qos::{Durability, QosSet};
-use crate::reader::{CachedSample, CachedSamples, KeyFunction, Reader, ReaderConfig, ReaderLimits};
+use crate::reader::{CachedSample, CachedSamples, Reader, ReaderConfig, ReaderLimits};
 use crate::sample_info::Selector;
 use crate::seq::SequenceNumber;
 use crate::sources::Sources;
@@ -60,12 +61,12 @@ pub(super) struct Builtin {
 }
 
 impl Channel {
-    const fn key(self) -> KeyFunction {
-        match self {
+    fn key(self) -> KeyFunction {
+        KeyFunction::new(match self {
             Self::Publications | Self::Subscriptions => endpoint_key,
             Self::Messages => message_key,
             Self::TypeRequests | Self::TypeReplies => no_key,
-        }
+        })
     }
 
     /// Whether a submessage is of one of the channels about types.
@@ -99,7 +100,7 @@ impl Channel {
                 numbers_after: if self.is_about_types() { SequenceNumber(0) } else { NUMBERS_AFTER },
                 ..WriterLimits::default()
             },
-            content_filter: self.announces().then_some(forms::compile),
+            content_filter: self.announces().then(|| FilterFunction::new(forms::compile)),
             group: None,
         }))
     }

@@ -21,7 +21,7 @@ use std::marker::PhantomData;
 use thiserror::Error;
 
 use crate::cdr::{self, DdsType, FieldKind, FieldPath, FieldSource, FieldValue, NamedFields};
-pub use payload::{PayloadFilter, SignedFilter};
+pub use payload::{FilterFunction, PayloadFilter, SignedFilter};
 pub use property::ContentFilter;
 pub use selection::{Column, TOPICS_MAX, TopicExpression};
 

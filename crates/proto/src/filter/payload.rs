@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::ContentFilter;
 use crate::wire::FilterSignature;
 
 /// Says of serialized data, with its encapsulation header, whether the application wants it.
@@ -49,6 +50,32 @@ impl PayloadFilter {
 impl fmt::Debug for PayloadFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("PayloadFilter")
+    }
+}
+
+/// Makes a filter of what a reader announced; `None` when it means nothing for the type of the topic.
+#[derive(Clone)]
+pub struct FilterFunction(Arc<Compile>);
+
+type Compile = dyn Fn(&ContentFilter) -> Option<PayloadFilter> + Send + Sync;
+
+impl FilterFunction {
+    /// `compile` is given what a reader announced.
+    #[must_use]
+    pub fn new(compile: impl Fn(&ContentFilter) -> Option<PayloadFilter> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(compile))
+    }
+
+    /// The filter of what a reader announced.
+    #[must_use]
+    pub fn compile(&self, announced: &ContentFilter) -> Option<PayloadFilter> {
+        (self.0)(announced)
+    }
+}
+
+impl fmt::Debug for FilterFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FilterFunction")
     }
 }
 

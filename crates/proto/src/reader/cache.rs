@@ -8,6 +8,7 @@ mod room;
 
 use std::collections::{BTreeSet, VecDeque};
 
+use super::ReaderLimits;
 use super::change::Change;
 use super::destination_order::Order;
 use super::instances::{Instance, InstanceId, InstanceKey, Instances, OptionalIndex, Sample};
@@ -15,10 +16,9 @@ use super::lifecycle::Lifecycle;
 use super::ownership::{Publications, WriterId};
 use super::samples::{Samples, SlotId};
 use super::undecodable::Undecodables;
-use super::{KeyFunction, ReaderLimits};
 use crate::filter::PayloadFilter;
 use crate::guid::Guid;
-use crate::instance::{InstanceHandle, Key};
+use crate::instance::{InstanceHandle, Key, KeyFunction};
 use crate::payload::{Payload, PayloadView};
 use crate::qos::{AccessScope, HistoryKind, Ownership, QosSet};
 use crate::sample_info::InstanceState;

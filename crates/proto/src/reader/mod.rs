@@ -39,8 +39,7 @@ pub use undecodable::{Discarded, Undecodable};
 
 use crate::filter::{PayloadFilter, SignedFilter};
 use crate::guid::Guid;
-use crate::instance::{InstanceHandle, Key};
-use crate::malformed::Malformed;
+use crate::instance::{InstanceHandle, Key, KeyFunction};
 use crate::outbox::{Event, Outbox};
 use crate::payload::PayloadPool;
 use crate::qos::{Durability, QosSet};
@@ -60,10 +59,6 @@ use coherent::Presenter;
 use group::KnownWriters;
 use ownership::WriterId;
 use proxy::Proxy;
-
-/// Finds the instance in a serialized payload (with its encapsulation header), of data or of a key
-/// only; keyless types return [`InstanceHandle::NIL`]. A function pointer, so that no type comes here.
-pub type KeyFunction = fn(payload: &[u8], key_only: bool) -> Result<Key, Malformed>;
 
 /// What a reader is.
 #[derive(Clone, Debug)]

@@ -2,15 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::filter::{ContentFilter, PayloadFilter};
+use crate::filter::FilterFunction;
 use crate::guid::Guid;
 use crate::qos::QosSet;
 
 use super::{WriterGroup, WriterLimits};
-
-/// Makes a filter of what a reader announced; `None` when it means nothing for the type of the topic. A function
-/// pointer, so that no type comes here.
-pub type FilterFunction = fn(filter: &ContentFilter) -> Option<PayloadFilter>;
 
 /// What a writer is made of.
 #[derive(Clone, Debug)]

@@ -31,7 +31,7 @@ use crate::status::{
 };
 use crate::time::{Duration, Instant, Now, Time};
 
-pub use config::{FilterFunction, WriterConfig};
+pub use config::WriterConfig;
 pub use flow::cost::{ComparisonPace, SendCosts};
 pub use flow::silence::ReaderBehind;
 pub use limits::{Limit, WriterLimits};

@@ -4,9 +4,9 @@
 #![allow(unreachable_pub, missing_docs, clippy::unwrap_used, reason = "test support")]
 
 use plainsong_proto::discovery::{Command, LocalEndpoint, LocalLocators, Participant, ParticipantConfig};
-use plainsong_proto::filter::{ContentFilter, PayloadFilter};
+use plainsong_proto::filter::{ContentFilter, FilterFunction, PayloadFilter};
 use plainsong_proto::guid::{EntityId, GuidPrefix};
-use plainsong_proto::instance::{InstanceHandle, Key};
+use plainsong_proto::instance::{InstanceHandle, Key, KeyFunction};
 use plainsong_proto::locator::Locator;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::outbox::Outbox;
@@ -91,13 +91,19 @@ impl Live {
                 keyed: true,
                 qos,
                 limits: WriterLimits::default(),
-                content_filter: Some(even),
+                content_filter: Some(FilterFunction::new(even)),
                 group: None,
             })
         });
         let readers = (1..).zip(qos.clone()).map(|(key, qos)| {
             let guid = prefix.entity(id(key).1);
-            Reader::new(ReaderConfig { guid, keyed: true, qos, limits: limits.clone(), key: instance_of })
+            Reader::new(ReaderConfig {
+                guid,
+                keyed: true,
+                qos,
+                limits: limits.clone(),
+                key: KeyFunction::new(instance_of),
+            })
         });
         let mut live = Self {
             prefix,

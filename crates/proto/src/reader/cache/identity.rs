@@ -17,7 +17,7 @@ impl Cache {
         if octets.is_empty() {
             return change.key_hash.map(Key::from).ok_or(None);
         }
-        (self.key)(octets, change.key_only).map_err(Some)
+        self.key.key(octets, change.key_only).map_err(Some)
     }
 
     /// The instance that `writer` ends when it tells the key hash alone: of several with that hash the only one that it

@@ -1,5 +1,6 @@
 //! The cache against a model so naive that it is obviously right: one list of samples, scanned.
 
+use crate::instance::KeyFunction;
 use proptest::prelude::*;
 
 use super::*;
@@ -267,7 +268,10 @@ fn a_hundred_thousand_instances_are_taken_one_after_the_other_without_scanning()
         Ok(InstanceHandle(octets).into())
     }
     const INSTANCES: u32 = 100_000;
-    let mut bench = Bench::with(ReaderConfig { key: four_octets, ..config(QosSet::reader().reliable()) });
+    let mut bench = Bench::with(ReaderConfig {
+        key: KeyFunction::new(four_octets),
+        ..config(QosSet::reader().reliable())
+    });
     bench.matched(1, QosSet::writer());
     let context = bench.context(1);
     let write = |bench: &mut Bench, number: u32, key: u32| {

@@ -1,6 +1,7 @@
 //! Writers with many instances go, and what they needed is given back.
 
 use super::*;
+use crate::instance::KeyFunction;
 use crate::qos::Ownership;
 
 /// Key function: octets 4 to 8 name the instance.
@@ -13,7 +14,7 @@ fn number(payload: &[u8], _key_only: bool) -> Result<Key, Malformed> {
 
 fn bench(limits: ReaderLimits) -> Bench {
     let qos = QosSet::reader().reliable().keep_last(1);
-    let mut bench = Bench::with(ReaderConfig { limits, key: number, ..config(qos) });
+    let mut bench = Bench::with(ReaderConfig { limits, key: KeyFunction::new(number), ..config(qos) });
     bench.matched(1, QosSet::writer());
     bench
 }
@@ -55,7 +56,8 @@ fn a_writer_that_goes_leaves_its_instances_in_pieces() {
 fn whoever_writes_owns_what_a_writer_that_goes_has_yet_to_leave() {
     let mut qos = QosSet::reader().reliable().keep_last(1);
     qos.ownership = Ownership::Exclusive;
-    let mut bench = Bench::with(ReaderConfig { limits: slices_of_ten(), key: number, ..config(qos) });
+    let mut bench =
+        Bench::with(ReaderConfig { limits: slices_of_ten(), key: KeyFunction::new(number), ..config(qos) });
     let strength = |ownership_strength| QosSet {
         ownership: Ownership::Exclusive,
         ownership_strength,

@@ -1,6 +1,7 @@
 //! Two keys with one key hash (RTPS 2.5 §8.7.8): two instances.
 
 use super::*;
+use crate::instance::KeyFunction;
 use crate::long_keys::tests::{colliding, key};
 use crate::qos::Ownership;
 
@@ -18,7 +19,7 @@ fn of(which: usize, value: Option<u8>) -> Vec<u8> {
 }
 
 fn bench(qos: QosSet) -> Bench {
-    let mut bench = Bench::with(ReaderConfig { key: octets_128, ..config(qos.reliable()) });
+    let mut bench = Bench::with(ReaderConfig { key: KeyFunction::new(octets_128), ..config(qos.reliable()) });
     bench.matched(1, QosSet::writer());
     bench.matched(2, QosSet::writer());
     bench
@@ -123,7 +124,7 @@ fn each_of_two_instances_with_one_hash_has_its_owner() {
 fn limits_hold_for_instances_with_one_hash_and_forgetting_makes_room() {
     let limits = ReaderLimits { instances_max: 1, ..ReaderLimits::default() };
     let qos = QosSet::reader().reliable().keep_last(1);
-    let mut bench = Bench::with(ReaderConfig { key: octets_128, limits, ..config(qos) });
+    let mut bench = Bench::with(ReaderConfig { key: KeyFunction::new(octets_128), limits, ..config(qos) });
     bench.matched(1, QosSet::writer());
     bench.wrote(1, 1, 0, 10);
     let refused = bench.data_with(1, 2, &InlineQos::default(), &of(1, Some(20)), false);

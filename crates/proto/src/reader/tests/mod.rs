@@ -19,7 +19,9 @@ mod undecodable;
 
 use super::*;
 use crate::guid::{EntityId, GuidPrefix};
+use crate::instance::KeyFunction;
 use crate::locator::Locator;
+use crate::malformed::Malformed;
 use crate::matched::MatchedWriter;
 use crate::sample_info::{InstanceSelector, InstanceState, SampleState, ViewState};
 use crate::seq::SequenceSet;
@@ -68,7 +70,13 @@ pub(super) struct Ack {
 
 pub(super) fn config(qos: QosSet) -> ReaderConfig {
     let guid = GuidPrefix([0xaa; 12]).entity(EntityId::user_reader(1, true));
-    ReaderConfig { guid, keyed: true, qos, limits: ReaderLimits::default(), key: first_octet }
+    ReaderConfig {
+        guid,
+        keyed: true,
+        qos,
+        limits: ReaderLimits::default(),
+        key: KeyFunction::new(first_octet),
+    }
 }
 
 /// What the readers of a subscriber have room for together.

@@ -9,7 +9,7 @@
 //! RTPS 2.5 §8.7.4 asks for a DATA that says ALIVE_FILTERED when an instance leaves what a filter lets pass. A GAP
 //! goes in its place: DCPS 1.4 has no such instance state that a reader could show, and one GAP tells of many.
 
-use crate::filter::ContentFilter;
+use crate::filter::{ContentFilter, FilterFunction};
 use crate::guid::Guid;
 use crate::matched::MatchedReader;
 use crate::outbox::Outbox;
@@ -27,7 +27,7 @@ use crate::writer::routes::gap::GapBuilder;
 use crate::writer::routes::proxies::Proxies;
 use crate::writer::routes::proxy::ReaderProxy;
 use crate::writer::routes::route::Route;
-use crate::writer::{FilterFunction, Writer, WriterConfig};
+use crate::writer::{Writer, WriterConfig};
 
 /// Changes looked at in one search for one that a reader wants: work per datagram stays bounded.
 const UNWANTED_SCANNED_MAX: usize = 256;
@@ -146,7 +146,7 @@ impl Proxies {
     fn set_filter(
         &mut self,
         guid: Guid,
-        told: Option<(&ContentFilter, FilterFunction)>,
+        told: Option<(&ContentFilter, &FilterFunction)>,
         last: SequenceNumber,
     ) {
         let Some(known) = self.get(guid).map(|reader| reader.filter) else { return };
@@ -156,9 +156,9 @@ impl Proxies {
         }
         self.release_filter(known);
         let filters = &mut self.filters;
-        let acquired = told
-            .zip(signature)
-            .and_then(|((filter, compile), signature)| filters.acquire(signature, last, || compile(filter)));
+        let acquired = told.zip(signature).and_then(|((filter, compile), signature)| {
+            filters.acquire(signature, last, || compile.compile(filter))
+        });
         if let Some(reader) = self.get_mut(guid) {
             reader.filter = acquired;
         }
@@ -211,7 +211,7 @@ impl Writer {
         let only_data =
             qos.ownership == Ownership::Shared && qos.liveliness.kind != LivelinessKind::ManualByTopic;
         let told = reader.content_filter.as_ref().filter(|it| it.class_name == ContentFilter::SQL);
-        let told = told.zip(self.config.content_filter).filter(|_| only_data);
+        let told = told.zip(self.config.content_filter.as_ref()).filter(|_| only_data);
         self.proxies.set_filter(reader.guid, told, self.history.last());
     }
 

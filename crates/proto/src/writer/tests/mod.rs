@@ -20,6 +20,7 @@ mod paths;
 mod reliability;
 mod silence;
 
+use crate::filter::FilterFunction;
 use std::sync::Arc;
 
 use super::record::change::Verdict;
@@ -131,7 +132,7 @@ impl Story {
                 keyed: true,
                 qos,
                 limits,
-                content_filter: Some(content::compile),
+                content_filter: Some(FilterFunction::new(content::compile)),
                 group,
             }),
             now: Now { mono: Instant(1_000_000_000), wall: Time(1_700_000_000_000_000_000) },

@@ -1,0 +1,209 @@
+//! Writing samples that are encoded already.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use plainsong_proto::cdr::{Encapsulation, Endianness};
+use plainsong_proto::instance::{InstanceHandle, Key};
+use plainsong_proto::malformed::Malformed;
+use plainsong_proto::payload::{NewPayload, Payload};
+use plainsong_proto::time::Time;
+use plainsong_proto::type_support::KeyError;
+use plainsong_proto::writer::ChangeKind;
+
+use super::{AnyDataWriter, WriterInner};
+use crate::error::{Error, Result};
+use crate::group::Member;
+
+/// Payloads are padded to a multiple of so many octets, of which the options of the encapsulation tell.
+const ALIGNMENT: usize = 4;
+
+/// Samples and keys as octets, with their encapsulation header: samples in the encoding version that the writer offers, the first
+/// of its DATA_REPRESENTATION, in either byte order; keys in any version. Each is decoded once before it is written, so that nothing
+/// leaves that readers would discard.
+impl AnyDataWriter {
+    /// Announces a writer that was created disabled.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`] when its participant is not, [`Error::OutOfResources`] at a limit.
+    pub fn enable(&self) -> Result<()> {
+        self.inner().enable()
+    }
+
+    /// Writes an encoded sample, otherwise as [`DataWriter::write`](super::DataWriter::write).
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] for octets that are no sample of the type, or not in the encoding version of the writer: it says
+    /// which and why. Otherwise those of [`DataWriter::write`](super::DataWriter::write).
+    pub fn write_serialized(&self, sample: &[u8]) -> Result<()> {
+        self.write_serialized_with_handle(sample, InstanceHandle::NIL, None)
+    }
+
+    /// Writes an encoded sample to the instance that `handle` names, which must be that of its key; NIL leaves it to the key.
+    /// `None` stamps it with the time of writing.
+    ///
+    /// # Errors
+    /// Those of [`Self::write_serialized`] and of [`DataWriter::write_with_handle`](super::DataWriter::write_with_handle).
+    pub fn write_serialized_with_handle(
+        &self,
+        sample: &[u8],
+        handle: InstanceHandle,
+        timestamp: Option<Time>,
+    ) -> Result<()> {
+        self.inner().write_serialized(sample, handle, timestamp)
+    }
+
+    /// Disposes the instance with this serialized key; `None` stamps it with the time of writing.
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] for octets that are no key of the type, [`Error::PreconditionNotMet`] for a type without key;
+    /// otherwise those of [`Self::write_serialized`].
+    pub fn dispose_serialized(&self, key: &[u8], timestamp: Option<Time>) -> Result<()> {
+        self.inner().end_serialized(key, ChangeKind::Dispose, timestamp)
+    }
+
+    /// Unregisters the instance with this serialized key; `None` stamps it with the time of writing.
+    ///
+    /// # Errors
+    /// As [`Self::dispose_serialized`]; [`Error::PreconditionNotMet`] when the instance is not registered.
+    pub fn unregister_instance_serialized(&self, key: &[u8], timestamp: Option<Time>) -> Result<()> {
+        self.inner().end_serialized(key, ChangeKind::Unregister, timestamp)
+    }
+
+    /// Prepares to write the instance with this serialized key, and gives its handle; NIL for a type without key.
+    ///
+    /// # Errors
+    /// As [`Self::dispose_serialized`]; [`Error::OutOfResources`] at `max_instances`.
+    pub fn register_instance_serialized(&self, key: &[u8]) -> Result<InstanceHandle> {
+        let writer = self.inner();
+        if !writer.ty.is_keyed() {
+            return Ok(InstanceHandle::NIL);
+        }
+        let (key, payload) = writer.own_key(key, true)?;
+        writer
+            .with(|writer, now, _| writer.register_instance(now, key, payload))?
+            .map_err(|error| writer.write_error(error, None))
+    }
+
+    /// The handle of the registered instance with this serialized key.
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] for octets that are no key of the type, [`Error::NotEnabled`].
+    pub fn lookup_instance_serialized(&self, key: &[u8]) -> Result<Option<InstanceHandle>> {
+        let key = self.inner().key_in(key, true)?;
+        self.inner().with(|writer, _, _| writer.find_registered(key))
+    }
+
+    /// The serialized key of a registered instance.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`], [`Error::BadParameter`] when the handle is not registered.
+    pub fn key_value_serialized(&self, handle: InstanceHandle) -> Result<Vec<u8>> {
+        let key = self.inner().with(|writer, _, _| writer.instance_key(handle).cloned())?;
+        key.map(|key| key.as_slice().to_vec())
+            .ok_or_else(|| Error::BadParameter("no such instance is registered with this writer".into()))
+    }
+}
+
+impl WriterInner {
+    fn write_serialized(&self, sample: &[u8], handle: InstanceHandle, timestamp: Option<Time>) -> Result<()> {
+        if let Some(timestamp) = timestamp {
+            self.check_timestamp(timestamp)?;
+        }
+        self.core.check_exists(|| self.describe())?;
+        let padded = self.checked_sample(sample)?;
+        let key = self.key_in(sample, false)?;
+        self.check_handle(handle, || Ok(key))?;
+        let timeout = Some(self.max_blocking_time);
+        let lacks_key = if padded.len() <= self.copied_bytes_max {
+            self.write(ChangeKind::Alive, key, NewPayload::Octets(&padded), None, timestamp, timeout)?
+        } else {
+            let mut buffer = self.pool.take();
+            buffer.bytes_mut().extend_from_slice(&padded);
+            let payload = &mut buffer.freeze();
+            self.write(ChangeKind::Alive, key, NewPayload::Payload(payload), None, timestamp, timeout)?
+        };
+        if lacks_key {
+            let (key, payload) = self.own_key(sample, false)?;
+            // It was written: there is room for it.
+            let _ = self.with(|writer, now, _| writer.register_instance(now, key, payload))?;
+        }
+        Ok(())
+    }
+
+    fn end_serialized(&self, key: &[u8], kind: ChangeKind, timestamp: Option<Time>) -> Result<()> {
+        if let Some(timestamp) = timestamp {
+            self.check_timestamp(timestamp)?;
+        }
+        if !self.ty.is_keyed() {
+            return Err(self.has_no_key());
+        }
+        self.core.check_exists(|| self.describe())?;
+        let (key, mut payload) = self.own_key(key, true)?;
+        let timeout: Option<Duration> = Some(self.max_blocking_time);
+        self.write(kind, key, NewPayload::Payload(&mut payload), None, timestamp, timeout).map(drop)
+    }
+
+    /// The key of a payload, and its serialized key as this writer sends it.
+    fn own_key(&self, payload: &[u8], key_only: bool) -> Result<(Key, Payload)> {
+        let key = self.key_in(payload, key_only)?;
+        let mut buffer = self.pool.take();
+        let representation = (self.version, Endianness::Little);
+        let serialized = self.ty.serialize_key(payload, key_only, representation, buffer.bytes_mut());
+        match serialized {
+            Ok(()) => Ok((key, buffer.freeze())),
+            Err(KeyError::Malformed(malformed)) => Err(self.no_such(payload, key_only, malformed)),
+            Err(KeyError::Encode(error)) => Err(self.serialization(&error)),
+        }
+    }
+
+    fn key_in(&self, payload: &[u8], key_only: bool) -> Result<Key> {
+        self.key.key(payload, key_only).map_err(|malformed| self.no_such(payload, key_only, malformed))
+    }
+
+    /// The sample, padded, if it is one of the type, in the encoding version that the writer announces.
+    fn checked_sample<'a>(&self, sample: &'a [u8]) -> Result<Cow<'a, [u8]>> {
+        let parsed = Encapsulation::parse(sample);
+        let (encapsulation, _) = parsed.map_err(|malformed| self.no_such(sample, false, malformed))?;
+        if encapsulation.version != self.version {
+            return Err(Error::BadParameter(format!(
+                "{}: the sample is encoded as {}, and DATA_REPRESENTATION offers {:?}: encode it so, or make a writer that offers {:?}",
+                self.describe(),
+                encapsulation.name(),
+                self.version,
+                encapsulation.version
+            )));
+        }
+        self.ty.check(sample).map_err(|malformed| self.no_such(sample, false, malformed))?;
+        let padding = sample.len().next_multiple_of(ALIGNMENT) - sample.len();
+        if padding == 0 {
+            return Ok(Cow::Borrowed(sample));
+        }
+        let mut padded = sample.to_vec();
+        padded.resize(sample.len() + padding, 0);
+        // Where the options tell of padding that the length contradicts, what is told now is true.
+        if let Some(options) = padded.get_mut(Encapsulation::HEADER_BYTES - 1) {
+            *options = *options & !(ALIGNMENT as u8 - 1) | padding as u8;
+        }
+        Ok(Cow::Owned(padded))
+    }
+
+    #[cold]
+    fn no_such(&self, payload: &[u8], key_only: bool, malformed: Malformed) -> Error {
+        let what = if key_only { "serialized key" } else { "sample" };
+        let extensibility = self.ty.extensibility();
+        let expected = Encapsulation::for_type(self.version, extensibility, Endianness::Little).name();
+        let encapsulated = match Encapsulation::parse(payload) {
+            Ok((encapsulation, _)) => format!("encapsulated as {}", encapsulation.name()),
+            Err(Malformed::Truncated) => "too short for an encapsulation header".to_owned(),
+            Err(_) => "of an unknown encapsulation".to_owned(),
+        };
+        Error::BadParameter(format!(
+            "{}: {} octets, {encapsulated}, are no {what} of type '{}', which is {extensibility:?} and encapsulated as {expected}: \
+             {malformed}",
+            self.describe(),
+            payload.len(),
+            self.ty.name()
+        ))
+    }
+}

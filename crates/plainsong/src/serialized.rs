@@ -1,0 +1,105 @@
+//! Reading samples as the octets they came in.
+
+use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::malformed::Malformed;
+use plainsong_proto::payload::Payload;
+use plainsong_proto::reader::{Access, CachedSample, Fetch};
+use plainsong_proto::sample_info::{SampleInfo, Selector};
+use plainsong_proto::type_support::TypeSupport;
+
+use crate::data_reader::AnyDataReader;
+use crate::error::{Error, Result};
+use crate::group::Member;
+use crate::keys;
+use crate::sample::{Store, settle};
+
+/// One sample as it came, or a change of its instance's state.
+#[derive(Clone, Debug)]
+pub struct SerializedSample {
+    /// With the encapsulation header: the sample where `info.valid_data` says so, else the serialized key, or nothing.
+    /// Long ones are not copied, but shared with the reader.
+    pub payload: Payload,
+    /// Facts about it.
+    pub info: SampleInfo,
+}
+
+/// Where samples go as they came.
+struct AsTheyCame<'a> {
+    ty: &'a dyn TypeSupport,
+    samples: Vec<SerializedSample>,
+}
+
+impl Store for AsTheyCame<'_> {
+    fn count(&self) -> usize {
+        self.samples.len()
+    }
+
+    fn store(&mut self, samples: &[CachedSample]) -> Vec<(usize, Malformed)> {
+        let mut undecodable = Vec::new();
+        for (at, sample) in samples.iter().enumerate() {
+            let CachedSample { info, payload, .. } = sample;
+            if info.valid_data
+                && let Err(reason) = self.ty.check(payload.as_slice())
+            {
+                undecodable.push((at, reason));
+                continue;
+            }
+            self.samples.push(SerializedSample { payload: payload.clone(), info: *info });
+        }
+        undecodable
+    }
+
+    fn settle(&mut self, start: usize, grouped: bool) {
+        let samples = self.samples.get_mut(start..).unwrap_or_default();
+        settle(samples, |sample| sample.info.instance_handle, |sample| &mut sample.info, grouped);
+    }
+}
+
+/// Samples are looked at once before they are handed out: those that do not decode are discarded and counted, as with a reader that
+/// decodes them.
+impl AnyDataReader {
+    /// Announces a reader that was created disabled.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`] when its participant is not, [`Error::OutOfResources`] at a limit.
+    pub fn enable(&self) -> Result<()> {
+        self.0.enable()
+    }
+
+    /// Removes and returns what `selector` chooses, as it came.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`].
+    pub fn take_serialized(&self, selector: &Selector) -> Result<Vec<SerializedSample>> {
+        self.serialized(Access::Take, selector)
+    }
+
+    /// Returns what `selector` chooses, as it came, and marks it read.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`].
+    pub fn read_serialized(&self, selector: &Selector) -> Result<Vec<SerializedSample>> {
+        self.serialized(Access::Read, selector)
+    }
+
+    fn serialized(&self, access: Access, selector: &Selector) -> Result<Vec<SerializedSample>> {
+        let mut samples = AsTheyCame { ty: &*self.0.ty, samples: Vec::new() };
+        self.0.collect(&mut samples, &Fetch { access, selector, query: None })?;
+        Ok(samples.samples)
+    }
+
+    /// The handle of the instance with this serialized key, when the reader knows it.
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] for octets that are no key of the type, [`Error::NotEnabled`].
+    pub fn lookup_instance_serialized(&self, key: &[u8]) -> Result<Option<InstanceHandle>> {
+        let function = std::sync::Arc::clone(&self.0.ty).key_function(keys::fingerprint_of);
+        let key = function.key(key, true).map_err(|malformed| {
+            let (topic, name) = (self.topic_name(), self.0.ty.name());
+            Error::BadParameter(format!(
+                "the reader of topic '{topic}': the octets are no serialized key of type '{name}': {malformed}"
+            ))
+        })?;
+        self.0.with(|reader, _, _| reader.find_instance(key))
+    }
+}

@@ -1,0 +1,86 @@
+//! The type support of a Rust type: nothing but its implementations of [`DdsType`] and [`crate::cdr::Cdr`].
+
+use std::any::{TypeId, type_name};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::{DynamicType, KeyError, TypeSupport};
+use crate::cdr::{self, DdsType, Endianness, Extensibility, KeyHash, XcdrVersion};
+use crate::filter::{Filter, FilterError, PayloadFilter};
+use crate::malformed::Malformed;
+use crate::types::TypeDescription;
+
+/// The type support of `T`.
+#[must_use]
+pub fn of<T: DdsType>() -> Arc<dyn TypeSupport> {
+    Arc::new(RustType::<T>(PhantomData))
+}
+
+struct RustType<T>(PhantomData<fn() -> T>);
+
+impl<T> fmt::Debug for RustType<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RustType<{}>", type_name::<T>())
+    }
+}
+
+impl<T: DdsType> TypeSupport for RustType<T> {
+    fn name(&self) -> &str {
+        T::TYPE_NAME
+    }
+
+    fn extensibility(&self) -> Extensibility {
+        T::EXTENSIBILITY
+    }
+
+    fn is_keyed(&self) -> bool {
+        T::KEYED
+    }
+
+    fn sample_bytes_max(&self) -> Option<usize> {
+        DynamicType::new(T::TYPE_NAME, self.description()?).ok()?.sample_bytes_max()
+    }
+
+    fn description(&self) -> Option<Arc<TypeDescription>> {
+        TypeDescription::of::<T>().map(Arc::new)
+    }
+
+    fn rust_type(&self) -> Option<TypeId> {
+        Some(TypeId::of::<T>())
+    }
+
+    fn check(&self, payload: &[u8]) -> Result<(), Malformed> {
+        cdr::from_payload::<T>(payload).map(drop)
+    }
+
+    #[inline]
+    fn key_hash(
+        &self,
+        payload: &[u8],
+        key_only: bool,
+        long_key: &mut dyn FnMut(&[u8]),
+    ) -> Result<KeyHash, Malformed> {
+        if !T::KEYED {
+            return Ok(KeyHash::default());
+        }
+        cdr::key_hash_and_key_of_payload::<T>(payload, key_only, long_key)
+    }
+
+    fn serialize_key(
+        &self,
+        payload: &[u8],
+        key_only: bool,
+        (version, endianness): (XcdrVersion, Endianness),
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), KeyError> {
+        let key = cdr::key_of_payload::<T>(payload, key_only)?;
+        Ok(cdr::key_to_payload(&key, version, endianness, buffer)?)
+    }
+
+    fn filter(&self, expression: &str, parameters: &[String]) -> Result<PayloadFilter, FilterError> {
+        let filter = Filter::<T>::condition(expression, parameters)?;
+        let steps = filter.steps_per_octet();
+        Ok(PayloadFilter::new(move |payload| filter.passes_payload(payload)).with_steps_per_octet(steps))
+    }
+}
