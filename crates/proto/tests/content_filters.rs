@@ -4,7 +4,7 @@
 mod road;
 
 use plainsong_proto::discovery::{MatchedReader, MatchedWriter};
-use plainsong_proto::filter::{ContentFilter, FilterFunction, PayloadFilter};
+use plainsong_proto::filter::FilterFunction;
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::instance::{InstanceHandle, KeyFunction};
 use plainsong_proto::locator::Locator;

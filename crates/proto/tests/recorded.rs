@@ -10,9 +10,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-use plainsong_proto::filter::ContentFilter;
+use plainsong_proto::filter::{ContentFilter, FilterFunction};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
-use plainsong_proto::instance::{InstanceHandle, Key};
+use plainsong_proto::instance::{InstanceHandle, Key, KeyFunction};
 use plainsong_proto::locator::Locator;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::matched::{MatchedReader, MatchedWriter};
@@ -226,12 +226,18 @@ impl Story {
             keyed: true,
             qos: qos.clone(),
             limits: WriterLimits::default(),
-            content_filter: Some(compile),
+            content_filter: Some(FilterFunction::new(compile)),
             group: None,
         };
         let seat = |kind: Kind| {
             let limits = ReaderLimits::default();
-            let config = ReaderConfig { guid: kind.guid(), keyed: true, qos: kind.qos(&qos), limits, key };
+            let config = ReaderConfig {
+                guid: kind.guid(),
+                keyed: true,
+                qos: kind.qos(&qos),
+                limits,
+                key: KeyFunction::new(key),
+            };
             let mut reader = Reader::new(config);
             if let Some(filter) = kind.filter() {
                 reader.set_filter(Some(obeyed(&filter)));
