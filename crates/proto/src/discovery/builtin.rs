@@ -54,6 +54,8 @@ pub struct ParticipantData {
     pub default_unicast: Vec<Locator>,
     /// Groups of such endpoints.
     pub default_multicast: Vec<Locator>,
+    /// Locators of kinds that no transport here reaches, which are left out. Never encoded.
+    pub unreached: u32,
     /// How long to believe in it without hearing of it.
     pub lease_duration: Duration,
     /// `BuiltinEndpointSet_t`.
@@ -91,6 +93,7 @@ impl ParticipantData {
             meta_multicast: Vec::new(),
             default_unicast: Vec::new(),
             default_multicast: Vec::new(),
+            unreached: 0,
             lease_duration: LEASE_DURATION_DEFAULT,
             builtin_endpoints: 0,
             manual_liveliness_count: 0,
@@ -179,10 +182,18 @@ impl ParticipantData {
                 pid::DOMAIN_ID => data.domain_id = Some(value.u32()?),
                 pid::DOMAIN_TAG => data.domain_tag = name(&mut value)?,
                 pid::EXPECTS_INLINE_QOS => data.expects_inline_qos = value.boolean()?,
-                pid::METATRAFFIC_UNICAST_LOCATOR => keep_locator(&mut data.meta_unicast, &mut value)?,
-                pid::METATRAFFIC_MULTICAST_LOCATOR => keep_locator(&mut data.meta_multicast, &mut value)?,
-                pid::DEFAULT_UNICAST_LOCATOR => keep_locator(&mut data.default_unicast, &mut value)?,
-                pid::DEFAULT_MULTICAST_LOCATOR => keep_locator(&mut data.default_multicast, &mut value)?,
+                pid::METATRAFFIC_UNICAST_LOCATOR => {
+                    keep_locator(&mut data.meta_unicast, &mut data.unreached, &mut value)?
+                }
+                pid::METATRAFFIC_MULTICAST_LOCATOR => {
+                    keep_locator(&mut data.meta_multicast, &mut data.unreached, &mut value)?
+                }
+                pid::DEFAULT_UNICAST_LOCATOR => {
+                    keep_locator(&mut data.default_unicast, &mut data.unreached, &mut value)?
+                }
+                pid::DEFAULT_MULTICAST_LOCATOR => {
+                    keep_locator(&mut data.default_multicast, &mut data.unreached, &mut value)?
+                }
                 pid::PARTICIPANT_LEASE_DURATION => data.lease_duration = value.duration()?,
                 pid::BUILTIN_ENDPOINT_SET => data.builtin_endpoints = value.u32()?,
                 pid::PARTICIPANT_MANUAL_LIVELINESS_COUNT => data.manual_liveliness_count = value.i32()?,
@@ -227,6 +238,8 @@ pub struct EndpointData {
     pub unicast: Vec<Locator>,
     /// Groups it listens to.
     pub multicast: Vec<Locator>,
+    /// Locators of kinds that no transport here reaches, which are left out. Never encoded.
+    pub unreached: u32,
     /// The reader wants inline QoS.
     pub expects_inline_qos: bool,
     /// Largest serialized sample a writer expects. Not to be trusted: some announce too little.
@@ -259,6 +272,7 @@ impl EndpointData {
             qos: if guid.entity.is_writer() { QosSet::writer() } else { QosSet::reader() },
             unicast: Vec::new(),
             multicast: Vec::new(),
+            unreached: 0,
             expects_inline_qos: false,
             type_max_serialized_bytes: None,
             group: EntityId::UNKNOWN,
@@ -339,8 +353,8 @@ impl EndpointData {
                 pid::PARTICIPANT_GUID => data.participant = value.guid()?,
                 pid::TOPIC_NAME => data.topic_name = name(&mut value)?,
                 pid::TYPE_NAME => data.type_name = name(&mut value)?,
-                pid::UNICAST_LOCATOR => keep_locator(&mut data.unicast, &mut value)?,
-                pid::MULTICAST_LOCATOR => keep_locator(&mut data.multicast, &mut value)?,
+                pid::UNICAST_LOCATOR => keep_locator(&mut data.unicast, &mut data.unreached, &mut value)?,
+                pid::MULTICAST_LOCATOR => keep_locator(&mut data.multicast, &mut data.unreached, &mut value)?,
                 pid::EXPECTS_INLINE_QOS => data.expects_inline_qos = value.boolean()?,
                 pid::PLAINSONG_HOST_GROUP_PORT => {
                     data.host_group_port =
@@ -500,10 +514,16 @@ fn encode_locators(list: &mut ParameterListBuilder<'_>, id: u16, locators: &[Loc
     }
 }
 
-/// Locators of transports we do not have are skipped, and those beyond the limit.
-fn keep_locator(kept: &mut Vec<Locator>, value: &mut Reader<'_>) -> Result<(), Malformed> {
+/// Locators of transports we do not have are counted, no fault of who announces them; those beyond the limit are left out.
+fn keep_locator(
+    kept: &mut Vec<Locator>,
+    unreached: &mut u32,
+    value: &mut Reader<'_>,
+) -> Result<(), Malformed> {
     let locator = value.locator()?;
-    if locator.ip().is_some() && kept.len() < LOCATORS_MAX {
+    if locator.ip().is_none() {
+        *unreached += 1;
+    } else if kept.len() < LOCATORS_MAX {
         kept.push(locator);
     }
     Ok(())

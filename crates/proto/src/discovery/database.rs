@@ -418,6 +418,7 @@ impl Remote {
     /// Sorts out its locators, after they or ours have changed.
     pub(super) fn sift(&mut self, host: &Host, limits: &DiscoveryLimits, drops: &mut DropCounters) {
         let acceptance = self.acceptance(host, limits);
+        drops.count_many(DropReason::Unreachable, self.data.unreached.into());
         self.usable_meta = path::usable(&self.data.meta_unicast, host, acceptance, drops);
         self.usable_user = path::usable(&self.data.default_unicast, host, acceptance, drops);
         self.meta = self.choose(&self.usable_meta, host);

@@ -148,9 +148,11 @@ impl Participant {
         }));
         let sides = [(writer, offering), (reader, requesting)];
         if sides.iter().any(|(guid, endpoint)| self.matching.is_unreachable(*guid, endpoint)) {
-            all.push(locators(sides.map(|(guid, endpoint)| {
+            let words = sides.map(|(guid, endpoint)| {
                 if self.matching.is_unreachable(guid, endpoint) { "no usable address" } else { "reachable" }
-            })));
+            });
+            let remote = sides.iter().find_map(|(guid, _)| self.database.get(guid.prefix));
+            all.push(locators(words, remote.map_or(0, |remote| remote.data.unreached)));
         }
         all
     }
@@ -259,13 +261,17 @@ fn partition(offering: &Endpoint, requesting: &Endpoint) -> Option<Difference> {
     })
 }
 
-fn locators([writer, reader]: [&str; 2]) -> Difference {
+/// `unreached`: so many locators of the remote participant are of kinds that no transport here reaches.
+fn locators([writer, reader]: [&str; 2], unreached: u32) -> Difference {
     Difference {
         subject: "locators",
         writer: writer.into(),
         reader: reader.into(),
         cure: "have the remote participant announce an address from which it answers this host".into(),
-        note: String::new(),
+        note: match unreached {
+            0 => String::new(),
+            count => format!("{count} of its addresses are of kinds that no transport here reaches"),
+        },
     }
 }
 

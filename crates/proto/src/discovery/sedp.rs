@@ -479,6 +479,7 @@ impl Participant {
         {
             return Err(DropReason::Malformed);
         }
+        self.drops.count_many(DropReason::Unreachable, announced.unreached.into());
         let path = remote.endpoint_path(
             &announced.unicast,
             &announced.multicast,

@@ -123,6 +123,36 @@ fn r1_a_readers_own_locators_must_be_proven_too() {
 }
 
 #[test]
+fn who_listens_only_where_no_transport_reaches_is_counted_and_told_of() {
+    let mut network = Network::of(1);
+    network.run_for(Duration::from_millis(100));
+    let at = udp("10.0.0.66", 7410);
+    let shared_memory = |port| Locator { kind: 16, port, address: [7; 16] };
+    let data = ParticipantData {
+        meta_unicast: vec![at],
+        default_unicast: vec![shared_memory(7411), shared_memory(7413)],
+        ..forged(9)
+    };
+    network.add_peer(Peer::new(prefix(9), at));
+    network.inject(at, udp("10.0.0.1", 7410), &announcement(&data, prefix(0)));
+    network.run_for(Duration::from_millis(150));
+    let reader = EndpointData::new(
+        prefix(9).entity(EntityId::user_reader(1, true)),
+        "Square".into(),
+        "ShapeType".into(),
+    );
+    let bytes = sedp(prefix(9), EntityId::SEDP_SUBSCRIPTIONS_WRITER, 1, &reader);
+    network.inject(at, udp("10.0.0.1", 7410), &bytes);
+    network.run_for(Duration::from_millis(1));
+    let participant = &network.nodes[0].participant;
+    let mismatch = participant.mismatches().next().unwrap();
+    assert_eq!((mismatch.reader.guid, &mismatch.reason), (reader.guid, &MismatchReason::NoUsableLocator));
+    let told = mismatch.to_string();
+    assert!(told.contains("2 of its addresses are of kinds that no transport here reaches"), "{told}");
+    assert!(participant.drops().get(DropReason::Unreachable) >= 2);
+}
+
+#[test]
 fn r1_the_unproven_are_matched_with_nothing() {
     let mut network = Network::of(2);
     network.nodes[1].up = false;
