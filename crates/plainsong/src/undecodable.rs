@@ -44,7 +44,7 @@ pub(crate) type OnUndecodable = Arc<dyn Fn(&UndecodableSamples) + Send + Sync>;
 
 impl DomainParticipant {
     /// Calls `callback` once for each reader of this participant and writer whose samples do not decode as the reader's type. Where the key
-    /// decodes, that is seen when the application reads or takes the sample. [`DataReader::undecodable`] has those from before.
+    /// decodes, that is seen when the application reads or takes the sample. [`DataReader::undecodable`](crate::data_reader::DataReader::undecodable) has those from before.
     pub fn on_undecodable(&self, callback: impl Fn(&UndecodableSamples) + Send + Sync + 'static) {
         self.inner.router.set_on_undecodable(Arc::new(callback));
     }
