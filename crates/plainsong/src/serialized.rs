@@ -24,12 +24,12 @@ pub struct SerializedSample {
 }
 
 /// Where samples go as they came.
-struct AsTheyCame<'a> {
+struct SerializedStore<'a> {
     ty: &'a dyn TypeSupport,
     samples: Vec<SerializedSample>,
 }
 
-impl Store for AsTheyCame<'_> {
+impl Store for SerializedStore<'_> {
     fn count(&self) -> usize {
         self.samples.len()
     }
@@ -83,7 +83,7 @@ impl AnyDataReader {
     }
 
     fn serialized(&self, access: Access, selector: &Selector) -> Result<Vec<SerializedSample>> {
-        let mut samples = AsTheyCame { ty: &*self.0.ty, samples: Vec::new() };
+        let mut samples = SerializedStore { ty: &*self.0.ty, samples: Vec::new() };
         self.0.collect(&mut samples, &Fetch { access, selector, query: None })?;
         Ok(samples.samples)
     }

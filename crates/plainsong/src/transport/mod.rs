@@ -363,33 +363,39 @@ impl Transports {
 
     /// Where participants of this host may listen now: found even without any multicast.
     pub(crate) fn scan(&self) -> Vec<Locator> {
-        self.udp.iter().flat_map(Transport::scan).collect()
+        let of_other = self.other.iter().flat_map(Transport::scan);
+        self.udp.iter().flat_map(Transport::scan).chain(of_other).collect()
     }
 
     /// Octets that the path to an address takes in one datagram, as far as this host knows now.
     pub(crate) fn path_bytes(&self, address: IpAddr) -> usize {
-        let told = self.udp.as_ref().and_then(|udp| udp.path_bytes(address));
+        let of_other = || self.other.as_ref().and_then(|other| other.path_bytes(address));
+        let told = self.udp.as_ref().and_then(|udp| udp.path_bytes(address)).or_else(of_other);
         told.unwrap_or(self.config.datagram_bytes_max)
     }
 
     /// See [`Transport::join_group`].
     pub(crate) fn join_group(&self, reader: Guid, writer: Guid, group: Locator) {
         self.udp.iter().for_each(|udp| udp.join_group(reader, writer, group));
+        self.other.iter().for_each(|other| other.join_group(reader, writer, group));
     }
 
     /// See [`Transport::leave_groups`].
     pub(crate) fn leave_groups(&self, reader: Guid, writer: Option<Guid>) {
         self.udp.iter().for_each(|udp| udp.leave_groups(reader, writer));
+        self.other.iter().for_each(|other| other.leave_groups(reader, writer));
     }
 
     /// See [`Transport::is_gone`].
     pub(crate) fn is_gone(&self, locator: &Locator, message: &[u8]) -> bool {
         self.udp.as_ref().is_some_and(|udp| udp.is_gone(locator, message))
+            || self.other.as_ref().is_some_and(|other| other.is_gone(locator, message))
     }
 
     /// Datagrams that were lost because whoever was to receive them had no room.
     pub(crate) fn overflows(&self) -> u64 {
-        self.udp.iter().map(Transport::overflows).sum()
+        let of_other = self.other.iter().map(Transport::overflows);
+        self.udp.iter().map(Transport::overflows).chain(of_other).sum()
     }
 
     /// What is known of each interface of the host.
@@ -414,5 +420,6 @@ impl Transports {
     pub(crate) fn abandon(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.udp.iter().for_each(Transport::abandon);
+        self.other.iter().for_each(Transport::abandon);
     }
 }

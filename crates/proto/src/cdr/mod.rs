@@ -16,7 +16,7 @@ mod key;
 mod mutable;
 mod octet_seq;
 mod plain;
-mod text;
+pub(crate) mod text;
 
 pub use decode::Decoder;
 pub use encode::{EncodeError, Encoder};

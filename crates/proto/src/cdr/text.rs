@@ -47,7 +47,8 @@ impl Cdr for String {
     }
 }
 
-fn take_text<'a>(decoder: &mut Decoder<'a>) -> Result<&'a str, Malformed> {
+/// The octets of a string, checked.
+pub(crate) fn take_text<'a>(decoder: &mut Decoder<'a>) -> Result<&'a str, Malformed> {
     let length = decoder.take_length()?;
     let octets = match decoder.take(length)? {
         // Some writers send an empty string without its NUL.

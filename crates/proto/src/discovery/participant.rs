@@ -322,17 +322,6 @@ impl Participant {
         }
     }
 
-    /// A user message of a remote participant arrived from `from`: it is there. Built-in traffic is seen
-    /// anyway, so calling this is a courtesy to participants whose announcements get lost.
-    pub fn on_alive(&mut self, now: Now, prefix: GuidPrefix, from: &Locator) {
-        if let Some(remote) = self.database.get_mut(prefix)
-            && remote.matched.is_some()
-            && remote.is_at(from, &self.host)
-        {
-            remote.last_heard = now.mono;
-        }
-    }
-
     /// Asserts the MANUAL_BY_PARTICIPANT writers of this participant, because the application did or because
     /// one of its writers, of any kind, wrote (DCPS 1.4 §2.2.2.4.2.22). May be called for every sample:
     /// messages are sent at a bounded rate.

@@ -378,7 +378,7 @@ impl Builtin {
     /// A participant was heard.
     pub(super) fn heard(&mut self, now: Instant, prefix: GuidPrefix) {
         for pair in &mut self.pairs {
-            pair.reader.writer_heeds(now, prefix.entity(pair.channel.writer()));
+            pair.reader.writer_participant_heard(now, prefix.entity(pair.channel.writer()));
         }
     }
 

@@ -73,13 +73,13 @@ impl Reader {
     }
 
     /// The participant of a writer was heard: a built-in reader that asked it ever less, while it was silent, asks at once.
-    pub fn writer_heeds(&mut self, now: Instant, writer: Guid) {
+    pub fn writer_participant_heard(&mut self, now: Instant, writer: Guid) {
         // Most often nothing is asked of anybody.
         if self.proxies_due.is_none() {
             return;
         }
         let id = self.by_guid.get(&writer).copied();
-        if id.and_then(|id| self.proxy_mut(id)).is_some_and(|proxy| proxy.answer.heeded(now)) {
+        if id.and_then(|id| self.proxy_mut(id)).is_some_and(|proxy| proxy.answer.writer_heard(now)) {
             self.wake_at(Some(now));
         }
     }

@@ -28,7 +28,7 @@ const PROBE_WRITERS: usize = 4;
 const RETRY_PAUSE: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
 /// After so many questions to a participant that says nothing a built-in reader asks ever less: its lease may be without end.
-const UNHEEDED_MAX: u32 = 8;
+const UNANSWERED_MAX: u32 = 8;
 const SILENCE_PAUSE: Backoff = Backoff::new(Duration::from_secs(2), PROBE_PAUSE_SLOW);
 
 /// What follows within this time is on its way, not lost: fragments behind the last one, samples behind a later one.
@@ -147,7 +147,7 @@ pub(super) struct Answer {
     pub(super) retry_at: Option<Instant>,
     retries: u32,
     /// Of a built-in reader: how often it asked since the participant of the writer was heard.
-    unheeded: Option<u32>,
+    unanswered: Option<u32>,
     /// When the writer is asked again whether it is beyond this number of its group, and how often that was done.
     pub(super) seek_at: Option<Instant>,
     pub(super) seek_number: SequenceNumber,
@@ -281,20 +281,20 @@ impl Answer {
     /// Of a built-in reader, or of another one.
     pub(super) fn new(counts: (i32, i32), is_builtin: bool) -> Self {
         let (acknack_count, nack_frag_count) = counts;
-        Self { acknack_count, nack_frag_count, unheeded: is_builtin.then_some(0), ..Self::default() }
+        Self { acknack_count, nack_frag_count, unanswered: is_builtin.then_some(0), ..Self::default() }
     }
 
     /// The pause after a question: this one, unless the participant of the writer is silent.
     fn pause(&mut self, usual: Duration) -> Duration {
-        let Some(unheeded) = &mut self.unheeded else { return usual };
-        *unheeded = unheeded.saturating_add(1);
-        unheeded.checked_sub(UNHEEDED_MAX).map_or(usual, |more| usual.max(SILENCE_PAUSE.pause(more)))
+        let Some(unanswered) = &mut self.unanswered else { return usual };
+        *unanswered = unanswered.saturating_add(1);
+        unanswered.checked_sub(UNANSWERED_MAX).map_or(usual, |more| usual.max(SILENCE_PAUSE.pause(more)))
     }
 
     /// The participant of the writer was heard: whether what was asked ever less is asked now.
-    pub(super) fn heeded(&mut self, now: Instant) -> bool {
-        let before = self.unheeded.as_mut().map_or(0, std::mem::take);
-        if before < UNHEEDED_MAX {
+    pub(super) fn writer_heard(&mut self, now: Instant) -> bool {
+        let before = self.unanswered.as_mut().map_or(0, std::mem::take);
+        if before < UNANSWERED_MAX {
             return false;
         }
         self.retries = 0;
@@ -342,7 +342,7 @@ impl Answer {
             Backoff::new(Duration(first), PROBE_PAUSE_MAX).pause(self.probes)
         };
         // What nobody heard does not count: who is there again has its fast ones before it.
-        let is_silent = self.unheeded.is_some_and(|unheeded| unheeded >= UNHEEDED_MAX);
+        let is_silent = self.unanswered.is_some_and(|unanswered| unanswered >= UNANSWERED_MAX);
         self.probes = self.probes.saturating_add(u32::from(!is_silent));
         self.probe_at = now.after(self.pause(pause));
     }

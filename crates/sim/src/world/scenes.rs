@@ -69,7 +69,7 @@ impl World {
     pub fn play(&mut self, scene: Scene, rng: &mut Rng) {
         match scene {
             Scene::StandStill => self.stand_still(rng),
-            Scene::DeadCrowd => self.bury_a_crowd(rng),
+            Scene::DeadCrowd => self.let_a_crowd_die(rng),
         }
     }
 
@@ -184,7 +184,7 @@ impl World {
         Acquaintance { at: self.at, of: prefix, is_there, is_matched, receives: written }
     }
 
-    fn bury_a_crowd(&mut self, rng: &mut Rng) {
+    fn let_a_crowd_die(&mut self, rng: &mut Rng) {
         self.limits.participants_max = PARTICIPANTS_MAX;
         let (pair, options) = self.begin_pair(rng, 3..5);
         self.add_reader(pair.writes, 0, &topic(), &QosSet::reader(), Taking::Promptly);

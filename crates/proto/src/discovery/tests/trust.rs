@@ -1,6 +1,6 @@
 //! Whom a participant believes (R1, R8).
 
-use super::network::{Network, READER, group, prefix, udp};
+use super::network::{Network, READER, WRITER, group, prefix, udp};
 use super::peer::{Peer, announcement};
 use crate::guid::{EntityId, GuidPrefix};
 use crate::seq::{SequenceNumber, SequenceSet};
@@ -352,6 +352,36 @@ fn r8_who_stood_still_while_another_proved_to_be_it_is_itself_again_when_it_answ
     network.nodes[1].up = true;
     claim_for(&mut network, 20);
     assert_eq!(reader_at(&network), attacker.ip());
+}
+
+#[test]
+fn r8_who_comes_back_is_told_what_an_impostor_acknowledged_and_what_that_invented_is_gone() {
+    let mut network = Network::of(2);
+    network.run_for(Duration::from_secs(1));
+    let attacker = udp("10.0.0.66", 7410);
+    network.add_peer(Peer::new(prefix(1), attacker));
+    let claim = |network: &mut Network| {
+        network.peers[0].expected = [1; 2];
+        network.announce_peer(0);
+        network.run_for(Duration::from_millis(500));
+    };
+    network.nodes[1].up = false;
+    (0..4).for_each(|_| claim(&mut network));
+    let meanwhile = EntityId::user_writer(7, true);
+    let written = network.add_endpoint(0, meanwhile, "Square", crate::qos::QosSet::writer());
+    let invented = prefix(1).entity(EntityId::user_writer(9, true));
+    let data = crate::discovery::builtin::EndpointData::new(invented, "Square".into(), "ShapeType".into());
+    let [publications, _] = network.nodes[1].participant.builtin.last_numbers();
+    let writer = EntityId::SEDP_PUBLICATIONS_WRITER;
+    let sedp = super::hostile::sedp(prefix(1), writer, publications.next().0, &data);
+    network.inject(attacker, network.nodes[0].address, &sedp);
+    claim(&mut network);
+    assert!(network.matches(0).contains(&(READER, invented)), "the impostor is believed");
+    network.nodes[1].up = true;
+    (0..8).for_each(|_| claim(&mut network));
+    assert!(network.matches(1).contains(&(READER, written)), "told again");
+    assert!(!network.matches(0).contains(&(READER, invented)), "and forgotten");
+    assert!(network.matches(0).contains(&(READER, prefix(1).entity(WRITER))), "what it has stays");
 }
 
 #[test]

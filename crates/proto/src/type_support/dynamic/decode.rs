@@ -2,6 +2,7 @@
 //! and perhaps a hostile type: what is kept is booked, and so is the time for what takes no octets.
 
 use crate::cdr::decode::{Form, OpenObject};
+use crate::cdr::text::take_text;
 use crate::cdr::{Decoder, Endianness, Extensibility, XcdrVersion};
 use crate::malformed::Malformed;
 use crate::types::Primitive;
@@ -90,18 +91,9 @@ fn check_bound(length: usize, bound: Option<usize>) -> Result<(), Malformed> {
 }
 
 fn text<'a>(decoder: &mut Decoder<'a>, bound: Option<usize>) -> Decoded<'a> {
-    let length = decoder.take_length()?;
-    let octets = match decoder.take(length)? {
-        // Some writers send an empty string without its NUL.
-        [] => &[],
-        [text @ .., 0] => text,
-        _ => return Err(Malformed::InvalidString),
-    };
-    if octets.contains(&0) {
-        return Err(Malformed::InvalidString);
-    }
-    check_bound(octets.len(), bound)?;
-    str::from_utf8(octets).map(Value::Text).map_err(|_| Malformed::InvalidString)
+    let text = take_text(decoder)?;
+    check_bound(text.len(), bound)?;
+    Ok(Value::Text(text))
 }
 
 fn wide_text<'a>(decoder: &mut Decoder<'a>, bound: Option<usize>) -> Decoded<'a> {
