@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
-use plainsong::proto::discovery::builtin::{EndpointData, ParticipantData};
-use plainsong::proto::guid::{EntityId, Guid, GuidPrefix};
-use plainsong::proto::locator::Locator;
-use plainsong::proto::outbox::Outbox;
-use plainsong::proto::receiver::{self, Registry};
-use plainsong::proto::stats::DropCounters;
-use plainsong::proto::time::{Instant as Mono, Now, Time};
-use plainsong::proto::wire::{EndpointSubmessage, MessageContext};
+use plainsong_proto::discovery::builtin::{EndpointData, ParticipantData};
+use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
+use plainsong_proto::locator::Locator;
+use plainsong_proto::outbox::Outbox;
+use plainsong_proto::receiver::{self, Registry};
+use plainsong_proto::stats::DropCounters;
+use plainsong_proto::time::{Instant as Mono, Now, Time};
+use plainsong_proto::wire::{EndpointSubmessage, MessageContext};
 
 use crate::compose;
 use crate::identity::{Identity, socket};

@@ -1,14 +1,14 @@
 //! Datagrams of attacks, made by the composer of the protocol core: well-formed, whoever they claim to be from.
 
-use plainsong::proto::cdr::KeyHash;
-use plainsong::proto::discovery::builtin::{EndpointData, ParticipantData};
-use plainsong::proto::guid::{EntityId, Guid, GuidPrefix};
-use plainsong::proto::locator::Locator;
-use plainsong::proto::outbox::{DataHeader, MessageBuilder, Outbox};
-use plainsong::proto::payload::Payload;
-use plainsong::proto::seq::{SequenceNumber, SequenceSet};
-use plainsong::proto::time::Duration;
-use plainsong::proto::wire::{AckNack, Gap, Heartbeat, InlineQos, StatusInfo, encode_inline_qos};
+use plainsong_proto::cdr::KeyHash;
+use plainsong_proto::discovery::builtin::{EndpointData, ParticipantData};
+use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
+use plainsong_proto::locator::Locator;
+use plainsong_proto::outbox::{DataHeader, MessageBuilder, Outbox};
+use plainsong_proto::payload::Payload;
+use plainsong_proto::seq::{SequenceNumber, SequenceSet};
+use plainsong_proto::time::Duration;
+use plainsong_proto::wire::{AckNack, Gap, Heartbeat, InlineQos, StatusInfo, encode_inline_qos};
 
 use crate::worker::{TOPIC, TYPE};
 

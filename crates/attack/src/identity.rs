@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
 
-use plainsong::proto::discovery::builtin::{EndpointData, ParticipantData};
-use plainsong::proto::guid::{EntityId, Guid, GuidPrefix};
-use plainsong::proto::locator::Locator;
-use plainsong::proto::wire::{AckNack, Heartbeat};
+use plainsong_proto::discovery::builtin::{EndpointData, ParticipantData};
+use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
+use plainsong_proto::locator::Locator;
+use plainsong_proto::wire::{AckNack, Heartbeat};
 
 use crate::compose;
 

@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use plainsong::proto::guid::Guid;
+use plainsong_proto::guid::Guid;
 
 use crate::lab::Host;
 use crate::worker::{Seen, unhex};

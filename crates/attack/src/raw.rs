@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
-use plainsong::proto::locator::ports;
+use plainsong_proto::locator::ports;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::lab::{ATTACKER, ATTACKER_NETWORK};

@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use plainsong::cdr::{Endianness, XcdrVersion, to_payload};
 use plainsong::prelude::*;
-use plainsong::proto::cdr::{Endianness, XcdrVersion, to_payload};
 use plainsong::{Error, Result};
 
 const ROUNDS: u32 = 5_000_000;

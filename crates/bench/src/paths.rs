@@ -8,7 +8,7 @@ use std::time::Duration;
 use plainsong::Result;
 use plainsong::config::Config;
 use plainsong::prelude::*;
-use plainsong::proto::time;
+use plainsong::time;
 
 use super::Options;
 

@@ -34,7 +34,7 @@ pub(super) fn publish(options: &Options, duration: Duration) -> Result<()> {
     let topic = participant.create_topic("Throughput", QosSet::default())?;
     let publisher = participant.create_publisher(QosSet::default())?;
     let mut qos = QosSet { latency_budget: latency_budget(options), ..QosSet::writer().keep_all() };
-    qos.reliability.max_blocking_time = plainsong::proto::time::Duration::from_secs(10);
+    qos.reliability.max_blocking_time = plainsong::time::Duration::from_secs(10);
     let writer = publisher.create_writer(&topic, qos)?;
     let waiting = WaitSet::new();
     waiting.attach(writer.status_condition(StatusMask::NONE.with(StatusKind::PublicationMatched)));
@@ -54,8 +54,8 @@ pub(super) fn publish(options: &Options, duration: Duration) -> Result<()> {
     writer.wait_for_acknowledgments(Duration::from_secs(5))
 }
 
-const fn latency_budget(options: &Options) -> plainsong::proto::time::Duration {
-    plainsong::proto::time::Duration::from_micros(options.latency_budget_us)
+const fn latency_budget(options: &Options) -> plainsong::time::Duration {
+    plainsong::time::Duration::from_micros(options.latency_budget_us)
 }
 
 pub(super) fn subscribe(options: &Options, warm_up: Duration, duration: Duration) -> Result<()> {

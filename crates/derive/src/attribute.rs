@@ -51,7 +51,7 @@ impl TypeAttributes {
             discriminator: None,
             discriminator_key: false,
             bit_bound: 32,
-            proto: syn::parse_quote!(::plainsong::proto),
+            proto: syn::parse_quote!(::plainsong::__private),
             repr_c: input.attrs.iter().any(is_repr_c),
         };
         let mut extensibility = None;

@@ -29,7 +29,7 @@ use attribute::TypeAttributes;
 /// | `union`, `discriminator = i32` | a Rust enum is a union with this discriminator |
 /// | `key` | the discriminator of a union is its key |
 /// | `bit_bound = 16` | bits of an enumeration; default: 32 |
-/// | `crate = "path"` | where `plainsong_proto` is found; default: `::plainsong::proto` |
+/// | `crate = "path"` | where the modules `cdr`, `malformed` and `types` of `plainsong_proto` are found; default: those that `plainsong` has for this |
 ///
 /// A structure may have one lifetime, of members that a writer borrows: `struct Image<'a> { data: OctetSeq<'a> }`. The type of
 /// the topic is `Image<'static>`.

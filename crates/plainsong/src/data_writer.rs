@@ -23,7 +23,8 @@ use plainsong_proto::status::{
 };
 use plainsong_proto::time::{Now, Time};
 use plainsong_proto::type_support::{self, TypeSupport};
-use plainsong_proto::writer::{ChangeKind, Delivery, ReaderBehind, WriteError, Writer, WriterConfig};
+use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig};
+pub use plainsong_proto::writer::{Delivery, ReaderBehind, UnicastReason};
 
 use crate::base::clock;
 use crate::condition::{Condition, HasCore};

@@ -27,13 +27,18 @@ extern crate self as plainsong;
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub use base::locks::locks_taken;
-/// The protocol core: QoS, time, statuses and the serialization that derived types use.
-pub use plainsong_proto as proto;
+
+/// What `#[derive(DdsType)]` writes names these. It may change at any time.
+#[doc(hidden)]
+pub mod __private {
+    pub use plainsong_proto::{cdr, malformed, types};
+}
 
 mod asynchronous;
 mod at_fork;
 mod base;
 pub mod builtin_topics;
+pub mod cdr;
 pub mod condition;
 mod consistent;
 pub mod content_filtered_topic;
@@ -44,6 +49,7 @@ mod delete;
 mod discovered;
 mod domain;
 mod doubt;
+pub mod drops;
 mod entity;
 mod error;
 mod event_router;
@@ -51,23 +57,29 @@ mod event_router;
 mod farewell;
 mod group;
 mod ignore;
+pub mod instance;
 mod keys;
 pub mod listener;
+pub mod locator;
 pub mod mismatch;
 pub mod multi_topic;
 pub mod participant;
 pub mod prelude;
 pub mod publisher;
+pub mod qos;
 pub mod qos_provider;
 pub mod query;
 mod reader_access;
 mod runtime;
 pub mod sample;
 pub mod serialized;
+pub mod status;
 pub mod subscriber;
+pub mod time;
 pub mod topic;
 pub mod topic_description;
 mod transport;
+pub mod types;
 pub mod unanswering;
 pub mod undecodable;
 

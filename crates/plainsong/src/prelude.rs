@@ -1,18 +1,18 @@
 //! What most programs use.
 
-pub use plainsong_derive::DdsType;
-pub use plainsong_proto::cdr::{DdsType, OctetSeq, XcdrVersion};
-pub use plainsong_proto::guid::Guid;
-pub use plainsong_proto::instance::InstanceHandle;
-pub use plainsong_proto::qos::{
+pub use crate::cdr::{OctetSeq, XcdrVersion};
+pub use crate::instance::{Guid, InstanceHandle};
+pub use crate::qos::{
     AccessScope, DestinationOrder, Durability, History, HistoryKind, Liveliness, LivelinessKind, Ownership,
-    QosSet, ReliabilityKind, ResourceLimits,
+    Presentation, QosSet, ReliabilityKind, ResourceLimits,
 };
-pub use plainsong_proto::sample_info::{
-    InstanceSelector, InstanceState, SampleInfo, SampleState, Selector, ViewState,
+pub use crate::sample::{InstanceSelector, InstanceState, SampleInfo, SampleState, Selector, ViewState};
+pub use crate::status::{
+    CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
+    RejectReason, SampleRejectedStatus, StatusKind, StatusMask,
 };
-pub use plainsong_proto::status::{StatusKind, StatusMask};
-pub use plainsong_proto::type_support::{DynamicType, TypeSupport};
+pub use crate::time::{Duration, Time};
+pub use crate::types::{DdsType, DynamicType, TypeSupport};
 
 pub use crate::base::config::Config;
 pub use crate::builtin_topics::{

@@ -7,7 +7,9 @@ use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::payload::COPIED_BYTES_MAX;
 use plainsong_proto::reader::{CachedSample, rank_together};
-use plainsong_proto::sample_info::SampleInfo;
+pub use plainsong_proto::sample_info::{
+    InstanceSelector, InstanceState, SampleInfo, SampleState, Selector, ViewState,
+};
 
 /// So many samples of a buffer keep their memory when it is cleared.
 const PLACES_KEPT: usize = 4_096;

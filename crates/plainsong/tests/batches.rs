@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::{Blob, PATIENCE, Pair, Point, fresh_domain, loopback, reader, until, writer};
 use plainsong::prelude::*;
 
-const HOUR: plainsong::proto::time::Duration = plainsong::proto::time::Duration::from_secs(3_600);
+const HOUR: plainsong::time::Duration = plainsong::time::Duration::from_secs(3_600);
 
 fn point(x: u32) -> Point {
     Point { id: 1, x: f64::from(x), y: 0.0 }

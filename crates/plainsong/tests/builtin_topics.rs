@@ -11,7 +11,7 @@ use common::{Blob, PATIENCE, Pair, Point, fresh_domain, loopback, participant, r
 use plainsong::Error;
 use plainsong::builtin_topics::{PARTICIPANT_TOPIC, PUBLICATION_TOPIC, SUBSCRIPTION_TOPIC, TOPIC_TOPIC};
 use plainsong::prelude::*;
-use plainsong::proto::cdr::DdsType as Type;
+use plainsong::types::DdsType as Type;
 
 fn builtin<T: Type>(participant: &DomainParticipant, topic: &str) -> DataReader<T> {
     let found = participant.builtin_subscriber().unwrap().lookup_datareader(topic).unwrap();
@@ -200,7 +200,7 @@ fn a_topic_that_others_have_is_found_and_one_of_another_type_is_inconsistent() {
 
     struct Told(AtomicUsize);
     impl TopicListener for Told {
-        fn on_inconsistent_topic(&self, topic: &AnyTopic, status: &plainsong::proto::status::CountStatus) {
+        fn on_inconsistent_topic(&self, topic: &AnyTopic, status: &CountStatus) {
             assert_eq!((topic.name(), status.total_count_change), ("Shared", 1));
             self.0.fetch_add(1, Ordering::SeqCst);
         }

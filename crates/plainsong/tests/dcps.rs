@@ -11,8 +11,8 @@ use std::time::Duration;
 use common::{Blob, PATIENCE, Pair, Point, fresh_domain, participant, reader, until, writer};
 use plainsong::Error;
 use plainsong::prelude::*;
-use plainsong::proto::status::{IncompatibleQosStatus, MatchedStatus};
-use plainsong::proto::time;
+use plainsong::status::{IncompatibleQosStatus, MatchedStatus};
+use plainsong::time;
 
 fn reliable_pair<T: DdsType>() -> Pair<T> {
     Pair::new(QosSet::writer().keep_all(), QosSet::reader().reliable().keep_all())

@@ -9,8 +9,8 @@ use std::time::Duration;
 use common::{PATIENCE, Pair, Point, fresh_domain, loopback, participant, reader, until, writer};
 use plainsong::Error;
 use plainsong::prelude::*;
-use plainsong::proto::qos::{EntityFactory, Reliability};
-use plainsong::proto::time;
+use plainsong::qos::{EntityFactory, Reliability};
+use plainsong::time;
 
 fn disabled_contents() -> QosSet {
     QosSet { entity_factory: EntityFactory { autoenable_created_entities: false }, ..QosSet::default() }

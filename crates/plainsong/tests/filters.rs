@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use common::{PATIENCE, Pair, Point, fresh_domain, participant, reader, until, writer};
 use plainsong::Error;
+use plainsong::drops::DropReason;
 use plainsong::prelude::*;
-use plainsong::proto::stats::DropReason;
 
 fn strings(texts: &[&str]) -> Vec<String> {
     texts.iter().map(ToString::to_string).collect()
@@ -48,7 +48,7 @@ fn a_reader_of_a_content_filtered_topic_gets_what_the_filter_wants() {
     filtered.set_expression_parameters(strings(&["35", "4"])).unwrap();
     assert_eq!(filtered.expression_parameters(), ["35", "4"]);
     until("the writer's side hears of the new parameters", || {
-        let announced = |control: &plainsong::proto::discovery::Participant| {
+        let announced = |control: &plainsong_proto::discovery::Participant| {
             control.endpoint(reader.guid()).and_then(|it| it.content_filter.cloned())
         };
         sides[0].inspect(announced).unwrap().is_some_and(|filter| {

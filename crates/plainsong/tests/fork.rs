@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use common::*;
 use plainsong::Error;
 use plainsong::prelude::*;
-use plainsong::proto::time;
+use plainsong::time;
 
 /// In the environment of a process that forks: the domain for it.
 const FORKING: &str = "PLAINSONG_TEST_FORKING";

@@ -7,21 +7,21 @@
 
 use std::process::Command;
 
-use plainsong::proto::discovery::{MatchedReader, MatchedWriter};
-use plainsong::proto::guid::{EntityId, Guid, GuidPrefix};
-use plainsong::proto::instance::{InstanceHandle, Key, KeyFunction};
-use plainsong::proto::locator::Locator;
-use plainsong::proto::malformed::Malformed;
-use plainsong::proto::outbox::Outbox;
-use plainsong::proto::payload::PayloadPool;
-use plainsong::proto::qos::QosSet;
-use plainsong::proto::reader::{CachedSamples, Reader, ReaderConfig, ReaderLimits};
-use plainsong::proto::receiver::{self, Registry};
-use plainsong::proto::sample_info::Selector;
-use plainsong::proto::stats::DropCounters;
-use plainsong::proto::time::{Duration, Instant, Now, Time};
-use plainsong::proto::wire::{EndpointSubmessage, MessageContext};
-use plainsong::proto::writer::{ChangeKind, Writer, WriterConfig, WriterLimits};
+use plainsong_proto::discovery::{MatchedReader, MatchedWriter};
+use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
+use plainsong_proto::instance::{InstanceHandle, Key, KeyFunction};
+use plainsong_proto::locator::Locator;
+use plainsong_proto::malformed::Malformed;
+use plainsong_proto::outbox::Outbox;
+use plainsong_proto::payload::PayloadPool;
+use plainsong_proto::qos::QosSet;
+use plainsong_proto::reader::{CachedSamples, Reader, ReaderConfig, ReaderLimits};
+use plainsong_proto::receiver::{self, Registry};
+use plainsong_proto::sample_info::Selector;
+use plainsong_proto::stats::DropCounters;
+use plainsong_proto::time::{Duration, Instant, Now, Time};
+use plainsong_proto::wire::{EndpointSubmessage, MessageContext};
+use plainsong_proto::writer::{ChangeKind, Writer, WriterConfig, WriterLimits};
 
 const WRITER: Guid = GuidPrefix([1; 12]).entity(EntityId::user_writer(1, true));
 const READER: Guid = GuidPrefix([2; 12]).entity(EntityId::user_reader(1, true));

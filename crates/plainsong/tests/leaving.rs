@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use common::*;
 use plainsong::prelude::*;
-use plainsong::proto::time;
+use plainsong::time;
 
 /// How a process with a reader ends, and in which domain; in the environment of that process.
 const ENDING: &str = "PLAINSONG_TEST_ENDING";

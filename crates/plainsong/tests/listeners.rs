@@ -7,11 +7,10 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use common::{Blob, PATIENCE, Pair, Point, fresh_domain, participant, until};
 use plainsong::prelude::*;
-use plainsong::proto::qos::{Liveliness, LivelinessKind};
-use plainsong::proto::status::{
+use plainsong::qos::{Liveliness, LivelinessKind};
+use plainsong::status::{
     CountStatus, DeadlineMissedStatus, LivelinessChangedStatus, RejectReason, SampleRejectedStatus,
 };
-use plainsong::proto::time;
 
 /// Notes every status it is told.
 #[derive(Default)]
@@ -77,7 +76,7 @@ const ONCE: CountStatus = CountStatus { total_count: 1, total_count_change: 1 };
 
 #[test]
 fn liveliness_lost_is_told_once_to_the_writer_and_each_change_to_the_reader() {
-    let lease_duration = time::Duration::from_millis(300);
+    let lease_duration = Duration::from_millis(300);
     let liveliness = Liveliness { kind: LivelinessKind::ManualByTopic, lease_duration };
     let domain = fresh_domain();
     let participants = [participant(domain), participant(domain)];
@@ -115,7 +114,7 @@ fn liveliness_lost_is_told_once_to_the_writer_and_each_change_to_the_reader() {
 
 #[test]
 fn each_missed_deadline_is_told_once_on_both_sides() {
-    let deadline = time::Duration::from_millis(100);
+    let deadline = Duration::from_millis(100);
     let pair = Pair::<Point>::new(
         QosSet { deadline, ..QosSet::writer() },
         QosSet { deadline, ..QosSet::reader().reliable() },

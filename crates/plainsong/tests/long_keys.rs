@@ -5,8 +5,8 @@ mod common;
 
 use common::{PATIENCE, Pair, participant, reader, until, writer};
 use plainsong::Error;
+use plainsong::cdr::key_hash;
 use plainsong::prelude::*;
-use plainsong::proto::cdr::key_hash;
 
 /// Two keys with one MD5, by X. Wang and others (2004), in hexadecimal.
 const COLLISION: [&str; 2] = [

@@ -6,8 +6,8 @@
 mod common;
 
 use common::{Blob, PATIENCE, fresh_domain, loopback, reader, until, writer};
+use plainsong::data_writer::{Delivery, UnicastReason};
 use plainsong::prelude::*;
-use plainsong::proto::writer::{Delivery, UnicastReason};
 
 const OCTETS: usize = 16 << 10;
 

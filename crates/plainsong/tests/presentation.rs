@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::{Point, fresh_domain, participant, until};
 use plainsong::Error;
 use plainsong::prelude::*;
-use plainsong::proto::status::MatchedStatus;
+use plainsong::status::MatchedStatus;
 
 const TOPICS: [&str; 2] = ["Left", "Right"];
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use common::{PATIENCE, Pair, Point, fresh_domain, participant, reader, until, writer};
 use plainsong::Error;
 use plainsong::prelude::*;
-use plainsong::proto::qos::{AccessScope, Presentation};
-use plainsong::proto::time;
+use plainsong::qos::{AccessScope, Presentation};
+use plainsong::time;
 
 fn pair() -> Pair<Point> {
     Pair::new(QosSet::writer().keep_all(), QosSet::reader().reliable().keep_all())
@@ -215,7 +215,7 @@ fn timestamps_of_the_application_arrive_and_never_go_back_by_source() {
         by_source(QosSet::writer().keep_all()),
         by_source(QosSet::reader().reliable().keep_all()),
     );
-    let at = |seconds: i64| time::Time(1_700_000_000_000_000_000).plus(time::Duration::from_secs(seconds));
+    let at = |seconds: i64| Time(1_700_000_000_000_000_000).plus(time::Duration::from_secs(seconds));
     let point = Point { id: 1, ..Point::default() };
     pair.writer.write_with_timestamp(&point, at(10)).unwrap();
     let error = pair.writer.write_with_timestamp(&point, at(9)).unwrap_err();
@@ -241,7 +241,7 @@ fn timestamps_and_durations_that_rtps_cannot_tell_are_bad_parameters() {
     let (writer, point) = (&pair.writer, Point { id: 1, ..Point::default() });
     let handle = writer.register_instance(&point).unwrap();
     let end_nanos = (1 << 32) * 1_000_000_000;
-    for wrong in [-1, i64::MIN, end_nanos, i64::MAX].map(time::Time) {
+    for wrong in [-1, i64::MIN, end_nanos, i64::MAX].map(Time) {
         let refused = [
             writer.write_with_timestamp(&point, wrong),
             writer.write_with_handle(&point, handle, Some(wrong)),
@@ -257,14 +257,14 @@ fn timestamps_and_durations_that_rtps_cannot_tell_are_bad_parameters() {
     }
     // The instance is not silenced.
     writer.write(&point).unwrap();
-    writer.write_with_timestamp(&point, time::Time(end_nanos - 1)).unwrap();
+    writer.write_with_timestamp(&point, Time(end_nanos - 1)).unwrap();
     writer.wait_for_acknowledgments(PATIENCE).unwrap();
     assert_eq!(pair.reader.take(9).unwrap().len(), 2);
 
     let here = &pair.participants[0];
     let publisher = here.create_publisher(QosSet::default()).unwrap();
     let topic = here.create_topic::<Point>("Durations", QosSet::default()).unwrap();
-    for wrong in [time::Duration(-1), time::Duration::from_secs(i32::MAX.into())] {
+    for wrong in [Duration(-1), time::Duration::from_secs(i32::MAX.into())] {
         let qos = QosSet { lifespan: wrong, ..QosSet::writer() };
         let error = publisher.create_writer(&topic, qos).map(|_| ()).unwrap_err();
         assert!(matches!(error, Error::BadParameter(_)), "{error}");
@@ -318,7 +318,7 @@ fn what_is_written_by_handle_is_checked_against_the_key() {
     assert!(samples.iter().all(|sample| sample.info.instance_state == InstanceState::NotAliveDisposed));
     // A source timestamp goes along.
     let seven = writer.register_instance(&point(7)).unwrap();
-    let stamp = time::Time(77_000_000_000);
+    let stamp = Time(77_000_000_000);
     writer.write_with_handle(&point(7), seven, Some(stamp)).unwrap();
     let info = pair.reader.wait_take(PATIENCE).unwrap().remove(0).info;
     assert_eq!((info.instance_handle, info.source_timestamp), (seven, stamp));

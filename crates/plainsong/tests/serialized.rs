@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use common::{PATIENCE, fresh_domain, participant, reader, until, writer};
 use plainsong::Error;
+use plainsong::cdr::{self, Endianness};
 use plainsong::prelude::*;
-use plainsong::proto::cdr::{self, Endianness};
-use plainsong::proto::time::Time;
-use plainsong::proto::type_support;
-use plainsong::proto::types::TypeDescription;
+use plainsong::time::Time;
+use plainsong::types::TypeDescription;
+use plainsong_proto::type_support;
 
 /// The key is long: instances are told apart by more than their hash.
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::{PATIENCE, Point, fresh_domain, participant, reader, until, writer};
 use plainsong::Error;
 use plainsong::prelude::*;
-use plainsong::proto::time;
+use plainsong::time;
 
 /// In the environment of a process with a reader: its domain.
 const DOMAIN: &str = "PLAINSONG_TEST_DOMAIN";

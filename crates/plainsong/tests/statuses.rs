@@ -5,12 +5,11 @@ mod common;
 
 use common::{PATIENCE, Pair, Point, reader, until};
 use plainsong::prelude::*;
-use plainsong::proto::status::RejectReason;
-use plainsong::proto::time;
+use plainsong::status::RejectReason;
 
 #[test]
 fn a_missed_deadline_is_told_on_both_sides() {
-    let deadline = time::Duration::from_millis(40);
+    let deadline = Duration::from_millis(40);
     let pair = Pair::<Point>::new(
         QosSet { deadline, ..QosSet::writer() },
         QosSet { deadline, ..QosSet::reader().reliable() },
@@ -85,7 +84,7 @@ fn a_full_reader_keeps_nothing_that_was_written_from_the_one_beside_it() {
     for (samples_max, written) in [(10, 10), (-1, 500)] {
         let mut offered = QosSet::writer().keep_all();
         (offered.resource_limits.max_samples, offered.reliability.max_blocking_time) =
-            (samples_max, time::Duration::from_millis(50));
+            (samples_max, Duration::from_millis(50));
         let mut full = QosSet::reader().reliable().keep_all();
         full.resource_limits.max_samples = 1;
         let pair = Pair::<Point>::new(offered, full);

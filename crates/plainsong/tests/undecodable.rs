@@ -10,9 +10,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use common::{PATIENCE, fresh_domain, participant, reader, until, writer};
+use plainsong::cdr::Malformed;
 use plainsong::prelude::*;
-use plainsong::proto::malformed::Malformed;
-use plainsong::proto::qos::Presentation;
+use plainsong::qos::Presentation;
 
 /// What the reader knows.
 #[derive(Clone, Copy, Debug, PartialEq, DdsType)]

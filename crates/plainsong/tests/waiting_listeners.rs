@@ -10,8 +10,7 @@ use std::thread::ThreadId;
 
 use common::*;
 use plainsong::prelude::*;
-use plainsong::proto::status::{DeadlineMissedStatus, MatchedStatus};
-use plainsong::proto::time;
+use plainsong::status::{DeadlineMissedStatus, MatchedStatus};
 
 fn blob(number: u32) -> Blob {
     Blob { number, octets: Vec::new() }
@@ -21,7 +20,7 @@ fn blob(number: u32) -> Blob {
 fn narrow() -> QosSet {
     let mut qos = QosSet::writer().keep_all();
     qos.resource_limits.max_samples = 1;
-    qos.reliability.max_blocking_time = time::Duration::from_secs(20);
+    qos.reliability.max_blocking_time = Duration::from_secs(20);
     qos
 }
 
@@ -220,7 +219,7 @@ fn a_listener_that_waits_on_the_timers_thread_does_not_stop_timers() {
     let alone = participant(fresh_domain());
     let missed = StatusMask::NONE.with(StatusKind::OfferedDeadlineMissed);
     let [first, second] = [20, 60].map(|deadline_ms| {
-        let deadline = time::Duration::from_millis(deadline_ms);
+        let deadline = Duration::from_millis(deadline_ms);
         let writer =
             writer::<Blob>(&alone, &format!("{deadline_ms}"), QosSet { deadline, ..QosSet::writer() });
         writer.write(&blob(0)).unwrap();

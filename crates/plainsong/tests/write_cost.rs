@@ -72,7 +72,7 @@ fn write_between_marks() {
     let kind = std::env::var(CHILD).unwrap();
     let (reliable, batched) = (kind != "best-effort", kind == "batched");
     let (writer_qos, reader_qos) = (QosSet::writer().keep_last(8), QosSet::reader().keep_last(8));
-    let budget = plainsong::proto::time::Duration::from_secs(if batched { 3_600 } else { 0 });
+    let budget = Duration::from_secs(if batched { 3_600 } else { 0 });
     let (writer_qos, reader_qos) =
         (QosSet { latency_budget: budget, ..writer_qos }, QosSet { latency_budget: budget, ..reader_qos });
     let pair = if reliable {

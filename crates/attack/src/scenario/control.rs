@@ -3,11 +3,11 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
-use plainsong::proto::discovery::builtin::EndpointData;
-use plainsong::proto::guid::{EntityId, GuidPrefix};
-use plainsong::proto::locator::Locator;
-use plainsong::proto::outbox::MessageBuilder;
-use plainsong::proto::time::Duration as Lease;
+use plainsong_proto::discovery::builtin::EndpointData;
+use plainsong_proto::guid::{EntityId, GuidPrefix};
+use plainsong_proto::locator::Locator;
+use plainsong_proto::outbox::MessageBuilder;
+use plainsong_proto::time::Duration as Lease;
 
 use super::Stage;
 use crate::attacker::Peer;

@@ -3,14 +3,14 @@
 use std::net::SocketAddrV4;
 use std::time::{Duration, Instant};
 
-use plainsong::proto::discovery::builtin::EndpointData;
-use plainsong::proto::guid::{EntityId, GuidPrefix};
-use plainsong::proto::locator::Locator;
-use plainsong::proto::outbox::{DataFragHeader, MessageBuilder};
-use plainsong::proto::payload::Payload;
-use plainsong::proto::qos::AccessScope;
-use plainsong::proto::seq::SequenceNumber;
-use plainsong::proto::time::Duration as Lease;
+use plainsong_proto::discovery::builtin::EndpointData;
+use plainsong_proto::guid::{EntityId, GuidPrefix};
+use plainsong_proto::locator::Locator;
+use plainsong_proto::outbox::{DataFragHeader, MessageBuilder};
+use plainsong_proto::payload::Payload;
+use plainsong_proto::qos::AccessScope;
+use plainsong_proto::seq::SequenceNumber;
+use plainsong_proto::time::Duration as Lease;
 
 use super::Stage;
 use crate::attacker::Peer;
@@ -309,7 +309,7 @@ pub(super) fn silent_readers(stage: &mut Stage<'_>) -> Result<(), String> {
 /// Asks again and again for as many samples as an ACKNACK can name.
 fn storm(
     stage: &mut Stage<'_>,
-    reader: plainsong::proto::guid::Guid,
+    reader: plainsong_proto::guid::Guid,
     from: SocketAddrV4,
 ) -> Result<(), String> {
     let to = stage.peers[0].clone();

@@ -3,11 +3,11 @@
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-use plainsong::proto::discovery::builtin::ParticipantData;
-use plainsong::proto::guid::EntityId;
-use plainsong::proto::locator::Locator;
-use plainsong::proto::qos::Durability;
-use plainsong::proto::wire::{AckNack, Heartbeat};
+use plainsong_proto::discovery::builtin::ParticipantData;
+use plainsong_proto::guid::EntityId;
+use plainsong_proto::locator::Locator;
+use plainsong_proto::qos::Durability;
+use plainsong_proto::wire::{AckNack, Heartbeat};
 
 use super::Stage;
 use crate::attacker::Peer;

@@ -3,10 +3,10 @@
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-use plainsong::proto::guid::{EntityId, GuidPrefix};
-use plainsong::proto::outbox::DataFragHeader;
-use plainsong::proto::payload::Payload;
-use plainsong::proto::seq::SequenceNumber;
+use plainsong_proto::guid::{EntityId, GuidPrefix};
+use plainsong_proto::outbox::DataFragHeader;
+use plainsong_proto::payload::Payload;
+use plainsong_proto::seq::SequenceNumber;
 
 use super::Stage;
 use crate::compose;

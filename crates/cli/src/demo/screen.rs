@@ -184,7 +184,7 @@ fn peers(participant: &DomainParticipant) -> Vec<String> {
 
 /// The product behind a vendor id.
 fn vendor(id: [u8; 2]) -> &'static str {
-    plainsong::proto::vendor::name(id).unwrap_or("unknown vendor")
+    plainsong_proto::vendor::name(id).unwrap_or("unknown vendor")
 }
 
 fn paint(color: &str) -> Color {

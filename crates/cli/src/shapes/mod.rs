@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plainsong::prelude::*;
-use plainsong::proto::qos::Presentation;
+use plainsong::qos::Presentation;
 use plainsong::{Error, Result};
 
 pub(crate) use options::Options;

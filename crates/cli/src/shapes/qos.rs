@@ -2,7 +2,6 @@
 
 use plainsong::Result;
 use plainsong::prelude::*;
-use plainsong::proto::time;
 use plainsong::qos_provider::QosProviderError;
 
 use super::options::{DurabilityOption, FinalState, Options, Scope};
@@ -63,7 +62,7 @@ impl<'a> Qos<'a> {
             qos.ownership_strength = options.strength;
         }
         if options.lifespan_ms > 0 {
-            qos.lifespan = time::Duration::from_millis(options.lifespan_ms);
+            qos.lifespan = Duration::from_millis(options.lifespan_ms);
         }
         if options.final_instance_state == Some(FinalState::U) {
             qos.writer_data_lifecycle.autodispose_unregistered_instances = false;
@@ -76,7 +75,7 @@ impl<'a> Qos<'a> {
         let mut qos =
             self.endpoint(self.base(own, |profiles, profile| profiles.reader_qos_for_topic(profile, topic))?);
         if self.options.time_filter_ms > 0 {
-            qos.time_based_filter = time::Duration::from_millis(self.options.time_filter_ms);
+            qos.time_based_filter = Duration::from_millis(self.options.time_filter_ms);
         }
         Ok(qos)
     }
@@ -120,7 +119,7 @@ impl<'a> Qos<'a> {
             qos.ownership = Ownership::Exclusive;
         }
         if options.deadline_ms > 0 {
-            qos.deadline = time::Duration::from_millis(options.deadline_ms);
+            qos.deadline = Duration::from_millis(options.deadline_ms);
         }
         qos
     }

@@ -1,8 +1,8 @@
 //! Prints each status as the OMG suite expects it.
 
 use plainsong::prelude::*;
-use plainsong::proto::qos;
-use plainsong::proto::status::{
+use plainsong::qos;
+use plainsong::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
     SampleRejectedStatus,
 };

@@ -2,8 +2,8 @@
 
 use std::hint::black_box;
 
+use plainsong::cdr::{Endianness, from_payload, to_payload};
 use plainsong::prelude::*;
-use plainsong::proto::cdr::{Endianness, from_payload, to_payload};
 use plainsong_perfkit::Failure;
 use plainsong_perfkit::adapter::EncodeCost;
 use plainsong_perfkit::clock::now_ns;

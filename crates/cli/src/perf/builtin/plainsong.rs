@@ -6,7 +6,7 @@ use std::time::Duration;
 use plainsong::Error;
 use plainsong::config::{Peer, Use};
 use plainsong::prelude::*;
-use plainsong::proto::time;
+use plainsong::time;
 use plainsong_perfkit::adapter::{EncodeCost, Reader, Session, Sink, Writer};
 use plainsong_perfkit::spec::{EndpointSpec, ReadCall, ReadMethod, SessionSpec};
 use plainsong_perfkit::{Adapter, Description, Failure, Sample as Received};

@@ -1,0 +1,3 @@
+//! Why something was dropped, and how often ([`DomainParticipant::drops`](crate::participant::DomainParticipant::drops)).
+
+pub use plainsong_proto::stats::{DropCounters, DropReason};
