@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use plainsong::prelude::*;
+use plainsong::state::StateLimits;
 use plainsong::{Error, Result};
 
 use super::{Measured, Options, footprint, io};
@@ -111,11 +112,11 @@ pub(super) fn participants(options: &Options) -> Result<()> {
     let (begin, bytes, before_kb) = (Instant::now(), wire_bytes()?, footprint::resident_kb()?);
     let participants =
         (0..options.count).map(|_| DomainParticipant::new(options.domain)).collect::<Result<Vec<_>>>()?;
+    let limits = StateLimits { entities: 0, remote: usize::MAX, matches: 0, mismatches: 0 };
     for participant in &participants {
         until(begin, || {
-            let known = participant.inspect(|control| {
-                control.remote_participants().filter(|participant| participant.proven).count()
-            })?;
+            let remote = participant.state_within(&limits)?.remote_participants.items;
+            let known = remote.iter().filter(|participant| participant.is_proven).count();
             Ok(known + 1 >= options.count as usize)
         })?;
     }

@@ -525,11 +525,6 @@ impl ReaderInner {
         self.slot.run(slot.shared(), clock::now(), out, f)
     }
 
-    /// Looks at the protocol's reader.
-    pub(crate) fn look<R>(&self, f: impl FnOnce(&Reader) -> R) -> R {
-        self.slot.look(f)
-    }
-
     pub(crate) fn subscriber(&self) -> &SubscriberInner {
         &self.subscriber
     }

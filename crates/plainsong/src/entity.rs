@@ -214,6 +214,21 @@ macro_rules! endpoint_inner {
             Ok(self.slot.with(self.$group.participant.slot()?, f))
         }
 
+        /// Looks at the protocol's endpoint, also of an entity that is not enabled.
+        pub(crate) fn look<R>(&self, f: impl FnOnce(&$machine) -> R) -> R {
+            self.slot.look(f)
+        }
+
+        /// So many datagrams it composed.
+        pub(crate) fn datagrams(&self) -> u64 {
+            self.slot.datagrams()
+        }
+
+        /// The publisher or subscriber that made it.
+        pub(crate) fn group_guid(&self) -> plainsong_proto::guid::Guid {
+            self.$group.guid()
+        }
+
         /// Reads a status: also of an entity that is not enabled (DCPS 1.4 §2.2.2.1.1.7).
         fn status<R>(&self, kind: StatusKind, read: impl FnOnce(&mut $machine) -> R) -> Result<R> {
             self.core.check_exists(|| self.describe())?;

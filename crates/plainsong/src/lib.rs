@@ -73,6 +73,7 @@ mod reader_access;
 mod runtime;
 pub mod sample;
 pub mod serialized;
+pub mod state;
 pub mod status;
 pub mod subscriber;
 pub mod time;

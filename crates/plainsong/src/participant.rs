@@ -64,7 +64,7 @@ pub(crate) struct ParticipantInner {
     pub(crate) guid_prefix: GuidPrefix,
     config: Config,
     qos: Mutex<QosSet>,
-    name: String,
+    pub(crate) name: String,
     domain: Arc<Domain>,
     slot: OnceLock<Arc<ParticipantSlot>>,
     pub(crate) core: EntityCore,
@@ -409,10 +409,7 @@ impl DomainParticipant {
     }
 
     /// Looks at the control plane: remote participants, endpoints, mismatches.
-    ///
-    /// # Errors
-    /// [`Error::NotEnabled`].
-    pub fn inspect<R>(&self, look: impl FnOnce(&Participant) -> R) -> Result<R> {
+    pub(crate) fn inspect<R>(&self, look: impl FnOnce(&Participant) -> R) -> Result<R> {
         Ok(self.inner.slot()?.look(look))
     }
 

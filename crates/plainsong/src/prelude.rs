@@ -34,6 +34,7 @@ pub use crate::qos_provider::QosProvider;
 pub use crate::query::QueryCondition;
 pub use crate::sample::{Sample, SampleBuffer};
 pub use crate::serialized::SerializedSample;
+pub use crate::state::ParticipantState;
 pub use crate::subscriber::Subscriber;
 pub use crate::topic::{AnyTopic, Topic};
 pub use crate::topic_description::TopicDescription;

@@ -119,6 +119,11 @@ impl TopicInner {
         Err(Error::PreconditionNotMet(format!("{} belongs to another participant", self.describe())))
     }
 
+    /// Other topics of the name with another type.
+    pub(crate) fn inconsistent_total(&self) -> i32 {
+        lock(&self.inconsistent).status.total_count
+    }
+
     fn set_qos(&self, qos: QosSet) -> Result<()> {
         self.core.check_exists(|| self.describe())?;
         let qos = self.participant.qos_of_topic(qos);

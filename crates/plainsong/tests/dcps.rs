@@ -251,9 +251,7 @@ fn partitions_can_change_while_running() {
     let subscriber = second.create_subscriber(in_partition("r*")).unwrap();
     let topic = second.create_topic::<Point>("Rooms", QosSet::default()).unwrap();
     let reader = subscriber.create_reader(&topic, QosSet::reader().reliable()).unwrap();
-    until("both know of each other", || {
-        second.inspect(|control| control.remote_endpoints().count()).unwrap() == 1
-    });
+    until("both know of each other", || second.state().unwrap().remote_endpoints.items.len() == 1);
     assert!(reader.matched_publications().unwrap().is_empty());
     publisher.set_qos(in_partition("right")).unwrap();
     until("they match now", || {

@@ -48,10 +48,9 @@ fn a_reader_of_a_content_filtered_topic_gets_what_the_filter_wants() {
     filtered.set_expression_parameters(strings(&["35", "4"])).unwrap();
     assert_eq!(filtered.expression_parameters(), ["35", "4"]);
     until("the writer's side hears of the new parameters", || {
-        let announced = |control: &plainsong_proto::discovery::Participant| {
-            control.endpoint(reader.guid()).and_then(|it| it.content_filter.cloned())
-        };
-        sides[0].inspect(announced).unwrap().is_some_and(|filter| {
+        let remote = sides[0].state().unwrap().remote_endpoints.items;
+        let announced = remote.into_iter().find(|it| it.guid == reader.guid());
+        announced.and_then(|it| it.content_filter).is_some_and(|filter| {
             filter.parameters == ["35", "4"]
                 && filter.expression == "x < %0 AND id <> %1"
                 && (filter.topic_name.as_str(), filter.related_topic_name.as_str()) == ("Near", "Points")

@@ -1,6 +1,9 @@
 //! GUIDs, and the table of built-in entity ids (RTPS 2.5 §8.2.4, §9.3.1).
 
 use std::fmt;
+use std::str::FromStr;
+
+use crate::malformed::{InvalidText, octets_of_hex};
 
 /// The twelve octets that all entities of one participant share.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,6 +15,11 @@ pub struct EntityId(pub [u8; 4]);
 
 /// The globally unique id of an entity. Octets on the wire, never swapped.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(try_from = "String", into = "String")
+)]
 pub struct Guid {
     /// Which participant.
     pub prefix: GuidPrefix,
@@ -175,9 +183,48 @@ impl fmt::Display for Guid {
     }
 }
 
+/// Reads what `Display` writes.
+impl FromStr for Guid {
+    type Err = InvalidText;
+
+    fn from_str(text: &str) -> Result<Self, InvalidText> {
+        let (prefix, entity) = text.split_once(':').ok_or(InvalidText("GUID"))?;
+        let octets = |text, into: &mut [u8]| octets_of_hex(text, into).ok_or(InvalidText("GUID"));
+        let mut guid = Self::UNKNOWN;
+        octets(prefix, &mut guid.prefix.0)?;
+        octets(entity, &mut guid.entity.0)?;
+        Ok(guid)
+    }
+}
+
+impl TryFrom<String> for Guid {
+    type Error = InvalidText;
+
+    fn try_from(text: String) -> Result<Self, InvalidText> {
+        text.parse()
+    }
+}
+
+impl From<Guid> for String {
+    fn from(guid: Guid) -> Self {
+        guid.to_string()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_guid_is_read_as_it_is_written() {
+        let guid = Guid::from_bytes([1, 15, 0x99, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0xff]);
+        assert_eq!(guid.to_string().parse(), Ok(guid));
+        for wrong in
+            ["", ":", "00:00", "010f99040506070809\u{e9}0b0c:0d0e0fff", "010f990405060708090a0b0c:+d0e0fff"]
+        {
+            assert_eq!(wrong.parse::<Guid>(), Err(InvalidText("GUID")), "{wrong:?}");
+        }
+    }
 
     #[test]
     fn fact_21_kinds_tell_writers_readers_and_keys_apart() {

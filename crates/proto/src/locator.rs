@@ -2,9 +2,17 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::fmt;
+use std::str::FromStr;
+
+use crate::malformed::{InvalidText, octets_of_hex};
 
 /// A transport kind, a port and an address.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(try_from = "String", into = "String")
+)]
 pub struct Locator {
     /// One of the `KIND_*` constants; others are carried but never used.
     pub kind: i32,
@@ -60,7 +68,11 @@ impl fmt::Debug for Locator {
         match self.ip() {
             Some(IpAddr::V6(ip)) => write!(f, "udp/[{ip}]:{}", self.port),
             Some(ip) => write!(f, "udp/{ip}:{}", self.port),
-            None => write!(f, "kind {}/{:02x?}:{}", self.kind, self.address, self.port),
+            None => {
+                write!(f, "kind{}/", self.kind)?;
+                self.address.iter().try_for_each(|octet| write!(f, "{octet:02x}"))?;
+                write!(f, ":{}", self.port)
+            }
         }
     }
 }
@@ -68,6 +80,41 @@ impl fmt::Debug for Locator {
 impl fmt::Display for Locator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
+    }
+}
+
+/// Reads what `Display` writes.
+impl FromStr for Locator {
+    type Err = InvalidText;
+
+    fn from_str(text: &str) -> Result<Self, InvalidText> {
+        let parse = || {
+            let (kind, place) = text.split_once('/')?;
+            let (address, port) = place.rsplit_once(':')?;
+            let port = port.parse().ok()?;
+            if kind == "udp" {
+                let address = address.trim_start_matches('[').trim_end_matches(']').parse().ok()?;
+                return Some(Self { port, ..Self::udp(address, 0) });
+            }
+            let mut locator = Self { kind: kind.strip_prefix("kind")?.parse().ok()?, port, address: [0; 16] };
+            octets_of_hex(address, &mut locator.address)?;
+            Some(locator)
+        };
+        parse().ok_or(InvalidText("locator"))
+    }
+}
+
+impl TryFrom<String> for Locator {
+    type Error = InvalidText;
+
+    fn try_from(text: String) -> Result<Self, InvalidText> {
+        text.parse()
+    }
+}
+
+impl From<Locator> for String {
+    fn from(locator: Locator) -> Self {
+        locator.to_string()
     }
 }
 
@@ -146,6 +193,18 @@ pub mod ports {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_locator_is_read_as_it_is_written() {
+        let udp = |address: &str, port| Locator::udp(address.parse().unwrap(), port);
+        let other = Locator { kind: -7, port: 70_000, address: *b"an IP of a kind." };
+        for locator in [udp("192.0.2.7", 7410), udp("fe80::1", 7411), other] {
+            assert_eq!(locator.to_string().parse(), Ok(locator), "{locator}");
+        }
+        for wrong in ["", "udp/", "udp/nowhere:1", "kind16/00:1", "tcp/192.0.2.7:7410"] {
+            assert_eq!(wrong.parse::<Locator>(), Err(InvalidText("locator")), "{wrong:?}");
+        }
+    }
 
     #[test]
     fn fact_19_ports_of_domain_zero_and_the_last() {

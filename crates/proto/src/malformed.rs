@@ -64,3 +64,22 @@ pub enum Malformed {
     #[error("an offset points outside its submessage")]
     InvalidOffset,
 }
+
+/// A text is not what it was to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a {0}")]
+pub struct InvalidText(pub(crate) &'static str);
+
+/// Fills `octets` with what `text` says in hexadecimal digits, two for each; `None` when it says something else.
+pub(crate) fn octets_of_hex(text: &str, octets: &mut [u8]) -> Option<()> {
+    let digits = text.as_bytes();
+    if digits.len() != 2 * octets.len() {
+        return None;
+    }
+    for (octet, pair) in octets.iter_mut().zip(digits.chunks_exact(2)) {
+        *octet = pair.iter().try_fold(0, |octet, digit| {
+            Some(octet << 4 | u8::try_from(char::from(*digit).to_digit(16)?).ok()?)
+        })?;
+    }
+    Some(())
+}

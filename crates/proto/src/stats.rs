@@ -4,6 +4,7 @@ use crate::malformed::Malformed;
 
 /// Why a datagram, a submessage or a sample went no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum DropReason {

@@ -14,10 +14,16 @@ pub struct Instant(pub u64);
 
 /// A wall-clock time, in nanoseconds since 1970-01-01 UTC. Source timestamps are of this kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Time(pub i64);
 
 /// A signed span of time in nanoseconds; [`Duration::INFINITE`] compares greater than any other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(from = "Option<i64>", into = "Option<i64>")
+)]
 pub struct Duration(pub i64);
 
 /// Both clocks, read once by the driver for each call into the state machines.
@@ -177,6 +183,20 @@ impl From<std::time::Duration> for Duration {
 }
 
 /// For people: `infinite`, `1.5 s`, `100 ms`, `20 µs`, `7 ns`.
+/// Nanoseconds; `None` for [`Duration::INFINITE`].
+impl From<Duration> for Option<i64> {
+    fn from(duration: Duration) -> Self {
+        (!duration.is_infinite()).then_some(duration.0)
+    }
+}
+
+/// From nanoseconds; `None` for [`Duration::INFINITE`].
+impl From<Option<i64>> for Duration {
+    fn from(nanos: Option<i64>) -> Self {
+        nanos.map_or(Self::INFINITE, Self)
+    }
+}
+
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.0;

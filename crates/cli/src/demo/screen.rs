@@ -4,6 +4,7 @@ use std::io::Result;
 use std::time::{Duration, Instant};
 
 use plainsong::prelude::*;
+use plainsong::state::RemoteParticipantState;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
@@ -170,21 +171,13 @@ fn interfaces(participant: &DomainParticipant) -> Vec<String> {
 }
 
 fn peers(participant: &DomainParticipant) -> Vec<String> {
-    let list = participant.inspect(|control| {
-        control
-            .remote_participants()
-            .map(|peer| {
-                let from = peer.address.map_or_else(|| "?".into(), |address| address.to_string());
-                format!("{} {:?} from {from} {}", vendor(peer.vendor), peer.guid.prefix, peer.name)
-            })
-            .collect()
-    });
-    list.unwrap_or_default()
-}
-
-/// The product behind a vendor id.
-fn vendor(id: [u8; 2]) -> &'static str {
-    plainsong_proto::vendor::name(id).unwrap_or("unknown vendor")
+    let peers = participant.state().map(|state| state.remote_participants.items).unwrap_or_default();
+    let line = |peer: RemoteParticipantState| {
+        let from = peer.address.map_or_else(|| "?".into(), |address| address.to_string());
+        let product = peer.product.as_deref().unwrap_or("unknown vendor");
+        format!("{product} {:?} from {from} {}", peer.guid.prefix, peer.name)
+    };
+    peers.into_iter().map(line).collect()
 }
 
 fn paint(color: &str) -> Color {

@@ -112,6 +112,8 @@ pub(crate) trait StateMachine: Send {
 /// A state machine and the deadline the timer knows of.
 pub(crate) struct Timed<M> {
     machine: M,
+    /// So many datagrams it composed.
+    datagrams: u64,
     deadline: Arc<Deadline>,
 }
 
@@ -252,7 +254,7 @@ impl<M: StateMachine> Drop for Borrower<'_, '_, M> {
 impl<M: StateMachine> Timed<M> {
     pub(crate) fn new(machine: M) -> Self {
         let never = || AtomicU64::new(Deadline::NEVER);
-        Self { machine, deadline: Arc::new(Deadline { next: never(), armed_at: never() }) }
+        Self { machine, datagrams: 0, deadline: Arc::new(Deadline { next: never(), armed_at: never() }) }
     }
 
     pub(crate) const fn machine(&self) -> &M {
@@ -283,7 +285,9 @@ impl<M: StateMachine> Timed<M> {
         f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
     ) -> R {
         let borrower = Borrower { machine: &mut self.machine, lent };
+        let before = out.transmits().len();
         let result = f(borrower.machine, now, out);
+        self.datagrams += out.transmits().len().saturating_sub(before) as u64;
         if out.transmits().is_empty() || lent.is_none() && out.is_gathering() {
             drop(borrower);
         } else {
@@ -491,6 +495,12 @@ impl<M: StateMachine> EndpointSlot<M> {
     pub(crate) fn look<R>(&self, f: impl FnOnce(&M) -> R) -> R {
         let (_rank, state) = self.lock();
         f(&state.machine)
+    }
+
+    /// So many datagrams the endpoint composed, each for one destination or more.
+    pub(crate) fn datagrams(&self) -> u64 {
+        let (_rank, state) = self.lock();
+        state.datagrams
     }
 
     /// Changes a state machine in a way that sends nothing and moves no deadline.

@@ -85,6 +85,7 @@ impl Endianness {
 
 /// Encoding version of XCDR (XTypes 1.3 §7.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum XcdrVersion {
     /// Version 1: classic CDR and parameter lists, alignment up to 8.
     Xcdr1,

@@ -1,6 +1,7 @@
 //! Why two endpoints of a topic do not match, in words that say what would change it.
 
 use core::net::IpAddr;
+use std::borrow::Cow;
 use std::fmt;
 
 use super::matching::{Endpoint, MismatchReason};
@@ -13,6 +14,7 @@ use crate::vendor;
 
 /// A writer and a reader of the same topic that do not match. `Display` tells it in sentences.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Mismatch {
     /// Their topic.
     pub topic: String,
@@ -28,6 +30,7 @@ pub struct Mismatch {
 
 /// One side of a mismatch.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Party {
     /// The endpoint.
     pub guid: Guid,
@@ -36,7 +39,7 @@ pub struct Party {
     /// Name of its participant; empty when it told none.
     pub participant: String,
     /// The product its participant is made with, as its vendor id says.
-    pub product: Option<&'static str>,
+    pub product: Option<Cow<'static, str>>,
     /// Where its participant announces itself from; `None` for a local one.
     pub address: Option<IpAddr>,
     /// Registered type name.
@@ -45,9 +48,10 @@ pub struct Party {
 
 /// Something in which a writer and a reader differ though they must not.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Difference {
     /// In what: the name of a policy, `type name`, `type`, `key`, `locators`.
-    pub subject: &'static str,
+    pub subject: Cow<'static, str>,
     /// What the writer has, in words.
     pub writer: String,
     /// What the reader has, in words.
@@ -86,6 +90,12 @@ impl Participant {
         self.matching.mismatches().filter_map(|(writer, reader, _)| self.mismatch(writer, reader))
     }
 
+    /// How many pairs [`Self::mismatches`] tells of.
+    #[must_use]
+    pub fn mismatch_count(&self) -> usize {
+        self.matching.mismatches().count()
+    }
+
     /// Why a writer and a reader do not match; `None` when they do, or one of them or their pair is not
     /// known here.
     #[must_use]
@@ -119,7 +129,7 @@ impl Participant {
                 Some(remote) => remote.data.name.clone(),
                 None => String::new(),
             },
-            product: remote.and_then(|remote| vendor::name(remote.data.vendor)),
+            product: remote.and_then(|remote| vendor::name(remote.data.vendor)).map(Cow::Borrowed),
             address: remote.and_then(|remote| remote.from.ip()),
             type_name,
         }
@@ -140,7 +150,7 @@ impl Participant {
         ];
         let mut all: Vec<_> = kinds.into_iter().flatten().collect();
         all.extend(shortfalls(&offering.qos, &requesting.qos).into_iter().map(|shortfall| Difference {
-            subject: shortfall.policy.name,
+            subject: Cow::Borrowed(shortfall.policy.name),
             writer: shortfall.offered,
             reader: shortfall.requested,
             cure: shortfall.cure,
@@ -174,7 +184,7 @@ impl Participant {
             },
         };
         (names.0 != names.1).then(|| Difference {
-            subject: Difference::TYPE_NAME,
+            subject: Cow::Borrowed(Difference::TYPE_NAME),
             writer: format!("{:?}", names.0),
             reader: format!("{:?}", names.1),
             cure: "register the type under one name on both sides, or use another topic for the other type"
@@ -202,7 +212,7 @@ impl Participant {
             }
         };
         Some(Difference {
-            subject: Difference::TYPE,
+            subject: Cow::Borrowed(Difference::TYPE),
             writer: of(offering, writer),
             reader: of(requesting, reader),
             cure: "define the type alike on both sides, or use another topic for the other type".into(),
@@ -213,7 +223,7 @@ impl Participant {
     fn type_information(&self, (writer, reader): (Guid, Guid), requesting: &Endpoint) -> Option<Difference> {
         let forced = requesting.qos.type_consistency.force_type_validation;
         (forced && !self.matching.knows_types(writer, reader)).then(|| Difference {
-            subject: "TYPE_CONSISTENCY_ENFORCEMENT",
+            subject: Cow::Borrowed("TYPE_CONSISTENCY_ENFORCEMENT"),
             writer: "no type information to check".into(),
             reader: "force_type_validation".into(),
             cure:
@@ -227,7 +237,7 @@ impl Participant {
 fn key((writer, reader): (bool, bool)) -> Option<Difference> {
     let words = |keyed| if keyed { "a keyed type" } else { "a type without key" }.to_owned();
     (writer != reader).then(|| Difference {
-        subject: "key",
+        subject: Cow::Borrowed("key"),
         writer: words(writer),
         reader: words(reader),
         cure: "mark the same members of the type as key on both sides, or none on either".into(),
@@ -253,7 +263,7 @@ fn partition(offering: &Endpoint, requesting: &Endpoint) -> Option<Difference> {
         (None, None) => "use a plain name on one side: a pattern never matches a pattern".into(),
     };
     Some(Difference {
-        subject: "PARTITION",
+        subject: Cow::Borrowed("PARTITION"),
         writer: partitions_in_words(writer),
         reader: partitions_in_words(reader),
         cure,
@@ -264,7 +274,7 @@ fn partition(offering: &Endpoint, requesting: &Endpoint) -> Option<Difference> {
 /// `unreached`: so many locators of the remote participant are of kinds that no transport here reaches.
 fn locators([writer, reader]: [&str; 2], unreached: u32) -> Difference {
     Difference {
-        subject: "locators",
+        subject: Cow::Borrowed("locators"),
         writer: writer.into(),
         reader: reader.into(),
         cure: "have the remote participant announce an address from which it answers this host".into(),
@@ -293,7 +303,7 @@ impl fmt::Display for Party {
             return f.write_str(" of this participant");
         }
         write!(f, " of participant {:?}", self.participant)?;
-        match (self.product, self.address) {
+        match (&self.product, self.address) {
             (Some(product), Some(address)) => write!(f, " ({product}, {address})"),
             (None, Some(address)) => write!(f, " ({address})"),
             _ => Ok(()),

@@ -24,6 +24,7 @@ use crate::wire::GroupDigest;
 
 /// Why two endpoints of the same topic do not match.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum MismatchReason {
     /// The registered type names differ.

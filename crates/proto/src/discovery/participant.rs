@@ -20,7 +20,7 @@ use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::outbox::Outbox;
-use crate::qos::{EntityKind, Property, QosSet, Unhonoured, unhonoured};
+use crate::qos::{Property, QosSet};
 use crate::stats::{DropCounters, DropReason};
 use crate::time::{Duration, Instant, Now};
 use crate::vendor;
@@ -430,14 +430,6 @@ impl Participant {
     #[must_use]
     pub fn endpoint(&self, guid: Guid) -> Option<RemoteEndpoint<'_>> {
         self.matching.get(guid).map(|endpoint| endpoint.describe(guid))
-    }
-
-    /// Local endpoints whose QoS has less effect than the standard promises.
-    pub fn unhonoured(&self) -> impl Iterator<Item = (Guid, Unhonoured)> + '_ {
-        self.matching.of(self.config.prefix).flat_map(|(guid, endpoint)| {
-            let kind = if guid.entity.is_writer() { EntityKind::Writer } else { EntityKind::Reader };
-            unhonoured(&endpoint.qos, kind).into_iter().map(move |it| (guid, it))
-        })
     }
 
     /// What discovery itself dropped, beyond what [`Self::on_submessage`] returned.

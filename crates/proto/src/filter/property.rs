@@ -12,6 +12,7 @@ const NAME_BYTES_MAX: usize = 256;
 
 /// The content filter of a reader, as announced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ContentFilter {
     /// Name of the content-filtered topic.
     pub topic_name: String,

@@ -11,6 +11,7 @@ pub const LENGTH_UNLIMITED: i32 = -1;
 
 /// DURABILITY kinds, in order of strength (§2.2.3.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u32)]
 pub enum Durability {
     /// Samples only for readers matched when they are written.
@@ -27,6 +28,7 @@ pub enum Durability {
 
 /// PRESENTATION access scopes (§2.2.3.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u32)]
 pub enum AccessScope {
     /// Within one instance.
@@ -40,6 +42,7 @@ pub enum AccessScope {
 
 /// PRESENTATION.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Presentation {
     /// Largest scope of coherence and order.
     pub access_scope: AccessScope,
@@ -51,6 +54,7 @@ pub struct Presentation {
 
 /// OWNERSHIP kinds (§2.2.3.9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u32)]
 pub enum Ownership {
     /// Every writer may update an instance.
@@ -62,6 +66,7 @@ pub enum Ownership {
 
 /// LIVELINESS kinds, in order of strength (§2.2.3.11).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u32)]
 pub enum LivelinessKind {
     /// The participant asserts.
@@ -75,6 +80,7 @@ pub enum LivelinessKind {
 
 /// LIVELINESS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Liveliness {
     /// Who asserts.
     pub kind: LivelinessKind,
@@ -84,6 +90,7 @@ pub struct Liveliness {
 
 /// RELIABILITY kinds; the discriminants are those of the wire (§2.2.3.14, RTPS 2.5 §9.6.3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u32)]
 pub enum ReliabilityKind {
     /// Nothing is said: RELIABLE for a writer, BEST_EFFORT for a reader or topic. An entity has one of the others.
@@ -97,6 +104,7 @@ pub enum ReliabilityKind {
 
 /// RELIABILITY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Reliability {
     /// Repeat or not.
     pub kind: ReliabilityKind,
@@ -106,6 +114,7 @@ pub struct Reliability {
 
 /// DESTINATION_ORDER kinds, in order of strength (§2.2.3.17).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u32)]
 pub enum DestinationOrder {
     /// As they arrive.
@@ -117,6 +126,7 @@ pub enum DestinationOrder {
 
 /// HISTORY kinds (§2.2.3.18).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u32)]
 pub enum HistoryKind {
     /// The last `depth` samples of each instance.
@@ -128,6 +138,7 @@ pub enum HistoryKind {
 
 /// HISTORY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct History {
     /// Last or all.
     pub kind: HistoryKind,
@@ -137,6 +148,7 @@ pub struct History {
 
 /// RESOURCE_LIMITS (§2.2.3.19); [`LENGTH_UNLIMITED`] where there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ResourceLimits {
     /// Samples of all instances. At this limit a KEEP_ALL writer waits for acknowledgements, and of what everybody has, the oldest
     /// leaves, also where DURABILITY keeps it for late joiners; a KEEP_LAST writer that keeps it for them refuses what is of other instances.
@@ -150,6 +162,7 @@ pub struct ResourceLimits {
 
 /// WRITER_DATA_LIFECYCLE (§2.2.3.21).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WriterDataLifecycle {
     /// Unregistering an instance also disposes it.
     pub autodispose_unregistered_instances: bool,
@@ -157,6 +170,7 @@ pub struct WriterDataLifecycle {
 
 /// READER_DATA_LIFECYCLE (§2.2.3.22).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ReaderDataLifecycle {
     /// When to forget an instance without writers.
     pub autopurge_nowriter_samples_delay: Duration,
@@ -166,6 +180,7 @@ pub struct ReaderDataLifecycle {
 
 /// DURABILITY_SERVICE (§2.2.3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct DurabilityService {
     /// When the service may forget a disposed instance.
     pub service_cleanup_delay: Duration,
@@ -177,6 +192,7 @@ pub struct DurabilityService {
 
 /// ENTITY_FACTORY (§2.2.3.20).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct EntityFactory {
     /// New entities are enabled at once.
     pub autoenable_created_entities: bool,
@@ -184,6 +200,7 @@ pub struct EntityFactory {
 
 /// TYPE_CONSISTENCY_ENFORCEMENT (XTypes 1.3 §7.6.3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TypeConsistency {
     /// Assignable types match, not only equal ones.
     pub allow_type_coercion: bool,
@@ -201,6 +218,7 @@ pub struct TypeConsistency {
 
 /// One name and value of PROPERTY (DDS Security 1.1 §7.2.5).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Property {
     /// Name.
     pub name: String,
@@ -217,6 +235,7 @@ pub struct Property {
 /// (`DATAWRITER_QOS_DEFAULT` and its like, DCPS 1.4 §2.2.2.4.1.5). Of one that says something, each policy of which it
 /// says nothing has the standard's default.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct QosSet {
     /// USER_DATA of a participant, writer or reader.
     pub user_data: Vec<u8>,

@@ -25,6 +25,7 @@ mod proxy;
 mod receive;
 mod reorder;
 mod samples;
+mod state;
 mod undecodable;
 
 #[cfg(test)]
@@ -35,6 +36,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub use access::{Access, CachedSample, CachedSamples, Fetch, rank_together};
 pub use group::{GroupMember, GroupRoom, GroupVerdict, next_verdict};
 pub use instances::InstanceKey;
+pub use state::{ReaderTotals, WriterRoute};
 pub use undecodable::{Discarded, Undecodable};
 
 use crate::filter::{PayloadFilter, SignedFilter};

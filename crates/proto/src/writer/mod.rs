@@ -12,6 +12,7 @@ mod liveliness;
 mod record;
 mod routes;
 mod settle;
+mod state;
 mod strangers;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ pub use limits::{Limit, WriterLimits};
 pub use record::change::ChangeKind;
 pub use record::group::WriterGroup;
 pub use routes::multicast::{Delivery, UnicastReason};
+pub use state::{ReaderRoute, WriterTotals};
 
 use compose::batch::Batch;
 use flow::class::Class;

@@ -25,6 +25,7 @@ mod waiting;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
@@ -91,7 +92,8 @@ struct Ready {
 }
 
 /// What is known of one interface of this host.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct InterfaceReport {
     /// Its name; `*` for unicast, where the host chooses.
     pub name: String,
@@ -100,7 +102,7 @@ pub struct InterfaceReport {
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
     /// Why it is not used; `None`: it is.
-    pub unusable: Option<&'static str>,
+    pub unusable: Option<Cow<'static, str>>,
     /// Datagrams of others that arrived by multicast.
     pub multicast_heard: u64,
     /// Datagrams that the host refused to send, and groups it refused to join.
@@ -128,7 +130,7 @@ impl fmt::Display for InterfaceReport {
         for address in &self.addresses {
             write!(f, " {address}")?;
         }
-        if let Some(reason) = self.unusable {
+        if let Some(reason) = &self.unusable {
             return write!(f, ": not used, {reason}");
         }
         if self.uncut > 0 {
@@ -307,7 +309,7 @@ impl Udp {
             name: name.to_owned(),
             index,
             addresses: addresses.to_vec(),
-            unusable,
+            unusable: Option::map(unusable, Cow::Borrowed),
             multicast_heard: counters.multicast_heard.load(Ordering::Relaxed),
             send_errors: counters.send_errors.load(Ordering::Relaxed),
             last_error: counters.last_error(),

@@ -231,7 +231,7 @@ fn type_names_and_keys_are_told_together_with_what_else_is_wrong() {
     network.run_for(Duration::from_secs(1));
     let mismatch = the_mismatch(&network, 0);
     assert_eq!(mismatch.reason, MismatchReason::TypeName);
-    let subjects: Vec<_> = mismatch.differences.iter().map(|it| it.subject).collect();
+    let subjects: Vec<_> = mismatch.differences.iter().map(|it| &*it.subject).collect();
     assert_eq!(subjects, ["type name", "key", "RELIABILITY"]);
     let Difference { writer, reader, .. } = &mismatch.differences[0];
     assert_eq!((writer.as_str(), reader.as_str()), ("\"ShapeType\"", "\"Circle\""));
@@ -369,7 +369,7 @@ proptest! {
                 prop_assert!(told_before.is_empty());
             }
             Some(mismatch) => {
-                let subjects: Vec<_> = mismatch.differences.iter().map(|it| it.subject).collect();
+                let subjects: Vec<_> = mismatch.differences.iter().map(|it| &*it.subject).collect();
                 prop_assert_eq!(&subjects, &expected);
                 for it in &mismatch.differences {
                     prop_assert!(it.writer != it.reader || it.subject == "PARTITION", "{}", it);

@@ -1,0 +1,223 @@
+//! Taking a snapshot: one lock at a time, and nothing is formatted or dropped while one is held.
+
+use std::collections::BTreeMap;
+
+use plainsong_proto::discovery::Participant;
+use plainsong_proto::qos::{EntityKind, QosSet, unhonoured};
+use plainsong_proto::stats::DropCounters;
+use plainsong_proto::time::Now;
+use plainsong_proto::vendor;
+
+use super::{
+    Bounded, DropCount, GroupState, MatchedReaderState, MatchedWriterState, ParticipantState, ReaderCounters,
+    ReaderState, RemoteEndpointState, RemoteParticipantState, RouteKind, RouteState, StateLimits, TopicState,
+    UnhonouredPolicy, WriterCounters, WriterState,
+};
+use crate::base::clock;
+use crate::condition::HasCore;
+use crate::data_reader::ReaderInner;
+use crate::data_writer::WriterInner;
+use crate::error::Result;
+use crate::group::{Group, Member};
+use crate::participant::DomainParticipant;
+use crate::topic::TopicInner;
+
+impl DomainParticipant {
+    /// A snapshot of the participant, also of one that is not enabled.
+    ///
+    /// # Errors
+    /// [`crate::Error::AlreadyDeleted`].
+    pub fn state(&self) -> Result<ParticipantState> {
+        self.state_within(&StateLimits::default())
+    }
+
+    /// A snapshot with lists of other lengths.
+    ///
+    /// # Errors
+    /// [`crate::Error::AlreadyDeleted`].
+    pub fn state_within(&self, limits: &StateLimits) -> Result<ParticipantState> {
+        let inner = &self.inner;
+        inner.check_exists()?;
+        let now = clock::now();
+        let (publishers, subscribers) = inner.groups();
+        let (writers, readers) = inner.endpoints();
+        let entities = limits.entities;
+        let mut state = ParticipantState {
+            time: now.wall,
+            guid: self.guid(),
+            name: inner.name.clone(),
+            domain_id: inner.domain_id,
+            is_enabled: inner.core.is_enabled(),
+            qos: inner.qos(),
+            interfaces: self.interfaces(),
+            topics: Bounded::of(inner.all_topics().iter(), entities, |topic| topic_state(topic)),
+            publishers: Bounded::of(publishers.iter(), entities, |it| group_state(it)),
+            subscribers: Bounded::of(subscribers.iter(), entities, |it| group_state(it)),
+            writers: Bounded::of(writers.iter(), entities, |it| writer_state(it, now, limits)),
+            readers: Bounded::of(readers.iter(), entities, |it| reader_state(it, limits)),
+            remote_participants: Bounded::default(),
+            remote_endpoints: Bounded::default(),
+            mismatches: Bounded::default(),
+            discovery_drops: Vec::new(),
+            domain_drops: drop_counts(&self.drops()),
+        };
+        if let Ok(slot) = inner.slot() {
+            slot.look(|control| state.add_discovered(control, now, limits));
+        }
+        Ok(state)
+    }
+}
+
+impl ParticipantState {
+    /// Adds what discovery knows of others.
+    fn add_discovered(&mut self, control: &Participant, now: Now, limits: &StateLimits) {
+        self.remote_participants =
+            Bounded::of(control.remote_participants(), limits.remote, |remote| RemoteParticipantState {
+                guid: remote.guid,
+                name: remote.name.to_owned(),
+                product: vendor::name(remote.vendor).map(str::to_owned),
+                vendor: remote.vendor,
+                address: remote.address,
+                discovery_locators: remote.meta_unicast.to_vec(),
+                is_proven: remote.proven,
+                same_host: remote.same_host,
+                lease_duration: remote.lease_duration,
+                silent_for: now.mono.since(remote.last_heard),
+            });
+        self.remote_endpoints =
+            Bounded::of(control.remote_endpoints(), limits.remote, |remote| RemoteEndpointState {
+                guid: remote.guid,
+                is_writer: remote.guid.entity.is_writer(),
+                topic: remote.topic.to_owned(),
+                type_name: remote.type_name.to_owned(),
+                qos: remote.qos.clone(),
+                content_filter: remote.content_filter.cloned(),
+            });
+        let mismatches: Vec<_> = control.mismatches().take(limits.mismatches).collect();
+        let left_out = control.mismatch_count().saturating_sub(mismatches.len());
+        self.mismatches = Bounded { items: mismatches, left_out };
+        self.discovery_drops = drop_counts(control.drops());
+    }
+}
+
+impl<T> Default for Bounded<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), left_out: 0 }
+    }
+}
+
+impl<T> Bounded<T> {
+    /// What `make` makes of the first `limit`.
+    fn of<S>(mut all: impl Iterator<Item = S>, limit: usize, make: impl FnMut(S) -> T) -> Self {
+        let items = all.by_ref().take(limit).map(make).collect();
+        Self { items, left_out: all.count() }
+    }
+}
+
+fn drop_counts(counters: &DropCounters) -> Vec<DropCount> {
+    counters.iter().map(|(reason, count)| DropCount { reason, count }).collect()
+}
+
+fn topic_state(topic: &TopicInner) -> TopicState {
+    TopicState {
+        name: topic.name.clone(),
+        type_name: topic.type_name().to_owned(),
+        qos: topic.qos(),
+        inconsistent: topic.inconsistent_total(),
+    }
+}
+
+fn group_state<E: Member, L: ?Sized>(group: &Group<E, L>) -> GroupState {
+    GroupState { guid: group.guid(), is_enabled: group.core.is_enabled(), qos: group.qos() }
+}
+
+fn unhonoured_policies(qos: &QosSet, kind: EntityKind) -> Vec<UnhonouredPolicy> {
+    let all = unhonoured(qos, kind).into_iter();
+    all.map(|it| UnhonouredPolicy { policy: it.policy.to_owned(), what: it.what.to_owned() }).collect()
+}
+
+fn writer_state(inner: &WriterInner, now: Now, limits: &StateLimits) -> WriterState {
+    let datagrams = inner.datagrams();
+    let (qos, reached, matched, delivery, totals, written, in_history, drops) = inner.look(|writer| {
+        let reached: Vec<_> = writer.reader_routes(now.mono).take(limits.matches).collect();
+        let (delivery, totals) = (writer.delivery(), writer.totals());
+        let written = writer.last_sequence_number().0;
+        let (matched, drops) = (writer.matched_readers().count(), writer.drops().clone());
+        (writer.qos().clone(), reached, matched, delivery, totals, written, writer.history_len(), drops)
+    });
+    let readers_left_out = matched.saturating_sub(reached.len());
+    let mut routes: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for reader in reached {
+        let kind = match (reader.by_group, reader.same_host) {
+            (true, _) => RouteKind::HostGroup,
+            (false, true) => RouteKind::SameHost,
+            (false, false) => RouteKind::Remote,
+        };
+        routes.entry((kind, reader.destinations)).or_default().push(MatchedReaderState {
+            guid: reader.reader,
+            is_reliable: reader.reliable,
+            behind: reader.behind,
+            silent_for: reader.silent_for,
+            is_left_out: reader.is_left_out,
+        });
+    }
+    let route = |((kind, destinations), readers)| RouteState { kind, destinations, readers };
+    WriterState {
+        guid: inner.guid(),
+        topic: inner.topic.name.clone(),
+        type_name: inner.topic.type_name().to_owned(),
+        publisher: inner.group_guid(),
+        is_enabled: inner.core().is_enabled(),
+        unhonoured: unhonoured_policies(&qos, EntityKind::Writer),
+        qos,
+        routes: routes.into_iter().map(route).collect(),
+        readers_left_out,
+        delivery: delivery.to_string(),
+        counters: WriterCounters {
+            written: u64::try_from(written).unwrap_or(0),
+            in_history,
+            datagrams,
+            matched: totals.matched,
+            incompatible: totals.incompatible,
+            deadlines_missed: totals.deadlines_missed,
+            liveliness_lost: totals.liveliness_lost,
+        },
+        drops: drop_counts(&drops),
+    }
+}
+
+fn reader_state(inner: &ReaderInner, limits: &StateLimits) -> ReaderState {
+    let datagrams = inner.datagrams();
+    let (qos, writers, totals, held, drops) = inner.look(|reader| {
+        let writers = Bounded::of(reader.writer_routes(), limits.matches, |writer| MatchedWriterState {
+            guid: writer.writer,
+            is_reliable: writer.reliable,
+            destinations: writer.destinations,
+            received: u64::try_from(writer.received.0).unwrap_or(0),
+            waiting: writer.waiting,
+        });
+        (reader.qos().clone(), writers, reader.totals(), reader.held_samples(), reader.drops().clone())
+    });
+    ReaderState {
+        guid: inner.guid(),
+        topic: inner.topic.name.clone(),
+        type_name: inner.topic.type_name().to_owned(),
+        subscriber: inner.group_guid(),
+        is_enabled: inner.core().is_enabled(),
+        unhonoured: unhonoured_policies(&qos, EntityKind::Reader),
+        qos,
+        writers,
+        counters: ReaderCounters {
+            held,
+            lost: totals.lost,
+            rejected: totals.rejected,
+            datagrams,
+            matched: totals.matched,
+            alive: totals.alive,
+            not_alive: totals.not_alive,
+            incompatible: totals.incompatible,
+            deadlines_missed: totals.deadlines_missed,
+        },
+        drops: drop_counts(&drops),
+    }
+}

@@ -1,0 +1,33 @@
+//! The state of a participant as JSON: it is read as it was written.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{Point, fresh_domain, participant, reader, until, writer};
+use plainsong::prelude::*;
+
+#[test]
+fn a_snapshot_is_read_from_json_as_it_was_written() {
+    let domain = fresh_domain();
+    let [here, there] = [participant(domain), participant(domain)];
+    let matched = writer::<Point>(&here, "Matched", QosSet::writer().keep_all());
+    let reading = reader::<Point>(&there, "Matched", QosSet::reader().reliable());
+    let _offering = writer::<Point>(&here, "Qos", QosSet::writer().best_effort());
+    let _asking = reader::<Point>(&there, "Qos", QosSet::reader().reliable());
+    until("a pair matches", || !matched.matched_subscriptions().unwrap().is_empty());
+    until("a pair does not", || here.state().unwrap().mismatches.items.len() == 1);
+    matched.write(&Point::default()).unwrap();
+
+    let state = here.state().unwrap();
+    let json = serde_json::to_value(&state).unwrap();
+    assert_eq!(json["guid"], here.guid().to_string());
+    let writers = json["writers"]["items"].as_array().unwrap();
+    let writer = writers.iter().find(|it| it["topic"] == "Matched").unwrap();
+    assert_eq!(writer["qos"]["history"]["kind"], "KeepAll");
+    assert_eq!(writer["qos"]["deadline"], serde_json::Value::Null, "without end");
+    assert_eq!(writer["routes"][0]["readers"][0]["guid"], reading.guid().to_string());
+    assert_eq!(json["mismatches"]["items"][0]["differences"][0]["subject"], "RELIABILITY");
+
+    let text = serde_json::to_string_pretty(&state).unwrap();
+    assert_eq!(serde_json::from_str::<ParticipantState>(&text).unwrap(), state);
+}

@@ -1,0 +1,74 @@
+//! What a writer tells of itself to people: how each reader is reached, and what it counted. Nothing here changes the writer.
+
+use crate::guid::Guid;
+use crate::locator::Locator;
+use crate::time::{Duration, Instant};
+
+use super::Writer;
+use super::flow::class::Class;
+
+/// A matched reader, how it is reached, and what it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReaderRoute {
+    /// The reader.
+    pub reader: Guid,
+    /// Where samples for it go now.
+    pub destinations: Vec<Locator>,
+    /// It is on this host.
+    pub same_host: bool,
+    /// The destination is a group of this host, which other readers hear, too.
+    pub by_group: bool,
+    /// It acknowledges what it has.
+    pub reliable: bool,
+    /// So many samples that were written since it was matched are not acknowledged; 0 where nothing is.
+    pub behind: u64,
+    /// How long it has been asked for an answer and given none; `None`: it answers, or need not.
+    pub silent_for: Option<Duration>,
+    /// The writer does not wait for it until it answers.
+    pub is_left_out: bool,
+}
+
+/// Totals of a writer since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriterTotals {
+    /// Readers that were matched.
+    pub matched: i32,
+    /// Readers whose QoS did not suit.
+    pub incompatible: i32,
+    /// Deadlines missed.
+    pub deadlines_missed: i32,
+    /// Leases of its liveliness that ended.
+    pub liveliness_lost: i32,
+}
+
+impl Writer {
+    /// The matched readers, in the order of their GUIDs.
+    pub fn reader_routes(&self, now: Instant) -> impl Iterator<Item = ReaderRoute> {
+        let last = self.last_sequence_number();
+        self.proxies.iter().map(move |reader| {
+            let behind = if reader.reliable { last.0.abs_diff(reader.awaited().0.min(last.0)) } else { 0 };
+            let silence = reader.silence.lasts(now);
+            ReaderRoute {
+                reader: reader.guid,
+                destinations: reader.destinations().to_vec(),
+                same_host: reader.class == Class::SameHost,
+                by_group: reader.by_group,
+                reliable: reader.reliable,
+                behind,
+                silent_for: (behind > 0 && silence > Duration::ZERO).then_some(silence),
+                is_left_out: reader.silence.is_left_out,
+            }
+        })
+    }
+
+    /// What was counted; no status is reset.
+    #[must_use]
+    pub const fn totals(&self) -> WriterTotals {
+        WriterTotals {
+            matched: self.matched.total.total_count,
+            incompatible: self.incompatible.count.total_count,
+            deadlines_missed: self.deadline_missed.count.total_count,
+            liveliness_lost: self.liveliness_lost.total_count,
+        }
+    }
+}
