@@ -3,7 +3,7 @@
 //! glibc copies what is longer than about 2 kB with one instruction (`rep movsb`), which on processors with Zen 3 cores is fifteen
 //! times slower where the destination is 1 to 31 octets behind the source, as far as the last twelve bits of their addresses tell. Memory of
 //! 128 KiB or more begins at a page, so that a header of eight octets in front of a payload is enough to make it so, each time
-//! (`docs/performance-flows.md`). Shorter pieces are copied by other instructions, which are as fast everywhere.
+//! (`docs/performance-path.md`). Shorter pieces are copied by other instructions, which are as fast everywhere.
 
 /// glibc does not use `rep movsb` for as little.
 const PIECE_BYTES: usize = 2 << 10;

@@ -6,6 +6,7 @@ mod floor;
 mod format;
 mod html;
 mod limits;
+mod markdown;
 mod ratios;
 mod section;
 mod summary;
@@ -51,6 +52,9 @@ pub(crate) struct Options {
     /// Write one HTML file that needs nothing else.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Write the tables in Markdown, as the pages of a repository have them.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
     /// Write one row for each cell and role, and beside it files with the columns of RTI Perftest.
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
@@ -114,6 +118,10 @@ fn show(options: &Options) -> Result<Vec<String>, String> {
     if let Some(path) = &options.csv {
         let tables: Vec<_> = reported.iter().map(|each| (each.run, each.summaries)).collect();
         csv::write(path, &tables)?;
+    }
+    if let Some(path) = &options.markdown {
+        let pages: Vec<_> = reported.iter().map(|each| markdown::write(each.run, each.summaries)).collect();
+        std::fs::write(path, pages.join("\n")).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     if let Some(path) = &options.html {
         let page = html::page(&reported, reported_base.as_ref());

@@ -322,6 +322,7 @@ fn a_run_directory_becomes_tables_a_page_and_a_status() {
     let options = Options {
         directories: vec![directory.0.clone()],
         html: Some(directory.0.join("report.html")),
+        markdown: Some(directory.0.join("report.md")),
         csv: Some(directory.0.join("summary.csv")),
         compare: Some(directory.0.clone()),
         fail_on: vec!["p99>+10%".parse().unwrap()],
@@ -329,6 +330,7 @@ fn a_run_directory_becomes_tables_a_page_and_a_status() {
     let complaints = show(&options).unwrap();
     assert_eq!(complaints.len(), 1, "the one limit that is missed: {complaints:?}");
     look_through(&std::fs::read_to_string(directory.0.join("report.html")).unwrap());
+    assert!(std::fs::read_to_string(directory.0.join("report.md")).unwrap().contains("### pingpong"));
     let table = std::fs::read_to_string(directory.0.join("summary.csv")).unwrap();
     let columns = table.lines().next().unwrap().split(',').count();
     let plain = table.lines().filter(|line| line.contains(",throughput,plainsong,plainsong,reader,ok,"));
@@ -375,6 +377,7 @@ fn a_relative_condition_needs_a_base() {
     let options = Options {
         directories: vec![PathBuf::from("nowhere")],
         html: None,
+        markdown: None,
         csv: None,
         compare: None,
         fail_on: vec!["p99>+10%".parse().unwrap()],
@@ -500,4 +503,39 @@ fn a_comparison_says_what_else_has_changed() {
     let told = compare::differences(&now, &base);
     assert!(told[0].contains("another kernel"), "{told:?}");
     assert_eq!(told[1], "another program, or another library, ran in the base as cyclone");
+}
+
+/// A line without the markup that is escaped in it.
+fn unescaped(line: &str) -> String {
+    let mut characters = line.chars();
+    let mut left = String::new();
+    while let Some(each) = characters.next() {
+        if each == '\\' { characters.next().map_or((), drop) } else { left.push(each) }
+    }
+    left
+}
+
+#[test]
+fn markdown_tables_have_all_columns_in_each_row_and_no_markup_of_others() {
+    let run = everything();
+    let page = markdown::write(run, &Summary::of_run(run));
+    let mut columns = 0;
+    let mut rows = 0;
+    for line in page.lines().map(unescaped) {
+        assert!(!line.contains(['<', '>', '`']), "{line}");
+        if line.starts_with('|') {
+            let count = line.matches('|').count();
+            // A table begins anew after a line that belongs to none.
+            if columns == 0 {
+                columns = count;
+            }
+            assert_eq!(count, columns, "{line}");
+            rows += 1;
+        } else {
+            columns = 0;
+        }
+    }
+    assert!(rows > run.cells.len(), "{rows} rows of {} cells", run.cells.len());
+    assert!(page.contains("\\<script\\>alert(") && page.contains("### pingpong (pingpong)"), "{page}");
+    assert!(page.contains("|---|---:|"), "numbers stand to the right");
 }

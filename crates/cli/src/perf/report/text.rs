@@ -25,7 +25,7 @@ pub(crate) fn write(run: &Run, summaries: &[Summary<'_>]) -> String {
         if !shared.is_empty() {
             let _ = writeln!(text, "  {}", printable(&shared));
         }
-        text.push_str(&table(&names, &section, run.calibration.as_ref()));
+        text.push_str(&align(&table(&names, &section, run.calibration.as_ref(), true)));
     }
     for ratio in ratios::check(run, summaries) {
         let _ = writeln!(text, "{}: {}", printable(&ratio.cell), printable(&ratio.words()));
@@ -67,7 +67,13 @@ pub(crate) fn notes(summary: &Summary<'_>) -> Vec<String> {
     lines
 }
 
-fn table(names: &Names, section: &Section<'_, '_>, calibration: Option<&Calibration>) -> String {
+/// A table: its first row names the columns. `with_calls`: with what calls cost, in rows of their own.
+pub(crate) fn table(
+    names: &Names,
+    section: &Section<'_, '_>,
+    calibration: Option<&Calibration>,
+    with_calls: bool,
+) -> Vec<Vec<String>> {
     let columns: Vec<&str> = brief_columns(&section.kind)
         .iter()
         .copied()
@@ -92,9 +98,11 @@ fn table(names: &Names, section: &Section<'_, '_>, calibration: Option<&Calibrat
             cells.push(floor::ratio(calibration, row).map_or_else(|| "-".to_owned(), |ratio| ratio.text));
         }
         rows.push(cells);
-        rows.extend(calls(section, row, columns.len()));
+        if with_calls {
+            rows.extend(calls(section, row, columns.len()));
+        }
     }
-    align(&rows)
+    rows
 }
 
 fn header(section: &Section<'_, '_>, columns: &[&str]) -> Vec<String> {
