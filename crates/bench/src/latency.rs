@@ -47,7 +47,7 @@ impl Echo {
 impl DataReaderListener for Echo {
     fn on_data_available(&self, reader: &AnyDataReader) {
         let Some(reader) = reader.downcast::<Measured>() else { return };
-        let Ok(samples) = reader.take(usize::MAX) else { return };
+        let Ok(samples) = reader.take() else { return };
         for sample in samples.into_iter().filter_map(|sample| sample.data) {
             if !self.note() || self.writer.write(&sample).is_err() {
                 return;

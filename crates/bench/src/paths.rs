@@ -40,7 +40,7 @@ impl DataReaderListener for Taker {
 #[inline(never)]
 fn path_take(reader: &AnyDataReader, samples: &AtomicU32) {
     let Some(reader) = reader.downcast::<Path>() else { return };
-    let Ok(taken) = reader.take(usize::MAX) else { return };
+    let Ok(taken) = reader.take() else { return };
     samples.fetch_add(u32::try_from(taken.len()).unwrap_or(u32::MAX), Ordering::Release);
 }
 

@@ -58,7 +58,7 @@ pub(super) fn instances(options: &Options) -> Result<()> {
     let take = Instant::now();
     let mut taken = 0_u32;
     while taken < count.min(ROUNDS) {
-        let samples = reader.take(1)?.len();
+        let samples = reader.take_with(&ReadOptions::new().max_samples(1))?.len();
         if samples == 0 {
             break;
         }

@@ -20,7 +20,7 @@ struct Counter {
 impl DataReaderListener for Counter {
     fn on_data_available(&self, reader: &AnyDataReader) {
         let Some(reader) = reader.downcast::<Measured>() else { return };
-        let Ok(samples) = reader.take(usize::MAX) else { return };
+        let Ok(samples) = reader.take() else { return };
         for sample in samples.into_iter().filter_map(|sample| sample.data) {
             let expected = self.next.swap(u64::from(sample.sequence) + 1, Ordering::Relaxed);
             self.missing.fetch_add(u64::from(sample.sequence).saturating_sub(expected), Ordering::Relaxed);

@@ -9,6 +9,7 @@ use plainsong_proto::cdr::DdsType;
 use crate::data_reader::DataReader;
 use crate::data_writer::DataWriter;
 use crate::error::{Error, Result};
+use crate::read_options::ReadOptions;
 use crate::sample::Sample;
 
 impl<T: DdsType> DataReader<T> {
@@ -42,7 +43,7 @@ impl<T: DdsType> Future for NextSample<'_, T> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // Registered before looking: a sample that arrives in between wakes the task again.
         self.reader.inner().core().waiters().register_task(context.waker());
-        match self.reader.take(1).map(|mut samples| samples.pop()) {
+        match self.reader.take_with(&ReadOptions::new().max_samples(1)).map(|mut samples| samples.pop()) {
             Ok(Some(sample)) => Poll::Ready(Ok(sample)),
             Ok(None) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),

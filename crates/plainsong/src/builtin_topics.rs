@@ -193,7 +193,7 @@ struct Known {
 }
 
 impl DomainParticipant {
-    /// The subscriber of the built-in topics. Its readers are found with [`Subscriber::lookup_datareader`] by
+    /// The subscriber of the built-in topics. Its readers are found with [`Subscriber::lookup_reader`] by
     /// [`PARTICIPANT_TOPIC`], [`TOPIC_TOPIC`], [`PUBLICATION_TOPIC`] and [`SUBSCRIPTION_TOPIC`].
     ///
     /// # Errors

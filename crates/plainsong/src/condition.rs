@@ -14,6 +14,7 @@ use crate::data_reader::{AnyDataReader, ReaderInner};
 use crate::entity::{EntityCore, Waiters};
 use crate::error::{Error, Result};
 use crate::query::Query;
+use crate::read_options::ReadOptions;
 use crate::runtime::Shared;
 use crate::runtime::notify::Notify;
 use crate::runtime::turn::{self, Awaited};
@@ -95,7 +96,7 @@ impl Condition {
         Self(Kind::Read { reader, selector, generation })
     }
 
-    pub(crate) const fn query(query: Arc<Query>) -> Self {
+    pub(crate) const fn of_query(query: Arc<Query>) -> Self {
         Self(Kind::Query(query))
     }
 
@@ -116,12 +117,21 @@ impl Condition {
 
     /// The states that a read or query condition chooses; `None` for other conditions.
     #[must_use]
-    pub fn selector(&self) -> Option<Selector> {
+    pub fn read_options(&self) -> Option<ReadOptions> {
+        self.reading().map(|(_, selector)| ReadOptions { selector: *selector, condition: None })
+    }
+
+    /// The reader of a read or query condition, and the states that it chooses.
+    pub(crate) fn reading(&self) -> Option<(&Arc<ReaderInner>, &Selector)> {
         match &self.0 {
-            Kind::Read { selector, .. } => Some(*selector),
-            Kind::Query(query) => Some(query.selector),
+            Kind::Read { reader, selector, .. } => Some((reader, selector)),
+            Kind::Query(query) => Some((&query.reader, &query.selector)),
             Kind::Guard(_) | Kind::Status { .. } => None,
         }
+    }
+
+    pub(crate) fn query(&self) -> Option<&Query> {
+        if let Kind::Query(query) = &self.0 { Some(query) } else { None }
     }
 
     /// The statuses that a status condition looks at; `None` for other conditions.
@@ -136,11 +146,7 @@ impl Condition {
     /// The reader of a read or query condition; `None` for other conditions.
     #[must_use]
     pub fn data_reader(&self) -> Option<AnyDataReader> {
-        match &self.0 {
-            Kind::Read { reader, .. } => Some(AnyDataReader(Arc::clone(reader))),
-            Kind::Query(query) => Some(AnyDataReader(Arc::clone(&query.reader))),
-            Kind::Guard(_) | Kind::Status { .. } => None,
-        }
+        self.reading().map(|(reader, _)| AnyDataReader(Arc::clone(reader)))
     }
 
     /// State of the entity that it is about.
@@ -170,6 +176,12 @@ impl Condition {
             Kind::Read { reader, .. } => reader.shared(),
             Kind::Query(query) => query.reader.shared(),
         }
+    }
+}
+
+impl From<&Self> for Condition {
+    fn from(condition: &Self) -> Self {
+        condition.clone()
     }
 }
 

@@ -14,8 +14,8 @@ use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, Unhonoured, changed_immutable, unhonoured};
-use plainsong_proto::reader::{Access, CachedSamples, Fetch, Reader, ReaderConfig};
-use plainsong_proto::sample_info::{InstanceSelector, Selector};
+use plainsong_proto::reader::{CachedSamples, Fetch, Reader, ReaderConfig};
+use plainsong_proto::sample_info::Selector;
 use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
     SampleRejectedStatus, StatusKind, StatusMask,
@@ -34,8 +34,9 @@ use crate::group::{Member, announced_qos};
 use crate::keys;
 use crate::listener::DataReaderListener;
 use crate::query::QueryCondition;
+use crate::read_options::ReadOptions;
 use crate::runtime::{ParticipantSlot, ReaderSlot, Shared, turn};
-use crate::sample::{Sample, SampleBuffer, Store};
+use crate::sample::{Sample, Store};
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{AnyTopic, Topic, TopicInner};
 use crate::undecodable::UndecodableSamples;
@@ -94,73 +95,7 @@ impl<T: DdsType> DataReader<T> {
         self.inner.enable()
     }
 
-    /// Removes and returns up to `samples_max` samples of any state.
-    ///
-    /// Who asks again and again, and finds nothing, may receive what comes itself, for all readers and writers of the
-    /// domain. It calls no listener for that.
-    ///
-    /// # Errors
-    /// [`Error::NotEnabled`].
-    pub fn take(&self, samples_max: usize) -> Result<Vec<Sample<T>>> {
-        self.take_selected(&Selector { samples_max, ..Selector::default() })
-    }
-
-    /// Returns up to `samples_max` samples of any state and marks them read.
-    ///
-    /// # Errors
-    /// [`Error::NotEnabled`].
-    pub fn read(&self, samples_max: usize) -> Result<Vec<Sample<T>>> {
-        self.read_selected(&Selector { samples_max, ..Selector::default() })
-    }
-
-    /// Removes and returns samples of the instance that follows `previous`
-    /// ([`InstanceHandle::NIL`] for the first).
-    ///
-    /// # Errors
-    /// [`Error::NotEnabled`].
-    pub fn take_next_instance(&self, previous: InstanceHandle, samples_max: usize) -> Result<Vec<Sample<T>>> {
-        let instance = InstanceSelector::NextAfter(previous);
-        self.take_selected(&Selector { instance, samples_max, ..Selector::default() })
-    }
-
-    /// Removes and returns what `selector` chooses.
-    ///
-    /// # Errors
-    /// [`Error::NotEnabled`].
-    pub fn take_selected(&self, selector: &Selector) -> Result<Vec<Sample<T>>> {
-        let mut samples = Vec::new();
-        self.take_into(selector, &mut samples)?;
-        Ok(samples)
-    }
-
-    /// Returns what `selector` chooses and marks it read.
-    ///
-    /// # Errors
-    /// [`Error::NotEnabled`].
-    pub fn read_selected(&self, selector: &Selector) -> Result<Vec<Sample<T>>> {
-        let mut samples = Vec::new();
-        self.inner.collect(&mut samples, &Fetch { access: Access::Read, selector, query: None })?;
-        Ok(samples)
-    }
-
-    /// Like [`Self::take_selected`], appending to `samples`, whose memory the caller keeps.
-    ///
-    /// # Errors
-    /// [`Error::NotEnabled`].
-    pub fn take_into(&self, selector: &Selector, samples: &mut Vec<Sample<T>>) -> Result<()> {
-        self.inner.collect(samples, &Fetch { access: Access::Take, selector, query: None })
-    }
-
-    /// Like [`Self::take_selected`], in place of what `samples` has: where that is possible it is overwritten, and nothing allocated.
-    ///
-    /// # Errors
-    /// [`Error::NotEnabled`].
-    pub fn take_over(&self, selector: &Selector, samples: &mut SampleBuffer<T>) -> Result<()> {
-        samples.clear();
-        self.inner.collect(samples, &Fetch { access: Access::Take, selector, query: None })
-    }
-
-    /// A condition that chooses samples by state, `selector`, and content: `expression` may have a condition,
+    /// A condition that chooses samples by state, as `options` say, and content: `expression` may have a condition,
     /// ORDER BY, both or neither, with `%0`, `%1`, … standing for `parameters`.
     ///
     /// # Errors
@@ -168,18 +103,11 @@ impl<T: DdsType> DataReader<T> {
     /// column.
     pub fn query_condition(
         &self,
-        selector: Selector,
+        options: &ReadOptions,
         expression: &str,
         parameters: Vec<String>,
     ) -> Result<QueryCondition<T>> {
-        QueryCondition::new(self.clone(), selector, expression, parameters)
-    }
-
-    /// What `fetch` asks for.
-    pub(crate) fn fetch(&self, fetch: &Fetch<'_>) -> Result<Vec<Sample<T>>> {
-        let mut samples = Vec::new();
-        self.inner.collect(&mut samples, fetch)?;
-        Ok(samples)
+        QueryCondition::new(self.clone(), options.selector, expression, parameters)
     }
 
     /// The key fields of an instance; other members have their defaults.
@@ -204,10 +132,6 @@ impl<T: DdsType> DataReader<T> {
         self.inner.with(|reader, _, _| reader.find_instance(key))
     }
 
-    pub(crate) fn knows_instance(&self, instance: InstanceHandle) -> Result<bool> {
-        self.inner.with(|reader, _, _| reader.has_instance(instance))
-    }
-
     /// Blocks until there is something to take, and takes it.
     ///
     /// # Errors
@@ -215,9 +139,9 @@ impl<T: DdsType> DataReader<T> {
     pub fn wait_take(&self, timeout: Duration) -> Result<Vec<Sample<T>>> {
         let deadline = clock::deadline(timeout);
         let waiting = WaitSet::new();
-        waiting.attach(self.read_condition(Selector::default()));
+        waiting.attach(self.read_condition(&ReadOptions::new()));
         loop {
-            let samples = self.take(usize::MAX)?;
+            let samples = self.take()?;
             if !samples.is_empty() {
                 return Ok(samples);
             }
@@ -320,10 +244,10 @@ macro_rules! untyped_operations {
             self.inner().status(StatusKind::SampleRejected, Reader::sample_rejected_status)
         }
 
-        /// A condition that holds while there are samples that `selector` chooses.
+        /// A condition that holds while there are samples in the states that `options` choose.
         #[must_use]
-        pub fn read_condition(&self, selector: Selector) -> Condition {
-            Condition::read(Arc::clone(self.inner()), selector)
+        pub fn read_condition(&self, options: &ReadOptions) -> Condition {
+            Condition::read(Arc::clone(self.inner()), options.selector)
         }
 
         /// The subscriber it belongs to.

@@ -37,6 +37,7 @@ use crate::listener::DataWriterListener;
 use crate::publisher::{Publisher, PublisherInner};
 use crate::runtime::{ParticipantSlot, WriterSlot};
 use crate::topic::{AnyTopic, Topic, TopicInner};
+use crate::write_options::WriteOptions;
 
 /// How long a deletion may wait for readers to hear of it.
 const DELETION_PATIENCE: Duration = Duration::from_secs(1);
@@ -44,7 +45,7 @@ const DELETION_PATIENCE: Duration = Duration::from_secs(1);
 /// Writes samples of type `T`. Clones are the same writer; it leaves when the last is dropped.
 ///
 /// Dropping waits for nobody: samples that readers have not acknowledged may not reach them, and its instances are left
-/// without writers. [`Publisher::delete_datawriter`] disposes them first where WRITER_DATA_LIFECYCLE says so, and
+/// without writers. [`Publisher::delete_writer`] disposes them first where WRITER_DATA_LIFECYCLE says so, and
 /// waits for readers to hear of that, `max_blocking_time` or a second at most. [`Self::wait_for_acknowledgments`] before either makes sure of all.
 pub struct DataWriter<T> {
     inner: Arc<WriterInner>,
@@ -113,29 +114,21 @@ impl<T: DdsType> DataWriter<T> {
         self.change(sample, ChangeKind::Alive, None, Some(self.inner.max_blocking_time))
     }
 
-    /// Writes to the instance that `handle` names, which must be that of the key of `sample`; NIL leaves it to the
-    /// key. `None` stamps it with the time of writing (DCPS 1.4 §2.2.2.4.2.11, .12).
+    /// Writes as [`Self::write`] does, but for what `options` say.
     ///
     /// # Errors
-    /// As [`Self::write_with_timestamp`]; [`Error::PreconditionNotMet`] for the handle of another instance,
-    /// [`Error::BadParameter`] for one that names none of this writer.
-    pub fn write_with_handle(
-        &self,
-        sample: &T,
-        handle: InstanceHandle,
-        timestamp: Option<Time>,
-    ) -> Result<()> {
-        self.inner.check_handle(handle, || self.key_of(sample))?;
-        self.change(sample, ChangeKind::Alive, timestamp, Some(self.inner.max_blocking_time))
+    /// As [`Self::write`]; [`Error::PreconditionNotMet`] for the handle of another instance; [`Error::BadParameter`] for one that
+    /// names none of this writer, for a timestamp that goes back, or is before 1970 or 2³² seconds later.
+    pub fn write_with(&self, sample: &T, options: &WriteOptions) -> Result<()> {
+        self.change_with(sample, ChangeKind::Alive, options)
     }
 
-    /// Writes with a source timestamp of the application's. Under DESTINATION_ORDER BY_SOURCE_TIMESTAMP it must
-    /// not be older than that of the last change of the instance.
+    /// Writes as [`Self::write_borrowed`] does, but for what `options` say.
     ///
     /// # Errors
-    /// As [`Self::write`], [`Error::BadParameter`] for a timestamp that goes back, or is before 1970 or 2³² seconds later.
-    pub fn write_with_timestamp(&self, sample: &T, timestamp: Time) -> Result<()> {
-        self.change(sample, ChangeKind::Alive, Some(timestamp), Some(self.inner.max_blocking_time))
+    /// As [`Self::write_with`].
+    pub fn write_borrowed_with(&self, sample: &T::Borrowed<'_>, options: &WriteOptions) -> Result<()> {
+        self.change_with(sample, ChangeKind::Alive, options)
     }
 
     /// Writes without ever waiting.
@@ -151,51 +144,16 @@ impl<T: DdsType> DataWriter<T> {
     /// # Errors
     /// As [`Self::write`]; [`Error::PreconditionNotMet`] when the type has no key.
     pub fn dispose(&self, sample: &T) -> Result<()> {
-        self.lifecycle(sample, ChangeKind::Dispose, None)
+        self.dispose_with(sample, &WriteOptions::new())
     }
 
-    /// Disposes with a source timestamp of the application's.
+    /// Disposes as [`Self::dispose`] does, but for what `options` say.
     ///
     /// # Errors
-    /// As [`Self::dispose`] and [`Self::write_with_timestamp`].
-    pub fn dispose_with_timestamp(&self, sample: &T, timestamp: Time) -> Result<()> {
-        self.lifecycle(sample, ChangeKind::Dispose, Some(timestamp))
-    }
-
-    /// Disposes the instance that `handle` names, otherwise as [`Self::write_with_handle`].
-    ///
-    /// # Errors
-    /// As [`Self::dispose_with_timestamp`] and [`Self::write_with_handle`].
-    pub fn dispose_with_handle(
-        &self,
-        sample: &T,
-        handle: InstanceHandle,
-        timestamp: Option<Time>,
-    ) -> Result<()> {
-        self.inner.check_handle(handle, || self.key_of(sample))?;
-        self.lifecycle(sample, ChangeKind::Dispose, timestamp)
-    }
-
-    /// Unregisters the instance that `handle` names, otherwise as [`Self::write_with_handle`].
-    ///
-    /// # Errors
-    /// As [`Self::dispose_with_handle`].
-    pub fn unregister_instance_with_handle(
-        &self,
-        sample: &T,
-        handle: InstanceHandle,
-        timestamp: Option<Time>,
-    ) -> Result<()> {
-        self.inner.check_handle(handle, || self.key_of(sample))?;
-        self.lifecycle(sample, ChangeKind::Unregister, timestamp)
-    }
-
-    /// Unregisters with a source timestamp of the application's.
-    ///
-    /// # Errors
-    /// As [`Self::dispose_with_timestamp`].
-    pub fn unregister_instance_with_timestamp(&self, sample: &T, timestamp: Time) -> Result<()> {
-        self.lifecycle(sample, ChangeKind::Unregister, Some(timestamp))
+    /// As [`Self::dispose`] and [`Self::write_with`].
+    pub fn dispose_with(&self, sample: &T, options: &WriteOptions) -> Result<()> {
+        self.check_keyed()?;
+        self.change_with(sample, ChangeKind::Dispose, options)
     }
 
     /// Tells readers that this writer will not write the instance any more. With
@@ -204,7 +162,16 @@ impl<T: DdsType> DataWriter<T> {
     /// # Errors
     /// As [`Self::dispose`]; [`Error::PreconditionNotMet`] when the instance is not registered.
     pub fn unregister_instance(&self, sample: &T) -> Result<()> {
-        self.lifecycle(sample, ChangeKind::Unregister, None)
+        self.unregister_instance_with(sample, &WriteOptions::new())
+    }
+
+    /// Unregisters as [`Self::unregister_instance`] does, but for what `options` say.
+    ///
+    /// # Errors
+    /// As [`Self::unregister_instance`] and [`Self::write_with`].
+    pub fn unregister_instance_with(&self, sample: &T, options: &WriteOptions) -> Result<()> {
+        self.check_keyed()?;
+        self.change_with(sample, ChangeKind::Unregister, options)
     }
 
     /// Prepares to write an instance, and gives its handle; NIL for a type without key.
@@ -248,11 +215,14 @@ impl<T: DdsType> DataWriter<T> {
         AnyDataWriter(Arc::clone(&self.inner))
     }
 
-    fn lifecycle(&self, sample: &T, kind: ChangeKind, timestamp: Option<Time>) -> Result<()> {
-        if !T::KEYED {
-            return Err(self.inner.has_no_key());
-        }
-        self.change(sample, kind, timestamp, Some(self.inner.max_blocking_time))
+    fn check_keyed(&self) -> Result<()> {
+        if T::KEYED { Ok(()) } else { Err(self.inner.has_no_key()) }
+    }
+
+    fn change_with<S: Cdr>(&self, sample: &S, kind: ChangeKind, options: &WriteOptions) -> Result<()> {
+        self.inner.check_handle(options.handle(), || self.key_of(sample))?;
+        let timeout = options.timeout(self.inner.max_blocking_time);
+        self.change(sample, kind, options.timestamp(), timeout)
     }
 
     fn change<S: Cdr>(

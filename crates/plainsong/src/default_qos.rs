@@ -77,15 +77,15 @@ impl ParticipantInner {
 impl Publisher {
     /// The QoS for writers for which nothing else is said.
     #[must_use]
-    pub fn default_datawriter_qos(&self) -> QosSet {
+    pub fn default_writer_qos(&self) -> QosSet {
         self.inner.default_qos()
     }
 
-    /// Sets what [`Self::default_datawriter_qos`] gives.
+    /// Sets what [`Self::default_writer_qos`] gives.
     ///
     /// # Errors
     /// [`crate::Error::InconsistentPolicy`]; nothing changed.
-    pub fn set_default_datawriter_qos(&self, qos: QosSet) -> Result<()> {
+    pub fn set_default_writer_qos(&self, qos: QosSet) -> Result<()> {
         self.inner.set_default_qos(qos)
     }
 
@@ -101,15 +101,15 @@ impl Publisher {
 impl Subscriber {
     /// The QoS for readers for which nothing else is said.
     #[must_use]
-    pub fn default_datareader_qos(&self) -> QosSet {
+    pub fn default_reader_qos(&self) -> QosSet {
         self.inner.default_qos()
     }
 
-    /// Sets what [`Self::default_datareader_qos`] gives.
+    /// Sets what [`Self::default_reader_qos`] gives.
     ///
     /// # Errors
     /// [`crate::Error::InconsistentPolicy`]; nothing changed.
-    pub fn set_default_datareader_qos(&self, qos: QosSet) -> Result<()> {
+    pub fn set_default_reader_qos(&self, qos: QosSet) -> Result<()> {
         self.inner.set_default_qos(qos)
     }
 

@@ -124,7 +124,7 @@ impl Publisher {
     ///
     /// # Errors
     /// [`Error::PreconditionNotMet`] for a writer of another publisher, [`Error::AlreadyDeleted`].
-    pub fn delete_datawriter(&self, writer: &AnyDataWriter) -> Result<()> {
+    pub fn delete_writer(&self, writer: &AnyDataWriter) -> Result<()> {
         self.inner.delete_member(writer.inner())
     }
 
@@ -138,7 +138,7 @@ impl Publisher {
 
     /// Its writer of that topic; of several, any.
     #[must_use]
-    pub fn lookup_datawriter(&self, topic: &str) -> Option<AnyDataWriter> {
+    pub fn lookup_writer(&self, topic: &str) -> Option<AnyDataWriter> {
         self.inner.lookup(topic).map(AnyDataWriter::new)
     }
 }
@@ -148,7 +148,7 @@ impl Subscriber {
     ///
     /// # Errors
     /// [`Error::PreconditionNotMet`] for a reader of another subscriber, [`Error::AlreadyDeleted`].
-    pub fn delete_datareader(&self, reader: &AnyDataReader) -> Result<()> {
+    pub fn delete_reader(&self, reader: &AnyDataReader) -> Result<()> {
         self.inner.delete_member(&reader.0)
     }
 
@@ -162,7 +162,7 @@ impl Subscriber {
 
     /// Its reader of that topic; of several, any.
     #[must_use]
-    pub fn lookup_datareader(&self, topic: &str) -> Option<AnyDataReader> {
+    pub fn lookup_reader(&self, topic: &str) -> Option<AnyDataReader> {
         self.inner.lookup(topic).map(AnyDataReader)
     }
 }

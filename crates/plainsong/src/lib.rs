@@ -69,6 +69,7 @@ pub mod publisher;
 pub mod qos;
 pub mod qos_provider;
 pub mod query;
+pub mod read_options;
 mod reader_access;
 mod runtime;
 pub mod sample;
@@ -83,6 +84,7 @@ mod transport;
 pub mod types;
 pub mod unanswering;
 pub mod undecodable;
+pub mod write_options;
 
 pub use base::config;
 pub use domain::InterfaceReport;

@@ -6,7 +6,7 @@ pub use crate::qos::{
     AccessScope, DestinationOrder, Durability, History, HistoryKind, Liveliness, LivelinessKind, Ownership,
     Presentation, QosSet, ReliabilityKind, ResourceLimits,
 };
-pub use crate::sample::{InstanceSelector, InstanceState, SampleInfo, SampleState, Selector, ViewState};
+pub use crate::sample::{InstanceState, SampleInfo, SampleState, ViewState};
 pub use crate::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
     RejectReason, SampleRejectedStatus, StatusKind, StatusMask,
@@ -32,6 +32,7 @@ pub use crate::participant::{DomainParticipant, DomainParticipantFactory};
 pub use crate::publisher::Publisher;
 pub use crate::qos_provider::QosProvider;
 pub use crate::query::QueryCondition;
+pub use crate::read_options::ReadOptions;
 pub use crate::sample::{Sample, SampleBuffer};
 pub use crate::serialized::SerializedSample;
 pub use crate::state::ParticipantState;
@@ -39,3 +40,4 @@ pub use crate::subscriber::Subscriber;
 pub use crate::topic::{AnyTopic, Topic};
 pub use crate::topic_description::TopicDescription;
 pub use crate::undecodable::UndecodableSamples;
+pub use crate::write_options::WriteOptions;

@@ -1,20 +1,22 @@
 //! Query conditions (DCPS 1.4 §2.2.2.5.9): read conditions with an expression about the data.
 
+use std::any::Any;
 use std::sync::{Arc, RwLock};
 
 use plainsong_proto::cdr::DdsType;
 use plainsong_proto::filter::{Filter, PayloadFilter};
-use plainsong_proto::reader::{Access, Fetch};
-use plainsong_proto::sample_info::{InstanceSelector, Selector};
+use plainsong_proto::sample_info::Selector;
 
 use crate::base::locks::{read, write};
 use crate::condition::Condition;
 use crate::content_filtered_topic::refused;
 use crate::data_reader::{DataReader, ReaderInner};
 use crate::error::Result;
+use crate::read_options::ReadOptions;
 use crate::sample::Sample;
 
-/// Chooses among the samples of one reader by state and by content. Clones are the same condition.
+/// Chooses among the samples of one reader by state and by content: to wait for with a [`WaitSet`](crate::condition::WaitSet), and to
+/// read by with [`ReadOptions::condition`]. Clones are the same condition.
 pub struct QueryCondition<T> {
     inner: Arc<Inner<T>>,
 }
@@ -23,19 +25,20 @@ struct Inner<T> {
     reader: DataReader<T>,
     expression: String,
     query: Arc<Query>,
-    compiled: RwLock<Compiled<T>>,
 }
 
-struct Compiled<T> {
+struct Compiled {
     parameters: Vec<String>,
-    filter: Arc<Filter<T>>,
+    payload: PayloadFilter,
+    /// The same as `Arc<Filter<T>>` of the type of the reader.
+    typed: Arc<dyn Any + Send + Sync>,
 }
 
-/// The part of a query condition that a wait set looks at.
+/// The part of a query condition whose type is not known to the compiler.
 pub(crate) struct Query {
     pub(crate) reader: Arc<ReaderInner>,
     pub(crate) selector: Selector,
-    filter: RwLock<PayloadFilter>,
+    compiled: RwLock<Compiled>,
     generation: u64,
 }
 
@@ -46,7 +49,18 @@ impl Query {
     }
 
     pub(crate) fn filter(&self) -> PayloadFilter {
-        read(&self.filter).clone()
+        read(&self.compiled).payload.clone()
+    }
+
+    /// Puts samples in the order of ORDER BY.
+    pub(crate) fn sort<T: DdsType>(&self, samples: &mut [Sample<T>]) {
+        let typed = Arc::clone(&read(&self.compiled).typed);
+        if let Some(filter) = typed.downcast_ref::<Filter<T>>().filter(|filter| filter.is_ordered()) {
+            samples.sort_by(|left, right| match (&left.data, &right.data) {
+                (Some(left), Some(right)) => filter.compare(left, right),
+                (left, right) => left.is_some().cmp(&right.is_some()),
+            });
+        }
     }
 }
 
@@ -62,14 +76,9 @@ impl<T: DdsType> QueryCondition<T> {
             reader: Arc::clone(reader.inner()),
             selector,
             generation: reader.inner().condition_generation(),
-            filter: RwLock::new(payload_filter(&compiled)),
-        };
-        let inner = Inner {
-            reader,
-            expression: expression.to_owned(),
-            query: Arc::new(query),
             compiled: RwLock::new(compiled),
         };
+        let inner = Inner { reader, expression: expression.to_owned(), query: Arc::new(query) };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -77,13 +86,13 @@ impl<T: DdsType> QueryCondition<T> {
     /// at the reader's samples.
     #[must_use]
     pub fn condition(&self) -> Condition {
-        Condition::query(Arc::clone(&self.inner.query))
+        Condition::of_query(Arc::clone(&self.inner.query))
     }
 
     /// The states that it chooses.
     #[must_use]
-    pub fn selector(&self) -> Selector {
-        self.inner.query.selector
+    pub fn read_options(&self) -> ReadOptions {
+        ReadOptions { selector: self.inner.query.selector, condition: None }
     }
 
     /// The reader it belongs to.
@@ -101,7 +110,7 @@ impl<T: DdsType> QueryCondition<T> {
     /// The values of %0, %1, ….
     #[must_use]
     pub fn query_parameters(&self) -> Vec<String> {
-        self.compiled(|compiled| compiled.parameters.clone())
+        read(&self.inner.query.compiled).parameters.clone()
     }
 
     /// Replaces the values of %0, %1, ….
@@ -110,59 +119,16 @@ impl<T: DdsType> QueryCondition<T> {
     /// [`crate::Error::BadParameter`] when a value is missing or of the wrong kind; then nothing changed.
     pub fn set_query_parameters(&self, parameters: Vec<String>) -> Result<()> {
         let compiled = compile(&self.inner.reader, &self.inner.expression, parameters)?;
-        let mut current = write(&self.inner.compiled);
-        *write(&self.inner.query.filter) = payload_filter(&compiled);
-        *current = compiled;
-        drop(current);
+        *write(&self.inner.query.compiled) = compiled;
         // What waits for the condition has to look again.
         self.inner.query.reader.core().wake_waiters();
         Ok(())
     }
+}
 
-    /// Returns up to `samples_max` samples that the query chooses and marks them read, in the order of
-    /// ORDER BY if there is one: it orders what is returned, not what is chosen.
-    ///
-    /// # Errors
-    /// [`crate::Error::NotEnabled`].
-    pub fn read(&self, samples_max: usize) -> Result<Vec<Sample<T>>> {
-        self.fetch(Access::Read, self.selector().instance, samples_max)
-    }
-
-    /// As [`Self::read`], and removes them.
-    ///
-    /// # Errors
-    /// [`crate::Error::NotEnabled`].
-    pub fn take(&self, samples_max: usize) -> Result<Vec<Sample<T>>> {
-        self.fetch(Access::Take, self.selector().instance, samples_max)
-    }
-
-    /// What the query chooses of the instances that `instance` chooses.
-    pub(crate) fn fetch(
-        &self,
-        access: Access,
-        instance: InstanceSelector,
-        samples_max: usize,
-    ) -> Result<Vec<Sample<T>>> {
-        let selector = self.inner.query.selector;
-        let samples_max = samples_max.min(selector.samples_max);
-        let selector = &Selector { instance, samples_max, ..selector };
-        let query = Some(&self.inner.query.filter());
-        self.sorted(self.inner.reader.fetch(&Fetch { access, selector, query })?)
-    }
-
-    fn sorted(&self, mut samples: Vec<Sample<T>>) -> Result<Vec<Sample<T>>> {
-        let filter = self.compiled(|compiled| Arc::clone(&compiled.filter));
-        if filter.is_ordered() {
-            samples.sort_by(|left, right| match (&left.data, &right.data) {
-                (Some(left), Some(right)) => filter.compare(left, right),
-                (left, right) => left.is_some().cmp(&right.is_some()),
-            });
-        }
-        Ok(samples)
-    }
-
-    fn compiled<R>(&self, look: impl FnOnce(&Compiled<T>) -> R) -> R {
-        look(&read(&self.inner.compiled))
+impl<T: DdsType> From<&QueryCondition<T>> for Condition {
+    fn from(query: &QueryCondition<T>) -> Self {
+        query.condition()
     }
 }
 
@@ -176,14 +142,12 @@ fn compile<T: DdsType>(
     reader: &DataReader<T>,
     expression: &str,
     parameters: Vec<String>,
-) -> Result<Compiled<T>> {
-    let filter = Filter::query(expression, &parameters).map_err(|error| {
+) -> Result<Compiled> {
+    let filter: Filter<T> = Filter::query(expression, &parameters).map_err(|error| {
         refused(&format!("a query of the reader of topic '{}'", reader.topic_name()), expression, &error)
     })?;
-    Ok(Compiled { parameters, filter: Arc::new(filter) })
-}
-
-fn payload_filter<T: DdsType>(compiled: &Compiled<T>) -> PayloadFilter {
-    let filter = Arc::clone(&compiled.filter);
-    PayloadFilter::new(move |payload| filter.passes_payload(payload))
+    let filter = Arc::new(filter);
+    let by_payload = Arc::clone(&filter);
+    let payload = PayloadFilter::new(move |payload| by_payload.passes_payload(payload));
+    Ok(Compiled { parameters, payload, typed: filter })
 }

@@ -3,25 +3,84 @@
 
 use plainsong_proto::cdr::DdsType;
 use plainsong_proto::instance::InstanceHandle;
-use plainsong_proto::reader::Access;
+use plainsong_proto::reader::{Access, Fetch};
 use plainsong_proto::sample_info::{InstanceSelector, SampleState, Selector};
 
-use crate::data_reader::DataReader;
+use crate::condition::Condition;
+use crate::data_reader::{DataReader, ReaderInner};
 use crate::error::{Error, Result};
-use crate::query::QueryCondition;
-use crate::sample::Sample;
-
-/// Chooses what was not read yet.
-const UNREAD: u8 = SampleState::NotRead as u8;
+use crate::query::Query;
+use crate::read_options::ReadOptions;
+use crate::sample::{Sample, SampleBuffer, Store};
 
 impl<T: DdsType> DataReader<T> {
+    /// Removes and returns all samples.
+    ///
+    /// Who asks again and again, and finds nothing, may receive what comes itself, for all readers and writers of the
+    /// domain. It calls no listener for that.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`].
+    pub fn take(&self) -> Result<Vec<Sample<T>>> {
+        let mut samples = Vec::new();
+        self.inner().collect(&mut samples, &all(Access::Take))?;
+        Ok(samples)
+    }
+
+    /// Returns all samples and marks them read.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`].
+    pub fn read(&self) -> Result<Vec<Sample<T>>> {
+        let mut samples = Vec::new();
+        self.inner().collect(&mut samples, &all(Access::Read))?;
+        Ok(samples)
+    }
+
+    /// Removes and returns what `options` choose.
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] for an instance that the reader does not know, [`Error::PreconditionNotMet`] for a condition of
+    /// another reader or of the application, [`Error::NotEnabled`].
+    pub fn take_with(&self, options: &ReadOptions) -> Result<Vec<Sample<T>>> {
+        let mut samples = Vec::new();
+        self.take_into(options, &mut samples)?;
+        Ok(samples)
+    }
+
+    /// Returns what `options` choose and marks it read.
+    ///
+    /// # Errors
+    /// As [`Self::take_with`].
+    pub fn read_with(&self, options: &ReadOptions) -> Result<Vec<Sample<T>>> {
+        let mut samples = Vec::new();
+        self.collect(Access::Read, options, &mut samples)?;
+        Ok(samples)
+    }
+
+    /// Like [`Self::take_with`], appending to `samples`, whose memory the caller keeps.
+    ///
+    /// # Errors
+    /// As [`Self::take_with`].
+    pub fn take_into(&self, options: &ReadOptions, samples: &mut Vec<Sample<T>>) -> Result<()> {
+        self.collect(Access::Take, options, samples)
+    }
+
+    /// Like [`Self::take_with`], in place of what `samples` has: where that is possible it is overwritten, and nothing allocated.
+    ///
+    /// # Errors
+    /// As [`Self::take_with`].
+    pub fn take_reusing(&self, options: &ReadOptions, samples: &mut SampleBuffer<T>) -> Result<()> {
+        samples.clear();
+        self.collect(Access::Take, options, samples)
+    }
+
     /// Returns the next sample that was not read yet, and marks it read.
     ///
     /// # Errors
     /// [`Error::NotEnabled`].
     pub fn read_next_sample(&self) -> Result<Option<Sample<T>>> {
-        let selector = Selector { sample_states: UNREAD, samples_max: 1, ..Selector::default() };
-        Ok(self.read_selected(&selector)?.pop())
+        Ok(self.read_with(&next_unread())?.pop())
     }
 
     /// Removes and returns the next sample that was not read yet.
@@ -29,105 +88,75 @@ impl<T: DdsType> DataReader<T> {
     /// # Errors
     /// [`Error::NotEnabled`].
     pub fn take_next_sample(&self) -> Result<Option<Sample<T>>> {
-        let selector = Selector { sample_states: UNREAD, samples_max: 1, ..Selector::default() };
-        Ok(self.take_selected(&selector)?.pop())
+        Ok(self.take_with(&next_unread())?.pop())
     }
 
-    /// Returns samples of one instance and marks them read.
-    ///
-    /// # Errors
-    /// [`Error::BadParameter`] when the reader does not know the instance, [`Error::NotEnabled`].
-    pub fn read_instance(&self, instance: InstanceHandle, samples_max: usize) -> Result<Vec<Sample<T>>> {
-        self.check_instance(instance)?;
-        let instance = InstanceSelector::Exactly(instance);
-        self.read_selected(&Selector { instance, samples_max, ..Selector::default() })
+    #[inline]
+    fn collect<S>(&self, access: Access, options: &ReadOptions, samples: &mut S) -> Result<()>
+    where
+        S: Store + AsMut<[Sample<T>]>,
+    {
+        let before = samples.count();
+        if let Some(query) = self.inner().collect_with(access, options, samples)? {
+            // The query is of this reader, so of its type.
+            query.sort(samples.as_mut().get_mut(before..).unwrap_or_default());
+        }
+        Ok(())
     }
+}
 
-    /// Removes and returns samples of one instance.
-    ///
-    /// # Errors
-    /// As [`Self::read_instance`].
-    pub fn take_instance(&self, instance: InstanceHandle, samples_max: usize) -> Result<Vec<Sample<T>>> {
-        self.check_instance(instance)?;
-        let instance = InstanceSelector::Exactly(instance);
-        self.take_selected(&Selector { instance, samples_max, ..Selector::default() })
-    }
-
-    /// Returns samples of the instance that follows `previous` ([`InstanceHandle::NIL`] for the first), and
-    /// marks them read.
-    ///
-    /// # Errors
-    /// [`Error::NotEnabled`].
-    pub fn read_next_instance(&self, previous: InstanceHandle, samples_max: usize) -> Result<Vec<Sample<T>>> {
-        let instance = InstanceSelector::NextAfter(previous);
-        self.read_selected(&Selector { instance, samples_max, ..Selector::default() })
-    }
-
-    /// Returns samples that a condition chooses, and marks them read.
-    ///
-    /// # Errors
-    /// [`Error::PreconditionNotMet`] for a condition of another reader, [`Error::NotEnabled`].
-    pub fn read_w_condition(
+impl ReaderInner {
+    /// Appends what `options` choose, in the order of the reader; the query to order it by, if there is one.
+    #[inline]
+    pub(crate) fn collect_with<'a>(
         &self,
-        condition: &QueryCondition<T>,
-        samples_max: usize,
-    ) -> Result<Vec<Sample<T>>> {
-        self.check_condition(condition)?;
-        condition.read(samples_max)
+        access: Access,
+        options: &'a ReadOptions,
+        samples: &mut impl Store,
+    ) -> Result<Option<&'a Query>> {
+        if let InstanceSelector::Exactly(instance) = options.selector.instance {
+            self.check_instance(instance)?;
+        }
+        let Some(condition) = &options.condition else {
+            self.collect(samples, &Fetch { access, selector: &options.selector, query: None })?;
+            return Ok(None);
+        };
+        let selector = &options.within(&self.own_condition(condition)?);
+        let Some(query) = condition.query() else {
+            self.collect(samples, &Fetch { access, selector, query: None })?;
+            return Ok(None);
+        };
+        self.collect(samples, &Fetch { access, selector, query: Some(&query.filter()) })?;
+        Ok(Some(query))
     }
 
-    /// Removes and returns samples that a condition chooses.
-    ///
-    /// # Errors
-    /// As [`Self::read_w_condition`].
-    pub fn take_w_condition(
-        &self,
-        condition: &QueryCondition<T>,
-        samples_max: usize,
-    ) -> Result<Vec<Sample<T>>> {
-        self.check_condition(condition)?;
-        condition.take(samples_max)
-    }
-
-    /// As [`Self::read_next_instance`], of the instances that have samples the condition chooses.
-    ///
-    /// # Errors
-    /// As [`Self::read_w_condition`].
-    pub fn read_next_instance_w_condition(
-        &self,
-        previous: InstanceHandle,
-        condition: &QueryCondition<T>,
-        samples_max: usize,
-    ) -> Result<Vec<Sample<T>>> {
-        self.check_condition(condition)?;
-        condition.fetch(Access::Read, InstanceSelector::NextAfter(previous), samples_max)
-    }
-
-    /// As [`Self::take_next_instance`], of the instances that have samples the condition chooses.
-    ///
-    /// # Errors
-    /// As [`Self::read_w_condition`].
-    pub fn take_next_instance_w_condition(
-        &self,
-        previous: InstanceHandle,
-        condition: &QueryCondition<T>,
-        samples_max: usize,
-    ) -> Result<Vec<Sample<T>>> {
-        self.check_condition(condition)?;
-        condition.fetch(Access::Take, InstanceSelector::NextAfter(previous), samples_max)
-    }
-
-    fn check_condition(&self, condition: &QueryCondition<T>) -> Result<()> {
-        if condition.reader().guid() == self.guid() {
-            return Ok(());
+    /// What a condition of this reader chooses.
+    fn own_condition(&self, condition: &Condition) -> Result<Selector> {
+        let Some((reader, selector)) = condition.reading() else {
+            return Err(Error::PreconditionNotMet(
+                "only a read or query condition chooses samples, and this is another".into(),
+            ));
+        };
+        if std::ptr::eq(&**reader, self) {
+            return Ok(*selector);
         }
         Err(Error::PreconditionNotMet("the condition belongs to another reader".into()))
     }
 
     fn check_instance(&self, instance: InstanceHandle) -> Result<()> {
-        if self.knows_instance(instance)? {
+        if self.with(|reader, _, _| reader.has_instance(instance))? {
             return Ok(());
         }
         Err(Error::BadParameter("the reader does not know such an instance".into()))
     }
+}
+
+/// All samples.
+const fn all(access: Access) -> Fetch<'static> {
+    const ALL: &Selector = &Selector::ALL;
+    Fetch { access, selector: ALL, query: None }
+}
+
+fn next_unread() -> ReadOptions {
+    ReadOptions::new().sample_states([SampleState::NotRead]).max_samples(1)
 }

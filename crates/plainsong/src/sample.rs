@@ -7,9 +7,7 @@ use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::payload::COPIED_BYTES_MAX;
 use plainsong_proto::reader::{CachedSample, rank_together};
-pub use plainsong_proto::sample_info::{
-    InstanceSelector, InstanceState, SampleInfo, SampleState, Selector, ViewState,
-};
+pub use plainsong_proto::sample_info::{InstanceState, SampleInfo, SampleState, ViewState};
 
 /// So many samples of a buffer keep their memory when it is cleared.
 const PLACES_KEPT: usize = 4_096;
@@ -23,7 +21,7 @@ pub struct Sample<T> {
     pub info: SampleInfo,
 }
 
-/// Samples that are taken again and again into the same memory ([`crate::data_reader::DataReader::take_over`]): that of strings and
+/// Samples that are taken again and again into the same memory ([`crate::data_reader::DataReader::take_reusing`]): that of strings and
 /// sequences, too.
 ///
 /// It is a slice of samples. Whoever is done with them may [`clear`](Self::clear) it, or leave that to the next call.
@@ -62,6 +60,12 @@ impl<T> Deref for SampleBuffer<T> {
 
     fn deref(&self) -> &[Sample<T>] {
         self.places.get(..self.len).unwrap_or(&[])
+    }
+}
+
+impl<T> AsMut<[Sample<T>]> for SampleBuffer<T> {
+    fn as_mut(&mut self) -> &mut [Sample<T>] {
+        self.places.get_mut(..self.len).unwrap_or_default()
     }
 }
 

@@ -3,14 +3,15 @@
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::payload::Payload;
-use plainsong_proto::reader::{Access, CachedSample, Fetch};
-use plainsong_proto::sample_info::{SampleInfo, Selector};
+use plainsong_proto::reader::{Access, CachedSample};
+use plainsong_proto::sample_info::SampleInfo;
 use plainsong_proto::type_support::TypeSupport;
 
 use crate::data_reader::AnyDataReader;
 use crate::error::{Error, Result};
 use crate::group::Member;
 use crate::keys;
+use crate::read_options::ReadOptions;
 use crate::sample::{Store, settle};
 
 /// One sample as it came, or a change of its instance's state.
@@ -66,25 +67,41 @@ impl AnyDataReader {
         self.0.enable()
     }
 
-    /// Removes and returns what `selector` chooses, as it came.
+    /// Removes and returns all samples, as they came.
     ///
     /// # Errors
     /// [`Error::NotEnabled`].
-    pub fn take_serialized(&self, selector: &Selector) -> Result<Vec<SerializedSample>> {
-        self.serialized(Access::Take, selector)
+    pub fn take_serialized(&self) -> Result<Vec<SerializedSample>> {
+        self.take_serialized_with(&ReadOptions::new())
     }
 
-    /// Returns what `selector` chooses, as it came, and marks it read.
+    /// Removes and returns what `options` choose, as it came; ORDER BY of a query does not count.
+    ///
+    /// # Errors
+    /// As [`DataReader::take_with`](crate::data_reader::DataReader::take_with).
+    pub fn take_serialized_with(&self, options: &ReadOptions) -> Result<Vec<SerializedSample>> {
+        self.serialized(Access::Take, options)
+    }
+
+    /// Returns all samples, as they came, and marks them read.
     ///
     /// # Errors
     /// [`Error::NotEnabled`].
-    pub fn read_serialized(&self, selector: &Selector) -> Result<Vec<SerializedSample>> {
-        self.serialized(Access::Read, selector)
+    pub fn read_serialized(&self) -> Result<Vec<SerializedSample>> {
+        self.read_serialized_with(&ReadOptions::new())
     }
 
-    fn serialized(&self, access: Access, selector: &Selector) -> Result<Vec<SerializedSample>> {
+    /// Returns what `options` choose, as it came, and marks it read; ORDER BY of a query does not count.
+    ///
+    /// # Errors
+    /// As [`Self::take_serialized_with`].
+    pub fn read_serialized_with(&self, options: &ReadOptions) -> Result<Vec<SerializedSample>> {
+        self.serialized(Access::Read, options)
+    }
+
+    fn serialized(&self, access: Access, options: &ReadOptions) -> Result<Vec<SerializedSample>> {
         let mut samples = SerializedStore { ty: &*self.0.ty, samples: Vec::new() };
-        self.0.collect(&mut samples, &Fetch { access, selector, query: None })?;
+        self.0.collect_with(access, options, &mut samples)?;
         Ok(samples.samples)
     }
 

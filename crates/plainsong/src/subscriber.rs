@@ -20,6 +20,7 @@ use crate::group::{Group, Member};
 use crate::listener::DataReaderListener;
 use crate::multi_topic::{MultiTopic, MultiTopicReader};
 use crate::participant::{DomainParticipant, ParticipantInner};
+use crate::read_options::ReadOptions;
 use crate::runtime::{ParticipantSlot, dispatch};
 use crate::topic::{AnyTopic, Topic};
 
@@ -60,7 +61,7 @@ impl Subscriber {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
-    pub fn notify_datareaders(&self) -> Result<()> {
+    pub fn notify_readers(&self) -> Result<()> {
         self.inner.check_exists()?;
         self.inner.members().iter().for_each(|reader| reader.notify());
         Ok(())
@@ -192,10 +193,11 @@ impl Subscriber {
         })
     }
 
-    /// The readers that have what `selector` asks for. With ordered access of GROUP scope there is one
+    /// The readers that have what `options` choose by state. With ordered access of GROUP scope there is one
     /// entry for each sample, in the order the publishers wrote them: take one sample from each. One that does not decode gives none.
     #[must_use]
-    pub fn data_readers(&self, selector: &Selector) -> Vec<AnyDataReader> {
+    pub fn readers(&self, options: &ReadOptions) -> Vec<AnyDataReader> {
+        let selector = &options.selector;
         let readers = self.inner.members();
         let presentation = self.qos().presentation;
         if presentation.access_scope == AccessScope::Group && presentation.ordered_access {

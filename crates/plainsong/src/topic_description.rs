@@ -86,7 +86,7 @@ impl TopicDescription {
 impl DomainParticipant {
     /// What this participant has of this name, as long as somebody holds it: a topic, a content-filtered topic or a multi-topic.
     #[must_use]
-    pub fn lookup_topicdescription(&self, name: &str) -> Option<TopicDescription> {
+    pub fn lookup_topic_description(&self, name: &str) -> Option<TopicDescription> {
         let topic = self.inner.topic(name).map(|topic| Kind::Topic(AnyTopic(topic)));
         topic.or_else(|| self.inner.derived_topic(name).map(Kind::Derived)).map(TopicDescription)
     }

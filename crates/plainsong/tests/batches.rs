@@ -24,7 +24,7 @@ fn values(samples: Vec<Sample<Point>>) -> Vec<u32> {
 fn take(pair: &Pair<Point>, count: usize) -> Vec<u32> {
     let mut taken = Vec::new();
     until("all samples arrive", || {
-        taken.extend(values(pair.reader.take(usize::MAX).unwrap()));
+        taken.extend(values(pair.reader.take().unwrap()));
         taken.len() >= count
     });
     taken
@@ -48,7 +48,7 @@ fn a_listener_of_a_reader_that_keeps_one_sample_sees_all_of_a_batch() {
     impl DataReaderListener for Counter {
         fn on_data_available(&self, reader: &AnyDataReader) {
             let reader = reader.downcast::<Point>().unwrap();
-            for x in values(reader.take(usize::MAX).unwrap()) {
+            for x in values(reader.take().unwrap()) {
                 assert_eq!(self.0.swap(x + 1, Ordering::Relaxed), x, "in order, none left out");
             }
         }
@@ -79,7 +79,7 @@ fn what_goes_to_several_processes_is_handed_over_and_told_once_a_datagram() {
     impl DataReaderListener for Counter {
         fn on_data_available(&self, reader: &AnyDataReader) {
             let before = plainsong::locks_taken() - self.locks.load(Ordering::Relaxed);
-            let taken = values(reader.downcast::<Point>().unwrap().take(usize::MAX).unwrap());
+            let taken = values(reader.downcast::<Point>().unwrap().take().unwrap());
             if self.calls.fetch_add(1, Ordering::Relaxed) > 0 {
                 self.locks_before_calls.fetch_add(before, Ordering::Relaxed);
             }
@@ -158,14 +158,14 @@ fn a_flow_of_samples_that_are_cut_to_fill_datagrams_arrives_whole_and_in_order()
     let mut next = 0;
     for number in 0..7_000 {
         pair.writer.write(&written(number)).unwrap();
-        let came = pair.reader.take(usize::MAX).unwrap();
+        let came = pair.reader.take().unwrap();
         for came in came.into_iter().filter_map(|sample| sample.data) {
             assert!(came == written(next), "{next}");
             next += 1;
         }
     }
     until("all samples arrive", || {
-        for came in pair.reader.take(usize::MAX).unwrap().into_iter().filter_map(|sample| sample.data) {
+        for came in pair.reader.take().unwrap().into_iter().filter_map(|sample| sample.data) {
             assert!(came == written(next), "{next}");
             next += 1;
         }
@@ -180,7 +180,7 @@ fn of_long_samples_that_share_a_datagram_each_is_told_before_the_next_is_taken_i
     impl DataReaderListener for Counter {
         fn on_data_available(&self, reader: &AnyDataReader) {
             let reader = reader.downcast::<Blob>().unwrap();
-            let came = reader.take(usize::MAX).unwrap().len();
+            let came = reader.take().unwrap().len();
             self.0.lock().unwrap().push(came);
         }
     }

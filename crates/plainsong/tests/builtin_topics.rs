@@ -14,7 +14,7 @@ use plainsong::prelude::*;
 use plainsong::types::DdsType as Type;
 
 fn builtin<T: Type>(participant: &DomainParticipant, topic: &str) -> DataReader<T> {
-    let found = participant.builtin_subscriber().unwrap().lookup_datareader(topic).unwrap();
+    let found = participant.builtin_subscriber().unwrap().lookup_reader(topic).unwrap();
     found.downcast().unwrap()
 }
 
@@ -37,7 +37,7 @@ fn dcps_participant_tells_who_comes_changes_and_leaves() {
     let domain = fresh_domain();
     let watcher = participant(domain);
     let participants = builtin::<ParticipantBuiltinTopicData>(&watcher, PARTICIPANT_TOPIC);
-    assert!(participants.take(9).unwrap().is_empty(), "of itself it tells nothing");
+    assert!(participants.take().unwrap().is_empty(), "of itself it tells nothing");
     let other = named(domain, "other", b"token");
     let sample = take_until(&participants, |_| true);
     let data = sample.data.unwrap();
@@ -67,23 +67,23 @@ fn who_asks_late_is_told_what_is_there() {
     let pair = Pair::<Point>::new(QosSet::writer().keep_last(3), QosSet::reader());
     let [_, second] = &pair.participants;
     let publications = builtin::<PublicationBuiltinTopicData>(second, PUBLICATION_TOPIC);
-    let sample = publications.take(9).unwrap().pop().unwrap();
+    let sample = publications.take().unwrap().pop().unwrap();
     assert_eq!(sample.info.instance_handle, pair.writer.instance_handle());
     let data = sample.data.unwrap();
     assert_eq!((data.topic_name.as_str(), data.type_name.as_str()), ("Pair", "Point"));
     assert_eq!(data.participant_key, pair.participants[0].instance_handle().0);
     assert_eq!(data.qos().reliability, pair.writer.qos().reliability);
     let topics = builtin::<TopicBuiltinTopicData>(second, TOPIC_TOPIC);
-    let topic = topics.read(9).unwrap().pop().unwrap();
+    let topic = topics.read().unwrap().pop().unwrap();
     assert_eq!(topic.data.as_ref().unwrap().name, "Pair");
     assert_eq!(second.discovered_topics().unwrap(), [topic.info.instance_handle]);
     assert_eq!(second.discovered_topic_data(topic.info.instance_handle).unwrap(), topic.data.unwrap());
     assert_eq!(
-        second.lookup_topicdescription("Pair").unwrap().topic().unwrap().instance_handle(),
+        second.lookup_topic_description("Pair").unwrap().topic().unwrap().instance_handle(),
         topic.info.instance_handle
     );
     // The readers stay: what was taken is not told again.
-    assert!(builtin::<PublicationBuiltinTopicData>(second, PUBLICATION_TOPIC).take(9).unwrap().is_empty());
+    assert!(builtin::<PublicationBuiltinTopicData>(second, PUBLICATION_TOPIC).take().unwrap().is_empty());
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn listeners_and_wait_sets_hear_of_built_in_topics_and_the_participants_listener
     let publications = builtin::<PublicationBuiltinTopicData>(&watcher, PUBLICATION_TOPIC);
     publications.set_listener(Some(own.clone()), StatusMask::ALL);
     let waiting = WaitSet::new();
-    waiting.attach(participants.read_condition(Selector::default()));
+    waiting.attach(participants.read_condition(&ReadOptions::new()));
     let other = participant(domain);
     assert_eq!(waiting.wait(Some(PATIENCE)).unwrap().len(), 1);
     let _writer = writer::<Point>(&other, "Places", QosSet::writer());
@@ -153,7 +153,7 @@ fn ignoring_ends_matches_for_good() {
     });
     assert_eq!(pair.reader.matched_publication_data(again.instance_handle()).unwrap().topic_name, "Pair");
     second
-        .ignore_topic(second.lookup_topicdescription("Pair").unwrap().topic().unwrap().instance_handle())
+        .ignore_topic(second.lookup_topic_description("Pair").unwrap().topic().unwrap().instance_handle())
         .unwrap();
     assert!(pair.reader.matched_publications().unwrap().is_empty());
     second.ignore_participant(first.instance_handle()).unwrap();
@@ -237,11 +237,13 @@ fn whatever_comes_and_goes_at_once_the_last_word_is_right() {
     });
     let last = writer::<Point>(&other, "Last", QosSet::writer());
     until("the last writer is told", || {
-        publications.read_instance(last.instance_handle(), 9).is_ok_and(|samples| !samples.is_empty())
+        publications
+            .read_with(&ReadOptions::new().instance(last.instance_handle()))
+            .is_ok_and(|samples| !samples.is_empty())
     });
-    let alive = Selector { instance_states: InstanceState::Alive as u8, ..Selector::default() };
+    let alive = ReadOptions::new().instance_states([InstanceState::Alive]);
     until("only those that are there are alive", || {
-        let samples = publications.read_selected(&alive).unwrap();
+        let samples = publications.read_with(&alive).unwrap();
         let mut alive: Vec<_> = samples.iter().map(|sample| sample.info.instance_handle).collect();
         alive.sort_unstable();
         let mut expected = [kept.instance_handle(), last.instance_handle()];
@@ -260,5 +262,5 @@ fn the_qos_of_built_in_entities_is_fixed() {
     assert!(matches!(subscriber.set_qos(QosSet::default()), Err(Error::PreconditionNotMet(_))));
     assert_eq!(participants.qos().durability, Durability::TransientLocal);
     assert!(participants.qos().is_reliable() && subscriber.is_builtin());
-    assert!(subscriber.lookup_datareader("DCPSNothing").is_none());
+    assert!(subscriber.lookup_reader("DCPSNothing").is_none());
 }

@@ -128,13 +128,15 @@ fn a_deleted_writer_leaves_its_instances_without_writers() {
 fn read_keeps_what_take_removes() {
     let pair = reliable_pair::<Point>();
     pair.writer.write(&Point { id: 1, ..Point::default() }).unwrap();
-    until("the sample is there", || !pair.reader.read(1).unwrap().is_empty());
-    let again = pair.reader.read(usize::MAX).unwrap();
+    until("the sample is there", || {
+        !pair.reader.read_with(&ReadOptions::new().max_samples(1)).unwrap().is_empty()
+    });
+    let again = pair.reader.read().unwrap();
     assert_eq!(again[0].info.sample_state, SampleState::Read);
-    let unread = Selector { sample_states: SampleState::NotRead as u8, ..Selector::default() };
-    assert!(pair.reader.read_selected(&unread).unwrap().is_empty());
-    assert_eq!(pair.reader.take(usize::MAX).unwrap().len(), 1);
-    assert!(pair.reader.take(usize::MAX).unwrap().is_empty());
+    let unread = ReadOptions::new().sample_states([SampleState::NotRead]);
+    assert!(pair.reader.read_with(&unread).unwrap().is_empty());
+    assert_eq!(pair.reader.take().unwrap().len(), 1);
+    assert!(pair.reader.take().unwrap().is_empty());
 }
 
 #[test]
@@ -151,7 +153,7 @@ fn a_late_joiner_gets_the_history_of_a_transient_local_writer() {
     let reader = reader::<Point>(&second, "History", qos);
     until("the reader matches", || !reader.matched_publications().unwrap().is_empty());
     reader.wait_for_historical_data(PATIENCE).unwrap();
-    let steps: Vec<_> = reader.take(99).unwrap().iter().map(|sample| sample.data.unwrap().x).collect();
+    let steps: Vec<_> = reader.take().unwrap().iter().map(|sample| sample.data.unwrap().x).collect();
     assert_eq!(steps, [7.0, 8.0, 9.0]);
 }
 
@@ -195,7 +197,7 @@ impl DataWriterListener for Heard {
 
 impl DataReaderListener for Heard {
     fn on_data_available(&self, reader: &AnyDataReader) {
-        let taken = reader.downcast::<Point>().unwrap().take(usize::MAX).unwrap();
+        let taken = reader.downcast::<Point>().unwrap().take().unwrap();
         self.data.fetch_add(taken.len(), Ordering::SeqCst);
     }
 
@@ -269,7 +271,7 @@ fn partitions_can_change_while_running() {
 fn a_wait_set_wakes_for_each_kind_of_condition() {
     let pair = reliable_pair::<Point>();
     let (waiting, guard) = (WaitSet::new(), GuardCondition::new());
-    let readable = pair.reader.read_condition(Selector::default());
+    let readable = pair.reader.read_condition(&ReadOptions::new());
     let available = pair.reader.status_condition(StatusMask::NONE.with(StatusKind::DataAvailable));
     for condition in [guard.condition(), readable.clone(), available.clone()] {
         waiting.attach(condition);
@@ -277,7 +279,7 @@ fn a_wait_set_wakes_for_each_kind_of_condition() {
     assert!(matches!(waiting.wait(Some(Duration::from_millis(10))), Err(Error::Timeout { .. })));
     pair.writer.write(&Point::default()).unwrap();
     until("both conditions of the reader hold", || waiting.wait(Some(PATIENCE)).unwrap().len() == 2);
-    pair.reader.take(usize::MAX).unwrap();
+    pair.reader.take().unwrap();
     assert!(!readable.trigger_value() && !available.trigger_value());
     let other = guard.clone();
     let waker = std::thread::spawn(move || other.set_trigger_value(true));

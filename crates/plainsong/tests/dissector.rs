@@ -61,8 +61,8 @@ fn exchange() {
         point_writer.wait_for_acknowledgments(PATIENCE).is_ok()
             && blob_writer.wait_for_acknowledgments(PATIENCE).is_ok()
     });
-    assert_eq!(blob_reader.take(9).unwrap().len(), 1);
-    assert!(!point_reader.take(9).unwrap().is_empty());
+    assert_eq!(blob_reader.take().unwrap().len(), 1);
+    assert!(!point_reader.take().unwrap().is_empty());
 }
 
 fn start_capture(file: &Path) -> Capture {

@@ -29,23 +29,23 @@ fn a_deleted_writer_is_gone_for_everyone_who_holds_it() {
     let pair = Pair::<Point>::new(QosSet::writer(), QosSet::reader().reliable());
     let publisher = pair.writer.publisher();
     let other = pair.participants[0].create_publisher(QosSet::default()).unwrap();
-    assert!(is_precondition(other.delete_datawriter(&pair.writer.as_any())));
+    assert!(is_precondition(other.delete_writer(&pair.writer.as_any())));
     assert!(is_precondition(pair.participants[0].delete_publisher(&publisher)), "it has a writer");
     pair.writer.write(&Point::default()).unwrap();
     let condition = pair.writer.status_condition(StatusMask::ALL);
     let clone = pair.writer.clone();
-    publisher.delete_datawriter(&pair.writer.as_any()).unwrap();
+    publisher.delete_writer(&pair.writer.as_any()).unwrap();
     until("the reader sees it leave", || pair.reader.matched_publications().unwrap().is_empty());
     assert!(is_deleted(clone.write(&Point::default())));
     assert!(is_deleted(clone.set_qos(QosSet::writer())));
     assert!(is_deleted(clone.matched_subscriptions()));
     assert!(is_deleted(clone.enable()));
-    assert!(is_deleted(publisher.delete_datawriter(&clone.as_any())));
+    assert!(is_deleted(publisher.delete_writer(&clone.as_any())));
     assert!(!condition.trigger_value());
     pair.participants[0].delete_publisher(&publisher).unwrap();
     assert!(is_deleted(pair.participants[0].delete_publisher(&publisher)));
     let topic = pair.participants[0]
-        .lookup_topicdescription("Pair")
+        .lookup_topic_description("Pair")
         .unwrap()
         .topic()
         .unwrap()
@@ -68,9 +68,9 @@ fn a_deleted_writer_disposes_its_instances_when_its_life_cycle_says_so() {
         }
         pair.writer.dispose(&Point { id: 3, ..Point::default() }).unwrap();
         pair.writer.wait_for_acknowledgments(PATIENCE).unwrap();
-        pair.writer.publisher().delete_datawriter(&pair.writer.as_any()).unwrap();
+        pair.writer.publisher().delete_writer(&pair.writer.as_any()).unwrap();
         until("it has left", || pair.reader.matched_publications().unwrap().is_empty());
-        let mut states: Vec<_> = pair.reader.take(99).unwrap();
+        let mut states: Vec<_> = pair.reader.take().unwrap();
         states.retain(|sample| sample.data.is_some());
         states.sort_by_key(|sample| sample.data.unwrap().id);
         let states: Vec<_> = states.iter().map(|sample| sample.info.instance_state).collect();
@@ -105,7 +105,7 @@ fn deleting_what_a_participant_contains_leaves_it_empty_and_usable() {
     let pair = Pair::<Point>::new(QosSet::writer(), QosSet::reader().reliable());
     let [first, second] = &pair.participants;
     let (publisher, subscriber) = (pair.writer.publisher(), pair.reader.subscriber());
-    let topic = second.lookup_topicdescription("Pair").unwrap().topic().unwrap();
+    let topic = second.lookup_topic_description("Pair").unwrap().topic().unwrap();
     let factory = DomainParticipantFactory::with_config(loopback());
     assert!(is_precondition(factory.delete_participant(second)));
     assert!(is_precondition(second.delete_topic(&topic)), "it has a reader");
@@ -115,12 +115,12 @@ fn deleting_what_a_participant_contains_leaves_it_empty_and_usable() {
     assert!(!second.contains_entity(pair.writer.instance_handle()));
     second.delete_contained_entities().unwrap();
     until("the writer sees the reader leave", || pair.writer.matched_subscriptions().unwrap().is_empty());
-    assert!(is_deleted(pair.reader.take(1)));
+    assert!(is_deleted(pair.reader.take_with(&ReadOptions::new().max_samples(1))));
     assert!(is_deleted(pair.reader.wait_take(PATIENCE)), "nobody waits for a deleted reader");
     assert!(is_deleted(subscriber.set_qos(QosSet::default())));
     assert!(is_deleted(topic.set_qos(QosSet::default())));
     assert!(!second.contains_entity(pair.reader.instance_handle()));
-    assert!(second.lookup_topicdescription("Pair").is_none());
+    assert!(second.lookup_topic_description("Pair").is_none());
     let again = reader::<Point>(second, "Pair", QosSet::reader().reliable());
     until("a new reader matches", || !again.matched_publications().unwrap().is_empty());
     drop(again);
@@ -144,8 +144,8 @@ fn single_entities_are_deleted_by_their_factories() {
     assert_eq!(pair.writer.topic().participant().guid(), pair.writer.publisher().participant().guid());
     assert!(is_precondition(second.delete_subscriber(&subscriber)), "it has a reader");
     assert!(is_precondition(first.delete_topic(&topic)), "it belongs to the other participant");
-    subscriber.delete_datareader(&pair.reader.as_any()).unwrap();
-    assert!(is_deleted(subscriber.delete_datareader(&pair.reader.as_any())));
+    subscriber.delete_reader(&pair.reader.as_any()).unwrap();
+    assert!(is_deleted(subscriber.delete_reader(&pair.reader.as_any())));
     subscriber.delete_contained_entities().unwrap();
     second.delete_subscriber(&subscriber).unwrap();
     assert!(is_deleted(subscriber.delete_contained_entities()));
@@ -161,11 +161,11 @@ fn entities_are_found_by_topic_and_handle() {
     let one = participant(fresh_domain());
     let writer = writer::<Point>(&one, "Here", QosSet::writer());
     let reader = reader::<Point>(&one, "Here", QosSet::reader());
-    let found = writer.publisher().lookup_datawriter("Here").unwrap();
+    let found = writer.publisher().lookup_writer("Here").unwrap();
     assert_eq!(found.guid(), writer.guid());
-    assert!(writer.publisher().lookup_datawriter("There").is_none());
-    assert_eq!(reader.subscriber().lookup_datareader("Here").unwrap().guid(), reader.guid());
-    let topic = one.lookup_topicdescription("Here").unwrap().topic().unwrap();
+    assert!(writer.publisher().lookup_writer("There").is_none());
+    assert_eq!(reader.subscriber().lookup_reader("Here").unwrap().guid(), reader.guid());
+    let topic = one.lookup_topic_description("Here").unwrap().topic().unwrap();
     assert!(topic.downcast::<Point>().is_some() && topic.downcast::<common::Blob>().is_none());
     let factory = DomainParticipantFactory::with_config(loopback());
     let found = factory.lookup_participant(one.domain_id()).unwrap();
@@ -188,7 +188,7 @@ fn what_is_created_disabled_waits_to_be_enabled_from_the_top() {
     assert!(matches!(writer.write(&Point::default()), Err(Error::NotEnabled(_))));
     assert!(is_precondition(publisher.enable()), "the participant is not enabled");
     assert!(is_precondition(writer.enable()), "the publisher is not enabled");
-    let condition = reader.read_condition(Selector::default());
+    let condition = reader.read_condition(&ReadOptions::new());
     assert!(!condition.trigger_value());
     assert_eq!(reader.subscription_matched_status().unwrap().total.total_count, 0, "a status can be read");
     assert_eq!(writer.publication_matched_status().unwrap().current_count, 0);
@@ -273,7 +273,7 @@ fn immutable() -> [(&'static str, Change); 8] {
 #[test]
 fn topic_and_group_data_reach_the_other_side() {
     let pair = Pair::<Point>::new(QosSet::writer(), QosSet::reader());
-    let topic = pair.participants[0].lookup_topicdescription("Pair").unwrap().topic().unwrap();
+    let topic = pair.participants[0].lookup_topic_description("Pair").unwrap().topic().unwrap();
     topic.set_qos(QosSet { topic_data: b"topic".to_vec(), ..topic.qos() }).unwrap();
     let publisher = pair.writer.publisher();
     publisher.set_qos(QosSet { group_data: b"group".to_vec(), ..publisher.qos() }).unwrap();
@@ -299,21 +299,21 @@ fn defaults_are_kept_by_each_factory() {
     let publisher = one.create_publisher(one.default_publisher_qos()).unwrap();
     let subscriber = one.create_subscriber(one.default_subscriber_qos()).unwrap();
     assert_eq!((publisher.qos().partition, subscriber.qos().partition), (vec!["p".into()], vec!["s".into()]));
-    assert_eq!(publisher.default_datawriter_qos(), QosSet::writer());
-    assert_eq!(subscriber.default_datareader_qos(), QosSet::reader());
-    publisher.set_default_datawriter_qos(QosSet::writer().keep_last(3)).unwrap();
-    subscriber.set_default_datareader_qos(QosSet::reader().keep_last(4)).unwrap();
-    assert_eq!(publisher.default_datawriter_qos().history.depth, 3);
-    let mut qos = subscriber.default_datareader_qos();
+    assert_eq!(publisher.default_writer_qos(), QosSet::writer());
+    assert_eq!(subscriber.default_reader_qos(), QosSet::reader());
+    publisher.set_default_writer_qos(QosSet::writer().keep_last(3)).unwrap();
+    subscriber.set_default_reader_qos(QosSet::reader().keep_last(4)).unwrap();
+    assert_eq!(publisher.default_writer_qos().history.depth, 3);
+    let mut qos = subscriber.default_reader_qos();
     Subscriber::copy_from_topic_qos(&mut qos, &topic.qos());
     assert_eq!((qos.history.depth, qos.is_reliable()), (1, true));
-    let mut qos = publisher.default_datawriter_qos();
+    let mut qos = publisher.default_writer_qos();
     Publisher::copy_from_topic_qos(&mut qos, &QosSet { transport_priority: 4, ..topic.qos() });
     assert_eq!((qos.history.depth, qos.transport_priority), (1, 4));
     let inconsistent = QosSet { deadline: time::Duration::ZERO, ..QosSet::writer() };
-    let error = publisher.set_default_datawriter_qos(inconsistent).unwrap_err();
+    let error = publisher.set_default_writer_qos(inconsistent).unwrap_err();
     assert!(matches!(error, Error::InconsistentPolicy { .. }), "{error}");
-    assert_eq!(publisher.default_datawriter_qos().history.depth, 3);
+    assert_eq!(publisher.default_writer_qos().history.depth, 3);
 }
 
 #[test]
@@ -345,7 +345,7 @@ fn a_publisher_waits_for_all_its_writers_and_counts_suspensions() {
     publisher.resume_publications().unwrap();
     assert!(is_precondition(publisher.resume_publications()));
     publisher.wait_for_acknowledgments(PATIENCE).unwrap();
-    assert_eq!(pair.reader.take(9).unwrap().len(), 1);
+    assert_eq!(pair.reader.take().unwrap().len(), 1);
 }
 
 /// Notes who hears of what.
@@ -357,7 +357,7 @@ impl DataReaderListener for Ear {
     }
     fn on_data_on_readers(&self, subscriber: &Subscriber) {
         self.1.lock().unwrap().push("readers");
-        subscriber.notify_datareaders().unwrap();
+        subscriber.notify_readers().unwrap();
     }
 }
 impl DataWriterListener for Ear {}

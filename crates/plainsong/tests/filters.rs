@@ -43,7 +43,7 @@ fn a_reader_of_a_content_filtered_topic_gets_what_the_filter_wants() {
         writer.write(&point(id, x)).unwrap();
     }
     writer.wait_for_acknowledgments(PATIENCE).unwrap();
-    assert_eq!(xs(reader.take(usize::MAX).unwrap()), [1.0, 3.0]);
+    assert_eq!(xs(reader.take().unwrap()), [1.0, 3.0]);
 
     filtered.set_expression_parameters(strings(&["35", "4"])).unwrap();
     assert_eq!(filtered.expression_parameters(), ["35", "4"]);
@@ -58,16 +58,16 @@ fn a_reader_of_a_content_filtered_topic_gets_what_the_filter_wants() {
     });
     until("the writer filters by the new parameters", || {
         writer.write(&point(9, 30.0)).unwrap();
-        !reader.take(usize::MAX).unwrap().is_empty()
+        !reader.take().unwrap().is_empty()
     });
     writer.wait_for_acknowledgments(PATIENCE).unwrap();
-    reader.take(usize::MAX).unwrap();
+    reader.take().unwrap();
     for (id, x) in [(3, 30.0), (4, 1.0), (1, 40.0)] {
         writer.write(&point(id, x)).unwrap();
     }
     writer.dispose(&point(4, 0.0)).unwrap();
     writer.wait_for_acknowledgments(PATIENCE).unwrap();
-    let samples = reader.take(usize::MAX).unwrap();
+    let samples = reader.take().unwrap();
     assert!(samples.iter().all(|sample| sample.info.valid_data), "instance 4 was never known");
     assert_eq!(xs(samples), [30.0]);
     assert_eq!(sides[1].drops().get(DropReason::ContentFilter), 0, "the writer sent nothing in vain");
@@ -88,7 +88,7 @@ fn a_writer_of_the_same_participant_is_filtered_too() {
         writer.write(&point(id, f64::from(id))).unwrap();
     }
     writer.wait_for_acknowledgments(PATIENCE).unwrap();
-    let mut found = xs(reader.take(usize::MAX).unwrap());
+    let mut found = xs(reader.take().unwrap());
     found.sort_by(f64::total_cmp);
     assert_eq!(found, [1.0, 3.0]);
 }
@@ -122,8 +122,8 @@ fn wrong_filters_are_refused_when_they_are_made() {
 #[test]
 fn a_query_condition_waits_for_content() {
     let pair = Pair::<Point>::new(QosSet::writer().keep_all(), QosSet::reader().reliable().keep_all());
-    let unread = Selector { sample_states: SampleState::NotRead as u8, ..Selector::default() };
-    let query = pair.reader.query_condition(unread, "x > %0 ORDER BY x", strings(&["10"])).unwrap();
+    let unread = ReadOptions::new().sample_states([SampleState::NotRead]);
+    let query = pair.reader.query_condition(&unread, "x > %0 ORDER BY x", strings(&["10"])).unwrap();
     let waiting = WaitSet::new();
     waiting.attach(query.condition());
     pair.writer.write(&point(1, 5.0)).unwrap();
@@ -136,17 +136,25 @@ fn a_query_condition_waits_for_content() {
     }
     assert_eq!(waiting.wait(Some(PATIENCE)).unwrap().len(), 1);
     pair.writer.wait_for_acknowledgments(PATIENCE).unwrap();
-    assert_eq!(xs(query.read(usize::MAX).unwrap()), [20.0, 30.0, 40.0], "in the order of ORDER BY");
+    assert_eq!(
+        xs(pair.reader.read_with(&ReadOptions::new().condition(&query)).unwrap()),
+        [20.0, 30.0, 40.0],
+        "in the order of ORDER BY"
+    );
     assert!(!query.condition().trigger_value(), "what it wants was read");
 
     query.set_query_parameters(strings(&["6"])).unwrap();
     assert_eq!(query.query_parameters(), ["6"]);
     assert!(query.condition().trigger_value());
-    assert_eq!(xs(query.take(usize::MAX).unwrap()), [8.0], "the only one that is unread");
+    assert_eq!(
+        xs(pair.reader.take_with(&ReadOptions::new().condition(&query)).unwrap()),
+        [8.0],
+        "the only one that is unread"
+    );
     assert!(query.set_query_parameters(Vec::new()).is_err());
-    assert_eq!(pair.reader.take(usize::MAX).unwrap().len(), 4, "the others are still there");
-    assert!(pair.reader.query_condition(unread, "x >", Vec::new()).is_err());
-    assert_eq!(pair.reader.query_condition(unread, "", Vec::new()).unwrap().query_expression(), "");
+    assert_eq!(pair.reader.take().unwrap().len(), 4, "the others are still there");
+    assert!(pair.reader.query_condition(&unread, "x >", Vec::new()).is_err());
+    assert_eq!(pair.reader.query_condition(&unread, "", Vec::new()).unwrap().query_expression(), "");
 }
 
 #[test]
@@ -164,6 +172,6 @@ fn other_readers_of_the_topic_get_everything() {
         writer.write(&point(1, f64::from(x))).unwrap();
     }
     writer.wait_for_acknowledgments(PATIENCE).unwrap();
-    assert_eq!(all.take(usize::MAX).unwrap().len(), 6);
-    assert_eq!(xs(few.take(usize::MAX).unwrap()), [3.0]);
+    assert_eq!(all.take().unwrap().len(), 6);
+    assert_eq!(xs(few.take().unwrap()), [3.0]);
 }

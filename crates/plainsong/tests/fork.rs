@@ -98,8 +98,8 @@ fn use_everything(pair: &Pair<Blob>, waiting: &WaitSet, blob: &Blob) {
     assert_forked("publication_matched_status", writer.publication_matched_status());
     assert_forked("assert_liveliness", writer.assert_liveliness());
     assert_forked("set_qos of a writer", writer.set_qos(QosSet::writer()));
-    assert_forked("take", reader.take(9));
-    assert_forked("read", reader.read(9));
+    assert_forked("take", reader.take());
+    assert_forked("read", reader.read());
     assert_forked("wait_take", reader.wait_take(timeout));
     assert_forked("wait_for_historical_data", reader.wait_for_historical_data(timeout));
     assert_forked("set_qos of a reader", reader.set_qos(QosSet::reader()));
@@ -116,8 +116,8 @@ fn use_everything(pair: &Pair<Blob>, waiting: &WaitSet, blob: &Blob) {
     assert_forked("enable", participant.enable());
     assert_forked("set_qos of a participant", participant.set_qos(QosSet::default()));
     assert_forked("set_qos of a topic", topic.set_qos(QosSet::default()));
-    assert_forked("delete_datawriter", publisher.delete_datawriter(&writer.as_any()));
-    assert_forked("delete_datareader", subscriber.delete_datareader(&reader.as_any()));
+    assert_forked("delete_writer", publisher.delete_writer(&writer.as_any()));
+    assert_forked("delete_reader", subscriber.delete_reader(&reader.as_any()));
     assert_forked("delete_contained_entities", participant.delete_contained_entities());
     let factory = DomainParticipantFactory::with_config(loopback());
     assert_forked("delete_participant", factory.delete_participant(participant));
@@ -132,7 +132,7 @@ fn a_child_is_refused_all_that_is_its_parents_and_does_nothing_to_it() {
         qos.reliability.max_blocking_time = time::Duration::from_secs(20);
         let pair = Pair::<Blob>::new(qos, QosSet::reader().reliable().keep_all());
         let waiting = WaitSet::new();
-        waiting.attach(pair.reader.read_condition(Selector::default()));
+        waiting.attach(pair.reader.read_condition(&ReadOptions::new()));
         waiting.attach(pair.writer.status_condition(StatusMask::ALL));
         let (pair, waiting) = (Box::new(pair), Box::new(waiting));
         let over = AtomicBool::new(false);

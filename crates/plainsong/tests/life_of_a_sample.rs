@@ -96,7 +96,7 @@ impl DataReaderListener for Taker {
     fn on_data_available(&self, reader: &AnyDataReader) {
         let reader = reader.downcast::<Point>().unwrap();
         let mut samples = self.samples.lock().unwrap();
-        reader.take_into(&Selector::default(), &mut samples).unwrap();
+        reader.take_into(&ReadOptions::new(), &mut samples).unwrap();
         let count = samples.drain(..).len() as u32;
         let now = spent();
         if let Some(before) = LAST.replace(Some(now)) {
@@ -153,12 +153,12 @@ fn a_thread_that_waits_and_takes_into_its_own_memory_allocates_nothing() {
     let costs = std::thread::scope(|scope| {
         let waiter = scope.spawn(|| {
             let waiting = WaitSet::new();
-            waiting.attach(pair.reader.read_condition(Selector::default()));
+            waiting.attach(pair.reader.read_condition(&ReadOptions::new()));
             let (mut triggered, mut samples, mut costs) = (Vec::new(), Vec::new(), Vec::new());
             while taken.load(Ordering::SeqCst) < ROUNDS {
                 let before = spent();
                 waiting.wait_into(Some(common::PATIENCE), &mut triggered).unwrap();
-                pair.reader.take_into(&Selector::default(), &mut samples).unwrap();
+                pair.reader.take_into(&ReadOptions::new(), &mut samples).unwrap();
                 costs.push(spent().since(before).allocations);
                 triggered.clear();
                 taken.fetch_add(samples.drain(..).len() as u32, Ordering::SeqCst);

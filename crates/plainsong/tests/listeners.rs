@@ -106,7 +106,7 @@ fn liveliness_lost_is_told_once_to_the_writer_and_each_change_to_the_reader() {
     assert!(!reader_changes.contains(StatusKind::LivelinessChanged), "a listener that was told consumed it");
     // Silent for many leases more, it has still lost its liveliness once; then it leaves.
     std::thread::sleep(std::time::Duration::from_millis(900));
-    publisher.delete_datawriter(&writer.as_any()).unwrap();
+    publisher.delete_writer(&writer.as_any()).unwrap();
     until("the reader is told that it left", || heard.liveliness_changed.lock().unwrap().len() == 3);
     assert_eq!(heard.liveliness_changed.lock().unwrap()[2], change([0, 0], [0, -1]));
     assert_eq!(*told.liveliness_lost.lock().unwrap(), [ONCE]);
@@ -133,7 +133,7 @@ fn each_missed_deadline_is_told_once_on_both_sides() {
     // Nothing is due of an instance that nobody writes any more.
     pair.writer.unregister_instance(&point).unwrap();
     until("the reader sees it end", || {
-        let samples = pair.reader.read(9).unwrap();
+        let samples = pair.reader.read().unwrap();
         samples.iter().any(|sample| sample.info.instance_state != InstanceState::Alive)
     });
     std::thread::sleep(std::time::Duration::from_millis(300));
@@ -164,7 +164,7 @@ fn a_rejected_sample_is_told_once_although_it_is_sent_again() {
     let status =
         SampleRejectedStatus { count: ONCE, last_reason: RejectReason::SamplesLimit, last_instance: second };
     assert_eq!(*notes.rejected.lock().unwrap(), [status]);
-    assert_eq!(pair.reader.take(9).unwrap().len(), 1);
+    assert_eq!(pair.reader.take().unwrap().len(), 1);
     assert_eq!(pair.reader.wait_take(PATIENCE).unwrap().len(), 1, "room lets it in");
     assert_eq!(notes.rejected.lock().unwrap().len(), 1);
 }
@@ -193,7 +193,7 @@ fn samples_that_the_host_dropped_are_told_as_lost_in_one_callback() {
     pair.writer.flush().unwrap();
     let mut received = 0;
     until("the last has come", || {
-        let samples = pair.reader.take(9_999).unwrap();
+        let samples = pair.reader.take().unwrap();
         received += samples.len();
         samples.last().is_some_and(|last| last.data.as_ref().unwrap().number + 1 == written)
     });

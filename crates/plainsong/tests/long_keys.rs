@@ -53,25 +53,25 @@ fn keys_with_one_hash_are_two_instances_from_writer_to_reader() {
         pair.writer.write(&marked(1, value + 1)).unwrap();
     }
     pair.writer.wait_for_acknowledgments(PATIENCE).unwrap();
-    assert_eq!(values(&pair.reader.read(9).unwrap()), [marked(0, 20), marked(1, 21)], "the last of each");
+    assert_eq!(values(&pair.reader.read().unwrap()), [marked(0, 20), marked(1, 21)], "the last of each");
 
     let handles = [0, 1].map(|which| pair.reader.lookup_instance(&marked(which, 0)).unwrap().unwrap());
     assert_ne!(handles[0], handles[1]);
     for (which, handle) in [(0, handles[0]), (1, handles[1])] {
         assert_eq!(pair.reader.key_value(handle).unwrap().key, marked(which, 0).key);
-        assert_eq!(values(&pair.reader.read_instance(handle, 9).unwrap()).len(), 1);
+        assert_eq!(values(&pair.reader.read_with(&ReadOptions::new().instance(handle)).unwrap()).len(), 1);
         let written = pair.writer.lookup_instance(&marked(which, 0)).unwrap();
         assert_eq!(pair.writer.register_instance(&marked(which, 0)).unwrap(), written.unwrap());
         assert_eq!(pair.writer.key_value(written.unwrap()).unwrap().key, marked(which, 0).key);
     }
     let wrong = pair.writer.lookup_instance(&marked(0, 0)).unwrap().unwrap();
-    let refused = pair.writer.write_with_handle(&marked(1, 0), wrong, None);
+    let refused = pair.writer.write_with(&marked(1, 0), &WriteOptions::new().instance(wrong));
     assert!(matches!(refused, Err(Error::PreconditionNotMet(_))), "{refused:?}");
 
     pair.writer.dispose(&marked(0, 0)).unwrap();
     pair.writer.wait_for_acknowledgments(PATIENCE).unwrap();
     let state = |which: usize| {
-        let samples = pair.reader.read_instance(handles[which], 9).unwrap();
+        let samples = pair.reader.read_with(&ReadOptions::new().instance(handles[which])).unwrap();
         samples.last().unwrap().info.instance_state
     };
     assert_eq!([state(0), state(1)], [InstanceState::NotAliveDisposed, InstanceState::Alive]);
@@ -95,17 +95,17 @@ fn writers_and_readers_that_meet_the_keys_in_different_orders_understand_each_ot
     for (which, expected) in [(0, [1, 3]), (1, [2, 4])] {
         let handle = pair.reader.lookup_instance(&marked(which, 0)).unwrap().unwrap();
         let expected = expected.map(|value| marked(which, value));
-        assert_eq!(values(&pair.reader.read_instance(handle, 9).unwrap()), expected);
+        assert_eq!(values(&pair.reader.read_with(&ReadOptions::new().instance(handle)).unwrap()), expected);
     }
     // Deleting a writer ends its instances, by the handles that it has for them.
     for writer in [&other, &pair.writer] {
-        writer.publisher().delete_datawriter(&writer.as_any()).unwrap();
+        writer.publisher().delete_writer(&writer.as_any()).unwrap();
     }
     until("both instances end", || {
-        let samples = pair.reader.read(9).unwrap();
+        let samples = pair.reader.read().unwrap();
         samples.iter().all(|sample| sample.info.instance_state == InstanceState::NotAliveDisposed)
     });
-    assert_eq!(values(&pair.reader.take(9).unwrap()).len(), 4);
+    assert_eq!(values(&pair.reader.take().unwrap()).len(), 4);
 }
 
 #[test]
@@ -119,6 +119,6 @@ fn late_readers_get_the_history_of_both() {
         writer.write(&marked(1, value + 1)).unwrap();
     }
     let reader: DataReader<Marked> = reader(&two, "Late", durable(QosSet::reader().reliable().keep_last(1)));
-    until("both arrive", || reader.read(9).unwrap().len() == 2);
-    assert_eq!(values(&reader.take(9).unwrap()), [marked(0, 5), marked(1, 6)]);
+    until("both arrive", || reader.read().unwrap().len() == 2);
+    assert_eq!(values(&reader.take().unwrap()), [marked(0, 5), marked(1, 6)]);
 }

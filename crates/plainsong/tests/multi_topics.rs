@@ -148,7 +148,7 @@ fn two_topics_are_joined_on_their_common_key() {
     let reader = sky.reader(&sky.multi::<Flight>(text, &[], &sky.two()));
     sky.locations.write(&location(1, 0.5, 100)).unwrap();
     sky.settle();
-    assert!(reader.take(usize::MAX).unwrap().is_empty(), "no plan of flight 1 is known");
+    assert!(reader.take().unwrap().is_empty(), "no plan of flight 1 is known");
     sky.plans.write(&plan(1, "LH", "LH 400")).unwrap();
     sky.plans.write(&plan(2, "LH", "LH 402")).unwrap();
     let samples = reader.wait_take(PATIENCE).unwrap();
@@ -158,7 +158,7 @@ fn two_topics_are_joined_on_their_common_key() {
     sky.locations.write(&location(1, 0.75, 200)).unwrap();
     sky.locations.write(&location(3, 9.0, 300)).unwrap();
     sky.settle();
-    let samples = reader.take(usize::MAX).unwrap();
+    let samples = reader.take().unwrap();
     assert_eq!(samples[0].info.view_state, ViewState::NotNew);
     assert_eq!(data(samples), [Flight { name: "LH 400".into(), x: 0.75, height: 200 }]);
     assert_eq!(reader.dropped(), 0);
@@ -177,7 +177,7 @@ fn three_topics_are_joined_through_the_one_in_the_middle_and_filled_by_name() {
     sky.settle();
     sky.locations.write(&location(1, 0.0, 10)).unwrap();
     sky.settle();
-    let mut joined = data(reader.take(usize::MAX).unwrap());
+    let mut joined = data(reader.take().unwrap());
     joined.sort_by(|one, other| one.name.cmp(&other.name));
     let expected = |airline: &str, name: &str, country: &str| Everything {
         flight: 1,
@@ -189,7 +189,7 @@ fn three_topics_are_joined_through_the_one_in_the_middle_and_filled_by_name() {
     assert_eq!(joined, [expected("AF", "AF 7400", "FR"), expected("LH", "LH 400", "DE")]);
     sky.airlines.write(&Airline { airline: "AF".into(), country: "France".into() }).unwrap();
     sky.settle();
-    assert_eq!(data(reader.take(usize::MAX).unwrap()), [expected("AF", "AF 7400", "France")]);
+    assert_eq!(data(reader.take().unwrap()), [expected("AF", "AF 7400", "France")]);
 }
 
 #[test]
@@ -207,13 +207,13 @@ fn where_is_about_the_members_of_the_result_and_its_parameters_change() {
     }
     sky.settle();
     let heights = |samples: Vec<Sample<Flight>>| data(samples).iter().map(|it| it.height).collect::<Vec<_>>();
-    assert_eq!(heights(reader.take(usize::MAX).unwrap()), [999]);
+    assert_eq!(heights(reader.take().unwrap()), [999]);
     topic.set_expression_parameters(strings(&["2000"])).unwrap();
     assert_eq!(topic.expression_parameters(), ["2000"]);
     sky.locations.write(&location(1, 0.0, 1500)).unwrap();
     sky.settle();
-    assert_eq!(heights(reader.read(usize::MAX).unwrap()), [1500]);
-    let samples = reader.take(usize::MAX).unwrap();
+    assert_eq!(heights(reader.read().unwrap()), [1500]);
+    let samples = reader.take().unwrap();
     assert_eq!(samples[0].info.sample_state, SampleState::Read);
     assert!(topic.set_expression_parameters(strings(&["'x'"])).is_err());
     assert_eq!(topic.expression_parameters(), ["2000"], "nothing changed");
@@ -229,14 +229,14 @@ fn a_combination_ends_with_any_of_its_instances_and_comes_back() {
     sky.locations.write(&location(1, 0.0, 1)).unwrap();
     sky.locations.write(&location(2, 0.0, 2)).unwrap();
     sky.settle();
-    let born = reader.take(usize::MAX).unwrap();
+    let born = reader.take().unwrap();
     assert_eq!(born.len(), 2);
     let first = born.iter().find(|it| it.data.as_ref().unwrap().height == 1).unwrap().info.instance_handle;
     assert_ne!(born[0].info.instance_handle, born[1].info.instance_handle);
 
     sky.plans.dispose(&plan(1, "LH", "")).unwrap();
     sky.settle();
-    let samples = reader.take(usize::MAX).unwrap();
+    let samples = reader.take().unwrap();
     assert_eq!(samples.len(), 1, "the other flight flies on");
     assert_eq!(
         (samples[0].info.instance_handle, samples[0].info.instance_state, samples[0].info.valid_data),
@@ -244,15 +244,15 @@ fn a_combination_ends_with_any_of_its_instances_and_comes_back() {
     );
     sky.locations.write(&location(1, 0.0, 3)).unwrap();
     sky.settle();
-    assert!(reader.take(usize::MAX).unwrap().is_empty(), "without a plan there is no flight");
+    assert!(reader.take().unwrap().is_empty(), "without a plan there is no flight");
     sky.plans.write(&plan(1, "LH", "LH 400")).unwrap();
     sky.settle();
-    let samples = reader.take(usize::MAX).unwrap();
+    let samples = reader.take().unwrap();
     assert_eq!((samples[0].info.view_state, samples[0].data.as_ref().unwrap().height), (ViewState::New, 3));
 
     sky.locations.unregister_instance(&location(2, 0.0, 0)).unwrap();
     sky.settle();
-    let states: Vec<_> = reader.take(usize::MAX).unwrap().iter().map(|it| it.info.instance_state).collect();
+    let states: Vec<_> = reader.take().unwrap().iter().map(|it| it.info.instance_state).collect();
     assert_eq!(states.len(), 1);
     assert_ne!(states[0], InstanceState::Alive);
 }
@@ -279,11 +279,11 @@ fn history_applies_to_each_combination() {
         // Nothing waits at the reader of the topic, so that only the history of the result counts.
         until("it is joined", || {
             let waiting = WaitSet::new();
-            reader.readers().iter().for_each(|it| waiting.attach(it.read_condition(Selector::default())));
+            reader.readers().iter().for_each(|it| waiting.attach(it.read_condition(&ReadOptions::new())));
             waiting.wait(Some(std::time::Duration::ZERO)).is_err()
         });
     }
-    let samples = reader.take(usize::MAX).unwrap();
+    let samples = reader.take().unwrap();
     assert_eq!(samples.iter().map(|it| it.info.sample_rank).collect::<Vec<_>>(), [1, 1, 0, 0]);
     let heights: Vec<_> = data(samples).iter().map(|it| it.height).collect();
     assert_eq!(heights, [4, 40, 5, 50]);
@@ -301,7 +301,7 @@ fn a_wait_set_wakes_when_something_is_joined() {
     assert!(matches!(waiting.wait(Some(std::time::Duration::ZERO)), Err(Error::Timeout { .. })));
     sky.plans.write(&plan(1, "LH", "LH 400")).unwrap();
     waiting.wait(Some(PATIENCE)).unwrap();
-    assert_eq!(reader.take(usize::MAX).unwrap().len(), 1);
+    assert_eq!(reader.take().unwrap().len(), 1);
 }
 
 /// Notes what could be taken, each time it is told.
@@ -310,7 +310,7 @@ struct Taken(Mutex<Vec<Vec<String>>>);
 impl MultiTopicListener<Flight> for Taken {
     fn on_data_available(&self, reader: &MultiTopicReader<Flight>) {
         assert!(reader.status_changes().contains(StatusKind::DataAvailable));
-        let names = data(reader.take(usize::MAX).unwrap()).into_iter().map(|it| it.name).collect();
+        let names = data(reader.take().unwrap()).into_iter().map(|it| it.name).collect();
         self.0.lock().unwrap().push(names);
     }
 }

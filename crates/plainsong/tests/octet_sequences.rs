@@ -90,10 +90,12 @@ fn long_octets_are_looked_at_where_they_arrived() {
         Pair::new(QosSet::writer().keep_all(), QosSet::reader().reliable().keep_all());
     let places = |length: usize| {
         pair.writer.write_borrowed(&Image { camera: 7, data: octets(length).as_slice().into() }).unwrap();
-        until("it arrives", || pair.reader.read(1).unwrap().len() == 1);
+        until("it arrives", || pair.reader.read_with(&ReadOptions::new().max_samples(1)).unwrap().len() == 1);
         // Read twice, and both kept: a copy would be in another place.
-        let read = [0, 1].map(|_| pair.reader.read(1).unwrap().remove(0).data.unwrap());
-        pair.reader.take(1).unwrap();
+        let read = [0, 1].map(|_| {
+            pair.reader.read_with(&ReadOptions::new().max_samples(1)).unwrap().remove(0).data.unwrap()
+        });
+        pair.reader.take_with(&ReadOptions::new().max_samples(1)).unwrap();
         read.each_ref().map(|image| image.data.as_ptr())
     };
     for length in [20_000, 1 << 20] {

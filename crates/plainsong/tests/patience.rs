@@ -114,6 +114,6 @@ fn who_receives_answers_of_a_crowd_lets_others_finish_first_until_a_sample_comes
     let into = writer::<Point>(&crowd.home, "In", QosSet::writer());
     until("the way back matches", || !into.matched_subscriptions().unwrap().is_empty());
     into.write(&Point::default()).unwrap();
-    until("one sample comes", || !back.take(1).unwrap().is_empty());
+    until("one sample comes", || !back.take_with(&ReadOptions::new().max_samples(1)).unwrap().is_empty());
     until("it ends that", || patient_threads(crowd.domain) == 0);
 }

@@ -62,7 +62,7 @@ impl Scene {
     /// What one access shows, by topic.
     fn look(&self) -> Vec<Vec<u32>> {
         self.subscriber.begin_access().unwrap();
-        let seen = self.readers.iter().map(|reader| ids(&reader.take(99).unwrap())).collect();
+        let seen = self.readers.iter().map(|reader| ids(&reader.take().unwrap())).collect();
         self.subscriber.end_access().unwrap();
         seen
     }
@@ -81,10 +81,10 @@ fn a_nested_set_is_shown_when_the_outermost_has_ended() {
     scene.write(0, 7);
     scene.publisher.end_coherent_changes().unwrap();
     scene.arrived();
-    assert!(scene.readers[0].take(99).unwrap().is_empty(), "the outer set has not ended");
+    assert!(scene.readers[0].take().unwrap().is_empty(), "the outer set has not ended");
     scene.publisher.end_coherent_changes().unwrap();
     scene.arrived();
-    assert_eq!(ids(&scene.readers[0].take(99).unwrap()), [9, 7], "in the order of writing");
+    assert_eq!(ids(&scene.readers[0].take().unwrap()), [9, 7], "in the order of writing");
     assert!(matches!(scene.publisher.end_coherent_changes(), Err(Error::PreconditionNotMet(_))));
 }
 
@@ -96,17 +96,20 @@ fn an_access_sees_what_there_was_when_it_began() {
     scene.subscriber.begin_access().unwrap();
     scene.write(0, 2);
     for _ in 0..20 {
-        assert_eq!(ids(&scene.readers[0].read(99).unwrap()), [1]);
+        assert_eq!(ids(&scene.readers[0].read().unwrap()), [1]);
     }
     scene.subscriber.end_access().unwrap();
-    until("the second is shown", || ids(&scene.readers[0].read(99).unwrap()) == [1, 2]);
+    until("the second is shown", || ids(&scene.readers[0].read().unwrap()) == [1, 2]);
     assert!(matches!(scene.subscriber.end_access(), Err(Error::PreconditionNotMet(_))));
 }
 
 #[test]
 fn a_group_set_appears_in_all_readers_at_once() {
     let scene = Scene::new(AccessScope::Group);
-    assert!(matches!(scene.readers[0].take(1), Err(Error::PreconditionNotMet(_))));
+    assert!(matches!(
+        scene.readers[0].take_with(&ReadOptions::new().max_samples(1)),
+        Err(Error::PreconditionNotMet(_))
+    ));
     for round in 0..20 {
         scene.publisher.begin_coherent_changes();
         scene.write(0, round);
@@ -190,7 +193,7 @@ fn readers_that_are_enabled_together_see_the_group_sets_of_the_past_together() {
         until("the set is seen", || {
             subscriber.begin_access().unwrap();
             // A reader that is not enabled yet refuses.
-            let look = |reader: &DataReader<Point>| reader.take(9).map(|it| ids(&it)).unwrap_or_default();
+            let look = |reader: &DataReader<Point>| reader.take().map(|it| ids(&it)).unwrap_or_default();
             let [left, right] = readers.each_ref().map(look);
             subscriber.end_access().unwrap();
             assert_eq!(left, right, "the same sets in both");
@@ -208,7 +211,7 @@ fn group_order_tells_which_reader_to_take_from() {
     }
     scene.arrived();
     scene.subscriber.begin_access().unwrap();
-    let readers = scene.subscriber.data_readers(&Selector::default());
+    let readers = scene.subscriber.readers(&ReadOptions::new());
     let seen: Vec<_> = readers
         .iter()
         .filter_map(|reader| reader.downcast::<Point>()?.take_next_sample().unwrap()?.data)

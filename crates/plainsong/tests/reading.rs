@@ -30,29 +30,29 @@ fn values(samples: &[Sample<Point>]) -> Vec<f64> {
 fn read_keeps_take_removes_and_each_is_bounded() {
     let pair = pair();
     write(&pair, &[(1, 1.0), (1, 2.0), (1, 3.0)]);
-    assert_eq!(values(&pair.reader.read(2).unwrap()), [1.0, 2.0]);
-    assert_eq!(values(&pair.reader.read(9).unwrap()), [1.0, 2.0, 3.0]);
+    assert_eq!(values(&pair.reader.read_with(&ReadOptions::new().max_samples(2)).unwrap()), [1.0, 2.0]);
+    assert_eq!(values(&pair.reader.read().unwrap()), [1.0, 2.0, 3.0]);
     assert!(pair.reader.read_next_sample().unwrap().is_none(), "all were read");
-    assert_eq!(values(&pair.reader.take(1).unwrap()), [1.0]);
+    assert_eq!(values(&pair.reader.take_with(&ReadOptions::new().max_samples(1)).unwrap()), [1.0]);
     assert!(pair.reader.take_next_sample().unwrap().is_none(), "all were read");
     write(&pair, &[(1, 4.0)]);
     assert_eq!(pair.reader.read_next_sample().unwrap().unwrap().data.unwrap().x, 4.0);
     write(&pair, &[(1, 5.0)]);
     assert_eq!(pair.reader.take_next_sample().unwrap().unwrap().data.unwrap().x, 5.0);
-    let selector = Selector { samples_max: 2, ..Selector::default() };
-    assert_eq!(values(&pair.reader.read_selected(&selector).unwrap()), [2.0, 3.0]);
-    assert_eq!(values(&pair.reader.take_selected(&selector).unwrap()), [2.0, 3.0]);
-    assert_eq!(values(&pair.reader.take(9).unwrap()), [4.0]);
+    let selector = ReadOptions::new().max_samples(2);
+    assert_eq!(values(&pair.reader.read_with(&selector).unwrap()), [2.0, 3.0]);
+    assert_eq!(values(&pair.reader.take_with(&selector).unwrap()), [2.0, 3.0]);
+    assert_eq!(values(&pair.reader.take().unwrap()), [4.0]);
 }
 
 #[test]
 fn a_buffer_has_what_was_taken_last() {
     let pair = pair();
     let mut samples = SampleBuffer::new();
-    let selector = Selector { samples_max: 2, ..Selector::default() };
+    let selector = ReadOptions::new().max_samples(2);
     write(&pair, &[(1, 1.0), (1, 2.0), (1, 3.0)]);
     let mut taken = || {
-        pair.reader.take_over(&selector, &mut samples).unwrap();
+        pair.reader.take_reusing(&selector, &mut samples).unwrap();
         values(&samples)
     };
     assert_eq!(taken(), [1.0, 2.0]);
@@ -79,25 +79,34 @@ fn instances_are_read_by_handle_and_one_after_the_other() {
             .id,
         9
     );
-    assert_eq!(values(&pair.reader.read_instance(handle, 9).unwrap()), [1.0, 1.5]);
+    assert_eq!(values(&pair.reader.read_with(&ReadOptions::new().instance(handle)).unwrap()), [1.0, 1.5]);
     let unknown = InstanceHandle([7; 16]);
-    assert!(matches!(pair.reader.read_instance(unknown, 9), Err(Error::BadParameter(_))));
-    assert!(matches!(pair.reader.take_instance(unknown, 9), Err(Error::BadParameter(_))));
+    assert!(matches!(
+        pair.reader.read_with(&ReadOptions::new().instance(unknown)),
+        Err(Error::BadParameter(_))
+    ));
+    assert!(matches!(
+        pair.reader.take_with(&ReadOptions::new().instance(unknown)),
+        Err(Error::BadParameter(_))
+    ));
     let mut previous = InstanceHandle::NIL;
     let mut seen = Vec::new();
     loop {
-        let samples = pair.reader.read_next_instance(previous, 9).unwrap();
+        let samples = pair.reader.read_with(&ReadOptions::new().next_instance(previous)).unwrap();
         let Some(first) = samples.first() else { break };
         previous = first.info.instance_handle;
         seen.extend(values(&samples));
     }
     seen.sort_by(f64::total_cmp);
     assert_eq!(seen, [1.0, 1.5, 2.0, 3.0]);
-    assert_eq!(values(&pair.reader.take_instance(handle, 1).unwrap()), [1.0]);
+    assert_eq!(
+        values(&pair.reader.take_with(&ReadOptions::new().instance(handle).max_samples(1)).unwrap()),
+        [1.0]
+    );
     let mut left = 0;
     let mut previous = InstanceHandle::NIL;
     loop {
-        let samples = pair.reader.take_next_instance(previous, 9).unwrap();
+        let samples = pair.reader.take_with(&ReadOptions::new().next_instance(previous)).unwrap();
         let Some(first) = samples.first() else { break };
         previous = first.info.instance_handle;
         left += samples.len();
@@ -108,48 +117,55 @@ fn instances_are_read_by_handle_and_one_after_the_other() {
 #[test]
 fn conditions_choose_what_is_read() {
     let pair = pair();
-    let large = pair.reader.query_condition(Selector::default(), "x > %0", vec!["1.2".into()]).unwrap();
+    let large = pair.reader.query_condition(&ReadOptions::new(), "x > %0", vec!["1.2".into()]).unwrap();
     let waiting = WaitSet::new();
     waiting.attach(large.condition());
     assert!(matches!(waiting.wait(Some(Duration::from_millis(5))), Err(Error::Timeout { .. })));
     write(&pair, &[(1, 1.0), (2, 2.0), (1, 1.5), (3, 0.5)]);
     assert_eq!(waiting.wait(Some(PATIENCE)).unwrap().len(), 1);
     assert_eq!(waiting.conditions().len(), 1);
-    let mut read = values(&pair.reader.read_w_condition(&large, 9).unwrap());
+    let mut read = values(&pair.reader.read_with(&ReadOptions::new().condition(&large)).unwrap());
     read.sort_by(f64::total_cmp);
     assert_eq!(read, [1.5, 2.0]);
     let mut by_instance = Vec::new();
     let mut previous = InstanceHandle::NIL;
     loop {
-        let samples = pair.reader.read_next_instance_w_condition(previous, &large, 9).unwrap();
+        let samples =
+            pair.reader.read_with(&ReadOptions::new().next_instance(previous).condition(&large)).unwrap();
         let Some(first) = samples.first() else { break };
         previous = first.info.instance_handle;
         by_instance.push(values(&samples).len());
     }
     assert_eq!(by_instance, [1, 1], "the instance 3 has nothing to show");
-    let one = pair.reader.take_next_instance_w_condition(InstanceHandle::NIL, &large, 9).unwrap();
+    let one = pair
+        .reader
+        .take_with(&ReadOptions::new().next_instance(InstanceHandle::NIL).condition(&large))
+        .unwrap();
     assert_eq!(one.len(), 1);
-    assert_eq!(pair.reader.take_w_condition(&large, 9).unwrap().len(), 1);
-    assert_eq!(pair.reader.read(9).unwrap().len(), 2, "what the condition does not choose stays");
+    assert_eq!(pair.reader.take_with(&ReadOptions::new().condition(&large)).unwrap().len(), 1);
+    assert_eq!(pair.reader.read().unwrap().len(), 2, "what the condition does not choose stays");
     let other = reader::<Point>(&pair.participants[1], "Pair", QosSet::reader());
-    assert!(matches!(other.read_w_condition(&large, 9), Err(Error::PreconditionNotMet(_))));
+    assert!(matches!(
+        other.read_with(&ReadOptions::new().condition(&large)),
+        Err(Error::PreconditionNotMet(_))
+    ));
 }
 
 #[test]
 fn deleted_conditions_are_never_triggered_again() {
     let pair = pair();
-    let states = pair.reader.read_condition(Selector::default());
-    let content = pair.reader.query_condition(Selector::default(), "x > 0", Vec::new()).unwrap();
+    let states = pair.reader.read_condition(&ReadOptions::new());
+    let content = pair.reader.query_condition(&ReadOptions::new(), "x > 0", Vec::new()).unwrap();
     write(&pair, &[(1, 1.0)]);
     assert!(states.trigger_value() && content.condition().trigger_value());
-    assert_eq!(states.selector(), Some(Selector::default()));
+    assert_eq!(states.read_options(), Some(ReadOptions::new()));
     assert_eq!(states.data_reader().unwrap().guid(), pair.reader.guid());
     let matched = StatusMask::NONE.with(StatusKind::SubscriptionMatched);
     assert_eq!(pair.reader.status_condition(matched).enabled_statuses(), Some(matched));
     assert_eq!(pair.reader.topic().name(), "Pair");
     pair.reader.delete_contained_entities().unwrap();
     assert!(!states.trigger_value() && !content.condition().trigger_value());
-    assert!(pair.reader.read_condition(Selector::default()).trigger_value(), "new ones are");
+    assert!(pair.reader.read_condition(&ReadOptions::new()).trigger_value(), "new ones are");
 }
 
 #[test]
@@ -179,17 +195,17 @@ fn a_subscriber_names_the_readers_that_have_data() {
     let readers = topics.each_ref().map(|topic| subscriber.create_reader(topic, qos.clone()).unwrap());
     let source = writer::<Point>(&one, "B", QosSet::writer().keep_all());
     until("they match", || !source.matched_subscriptions().unwrap().is_empty());
-    assert!(subscriber.data_readers(&Selector::default()).is_empty());
+    assert!(subscriber.readers(&ReadOptions::new()).is_empty());
     source.write(&Point::default()).unwrap();
-    until("the sample arrives", || !subscriber.data_readers(&Selector::default()).is_empty());
-    let guids = |selector: &Selector| -> Vec<Guid> {
-        subscriber.data_readers(selector).iter().map(AnyDataReader::guid).collect()
+    until("the sample arrives", || !subscriber.readers(&ReadOptions::new()).is_empty());
+    let guids = |selector: &ReadOptions| -> Vec<Guid> {
+        subscriber.readers(selector).iter().map(AnyDataReader::guid).collect()
     };
-    assert_eq!(guids(&Selector::default()), [readers[1].guid()]);
-    readers[1].read(9).unwrap();
-    let unread = Selector { sample_states: SampleState::NotRead as u8, ..Selector::default() };
+    assert_eq!(guids(&ReadOptions::new()), [readers[1].guid()]);
+    readers[1].read().unwrap();
+    let unread = ReadOptions::new().sample_states([SampleState::NotRead]);
     assert!(guids(&unread).is_empty());
-    assert_eq!(guids(&Selector::default()), [readers[1].guid()]);
+    assert_eq!(guids(&ReadOptions::new()), [readers[1].guid()]);
 }
 
 #[test]
@@ -201,9 +217,12 @@ fn under_group_access_readers_are_read_within_an_access() {
     let subscriber = one.create_subscriber(QosSet { presentation, ..QosSet::default() }).unwrap();
     let topic = one.create_topic::<Point>("A", QosSet::default()).unwrap();
     let reader = subscriber.create_reader(&topic, QosSet::reader()).unwrap();
-    assert!(matches!(reader.take(1), Err(Error::PreconditionNotMet(_))));
+    assert!(matches!(
+        reader.take_with(&ReadOptions::new().max_samples(1)),
+        Err(Error::PreconditionNotMet(_))
+    ));
     subscriber.begin_access().unwrap();
-    assert!(reader.take(1).unwrap().is_empty());
+    assert!(reader.take_with(&ReadOptions::new().max_samples(1)).unwrap().is_empty());
     subscriber.end_access().unwrap();
     assert!(matches!(subscriber.end_access(), Err(Error::PreconditionNotMet(_))));
 }
@@ -217,14 +236,16 @@ fn timestamps_of_the_application_arrive_and_never_go_back_by_source() {
     );
     let at = |seconds: i64| Time(1_700_000_000_000_000_000).plus(time::Duration::from_secs(seconds));
     let point = Point { id: 1, ..Point::default() };
-    pair.writer.write_with_timestamp(&point, at(10)).unwrap();
-    let error = pair.writer.write_with_timestamp(&point, at(9)).unwrap_err();
+    pair.writer.write_with(&point, &WriteOptions::new().source_timestamp(at(10))).unwrap();
+    let error = pair.writer.write_with(&point, &WriteOptions::new().source_timestamp(at(9))).unwrap_err();
     assert!(matches!(error, Error::BadParameter(_)), "{error}");
-    pair.writer.write_with_timestamp(&Point { id: 2, ..point }, at(9)).unwrap();
-    pair.writer.dispose_with_timestamp(&point, at(11)).unwrap();
-    pair.writer.unregister_instance_with_timestamp(&Point { id: 2, ..point }, at(12)).unwrap();
+    pair.writer.write_with(&Point { id: 2, ..point }, &WriteOptions::new().source_timestamp(at(9))).unwrap();
+    pair.writer.dispose_with(&point, &WriteOptions::new().source_timestamp(at(11))).unwrap();
+    pair.writer
+        .unregister_instance_with(&Point { id: 2, ..point }, &WriteOptions::new().source_timestamp(at(12)))
+        .unwrap();
     pair.writer.wait_for_acknowledgments(PATIENCE).unwrap();
-    let samples = pair.reader.take(9).unwrap();
+    let samples = pair.reader.take().unwrap();
     let mut found: Vec<_> =
         samples.iter().map(|sample| (sample.info.source_timestamp, sample.data.is_some())).collect();
     found.sort_unstable();
@@ -243,12 +264,15 @@ fn timestamps_and_durations_that_rtps_cannot_tell_are_bad_parameters() {
     let end_nanos = (1 << 32) * 1_000_000_000;
     for wrong in [-1, i64::MIN, end_nanos, i64::MAX].map(Time) {
         let refused = [
-            writer.write_with_timestamp(&point, wrong),
-            writer.write_with_handle(&point, handle, Some(wrong)),
-            writer.dispose_with_timestamp(&point, wrong),
-            writer.dispose_with_handle(&point, handle, Some(wrong)),
-            writer.unregister_instance_with_timestamp(&point, wrong),
-            writer.unregister_instance_with_handle(&point, handle, Some(wrong)),
+            writer.write_with(&point, &WriteOptions::new().source_timestamp(wrong)),
+            writer.write_with(&point, &WriteOptions::new().instance(handle).source_timestamp(wrong)),
+            writer.dispose_with(&point, &WriteOptions::new().source_timestamp(wrong)),
+            writer.dispose_with(&point, &WriteOptions::new().instance(handle).source_timestamp(wrong)),
+            writer.unregister_instance_with(&point, &WriteOptions::new().source_timestamp(wrong)),
+            writer.unregister_instance_with(
+                &point,
+                &WriteOptions::new().instance(handle).source_timestamp(wrong),
+            ),
         ];
         for error in refused.map(Result::unwrap_err) {
             assert!(matches!(error, Error::BadParameter(_)), "{error}");
@@ -257,9 +281,9 @@ fn timestamps_and_durations_that_rtps_cannot_tell_are_bad_parameters() {
     }
     // The instance is not silenced.
     writer.write(&point).unwrap();
-    writer.write_with_timestamp(&point, Time(end_nanos - 1)).unwrap();
+    writer.write_with(&point, &WriteOptions::new().source_timestamp(Time(end_nanos - 1))).unwrap();
     writer.wait_for_acknowledgments(PATIENCE).unwrap();
-    assert_eq!(pair.reader.take(9).unwrap().len(), 2);
+    assert_eq!(pair.reader.take().unwrap().len(), 2);
 
     let here = &pair.participants[0];
     let publisher = here.create_publisher(QosSet::default()).unwrap();
@@ -285,7 +309,7 @@ fn a_late_joiner_waits_for_historical_data() {
     let late = reader::<Point>(&participant(domain), "History", qos);
     until("they match", || !late.matched_publications().unwrap().is_empty());
     late.wait_for_historical_data(PATIENCE).unwrap();
-    assert_eq!(late.take(99).unwrap().len(), 50);
+    assert_eq!(late.take().unwrap().len(), 50);
 }
 
 #[test]
@@ -299,9 +323,9 @@ fn what_is_written_by_handle_is_checked_against_the_key() {
     let nobody = InstanceHandle([9; 16]);
     type Operation = fn(&DataWriter<Point>, &Point, InstanceHandle) -> plainsong::Result<()>;
     let operations: [Operation; 3] = [
-        |writer, point, handle| writer.write_with_handle(point, handle, None),
-        |writer, point, handle| writer.dispose_with_handle(point, handle, None),
-        |writer, point, handle| writer.unregister_instance_with_handle(point, handle, None),
+        |writer, point, handle| writer.write_with(point, &WriteOptions::new().instance(handle)),
+        |writer, point, handle| writer.dispose_with(point, &WriteOptions::new().instance(handle)),
+        |writer, point, handle| writer.unregister_instance_with(point, &WriteOptions::new().instance(handle)),
     ];
     for operation in operations {
         assert!(matches!(operation(writer, &point(1), two), Err(Error::PreconditionNotMet(_))));
@@ -313,20 +337,20 @@ fn what_is_written_by_handle_is_checked_against_the_key() {
     assert!(matches!(operations[0](writer, &point(1), one), Err(Error::BadParameter(_))));
     assert!(matches!(writer.unregister_instance(&point(1)), Err(Error::PreconditionNotMet(_))));
     writer.wait_for_acknowledgments(PATIENCE).unwrap();
-    let samples = pair.reader.take(9).unwrap();
+    let samples = pair.reader.take().unwrap();
     assert_eq!(samples.iter().filter(|sample| sample.data == Some(point(1))).count(), 1);
     assert!(samples.iter().all(|sample| sample.info.instance_state == InstanceState::NotAliveDisposed));
     // A source timestamp goes along.
     let seven = writer.register_instance(&point(7)).unwrap();
     let stamp = Time(77_000_000_000);
-    writer.write_with_handle(&point(7), seven, Some(stamp)).unwrap();
+    writer.write_with(&point(7), &WriteOptions::new().instance(seven).source_timestamp(stamp)).unwrap();
     let info = pair.reader.wait_take(PATIENCE).unwrap().remove(0).info;
     assert_eq!((info.instance_handle, info.source_timestamp), (seven, stamp));
     // Without a key there are no instances that a handle could name.
     let blobs = common::writer::<common::Blob>(&pair.participants[0], "Blobs", QosSet::writer());
-    let refused = blobs.write_with_handle(&common::Blob::default(), seven, None);
+    let refused = blobs.write_with(&common::Blob::default(), &WriteOptions::new().instance(seven));
     assert!(matches!(refused, Err(Error::BadParameter(_))));
-    blobs.write_with_handle(&common::Blob::default(), InstanceHandle::NIL, None).unwrap();
+    blobs.write_with(&common::Blob::default(), &WriteOptions::new().instance(InstanceHandle::NIL)).unwrap();
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn any_reader(participant: &DomainParticipant, qos: QosSet) -> AnyDataReader {
 fn taken(reader: &AnyDataReader, count: usize) -> Vec<SerializedSample> {
     let mut samples = Vec::new();
     until("the samples come", || {
-        samples.extend(reader.take_serialized(&Selector::default()).unwrap());
+        samples.extend(reader.take_serialized().unwrap());
         samples.len() >= count
     });
     samples
@@ -90,7 +90,7 @@ fn taken(reader: &AnyDataReader, count: usize) -> Vec<SerializedSample> {
 fn taken_typed(reader: &DataReader<Robot>, count: usize) -> Vec<Sample<Robot>> {
     let mut samples = Vec::new();
     until("the samples come", || {
-        samples.extend(reader.take(usize::MAX).unwrap());
+        samples.extend(reader.take().unwrap());
         samples.len() >= count
     });
     samples
@@ -115,9 +115,11 @@ fn a_writer_of_encoded_samples_writes_to_readers_of_the_derived_type() {
         let (key, stamp) = (key_of(&robot("C3", 9.0), version), Time(1_234_000_000_000));
         let handle = writer.lookup_instance_serialized(&key).unwrap().expect("it was written");
         let again = encoded(&robot("C3", 4.0), version, Endianness::Little);
-        writer.write_serialized_with_handle(&again, handle, Some(stamp)).unwrap();
-        writer.dispose_serialized(&key, None).unwrap();
-        writer.unregister_instance_serialized(&key_of(&long, version), None).unwrap();
+        writer
+            .write_serialized_with(&again, &WriteOptions::new().instance(handle).source_timestamp(stamp))
+            .unwrap();
+        writer.dispose_serialized(&key).unwrap();
+        writer.unregister_instance_serialized(&key_of(&long, version)).unwrap();
 
         let samples = taken_typed(&reader, 5);
         let data: Vec<_> = samples.iter().filter_map(|sample| sample.data.clone()).collect();
@@ -128,6 +130,21 @@ fn a_writer_of_encoded_samples_writes_to_readers_of_the_derived_type() {
         let of_c3 = samples.iter().find(|it| it.data.is_none() && it.info.instance_handle == handle);
         assert_eq!(of_c3.unwrap().info.instance_state, InstanceState::NotAliveDisposed);
         assert_eq!(reader.lookup_instance(&robot("C3", 0.0)).unwrap(), Some(handle));
+
+        let key = key_of(&robot("BB8", 0.0), version);
+        let handle = writer.register_instance_serialized(&key).unwrap();
+        let known: Robot = cdr::key_from_payload(&writer.key_value_serialized(handle).unwrap()).unwrap();
+        assert_eq!(
+            (known.name.as_str(), writer.lookup_instance_serialized(&key).unwrap()),
+            ("BB8", Some(handle))
+        );
+        let unknown = WriteOptions::new().instance(InstanceHandle([7; 16]));
+        for refused in [
+            writer.dispose_serialized_with(&key, &unknown),
+            writer.unregister_instance_serialized_with(&key, &unknown),
+        ] {
+            assert!(matches!(refused, Err(Error::BadParameter(_))));
+        }
     }
 }
 
@@ -145,7 +162,7 @@ fn a_reader_of_encoded_samples_reads_from_writers_of_the_derived_type() {
         let long = Robot { track: (0..5_000).collect(), ..robot("R2", 2.0) };
         writer.write(&robot("C3", 1.0)).unwrap();
         writer.write(&long).unwrap();
-        until("both are there", || reader.read_serialized(&Selector::default()).unwrap().len() == 2);
+        until("both are there", || reader.read_serialized().unwrap().len() == 2);
         let mut samples = taken(&reader, 2);
         samples.sort_by_key(|sample| sample.payload.len());
         let octets = |sample: &SerializedSample| sample.payload.as_slice().to_vec();
@@ -227,7 +244,7 @@ fn content_filters_work_on_both_sides() {
     assert_eq!(any_filtered.expression_parameters(), ["-5"]);
     let refused = any_filtered.set_expression_parameters(vec!["'a'".into()]).unwrap_err().to_string();
     assert!(refused.contains("expected a number"), "{refused}");
-    let found = participants[0].lookup_topicdescription("F2").unwrap();
+    let found = participants[0].lookup_topic_description("F2").unwrap();
     assert_eq!(found.any_content_filtered_topic().unwrap().filter_expression(), expression);
     assert!(found.content_filtered_topic::<Robot>().is_none());
 }
@@ -257,7 +274,7 @@ fn what_is_no_sample_is_refused_and_the_error_says_why() {
     let mut unterminated = good.clone();
     unterminated[12..15].fill(b'x');
     assert!(refusal(&unterminated).contains("not terminated"));
-    let no_key = writer.dispose_serialized(&good[..6], None).unwrap_err().to_string();
+    let no_key = writer.dispose_serialized(&good[..6]).unwrap_err().to_string();
     assert!(no_key.contains("serialized key"), "{no_key}");
 
     // What is no multiple of four octets is padded.

@@ -42,7 +42,7 @@ fn a_rejected_sample_is_told_with_the_limit_that_rejected_it() {
     assert_eq!((status.count.total_count, status.last_reason), (1, RejectReason::SamplesLimit));
     assert_eq!(pair.reader.sample_lost_status().unwrap().total_count, 0, "rejected is not lost");
     // Room made by taking lets it in.
-    assert_eq!(pair.reader.take(9).unwrap().len(), 1);
+    assert_eq!(pair.reader.take().unwrap().len(), 1);
     assert_eq!(pair.reader.wait_take(PATIENCE).unwrap().len(), 1);
 }
 
@@ -61,7 +61,7 @@ fn twenty_rounds_of_four_instances(writer_qos: QosSet) -> [[usize; 4]; 2] {
         }
         pair.writer.wait_for_acknowledgments(PATIENCE).unwrap();
         for (seen, reader) in seen.iter_mut().zip([&pair.reader, &beside]) {
-            for point in reader.take(99).unwrap().iter().filter_map(|sample| sample.data) {
+            for point in reader.take().unwrap().iter().filter_map(|sample| sample.data) {
                 seen[point.id as usize] += 1;
             }
         }
@@ -96,7 +96,7 @@ fn a_full_reader_keeps_nothing_that_was_written_from_the_one_beside_it() {
         }
         let mut seen = 0;
         until("the other one has all", || {
-            seen += beside.take(999).unwrap().len();
+            seen += beside.take().unwrap().len();
             seen == written as usize
         });
         // One of these takes the place of the sample that the full one holds.
@@ -105,7 +105,7 @@ fn a_full_reader_keeps_nothing_that_was_written_from_the_one_beside_it() {
         // Once it is read, the full one gets everything as well.
         let mut taken = 0;
         until("the full one has all", || {
-            taken += pair.reader.take(9).unwrap().len();
+            taken += pair.reader.take().unwrap().len();
             taken >= written as usize
         });
         assert_eq!(pair.reader.sample_lost_status().unwrap().total_count, 0);

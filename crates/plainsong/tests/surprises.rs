@@ -41,16 +41,16 @@ fn defaults_that_were_set_are_what_a_qos_that_says_nothing_stands_for() {
     let publisher = alone.create_publisher(QosSet::default()).unwrap();
     let subscriber = alone.create_subscriber(QosSet::default()).unwrap();
     assert_eq!((publisher.qos().partition, subscriber.qos().partition), (partition.clone(), partition));
-    publisher.set_default_datawriter_qos(kept(3)).unwrap();
-    subscriber.set_default_datareader_qos(kept(4)).unwrap();
+    publisher.set_default_writer_qos(kept(3)).unwrap();
+    subscriber.set_default_reader_qos(kept(4)).unwrap();
     let writer = publisher.create_writer(&topic, QosSet::default()).unwrap();
     assert_eq!((writer.qos().history.depth, writer.qos().is_reliable()), (3, true));
     let reader = subscriber.create_reader(&topic, QosSet::default()).unwrap();
     assert_eq!((reader.qos().history.depth, reader.qos().is_reliable()), (4, false));
     let writer = publisher.create_writer(&topic, QosSet::writer()).unwrap();
     assert_eq!(writer.qos().history.depth, 1, "what is said counts");
-    publisher.set_default_datawriter_qos(QosSet::default()).unwrap();
-    assert_eq!(publisher.default_datawriter_qos(), QosSet::writer(), "the standard's again");
+    publisher.set_default_writer_qos(QosSet::default()).unwrap();
+    assert_eq!(publisher.default_writer_qos(), QosSet::writer(), "the standard's again");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn what_is_made_of_topics_has_a_name_of_its_own_and_is_found_by_it() {
     let refused = alone.create_topic::<Point>("Near", QosSet::default());
     assert!(matches!(refused, Err(Error::PreconditionNotMet(_))));
 
-    let found = alone.lookup_topicdescription("Near").unwrap();
+    let found = alone.lookup_topic_description("Near").unwrap();
     assert_eq!((found.name(), found.type_name()), ("Near", "Point"));
     assert!(found.topic().is_none() && found.multi_topic::<Point>().is_none());
     assert!(found.content_filtered_topic::<Blob>().is_none());
@@ -93,7 +93,7 @@ fn what_is_made_of_topics_has_a_name_of_its_own_and_is_found_by_it() {
         near.filter_expression()
     );
     drop(found);
-    let found = alone.lookup_topicdescription("All").unwrap();
+    let found = alone.lookup_topic_description("All").unwrap();
     assert_eq!(
         found.multi_topic::<Point>().unwrap().subscription_expression(),
         all.subscription_expression()
@@ -127,7 +127,7 @@ fn a_timeout_tells_which_call_waited_and_for_how_long_it_was_to() {
     let message = message_of_timeout(picky.wait_take(asked));
     assert_eq!(message, format!("{on} did not finish within 15ms"));
     let waiting = WaitSet::new();
-    waiting.attach(reader.read_condition(Selector::default()));
+    waiting.attach(reader.read_condition(&ReadOptions::new()));
     let message = message_of_timeout(waiting.wait(Some(asked)));
     assert!(message.starts_with("WaitSet::wait, for any of 1 condition"), "{message}");
     assert!(message.ends_with("within 15ms"), "{message}");
@@ -198,7 +198,7 @@ fn a_writer_that_is_deleted_disposes_its_instances_and_one_that_is_dropped_leave
         drop(participants);
         last.info.instance_state
     };
-    let deleted = last_state(|writer| writer.publisher().delete_datawriter(&writer.as_any()).unwrap());
+    let deleted = last_state(|writer| writer.publisher().delete_writer(&writer.as_any()).unwrap());
     assert_eq!(deleted, InstanceState::NotAliveDisposed);
     assert_eq!(last_state(drop), InstanceState::NotAliveNoWriters);
 }
@@ -215,7 +215,7 @@ fn late_joiners_of_a_keep_all_writer_get_as_many_as_max_samples() {
     let reader = reader::<Blob>(&participants[1], "Late", qos);
     let mut numbers = Vec::new();
     until("the last has come", || {
-        let samples = reader.take(9).unwrap();
+        let samples = reader.take().unwrap();
         numbers.extend(samples.into_iter().map(|sample| sample.data.unwrap().number));
         numbers.contains(&4)
     });

@@ -105,8 +105,8 @@ fn numbers(samples: &[Sample<Dot>]) -> Vec<u32> {
     samples.iter().map(|sample| sample.data.as_ref().unwrap().number).collect()
 }
 
-fn unread(samples_max: usize) -> Selector {
-    Selector { sample_states: SampleState::NotRead as u8, samples_max, ..Selector::default() }
+fn unread(samples_max: usize) -> ReadOptions {
+    ReadOptions::new().sample_states([SampleState::NotRead]).max_samples(samples_max)
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn the_next_sample_is_the_next_that_decodes() {
     assert_eq!(next(bench.reader.take_next_sample().unwrap()), None);
     assert_eq!(bench.counts(), (4, 4));
     for _ in 0..3 {
-        assert_eq!(numbers(&bench.reader.read(usize::MAX).unwrap()), [3, 5]);
+        assert_eq!(numbers(&bench.reader.read().unwrap()), [3, 5]);
     }
     assert_eq!(bench.counts(), (4, 4), "each is counted once, however often the others are read");
 }
@@ -146,9 +146,9 @@ fn the_next_instance_is_the_next_with_something_that_decodes() {
         let mut views = Vec::new();
         loop {
             let samples = if take {
-                bench.reader.take_next_instance(previous, 2).unwrap()
+                bench.reader.take_with(&ReadOptions::new().next_instance(previous).max_samples(2)).unwrap()
             } else {
-                bench.reader.read_next_instance(previous, 2).unwrap()
+                bench.reader.read_with(&ReadOptions::new().next_instance(previous).max_samples(2)).unwrap()
             };
             let Some(last) = samples.last() else { break };
             previous = last.info.instance_handle;
@@ -166,11 +166,11 @@ fn a_collection_is_as_long_as_asked_for_and_ranked_as_if_the_others_had_never_co
     for take in [false, true] {
         let bench = Bench::new();
         bench.write(&[dot(1, 1), blue(1, 2), dot(1, 3), long(1, 4), dot(2, 5), dot(2, 6)]);
-        let selector = Selector { samples_max: 3, ..Selector::default() };
+        let selector = ReadOptions::new().max_samples(3);
         let samples = if take {
-            bench.reader.take_selected(&selector).unwrap()
+            bench.reader.take_with(&selector).unwrap()
         } else {
-            bench.reader.read_selected(&selector).unwrap()
+            bench.reader.read_with(&selector).unwrap()
         };
         assert_eq!(numbers(&samples), [1, 3, 5], "take: {take}");
         let ranks: Vec<_> = samples.iter().map(|sample| sample.info.sample_rank).collect();
@@ -179,7 +179,7 @@ fn a_collection_is_as_long_as_asked_for_and_ranked_as_if_the_others_had_never_co
             assert_eq!((info.sample_state, info.view_state), (SampleState::NotRead, ViewState::New));
         }
         assert_eq!(bench.counts(), (2, 2));
-        let rest = numbers(&bench.reader.read_selected(&unread(9)).unwrap());
+        let rest = numbers(&bench.reader.read_with(&unread(9)).unwrap());
         assert_eq!(rest, [6], "what was returned was marked read, nothing else");
     }
 }
@@ -188,9 +188,9 @@ fn a_collection_is_as_long_as_asked_for_and_ranked_as_if_the_others_had_never_co
 fn an_instance_of_which_nothing_decoded_is_still_new() {
     let bench = Bench::new();
     bench.write(&[blue(1, 1)]);
-    assert!(bench.reader.read(9).unwrap().is_empty());
+    assert!(bench.reader.read().unwrap().is_empty());
     bench.write(&[dot(1, 2)]);
-    assert_eq!(bench.reader.take(9).unwrap()[0].info.view_state, ViewState::New);
+    assert_eq!(bench.reader.take().unwrap()[0].info.view_state, ViewState::New);
     let handle =
         bench.reader.lookup_instance(&Dot { id: 1, number: 0, color: Color::Red, name: String::new() });
     assert_eq!(bench.reader.key_value(handle.unwrap().unwrap()).unwrap().id, 1, "the key does decode");
@@ -212,7 +212,7 @@ fn who_waits_gets_the_sample_behind() {
     assert!(matches!(nothing, plainsong::Error::Timeout { .. }), "{nothing}");
     let mut buffer = SampleBuffer::new();
     bench.write(&[blue(1, 7), dot(1, 8), blue(1, 9), dot(1, 10)]);
-    bench.reader.take_over(&Selector { samples_max: 2, ..Selector::default() }, &mut buffer).unwrap();
+    bench.reader.take_reusing(&ReadOptions::new().max_samples(2), &mut buffer).unwrap();
     assert_eq!(numbers(&buffer), [8, 10]);
     assert_eq!(bench.counts(), (6, 6));
 }
@@ -221,14 +221,20 @@ fn who_waits_gets_the_sample_behind() {
 fn queries_pass_over_them() {
     let bench = Bench::new();
     bench.write(&[blue(1, 1), dot(1, 2), long(1, 3), dot(1, 4), blue(2, 5), dot(3, 6)]);
-    let query = bench.reader.query_condition(Selector::default(), "number > 2", Vec::new()).unwrap();
-    assert_eq!(numbers(&query.read(1).unwrap()), [4]);
-    let next = bench.reader.read_next_instance_w_condition(InstanceHandle::NIL, &query, 9).unwrap();
+    let query = bench.reader.query_condition(&ReadOptions::new(), "number > 2", Vec::new()).unwrap();
+    assert_eq!(
+        numbers(&bench.reader.read_with(&ReadOptions::new().condition(&query).max_samples(1)).unwrap()),
+        [4]
+    );
+    let next = bench
+        .reader
+        .read_with(&ReadOptions::new().next_instance(InstanceHandle::NIL).condition(&query))
+        .unwrap();
     assert_eq!(numbers(&next), [4]);
     let after = next[0].info.instance_handle;
-    let next = bench.reader.take_next_instance_w_condition(after, &query, 9).unwrap();
+    let next = bench.reader.take_with(&ReadOptions::new().next_instance(after).condition(&query)).unwrap();
     assert_eq!(numbers(&next), [6]);
-    assert_eq!(numbers(&bench.reader.take(9).unwrap()), [2, 4]);
+    assert_eq!(numbers(&bench.reader.take().unwrap()), [2, 4]);
     assert_eq!(bench.counts(), (3, 3));
 }
 
@@ -248,7 +254,7 @@ fn a_content_filter_lets_them_be_counted() {
         source.write(&dot).unwrap();
     }
     source.wait_for_acknowledgments(PATIENCE).unwrap();
-    assert_eq!(numbers(&reader.take(1).unwrap()), [4]);
+    assert_eq!(numbers(&reader.take_with(&ReadOptions::new().max_samples(1)).unwrap()), [4]);
     assert_eq!(reader.undecodable_samples(), 1);
 }
 
@@ -276,10 +282,12 @@ fn in_the_order_of_a_group_none_comes_in_place_of_another() {
     until("all is there", || {
         subscriber.begin_access().unwrap();
         let mut found = Vec::new();
-        let readers = subscriber.data_readers(&Selector::default());
+        let readers = subscriber.readers(&ReadOptions::new());
         if readers.len() == 3 {
             for reader in readers {
-                found.extend(numbers(&reader.downcast::<Dot>().unwrap().take(1).unwrap()));
+                found.extend(numbers(
+                    &reader.downcast::<Dot>().unwrap().take_with(&ReadOptions::new().max_samples(1)).unwrap(),
+                ));
             }
             assert_eq!(found, [2, 3]);
         }
@@ -297,7 +305,9 @@ fn the_room_of_what_is_discarded_is_there_for_others() {
     for dot in [blue(1, 1), long(1, 2), dot(1, 3)] {
         bench.writer.write(&dot).unwrap();
     }
-    until("the third comes into the room of the others", || numbers(&bench.reader.read(1).unwrap()) == [3]);
+    until("the third comes into the room of the others", || {
+        numbers(&bench.reader.read_with(&ReadOptions::new().max_samples(1)).unwrap()) == [3]
+    });
     bench.writer.wait_for_acknowledgments(PATIENCE).unwrap();
     assert_eq!(bench.reader.undecodable_samples(), 2);
 }
@@ -338,7 +348,7 @@ fn samples_whose_encapsulation_does_not_suit_are_counted_as_they_come_and_told_o
     finals.wait_for_acknowledgments(PATIENCE).unwrap();
     until("all are counted", || reader.undecodable_samples() == 50);
     assert_eq!(reader.sample_lost_status().unwrap().total_count, 50);
-    assert!(reader.take(9).unwrap().is_empty());
+    assert!(reader.take().unwrap().is_empty());
 
     let first = told.recv_timeout(PATIENCE).unwrap();
     assert_eq!((first.writer.guid, first.reason), (finals.guid(), Malformed::UnsuitableEncapsulation));
@@ -353,7 +363,7 @@ fn samples_whose_encapsulation_does_not_suit_are_counted_as_they_come_and_told_o
 
     newer.write(&blue(1, 1)).unwrap();
     newer.wait_for_acknowledgments(PATIENCE).unwrap();
-    assert!(reader.take(9).unwrap().is_empty());
+    assert!(reader.take().unwrap().is_empty());
     let second = told.recv_timeout(PATIENCE).unwrap();
     assert_eq!((second.writer.guid, second.reason), (newer.guid(), Malformed::InvalidEnum));
     assert_eq!(second.representation_id, Some(0x0009));

@@ -93,14 +93,19 @@ pub enum InstanceSelector {
     NextAfter(InstanceHandle),
 }
 
+impl Selector {
+    /// All samples.
+    pub const ALL: Self = Self {
+        sample_states: 0xff,
+        view_states: 0xff,
+        instance_states: 0xff,
+        instance: InstanceSelector::All,
+        samples_max: usize::MAX,
+    };
+}
+
 impl Default for Selector {
     fn default() -> Self {
-        Self {
-            sample_states: 0xff,
-            view_states: 0xff,
-            instance_states: 0xff,
-            instance: InstanceSelector::All,
-            samples_max: usize::MAX,
-        }
+        Self::ALL
     }
 }

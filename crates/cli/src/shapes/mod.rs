@@ -229,7 +229,7 @@ impl<'a> Application<'a> {
             }
             for reader in readers {
                 if options.take_read {
-                    let samples = self.fetch(reader, Selector::default())?;
+                    let samples = self.fetch(reader, &ReadOptions::new())?;
                     print_samples(reader, &samples);
                 } else {
                     self.read_instances(reader)?;
@@ -248,17 +248,17 @@ impl<'a> Application<'a> {
     }
 
     fn read_instances(&self, reader: &DataReader<ShapeType>) -> Result<()> {
-        let mut instance = InstanceSelector::NextAfter(InstanceHandle::NIL);
+        let mut previous = InstanceHandle::NIL;
         loop {
-            let samples = self.fetch(reader, Selector { instance, ..Selector::default() })?;
+            let samples = self.fetch(reader, &ReadOptions::new().next_instance(previous))?;
             let Some(last) = samples.last() else { return Ok(()) };
-            instance = InstanceSelector::NextAfter(last.info.instance_handle);
+            previous = last.info.instance_handle;
             print_samples(reader, &samples);
         }
     }
 
-    fn fetch(&self, reader: &DataReader<ShapeType>, selector: Selector) -> Result<Vec<Sample<ShapeType>>> {
-        if self.options.use_read { reader.read_selected(&selector) } else { reader.take_selected(&selector) }
+    fn fetch(&self, reader: &DataReader<ShapeType>, options: &ReadOptions) -> Result<Vec<Sample<ShapeType>>> {
+        if self.options.use_read { reader.read_with(options) } else { reader.take_with(options) }
     }
 }
 
@@ -304,9 +304,9 @@ fn create_readers(
 
 /// Takes what the readers have, sample by sample in the order the publishers wrote them.
 fn read_in_group_order(subscriber: &Subscriber) -> Result<()> {
-    for reader in subscriber.data_readers(&Selector::default()) {
+    for reader in subscriber.readers(&ReadOptions::new()) {
         let Some(reader) = reader.downcast::<ShapeType>() else { continue };
-        print_samples(&reader, &reader.take(1)?);
+        print_samples(&reader, &reader.take_with(&ReadOptions::new().max_samples(1))?);
     }
     Ok(())
 }

@@ -1,19 +1,18 @@
 //! Writing samples that are encoded already.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use plainsong_proto::cdr::{Encapsulation, Endianness};
 use plainsong_proto::instance::{InstanceHandle, Key};
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::payload::{NewPayload, Payload};
-use plainsong_proto::time::Time;
 use plainsong_proto::type_support::KeyError;
 use plainsong_proto::writer::ChangeKind;
 
 use super::{AnyDataWriter, WriterInner};
 use crate::error::{Error, Result};
 use crate::group::Member;
+use crate::write_options::WriteOptions;
 
 /// Payloads are padded to a multiple of so many octets, of which the options of the encapsulation tell.
 const ALIGNMENT: usize = 4;
@@ -36,38 +35,48 @@ impl AnyDataWriter {
     /// [`Error::BadParameter`] for octets that are no sample of the type, or not in the encoding version of the writer: it says
     /// which and why. Otherwise those of [`DataWriter::write`](super::DataWriter::write).
     pub fn write_serialized(&self, sample: &[u8]) -> Result<()> {
-        self.write_serialized_with_handle(sample, InstanceHandle::NIL, None)
+        self.write_serialized_with(sample, &WriteOptions::new())
     }
 
-    /// Writes an encoded sample to the instance that `handle` names, which must be that of its key; NIL leaves it to the key.
-    /// `None` stamps it with the time of writing.
+    /// Writes an encoded sample as [`Self::write_serialized`] does, but for what `options` say.
     ///
     /// # Errors
-    /// Those of [`Self::write_serialized`] and of [`DataWriter::write_with_handle`](super::DataWriter::write_with_handle).
-    pub fn write_serialized_with_handle(
-        &self,
-        sample: &[u8],
-        handle: InstanceHandle,
-        timestamp: Option<Time>,
-    ) -> Result<()> {
-        self.inner().write_serialized(sample, handle, timestamp)
+    /// Those of [`Self::write_serialized`] and of [`DataWriter::write_with`](super::DataWriter::write_with).
+    pub fn write_serialized_with(&self, sample: &[u8], options: &WriteOptions) -> Result<()> {
+        self.inner().write_serialized(sample, options)
     }
 
-    /// Disposes the instance with this serialized key; `None` stamps it with the time of writing.
+    /// Disposes the instance with this serialized key.
     ///
     /// # Errors
     /// [`Error::BadParameter`] for octets that are no key of the type, [`Error::PreconditionNotMet`] for a type without key;
     /// otherwise those of [`Self::write_serialized`].
-    pub fn dispose_serialized(&self, key: &[u8], timestamp: Option<Time>) -> Result<()> {
-        self.inner().end_serialized(key, ChangeKind::Dispose, timestamp)
+    pub fn dispose_serialized(&self, key: &[u8]) -> Result<()> {
+        self.dispose_serialized_with(key, &WriteOptions::new())
     }
 
-    /// Unregisters the instance with this serialized key; `None` stamps it with the time of writing.
+    /// Disposes as [`Self::dispose_serialized`] does, but for what `options` say.
+    ///
+    /// # Errors
+    /// Those of [`Self::dispose_serialized`] and of [`DataWriter::write_with`](super::DataWriter::write_with).
+    pub fn dispose_serialized_with(&self, key: &[u8], options: &WriteOptions) -> Result<()> {
+        self.inner().end_serialized(key, ChangeKind::Dispose, options)
+    }
+
+    /// Unregisters the instance with this serialized key.
     ///
     /// # Errors
     /// As [`Self::dispose_serialized`]; [`Error::PreconditionNotMet`] when the instance is not registered.
-    pub fn unregister_instance_serialized(&self, key: &[u8], timestamp: Option<Time>) -> Result<()> {
-        self.inner().end_serialized(key, ChangeKind::Unregister, timestamp)
+    pub fn unregister_instance_serialized(&self, key: &[u8]) -> Result<()> {
+        self.unregister_instance_serialized_with(key, &WriteOptions::new())
+    }
+
+    /// Unregisters as [`Self::unregister_instance_serialized`] does, but for what `options` say.
+    ///
+    /// # Errors
+    /// Those of [`Self::unregister_instance_serialized`] and of [`DataWriter::write_with`](super::DataWriter::write_with).
+    pub fn unregister_instance_serialized_with(&self, key: &[u8], options: &WriteOptions) -> Result<()> {
+        self.inner().end_serialized(key, ChangeKind::Unregister, options)
     }
 
     /// Prepares to write the instance with this serialized key, and gives its handle; NIL for a type without key.
@@ -106,15 +115,16 @@ impl AnyDataWriter {
 }
 
 impl WriterInner {
-    fn write_serialized(&self, sample: &[u8], handle: InstanceHandle, timestamp: Option<Time>) -> Result<()> {
+    fn write_serialized(&self, sample: &[u8], options: &WriteOptions) -> Result<()> {
+        let timestamp = options.timestamp();
         if let Some(timestamp) = timestamp {
             self.check_timestamp(timestamp)?;
         }
         self.core.check_exists(|| self.describe())?;
         let padded = self.checked_sample(sample)?;
         let key = self.key_in(sample, false)?;
-        self.check_handle(handle, || Ok(key))?;
-        let timeout = Some(self.max_blocking_time);
+        self.check_handle(options.handle(), || Ok(key))?;
+        let timeout = options.timeout(self.max_blocking_time);
         let lacks_key = if padded.len() <= self.copied_bytes_max {
             self.write(ChangeKind::Alive, key, NewPayload::Octets(&padded), None, timestamp, timeout)?
         } else {
@@ -131,7 +141,8 @@ impl WriterInner {
         Ok(())
     }
 
-    fn end_serialized(&self, key: &[u8], kind: ChangeKind, timestamp: Option<Time>) -> Result<()> {
+    fn end_serialized(&self, key: &[u8], kind: ChangeKind, options: &WriteOptions) -> Result<()> {
+        let timestamp = options.timestamp();
         if let Some(timestamp) = timestamp {
             self.check_timestamp(timestamp)?;
         }
@@ -140,7 +151,8 @@ impl WriterInner {
         }
         self.core.check_exists(|| self.describe())?;
         let (key, mut payload) = self.own_key(key, true)?;
-        let timeout: Option<Duration> = Some(self.max_blocking_time);
+        self.check_handle(options.handle(), || Ok(key))?;
+        let timeout = options.timeout(self.max_blocking_time);
         self.write(kind, key, NewPayload::Payload(&mut payload), None, timestamp, timeout).map(drop)
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plainsong_proto::cdr::DdsType;
 use plainsong_proto::qos::{HistoryKind, QosSet};
-use plainsong_proto::sample_info::{InstanceState, SampleInfo, Selector};
+use plainsong_proto::sample_info::{InstanceState, SampleInfo};
 use plainsong_proto::status::{StatusKind, StatusMask};
 
 use super::Condition as Where;
@@ -17,6 +17,7 @@ use crate::data_reader::{AnyDataReader, DataReader};
 use crate::entity::{EntityCore, ListenerSlot};
 use crate::error::Result;
 use crate::listener::{DataReaderListener, MultiTopicListener};
+use crate::read_options::ReadOptions;
 use crate::sample::Sample;
 
 /// Reads the samples of a multi-topic. Clones are the same reader; it leaves when the last is dropped.
@@ -47,7 +48,7 @@ pub(super) struct TypedSource<T>(pub(super) DataReader<T>);
 
 impl<T: DdsType> Source for TypedSource<T> {
     fn drain(&self, each: &mut Each<'_>) -> Result<()> {
-        for Sample { data, info } in self.0.take_selected(&Selector::default())? {
+        for Sample { data, info } in self.0.take()? {
             each(data.map(|data| -> AnyRow { Box::new(data) }), &info);
         }
         Ok(())
@@ -86,22 +87,41 @@ impl<T: DdsType> MultiTopicReader<T> {
         Self { inner }
     }
 
-    /// Removes and returns up to `samples_max` samples, in the order they came to be.
+    /// Removes and returns all samples, in the order they came to be.
     ///
     /// # Errors
     /// [`crate::Error::NotEnabled`], [`crate::Error::PreconditionNotMet`] under GROUP access scope outside of an
     /// access.
-    pub fn take(&self, samples_max: usize) -> Result<Vec<Sample<T>>> {
+    pub fn take(&self) -> Result<Vec<Sample<T>>> {
+        self.take_up_to(usize::MAX)
+    }
+
+    /// Removes and returns up to `samples_max` samples, in the order they came to be.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub fn take_up_to(&self, samples_max: usize) -> Result<Vec<Sample<T>>> {
         self.inner.gather()?;
         self.inner.core.lower(StatusKind::DataAvailable);
         Ok(self.inner.lock().take(samples_max))
+    }
+
+    /// Returns all samples, in the order they came to be, and marks them read.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub fn read(&self) -> Result<Vec<Sample<T>>>
+    where
+        T: Clone,
+    {
+        self.read_up_to(usize::MAX)
     }
 
     /// Returns up to `samples_max` samples, in the order they came to be, and marks them read.
     ///
     /// # Errors
     /// As [`Self::take`].
-    pub fn read(&self, samples_max: usize) -> Result<Vec<Sample<T>>>
+    pub fn read_up_to(&self, samples_max: usize) -> Result<Vec<Sample<T>>>
     where
         T: Clone,
     {
@@ -120,10 +140,10 @@ impl<T: DdsType> MultiTopicReader<T> {
         waiting.attach(self.status_condition(StatusMask::NONE.with(StatusKind::DataAvailable)));
         // A listener for DATA_ON_READERS would keep the news from us.
         for source in &self.inner.readers {
-            waiting.attach(source.reader().read_condition(Selector::default()));
+            waiting.attach(source.reader().read_condition(&ReadOptions::new()));
         }
         loop {
-            let samples = self.take(usize::MAX)?;
+            let samples = self.take()?;
             if !samples.is_empty() {
                 return Ok(samples);
             }

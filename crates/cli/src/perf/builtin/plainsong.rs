@@ -194,7 +194,7 @@ impl Joined {
             reader.set_listener(Some(listener), StatusMask::NONE.with(StatusKind::DataAvailable));
         }
         let waiting = WaitSet::new();
-        waiting.attach(reader.read_condition(Selector::default()));
+        waiting.attach(reader.read_condition(&ReadOptions::new()));
         Ok(Box::new(Reading { reader, taking, waiting, triggered: Vec::new(), query: None }))
     }
 }
@@ -275,7 +275,7 @@ impl<T: Measured> Taking<T> {
     fn take(&self, reader: &DataReader<T>) -> Result<u64, Failure> {
         let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (sink, samples) = &mut *guard;
-        reader.take_over(&Selector::default(), samples).map_err(failed)?;
+        reader.take_reusing(&ReadOptions::new(), samples).map_err(failed)?;
         let mut count = 0;
         for data in samples.iter().filter_map(|sample| sample.data.as_ref()) {
             let (instance, payload) = data.parts();
@@ -314,18 +314,16 @@ impl<T: Measured> Reading<T> {
                 query
             }
             None => {
-                let query = self.reader.query_condition(Selector::default(), "instance = %0", parameters)?;
+                let query = self.reader.query_condition(&ReadOptions::new(), "instance = %0", parameters)?;
                 self.query.insert(query)
             }
         };
-        Ok(query.read(usize::MAX)?.len())
+        Ok(self.reader.read_with(&ReadOptions::new().condition(query.condition()))?.len())
     }
 
     fn read_instance(&self, instance: u32) -> plainsong::Result<usize> {
         let Some(handle) = self.reader.lookup_instance(&T::of(instance))? else { return Ok(0) };
-        let selector =
-            Selector { instance: InstanceSelector::Exactly(handle), samples_max: 1, ..Selector::default() };
-        Ok(self.reader.read_selected(&selector)?.len())
+        Ok(self.reader.read_with(&ReadOptions::new().instance(handle).max_samples(1))?.len())
     }
 }
 
@@ -355,9 +353,11 @@ impl<T: Measured> Reader for Reading<T> {
                 self.reader.lookup_instance(&T::of(instance)).map(|handle| usize::from(handle.is_some()))
             }
             ReadCall::ReadInstance => self.read_instance(instance),
-            ReadCall::ReadAll => self.reader.read(usize::MAX).map(|samples| samples.len()),
+            ReadCall::ReadAll => self.reader.read().map(|samples| samples.len()),
             ReadCall::Query => self.query(instance),
-            ReadCall::TakeOne => self.reader.take(1).map(|samples| samples.len()),
+            ReadCall::TakeOne => {
+                self.reader.take_with(&ReadOptions::new().max_samples(1)).map(|samples| samples.len())
+            }
         };
         seen.map(|count| count as u64).map_err(failed)
     }

@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use plainsong_derive::DdsType;
 use plainsong_proto::qos::QosSet;
-use plainsong_proto::sample_info::Selector;
 use plainsong_proto::status::{StatusKind, StatusMask};
 
 use super::*;
@@ -17,6 +16,7 @@ use crate::data_writer::DataWriter;
 use crate::error::Error;
 use crate::listener::DataReaderListener;
 use crate::participant::{DomainParticipant, DomainParticipantFactory};
+use crate::read_options::ReadOptions;
 use crate::transport::udp::tests::eventually;
 
 /// A passing test never waits for it.
@@ -104,7 +104,7 @@ impl Turns {
 }
 
 fn values(reader: &DataReader<Number>) -> Vec<u32> {
-    let samples = reader.take(usize::MAX).unwrap();
+    let samples = reader.take().unwrap();
     samples.into_iter().filter_map(|sample| sample.data).map(|number| number.value).collect()
 }
 
@@ -132,7 +132,7 @@ fn one_by_one(
 /// Takes what comes, in order, until `end` says so; calls `each` before each wait.
 fn take_all(reader: &DataReader<Number>, taken: &AtomicU32, end: &AtomicBool, guard: &GuardCondition) {
     let waiting = WaitSet::new();
-    waiting.attach(reader.read_condition(Selector::default()));
+    waiting.attach(reader.read_condition(&ReadOptions::new()));
     waiting.attach(guard.condition());
     while !end.load(Ordering::SeqCst) {
         waiting.wait(Some(PATIENCE)).unwrap();
@@ -204,7 +204,7 @@ fn a_thread_that_receives_hears_a_guard_condition_and_the_time() {
         // That it ends is the proof: the guard condition, triggered now, ends a wait in the socket.
     });
     let waiting = WaitSet::new();
-    waiting.attach(reader.read_condition(Selector::default()));
+    waiting.attach(reader.read_condition(&ReadOptions::new()));
     for timeout_ms in [0, 1, 20] {
         assert!(matches!(waiting.wait(Some(Duration::from_millis(timeout_ms))), Err(Error::Timeout { .. })));
     }
@@ -371,7 +371,7 @@ fn many_threads_that_wait_and_leave_lose_nothing() {
             });
             scope.spawn(move || {
                 let waiting = WaitSet::new();
-                waiting.attach(reader.read_condition(Selector::default()));
+                waiting.attach(reader.read_condition(&ReadOptions::new()));
                 let (mut next, mut rests) = (0, 0_u32);
                 let end = Instant::now() + PATIENCE;
                 while next < SAMPLES {

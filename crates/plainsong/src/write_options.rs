@@ -1,0 +1,65 @@
+//! What may be said of a single write, disposal or unregistration beside the sample.
+
+use std::time::Duration;
+
+use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::time::Time;
+
+/// What [`DataWriter::write_with`](crate::data_writer::DataWriter::write_with) and its like are told beside the sample. By default
+/// they do what `write` does.
+///
+/// ```
+/// use plainsong::prelude::*;
+///
+/// let options = WriteOptions::new().source_timestamp(Time(1_700_000_000_000_000_000));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    source_timestamp: Option<Time>,
+    instance: InstanceHandle,
+    max_blocking_time: Option<Duration>,
+}
+
+impl WriteOptions {
+    /// Those of `write`.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { source_timestamp: None, instance: InstanceHandle::NIL, max_blocking_time: None }
+    }
+
+    /// Stamps the sample with this time instead of that of writing (DCPS 1.4 §2.2.2.4.2.12). Under DESTINATION_ORDER
+    /// BY_SOURCE_TIMESTAMP it must not be older than that of the last change of the instance.
+    #[must_use]
+    pub const fn source_timestamp(mut self, time: Time) -> Self {
+        self.source_timestamp = Some(time);
+        self
+    }
+
+    /// The instance, which must be that of the key of the sample; [`InstanceHandle::NIL`] leaves it to the key (DCPS 1.4
+    /// §2.2.2.4.2.11).
+    #[must_use]
+    pub const fn instance(mut self, handle: InstanceHandle) -> Self {
+        self.instance = handle;
+        self
+    }
+
+    /// How long to wait for room, instead of `max_blocking_time` of RELIABILITY; zero does not wait at all.
+    #[must_use]
+    pub const fn max_blocking_time(mut self, time: Duration) -> Self {
+        self.max_blocking_time = Some(time);
+        self
+    }
+
+    pub(crate) const fn timestamp(&self) -> Option<Time> {
+        self.source_timestamp
+    }
+
+    pub(crate) const fn handle(&self) -> InstanceHandle {
+        self.instance
+    }
+
+    /// How long to wait; `None` for not at all.
+    pub(crate) fn timeout(&self, usual: Duration) -> Option<Duration> {
+        Some(self.max_blocking_time.unwrap_or(usual)).filter(|time| !time.is_zero())
+    }
+}
