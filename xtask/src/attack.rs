@@ -10,7 +10,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     Ok(status.success())
 }
 
-/// The attacker, optimized but with checks of overflow, with `arguments` for its binary. It enters namespaces of its own.
+/// The attacker, optimized but with checks of overflow, with `arguments` for its binary. It enters namespaces
+/// of its own.
 pub(crate) fn command(arguments: &[String]) -> Command {
     let mut command = shell::cargo(&["run", "--quiet", "--profile", "sim", "--package", "plainsong-attack"]);
     command.args(["--bin", "attack", "--"]).args(arguments);

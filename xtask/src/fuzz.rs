@@ -70,8 +70,8 @@ fn seeded(target: &str, seconds: u32) -> Command {
     command
 }
 
-/// The same tests as `cargo test --workspace` has built them: fewer inputs a second than in release, but nothing to
-/// build, and arithmetic that overflows is found too.
+/// The same tests as `cargo test --workspace` has built them: fewer inputs a second than in release, but
+/// nothing to build, and arithmetic that overflows is found too.
 pub(crate) fn smoke(seconds: u32) -> Command {
     let mut command = shell::cargo(&["test", "--workspace", "--test", "fuzz_*"]);
     command.env(SECONDS_VARIABLE, seconds.to_string());

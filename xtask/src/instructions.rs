@@ -1,7 +1,8 @@
 //! `cargo xtask instructions`: what a sample costs on its two paths, in instructions, which must not grow.
 //!
-//! callgrind runs `bench paths` twice, with few samples and with many: the difference of what the writing and the receiving
-//! thread have executed is what the samples between them have cost. Counts of one compiler hardly differ between machines.
+//! callgrind runs `bench paths` twice, with few samples and with many: the difference of what the writing and
+//! the receiving thread have executed is what the samples between them have cost. Counts of one compiler
+//! hardly differ between machines.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,8 @@ const BASELINE: &str = "crates/bench/instructions.txt";
 const GROWTH_PERCENT: u64 = 10;
 /// Samples of the two runs: so many more that discovery, which differs from run to run, does not matter.
 const SAMPLES: [u64; 2] = [2_000, 82_000];
-/// The least count of so many runs is taken: how many samples share a datagram depends on what else the machine does.
+/// The least count of so many runs is taken: how many samples share a datagram depends on what else the
+/// machine does.
 const ROUNDS: u32 = 3;
 /// What is counted, and the function that its thread is known by.
 const PATHS: [(&str, &str); 2] = [("write", "path_write"), ("receive_and_take", "path_take")];

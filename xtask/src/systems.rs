@@ -1,5 +1,5 @@
-//! `cargo xtask systems`: the library is compiled for other systems than that of the tests, so that its way without the calls of
-//! Linux is no dead letter. It runs nowhere but on Linux here.
+//! `cargo xtask systems`: the library is compiled for other systems than that of the tests, so that its way
+//! without the calls of Linux is no dead letter. It runs nowhere but on Linux here.
 
 use std::process::Command;
 use std::time::Duration;

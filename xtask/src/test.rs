@@ -41,7 +41,8 @@ pub(crate) fn add_steps(steps: &mut Steps) {
     }
 }
 
-/// Forged datagrams and floods at a live pair: what they draw, hold and stop stays within bounds. Only root may make the networks.
+/// Forged datagrams and floods at a live pair: what they draw, hold and stop stays within bounds. Only root
+/// may make the networks.
 fn attacks(steps: &mut Steps) {
     if shell::is_root() {
         let arguments = ["--minutes", ATTACK_MINUTES].map(str::to_owned);
@@ -64,8 +65,8 @@ fn instructions(steps: &mut Steps) {
     }
 }
 
-/// What is measured must be true: everything arrives once and in order, and what goes wrong on purpose is counted exactly,
-/// by us, by bare sockets and by two other products. How fast it is says nothing here.
+/// What is measured must be true: everything arrives once and in order, and what goes wrong on purpose is
+/// counted exactly, by us, by bare sockets and by two other products. How fast it is says nothing here.
 fn laboratory(steps: &mut Steps) {
     steps.run("laboratory: smoke", minutes(3), shell::isolated(&campaign("smoke")));
     let missing = setup::missing_packages();

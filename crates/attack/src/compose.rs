@@ -1,4 +1,5 @@
-//! Datagrams of attacks, made by the composer of the protocol core: well-formed, whoever they claim to be from.
+//! Datagrams of attacks, made by the composer of the protocol core: well-formed, whoever they claim to be
+//! from.
 
 use plainsong_proto::cdr::KeyHash;
 use plainsong_proto::discovery::builtin::{EndpointData, ParticipantData};

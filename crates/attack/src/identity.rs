@@ -1,4 +1,5 @@
-//! A participant of the attacker that answers what it is asked, as any RTPS stack does: so it proves its address.
+//! A participant of the attacker that answers what it is asked, as any RTPS stack does: so it proves its
+//! address.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
@@ -26,7 +27,8 @@ pub(crate) struct Identity {
     pub(crate) answers: u64,
     /// The last HEARTBEAT that asked it.
     pub(crate) asked: Option<Heartbeat>,
-    /// The built-in writers that were named to it, by whom. Of a stranger, a participant speaks about one at most.
+    /// The built-in writers that were named to it, by whom. Of a stranger, a participant speaks about one at
+    /// most.
     named: BTreeSet<(GuidPrefix, EntityId)>,
 }
 

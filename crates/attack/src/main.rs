@@ -1,8 +1,9 @@
 //! An attacker: raw sockets, forged addresses and floods against a live pair of Plainsong processes.
 //!
-//! Everything happens in network namespaces that this program makes: a writer, a reader, a victim whose address is forged, a
-//! newcomer, and a bridge between them, on which the attacker sits. It prints what each attack drew, held and stopped, and exits
-//! with 1 when one of them did more than its row of the table allows. Linux, as root.
+//! Everything happens in network namespaces that this program makes: a writer, a reader, a victim whose
+//! address is forged, a newcomer, and a bridge between them, on which the attacker sits. It prints what each
+//! attack drew, held and stopped, and exits with 1 when one of them did more than its row of the table
+//! allows. Linux, as root.
 
 #![forbid(unsafe_code)]
 

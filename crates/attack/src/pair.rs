@@ -88,8 +88,8 @@ impl Worker {
         Seen::parse(&line).ok_or_else(|| format!("the {} says {line:?}", self.name))
     }
 
-    /// Ends it in order: it says that it leaves. A reader that is killed is waited for until its lease ends (DCPS 1.4 §2.2.3.14): for
-    /// 18 s of its 20 s a writer that keeps everything stops, attacked or not.
+    /// Ends it in order: it says that it leaves. A reader that is killed is waited for until its lease ends
+    /// (DCPS 1.4 §2.2.3.14): for 18 s of its 20 s a writer that keeps everything stops, attacked or not.
     pub(crate) fn leave(mut self) -> Result<(), String> {
         drop(self.input.take());
         let end = Instant::now() + PATIENCE;

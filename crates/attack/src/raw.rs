@@ -67,7 +67,8 @@ impl Raw {
         }
     }
 
-    /// The next datagram for the attacker or for everyone, if one comes before `end`. Timeouts of sockets are too coarse for this.
+    /// The next datagram for the attacker or for everyone, if one comes before `end`. Timeouts of sockets are
+    /// too coarse for this.
     pub(crate) fn receive(&mut self, end: Instant) -> Option<Arrived<'_>> {
         loop {
             match self.receiving.read(&mut self.arrived) {

@@ -90,7 +90,8 @@ pub(crate) struct Scenario {
 /// What most attacks may do.
 const USUAL: Bounds =
     Bounds { aim: Aim::Victim, factor_max: 3.0, growth_mb_max: 32, stall_ms_max: 2_000, lossless: true };
-/// From the address of one of the pair nothing can be promised without security, but that it stays within bounds.
+/// From the address of one of the pair nothing can be promised without security, but that it stays within
+/// bounds.
 const AS_PEER: Bounds = Bounds { stall_ms_max: u64::MAX, lossless: false, ..USUAL };
 
 /// Every attack, and what it may do.
@@ -366,7 +367,8 @@ fn close(
     outcome.missing = written.samples.saturating_sub(received.samples);
     outcome.duplicates = received.duplicates;
     outcome.lost = received.lost;
-    // Memory comes back within a minute, and of a short attack within as many seconds as it took, or in which the heap gives back twice.
+    // Memory comes back within a minute, and of a short attack within as many seconds as it took, or in which
+    // the heap gives back twice.
     let end = Instant::now() + SHRINKING_MAX.min(duration.max(GIVING_BACK));
     loop {
         for (process, worker) in [&pair.writer, &pair.reader].into_iter().enumerate() {

@@ -17,7 +17,8 @@ pub(crate) const SAMPLE_BYTES: usize = 64;
 /// The pause between samples.
 const PERIOD: Duration = Duration::from_millis(4);
 const KEYS: u32 = 8;
-/// Samples that a writer keeps while they are not acknowledged: two seconds of them, so that who does not is felt.
+/// Samples that a writer keeps while they are not acknowledged: two seconds of them, so that who does not is
+/// felt.
 const UNACKNOWLEDGED_MAX: i32 = 500;
 /// Samples of a key that a latched writer keeps: more than a short outage takes.
 const LATCHED_DEPTH: i32 = 100;

@@ -32,7 +32,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // What is measured is not to hold the memory that reading all options takes: other products' workers have none.
+    // What is measured is not to hold the memory that reading all options takes: other products' workers have
+    // none.
     if let Some(status) = perf::run_as_worker() {
         return status;
     }

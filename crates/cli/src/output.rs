@@ -3,7 +3,8 @@
 use std::fmt::Arguments;
 use std::io::Write;
 
-/// Prints a line. When nobody reads any more, what is said is lost, and the work goes on: its results are kept elsewhere.
+/// Prints a line. When nobody reads any more, what is said is lost, and the work goes on: its results are
+/// kept elsewhere.
 macro_rules! say {
     () => {{ $crate::output::print(format_args!("\n")); }};
     ($($text:tt)*) => {{ $crate::output::print(format_args!("{}\n", format_args!($($text)*))); }};

@@ -1,6 +1,6 @@
-//! Addresses that change under load: of an interface, of either side, and of what a NAT makes of them. Two hosts are network namespaces,
-//! in which processes of `plainsong shapes` write and read, or the like of other products that interop built; what is written arrives in
-//! order, once, and long before a lease ends.
+//! Addresses that change under load: of an interface, of either side, and of what a NAT makes of them. Two
+//! hosts are network namespaces, in which processes of `plainsong shapes` write and read, or the like of
+//! other products that interop built; what is written arrives in order, once, and long before a lease ends.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "support/namespaces.rs"]
@@ -18,7 +18,8 @@ use namespaces::need_namespaces;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// No lease ends in the course of a test.
 const LEASE_MS: &str = "3600000";
-/// Samples that have to arrive before something changes, and after it: more than a writer leaves unacknowledged.
+/// Samples that have to arrive before something changes, and after it: more than a writer leaves
+/// unacknowledged.
 const SOME: usize = 300;
 
 /// The shapes application of another product, if `cargo xtask setup` could build it.
@@ -97,8 +98,8 @@ impl Host {
         Shapes::start(command)
     }
 
-    /// Starts that of another product. What only Cyclone DDS has to be told: whom to announce itself to besides (others are found where
-    /// they listen), and how often, lest its lease end before.
+    /// Starts that of another product. What only Cyclone DDS has to be told: whom to announce itself to
+    /// besides (others are found where they listen), and how often, lest its lease end before.
     fn shapes_of(&self, program: &Path, arguments: &[&str], peer: &str) -> Shapes {
         let mut command = self.command(program.to_str().unwrap());
         command.args(["-r", "-k", "0"]).args(arguments);

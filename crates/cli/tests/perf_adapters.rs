@@ -1,4 +1,5 @@
-//! `plainsong perf adapters --install` where something is missing: with a PATH of programs that are shell scripts, and no network.
+//! `plainsong perf adapters --install` where something is missing: with a PATH of programs that are shell
+//! scripts, and no network.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "perf_common/mod.rs"]

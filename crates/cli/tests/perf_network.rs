@@ -1,4 +1,5 @@
-//! Campaigns in network namespaces: two joined by veth, fast or slow, three on a bridge, one alone; real workers.
+//! Campaigns in network namespaces: two joined by veth, fast or slow, three on a bridge, one alone; real
+//! workers.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "perf_common/mod.rs"]

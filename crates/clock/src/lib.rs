@@ -1,10 +1,11 @@
 //! The monotonic clock of the host, read as cheaply as it can be.
 //!
-//! Where the kernel tells time by the counter of the processor, reading that is a third of the work of asking the kernel, which
-//! has the processor finish all that it began. So each thread asks the kernel twice in a millisecond at most, and tells the
-//! time in between by the counter. It differs from what the kernel would say by less than a microsecond: by as much as the host
-//! slews its clock in half a millisecond. Where the two did not run together, as while the host slept, the kernel tells time alone
-//! until the counter's speed is measured anew.
+//! Where the kernel tells time by the counter of the processor, reading that is a third of the work of asking
+//! the kernel, which has the processor finish all that it began. So each thread asks the kernel twice in a
+//! millisecond at most, and tells the time in between by the counter. It differs from what the kernel would
+//! say by less than a microsecond: by as much as the host slews its clock in half a millisecond. Where the
+//! two did not run together, as while the host slept, the kernel tells time alone until the counter's speed
+//! is measured anew.
 #![allow(
     unsafe_code,
     reason = "the kernel's clock and the processor's counter have no safe wrapper as cheap"
@@ -13,7 +14,8 @@
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 mod ticks;
 
-/// Nanoseconds of the monotonic clock, which all processes of a host share. Not less than before in one thread, but where a clock of the host jumped.
+/// Nanoseconds of the monotonic clock, which all processes of a host share. Not less than before in one
+/// thread, but where a clock of the host jumped.
 #[inline]
 #[must_use]
 pub fn monotonic_ns() -> u64 {

@@ -1,4 +1,5 @@
-//! Time by the time-stamp counter of x86-64 (Intel SDM volume 3, "Time-Stamp Counter"), between looks at the kernel's clock.
+//! Time by the time-stamp counter of x86-64 (Intel SDM volume 3, "Time-Stamp Counter"), between looks at the
+//! kernel's clock.
 
 use std::arch::x86_64::_rdtsc;
 use std::cell::Cell;
@@ -17,7 +18,8 @@ const MEASURED_AGAIN_NS: u64 = 1_000_000_000;
 const LOOK_TICKS_MAX: u64 = 2_000;
 /// The clocks may differ by so much before the time told last counts for nothing.
 const DRIFT_NS_MAX: u64 = 5_000;
-/// Hosts slew their clock by a two-thousandth at most: speeds that differ by more than this part are of clocks that did not run together.
+/// Hosts slew their clock by a two-thousandth at most: speeds that differ by more than this part are of
+/// clocks that did not run together.
 const SLEW_PARTS: u64 = 1_000;
 /// Nanoseconds of a tick have so many binary places.
 const PLACES: u32 = 32;
@@ -68,8 +70,8 @@ pub(crate) fn monotonic_ns() -> u64 {
 
 #[inline(always)]
 fn counter() -> u64 {
-    // SAFETY: every processor of this architecture has the instruction; Linux allows it unless it was told otherwise
-    // (`PR_SET_TSC`), and then does not let programs tell time by it.
+    // SAFETY: every processor of this architecture has the instruction; Linux allows it unless it was told
+    // otherwise (`PR_SET_TSC`), and then does not let programs tell time by it.
     unsafe { _rdtsc() }
 }
 
@@ -124,8 +126,8 @@ fn rate_at(now: Moment) -> u64 {
     rate
 }
 
-/// Nanoseconds of a tick between two moments, when these are far enough apart; 0 when the clocks did not run together, as while the
-/// host slept: then the kernel tells time until they are measured again.
+/// Nanoseconds of a tick between two moments, when these are far enough apart; 0 when the clocks did not run
+/// together, as while the host slept: then the kernel tells time until they are measured again.
 fn measured(since: Moment, now: Moment, known: u64) -> Option<u64> {
     let (ns, ticks) = (now.ns.saturating_sub(since.ns), now.ticks.wrapping_sub(since.ticks));
     if ns < if known == 0 { MEASURED_FIRST_NS } else { MEASURED_AGAIN_NS } {
@@ -137,7 +139,8 @@ fn measured(since: Moment, now: Moment, known: u64) -> Option<u64> {
     Some(if agrees && (RATE_MIN..=RATE_MAX).contains(&rate) { rate } else { 0 })
 }
 
-/// Whether the kernel itself tells time by the counter: then it runs at one speed, together on all processors.
+/// Whether the kernel itself tells time by the counter: then it runs at one speed, together on all
+/// processors.
 fn is_steady() -> bool {
     static STEADY: OnceLock<bool> = OnceLock::new();
     const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";

@@ -29,10 +29,10 @@ use attribute::TypeAttributes;
 /// | `union`, `discriminator = i32` | a Rust enum is a union with this discriminator |
 /// | `key` | the discriminator of a union is its key |
 /// | `bit_bound = 16` | bits of an enumeration; default: 32 |
-/// | `crate = "path"` | where the modules `cdr`, `malformed` and `types` of `plainsong_proto` are found; default: those that `plainsong` has for this |
+/// | `crate = "path"` | where `cdr`, `malformed`, `types` of `plainsong_proto` are; default: in `plainsong` |
 ///
-/// A structure may have one lifetime, of members that a writer borrows: `struct Image<'a> { data: OctetSeq<'a> }`. The type of
-/// the topic is `Image<'static>`.
+/// A structure may have one lifetime, of members that a writer borrows:
+/// `struct Image<'a> { data: OctetSeq<'a> }`. The type of the topic is `Image<'static>`.
 ///
 /// On a member: `key`, `id = 7`, `hashid = "name"`, `bound = 128`, `must_understand`, `optional` (told by
 /// `Option` anyway), and `default` or `default = expression` for the value when the member is not sent.

@@ -10,7 +10,8 @@ use syn::{DataStruct, DeriveInput, Error, Fields, LitInt, Type};
 
 use crate::attribute::{DefaultValue, Extensibility, MemberAttributes, TypeAttributes, hash_id, mentions};
 
-/// Structures of so many members, all of them numbers or the like, are encoded where they are written, without a call.
+/// Structures of so many members, all of them numbers or the like, are encoded where they are written,
+/// without a call.
 const INLINED_MEMBERS_MAX: usize = 8;
 
 /// A member with everything known about it.
@@ -101,7 +102,8 @@ pub(crate) fn expand(
     })
 }
 
-/// A statement that encodes a plain structure in one copy where that is possible, and the method that does so with several.
+/// A statement that encodes a plain structure in one copy where that is possible, and the method that does so
+/// with several.
 fn in_one_copy() -> (TokenStream, TokenStream) {
     let one = quote! {
         if encoder.put_plain(::core::slice::from_ref(self))? {
@@ -119,7 +121,8 @@ fn in_one_copy() -> (TokenStream, TokenStream) {
     (one, elements)
 }
 
-/// Where a handful of numbers is encoded, the compiler is to see that the version, the byte order and the place are known.
+/// Where a handful of numbers is encoded, the compiler is to see that the version, the byte order and the
+/// place are known.
 fn inlining(members: &[Member<'_>]) -> TokenStream {
     let few = members.len() <= INLINED_MEMBERS_MAX;
     if few && members.iter().all(|it| crate::plain::is_leaf(it.ty)) {
@@ -432,7 +435,8 @@ impl Structure<'_> {
         }
     }
 
-    /// Whether there is a key; where the only key member is, if all before it have a fixed size. And what that needs beside.
+    /// Whether there is a key; where the only key member is, if all before it have a fixed size. And what
+    /// that needs beside.
     fn key_constants(&self, implements: &TokenStream) -> (TokenStream, Option<TokenStream>) {
         let keyed = self.keyed();
         if !keyed || self.key_holder().len() != 1 {

@@ -24,8 +24,9 @@ pub struct Description {
     pub product: String,
     /// The product's version, as the product itself tells it if it can.
     pub version: String,
-    /// What it offers: `listener`, `waitset`, `polling`, `keyed`, `reliable`, `best_effort`, `multicast`, `unicast`,
-    /// `ownership`, `read_cost`, `encode`, `batching`, `rtps` (it can be paired with others that have `rtps`).
+    /// What it offers: `listener`, `waitset`, `polling`, `keyed`, `reliable`, `best_effort`, `multicast`,
+    /// `unicast`, `ownership`, `read_cost`, `encode`, `batching`, `rtps` (it can be paired with others that
+    /// have `rtps`).
     pub features: Vec<String>,
 }
 
@@ -81,8 +82,9 @@ pub trait Session {
     /// What the product cannot do, or why it failed.
     fn writer(&mut self, endpoint: &EndpointSpec) -> Result<Box<dyn Writer>, Failure>;
 
-    /// Makes a reader. With [`crate::spec::ReadMethod::Listener`] the product's own threads call `sink`, from now on;
-    /// otherwise the worker calls [`Reader::wait`] and [`Reader::take`], and `sink` is called within `take`.
+    /// Makes a reader. With [`crate::spec::ReadMethod::Listener`] the product's own threads call `sink`, from
+    /// now on; otherwise the worker calls [`Reader::wait`] and [`Reader::take`], and `sink` is called within
+    /// `take`.
     ///
     /// # Errors
     /// What the product cannot do, or why it failed.
@@ -127,7 +129,8 @@ pub trait Reader: Send {
     /// Why the product failed.
     fn wait(&mut self, timeout: Duration) -> Result<bool, Failure>;
 
-    /// Makes one call of the kind, about the instance where it needs one, and gives the number of samples seen.
+    /// Makes one call of the kind, about the instance where it needs one, and gives the number of samples
+    /// seen.
     ///
     /// # Errors
     /// [`Failure::Unsupported`] unless the adapter can.

@@ -182,7 +182,8 @@ pub extern "C" fn perfkit_now_ns() -> u64 {
 /// See `perfkit_deliver` in the header.
 ///
 /// # Safety
-/// `sink` is that of a reader that has not been deleted, in use by no other thread; `payload` has `size` octets.
+/// `sink` is that of a reader that has not been deleted, in use by no other thread; `payload` has `size`
+/// octets.
 #[unsafe(no_mangle)]
 #[allow(private_interfaces, reason = "C knows the sink by its address alone")]
 pub unsafe extern "C" fn perfkit_deliver(
@@ -442,7 +443,8 @@ impl Reader for CReader {
 
 impl Drop for CReader {
     fn drop(&mut self) {
-        // SAFETY: the handle is the adapter's own and is not used again; after this call, neither is the sink, which came from a box.
+        // SAFETY: the handle is the adapter's own and is not used again; after this call, neither is the
+        // sink, which came from a box.
         unsafe {
             (self.table.reader_delete)(self.handle);
             drop(Box::from_raw(self.sink));

@@ -19,7 +19,8 @@ pub fn wait_until_ns(at_ns: u64) {
     }
 }
 
-/// Sleeps for that long. It is the kernel that measures the time: what this clock says of it afterwards is a test of this clock.
+/// Sleeps for that long. It is the kernel that measures the time: what this clock says of it afterwards is a
+/// test of this clock.
 pub fn pause(duration: Duration) {
     sleep_exactly();
     std::thread::sleep(duration);

@@ -10,7 +10,8 @@ use crate::spec::WorkerSpec;
 pub enum Command {
     /// Say what you are: answered by [`crate::Event::Hello`].
     Hello,
-    /// Make the entities and wait for those expected: answered by [`crate::Event::Ready`] or [`crate::Event::Error`].
+    /// Make the entities and wait for those expected: answered by [`crate::Event::Ready`] or
+    /// [`crate::Event::Error`].
     Configure {
         /// All there is to know.
         spec: Box<WorkerSpec>,

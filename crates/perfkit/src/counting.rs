@@ -70,14 +70,15 @@ pub struct Counting {
     stalls: Vec<Stall>,
 }
 
-/// Good samples of the phase under way, while nothing else comes: they are added to the counts together, since adding to each of
-/// these takes as long as the fastest product does for a sample.
+/// Good samples of the phase under way, while nothing else comes: they are added to the counts together,
+/// since adding to each of these takes as long as the fastest product does for a sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Plain {
     received: u64,
     octets: u64,
     last_ns: u64,
-    /// What comes until then may be counted here; 0: nothing, before the next one that is counted the other way.
+    /// What comes until then may be counted here; 0: nothing, before the next one that is counted the other
+    /// way.
     until_ns: u64,
 }
 
@@ -210,8 +211,8 @@ impl Counting {
         self.measured_ns = Some(measured_ns);
     }
 
-    /// Notes a sample that came now. One that does not say when it was due follows another closely, or so its writer wrote it: it
-    /// counts as if it came with that, and the clock is not read.
+    /// Notes a sample that came now. One that does not say when it was due follows another closely, or so its
+    /// writer wrote it: it counts as if it came with that, and the clock is not read.
     #[inline]
     pub fn sample(&mut self, clock_ns: impl FnOnce() -> u64, sample: Sample<'_>) {
         let octets = sample.payload.len() as u64;
@@ -413,7 +414,8 @@ impl Counting {
     }
 
     /// How long the measured time was that is over now: a product that stood still for a part of it is not
-    /// the faster for that. When it ended early, as for a number of samples, from the first to the last of them.
+    /// the faster for that. When it ended early, as for a number of samples, from the first to the last of
+    /// them.
     fn length_ns(&self, now_ns: u64) -> u64 {
         match &self.measured_ns {
             Some(measured) if now_ns >= measured.end => measured.end.saturating_sub(measured.start),

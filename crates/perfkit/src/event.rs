@@ -28,7 +28,8 @@ pub enum Event {
     Report(Box<Report>),
     /// It cannot be done: the worker ends after this.
     Error {
-        /// `unsupported`, `failed`, `unmatched` (nobody came in time) or `protocol` (the command made no sense).
+        /// `unsupported`, `failed`, `unmatched` (nobody came in time) or `protocol` (the command made no
+        /// sense).
         kind: ErrorKind,
         /// What happened and what to do.
         message: String,
@@ -92,7 +93,8 @@ pub struct Interval {
 pub struct Report {
     /// When measuring began and how long it took.
     pub start_ns: u64,
-    /// See `start_ns`. For a subscriber whose time did not come to its end: from the first to the last sample counted.
+    /// See `start_ns`. For a subscriber whose time did not come to its end: from the first to the last sample
+    /// counted.
     pub length_ns: u64,
     /// Samples written in the measured time (answers, for a pong). Equals what readers should count.
     pub sent: u64,
@@ -114,7 +116,8 @@ pub struct Report {
     /// Times in which a subscriber that measures one-way latency was behind.
     #[serde(default)]
     pub stalls: Vec<Stall>,
-    /// What streamed beside pings and answers: written by the one, received by the other, both in the measured time.
+    /// What streamed beside pings and answers: written by the one, received by the other, both in the
+    /// measured time.
     #[serde(default)]
     pub background: InTime,
     /// Mean and standard deviation of the latency, in nanoseconds, from the values themselves.
@@ -153,7 +156,8 @@ pub struct Totals {
     pub corrupted: u64,
 }
 
-/// What a subscriber received before its time was over, or a thread beside a ping or its answer wrote or received.
+/// What a subscriber received before its time was over, or a thread beside a ping or its answer wrote or
+/// received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InTime {
     /// Good samples.
@@ -210,9 +214,10 @@ pub struct Phase {
 /// A distribution.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedHistogram {
-    /// `round_trip`; `round_trip_corrected` (closed loop: what it would have seen had it gone on writing every median round
-    /// trip); `one_way`; `write_call` (one of 16 without pacing); `matched` (each participant, for discovery); `call:lookup`, `call:read_instance`,
-    /// `call:read_all`, `call:query`, `call:take_one`.
+    /// `round_trip`; `round_trip_corrected` (closed loop: what it would have seen had it gone on writing
+    /// every median round trip); `one_way`; `write_call` (one of 16 without pacing); `matched` (each
+    /// participant, for discovery); `call:lookup`, `call:read_instance`, `call:read_all`, `call:query`,
+    /// `call:take_one`.
     pub name: String,
     /// The number of values.
     pub count: u64,
@@ -220,12 +225,14 @@ pub struct NamedHistogram {
     pub data: String,
 }
 
-/// A time in which a subscriber was not up to date: samples came later than 10 ms after they were due, or were missing.
+/// A time in which a subscriber was not up to date: samples came later than 10 ms after they were due, or
+/// were missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
     /// When the last sample came that was not late.
     pub begin_ns: u64,
-    /// When the first one came that was not late, with none missing that was not missing before; `None`: never.
+    /// When the first one came that was not late, with none missing that was not missing before; `None`:
+    /// never.
     pub end_ns: Option<u64>,
 }
 

@@ -1,11 +1,12 @@
 //! The worker side of `plainsong perf`.
 //!
 //! An adapter is a program that speaks one product (a DDS, or a bare socket) and nothing else: it implements
-//! [`Adapter`], or the same as a table of C functions, and hands over to this library. Workloads, pacing, payloads, clock and recorder are here,
-//! so that every product does the same work and is measured by the same instructions.
+//! [`Adapter`], or the same as a table of C functions, and hands over to this library. Workloads, pacing,
+//! payloads, clock and recorder are here, so that every product does the same work and is measured by the
+//! same instructions.
 //!
-//! A worker is one process. It reads [`Command`]s from its standard input and writes [`Event`]s to its standard
-//! output, one JSON object a line. When its standard input ends, it ends.
+//! A worker is one process. It reads [`Command`]s from its standard input and writes [`Event`]s to its
+//! standard output, one JSON object a line. When its standard input ends, it ends.
 
 pub mod adapter;
 pub mod c;

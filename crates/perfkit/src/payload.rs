@@ -2,14 +2,15 @@
 //!
 //! | octets | little-endian | if the payload has at least |
 //! |---|---|---|
-//! | 0..4 | sequence number of this writer and instance in the lower 31 bits, from 0; the highest bit marks the warm-up, which has its own sequence | 4 |
+//! | 0..4 | sequence number of writer and instance, from 0; the highest bit: a sequence of the warm-up | 4 |
 //! | 4..6, 6..8 | number of the writer; phase (step of a ramp) | 8 |
 //! | 8..16 | when it was due, monotonic nanoseconds; 0: not said, it follows one that does | 16 |
 //! | 16..20 | checksum of the octets before, XOR that of the octets behind | 20 |
 //! | 20.. | pseudo-random octets from the seed | |
 //!
-//! The checksum of less than 1,024 octets is the lower half of their rapidhash (v3), that of more is their CRC-32: each is the faster there, and of
-//! the fastest products a short sample takes no longer than a few checksums do.
+//! The checksum of less than 1,024 octets is the lower half of their rapidhash (v3), that of more is their
+//! CRC-32: each is the faster there, and of the fastest products a short sample takes no longer than a few
+//! checksums do.
 
 use rapidhash::v3::rapidhash_v3;
 

@@ -20,7 +20,8 @@ pub struct Recorder {
     moments: Moments,
 }
 
-/// Mean and spread of values, from exact sums: without a division for each value, which the next one would have to wait for.
+/// Mean and spread of values, from exact sums: without a division for each value, which the next one would
+/// have to wait for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Moments {
     count: u64,
@@ -45,7 +46,8 @@ impl Moments {
     /// The standard deviation of the sample, if there are at least two values.
     #[must_use]
     pub fn deviation(&self) -> Option<f64> {
-        // The square of the sum could be too large; its parts are not, with values below 2^43 of which there are fewer than 2^40.
+        // The square of the sum could be too large; its parts are not, with values below 2^43 of which there
+        // are fewer than 2^40.
         let count = u128::from(self.count.max(1));
         let (whole, rest) = (self.sum / count, self.sum % count);
         let of_mean = whole * self.sum + rest * self.sum / count;
@@ -68,8 +70,8 @@ impl Recorder {
         self.moments.note(latency_ns);
     }
 
-    /// Exchanges what came since the last time for an empty histogram: what the measuring thread does at the end of an
-    /// interval is to exchange a pointer; adding up is left to the thread that asks.
+    /// Exchanges what came since the last time for an empty histogram: what the measuring thread does at the
+    /// end of an interval is to exchange a pointer; adding up is left to the thread that asks.
     pub fn exchange(&mut self, other: &mut Histogram<u64>) {
         std::mem::swap(&mut self.current, other);
     }
@@ -90,8 +92,9 @@ pub fn named(name: &str, histogram: &Histogram<u64>) -> Option<NamedHistogram> {
     Some(NamedHistogram { name: name.to_owned(), count: histogram.len(), data: base64(&encoded(histogram)) })
 }
 
-/// HdrHistogram V2, not deflated. The serializers of `hdrhistogram` want up to half a megabyte for it, by chance of the longest
-/// latency, which would count as memory of the product that is measured; this wants what it writes.
+/// HdrHistogram V2, not deflated. The serializers of `hdrhistogram` want up to half a megabyte for it, by
+/// chance of the longest latency, which would count as memory of the product that is measured; this wants
+/// what it writes.
 fn encoded(histogram: &Histogram<u64>) -> Vec<u8> {
     const COOKIE: u32 = 0x1c84_9313;
     let mut octets = Vec::new();
@@ -127,7 +130,8 @@ fn encoded(histogram: &Histogram<u64>) -> Vec<u8> {
     octets
 }
 
-/// Seven bits an octet, the lowest first, each but the last with the highest bit set; a ninth octet would be whole.
+/// Seven bits an octet, the lowest first, each but the last with the highest bit set; a ninth octet would be
+/// whole.
 fn put_number(octets: &mut Vec<u8>, mut number: u64) {
     for _ in 0..8 {
         if number < 0x80 {
@@ -139,8 +143,8 @@ fn put_number(octets: &mut Vec<u8>, mut number: u64) {
     octets.push(number as u8);
 }
 
-/// What a closed loop would have seen had it gone on writing while it waited: for each latency above the median, those
-/// that begin one median later each, too (Tene's correction for coordinated omission).
+/// What a closed loop would have seen had it gone on writing while it waited: for each latency above the
+/// median, those that begin one median later each, too (Tene's correction for coordinated omission).
 #[must_use]
 pub fn corrected(histogram: &Histogram<u64>) -> Histogram<u64> {
     histogram.clone_correct(histogram.value_at_quantile(0.5))
@@ -162,8 +166,8 @@ pub fn base64(octets: &[u8]) -> String {
     text
 }
 
-/// Nanoseconds that one sample costs its reader because it is measured: the clock, the counting and the histogram.
-/// The median of some runs, in this process, now.
+/// Nanoseconds that one sample costs its reader because it is measured: the clock, the counting and the
+/// histogram. The median of some runs, in this process, now.
 #[must_use]
 pub fn cost_ns() -> f64 {
     const ROUNDS: u32 = 20_000;

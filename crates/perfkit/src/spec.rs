@@ -21,11 +21,11 @@ pub struct WorkerSpec {
     pub samples_max: u64,
     /// Within this time all that is expected must be matched.
     pub match_timeout_ms: u64,
-    /// After the end, also when stopped, a reader goes on until nothing came for so long (8 s at most), or it is stopped
-    /// again. A writer waits so long for acknowledgements.
+    /// After the end, also when stopped, a reader goes on until nothing came for so long (8 s at most), or it
+    /// is stopped again. A writer waits so long for acknowledgements.
     pub drain_ms: u64,
-    /// When its time is over, a writer waits at least so long for acknowledgements, and a reader so long to be stopped before its
-    /// drain begins: what a product repairs late is late and not lost.
+    /// When its time is over, a writer waits at least so long for acknowledgements, and a reader so long to
+    /// be stopped before its drain begins: what a product repairs late is late and not lost.
     #[serde(default)]
     pub settle_ms: u64,
     /// What goes wrong on purpose, for the self-test.
@@ -38,8 +38,8 @@ pub struct WorkerSpec {
     pub background: Option<Background>,
 }
 
-/// Samples that the worker that pings writes to the one that answers, each by a thread and an endpoint more in the same
-/// session.
+/// Samples that the worker that pings writes to the one that answers, each by a thread and an endpoint more
+/// in the same session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Background {
@@ -178,8 +178,8 @@ pub enum ReadCall {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Role {
-    /// Writes instance 0 on `ping`, waits for the answer on `pong`: closed loop when `rate` is 0, open loop otherwise, with latency
-    /// counted from the time the sample was due.
+    /// Writes instance 0 on `ping`, waits for the answer on `pong`: closed loop when `rate` is 0, open loop
+    /// otherwise, with latency counted from the time the sample was due.
     Ping {
         /// The writer; its topic is that of the pings.
         writer: EndpointSpec,
@@ -231,7 +231,8 @@ pub enum Role {
         /// Look at checksums of whole payloads.
         checksum: bool,
     },
-    /// From the start on: participants with endpoints, until each has matched what it must, or the duration is over.
+    /// From the start on: participants with endpoints, until each has matched what it must, or the duration
+    /// is over.
     Discover {
         /// Participants of this worker.
         participants: u32,
@@ -240,8 +241,8 @@ pub enum Role {
         /// Participants of all workers.
         participants_total: u32,
     },
-    /// Fills a reader with one sample of each instance (of its own writer) and times its calls, each kind for its part of
-    /// the duration, or `samples_max` times.
+    /// Fills a reader with one sample of each instance (of its own writer) and times its calls, each kind for
+    /// its part of the duration, or `samples_max` times.
     ReadCost {
         /// The writer.
         writer: EndpointSpec,
@@ -252,7 +253,8 @@ pub enum Role {
         /// Which calls.
         calls: Vec<ReadCall>,
     },
-    /// Encodes and decodes one of `numbers`, `text`, `pose`, `image` and `track`, which `perf/adapters/encode.idl` describes.
+    /// Encodes and decodes one of `numbers`, `text`, `pose`, `image` and `track`, which
+    /// `perf/adapters/encode.idl` describes.
     Encode {
         /// The type.
         type_name: String,
@@ -301,8 +303,8 @@ pub enum Pacing {
     },
 }
 
-/// What a worker does wrong on purpose. Of every `period` samples one is not written (`drop`), written twice, exchanged with
-/// the next, or has an octet of its payload changed after its checksum was made. 0: never.
+/// What a worker does wrong on purpose. Of every `period` samples one is not written (`drop`), written twice,
+/// exchanged with the next, or has an octet of its payload changed after its checksum was made. 0: never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faults {

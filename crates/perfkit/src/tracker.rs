@@ -24,7 +24,8 @@ const FEW_STREAMS: usize = 4096;
 /// Most streams that are kept: 12 octets each.
 const STREAMS_MAX: usize = 1 << 24;
 
-/// Remembers the last sequence numbers of each stream, that is each instance of each writer: 1024 if there are at most 4096 streams, else
+/// Remembers the last sequence numbers of each stream, that is each instance of each writer: 1024 if there
+/// are at most 4096 streams, else
 /// 64. Memory is taken once, in the beginning.
 pub struct Tracker {
     instances: u32,
@@ -91,7 +92,8 @@ impl Tracker {
         Seen::Late
     }
 
-    /// How far a sequence number is beyond the highest of its stream, negative if before it; `None` without such a stream.
+    /// How far a sequence number is beyond the highest of its stream, negative if before it; `None` without
+    /// such a stream.
     #[must_use]
     pub fn ahead(&self, writer: u16, instance: u32, sequence: u32) -> Option<i32> {
         let highest = self.highest.get(self.stream(writer, instance)?)?;

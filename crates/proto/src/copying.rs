@@ -1,9 +1,10 @@
 //! Copying long octets in pieces.
 //!
-//! glibc copies what is longer than about 2 kB with one instruction (`rep movsb`), which on processors with Zen 3 cores is fifteen
-//! times slower where the destination is 1 to 31 octets behind the source, as far as the last twelve bits of their addresses tell. Memory of
-//! 128 KiB or more begins at a page, so that a header of eight octets in front of a payload is enough to make it so, each time
-//! (`docs/performance-path.md`). Shorter pieces are copied by other instructions, which are as fast everywhere.
+//! glibc copies what is longer than about 2 kB with one instruction (`rep movsb`), which on processors with
+//! Zen 3 cores is fifteen times slower where the destination is 1 to 31 octets behind the source, as far as
+//! the last twelve bits of their addresses tell. Memory of 128 KiB or more begins at a page, so that a header
+//! of eight octets in front of a payload is enough to make it so, each time (`docs/performance-path.md`).
+//! Shorter pieces are copied by other instructions, which are as fast everywhere.
 
 /// glibc does not use `rep movsb` for as little.
 const PIECE_BYTES: usize = 2 << 10;
@@ -72,7 +73,8 @@ fn append_half<'o, const N: usize>(to: &mut Vec<u8>, octets: &'o [u8]) -> &'o [u
     rest
 }
 
-/// Copies octets to a place of the same length, up to 128 without a call: the first and the last of them, which share those between.
+/// Copies octets to a place of the same length, up to 128 without a call: the first and the last of them,
+/// which share those between.
 #[inline(always)]
 pub(crate) fn copy_few(to: &mut [u8], octets: &[u8]) {
     let is_few = to.len() == octets.len() && octets.len() <= 128;

@@ -31,7 +31,8 @@ impl GuidPrefix {
     /// `GUIDPREFIX_UNKNOWN`: addressed to everyone.
     pub const UNKNOWN: Self = Self([0; 12]);
 
-    /// Whether two Plainsong participants are of one process: the octets after the vendor id name it, the last four the participant.
+    /// Whether two Plainsong participants are of one process: the octets after the vendor id name it, the
+    /// last four the participant.
     #[must_use]
     pub fn is_of_process(self, other: Self) -> bool {
         self.0[..Self::PROCESS_BYTES] == other.0[..Self::PROCESS_BYTES]

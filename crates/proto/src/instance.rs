@@ -10,9 +10,9 @@ use crate::cdr::KeyHash;
 use crate::guid::Guid;
 use crate::malformed::Malformed;
 
-/// Names an instance or an entity. For an instance it is the key hash of its key (RTPS 2.5 §9.6.4.8), so every
-/// participant gives the same instance the same handle. Only where another key has the same hash, and came first, it is
-/// one that the endpoint chooses.
+/// Names an instance or an entity. For an instance it is the key hash of its key (RTPS 2.5 §9.6.4.8), so
+/// every participant gives the same instance the same handle. Only where another key has the same hash, and
+/// came first, it is one that the endpoint chooses.
 #[derive(Clone, Copy, Debug, Default, Eq)]
 #[repr(align(8))]
 pub struct InstanceHandle(pub [u8; 16]);
@@ -32,13 +32,15 @@ impl InstanceHandle {
     }
 }
 
-/// What tells a key longer than a key hash from all others with the same hash: another hash of it, by a function that
-/// nobody outside of the process can foresee. One of a fixed size, where there may be many instances with keys of any length.
+/// What tells a key longer than a key hash from all others with the same hash: another hash of it, by a
+/// function that nobody outside of the process can foresee. One of a fixed size, where there may be many
+/// instances with keys of any length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(pub(crate) NonZeroU64);
 
 impl Fingerprint {
-    /// Of a key with this hash, by a function with a random seed: whoever knows it can make two keys one instance.
+    /// Of a key with this hash, by a function with a random seed: whoever knows it can make two keys one
+    /// instance.
     #[must_use]
     pub fn new(hash: u64) -> Self {
         Self(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN))
@@ -54,8 +56,8 @@ pub struct Key {
     pub fingerprint: Option<Fingerprint>,
 }
 
-/// Finds the instance in a serialized payload (with its encapsulation header), of data or of a key only; keyless types return
-/// [`InstanceHandle::NIL`].
+/// Finds the instance in a serialized payload (with its encapsulation header), of data or of a key only;
+/// keyless types return [`InstanceHandle::NIL`].
 #[derive(Clone)]
 pub struct KeyFunction(Arc<FindKey>);
 

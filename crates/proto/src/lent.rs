@@ -1,5 +1,6 @@
-//! Octets of a long sample that the application lends while it writes: its datagrams take them where they are, and the history gets
-//! its copy when they have left. So readers do not wait for that copy, which takes a fifth of the time that sending does.
+//! Octets of a long sample that the application lends while it writes: its datagrams take them where they
+//! are, and the history gets its copy when they have left. So readers do not wait for that copy, which takes
+//! a fifth of the time that sending does.
 
 use std::cell::Cell;
 
@@ -12,7 +13,8 @@ pub const LENT_BYTES_LEAST: usize = (256 << 10) + 1;
 #[derive(Debug)]
 pub struct Lent<'a> {
     octets: &'a [u8],
-    /// Where it belongs: behind so many octets of its payload, and the address of that place. The payload stays there.
+    /// Where it belongs: behind so many octets of its payload, and the address of that place. The payload
+    /// stays there.
     at: usize,
     address: usize,
     is_copied: Cell<bool>,
@@ -39,7 +41,8 @@ impl<'a> Lent<'a> {
         Self { octets, at, address, is_copied: Cell::new(false) }
     }
 
-    /// What `slice` is to be sent as: octets before those that are lent, of those, and behind them. Any of them may be empty.
+    /// What `slice` is to be sent as: octets before those that are lent, of those, and behind them. Any of
+    /// them may be empty.
     #[must_use]
     pub fn show<'s>(&self, slice: &'s [u8]) -> [&'s [u8]; 3]
     where
@@ -64,7 +67,8 @@ impl<'a> Lent<'a> {
         ]
     }
 
-    /// Copies the octets to where they belong, unless they are there. Other users of the payload keep what they see.
+    /// Copies the octets to where they belong, unless they are there. Other users of the payload keep what
+    /// they see.
     pub fn fill(&self, payload: &mut Payload) {
         if self.is_copied.get() {
             return;

@@ -140,15 +140,17 @@ pub mod ports {
         BASE + DOMAIN_GAIN * domain
     }
 
-    /// The port of groups that never leave a host ([`host_group`]): between the well-known ones, which nobody uses.
+    /// The port of groups that never leave a host ([`host_group`]): between the well-known ones, which nobody
+    /// uses.
     #[must_use]
     pub const fn host_multicast(domain: u16) -> u16 {
         BASE + DOMAIN_GAIN * domain + 2
     }
 
-    /// The group by which the readers of a topic on one host hear writers of the same host: one of sixteen, as a socket of
-    /// Linux may join some twenty, in 239.255.0.0/16 (IPv4 local scope, RFC 2365), by the FNV-1a hash of the name. Nobody
-    /// has to tell it, so nobody can name another one; topics that share one cost wake-ups, no more.
+    /// The group by which the readers of a topic on one host hear writers of the same host: one of sixteen,
+    /// as a socket of Linux may join some twenty, in 239.255.0.0/16 (IPv4 local scope, RFC 2365), by the
+    /// FNV-1a hash of the name. Nobody has to tell it, so nobody can name another one; topics that share one
+    /// cost wake-ups, no more.
     #[must_use]
     pub fn host_group(topic: &str) -> core::net::Ipv4Addr {
         let hash = topic

@@ -1,9 +1,9 @@
-//! Keys longer than their key hash, of which two may have the same one (RTPS 2.5 §8.7.8: the hash is a hint): MD5 has
-//! collisions that anybody can make.
+//! Keys longer than their key hash, of which two may have the same one (RTPS 2.5 §8.7.8: the hash is a hint):
+//! MD5 has collisions that anybody can make.
 //!
-//! The first key has its hash for a handle, as everywhere; a later one with the same hash is displaced to a handle that is free.
-//! Keys are compared by their [`Fingerprint`]: eight octets of each instance, not a key of any length, which would
-//! need a budget, and what is beyond a budget could not be compared.
+//! The first key has its hash for a handle, as everywhere; a later one with the same hash is displaced to a
+//! handle that is free. Keys are compared by their [`Fingerprint`]: eight octets of each instance, not a key
+//! of any length, which would need a budget, and what is beyond a budget could not be compared.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,8 @@ impl From<Key> for Identity {
 }
 
 impl LongKeys {
-    /// The handle of the instance with this key, or the one that it will have. `find` finds the number of an instance.
+    /// The handle of the instance with this key, or the one that it will have. `find` finds the number of an
+    /// instance.
     #[inline]
     pub(crate) fn identify(&self, key: Key, find: impl Fn(InstanceHandle) -> Option<u32>) -> Identity {
         match key.fingerprint {
@@ -117,8 +118,8 @@ impl LongKeys {
         if !self.has_displaced() { handle } else { self.keys.get(&handle).map_or(handle, |(hash, _)| *hash) }
     }
 
-    /// The instance that a bare hash means: where several are known with it, the only one of which `is_meant` holds.
-    /// `None` where that does not tell, and where it has to be a new one whose handle another has.
+    /// The instance that a bare hash means: where several are known with it, the only one of which `is_meant`
+    /// holds. `None` where that does not tell, and where it has to be a new one whose handle another has.
     pub(crate) fn by_hash(
         &self,
         hash: InstanceHandle,

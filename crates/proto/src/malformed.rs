@@ -70,7 +70,8 @@ pub enum Malformed {
 #[error("not a {0}")]
 pub struct InvalidText(pub(crate) &'static str);
 
-/// Fills `octets` with what `text` says in hexadecimal digits, two for each; `None` when it says something else.
+/// Fills `octets` with what `text` says in hexadecimal digits, two for each; `None` when it says something
+/// else.
 pub(crate) fn octets_of_hex(text: &str, octets: &mut [u8]) -> Option<()> {
     let digits = text.as_bytes();
     if digits.len() != 2 * octets.len() {

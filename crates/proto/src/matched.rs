@@ -63,8 +63,8 @@ pub enum Command {
         /// Remote or local reader.
         reader: Box<MatchedReader>,
     },
-    /// A reader is about to be matched with a writer of this host: its process joins the group by which the writer may
-    /// send to several. It leaves with the last such match.
+    /// A reader is about to be matched with a writer of this host: its process joins the group by which the
+    /// writer may send to several. It leaves with the last such match.
     JoinGroup {
         /// Local reader.
         reader: EntityId,
@@ -101,8 +101,8 @@ pub enum Command {
         /// The writer.
         writer: Guid,
     },
-    /// `Reader::set_group_writers`: the writers that are known of a publisher with GROUP access, matched with the
-    /// reader or not, are others than before.
+    /// `Reader::set_group_writers`: the writers that are known of a publisher with GROUP access, matched with
+    /// the reader or not, are others than before.
     GroupWriters {
         /// Local reader.
         reader: EntityId,

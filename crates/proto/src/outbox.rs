@@ -117,7 +117,8 @@ impl Info {
         readdressed: false,
     };
 
-    /// A message begins with these. Each field is written where it is: made elsewhere and moved it took thrice as long.
+    /// A message begins with these. Each field is written where it is: made elsewhere and moved it took
+    /// thrice as long.
     #[inline]
     pub(crate) const fn begin(&mut self, source: &GuidPrefix, destination: &GuidPrefix) {
         self.source.current = *source;
@@ -159,7 +160,8 @@ pub enum Event {
     },
     /// Many things were forgotten, as after a flood: the heap may have much to give back to the system.
     MemoryFreed,
-    /// Samples of a writer do not decode as the type of a reader, for the first time: `reader::Reader::undecodable` tells why.
+    /// Samples of a writer do not decode as the type of a reader, for the first time:
+    /// `reader::Reader::undecodable` tells why.
     Undecodable {
         /// The local reader.
         reader: EntityId,
@@ -173,8 +175,8 @@ pub enum Event {
         /// False when it left or its lease expired.
         alive: bool,
     },
-    /// A participant announces itself, but answers nothing at the addresses that it announces: nothing is matched with it until it does.
-    /// Told once.
+    /// A participant announces itself, but answers nothing at the addresses that it announces: nothing is
+    /// matched with it until it does. Told once.
     ParticipantUnanswering {
         /// Its GUID.
         participant: Guid,
@@ -218,7 +220,8 @@ impl Outbox {
         self.gathers = gathers;
     }
 
-    /// Whether its datagrams wait for those that follow, until they are cleared: control messages alone, which few datagrams hold.
+    /// Whether its datagrams wait for those that follow, until they are cleared: control messages alone,
+    /// which few datagrams hold.
     #[must_use]
     pub fn is_gathering(&self) -> bool {
         self.gathers

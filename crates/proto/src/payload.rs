@@ -1,10 +1,10 @@
-//! Octets of one sample: short ones in place, longer ones counted by reference, and the pool that lends and takes
-//! back their memory.
+//! Octets of one sample: short ones in place, longer ones counted by reference, and the pool that lends and
+//! takes back their memory.
 //!
-//! One payload serves history, datagrams, retransmission and local readers; cloning one that is shared never allocates,
-//! and the last clone returns the memory to its pool. Octets that are few are cheaper to copy than to count: they
-//! need no pool, no lock and no atomic operation. Readers copy somewhat more of them, too, into memory that stays where
-//! it is used again.
+//! One payload serves history, datagrams, retransmission and local readers; cloning one that is shared never
+//! allocates, and the last clone returns the memory to its pool. Octets that are few are cheaper to copy than
+//! to count: they need no pool, no lock and no atomic operation. Readers copy somewhat more of them, too,
+//! into memory that stays where it is used again.
 
 use std::fmt;
 use std::ops::Range;
@@ -19,10 +19,12 @@ pub struct Payload(Octets);
 /// So many octets are kept in place: a payload takes 128 with them.
 pub const SHORT_BYTES_MAX: usize = 125;
 
-/// So many octets cost less to copy than to share among history and datagrams: locks, atomic operations, cache lines that travel.
+/// So many octets cost less to copy than to share among history and datagrams: locks, atomic operations,
+/// cache lines that travel.
 pub const COPIED_BYTES_MAX: usize = 1_280;
 
-/// So many of the payloads of a reader, or of a thread that takes, keep a place of their own when nothing is in it.
+/// So many of the payloads of a reader, or of a thread that takes, keep a place of their own when nothing is
+/// in it.
 const PLACES_KEPT: usize = 64;
 
 enum Octets {
@@ -148,7 +150,8 @@ impl PayloadPool {
         payload
     }
 
-    /// Makes `payload` a copy of `bytes`. Short ones are written where they stay: moving one costs more than copying it.
+    /// Makes `payload` a copy of `bytes`. Short ones are written where they stay: moving one costs more than
+    /// copying it.
     #[inline]
     pub fn copy_to(&self, bytes: &[u8], payload: &mut Payload) {
         if bytes.len() <= SHORT_BYTES_MAX {
@@ -243,7 +246,8 @@ impl Payload {
         })
     }
 
-    /// Becomes a copy of the first [`SHORT_BYTES_MAX`] octets. Where short octets were before, no others are touched.
+    /// Becomes a copy of the first [`SHORT_BYTES_MAX`] octets. Where short octets were before, no others are
+    /// touched.
     #[inline]
     fn set_short(&mut self, octets: &[u8]) {
         if !matches!(self.0, Octets::Short { .. }) {
@@ -296,8 +300,8 @@ impl Payload {
         }
     }
 
-    /// Lets go of memory that others may use; short octets stay, for others to take their place. The payload is the one at `index`
-    /// of several, whose first are used again soonest: those keep places of their own.
+    /// Lets go of memory that others may use; short octets stay, for others to take their place. The payload
+    /// is the one at `index` of several, whose first are used again soonest: those keep places of their own.
     #[inline]
     pub(crate) fn vacate(&mut self, index: usize) {
         if matches!(self.0, Octets::Shared(_)) || index >= PLACES_KEPT && matches!(self.0, Octets::Own(_)) {

@@ -46,8 +46,8 @@ pub trait Registry {
         }
     }
 
-    /// As [`Self::deliver`], for each submessage of `run`, all of which are for built-in endpoints: what they cause can leave
-    /// together.
+    /// As [`Self::deliver`], for each submessage of `run`, all of which are for built-in endpoints: what they
+    /// cause can leave together.
     fn deliver_control(&mut self, now: Now, run: &mut ControlRun<'_, '_>, out: &mut Outbox) {
         while let Some((context, submessage)) = run.next() {
             self.deliver(now, context, &submessage, out);
@@ -61,7 +61,8 @@ pub trait Registry {
 /// Reads the datagram `bytes` that arrived from `from`, delivers what it holds and counts what it drops.
 ///
 /// A malformed submessage ends the message: what came before it counts, what follows is ignored. Unknown
-/// submessages are skipped, those of other vendors' own without being counted. Work is proportional to the length of the datagram, and nothing is allocated.
+/// submessages are skipped, those of other vendors' own without being counted. Work is proportional to the
+/// length of the datagram, and nothing is allocated.
 pub fn datagram(
     now: Now,
     from: Locator,
@@ -103,8 +104,8 @@ pub fn datagram(
     }
 }
 
-/// Whether a datagram, a short one, has several HEARTBEATs and ACKNACKs and nothing that is answered at length: neither samples nor
-/// requests for some.
+/// Whether a datagram, a short one, has several HEARTBEATs and ACKNACKs and nothing that is answered at
+/// length: neither samples nor requests for some.
 #[must_use]
 pub fn asks_several(bytes: &[u8]) -> bool {
     if bytes.len() > SEVERAL_BYTES_MAX {

@@ -8,8 +8,8 @@ const ENTRIES_MIN: usize = 1024;
 
 /// A table that never gives memory back by itself.
 pub(crate) trait Shrink {
-    /// Gives memory back where less than a quarter is in use. Half of what stays is free, so that many entries come or go before
-    /// the table moves again.
+    /// Gives memory back where less than a quarter is in use. Half of what stays is free, so that many
+    /// entries come or go before the table moves again.
     fn shrink_if_sparse(&mut self);
 }
 
@@ -42,8 +42,8 @@ impl<K: Eq + Hash, V, S: BuildHasher> Shrink for HashMap<K, V, S> {
     }
 }
 
-/// Entries that are known by their index, and the indices that are free: those at the end are given back, and the lowest is
-/// used next, so that the others come to the end.
+/// Entries that are known by their index, and the indices that are free: those at the end are given back, and
+/// the lowest is used next, so that the others come to the end.
 pub(crate) fn trim<T>(slots: &mut Vec<T>, free: &mut Vec<u32>) {
     free.sort_unstable_by(|one, other| other.cmp(one));
     let at_end = free.iter().zip((0..slots.len()).rev()).take_while(|(free, last)| **free as usize == *last);
@@ -54,7 +54,8 @@ pub(crate) fn trim<T>(slots: &mut Vec<T>, free: &mut Vec<u32>) {
     free.shrink_if_sparse();
 }
 
-/// So many things that were forgotten are worth a look at the heap: a few MB, in pieces that it keeps for others of their size.
+/// So many things that were forgotten are worth a look at the heap: a few MB, in pieces that it keeps for
+/// others of their size.
 const FREED_MUCH: usize = 10_000;
 
 /// How many things were forgotten, each with memory of its own.

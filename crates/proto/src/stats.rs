@@ -66,7 +66,8 @@ pub enum DropReason {
     ReplacedUnsent,
     /// The sample, or its key, does not decode as the reader's type.
     Undecodable,
-    /// A reliable reader that answers nothing was left out, since there was no room: the sample may leave without it.
+    /// A reliable reader that answers nothing was left out, since there was no room: the sample may leave
+    /// without it.
     ReaderSilent,
     /// A reader asked for the same samples again and again: they are repeated later.
     RepairBudget,

@@ -55,7 +55,8 @@ impl Instant {
 }
 
 impl Instant {
-    /// The first of several, compared as numbers: that takes a tenth of what comparing optional instants takes.
+    /// The first of several, compared as numbers: that takes a tenth of what comparing optional instants
+    /// takes.
     #[inline]
     pub(crate) fn earliest<const COUNT: usize>(dues: [Option<Self>; COUNT]) -> Option<Self> {
         let first = dues.iter().fold(u64::MAX, |first, due| first.min(due.map_or(u64::MAX, |due| due.0)));
@@ -88,7 +89,8 @@ impl Time {
         (self.0 as u64) < WIRE_END_NANOS
     }
 
-    /// Seconds and fractions of 2⁻³² s; round-trips every nanosecond. `TIME_INVALID` of what [`Self::is_on_wire`] excludes.
+    /// Seconds and fractions of 2⁻³² s; round-trips every nanosecond. `TIME_INVALID` of what
+    /// [`Self::is_on_wire`] excludes.
     #[must_use]
     #[inline]
     pub const fn to_wire(self) -> (u32, u32) {
@@ -137,8 +139,8 @@ impl Duration {
         Self(micros.saturating_mul(1_000))
     }
 
-    /// Whether RTPS can tell it: infinite, or from zero to less than 2³¹ − 1 seconds, which stand for infinite
-    /// (RTPS 2.5 §9.3.2.3).
+    /// Whether RTPS can tell it: infinite, or from zero to less than 2³¹ − 1 seconds, which stand for
+    /// infinite (RTPS 2.5 §9.3.2.3).
     #[must_use]
     pub const fn is_on_wire(self) -> bool {
         self.is_infinite() || self.0 >= 0 && self.0 < i32::MAX as i64 * NANOS_PER_SECOND

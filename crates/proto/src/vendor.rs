@@ -46,8 +46,8 @@ pub enum Question {
 
 /// The question that writers of this vendor answer at once, when it is known.
 ///
-/// Fast DDS answers [`Question::Nothing`] when it sends its next periodic heartbeat, after 3 s by default, and
-/// [`Question::FromZero`] at once. RustDDS answers neither, but repeats what is asked for after 200 ms.
+/// Fast DDS answers [`Question::Nothing`] when it sends its next periodic heartbeat, after 3 s by default,
+/// and [`Question::FromZero`] at once. RustDDS answers neither, but repeats what is asked for after 200 ms.
 #[must_use]
 pub const fn question(id: [u8; 2]) -> Option<Question> {
     match id {
@@ -61,8 +61,8 @@ pub const fn question(id: [u8; 2]) -> Option<Question> {
 /// Major and minor version of a product.
 pub type ProductVersion = [u8; 2];
 
-/// Versions that break when they are told of others' types in the standard parameter (XTypes 1.3 §7.6.3.2.2): the vendor, the
-/// first such version, and the first that is none again. A version that is not told is 0.0.
+/// Versions that break when they are told of others' types in the standard parameter (XTypes 1.3 §7.6.3.2.2):
+/// the vendor, the first such version, and the first that is none again. A version that is not told is 0.0.
 const BROKEN_BY_TYPES: [([u8; 2], ProductVersion, Option<ProductVersion>); 2] = [
     // With types of its own it crashes on those of others that it asks for.
     (CYCLONE_DDS, [0, 0], Some([11, 0])),
@@ -79,7 +79,8 @@ pub fn reads_types(id: [u8; 2], version: ProductVersion) -> bool {
     !BROKEN_BY_TYPES.iter().any(is_broken)
 }
 
-/// The version that a product tells in what it announces of a participant; 0.0 when it tells none, or not as it used to.
+/// The version that a product tells in what it announces of a participant; 0.0 when it tells none, or not as
+/// it used to.
 pub(crate) fn version(id: [u8; 2], list: &ParameterListView<'_>) -> ProductVersion {
     let value = |wanted| list.parameters().find(|parameter| parameter.id == wanted).map(|it| it.value);
     let told = match id {

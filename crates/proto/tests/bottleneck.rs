@@ -1,5 +1,5 @@
-//! Writers that share one road, which has a rate, a length and a queue: it is busy, little waits in its queue, little is lost,
-//! and each writer gets its part. Time is virtual.
+//! Writers that share one road, which has a rate, a length and a queue: it is busy, little waits in its
+//! queue, little is lost, and each writer gets its part. Time is virtual.
 
 #[allow(dead_code)]
 mod road;
@@ -383,8 +383,8 @@ fn a_fast_road_is_kept_busy_too() {
 
 #[test]
 fn where_the_queue_is_short_little_is_lost() {
-    // 25 kB, 2 ms: less than the time that the window aims at. A window that halves uses less of a road that is longer than
-    // its queue.
+    // 25 kB, 2 ms: less than the time that the window aims at. A window that halves uses less of a road that
+    // is longer than its queue.
     for (round_trip_micros, settle_ms, part) in [(200, 500, 0.9), (5_000, 1_500, 0.6), (20_000, 3_500, 0.35)]
     {
         for bytes in [1_000, 100_000] {
@@ -441,7 +441,8 @@ fn a_road_that_gives_out_for_a_while_is_taken_up_again_at_once() {
 
 #[test]
 fn readers_are_asked_by_parts_of_the_window_and_datagrams_are_full() {
-    // Where samples share datagrams, or fill them, most of the road is for what is in them; the parts here are of what it carries.
+    // Where samples share datagrams, or fill them, most of the road is for what is in them; the parts here
+    // are of what it carries.
     for (bytes, part) in [(64, 0.64), (1_024, 0.85), (16_384, 0.84), (100_000, 0.84)] {
         for round_trip_micros in [50, 1_000, 5_000, 20_000] {
             let bottleneck = Bottleneck { mbit_per_s: 100, round_trip_micros, queue_bytes: 1_250_000 };

@@ -1,5 +1,5 @@
-//! Types that grew at the end (XTypes 1.3 §7.2.4), in XCDR2, whose delimiters tell of every structure where it ends. In XCDR1 only the
-//! outermost can: `cdr_facts.rs`.
+//! Types that grew at the end (XTypes 1.3 §7.2.4), in XCDR2, whose delimiters tell of every structure where
+//! it ends. In XCDR1 only the outermost can: `cdr_facts.rs`.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 use plainsong_derive::DdsType;

@@ -334,7 +334,8 @@ proptest! {
     ) {
         agree_on::<Tagged>(&garbled(&tagged, kind, at, octet, cut));
         agree_on::<Place>(&garbled(&place, kind, at, octet, cut));
-        // A union that is derived knows which discriminators select a variant without value, and the description does not.
+        // A union that is derived knows which discriminators select a variant without value, and the
+        // description does not.
         let payload = garbled(&sample, kind, at, octet, cut);
         let _ = described::<Device>().check(&payload);
         let _ = keys(&described::<Device>(), &payload, true);

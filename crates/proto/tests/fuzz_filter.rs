@@ -1,5 +1,5 @@
-//! Seeded fuzzing of filter expressions on stable Rust. Whatever the text: no panic, little memory, a column inside
-//! of it.
+//! Seeded fuzzing of filter expressions on stable Rust. Whatever the text: no panic, little memory, a column
+//! inside of it.
 
 use plainsong_derive::DdsType;
 use plainsong_proto::filter::{Filter, TOPICS_MAX, TopicExpression};

@@ -1,6 +1,6 @@
-//! `docs/qos.md` is printed from the table of policies and from what is listed here: which file carries a policy
-//! out, and which test proves it. `cargo xtask docs` writes the page; the test refuses one that is out of date,
-//! and names of files and tests that do not exist.
+//! `docs/qos.md` is printed from the table of policies and from what is listed here: which file carries a
+//! policy out, and which test proves it. `cargo xtask docs` writes the page; the test refuses one that is out
+//! of date, and names of files and tests that do not exist.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

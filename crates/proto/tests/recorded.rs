@@ -1,8 +1,9 @@
-//! Stories about one writer and its readers, with what came of them on record: which samples each reader got, and what the writer
-//! sent, to the octet. Whoever changes how a writer composes datagrams sees what else that changes.
+//! Stories about one writer and its readers, with what came of them on record: which samples each reader got,
+//! and what the writer sent, to the octet. Whoever changes how a writer composes datagrams sees what else
+//! that changes.
 //!
-//! `RECORD=1 cargo test -p plainsong-proto --test recorded` writes `tests/recorded/writer.txt` anew: the column of samples never
-//! changes without a fault, and a change in the others is to be argued for.
+//! `RECORD=1 cargo test -p plainsong-proto --test recorded` writes `tests/recorded/writer.txt` anew: the
+//! column of samples never changes without a fault, and a change in the others is to be argued for.
 
 mod road;
 
@@ -470,7 +471,8 @@ impl Story {
         qos.history.kind == HistoryKind::KeepAll && qos.lifespan.is_infinite()
     }
 
-    /// What came of it, as a line: samples that reliable readers got and their digest, then what the writer sent.
+    /// What came of it, as a line: samples that reliable readers got and their digest, then what the writer
+    /// sent.
     fn line(&self, seed: u64) -> String {
         let mut line = format!("{seed}");
         if self.is_certain() {

@@ -335,8 +335,8 @@ fn five_megabytes_survive_a_network_that_loses_a_tenth_without_undue_repetition(
     assert!(times[10] < Duration::from_secs(2), "{times:?}");
 }
 
-/// A writer that keeps the last is written six times what it may send; the samples that were taken, each with the one that
-/// had been written last by then.
+/// A writer that keeps the last is written six times what it may send; the samples that were taken, each with
+/// the one that had been written last by then.
 fn written_faster_than_sent(loss_percent: u64, seed: u64) -> (Pair, Vec<(usize, usize)>) {
     const SAMPLES: usize = 200;
     let (offered, requested) = (QosSet::writer().keep_last(1), QosSet::reader().reliable().keep_all());
@@ -570,7 +570,8 @@ fn a_writer_that_does_not_filter_makes_no_difference_to_its_reader() {
     assert!(pair.taken == (0..100).step_by(3).map(|number| sample(number, 40)).collect::<Vec<_>>());
 }
 
-/// The times from `write` to `take`, the shortest first, of samples written one each 400 µs over a road that loses.
+/// The times from `write` to `take`, the shortest first, of samples written one each 400 µs over a road that
+/// loses.
 fn delays(loss_percent: u64, seed: u64) -> Vec<Duration> {
     const PERIOD: Duration = Duration::from_micros(400);
     let (offered, requested) = reliable(Durability::Volatile);

@@ -117,7 +117,8 @@ fn types_are_told_as_cyclone_tells_them() {
     assert_eq!(device.encode().len(), octets(DEVICE).len());
 }
 
-/// Annex B wants the members of minimal types in the order of their ids; Cyclone leaves them as they are declared.
+/// Annex B wants the members of minimal types in the order of their ids; Cyclone leaves them as they are
+/// declared.
 #[test]
 fn members_are_told_in_the_order_of_their_ids_to_whom_names_mean_nothing() {
     let ours = TypeDescription::of::<Reordered>().expect("it can be described").information;

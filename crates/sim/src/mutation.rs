@@ -164,7 +164,8 @@ pub fn first_noticed(mutation: Mutation, invariant: &str) -> Option<u64> {
 pub type Row = (Mutation, &'static str, &'static str);
 
 impl Mutation {
-    /// Every mistake, by the checkers that must notice it: at least two for each. `MUTATIONS.md` has the same rows.
+    /// Every mistake, by the checkers that must notice it: at least two for each. `MUTATIONS.md` has the same
+    /// rows.
     pub const ALL: &'static [Row] = &[
         (Self::SortByInstance, "access_order", "readers with ordered access sort by instance"),
         (Self::SwapDeliveries, "access_order", "a take is turned round"),

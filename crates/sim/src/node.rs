@@ -103,13 +103,14 @@ impl Hearing {
     }
 }
 
-/// Whether the writers of a process send to a group whenever anybody hears it and it costs less: those of every other process.
+/// Whether the writers of a process send to a group whenever anybody hears it and it costs less: those of
+/// every other process.
 const fn is_eager(prefix: GuidPrefix) -> bool {
     prefix.0[6].is_multiple_of(2)
 }
 
-/// Whether to send to a group costs a process less than one datagram by unicast: most of the eager ones always, all others
-/// four seconds in eight.
+/// Whether to send to a group costs a process less than one datagram by unicast: most of the eager ones
+/// always, all others four seconds in eight.
 const fn is_group_cheap(prefix: GuidPrefix, at: Instant) -> bool {
     prefers_groups(prefix) || (at.0 / 4_000_000_000).is_multiple_of(2)
 }
@@ -210,7 +211,8 @@ impl Call<'_> {
         result
     }
 
-    /// How long it takes to send the datagrams after the first few: each copy costs something, and so does a group.
+    /// How long it takes to send the datagrams after the first few: each copy costs something, and so does a
+    /// group.
     fn cost_of_sending(&self, before: usize, prefix: GuidPrefix) -> Duration {
         let is_dear = !is_group_cheap(prefix, self.at) || self.mutation == Some(Mutation::OverchargeGroups);
         let cost_of = |to: &Locator| match to.ip() {

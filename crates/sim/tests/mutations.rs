@@ -1,5 +1,5 @@
-//! A checker that cannot fail proves nothing: each has at least two deliberate mistakes that it must notice, and the
-//! list of them is in `MUTATIONS.md`. `cargo xtask sim --mutations`, which CI runs, makes them all.
+//! A checker that cannot fail proves nothing: each has at least two deliberate mistakes that it must notice,
+//! and the list of them is in `MUTATIONS.md`. `cargo xtask sim --mutations`, which CI runs, makes them all.
 
 use plainsong_sim::check::CHECKS;
 use plainsong_sim::mutation::{self, Mutation};

@@ -85,8 +85,8 @@ fn bulk(seed: u64, loss: u64, trip: Duration, (samples, bytes): (u32, usize)) ->
     (f64::from(samples) * bytes as f64 / (took.0 as f64 / 1e9), latencies(&world, writer, reader))
 }
 
-/// The road is cut for a second while samples are written, or just after one was; how long all of it takes to arrive
-/// once it is whole again, in ms.
+/// The road is cut for a second while samples are written, or just after one was; how long all of it takes to
+/// arrive once it is whole again, in ms.
 fn outage(seed: u64, trip: Duration, writes: u32) -> f64 {
     let (mut world, writer, reader) = pair(seed, 0, trip);
     world.write(writer, Write::data(0, 100));
@@ -182,8 +182,8 @@ fn a_road_that_loses_much_still_carries_much() {
             let rates = pooled(30, |seed| vec![bulk(seed, loss, trip, (samples, bytes)).0 / 1e6]);
             let (median, least) = (quantile(&rates, 0.5), quantile(&rates, 0.0));
             println!("{bytes} octets, {loss} % lost, {} ms: {median:.1} MB/s, {least:.1} at least", ms(trip));
-            // Where datagrams overtake each other by a round trip, much is taken for lost that is not: one seed in forty
-            // carries a third of what is usual.
+            // Where datagrams overtake each other by a round trip, much is taken for lost that is not: one
+            // seed in forty carries a third of what is usual.
             let expected = match (trip > Duration::from_micros(100), bytes < 100_000) {
                 (true, true) => 25.0,
                 (true, false) => 50.0,

@@ -7,8 +7,8 @@ use super::rules::module_path;
 use super::settings::Settings;
 use super::source::Source;
 
-/// Which files name which others, by `crate::` and `super::` paths. The way from a module to its own submodules is not
-/// counted: it is made of them.
+/// Which files name which others, by `crate::` and `super::` paths. The way from a module to its own
+/// submodules is not counted: it is made of them.
 #[derive(Default)]
 pub(super) struct Graph {
     /// The code of each file, by crate and module path.

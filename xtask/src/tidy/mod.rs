@@ -1,6 +1,7 @@
 //! The rules no compiler checks. Exceptions and the order of modules are in `xtask/tidy.txt`.
 
 mod cycles;
+mod pages;
 mod paths;
 mod rules;
 mod settings;
@@ -31,17 +32,21 @@ pub(crate) fn run(_arguments: &[String]) -> Result<bool, String> {
 /// Every finding in the tree below `root`, as `path:line: what, and what to do`.
 fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
     let mut findings = Vec::new();
-    let mut used = Vec::new();
+    let (mut used, mut wide) = (Vec::new(), Vec::new());
     let mut graph = cycles::Graph::default();
     for path in files(root)? {
         let Ok(text) = fs::read_to_string(root.join(&path)) else {
             continue; // binary
         };
         rules::no_foreign_words(&path, &text, &mut findings);
+        if path.ends_with(".md") {
+            pages::page(&path, &text, root, &mut findings);
+        }
         if path.ends_with(".rs") {
             let source = Source::new(&path, &text);
             rules::begins_with_comment(&source, &mut findings);
             rules::sizes(&source, settings, &mut used, &mut findings);
+            pages::comment_width(&source, settings, &mut wide, &mut findings);
             rules::confined_unsafe(&source, settings, &mut findings);
             rules::confined_names(&source, settings, &mut findings);
             if path.starts_with("crates/plainsong/src/") {
@@ -59,6 +64,8 @@ fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
     }
     graph.check(settings, &mut findings);
     rules::unused_exceptions(settings, &used, &mut findings);
+    pages::unused_widths(settings, &wide, &mut findings);
+    pages::octets(settings, root, &mut findings);
     for path in settings.unsafe_files.iter().chain(settings.confined.iter().map(|(folder, _)| folder)) {
         if !root.join(path).exists() {
             findings.push(format!("xtask/tidy.txt:1: {path} does not exist"));

@@ -123,9 +123,9 @@ pub(super) fn confined_names(source: &Source, settings: &Settings, findings: &mu
     }
 }
 
-/// The library parses no texts but its variables, the QoS profiles it is given and the kernel's list of sockets: one module
-/// each opens files for the latter two, one alone reads variables. Another asks the system for the names of host, user and
-/// executable, which are told as they are.
+/// The library parses no texts but its variables, the QoS profiles it is given and the kernel's list of
+/// sockets: one module each opens files for the latter two, one alone reads variables. Another asks the
+/// system for the names of host, user and executable, which are told as they are.
 pub(super) fn reads_variables_only(source: &Source, findings: &mut Vec<String>) {
     let is_process = source.path == "crates/plainsong/src/base/process.rs";
     let reads_variables = is_process || source.path == "crates/plainsong/src/base/config.rs";

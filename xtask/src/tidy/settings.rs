@@ -21,6 +21,10 @@ pub(super) struct Settings {
     pub(super) confined: Vec<(String, Vec<String>)>,
     /// Files that may hold `unsafe`.
     pub(super) unsafe_files: Vec<String>,
+    /// Pages, and how many octets they may have together.
+    pub(super) pages: Vec<(Vec<String>, u64)>,
+    /// Folders whose comments may be wide.
+    pub(super) wide: Vec<String>,
 }
 
 impl Settings {
@@ -62,6 +66,17 @@ impl Settings {
                     return Err(format!("unsafe {path} REASON: a reason is needed"));
                 }
                 self.unsafe_files.push(path.to_owned());
+            }
+            "pages" => match rest.split_once(' ').map(|(most, pages)| (most.parse(), words(pages))) {
+                Some((Ok(most), pages)) => self.pages.push((pages, most)),
+                _ => return Err("pages OCTETS PAGES: octets are a number".to_owned()),
+            },
+            "wide" => {
+                let (folder, reason) = rest.split_once(' ').unwrap_or((rest, ""));
+                if reason.len() < 10 {
+                    return Err(format!("wide {folder} REASON: a reason is needed"));
+                }
+                self.wide.push(folder.to_owned());
             }
             "allow" => {
                 let mut fields = rest.splitn(3, ' ');

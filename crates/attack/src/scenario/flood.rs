@@ -35,7 +35,8 @@ const ANNOUNCEMENTS: Duration = Duration::from_millis(500);
 const BATCH: u32 = 16;
 /// So long after each batch of a flood: 20 MB a second, which leaves the pair a share of its cores.
 const PAUSE: Duration = Duration::from_micros(700);
-/// Octets of a sample of which a fragment arrives, how many such samples a writer has, and how many writers there are.
+/// Octets of a sample of which a fragment arrives, how many such samples a writer has, and how many writers
+/// there are.
 const FRAGMENTED_BYTES: usize = 8;
 const FRAGMENTED_SAMPLES: i64 = 250;
 const FRAGMENTING_WRITERS: u32 = 1_000;
@@ -125,8 +126,8 @@ fn passing(stage: &mut Stage<'_>, peers: &[Peer; 2]) -> Result<(GuidPrefix, Sock
     Ok((prefix, meta.ok_or("an identity without an address")?))
 }
 
-/// Sends datagrams as fast as they are built, until the attack is over, `build` says that it has no more, or the lease of
-/// who sends them would end.
+/// Sends datagrams as fast as they are built, until the attack is over, `build` says that it has no more, or
+/// the lease of who sends them would end.
 fn pour(
     stage: &mut Stage<'_>,
     from: SocketAddrV4,

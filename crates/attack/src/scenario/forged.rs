@@ -48,7 +48,8 @@ fn answer(
     stage.attacker.raw.send(from, to.meta, &datagram);
 }
 
-/// What anyone can send who has heard the pair's announcements, with an answer whose numbers are of no challenge.
+/// What anyone can send who has heard the pair's announcements, with an answer whose numbers are of no
+/// challenge.
 fn speak(stage: &mut Stage<'_>, identity: &Identity, from: SocketAddrV4, to: &Peer) {
     let announcement = compose::announcement(&identity.data, to.prefix());
     stage.attacker.raw.send(from, to.meta, &announcement);
@@ -141,7 +142,8 @@ pub(super) fn replay(stage: &mut Stage<'_>) -> Result<(), String> {
 pub(super) fn third_addresses(stage: &mut Stage<'_>) -> Result<(), String> {
     let peers = stage.peers.clone();
     let place = |last: u8, port: u16| Locator::udp(victim(last).into(), port);
-    // Endpoints that live elsewhere, and participants all of whose endpoints do, or which live in both places.
+    // Endpoints that live elsewhere, and participants all of whose endpoints do, or which live in both
+    // places.
     let plain = stage.attacker.proven(&peers, |_| {})?;
     let moved = stage.attacker.proven(&peers, |data| data.default_unicast = vec![place(60, USER)])?;
     let both = stage.attacker.proven(&peers, |data| {

@@ -76,7 +76,8 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Recipe>, String> {
     names.iter().map(find).collect()
 }
 
-/// Builds one after the other and tells of each; false if one failed, or one that was asked for by name cannot be built.
+/// Builds one after the other and tells of each; false if one failed, or one that was asked for by name
+/// cannot be built.
 fn install(recipes: &[&Recipe], directory: &Path, source: Option<&Path>, by_name: bool) -> bool {
     let workshop = match Workshop::new(directory, source) {
         Ok(workshop) => workshop,
@@ -198,8 +199,8 @@ mod tests {
             std::env::temp_dir().join(format!("plainsong-adapters-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join("perf-adapter-cyclone");
-        // Another process writes it: had this one the file open, those that other tests start meanwhile would, too, and it could not be
-        // executed (ETXTBSY).
+        // Another process writes it: had this one the file open, those that other tests start meanwhile
+        // would, too, and it could not be executed (ETXTBSY).
         let write = "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$2\" && chmod 755 \"$2\"";
         let written = Command::new("sh").args(["-c", write, "sh", script]).arg(&path).status();
         assert!(written.unwrap().success());

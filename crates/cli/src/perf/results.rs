@@ -3,7 +3,7 @@
 //! ```text
 //! DIR/run.json                                      Run
 //! DIR/cells/<cell id>/<repetition>/<worker>.ndjson  every line that the worker said
-//! DIR/cells/<cell id>/<repetition>/<worker>.hlog    its histograms as a standard HdrHistogram log (V2, base64)
+//! DIR/cells/<cell id>/<repetition>/<worker>.hlog    its histograms as an HdrHistogram log (V2, base64)
 //! DIR/cells/<cell id>/<repetition>/<worker>-intervals.hlog   the same, one of each second
 //! DIR/cells/<cell id>/<repetition>/resources.csv    one row for each process and sampling time
 //! ```
@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 /// The form of `run.json` that this program reads and writes.
 pub(crate) const SCHEMA: u32 = 1;
 
-/// How the mark begins of what was measured while the cores were further apart than at other times of the run.
+/// How the mark begins of what was measured while the cores were further apart than at other times of the
+/// run.
 pub(crate) const CORES_APART: &str = "cores apart:";
 
 /// The largest `run.json` that is read: ten times what a day of campaigns leaves.
@@ -43,7 +44,8 @@ pub(crate) struct Run {
     pub(crate) hosts: Vec<Host>,
     /// What each adapter said of itself, by its name.
     pub(crate) adapters: BTreeMap<String, Description>,
-    /// What exactly ran under these names; more than one of a name if it has changed between two parts of the run.
+    /// What exactly ran under these names; more than one of a name if it has changed between two parts of the
+    /// run.
     #[serde(default)]
     pub(crate) programs: Vec<Program>,
     pub(crate) calibration: Option<Calibration>,
@@ -82,8 +84,8 @@ pub(crate) struct Cell {
     pub(crate) id: String,
     /// Name of the scenario in the campaign.
     pub(crate) scenario: String,
-    /// `pingpong`, `latency_at_rate`, `throughput`, `ramp`, `read_method`, `read_cost`, `fan`, `discovery`, `large`,
-    /// `failover`, `encode` or `soak`.
+    /// `pingpong`, `latency_at_rate`, `throughput`, `ramp`, `read_method`, `read_cost`, `fan`, `discovery`,
+    /// `large`, `failover`, `encode` or `soak`.
     pub(crate) kind: String,
     /// The adapter of the writers (of the pingers).
     pub(crate) adapter: String,
@@ -372,8 +374,8 @@ impl Run {
     }
 }
 
-/// Each sort of mark (the words before the colon), with the number of repetitions that have it and what the one with the largest
-/// number says, or the last of them in the order of letters.
+/// Each sort of mark (the words before the colon), with the number of repetitions that have it and what the
+/// one with the largest number says, or the last of them in the order of letters.
 pub(crate) fn marks_of<'a>(
     repetitions: impl Iterator<Item = &'a Repetition>,
 ) -> BTreeMap<&'a str, (usize, &'a str)> {

@@ -1,4 +1,5 @@
-//! `plainsong perf selftest`: what is done wrong on purpose must be counted exactly, and a known delay be measured.
+//! `plainsong perf selftest`: what is done wrong on purpose must be counted exactly, and a known delay be
+//! measured.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,9 +15,9 @@ use super::run::{Job, begin, conduct};
 use super::statistics::{Distribution, median};
 use crate::output::say;
 
-/// What a pong sleeps before it answers, and how wrong the measured difference between the two may be. Both are long enough
-/// for all threads and processors to have gone to sleep meanwhile: to wake them takes the same after either, and is no
-/// part of the difference. Of a round trip without delay that could not be said.
+/// What a pong sleeps before it answers, and how wrong the measured difference between the two may be. Both
+/// are long enough for all threads and processors to have gone to sleep meanwhile: to wake them takes the
+/// same after either, and is no part of the difference. Of a round trip without delay that could not be said.
 const DELAYS_US: [u64; 2] = [10_000, 50_000];
 const DELAY_ERROR: f64 = 0.02;
 const SHORT_DELAY: &str = "short_delay";
@@ -226,7 +227,8 @@ fn median_round_trip(repetition: &Repetition) -> Option<f64> {
     Distribution::decode(&histogram.data).ok()?.percentile(50.0).map(|it| it as f64)
 }
 
-/// The difference between medians of round trips with the short and the long delay, each of its least disturbed repetition.
+/// The difference between medians of round trips with the short and the long delay, each of its least
+/// disturbed repetition.
 fn judge_delay(run: &Run, adapter: &str) -> Finding {
     let measured = |scenario: &str| -> Result<f64, Finding> {
         let missing = || Finding::new(false, format!("{scenario}: not measured"));
@@ -311,7 +313,8 @@ mod tests {
         assert!(!judge_counts(&cell).passed);
     }
 
-    /// Round trips of the two delays as a recorder has them that makes `factor` of each: some are disturbed, all take a while more.
+    /// Round trips of the two delays as a recorder has them that makes `factor` of each: some are disturbed,
+    /// all take a while more.
     fn delays_recorded(factor: f64) -> Run {
         let cell = |scenario: &str, delay_us: u64| {
             let mut histogram = recorder::histogram();

@@ -1,4 +1,5 @@
-//! The QoS of the entities: of a profile in XML or of this application, and what the options say on top of it.
+//! The QoS of the entities: of a profile in XML or of this application, and what the options say on top of
+//! it.
 
 use plainsong::Result;
 use plainsong::prelude::*;

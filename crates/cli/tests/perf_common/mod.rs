@@ -1,4 +1,5 @@
-//! What the tests of `plainsong perf` share: workers that are shell scripts, campaigns with them, and their results.
+//! What the tests of `plainsong perf` share: workers that are shell scripts, campaigns with them, and their
+//! results.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::io::{BufRead, BufReader};

@@ -69,7 +69,8 @@ fn good_samples_are_in_all_counts_whenever_these_are_asked_for() {
     assert_eq!((interval(&mut play).received, interval(&mut play).received), (13, 0));
     samples(&mut play, 14..17, 1);
     samples(&mut play, 17..20, 1);
-    // Six of seven 1 µs apart have come before the end; the first of these is the last of them, the others are late.
+    // Six of seven 1 µs apart have come before the end; the first of these is the last of them, the others
+    // are late.
     samples(&mut play, 20..24, 1);
     let last = interval(&mut play);
     assert_eq!((last.received, last.octets, last.lost), (10, 10 * 64, 1));

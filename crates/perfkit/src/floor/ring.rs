@@ -87,7 +87,8 @@ impl Mapping {
         }
     }
 
-    /// The octets, if they are within the mapping. The other side must leave them alone as long as they are used.
+    /// The octets, if they are within the mapping. The other side must leave them alone as long as they are
+    /// used.
     fn octets(&self, offset: usize, length: usize) -> Option<&[u8]> {
         offset.checked_add(length).filter(|end| *end <= self.length)?;
         // SAFETY: within the mapping; a writer writes only to what has been read.
@@ -123,7 +124,8 @@ fn octets_of(size: usize) -> u64 {
 }
 
 impl Producer {
-    /// A new ring in a file, with room for two samples of `payload_max` octets and for `capacity` octets at least.
+    /// A new ring in a file, with room for two samples of `payload_max` octets and for `capacity` octets at
+    /// least.
     ///
     /// # Errors
     /// Of the file system.

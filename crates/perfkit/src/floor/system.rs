@@ -86,8 +86,8 @@ pub fn allowed_cpus() -> Vec<usize> {
     }
 }
 
-/// Sleeps until someone wakes those at this word, or the time is over; not at all if it has another value. It works between
-/// processes that share the word's memory.
+/// Sleeps until someone wakes those at this word, or the time is over; not at all if it has another value. It
+/// works between processes that share the word's memory.
 pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Duration) {
     let timeout = libc::timespec {
         tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),

@@ -1,4 +1,5 @@
-//! What streams beside pings and answers: written by a thread of the worker that pings, read by the one that answers.
+//! What streams beside pings and answers: written by a thread of the worker that pings, read by the one that
+//! answers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
-//! Writes pings and measures how long their answers take: one after the other, or at points of time fixed before.
+//! Writes pings and measures how long their answers take: one after the other, or at points of time fixed
+//! before.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -18,10 +18,11 @@ use crate::recorder::{Recorder, named};
 use crate::schedule::{Schedule, Slot};
 use crate::spec::{EndpointSpec, InstanceOrder, Pacing, Role};
 
-/// Without pacing, the clock is read once more for one of so many samples that say when they were due, to know how long the write took.
+/// Without pacing, the clock is read once more for one of so many samples that say when they were due, to
+/// know how long the write took.
 const TIMED_EVERY: u64 = 16;
-/// Where a sample takes less than that, one of so many says when it was due: with reading the clock for each, the fastest products would
-/// spend a twentieth of their time.
+/// Where a sample takes less than that, one of so many says when it was due: with reading the clock for each,
+/// the fastest products would spend a twentieth of their time.
 const BRISK_NS: u64 = 1_000;
 const STAMPED_EVERY: u32 = 8;
 
@@ -214,7 +215,8 @@ impl Publish {
         match self.writer.write(instance, payload) {
             Ok(()) => {
                 *sequence = sequence.wrapping_add(1);
-                // Nobody else counts: that no other could come between would cost as much as a part of the write.
+                // Nobody else counts: that no other could come between would cost as much as a part of the
+                // write.
                 let sent = self.telling.sent.load(Ordering::Relaxed);
                 self.telling.sent.store(sent + 1, Ordering::Relaxed);
                 self.next_instance = if instance + 1 < self.instances { instance + 1 } else { 0 };

@@ -16,7 +16,8 @@ use crate::spec::{EndpointSpec, Role};
 
 /// Time between looks at whether it is over.
 const LOOKING_NS: u64 = 10_000_000;
-/// The same for the end of the measured time: a hundred workers that look are to take next to nothing of two cores.
+/// The same for the end of the measured time: a hundred workers that look are to take next to nothing of two
+/// cores.
 const END_LOOKING_NS: u64 = 50_000_000;
 /// However long samples go on to come after the end, they are not waited for any longer.
 const DRAIN_MAX_NS: u64 = 8_000_000_000;
@@ -103,8 +104,8 @@ impl Work for Subscribe {
     }
 }
 
-/// Waits for the end of a reader: its time is over and that to be stopped, it has enough, it was stopped, or it failed. Then until
-/// nothing has come for the time of the drain, or it was stopped again.
+/// Waits for the end of a reader: its time is over and that to be stopped, it has enough, it was stopped, or
+/// it failed. Then until nothing has come for the time of the drain, or it was stopped again.
 pub(super) fn until_over(
     context: &Context,
     reading: &Reading,

@@ -21,8 +21,8 @@ pub const PROTOCOL: u32 = 1;
 const LINE_MAX: u64 = 1 << 20;
 /// What is still running this long after the standard input has ended is not waited for.
 const LEAVING_MS: u64 = 1000;
-/// Time between looks at what is matched: this, or this part of what it has taken so far. Many workers that look more often take
-/// the cores from what they wait for.
+/// Time between looks at what is matched: this, or this part of what it has taken so far. Many workers that
+/// look more often take the cores from what they wait for.
 const MATCHING_NS: u64 = 500_000;
 const MATCHING_PARTS: u64 = 64;
 
@@ -49,8 +49,8 @@ impl From<Failure> for Trouble {
 
 /// What `main` of an adapter does: is a worker on standard input and output until it is told to leave.
 ///
-/// From here on the standard output of the process belongs to the protocol; what libraries print on it goes to the
-/// standard error. When the standard input ends, the process ends, even if the adapter hangs.
+/// From here on the standard output of the process belongs to the protocol; what libraries print on it goes
+/// to the standard error. When the standard input ends, the process ends, even if the adapter hangs.
 pub fn main(adapter: &mut dyn Adapter) -> ExitCode {
     system::die_with_parent();
     let output = match system::private_stdout() {

@@ -27,8 +27,8 @@ pub struct FieldMember {
     pub key: bool,
 }
 
-/// What a type offers to those who look for members by name: one known to the compiler ([`Fields`]), or one that is
-/// described at run time.
+/// What a type offers to those who look for members by name: one known to the compiler ([`Fields`]), or one
+/// that is described at run time.
 pub trait NamedFields<'a>: Copy {
     /// The registered name of the structure, if it is one.
     fn structure(self) -> Option<&'a str>;

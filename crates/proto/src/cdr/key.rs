@@ -98,7 +98,8 @@ pub fn key_hash_as<T: DdsType, S: Cdr>(sample: &S) -> Result<KeyHash, EncodeErro
     key_hash_and_key_as::<T, S>(sample, |_| ())
 }
 
-/// As [`key_hash_as`]. Where the hash is a digest, which other keys may have too, `long_key` gets the serialized key.
+/// As [`key_hash_as`]. Where the hash is a digest, which other keys may have too, `long_key` gets the
+/// serialized key.
 #[inline]
 pub fn key_hash_and_key_as<T: DdsType, S: Cdr>(
     sample: &S,
@@ -171,8 +172,8 @@ pub fn key_hash_and_key_of_payload<T: DdsType>(
     decoded_hash::<T>(payload, key_only, long_key)
 }
 
-/// The key of a payload: of a serialized key if `key_only`, else of a sample, whose other members need not decode. They take their initial
-/// value.
+/// The key of a payload: of a serialized key if `key_only`, else of a sample, whose other members need not
+/// decode. They take their initial value.
 pub fn key_of_payload<T: DdsType>(payload: &[u8], key_only: bool) -> Result<T, Malformed> {
     if key_only {
         return key_from_payload(payload);
@@ -196,8 +197,8 @@ fn decode_key<T: DdsType>(decoder: &mut Decoder<'_>) -> Result<T, Malformed> {
     if T::KEYED { T::decode(decoder) } else { Ok(T::initial()) }
 }
 
-/// Where the key is in every sample of a type whose only key member is a number and follows members of fixed size: its hash
-/// is that number, and nothing has to be decoded for it.
+/// Where the key is in every sample of a type whose only key member is a number and follows members of fixed
+/// size: its hash is that number, and nothing has to be decoded for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyPlace {
     /// Of the number.

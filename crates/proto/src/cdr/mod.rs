@@ -228,7 +228,8 @@ pub trait Cdr: Sized {
     /// Reads a value.
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed>;
 
-    /// Reads a value over this one, whose memory is used again where that is possible. After an error this is some value.
+    /// Reads a value over this one, whose memory is used again where that is possible. After an error this is
+    /// some value.
     #[inline]
     fn decode_over(&mut self, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
         *self = Self::decode(decoder)?;
@@ -247,8 +248,8 @@ pub trait Cdr: Sized {
         None
     }
 
-    /// The key hash of a key that is one number of up to eight octets: its octets, the most significant first, as the first of this
-    /// number. `None` of everything else.
+    /// The key hash of a key that is one number of up to eight octets: its octets, the most significant
+    /// first, as the first of this number. `None` of everything else.
     #[inline]
     fn short_key(&self) -> Option<u64> {
         None
@@ -274,7 +275,8 @@ pub trait Cdr: Sized {
         Ok(elements)
     }
 
-    /// Reads `count` elements over those of `elements`, and no others; `count` was checked against the octets left.
+    /// Reads `count` elements over those of `elements`, and no others; `count` was checked against the octets
+    /// left.
     fn decode_elements_over(
         elements: &mut Vec<Self>,
         count: usize,
@@ -419,7 +421,8 @@ pub trait DdsType: Cdr + Send + 'static {
     const KEY_BYTES_MAX: Option<usize> = if Self::KEYED { Self::EXTENT.bytes_max() } else { Some(0) };
     /// Where the key is in every sample, if that is the same place.
     const KEY_PLACE: KeyPlace = KeyPlace::NONE;
-    /// The type with members that a writer only borrows ([`OctetSeq`]); of one without a lifetime, the type itself.
+    /// The type with members that a writer only borrows ([`OctetSeq`]); of one without a lifetime, the type
+    /// itself.
     type Borrowed<'a>: Cdr;
 }
 
@@ -468,8 +471,8 @@ pub fn from_shared_payload<T: DdsType>(payload: &Payload) -> Result<T, Malformed
     T::decode(&mut open_payload::<T>(payload.as_slice(), decode::Form::Sample)?.sharing(payload))
 }
 
-/// As [`from_shared_payload`], over a value that is there: what memory it has is used again where that is possible. After an error it is
-/// some value.
+/// As [`from_shared_payload`], over a value that is there: what memory it has is used again where that is
+/// possible. After an error it is some value.
 ///
 /// # Errors
 /// Those of [`from_payload`].
@@ -495,11 +498,12 @@ pub fn to_fixed_payload_as<T: DdsType, S: Cdr>(
     Ok(encoder.position())
 }
 
-/// As [`to_payload_as`], over what is in a buffer, which must be long enough, without the octets of the sequence that is `lent`: says where
-/// they belong. `None`: the sample does not have them.
+/// As [`to_payload_as`], over what is in a buffer, which must be long enough, without the octets of the
+/// sequence that is `lent`: says where they belong. `None`: the sample does not have them.
 ///
 /// # Errors
-/// Those of [`to_payload`]; [`EncodeError::BufferFull`] also where the sample has to be moved within the buffer.
+/// Those of [`to_payload`]; [`EncodeError::BufferFull`] also where the sample has to be moved within the
+/// buffer.
 pub fn to_lending_payload_as<T: DdsType, S: Cdr>(
     sample: &S,
     version: XcdrVersion,

@@ -1,8 +1,8 @@
 //! Content filters and queries: the SQL subset of DCPS 1.4 Annex B.
 //!
 //! An expression compares members of a type with values, parameters and each other:
-//! `color = 'RED' AND (x BETWEEN %0 AND %1 OR NOT pose.speed < 2.5) ORDER BY x`. Beyond the standard there are
-//! `!=`, NOT LIKE, MATCH with patterns as of file names, doubled quotes, and TRUE and FALSE. Everything
+//! `color = 'RED' AND (x BETWEEN %0 AND %1 OR NOT pose.speed < 2.5) ORDER BY x`. Beyond the standard there
+//! are `!=`, NOT LIKE, MATCH with patterns as of file names, doubled quotes, and TRUE and FALSE. Everything
 //! that can be wrong with an expression is found when it is compiled; a filter that exists cannot fail.
 //!
 //! Limits (R15): [`EXPRESSION_BYTES_MAX`], [`TERMS_MAX`], [`DEPTH_MAX`], [`PARAMETERS_MAX`] and
@@ -57,7 +57,8 @@ pub struct Filter<T> {
     marker: PhantomData<fn(&T) -> bool>,
 }
 
-/// An expression with its parameters, bound to a type: that of [`Filter`], or one that is described at run time.
+/// An expression with its parameters, bound to a type: that of [`Filter`], or one that is described at run
+/// time.
 #[derive(Debug, Clone)]
 pub struct Condition {
     tests: Vec<Test>,

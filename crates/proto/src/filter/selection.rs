@@ -1,4 +1,5 @@
-//! What a multi-topic subscribes to: `SELECT aggregation FROM selection {WHERE condition}` (DCPS 1.4 Annex B).
+//! What a multi-topic subscribes to: `SELECT aggregation FROM selection {WHERE condition}` (DCPS 1.4 Annex
+//! B).
 
 use super::lexer::{Lexer, Literal, Token, TokenKind};
 use super::{EXPRESSION_BYTES_MAX, Filter, FilterError};

@@ -38,7 +38,8 @@ pub const fn data_frag_overhead(inline_qos_len: usize) -> usize {
 /// What a datagram needs before its first DATA: message header, INFO_DST and INFO_TS.
 pub const DATAGRAM_OVERHEAD: usize = HEADER_BYTES + info::DESTINATION_BYTES + info::TIMESTAMP_BYTES;
 
-/// What goes with a submessage in a datagram that was begun already: INFO_TS before it, and a HEARTBEAT behind it.
+/// What goes with a submessage in a datagram that was begun already: INFO_TS before it, and a HEARTBEAT
+/// behind it.
 pub(crate) const SURROUNDING_BYTES: usize = info::TIMESTAMP_BYTES + SUBMESSAGE_HEADER_BYTES + 28;
 
 /// The fields of a DATA submessage beside its payload (RTPS 2.5 §9.4.5.4).
@@ -187,8 +188,8 @@ impl MessageBuilder<'_> {
         self.out.open.info.readdressed = true;
     }
 
-    /// Gives what follows a source timestamp (INFO_TS); `None` takes it away, and so does one that RTPS cannot tell: that of a clock
-    /// before 1970.
+    /// Gives what follows a source timestamp (INFO_TS); `None` takes it away, and so does one that RTPS
+    /// cannot tell: that of a clock before 1970.
     pub fn info_timestamp(&mut self, time: Option<Time>) {
         self.out.open.info.timestamp.wanted = time.filter(|time| time.is_on_wire()).unwrap_or(Time::INVALID);
     }
@@ -329,8 +330,8 @@ impl MessageBuilder<'_> {
         goes_on
     }
 
-    /// Writes the head of a DATA of so many octets, after the INFO submessages wanted, when there is room. Most differ from what is before
-    /// them by their timestamp alone: then both are one piece.
+    /// Writes the head of a DATA of so many octets, after the INFO submessages wanted, when there is room.
+    /// Most differ from what is before them by their timestamp alone: then both are one piece.
     #[inline(always)]
     fn begin_data(&mut self, submessage_bytes: usize, head: [[u8; 4]; DATA_HEAD_WORDS]) -> bool {
         let open = &mut self.out.open;

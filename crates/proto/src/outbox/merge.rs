@@ -1,5 +1,5 @@
-//! Messages to the same destinations become one: each datagram costs both sides about as much as all that a short one has
-//! in it.
+//! Messages to the same destinations become one: each datagram costs both sides about as much as all that a
+//! short one has in it.
 
 use std::ops::Range;
 
@@ -21,9 +21,9 @@ struct Group {
 }
 
 impl Outbox {
-    /// Merges the messages from the `first` on that go to the same destinations, as far as an Ethernet frame reaches; their
-    /// order at each destination stays. They must be of participants and endpoints that speak in their own name, each
-    /// addressed to one participant or to all from its beginning to its end.
+    /// Merges the messages from the `first` on that go to the same destinations, as far as an Ethernet frame
+    /// reaches; their order at each destination stays. They must be of participants and endpoints that speak
+    /// in their own name, each addressed to one participant or to all from its beginning to its end.
     pub fn merge(&mut self, first: usize) {
         if self.transmits.len() < first.saturating_add(2) {
             return;
@@ -64,8 +64,8 @@ impl Outbox {
             && !matches!(other.submessage, id::DATA | id::DATA_FRAG)
     }
 
-    /// Octets at the beginning of a message that say nothing new behind another one: the header, and the destination where
-    /// it is the same.
+    /// Octets at the beginning of a message that say nothing new behind another one: the header, and the
+    /// destination where it is the same.
     fn in_force(&self, before: Option<usize>, next: usize) -> usize {
         let beginning = |index: usize| self.transmits.get(index).and_then(|it| self.beginning(it));
         let destination = |index: usize| beginning(index).and_then(|it| it.destination);

@@ -27,7 +27,8 @@ pub const PROPERTIES_BYTES_MAX: usize = 32 << 10;
 pub struct Inconsistent {
     /// Name of the policy.
     pub policy: &'static str,
-    /// The value alone is at fault, whatever the others are: BAD_PARAMETER, not INCONSISTENT_POLICY (DCPS 1.4 §2.2.1.1).
+    /// The value alone is at fault, whatever the others are: BAD_PARAMETER, not INCONSISTENT_POLICY (DCPS 1.4
+    /// §2.2.1.1).
     pub bad_value: bool,
     /// What is wrong, and what would be right.
     pub reason: &'static str,

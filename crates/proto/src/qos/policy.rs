@@ -17,8 +17,9 @@ pub enum Durability {
     /// Samples only for readers matched when they are written.
     #[default]
     Volatile = 0,
-    /// The writer keeps history for late joiners. KEEP_ALL without limits keeps all it ever wrote; at RESOURCE_LIMITS max_samples
-    /// the oldest leaves that everybody has. Who is matched anew gets the history again.
+    /// The writer keeps history for late joiners. KEEP_ALL without limits keeps all it ever wrote; at
+    /// RESOURCE_LIMITS max_samples the oldest leaves that everybody has. Who is matched anew gets the history
+    /// again.
     TransientLocal = 1,
     /// History outlives the writer.
     Transient = 2,
@@ -93,7 +94,8 @@ pub struct Liveliness {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u32)]
 pub enum ReliabilityKind {
-    /// Nothing is said: RELIABLE for a writer, BEST_EFFORT for a reader or topic. An entity has one of the others.
+    /// Nothing is said: RELIABLE for a writer, BEST_EFFORT for a reader or topic. An entity has one of the
+    /// others.
     #[default]
     Unset = 0,
     /// Samples may be lost.
@@ -150,11 +152,12 @@ pub struct History {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ResourceLimits {
-    /// Samples of all instances. At this limit a KEEP_ALL writer waits for acknowledgements, and of what everybody has, the oldest
-    /// leaves, also where DURABILITY keeps it for late joiners; a KEEP_LAST writer that keeps it for them refuses what is of other instances.
+    /// Samples of all instances. At this limit a KEEP_ALL writer waits for acknowledgements, and of what
+    /// everybody has, the oldest leaves, also where DURABILITY keeps it for late joiners; a KEEP_LAST writer
+    /// that keeps it for them refuses what is of other instances.
     pub max_samples: i32,
-    /// Instances. A reader without this limit rejects those beyond 131,072, as a peer may write ever new ones; it has more when
-    /// told how many, up to 1,048,576.
+    /// Instances. A reader without this limit rejects those beyond 131,072, as a peer may write ever new
+    /// ones; it has more when told how many, up to 1,048,576.
     pub max_instances: i32,
     /// Samples of any one instance.
     pub max_samples_per_instance: i32,
@@ -232,8 +235,8 @@ pub struct Property {
 /// [`super::table::POLICIES`] says which.
 ///
 /// [`QosSet::default`] says nothing: an entity that is asked to have it gets what its factory has by default
-/// (`DATAWRITER_QOS_DEFAULT` and its like, DCPS 1.4 §2.2.2.4.1.5). Of one that says something, each policy of which it
-/// says nothing has the standard's default.
+/// (`DATAWRITER_QOS_DEFAULT` and its like, DCPS 1.4 §2.2.2.4.1.5). Of one that says something, each policy of
+/// which it says nothing has the standard's default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct QosSet {

@@ -477,11 +477,12 @@ pub fn from_octets(octets: &[u8]) -> Result<QosSet, Malformed> {
     Ok(qos)
 }
 
-/// Appends the policies that others must know about: of a writer or reader also those of its publisher
-/// or subscriber and topic. Policies with a request/offered rule always travel, so that nobody has to
-/// guess a default; the others only when they differ from it. So does TYPE_CONSISTENCY_ENFORCEMENT, whose
-/// absence means DISALLOW_TYPE_COERCION to others, not the default (XTypes 1.3 §7.6.3.4.1). DEADLINE and LIVELINESS do not:
-/// everyone knows that they are infinite unless told, while Dust DDS 0.16 takes an infinite time that is told for a finite one.
+/// Appends the policies that others must know about: of a writer or reader also those of its publisher or
+/// subscriber and topic. Policies with a request/offered rule always travel, so that nobody has to guess a
+/// default; the others only when they differ from it. So does TYPE_CONSISTENCY_ENFORCEMENT, whose absence
+/// means DISALLOW_TYPE_COERCION to others, not the default (XTypes 1.3 §7.6.3.4.1). DEADLINE and LIVELINESS
+/// do not: everyone knows that they are infinite unless told, while Dust DDS 0.16 takes an infinite time that
+/// is told for a finite one.
 pub(crate) fn encode_qos(qos: &QosSet, kind: EntityKind, list: &mut ParameterListBuilder<'_>) {
     let entities = match kind {
         EntityKind::Writer => WRITER | EntityKind::Publisher as u8,

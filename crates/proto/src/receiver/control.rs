@@ -8,8 +8,8 @@ use crate::wire::{
     Target,
 };
 
-/// Submessages for built-in endpoints that follow each other in a message, from one participant to the same ones. There
-/// is at least one.
+/// Submessages for built-in endpoints that follow each other in a message, from one participant to the same
+/// ones. There is at least one.
 #[derive(Debug)]
 pub struct ControlRun<'m, 'a> {
     pub(super) context: &'m mut MessageContext,

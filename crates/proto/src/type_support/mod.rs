@@ -1,7 +1,7 @@
 //! Types as objects: what endpoints, bindings and tools ask of a type.
 //!
-//! [`of`] makes one from a Rust type; a [`DynamicType`] is made from a description that is there at run time, and walks
-//! encoded samples. What both say of the same octets is the same.
+//! [`of`] makes one from a Rust type; a [`DynamicType`] is made from a description that is there at run time,
+//! and walks encoded samples. What both say of the same octets is the same.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -20,8 +20,8 @@ use crate::types::TypeDescription;
 pub use dynamic::{DynamicType, DynamicTypeError};
 pub use rust::of;
 
-/// What an endpoint knows of its type. Payloads have their encapsulation header, and may be in each representation that
-/// suits the type, in both byte orders.
+/// What an endpoint knows of its type. Payloads have their encapsulation header, and may be in each
+/// representation that suits the type, in both byte orders.
 pub trait TypeSupport: fmt::Debug + Send + Sync + 'static {
     /// The name under which it is registered.
     fn name(&self) -> &str;
@@ -32,8 +32,8 @@ pub trait TypeSupport: fmt::Debug + Send + Sync + 'static {
     /// Whether it has key members.
     fn is_keyed(&self) -> bool;
 
-    /// Most octets of a sample in any representation, encapsulation header and padding included; `None` without limit, and
-    /// where that is not known.
+    /// Most octets of a sample in any representation, encapsulation header and padding included; `None`
+    /// without limit, and where that is not known.
     fn sample_bytes_max(&self) -> Option<usize>;
 
     /// As others are told it; `None` for a type that contains itself. Made anew for each call, perhaps.
@@ -50,8 +50,9 @@ pub trait TypeSupport: fmt::Debug + Send + Sync + 'static {
     /// [`Malformed`]: it is none of this type.
     fn check(&self, payload: &[u8]) -> Result<(), Malformed>;
 
-    /// The key hash of a payload: of a serialized key if `key_only`, else of a sample, whose other members need not decode. All
-    /// zeros without key. Where the hash is a digest, which other keys may have too, `long_key` gets the key holder.
+    /// The key hash of a payload: of a serialized key if `key_only`, else of a sample, whose other members
+    /// need not decode. All zeros without key. Where the hash is a digest, which other keys may have too,
+    /// `long_key` gets the key holder.
     ///
     /// # Errors
     /// [`Malformed`].
@@ -62,7 +63,8 @@ pub trait TypeSupport: fmt::Debug + Send + Sync + 'static {
         long_key: &mut dyn FnMut(&[u8]),
     ) -> Result<KeyHash, Malformed>;
 
-    /// Appends the serialized key of a payload (as with [`Self::key_hash`]), with encapsulation header and padding.
+    /// Appends the serialized key of a payload (as with [`Self::key_hash`]), with encapsulation header and
+    /// padding.
     ///
     /// # Errors
     /// [`KeyError`].
@@ -80,7 +82,8 @@ pub trait TypeSupport: fmt::Debug + Send + Sync + 'static {
     /// [`FilterError`], also where members are not known by their names.
     fn filter(&self, expression: &str, parameters: &[String]) -> Result<PayloadFilter, FilterError>;
 
-    /// How a reader finds the instance of a payload. `fingerprint` tells long keys apart: see [`Fingerprint::new`].
+    /// How a reader finds the instance of a payload. `fingerprint` tells long keys apart: see
+    /// [`Fingerprint::new`].
     fn key_function(self: Arc<Self>, fingerprint: fn(&[u8]) -> Fingerprint) -> KeyFunction {
         KeyFunction::new(move |payload, key_only| {
             if !self.is_keyed() {
@@ -99,7 +102,8 @@ pub trait TypeSupport: fmt::Debug + Send + Sync + 'static {
 }
 
 impl dyn TypeSupport {
-    /// Whether both are the same type: the same Rust type, or types with equal hashes, names of members included.
+    /// Whether both are the same type: the same Rust type, or types with equal hashes, names of members
+    /// included.
     #[must_use]
     pub fn is_same_type(&self, other: &dyn TypeSupport) -> bool {
         if let (Some(one), Some(two)) = (self.rust_type(), other.rust_type())

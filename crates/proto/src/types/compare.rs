@@ -565,8 +565,8 @@ const fn holds(mask: &TypeObject, number: Primitive) -> bool {
     )
 }
 
-/// The same primitive. An octet and a uint8 are one type in Rust, and Cyclone DDS 0.10 says octet for uint8 and
-/// char for int8.
+/// The same primitive. An octet and a uint8 are one type in Rust, and Cyclone DDS 0.10 says octet for uint8
+/// and char for int8.
 const fn alike(one: Primitive, other: Primitive) -> bool {
     const fn canonical(primitive: Primitive) -> u8 {
         match primitive {

@@ -1,5 +1,5 @@
-//! TypeIdentifiers and TypeObjects from octets (XTypes 1.3 Annex B). Everything here faces a hostile peer: the
-//! decoder bounds depth, counts and memory.
+//! TypeIdentifiers and TypeObjects from octets (XTypes 1.3 Annex B). Everything here faces a hostile peer:
+//! the decoder bounds depth, counts and memory.
 
 use super::{
     Definition, Literal, MemberName, Primitive, StructureMember, TypeHash, TypeIdentifier, TypeObject,

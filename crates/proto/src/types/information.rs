@@ -55,8 +55,8 @@ impl TypeInformation {
         })
     }
 
-    /// From the value of a parameter. Of the types depended on as many are kept as there are, which the size of
-    /// a parameter bounds.
+    /// From the value of a parameter. Of the types depended on as many are kept as there are, which the size
+    /// of a parameter bounds.
     ///
     /// # Errors
     /// [`Malformed`]; vendors disagree about the encoding, so this is no reason to refuse the endpoint.

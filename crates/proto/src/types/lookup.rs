@@ -1,8 +1,8 @@
-//! Requests and replies of the TypeLookup service (XTypes 1.3 §7.6.3.3). Only `getTypes` is asked and answered:
-//! the types that a type depends on are known from its TypeObject.
+//! Requests and replies of the TypeLookup service (XTypes 1.3 §7.6.3.3). Only `getTypes` is asked and
+//! answered: the types that a type depends on are known from its TypeObject.
 //!
-//! Payloads are in XCDR2, little endian (`CDR2_LE`), which is what every product reads: final structures, and unions
-//! that are appendable, as Cyclone DDS has them; those without DHEADER are read too.
+//! Payloads are in XCDR2, little endian (`CDR2_LE`), which is what every product reads: final structures, and
+//! unions that are appendable, as Cyclone DDS has them; those without DHEADER are read too.
 
 use super::decode::{decoder, sequence as read_sequence};
 use super::encode::{delimited, encoder, put_string, sequence};
@@ -134,8 +134,8 @@ pub fn decode_reply(payload: &[u8]) -> Result<Vec<(TypeHash, &[u8])>, Malformed>
     let mut types = Vec::new();
     let decoder = &mut decoder(content(payload)?);
     take_identity(decoder)?;
-    // `dds::rpc::ReplyHeader` goes on with an exception, of which 0 is none. Cyclone DDS 0.10 has the instance of a request
-    // instead: a string, whose length is never 0.
+    // `dds::rpc::ReplyHeader` goes on with an exception, of which 0 is none. Cyclone DDS 0.10 has the
+    // instance of a request instead: a string, whose length is never 0.
     take_instance(decoder)?;
     if discriminator(decoder, GET_TYPES)? != GET_TYPES || discriminator(decoder, RETCODE_OK)? != RETCODE_OK {
         return Ok(types);

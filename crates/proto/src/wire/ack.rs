@@ -12,8 +12,8 @@ const fn little_endian(flags: u8) -> bool {
 }
 
 impl Heartbeat {
-    /// From the body of a submessage. `first` below 1 or `last` below `first - 1` is refused (§8.3.8.6.3), and so
-    /// are group numbers that contradict each other.
+    /// From the body of a submessage. `first` below 1 or `last` below `first - 1` is refused (§8.3.8.6.3),
+    /// and so are group numbers that contradict each other.
     ///
     /// # Errors
     /// [`Malformed::Truncated`], [`Malformed::InvalidSequenceNumber`].

@@ -1,5 +1,5 @@
-//! What a writer tells of the content filters it applied to a sample (`ContentFilterInfo_t`, RTPS 2.5 §8.7.3.3,
-//! §9.6.4.1).
+//! What a writer tells of the content filters it applied to a sample (`ContentFilterInfo_t`, RTPS 2.5
+//! §8.7.3.3, §9.6.4.1).
 
 use super::ParameterListView;
 use super::octets::Reader;
@@ -25,8 +25,8 @@ impl<'a> ContentFilterInfo<'a> {
     /// From the value of the parameter.
     ///
     /// # Errors
-    /// [`Malformed::Truncated`]; [`Malformed::LengthOutOfRange`] when the bitmap is longer or shorter than the
-    /// signatures need, or there are more than [`SIGNATURES_MAX`].
+    /// [`Malformed::Truncated`]; [`Malformed::LengthOutOfRange`] when the bitmap is longer or shorter than
+    /// the signatures need, or there are more than [`SIGNATURES_MAX`].
     pub fn parse(value: &'a [u8], little_endian: bool) -> Result<Self, Malformed> {
         let mut fields = Reader::new(value, little_endian);
         let words = fields.count(SIGNATURES_MAX.div_ceil(32), 4)?;

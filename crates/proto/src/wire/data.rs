@@ -63,7 +63,8 @@ impl<'a> Data<'a> {
     ///
     /// # Errors
     /// [`Malformed::InvalidFlags`] when both data and key are announced, [`Malformed::InvalidOffset`],
-    /// [`Malformed::InvalidSequenceNumber`], [`Malformed::Truncated`], and those of [`ParameterListView::parse`].
+    /// [`Malformed::InvalidSequenceNumber`], [`Malformed::Truncated`], and those of
+    /// [`ParameterListView::parse`].
     #[inline]
     pub fn parse(body: &'a [u8], flags: u8) -> Result<Self, Malformed> {
         let little_endian = flags & flag::LITTLE_ENDIAN != 0;
@@ -121,7 +122,8 @@ impl<'a> DataFrag<'a> {
     ///
     /// # Errors
     /// [`Malformed::InvalidFragment`] when numbers, sizes and counts disagree, [`Malformed::InvalidOffset`],
-    /// [`Malformed::InvalidSequenceNumber`], [`Malformed::Truncated`], and those of [`ParameterListView::parse`].
+    /// [`Malformed::InvalidSequenceNumber`], [`Malformed::Truncated`], and those of
+    /// [`ParameterListView::parse`].
     pub fn parse(body: &'a [u8], flags: u8) -> Result<Self, Malformed> {
         let little_endian = flags & flag::LITTLE_ENDIAN != 0;
         let (inline_qos, rest) =

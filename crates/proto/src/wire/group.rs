@@ -17,8 +17,8 @@ impl GroupDigest {
     /// The empty set; also what is sent for secure writers, of which there are none.
     pub const EMPTY: Self = Self([0; 4]);
 
-    /// The digest of a set, in any order: the leading octets of the MD5 of its big-endian CDR. The ids are sorted
-    /// as if each were a little-endian 32-bit integer with sign.
+    /// The digest of a set, in any order: the leading octets of the MD5 of its big-endian CDR. The ids are
+    /// sorted as if each were a little-endian 32-bit integer with sign.
     #[must_use]
     pub fn of(entities: impl IntoIterator<Item = EntityId>) -> Self {
         let mut entities: Vec<EntityId> = entities.into_iter().collect();
@@ -51,8 +51,8 @@ pub struct HeartbeatGroup {
 }
 
 impl HeartbeatGroup {
-    /// The rules of §8.3.8.6.3. Its last one, that `current` must not exceed `last`, contradicts the meaning of
-    /// both and is taken the other way round.
+    /// The rules of §8.3.8.6.3. Its last one, that `current` must not exceed `last`, contradicts the meaning
+    /// of both and is taken the other way round.
     pub(super) fn parse(fields: &mut Reader<'_>) -> Result<Self, Malformed> {
         let (current, first) = (fields.change_number()?, fields.change_number()?);
         let last = fields.sequence()?;

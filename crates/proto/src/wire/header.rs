@@ -56,7 +56,8 @@ pub mod id {
     pub const SRTPS_POSTFIX: u8 = 0x34;
     /// The first of those that §9.4.5.1 leaves to vendors, to 0xff.
     pub const VENDOR_SPECIFIC_FIRST: u8 = 0x80;
-    /// Ours alone, of those that §9.4.5.1 leaves to vendors: the count of the HEARTBEAT that the next ACKNACK answers.
+    /// Ours alone, of those that §9.4.5.1 leaves to vendors: the count of the HEARTBEAT that the next ACKNACK
+    /// answers.
     pub const ANSWERED: u8 = 0x81;
 }
 

@@ -116,13 +116,15 @@ pub struct AckNack {
     pub reader: EntityId,
     /// Addressed writer.
     pub writer: EntityId,
-    /// Everything below the base has arrived; members are missing. A base of 0 is accepted (OpenDDS, Connext).
+    /// Everything below the base has arrived; members are missing. A base of 0 is accepted (OpenDDS,
+    /// Connext).
     pub missing: SequenceSet,
     /// Grows with each.
     pub count: i32,
     /// No heartbeat is asked for.
     pub final_flag: bool,
-    /// Count of the HEARTBEAT that it answers: told to our like alone, by a submessage of our own before this one.
+    /// Count of the HEARTBEAT that it answers: told to our like alone, by a submessage of our own before this
+    /// one.
     pub heartbeat: Option<i32>,
 }
 

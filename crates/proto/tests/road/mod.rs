@@ -1,5 +1,5 @@
-//! The road between a writer and its readers: it loses, repeats and reorders. And what travels on it: numbered samples
-//! of one instance, and filters that ask for some of the numbers.
+//! The road between a writer and its readers: it loses, repeats and reorders. And what travels on it:
+//! numbered samples of one instance, and filters that ask for some of the numbers.
 
 use std::collections::BTreeMap;
 

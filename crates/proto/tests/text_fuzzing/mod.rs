@@ -1,4 +1,5 @@
-//! Seeded fuzzing of texts. `PLAINSONG_FUZZ_SECONDS` says how long, default 1; `PLAINSONG_FUZZ_SEED` repeats one run.
+//! Seeded fuzzing of texts. `PLAINSONG_FUZZ_SECONDS` says how long, default 1; `PLAINSONG_FUZZ_SEED` repeats
+//! one run.
 #![allow(unreachable_pub, clippy::indexing_slicing, reason = "tests of two crates include it")]
 
 use std::env;
@@ -25,8 +26,8 @@ pub fn fuzz(make: impl Fn(&mut Random) -> String, run: impl Fn(&str) -> bool + R
     assert!(only.is_some() || accepted > 0, "all {runs} texts were refused");
 }
 
-/// Replaces, removes and inserts some parts; those of nothing are many. One text in `repeats_in` has one part very
-/// often.
+/// Replaces, removes and inserts some parts; those of nothing are many. One text in `repeats_in` has one part
+/// very often.
 pub fn change(random: &mut Random, parts: &mut Vec<&str>, known: &[&'static str], repeats_in: usize) {
     let changes = if parts.is_empty() { random.below(60) } else { random.below(5) };
     for _ in 0..changes {

@@ -1,6 +1,6 @@
-//! An address that only forged announcements named, or those of somebody who is elsewhere, receives at most three times the
-//! octets of those, from each participant that heard them (RTPS 2.5 says nothing of it; it is rule R1 of this implementation,
-//! after RFC 9000 §8).
+//! An address that only forged announcements named, or those of somebody who is elsewhere, receives at most
+//! three times the octets of those, from each participant that heard them (RTPS 2.5 says nothing of it; it is
+//! rule R1 of this implementation, after RFC 9000 §8).
 
 use super::Findings;
 use crate::ledger::Ledger;

@@ -77,7 +77,8 @@ fn missing(pair: &Pair<'_>, set: usize, access: u64) -> Option<(u32, usize)> {
         ChangeKind::Data(counter) => Some((counter, change.instance)),
         _ => None,
     };
-    // KEEP_LAST: what is missing was replaced by newer samples of the instance, at max_samples before the depth was reached.
+    // KEEP_LAST: what is missing was replaced by newer samples of the instance, at max_samples before the
+    // depth was reached.
     let samples_max =
         usize::try_from(pair.reader.endpoint.qos.resource_limits.max_samples).unwrap_or(usize::MAX);
     let is_full = depth < usize::MAX && held.values().sum::<usize>() >= samples_max;

@@ -1,6 +1,6 @@
 //! A reader of a content-filtered topic gets what its filter lets pass and nothing else, whoever filters
-//! (DCPS 1.4 §2.2.2.3.3). When the filter is changed, what comes later is for the new one, and in the end every
-//! writer knows it. That a reader gets all it wants is the business of the invariants on completeness.
+//! (DCPS 1.4 §2.2.2.3.3). When the filter is changed, what comes later is for the new one, and in the end
+//! every writer knows it. That a reader gets all it wants is the business of the invariants on completeness.
 
 use super::Findings;
 use crate::ledger::{Ledger, ReaderRecord};

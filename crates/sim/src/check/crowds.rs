@@ -1,5 +1,5 @@
-//! No address has more than its share of the places of a process for participants, however many of its participants prove it, and no
-//! participant has more endpoints than it may (rule R3 of this implementation).
+//! No address has more than its share of the places of a process for participants, however many of its
+//! participants prove it, and no participant has more endpoints than it may (rule R3 of this implementation).
 
 use super::Findings;
 use crate::ledger::Ledger;

@@ -46,14 +46,15 @@ fn check_acquaintances(ledger: &Ledger, participant: &ParticipantRecord, finding
     }
 }
 
-/// How many matches more than its own the reader may tell of: as often as a writer lost it and found it again while it noticed nothing but
-/// the samples that it missed.
+/// How many matches more than its own the reader may tell of: as often as a writer lost it and found it again
+/// while it noticed nothing but the samples that it missed.
 fn made_anew(ledger: &Ledger, reader: &Endpoint) -> usize {
     ledger.writers.iter().map(|writer| found_again(ledger, reader, &writer.endpoint)).sum()
 }
 
 fn found_again(ledger: &Ledger, reader: &Endpoint, writer: &Endpoint) -> usize {
-    // What the writer sent while it was matched before is heard after the reader's match began: at once, or by a process that stood still.
+    // What the writer sent while it was matched before is heard after the reader's match began: at once, or
+    // by a process that stood still.
     let is_heard = |lost: &Epoch, epoch: &Epoch| {
         lost.overlaps(epoch) || lost.end.is_some_and(|end| !reader.ran_throughout(ledger, end, epoch.start))
     };

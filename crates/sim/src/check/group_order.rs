@@ -1,8 +1,9 @@
-//! Ordered access of GROUP scope: the readers of a subscriber show the changes of a publisher in the order of its
-//! writers together, from access to access, and within one as far as one reader shows them (DCPS 1.4 §2.2.3.6).
+//! Ordered access of GROUP scope: the readers of a subscriber show the changes of a publisher in the order of
+//! its writers together, from access to access, and within one as far as one reader shows them (DCPS 1.4
+//! §2.2.3.6).
 //!
-//! RESOURCE_LIMITS of one reader do not stop the others: what found no room in it may come behind what they have
-//! shown, but not behind what it has shown itself.
+//! RESOURCE_LIMITS of one reader do not stop the others: what found no room in it may come behind what they
+//! have shown, but not behind what it has shown itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,6 @@
-//! One datagram for all: a writer that may sends to a group of its host what a process hears that has joined it, and to none
-//! that nobody hears, nor where that costs more. What arrives by it is judged by all other checkers.
+//! One datagram for all: a writer that may sends to a group of its host what a process hears that has joined
+//! it, and to none that nobody hears, nor where that costs more. What arrives by it is judged by all other
+//! checkers.
 
 use plainsong_proto::qos::{HistoryKind, QosSet};
 use plainsong_proto::time::Duration;
@@ -37,9 +38,9 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
     }
 }
 
-/// What is sent to one reader beside it may make the group as dear as unicast, and who writes little has sent little alone. Who replaces
-/// samples does not let them wait for readers that take their time to answer, without which the way does not change; and one that is full
-/// answers when its application takes.
+/// What is sent to one reader beside it may make the group as dear as unicast, and who writes little has sent
+/// little alone. Who replaces samples does not let them wait for readers that take their time to answer,
+/// without which the way does not change; and one that is full answers when its application takes.
 fn is_plausible(reason: UnicastReason, writer: &WriterRecord, near: &[&ReaderRecord]) -> bool {
     match reason {
         UnicastReason::NotMeasured => writer.changes.len() < MEASURED_MIN,

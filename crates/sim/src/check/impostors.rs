@@ -1,5 +1,5 @@
-//! Nothing of a genuine participant that answers ends, changes or moves because somebody else says so from where it is not, and nothing that is
-//! for it goes there (rule R8 of this implementation).
+//! Nothing of a genuine participant that answers ends, changes or moves because somebody else says so from
+//! where it is not, and nothing that is for it goes there (rule R8 of this implementation).
 
 use super::Findings;
 use crate::ledger::Ledger;

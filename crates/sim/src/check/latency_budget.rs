@@ -1,5 +1,5 @@
-//! LATENCY_BUDGET: a small sample waits for others no longer than the budget of its writer allows, or, without
-//! one, than samples of a flow do (DCPS 1.4 §2.2.3.8).
+//! LATENCY_BUDGET: a small sample waits for others no longer than the budget of its writer allows, or,
+//! without one, than samples of a flow do (DCPS 1.4 §2.2.3.8).
 
 use plainsong_proto::qos::HistoryKind;
 use plainsong_proto::time::{Duration, Instant};
@@ -58,8 +58,8 @@ pub(super) fn late<'a>(
         let turn = if change.waits_for_turn { TURN_MAX } else { Duration::ZERO };
         let due = change.at.after(patience)?.after(turn)?;
         let endpoint = &writer.endpoint;
-        // What waits for the way to one address is not sent to another: a reader that moves meanwhile asks for it
-        // like for anything lost, and with KEEP_LAST may be too late.
+        // What waits for the way to one address is not sent to another: a reader that moves meanwhile asks
+        // for it like for anything lost, and with KEEP_LAST may be too late.
         let waits = |pair: &Pair<'_>| {
             let reader = &pair.reader.endpoint;
             endpoint.matched_throughout(reader.guid, change.at, due)
@@ -71,7 +71,8 @@ pub(super) fn late<'a>(
         let keeps_last = endpoint.qos.history.kind == HistoryKind::KeepLast;
         let left = writer.sent.get(&change.number);
         let has_left = left.map_or(change.waits_for_turn && keeps_last, |left| *left <= due);
-        // What waits for the road does not wait for others; the budget is a hint, not a right to flood the road.
+        // What waits for the road does not wait for others; the budget is a hint, not a right to flood the
+        // road.
         (waited_for && !has_left && !change.waits_for_road).then_some((change, counter, due))
     })
 }

@@ -1,5 +1,5 @@
-//! Where all places are taken by dead participants, whatever their leases and their endpoints, a newcomer finds one within seconds, and
-//! who lives keeps its own (rule R3 of this implementation).
+//! Where all places are taken by dead participants, whatever their leases and their endpoints, a newcomer
+//! finds one within seconds, and who lives keeps its own (rule R3 of this implementation).
 
 use super::Findings;
 use crate::ledger::{Acquaintance, Ledger};

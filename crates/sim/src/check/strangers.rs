@@ -1,6 +1,7 @@
-//! A reader that never answers stops no writer for longer than that may wait, whatever its lease is, and one that asks again and again draws no more
-//! than three times what it sends, beside what the writer has for it. What it says in the names of others, from where these never were, is not
-//! taken (rule R8 of this implementation).
+//! A reader that never answers stops no writer for longer than that may wait, whatever its lease is, and one
+//! that asks again and again draws no more than three times what it sends, beside what the writer has for it.
+//! What it says in the names of others, from where these never were, is not taken (rule R8 of this
+//! implementation).
 
 use plainsong_proto::time::Duration;
 
@@ -12,7 +13,8 @@ const FACTOR: u64 = 3;
 /// Repetitions of what is there, and what may be saved up.
 const TIMES: u64 = 4;
 const SAVED_BYTES: u64 = 300_000;
-/// A write that fails is made again; faults and other readers that recover from them may stop a writer for some time.
+/// A write that fails is made again; faults and other readers that recover from them may stop a writer for
+/// some time.
 const HELD_UP_MAX: Duration = Duration::from_secs(15);
 
 pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {

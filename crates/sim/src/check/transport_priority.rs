@@ -1,6 +1,6 @@
-//! TRANSPORT_PRIORITY: the datagrams of a writer are marked with it, as DSCP (RFC 2474) in the upper six bits of
-//! the traffic class, and a large sample that is being sent holds up no small one of another writer (DCPS 1.4
-//! §2.2.3.14).
+//! TRANSPORT_PRIORITY: the datagrams of a writer are marked with it, as DSCP (RFC 2474) in the upper six bits
+//! of the traffic class, and a large sample that is being sent holds up no small one of another writer (DCPS
+//! 1.4 §2.2.3.14).
 
 use super::Findings;
 use super::latency_budget::{is_behind_fragments, late, late_text, writes_small_samples};

@@ -161,8 +161,8 @@ impl<'a> Pair<'a> {
         self.writer.endpoint.qos.liveliness.lease_duration.is_infinite()
     }
 
-    /// The time from which on nothing may be missing, when matched to the end: the last match
-    /// began on the writer's side, and on the reader's too when there was more than one. A reader that has answered
+    /// The time from which on nothing may be missing, when matched to the end: the last match began on the
+    /// writer's side, and on the reader's too when there was more than one. A reader that has answered
     /// nothing yet is not waited for when there is no room.
     #[must_use]
     pub fn promised_from(&self) -> Instant {
@@ -175,7 +175,8 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Whether the reader said nothing for so long that a writer without room, as this one was, need not wait for it.
+    /// Whether the reader said nothing for so long that a writer without room, as this one was, need not wait
+    /// for it.
     fn may_be_left_out(&self, written: Instant, read: Instant) -> bool {
         let is_in_the_way = |wait: &Epoch| wait.start < read && wait.end.is_none_or(|end| end > written);
         let WriterRecord { waits, blocked_since, .. } = self.writer;

@@ -1,4 +1,5 @@
-//! A participant of a process, its writers and its readers: how commands of discovery and datagrams reach them.
+//! A participant of a process, its writers and its readers: how commands of discovery and datagrams reach
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -516,8 +516,8 @@ struct Seen {
     gave_way: Vec<CachedSample>,
 }
 
-/// Reads what there is. Where reading makes room, or something has expired, what waited comes in its place: then that is read too, until
-/// nothing more comes.
+/// Reads what there is. Where reading makes room, or something has expired, what waited comes in its place:
+/// then that is read too, until nothing more comes.
 fn read_all(reader: &mut Reader, now: Now) -> Seen {
     let is_new = |sample: &CachedSample| sample.info.sample_state == SampleState::NotRead;
     let mut seen = Seen::default();

@@ -1,6 +1,7 @@
-//! Strangers of discovery: they speak in the names of others, claim addresses that are not theirs, come in crowds that last for ever, and
-//! announce endpoints without end (rules R1, R3 and R8 of this implementation). They come when faults are over: then nothing of a
-//! genuine participant has a reason to end or to move.
+//! Strangers of discovery: they speak in the names of others, claim addresses that are not theirs, come in
+//! crowds that last for ever, and announce endpoints without end (rules R1, R3 and R8 of this
+//! implementation). They come when faults are over: then nothing of a genuine participant has a reason to end
+//! or to move.
 
 use std::rc::Rc;
 
@@ -26,19 +27,21 @@ use crate::rng::Rng;
 /// What strangers do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attack {
-    /// One says that a participant is where it is itself, proves that address, announces the endpoints there and changes them, and at last takes
-    /// leave in the name of the participant.
+    /// One says that a participant is where it is itself, proves that address, announces the endpoints there
+    /// and changes them, and at last takes leave in the name of the participant.
     Impersonate,
-    /// One says that it is at an address that is not its own. It sends what names its victim (INFO_DST), and repeats answers to
-    /// challenges of others.
+    /// One says that it is at an address that is not its own. It sends what names its victim (INFO_DST), and
+    /// repeats answers to challenges of others.
     Claim,
     /// Many come, prove their addresses, and last for ever; then somebody genuine comes.
     Crowd,
-    /// One proves its address and has more readers than anybody may, all of them also at an address that is not its own.
+    /// One proves its address and has more readers than anybody may, all of them also at an address that is
+    /// not its own.
     Flood,
 }
 
-/// Participants that processes remember where strangers come in crowds, and endpoints of each where one has too many.
+/// Participants that processes remember where strangers come in crowds, and endpoints of each where one has
+/// too many.
 pub(super) const PARTICIPANTS_MAX: usize = 40;
 const ENDPOINTS_MAX: usize = 20;
 /// No address has more than this part of the places.
@@ -339,7 +342,8 @@ impl World {
         }
     }
 
-    /// With the mistake that something else proves an address than the answer to what went there: it is answered by itself.
+    /// With the mistake that something else proves an address than the answer to what went there: it is
+    /// answered by itself.
     pub(super) fn prove_by_mistake(&mut self, node: usize, from: Locator, bytes: &[u8]) {
         let Some(summary) = dissect::dissect(bytes) else { return };
         let is_answer =
@@ -449,7 +453,8 @@ impl World {
         }
     }
 
-    /// Where a datagram is taken to come from; `None`: it is not heard. Both are as they should be but for a mistake.
+    /// Where a datagram is taken to come from; `None`: it is not heard. Both are as they should be but for a
+    /// mistake.
     pub(super) fn mistake(&self, node: usize, from: Locator, bytes: &[u8]) -> Option<Locator> {
         let Some(mutation) = self.mutation.filter(|_| self.intruded_at.is_some()) else { return Some(from) };
         let Some(summary) = dissect::dissect(bytes) else { return Some(from) };
@@ -530,7 +535,8 @@ impl World {
         members.map(strange).max().unwrap_or(0)
     }
 
-    /// Strangers say nothing more; how many of each address, and how many of their endpoints, are known anywhere.
+    /// Strangers say nothing more; how many of each address, and how many of their endpoints, are known
+    /// anywhere.
     pub(super) fn dismiss_intruders(&mut self) {
         self.intruders.iter_mut().for_each(|it| it.is_gone = true);
         if self.intruders.is_empty() {

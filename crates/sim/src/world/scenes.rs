@@ -1,5 +1,6 @@
-//! Small systems in which strangers of discovery meet what chance seldom brings together: a participant that stands still while an impostor
-//! proves to be it (rule R8 of this implementation), and a crowd with matched endpoints and endless leases that falls silent (rule R3).
+//! Small systems in which strangers of discovery meet what chance seldom brings together: a participant that
+//! stands still while an impostor proves to be it (rule R8 of this implementation), and a crowd with matched
+//! endpoints and endless leases that falls silent (rule R3).
 
 use plainsong_proto::discovery::LocalEndpoint;
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
@@ -16,9 +17,11 @@ use crate::rng::Rng;
 /// What happens in a small system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scene {
-    /// A participant stands still for less than its lease. Meanwhile an impostor proves to be it, and goes on claiming to be it afterwards.
+    /// A participant stands still for less than its lease. Meanwhile an impostor proves to be it, and goes on
+    /// claiming to be it afterwards.
     StandStill,
-    /// Many come, have endpoints that are matched, and leases without end; then all of them are dead, and somebody genuine comes.
+    /// Many come, have endpoints that are matched, and leases without end; then all of them are dead, and
+    /// somebody genuine comes.
     DeadCrowd,
 }
 

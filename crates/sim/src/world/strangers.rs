@@ -1,5 +1,6 @@
-//! Readers that nobody has: their participants have proven their addresses, and then they answer nothing, or ask without end. Those that ask
-//! speak in the names of others, too: from where these never were, they acknowledge everything.
+//! Readers that nobody has: their participants have proven their addresses, and then they answer nothing, or
+//! ask without end. Those that ask speak in the names of others, too: from where these never were, they
+//! acknowledge everything.
 
 use plainsong_proto::discovery::MatchedReader;
 use plainsong_proto::guid::{EntityId, Guid};
@@ -38,8 +39,8 @@ pub(super) struct StrangeReader {
 }
 
 impl World {
-    /// Every writer of a process that there is now is matched with a reliable reader of a stranger. It asks for everything again and again
-    /// when it `asks`, and says nothing otherwise.
+    /// Every writer of a process that there is now is matched with a reliable reader of a stranger. It asks
+    /// for everything again and again when it `asks`, and says nothing otherwise.
     pub fn haunt(&mut self, node: usize, asks: bool) {
         if self.nodes[node].state != State::Running {
             return;
@@ -185,7 +186,8 @@ impl World {
     }
 }
 
-/// Acknowledges all that was written in the name of each reader but the stranger, from where no reader is; in whose names that was taken.
+/// Acknowledges all that was written in the name of each reader but the stranger, from where no reader is; in
+/// whose names that was taken.
 fn forge(local: &mut LocalWriter, stranger: Guid, now: Now, call: &mut Call<'_>) -> Vec<Guid> {
     let readers: Vec<Guid> = local.writer.matched_readers().filter(|guid| *guid != stranger).collect();
     let mut taken = Vec::new();

@@ -63,8 +63,9 @@ async fn waitset<T>(reader: &DataReaderAsync<T>) -> Result<WaitSetAsync, DdsErro
     Ok(waitset)
 }
 
-/// What comes of a future if it comes in time, and after that as long as something moves. `WaitSet::wait` of 0.16.0 gives up
-/// in the midst of a call to Dust's executor too, and its answer is then taken for that of the next call, which panics.
+/// What comes of a future if it comes in time, and after that as long as something moves. `WaitSet::wait` of
+/// 0.16.0 gives up in the midst of a call to Dust's executor too, and its answer is then taken for that of
+/// the next call, which panics.
 fn within<T>(timeout: Duration, future: impl Future<Output = T>) -> Option<T> {
     let alarm = Arc::new(Alarm { rung: AtomicBool::new(false), sleeper: std::thread::current() });
     let waker = Waker::from(Arc::clone(&alarm));

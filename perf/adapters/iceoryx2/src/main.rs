@@ -1,8 +1,8 @@
 //! iceoryx2, as released on crates.io: shared memory of one host, an outsider among DDS products.
 //!
-//! The instance is a user header. A full queue blocks a reliable writer and drops samples of others; with a history
-//! depth the oldest make room ("safe overflow"). Every write also notifies an event service of the same name, on which
-//! readers wait; without listeners that costs one look at an empty list.
+//! The instance is a user header. A full queue blocks a reliable writer and drops samples of others; with a
+//! history depth the oldest make room ("safe overflow"). Every write also notifies an event service of the
+//! same name, on which readers wait; without listeners that costs one look at an empty list.
 
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,10 @@
-//! Eclipse zenoh, as released on crates.io: peers over TCP that find one another by multicast, an outsider among DDS
-//! products.
+//! Eclipse zenoh, as released on crates.io: peers over TCP that find one another by multicast, an outsider
+//! among DDS products.
 //!
-//! The instance goes in front of the payload. A reliable writer blocks while links are congested, others drop. zenoh
-//! keeps no history and has no acknowledgements. It does not count who is matched either: every endpoint declares a
-//! liveliness token, and the other side counts those of the topic. A token is declared after its endpoint, so that who
-//! knows the token knows the endpoint.
+//! The instance goes in front of the payload. A reliable writer blocks while links are congested, others
+//! drop. zenoh keeps no history and has no acknowledgements. It does not count who is matched either: every
+//! endpoint declares a liveliness token, and the other side counts those of the topic. A token is declared
+//! after its endpoint, so that who knows the token knows the endpoint.
 
 #![forbid(unsafe_code)]
 
@@ -56,8 +56,8 @@ fn unsupported<T>(reason: &str) -> Result<T, Failure> {
     Err(Failure::Unsupported(reason.to_owned()))
 }
 
-/// As zenoh comes; except that it is told the interface, if asked for or if there is loopback alone, which zenoh does
-/// not choose by itself.
+/// As zenoh comes; except that it is told the interface, if asked for or if there is loopback alone, which
+/// zenoh does not choose by itself.
 fn config(spec: &SessionSpec) -> Result<Config, Failure> {
     let mut config = Config::default();
     if let Some((name, address)) = interface(spec.interface.as_deref())? {

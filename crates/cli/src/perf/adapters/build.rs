@@ -110,8 +110,8 @@ impl Workshop {
         steps.run(compile.arg("-lddsc").args(SYSTEM_LIBRARIES))
     }
 
-    /// The package has the library and no headers. The declarations that the adapter uses are the same in the headers
-    /// of 0.10.2 (see the README of adapters), so it is these two versions and no others.
+    /// The package has the library and no headers. The declarations that the adapter uses are the same in the
+    /// headers of 0.10.2 (see the README of adapters), so it is these two versions and no others.
     fn cyclone_wheel(&self, recipe: &Recipe, new: &Path, steps: &Steps) -> Result<(), String> {
         if !runs("pkg-config", &["--exact-version=0.10.2", "CycloneDDS"])
             && runs("pkg-config", &["--exists", "CycloneDDS"])

@@ -81,7 +81,8 @@ fn container() -> String {
     mark.map_or_else(|| read("/run/systemd/container"), |(_, name)| (*name).to_owned())
 }
 
-/// The tightest `cpu.max` on the way from the control group of this process (version 2) to the root, in cores.
+/// The tightest `cpu.max` on the way from the control group of this process (version 2) to the root, in
+/// cores.
 fn cpu_limit(root: &Path, own: &str) -> Option<f64> {
     let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     let groups = Path::new(path.trim_start_matches('/')).ancestors().map(|group| root.join(group));

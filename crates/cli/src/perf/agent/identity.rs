@@ -51,7 +51,8 @@ fn sha256(path: &Path) -> Option<String> {
     (hash.len() == 64 && hash.bytes().all(|it| it.is_ascii_hexdigit())).then(|| hash.to_owned())
 }
 
-/// The command that compiled the installed adapter: the last of its build, unless a later build left another log.
+/// The command that compiled the installed adapter: the last of its build, unless a later build left another
+/// log.
 fn build_command(adapter: &str, directory: &Path) -> Option<String> {
     let (program, log) =
         (directory.join(format!("perf-adapter-{adapter}")), directory.join(format!("logs/{adapter}.log")));

@@ -1,5 +1,5 @@
-//! An agent: one for each host or network namespace of a campaign. It starts workers, passes on what they say, looks
-//! after them, and ends all of them when its controller is gone.
+//! An agent: one for each host or network namespace of a campaign. It starts workers, passes on what they
+//! say, looks after them, and ends all of them when its controller is gone.
 
 pub(crate) mod child;
 pub(crate) mod clock;
@@ -75,8 +75,8 @@ fn login<R: BufRead>(input: R, output: &mut impl Write, token: Option<&str>) -> 
     Err(refusal)
 }
 
-/// Serves one controller until it hangs up. Must be called on the main thread: workers are tied to the life of the
-/// thread that started them.
+/// Serves one controller until it hangs up. Must be called on the main thread: workers are tied to the life
+/// of the thread that started them.
 ///
 /// # Errors
 /// What became of the connection.

@@ -25,8 +25,8 @@ pub(crate) enum Order {
     Clock { sent_ns: u64 },
     /// Measure for so long what everyone else uses of the CPU.
     Load { for_ms: u64 },
-    /// A new repetition: an empty scratch directory, no workers. Agents of the controller's host are told a directory to
-    /// share; one on another host has its own, whatever it is told.
+    /// A new repetition: an empty scratch directory, no workers. Agents of the controller's host are told a
+    /// directory to share; one on another host has its own, whatever it is told.
     Begin { scratch: Option<PathBuf> },
     /// Start a worker.
     Spawn { worker: u32, adapter: String, pin: Option<u32> },
@@ -38,7 +38,8 @@ pub(crate) enum Order {
     Measure { from_ns: u64, until_ns: u64 },
     /// Tell what exactly a worker runs.
     Identify { worker: u32, adapter: String },
-    /// End what is left: answered by [`Notice::Ended`] for each worker that had not ended, then [`Notice::Finished`].
+    /// End what is left: answered by [`Notice::Ended`] for each worker that had not ended, then
+    /// [`Notice::Finished`].
     Finish,
 }
 

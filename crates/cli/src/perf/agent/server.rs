@@ -20,7 +20,8 @@ pub(crate) struct Options {
     /// Where to wait for the controller: `127.0.0.1:7700`.
     #[arg(long, required_unless_present = "stdio")]
     listen: Option<SocketAddr>,
-    /// A file with the secret that the controller must know; anybody who knows it can run the installed adapters here.
+    /// A file with the secret that the controller must know; anybody who knows it can run the installed
+    /// adapters here.
     #[arg(long, required_unless_present = "stdio")]
     token_file: Option<PathBuf>,
     /// What this host is called in results, instead of what the campaign calls it.

@@ -17,7 +17,8 @@ use super::protocol::{End, LINE_OCTETS_MAX, Lines, MachineUse, Manner, Notice};
 use super::{Input, LOOKING, SAMPLING, child, clock, is_answer};
 use crate::perf::results::{ResourceSample, Resources, Traffic};
 
-/// How long a worker may take for its first line, to begin its answer beyond what it was allowed, and to leave.
+/// How long a worker may take for its first line, to begin its answer beyond what it was allowed, and to
+/// leave.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
 const MATCH_GRACE: Duration = Duration::from_secs(5);
 const REPORT_GRACE: Duration = Duration::from_secs(10);
@@ -88,7 +89,8 @@ impl Worker {
             process.args(["--pin", &cpu.to_string()]);
         }
         process.arg("--").args(program);
-        // A group of its own: Ctrl-C of the terminal is for the controller, and a kill takes what the worker started.
+        // A group of its own: Ctrl-C of the terminal is for the controller, and a kill takes what the worker
+        // started.
         process.process_group(0);
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = process.spawn().map_err(|error| format!("starting a worker: {error}"))?;
@@ -383,7 +385,8 @@ impl Workers {
         let measuring = self.measuring.as_ref().and_then(|it| it.first);
         let Some(worker) = self.find(number).filter(|_| is_answer(event)) else { return };
         worker.deadline = None;
-        // Work that is done before its time is over: what it took is known now, and the worker may leave at once.
+        // Work that is done before its time is over: what it took is known now, and the worker may leave at
+        // once.
         if let (Event::Report(_), Some(first)) = (event, measuring) {
             worker.look(true);
             self.traffic = procfs::traffic().since(first);
@@ -444,7 +447,8 @@ impl Workers {
         Some(now + sample.min(SAMPLING))
     }
 
-    /// Looks after all: takes their resources if it is time, kills who did not answer in time, tells who has ended.
+    /// Looks after all: takes their resources if it is time, kills who did not answer in time, tells who has
+    /// ended.
     pub(super) fn look(&mut self) -> Vec<Notice> {
         self.sample();
         let now = Instant::now();

@@ -1,7 +1,9 @@
-//! Floors of sockets: what a datagram costs without any product. A sample is one datagram; one above 65,000 octets is cut.
+//! Floors of sockets: what a datagram costs without any product. A sample is one datagram; one above 65,000
+//! octets is cut.
 //!
-//! Workers of one host find each other through the scratch directory; those of other hosts (`peers`) are asked, on ports made of
-//! domain and topic. There is no QoS: what the kernel drops is lost. There are no listeners: the worker's own thread reads.
+//! Workers of one host find each other through the scratch directory; those of other hosts (`peers`) are
+//! asked, on ports made of domain and topic. There is no QoS: what the kernel drops is lost. There are no
+//! listeners: the worker's own thread reads.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, ErrorKind, IoSlice};

@@ -1,4 +1,5 @@
-//! What serialization costs: types that applications have. Their IDL is `PerfNumbers` and so on in `perf/adapters/encode.idl`.
+//! What serialization costs: types that applications have. Their IDL is `PerfNumbers` and so on in
+//! `perf/adapters/encode.idl`.
 
 use std::hint::black_box;
 

@@ -59,7 +59,8 @@ macro_rules! measured {
 measured!(PerfBytes);
 measured!(PerfKeyed);
 
-/// Octets that a socket may hold where nobody set `net.core.rmem_default`, before the kernel doubles them for its own use.
+/// Octets that a socket may hold where nobody set `net.core.rmem_default`, before the kernel doubles them for
+/// its own use.
 const USUAL_BUFFER_BYTES: usize = 212_992 / 2;
 
 /// Plainsong.

@@ -1,4 +1,5 @@
-//! How far apart two CPUs are: a hypervisor moves them between cores that share a cache and cores that do not.
+//! How far apart two CPUs are: a hypervisor moves them between cores that share a cache and cores that do
+//! not.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -41,8 +42,9 @@ impl Word {
     }
 }
 
-/// The mean round trip of a word between the two CPUs of this thread, in nanoseconds, when it was least; it takes 6 ms. `None` if
-/// this thread may run on fewer CPUs or on more (nobody knows then where others run), or if the two had not both time for it.
+/// The mean round trip of a word between the two CPUs of this thread, in nanoseconds, when it was least; it
+/// takes 6 ms. `None` if this thread may run on fewer CPUs or on more (nobody knows then where others run),
+/// or if the two had not both time for it.
 pub(crate) fn cores_apart_ns() -> Option<f64> {
     let [first, second] = allowed_cpus()[..] else { return None };
     let end_ns = now_ns() + LENGTH_NS + PATIENCE_NS;

@@ -1,7 +1,7 @@
 //! `plainsong perf calibrate`: the floors of this machine, which no product can be below.
 //!
-//! Each figure is the median of at least five runs. Two threads talk where two parties are needed, each on a CPU of its own
-//! if there are two. Traffic stays on loopback.
+//! Each figure is the median of at least five runs. Two threads talk where two parties are needed, each on a
+//! CPU of its own if there are two. Traffic stays on loopback.
 
 mod calls;
 mod distance;

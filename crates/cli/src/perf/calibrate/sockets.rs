@@ -139,7 +139,8 @@ fn echo(
     })
 }
 
-/// Datagrams received a second while another thread sends as fast as it can; `offload`: the kernel cuts and joins them.
+/// Datagrams received a second while another thread sends as fast as it can; `offload`: the kernel cuts and
+/// joins them.
 pub(super) fn flow(cpus: Cpus, size: u64, offload: bool) -> io::Result<f64> {
     let (from, to) = pair()?;
     let segments = if offload { (SEGMENTED / size as usize).clamp(1, SEGMENTS) } else { 1 };

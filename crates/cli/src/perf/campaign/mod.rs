@@ -46,8 +46,8 @@ pub(crate) struct Campaign {
     /// What others may use of the CPU, in percent of one core, before a repetition begins and during it.
     #[serde(default = "ten")]
     pub(crate) busy_limit_percent: f64,
-    /// How long a repetition waits for others to use less; then it is marked. Zero: it begins at once, and is judged by what
-    /// others use during it.
+    /// How long a repetition waits for others to use less; then it is marked. Zero: it begins at once, and is
+    /// judged by what others use during it.
     #[serde(default = "five_seconds")]
     pub(crate) busy_wait: Time,
     /// By name: `local`, or the address of a `plainsong perf agent` on another host.
@@ -209,8 +209,10 @@ pub(crate) struct Qos {
 /// Cells that have these values of parameters, or one of several; `adapter` is one of them.
 pub(crate) type Side = BTreeMap<String, List<Value>>;
 
-/// A bound of a ratio: `{ metric = "p50_us", of = { adapter = "plainsong" }, to = { adapter = "udp" }, max = 1.2 }`. It is the median of
-/// the ratios of repetitions that were measured beside each other; where several cells are on the second side, to the best of them.
+/// A bound of a ratio:
+/// `{ metric = "p50_us", of = { adapter = "plainsong" }, to = { adapter = "udp" }, max = 1.2 }`. It is the
+/// median of the ratios of repetitions that were measured beside each other; where several cells are on the
+/// second side, to the best of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Ratio {
@@ -224,7 +226,8 @@ pub(crate) struct Ratio {
 }
 
 impl Ratio {
-    /// Cells that it compares may differ in this parameter. In the profile always: who is compared with another meets its better settings.
+    /// Cells that it compares may differ in this parameter. In the profile always: who is compared with
+    /// another meets its better settings.
     pub(crate) fn varies(&self, parameter: &str) -> bool {
         parameter == "profile" || self.of.contains_key(parameter) || self.to.contains_key(parameter)
     }
@@ -274,7 +277,8 @@ pub(crate) struct Scenario {
     pub(crate) checksum: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) instance_order: Option<InstanceOrder>,
-    /// Of `ramp` and `read_method`: first rate, what is added, how long a rate is held, misses in a row that end it.
+    /// Of `ramp` and `read_method`: first rate, what is added, how long a rate is held, misses in a row that
+    /// end it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ramp: Option<Ramp>,
     /// Of `read_cost`.
@@ -323,8 +327,8 @@ pub(crate) struct Scenario {
     pub(crate) batching: Option<List<bool>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) echo: Option<List<Echo>>,
-    /// What streams beside pings, written by the process that pings and read by the one that answers; `qos.priority` is that of
-    /// pings and answers alone.
+    /// What streams beside pings, written by the process that pings and read by the one that answers;
+    /// `qos.priority` is that of pings and answers alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) background: Option<List<Background>>,
     /// Of `outage`: how long nothing at all gets through, in the middle of the measured time.

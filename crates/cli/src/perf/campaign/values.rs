@@ -218,8 +218,8 @@ impl<'de> Visitor<'de> for SizesVisitor {
     }
 }
 
-/// What streams beside pings: `none`, samples of a size as fast as they are acknowledged (`16MiB`), or so many a second
-/// (`16MiB@30`).
+/// What streams beside pings: `none`, samples of a size as fast as they are acknowledged (`16MiB`), or so
+/// many a second (`16MiB@30`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Background {
     /// Octets of payload; 0 for nothing.
@@ -367,7 +367,8 @@ pub(crate) enum NetworkMode {
     Private,
     /// Two namespaces joined by veth.
     Pair,
-    /// The same, where so many Mbit/s pass in each direction; what does not waits for up to a tenth of a second, then is dropped.
+    /// The same, where so many Mbit/s pass in each direction; what does not waits for up to a tenth of a
+    /// second, then is dropped.
     Road(u32),
     /// So many namespaces on a bridge.
     Bridge(u32),

@@ -122,7 +122,8 @@ pub(crate) fn with_base<'s, 'a>(now: &'s [Summary<'a>], base: &'s [Summary<'a>])
         .collect()
 }
 
-/// Ways that a product can be used, of which one wants to see the second against the first: parameter and values.
+/// Ways that a product can be used, of which one wants to see the second against the first: parameter and
+/// values.
 const WAYS: [(&str, &str, &str); 2] = [("multicast", "false", "true"), ("profile", "default", "tuned")];
 
 /// Within a section: two ways to use a product, point by point, with what they are called.
@@ -163,7 +164,8 @@ pub(crate) fn with_other_way<'s, 'a>(
     found
 }
 
-/// Within a section: all others against one product, point by point. The reference is Plainsong, or the first.
+/// Within a section: all others against one product, point by point. The reference is Plainsong, or the
+/// first.
 pub(crate) fn with_reference<'s, 'a>(
     names: &Names,
     section: &Section<'s, 'a>,

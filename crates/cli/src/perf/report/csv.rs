@@ -12,8 +12,8 @@ use super::text::ends;
 use crate::perf::metrics::METRICS;
 use crate::perf::results::{Run, Status};
 
-/// Writes `out` with one row for each cell and role, and beside it a directory `<stem>-perftest`, with one file for each
-/// series of latencies and of throughputs.
+/// Writes `out` with one row for each cell and role, and beside it a directory `<stem>-perftest`, with one
+/// file for each series of latencies and of throughputs.
 ///
 /// # Errors
 /// In words: what could not be written, and why.
@@ -237,7 +237,8 @@ fn file_name(text: &str) -> String {
     words.join("-").chars().take(180).collect()
 }
 
-/// One way is half of a round trip there, and so it is here. A percentile that the count does not support stays empty.
+/// One way is half of a round trip there, and so it is here. A percentile that the count does not support
+/// stays empty.
 fn latency_row(summary: &Summary<'_>) -> Option<String> {
     let size = summary.number("size")?;
     let latency = summary.latencies.iter().find(|latency| latency.name == "round_trip")?;

@@ -62,8 +62,8 @@ fn new(measured: f64, floor: f64, sign: &'static str) -> Option<Ratio> {
     value.is_finite().then(|| Ratio { text: format!("{sign}{}", format::number(value)), value, sign })
 }
 
-/// The floor of a payload, or of the next smaller that was calibrated, with what that makes of the ratio; of the smallest for
-/// payloads below it, which cost hardly less. Nothing is interpolated.
+/// The floor of a payload, or of the next smaller that was calibrated, with what that makes of the ratio; of
+/// the smallest for payloads below it, which cost hardly less. Nothing is interpolated.
 fn at<T: Copy>(floors: &BTreeMap<u64, T>, size: f64, of_smaller: &'static str) -> Option<(&'static str, T)> {
     let size = size as u64;
     match floors.range(..=size).next_back() {

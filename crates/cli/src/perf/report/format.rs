@@ -93,7 +93,8 @@ pub(crate) fn time(unix_ms: u64) -> String {
 
 /// Year, month and day of a number of days since 1970-01-01.
 fn civil(days: u64) -> (u64, u64, u64) {
-    // Years are counted from March, so that the leap day is the last; 719,468 days are from 0000-03-01 to 1970-01-01.
+    // Years are counted from March, so that the leap day is the last; 719,468 days are from 0000-03-01 to
+    // 1970-01-01.
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

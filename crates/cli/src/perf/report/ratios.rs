@@ -1,12 +1,12 @@
 //! What must hold between two products, or two points of one: `ratios` of a scenario.
 //!
-//! A ratio speaks of two sides, each chosen by values of parameters (and `adapter`). A cell of the first side is compared with
-//! the best cell of the second that is at the same point in all parameters that neither side names. The profile is never part of the
-//! point: who is compared with another one meets its better settings.
+//! A ratio speaks of two sides, each chosen by values of parameters (and `adapter`). A cell of the first side
+//! is compared with the best cell of the second that is at the same point in all parameters that neither side
+//! names. The profile is never part of the point: who is compared with another one meets its better settings.
 //!
-//! It is the median of the ratios of repetitions with the same number, which were measured beside each other: neither one repetition
-//! that something disturbed counts, nor that the machine was slower for some minutes. What single repetitions are too short to tell, as a far
-//! percentile, is compared of all of them together.
+//! It is the median of the ratios of repetitions with the same number, which were measured beside each other:
+//! neither one repetition that something disturbed counts, nor that the machine was slower for some minutes.
+//! What single repetitions are too short to tell, as a far percentile, is compared of all of them together.
 
 use std::collections::BTreeMap;
 

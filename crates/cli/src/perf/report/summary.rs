@@ -233,8 +233,8 @@ impl<'a> Summary<'a> {
         self.each.extend(each);
     }
 
-    /// Mean and standard deviation from the values themselves, if there is exactly one report that has them: the
-    /// deviation of several cannot be put together without their counts.
+    /// Mean and standard deviation from the values themselves, if there is exactly one report that has them:
+    /// the deviation of several cannot be put together without their counts.
     fn exact_moments(&self) -> Option<(f64, f64)> {
         let ok = self.cell.repetitions.iter().filter(|repetition| repetition.status == Status::Ok);
         let mut found = ok
@@ -263,8 +263,8 @@ fn percentile_metrics() -> [(&'static str, f64); 12] {
     ]
 }
 
-/// A reason as any worker of the same role would give it: `sub-4 (product) made no report` without the number, `pub-0: not
-/// offered` without the worker.
+/// A reason as any worker of the same role would give it: `sub-4 (product) made no report` without the
+/// number, `pub-0: not offered` without the worker.
 fn of_any_worker(reason: &str) -> String {
     let Some((role, rest)) = reason.split_once('-') else { return reason.to_owned() };
     let words = rest.trim_start_matches(|each: char| each.is_ascii_digit());
@@ -349,7 +349,8 @@ pub(crate) fn side(worker: &WorkerResult) -> Side {
     }
 }
 
-/// Whether it is about pings and answers: the pinger alone tells what came, the other side would count the same again.
+/// Whether it is about pings and answers: the pinger alone tells what came, the other side would count the
+/// same again.
 pub(crate) fn is_paired(kind: &str) -> bool {
     matches!(kind, "pingpong" | "latency_at_rate" | "large")
 }
@@ -458,7 +459,8 @@ fn resources(repetition: &Repetition, found: &mut BTreeMap<&'static str, f64>) {
     found.insert("receive_buffer_errors", hosts.values().map(|counters| counters.2).sum::<u64>() as f64);
 }
 
-/// CPU time of all processes in the measured time, of user and system, for each sample that a reader received in it.
+/// CPU time of all processes in the measured time, of user and system, for each sample that a reader received
+/// in it.
 fn cpu_per_sample(
     repetition: &Repetition,
     measured: &[&WorkerResult],
@@ -521,8 +523,8 @@ fn recovery(repetition: &Repetition, found: &mut BTreeMap<&'static str, f64>) {
     }
 }
 
-/// Steps of a ramp, all repetitions and workers together: counts are added, percentiles are the median of repetitions
-/// (only two percentiles of a step are recorded, no histogram).
+/// Steps of a ramp, all repetitions and workers together: counts are added, percentiles are the median of
+/// repetitions (only two percentiles of a step are recorded, no histogram).
 fn steps(ok: &[&Repetition]) -> Vec<Step> {
     #[derive(Default)]
     struct Sum {

@@ -439,7 +439,8 @@ fn a_ratio_is_to_the_best_of_the_others_at_the_same_point() {
 #[test]
 fn a_ratio_is_the_median_of_those_of_neighbours() {
     let mut run = empty("ratios");
-    // The machine was at half its speed for the last two, and something else disturbed two: means would say 2.5, medians 1.5.
+    // The machine was at half its speed for the last two, and something else disturbed two: means would say
+    // 2.5, medians 1.5.
     for (adapter, rates) in [("plainsong", [900, 960, 90, 450, 300]), ("cyclone", [300, 300, 300, 150, 20])] {
         let mut cell = flow("throughput", adapter, json!({"size": 64}), 1);
         let report = cell.repetitions[0].workers.clone();

@@ -1,4 +1,5 @@
-//! How far apart the two cores are. Where a hypervisor moves them, repetitions can only be compared if they were equally far apart.
+//! How far apart the two cores are. Where a hypervisor moves them, repetitions can only be compared if they
+//! were equally far apart.
 
 use crate::perf::results::{CORES_APART, Run, Status};
 
@@ -32,7 +33,8 @@ impl<'a> Cores<'a> {
         apart_ns.zip(self.nearest_ns).and_then(|(apart_ns, nearest_ns)| mark(apart_ns, nearest_ns))
     }
 
-    /// Marks what was measured while the cores were apart, by the nearest that is known by now, and notes that.
+    /// Marks what was measured while the cores were apart, by the nearest that is known by now, and notes
+    /// that.
     pub(super) fn mark_all(&self, run: &mut Run) {
         run.cores_nearest_ns = self.nearest_ns;
         let repetitions = run.cells.iter_mut().flat_map(|it| &mut it.repetitions);

@@ -293,7 +293,8 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Waits until nobody else uses much of the CPU, or the campaign's patience is over: then there is a mark.
+    /// Waits until nobody else uses much of the CPU, or the campaign's patience is over: then there is a
+    /// mark.
     fn wait_for_calm(&mut self, mode: NetworkMode) -> Result<Vec<String>, String> {
         let Some(Ok(network)) = self.networks.get_mut(&mode) else { return Ok(Vec::new()) };
         let mailbox = Mailbox { sender: &self.sender, receiver: &self.receiver };

@@ -38,7 +38,8 @@ pub(crate) fn fresh(name: &str, unix_ms: u64) -> PathBuf {
 fn stamp(unix_ms: u64) -> String {
     let seconds = unix_ms / 1000;
     let (days, time) = (seconds / 86_400, seconds % 86_400);
-    // Days to a date, counted in years that begin in March (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+    // Days to a date, counted in years that begin in March (H. Hinnant, "chrono-Compatible Low-Level Date
+    // Algorithms").
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

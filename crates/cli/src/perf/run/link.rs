@@ -173,7 +173,8 @@ impl Link {
         }
     }
 
-    /// Offset to add to a time of the controller, and how wrong it may be: from the fastest of some exchanges.
+    /// Offset to add to a time of the controller, and how wrong it may be: from the fastest of some
+    /// exchanges.
     fn compare_clocks(&mut self, mailbox: &Mailbox<'_>) -> Result<(), String> {
         let mut best = (i64::MAX, u64::MAX);
         for _ in 0..CLOCK_ROUNDS {

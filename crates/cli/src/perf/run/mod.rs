@@ -64,13 +64,15 @@ pub(crate) struct Options {
     /// Skip a repetition, instead of marking it, when the machine is busy.
     #[arg(long)]
     strict: bool,
-    /// A file that says how far apart the cores are, in nanoseconds, for tests: they have no hypervisor that moves them.
+    /// A file that says how far apart the cores are, in nanoseconds, for tests: they have no hypervisor that
+    /// moves them.
     #[arg(long, hide = true)]
     cores_apart_from: Option<PathBuf>,
 }
 
-/// Carries out `perf run`: 0 if everything was measured or is not offered, 1 if the campaign could not be carried out, 3 if
-/// it missed one of its limits or ratios, 2 if it missed none but something failed in it, 130 if it was interrupted.
+/// Carries out `perf run`: 0 if everything was measured or is not offered, 1 if the campaign could not be
+/// carried out, 3 if it missed one of its limits or ratios, 2 if it missed none but something failed in it,
+/// 130 if it was interrupted.
 pub(crate) fn run(options: &Options) -> ExitCode {
     match attempt(options) {
         Ok(code) => code,

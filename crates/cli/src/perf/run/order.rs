@@ -16,8 +16,9 @@ pub(crate) struct Turn {
     pub(crate) order: u32,
 }
 
-/// All repetitions of all cells. Each round takes every cell once, in an order of its own, and begins with another adapter
-/// than the round before. Cells that are compared are neighbours: a machine that is slower for some minutes is so for all of them.
+/// All repetitions of all cells. Each round takes every cell once, in an order of its own, and begins with
+/// another adapter than the round before. Cells that are compared are neighbours: a machine that is slower
+/// for some minutes is so for all of them.
 pub(crate) fn turns(campaign: &Campaign, planned: &[Planned]) -> Vec<Turn> {
     let rounds = planned.iter().map(|it| it.repetitions).max().unwrap_or(0);
     let mut adapters: Vec<&str> = planned.iter().map(|it| it.cell.adapter.as_str()).collect();
@@ -66,7 +67,8 @@ fn interleaved(campaign: &Campaign, planned: &[Planned], round: u32, begins: Opt
     groups.concat()
 }
 
-/// The same for cells of one scenario that differ in nothing but the adapter, its profile, and what ratios of the scenario compare.
+/// The same for cells of one scenario that differ in nothing but the adapter, its profile, and what ratios of
+/// the scenario compare.
 fn group(campaign: &Campaign, planned: &Planned) -> String {
     let ratios = campaign.scenarios.get(planned.scenario).map_or(&[][..], |it| it.ratios.as_slice());
     let varies = |name: &str| name == "profile" || ratios.iter().any(|it| it.varies(name));

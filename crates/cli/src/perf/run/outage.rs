@@ -12,7 +12,8 @@ const CUT: &str = "table inet plainsong_outage {\n chain arriving {\n  type filt
                    meta l4proto { tcp, udp } drop;\n }\n}\n";
 const JOIN: &str = "delete table inet plainsong_outage\n";
 
-/// An outage that is planned, under way or over. Its programs are started before anything is measured, and wait.
+/// An outage that is planned, under way or over. Its programs are started before anything is measured, and
+/// wait.
 pub(super) struct Cutter {
     planned: Outage,
     cutting: Vec<Inside>,
@@ -57,7 +58,8 @@ impl Cutter {
         Ok(())
     }
 
-    /// The time is taken before, so that what the filter takes is on the product's account and never in its favour.
+    /// The time is taken before, so that what the filter takes is on the product's account and never in its
+    /// favour.
     fn join(&mut self) -> Result<(), String> {
         self.ended_ns = Some(clock::now_ns());
         finish(&mut self.joining, JOIN)

@@ -46,7 +46,8 @@ const MATCH_TIMEOUT: Time = Time::from_millis(15_000);
 const DRAIN: Time = Time::from_millis(500);
 /// With loss, a repair may take some heartbeats.
 const DRAIN_LOSSY: Time = Time::from_millis(2000);
-/// For the last acknowledgement of reliable writers: longer than the slowest period of heartbeats that products have by default (3 s).
+/// For the last acknowledgement of reliable writers: longer than the slowest period of heartbeats that
+/// products have by default (3 s).
 const SETTLE_MS: u64 = 5000;
 /// And for each process more, which all share the cores.
 const SETTLE_EACH_MS: u64 = 100;

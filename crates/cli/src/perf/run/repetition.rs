@@ -494,7 +494,8 @@ fn verdict(name: &str, adapter: &str, reported: bool, end: &End) -> Stopped {
     Stopped { status, reason: format!("{name} ({adapter}) {what}{last_words}") }
 }
 
-/// What a process said of its end: why it panicked, without the hints and frames that come after that, else its last line.
+/// What a process said of its end: why it panicked, without the hints and frames that come after that, else
+/// its last line.
 fn last_words(complaint: &str) -> Option<String> {
     let mut lines = complaint.lines();
     match lines.find(|line| line.contains(" panicked at ")) {

@@ -5,7 +5,8 @@ use super::Distribution;
 /// What sets one distribution apart from another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Comparison {
-    /// Cliff's delta: how much more often a value of the first is the larger one than the smaller one, -1 to 1.
+    /// Cliff's delta: how much more often a value of the first is the larger one than the smaller one, -1 to
+    /// 1.
     pub(crate) delta: f64,
     /// Mann–Whitney U test, two-sided, with correction for ties and continuity.
     pub(crate) rank_p: f64,

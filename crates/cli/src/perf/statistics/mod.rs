@@ -1,7 +1,8 @@
 //! What is computed from measurements.
 //!
-//! Distributions are merged as histograms, never by averaging percentiles. A percentile is given only when there are
-//! enough values above it. Uncertainty comes from repetitions: values of one repetition are not independent.
+//! Distributions are merged as histograms, never by averaging percentiles. A percentile is given only when
+//! there are enough values above it. Uncertainty comes from repetitions: values of one repetition are not
+//! independent.
 
 pub(crate) mod bootstrap;
 pub(crate) mod compare;
@@ -144,7 +145,8 @@ impl Distribution {
 
 const DEFLATED_COOKIE: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
 
-/// An HdrHistogram V2 in base64 as the logs of other tools have it: deflated. What is something else stays as it is.
+/// An HdrHistogram V2 in base64 as the logs of other tools have it: deflated. What is something else stays as
+/// it is.
 pub(crate) fn deflated(text: &str) -> Cow<'_, str> {
     const PLAIN_COOKIE: [u8; 4] = 0x1c84_9313_u32.to_be_bytes();
     let plain = STANDARD.decode(text).ok().filter(|octets| octets.starts_with(&PLAIN_COOKIE));

@@ -31,8 +31,8 @@ pub(crate) fn cumulative(
     points
 }
 
-/// The same smoothed by a Gaussian kernel of Silverman's width. What the kernel would put below 0 is reflected, because
-/// no duration is negative.
+/// The same smoothed by a Gaussian kernel of Silverman's width. What the kernel would put below 0 is
+/// reflected, because no duration is negative.
 pub(crate) fn smoothed(distribution: &Distribution, low: f64, high: f64, points: usize) -> Vec<(f64, f64)> {
     let Some(width) = kernel_width(distribution) else { return Vec::new() };
     let total = distribution.count() as f64;

@@ -183,7 +183,8 @@ fn a_slope_ignores_outliers_and_knows_when_it_is_nothing() {
 
 #[test]
 fn theil_sen_agrees_with_a_worked_example() {
-    // Heights 1, 2, 4, 3, 6, 8 at 0 to 5. The 15 slopes, sorted: -1, 1/2, 2/3, 1, 1, 5/4, 4/3, 4/3, 7/5, ..., 3; the eighth is 4/3.
+    // Heights 1, 2, 4, 3, 6, 8 at 0 to 5. The 15 slopes, sorted: -1, 1/2, 2/3, 1, 1, 5/4, 4/3, 4/3, 7/5, ...,
+    // 3; the eighth is 4/3.
     let points: Vec<(f64, f64)> =
         [1.0, 2.0, 4.0, 3.0, 6.0, 8.0].iter().enumerate().map(|(x, &y)| (x as f64, y)).collect();
     close(slope(&points).unwrap().value, 4.0 / 3.0, 1e-9);

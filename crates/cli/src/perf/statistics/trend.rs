@@ -83,8 +83,8 @@ impl Step {
     }
 }
 
-/// The last step that was kept up with before two in a row were not, or before the very last was not: a single step may fall
-/// into a disturbance of the machine.
+/// The last step that was kept up with before two in a row were not, or before the very last was not: a
+/// single step may fall into a disturbance of the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Knee {
     pub(crate) step: usize,
@@ -101,8 +101,8 @@ pub(crate) fn knee(steps: &[Step]) -> Option<Knee> {
     Some(Knee { step: last, rate: step.target, reached: end < steps.len() })
 }
 
-/// Where latency turns upward: the point farthest below the chord from first to last, after both axes are scaled to 1
-/// (Satopää and others, 2011). None when the curve has no bend to speak of.
+/// Where latency turns upward: the point farthest below the chord from first to last, after both axes are
+/// scaled to 1 (Satopää and others, 2011). None when the curve has no bend to speak of.
 pub(crate) fn bend(points: &[(f64, f64)]) -> Option<usize> {
     let (first, last) = (points.first()?, points.last()?);
     let (width, height) = (last.0 - first.0, last.1 - first.1);

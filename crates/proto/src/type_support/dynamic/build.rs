@@ -1,5 +1,5 @@
-//! From the TypeObjects of a type to what walks its samples. They may come from anybody: their hashes are checked, and depth, parts and
-//! octets are bounded before anything is walked.
+//! From the TypeObjects of a type to what walks its samples. They may come from anybody: their hashes are
+//! checked, and depth, parts and octets are bounded before anything is walked.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

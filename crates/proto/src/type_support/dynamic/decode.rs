@@ -1,5 +1,6 @@
-//! Samples of a type that is described at run time, read as a derived type reads them. Everything here faces a hostile peer,
-//! and perhaps a hostile type: what is kept is booked, and so is the time for what takes no octets.
+//! Samples of a type that is described at run time, read as a derived type reads them. Everything here faces
+//! a hostile peer, and perhaps a hostile type: what is kept is booked, and so is the time for what takes no
+//! octets.
 
 use crate::cdr::decode::{Form, OpenObject};
 use crate::cdr::text::take_text;

@@ -1,4 +1,5 @@
-//! Values of a type that is described at run time, written as a derived type writes them: in all forms, those of keys above all.
+//! Values of a type that is described at run time, written as a derived type writes them: in all forms, those
+//! of keys above all.
 
 use crate::cdr::{EncodeError, Encoder, Endianness, Extensibility, XcdrVersion};
 

@@ -24,9 +24,9 @@ use fields::{Fields, Names};
 use model::{Kind, Type};
 use value::Value;
 
-/// A structure or union made from its complete TypeObject. It finds keys and members in encoded samples, as the derived type
-/// does, with two differences where a member was not sent, since TypeObjects do not tell them: a default that is
-/// an expression, and which literal of an enumeration was declared first.
+/// A structure or union made from its complete TypeObject. It finds keys and members in encoded samples, as
+/// the derived type does, with two differences where a member was not sent, since TypeObjects do not tell
+/// them: a default that is an expression, and which literal of an enumeration was declared first.
 #[derive(Clone, Debug)]
 pub struct DynamicType {
     name: String,

@@ -224,7 +224,8 @@ pub(crate) fn ratios(run: &Run, summaries: &[Summary<'_>]) -> String {
     text
 }
 
-/// What is not ok, and whether that is bad: one line for all cells of a scenario and product that ended alike.
+/// What is not ok, and whether that is bad: one line for all cells of a scenario and product that ended
+/// alike.
 fn trouble_lines(names: &Names, summaries: &[Summary<'_>]) -> Vec<(bool, String)> {
     // By status, scenario with product, and reason.
     type Key = (Status, String, String);

@@ -10,8 +10,8 @@ use crate::perf::results::Status;
 /// More rows than this are left to the files of the run.
 const ROWS_MAX: usize = 60;
 
-/// One row for each reader and writer, and for each instance that is counted apart, between which something went wrong in a
-/// repetition that is ok; folded, nothing if all went well.
+/// One row for each reader and writer, and for each instance that is counted apart, between which something
+/// went wrong in a repetition that is ok; folded, nothing if all went well.
 pub(crate) fn table(names: &Names, section: &Section<'_, '_>) -> String {
     let heads = [
         ("series", ""),
