@@ -1,4 +1,7 @@
 //! Structures whose memory may be copied: `repr(C)`, every member a number or an array of numbers.
+//!
+//! Such a structure is one copy where it has no padding, and its members are at the same offsets in memory
+//! and on the wire. Others are encoded member by member, with numbers in arrays and sequences in one copy.
 
 use proc_macro2::TokenStream;
 use quote::quote;

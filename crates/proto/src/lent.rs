@@ -1,6 +1,11 @@
 //! Octets of a long sample that the application lends while it writes: its datagrams take them where they
 //! are, and the history gets its copy when they have left. So readers do not wait for that copy, which takes
 //! a fifth of the time that sending does.
+//!
+//! Only octets of more than 256 KiB in one sequence are lent, after a pause, to readers of this host alone.
+//! The payload has a gap until the datagrams have left, and is filled under the same lock, before anybody
+//! else can see it. So nothing between the two may look into a payload or copy it; what would (filters, short
+//! fragments for other hosts) makes the writer copy first (`Writer::borrows`).
 
 use std::cell::Cell;
 

@@ -4,6 +4,12 @@
 //! The first key has its hash for a handle, as everywhere; a later one with the same hash is displaced to a
 //! handle that is free. Keys are compared by their [`Fingerprint`]: eight octets of each instance, not a key
 //! of any length, which would need a budget, and what is beyond a budget could not be compared.
+//!
+//! A key of up to 16 octets is its own hash, and nothing is compared. The fingerprint is made by a hash
+//! function with a random seed of the process. A displaced handle lasts as long as its instance is known, and
+//! the handles of writer and reader may then differ. On the wire every instance has its true hash. A dispose
+//! or unregister without the serialized key is of the instance with that hash which its writer wrote; if it
+//! wrote several, it is dropped (`AmbiguousKeyHash`).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,9 @@
 //! Who matches whom, in the words in which discovery tells writers and readers.
+//!
+//! Of two endpoints of Plainsong the one that was there speaks first ([`MatchedReader::begins`]): the other
+//! has yet to hear of the new one, so what that says would be lost. It speaks if nothing comes in 100 ms. A
+//! writer asks each new reader on another host, whose answer tells how long the road is; one of its host is
+//! told if nothing was written yet, and need not answer.
 
 use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid};

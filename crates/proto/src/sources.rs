@@ -1,4 +1,8 @@
 //! Where the traffic of a matched endpoint may come from (R8).
+//!
+//! Control traffic is checked in discovery, DATA, HEARTBEAT, GAP and ACKNACK of user endpoints in each reader
+//! and writer; the rest is counted as `SpoofSuspected`. Within this host an address is everyone's: control
+//! traffic is told apart by its socket, user traffic is not.
 
 use std::sync::Arc;
 

@@ -73,10 +73,11 @@ fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
     }
     let lock = fs::read_to_string(root.join("Cargo.lock")).map_err(|error| format!("Cargo.lock: {error}"))?;
     rules::one_xml(&lock, &mut findings);
-    let page = "ARCHITECTURE.md";
-    match fs::read_to_string(root.join(page)) {
-        Ok(text) => rules::named_paths_exist(page, &text, root, &mut findings),
-        Err(error) => findings.push(format!("{page}:1: {error}")),
+    for page in ["ARCHITECTURE.md", "HACKING.md"] {
+        match fs::read_to_string(root.join(page)) {
+            Ok(text) => rules::named_paths_exist(page, &text, root, &mut findings),
+            Err(error) => findings.push(format!("{page}:1: {error}")),
+        }
     }
     Ok(findings)
 }

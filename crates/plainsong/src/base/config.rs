@@ -69,7 +69,7 @@ pub struct Config {
     /// Threads that receive user data look for it without ever sleeping: a core for each family of addresses.
     pub busy_poll: bool,
     /// Threads that wait for answers look for them before they sleep, for 150 µs at most, where those that came of late had come
-    /// within 50 µs, and for the next of a flow for 40 µs at most, where it comes within 15: not with `busy_poll`, nor with
+    /// within 50 µs, and for the next of a flow for 40 µs at most, where it comes within 25: not with `busy_poll`, nor with
     /// `receive_priority`.
     pub adaptive_poll: bool,
     /// CPUs for the threads that receive user data; empty: all of the process.

@@ -1,4 +1,8 @@
 //! The remote participants: who they are, where they are reached, how long they stay.
+//!
+//! No address fills the table: one address has a quarter of the places, and leases of participants without
+//! matched endpoints count for 300 s at most. Where all places are taken, the most silent are asked, sixteen
+//! for each newcomer. Who does not answer for a second gives way, whatever its lease.
 
 use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet};

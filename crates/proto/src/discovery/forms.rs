@@ -4,6 +4,17 @@
 //! copy, an instance of its own in our history, and each reader is sent what is in its form: by the filters of [`crate::writer`], so
 //! that whatever is repeated or told to late ones follows the same rule. What we announce of ourselves goes to everyone in the usual form, once
 //! as we start in [`Form::Located`], and by unicast in that of the receiver.
+//!
+//! Types (XTypes' TypeInformation) are told to everyone but the versions that break
+//! ([`crate::vendor::reads_types`]). These go by the name, and are refused only what nobody could read, and
+//! only where nobody waits for acknowledgements: a reliable writer of theirs would wait for those of a reader
+//! that refused it. They are asked for their types, so that people hear which member differs.
+//!
+//! Endpoints tell where they are only to products that nobody knows. The default locators of the participant
+//! hold for all endpoints (RTPS 2.5 §8.5.3.2), and the products in `vendor.rs` go by them. Stacks for
+//! microcontrollers ignore them, refuse participants that announce what RTPS 2.1 did not have, and have room
+//! for a few hundred octets. So a participant of an unknown vendor is sent our announcement by unicast in a
+//! short form, and announcements of endpoints with locators.
 
 use super::builtin::{EndpointData, ParticipantData, has_parameter};
 use super::channel::Channel;

@@ -3,6 +3,12 @@
 //! once for a process. They speak for themselves: each has writers of its own, and its announcements.
 //!
 //! Participants of other stacks know of no leads: everyone hears them itself.
+//!
+//! The first participant that starts is the lead. When it leaves, or ignores something, the others agree on
+//! the next, which has everything told again. Naming a lead proves nothing: each participant answers a
+//! challenge itself. Only one that has no SEDP readers, and so cannot answer (Cyclone DDS gives them to one
+//! participant of a process), counts as being where another one at its socket has proven to be, if it speaks
+//! from there.
 
 use std::sync::Arc;
 

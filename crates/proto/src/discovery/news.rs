@@ -1,5 +1,10 @@
 //! What the participants of one process tell each other without the wire: they share their sockets and live and die together,
 //! so nothing has to be proven, repeated, acknowledged or leased.
+//!
+//! A participant leaves its news with the others while it is locked, and the timer thread has them heard. So
+//! nobody holds the locks of two participants, and listeners are called where they always may be. What comes
+//! by the wire in the name of a participant of this process is dropped. Participants with other settings have
+//! sockets of their own and are strangers.
 
 use std::sync::Arc;
 

@@ -1,4 +1,8 @@
 //! Who runs a participant: what the tools of products show beside it, in the properties that they read.
+//!
+//! Host, process and id are told by the names of Cyclone DDS to everyone, by those of Fast DDS and RTI from
+//! when one of theirs was heard, since each announcement carries them. What the application says under the
+//! same name stands.
 
 use crate::qos::Property;
 

@@ -11,6 +11,10 @@
 //! A reader that expects more than that already cannot echo the number: we forgot its participant, which did not forget us, or
 //! it moved. Plainsong answers such HEARTBEATs apart from what its reader expects. Others that are in step are asked by numbers above the
 //! last change ([`Range::Above`]), and the next change is numbered above those.
+//!
+//! Two participants of ours know each other's endpoints after five datagrams: a challenge with the
+//! announcement, its answer with the other challenge, and the endpoints of each behind its last answer, since
+//! before that the other would not listen. Who answers nothing is told to the application once.
 
 use core::net::IpAddr;
 

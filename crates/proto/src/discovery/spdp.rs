@@ -1,4 +1,18 @@
 //! Simple Participant Discovery Protocol: announcing ourselves, hearing of others (RTPS 2.5 §8.5.3).
+//!
+//! Announcements go by multicast and unicast at once. Endpoint discovery is heard on both but sent by unicast
+//! alone: it begins when an address has proven that unicast reaches it, so a copy to the group would reach
+//! nobody else, and each of n participants n times.
+//!
+//! Who does not hear its own announcements come back by the group looks for neighbours at the well-known
+//! loopback ports that this host lists as in use: 20 ms after the start (at once without a group), at the end
+//! of the first burst of announcements, and with each tenth announcement later, except where somebody is
+//! known to listen. So discovery needs no multicast, and where there is multicast nothing goes to ports that
+//! nobody has.
+//!
+//! Each announcement wakes every participant of its host. So of more than twenty that know nobody elsewhere
+//! each waits longer, up to three tenths of the lease (6 s, not 3): two of three announcements may still be
+//! lost. Newcomers are answered at once.
 
 use super::builtin::ParticipantData;
 use super::config::{LocalLocators, ParticipantConfig};

@@ -8,6 +8,15 @@
 //! A participant of another stack that claims to be elsewhere knows us, and cannot repeat the usual numbers. Its ACKNACK says so, and it
 //! is asked by numbers above our last change, if all that was written to it before is acknowledged: it then misses nothing, and neither
 //! does the participant itself, should somebody else have claimed it.
+//!
+//! The old address counts as silent when it leaves four questions in a second unanswered. Only where a change
+//! of SEDP was on its way to a participant as it moved does its lease decide. Where an impostor had the place
+//! of a participant, participants of Plainsong tell each other again what they have; user data that the
+//! impostor acknowledged counts as lost at the reader.
+//!
+//! Others may go on to send where this host is no more. When its addresses have changed they are asked, and
+//! who does not answer (Cyclone DDS and Fast DDS keep the first address) is told that we leave, and both
+//! begin anew: what is written meanwhile is lost to volatile readers.
 
 use super::channel::Channel;
 use super::database::Remote;

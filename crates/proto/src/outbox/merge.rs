@@ -1,5 +1,8 @@
 //! Messages to the same destinations become one: each datagram costs both sides about as much as all that a
 //! short one has in it.
+//!
+//! So all that a datagram for built-in endpoints causes, and all that is due at once, leaves together. Two
+//! participants know all of each other after some six datagrams.
 
 use std::ops::Range;
 

@@ -23,6 +23,8 @@
 //!
 //! A set is dropped in all readers when one of them lost changes since its match that may have been of it, of a writer
 //! of which no part of it came: all of it may have been replaced in that writer's history.
+//!
+//! Nothing is sent for GROUP access while no number is missing.
 
 use super::Reader;
 use super::cache::Room;

@@ -1,4 +1,10 @@
 //! What a reliable writer sent ahead of a gap, until the gap closes or proves irrelevant.
+//!
+//! Numbers that only one HEARTBEAT or GAP says to be gone count as SAMPLE_LOST when the next HEARTBEAT bears
+//! it out, and are asked for after all when it does not. What a KEEP_ALL writer leaves out for a reader in
+//! step that has no filter is lost. Where it takes such a reader for a new one, as after a stop longer than
+//! the lease, SUBSCRIPTION_MATCHED tells of it by a match more. What a KEEP_LAST writer leaves out may have
+//! been replaced, and is not lost.
 
 use std::collections::BTreeMap;
 

@@ -2,6 +2,11 @@
 //!
 //! [`of`] makes one from a Rust type; a [`DynamicType`] is made from a description that is there at run time,
 //! and walks encoded samples. What both say of the same octets is the same.
+//!
+//! Endpoints without a Rust type take and give encoded samples: what is written is decoded once before it
+//! leaves, what is taken before it is handed out. Typed handles share all but encoding and decoding, which
+//! stay monomorphic. A TypeObject tells neither the labels of a union that select no member nor defaults that
+//! are expressions: there a described type takes what XTypes says.
 
 #![deny(clippy::indexing_slicing)]
 

@@ -3,6 +3,9 @@
 //! A sample without room waits, and with it what its writer sends after it, only where reading makes room: KEEP_ALL
 //! keeps what was not taken, KEEP_LAST what was not read. A new instance beyond `max_instances` is rejected at once:
 //! the application may never do anything about those that there are.
+//!
+//! A rejected sample is acknowledged and followed by the next. With KEEP_LAST an instance replaces its own
+//! oldest sample; one that has nothing in the cache replaces what was read, or waits until something is.
 
 use std::collections::BTreeMap;
 
