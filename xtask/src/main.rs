@@ -24,7 +24,7 @@ usage: cargo xtask <task> [options]
 
   test                          everything: unit tests, simulation, attacks, fuzz smoke, interop
   ci                            formatting, lints, documentation, tidy, `systems`, then `test`
-  docs                          write docs/qos.md from the table of policies
+  docs                          write docs/qos.md and docs/tuning.md from their tables
   tidy                          the rules no compiler checks (sizes, module direction, ...)
   systems                       compile the library for other systems than Linux on x86-64
   setup                         install what the tests need and build the interop peers

@@ -6,13 +6,12 @@
 //! of eight octets in front of a payload is enough to make it so, each time (`docs/performance-path.md`).
 //! Shorter pieces are copied by other instructions, which are as fast everywhere.
 
-/// glibc does not use `rep movsb` for as little.
-const PIECE_BYTES: usize = 2 << 10;
+use crate::tuning::memory::COPY_PIECE_BYTES;
 
 /// Appends octets.
 #[inline]
 pub(crate) fn append(to: &mut Vec<u8>, octets: &[u8]) {
-    if octets.len() <= PIECE_BYTES {
+    if octets.len() <= COPY_PIECE_BYTES {
         to.extend_from_slice(octets);
     } else {
         append_long(to, octets);
@@ -22,7 +21,7 @@ pub(crate) fn append(to: &mut Vec<u8>, octets: &[u8]) {
 #[inline(never)]
 fn append_long(to: &mut Vec<u8>, octets: &[u8]) {
     to.reserve(octets.len());
-    for piece in octets.chunks(PIECE_BYTES) {
+    for piece in octets.chunks(COPY_PIECE_BYTES) {
         to.extend_from_slice(piece);
     }
 }
@@ -37,7 +36,7 @@ pub(crate) fn copied(octets: &[u8]) -> Vec<u8> {
 /// Copies octets to a place of the same length.
 #[inline]
 pub(crate) fn copy(to: &mut [u8], octets: &[u8]) {
-    if octets.len() <= PIECE_BYTES || to.len() != octets.len() {
+    if octets.len() <= COPY_PIECE_BYTES || to.len() != octets.len() {
         copy_few(to, octets);
     } else {
         copy_long(to, octets);
@@ -46,7 +45,7 @@ pub(crate) fn copy(to: &mut [u8], octets: &[u8]) {
 
 #[inline(never)]
 fn copy_long(to: &mut [u8], octets: &[u8]) {
-    for (place, piece) in to.chunks_mut(PIECE_BYTES).zip(octets.chunks(PIECE_BYTES)) {
+    for (place, piece) in to.chunks_mut(COPY_PIECE_BYTES).zip(octets.chunks(COPY_PIECE_BYTES)) {
         place.copy_from_slice(piece);
     }
 }
@@ -127,8 +126,16 @@ mod tests {
 
     #[test]
     fn every_length_arrives_whole() {
-        let octets: Vec<u8> = (0..3 * PIECE_BYTES + 1).map(|at| at as u8 ^ (at >> 8) as u8).collect();
-        for length in [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 2 * PIECE_BYTES, octets.len()] {
+        let octets: Vec<u8> = (0..3 * COPY_PIECE_BYTES + 1).map(|at| at as u8 ^ (at >> 8) as u8).collect();
+        for length in [
+            0,
+            1,
+            COPY_PIECE_BYTES - 1,
+            COPY_PIECE_BYTES,
+            COPY_PIECE_BYTES + 1,
+            2 * COPY_PIECE_BYTES,
+            octets.len(),
+        ] {
             let octets = &octets[..length];
             let mut appended = vec![7];
             append(&mut appended, octets);

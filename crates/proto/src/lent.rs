@@ -12,7 +12,7 @@ use std::cell::Cell;
 use crate::payload::Payload;
 
 /// Samples with fewer octets of this kind are copied first: readers of this host share datagrams among them.
-pub const LENT_BYTES_LEAST: usize = (256 << 10) + 1;
+pub const LENT_BYTES_LEAST: usize = crate::tuning::memory::BORROWED_BYTES_OVER + 1;
 
 /// A part that a payload has room for but does not hold yet, and who has it.
 #[derive(Debug)]

@@ -29,6 +29,7 @@ pub mod sources;
 pub mod stats;
 pub mod status;
 pub mod time;
+pub mod tuning;
 pub mod type_support;
 pub mod types;
 pub mod vendor;

@@ -14,6 +14,7 @@
 use std::collections::BTreeMap;
 
 use crate::instance::{Fingerprint, InstanceHandle, Key};
+use crate::tuning::memory::HASH_CANDIDATES_MAX;
 
 /// What an endpoint knows of the long keys of its instances. Empty where keys are their own hashes.
 #[derive(Debug, Default)]
@@ -32,9 +33,6 @@ pub(crate) struct Identity {
     pub(crate) handle: InstanceHandle,
     pub(crate) key: Key,
 }
-
-/// So many instances with one hash are looked at to find which of them a bare hash means.
-const CANDIDATES_MAX: usize = 16;
 
 impl From<Key> for Identity {
     /// Of a key that is its own hash.
@@ -140,11 +138,11 @@ impl LongKeys {
         let first = Some(hash).filter(|hash| !self.keys.contains_key(hash));
         let known = first.into_iter().chain(displaced.map(|(_, handle)| *handle));
         let known = known.filter_map(|handle| Some((handle, find(handle)?)));
-        let known: Vec<_> = known.take(CANDIDATES_MAX + 1).collect();
+        let known: Vec<_> = known.take(HASH_CANDIDATES_MAX + 1).collect();
         match *known {
             [] => first,
             [(handle, _)] => Some(handle),
-            _ if known.len() > CANDIDATES_MAX => None,
+            _ if known.len() > HASH_CANDIDATES_MAX => None,
             _ => {
                 let mut meant = known.into_iter().filter(|(_, instance)| is_meant(*instance));
                 meant.next().filter(|_| meant.next().is_none()).map(|(handle, _)| handle)

@@ -18,10 +18,7 @@ use crate::matched::Command;
 use crate::payload::Payload;
 use crate::status::StatusKind;
 use crate::time::Time;
-
-/// Datagrams that may wait to be sent together, and what they have at most: more than a GAP and a HEARTBEAT.
-const GATHERED_MAX: usize = 64;
-const GATHERED_BYTES_MAX: usize = 192;
+use crate::tuning::memory::{GATHERED_BYTES_MAX, GATHERED_MAX};
 
 /// Effects of one or more calls, in order.
 #[derive(Debug, Default)]

@@ -12,20 +12,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::copying;
+use crate::tuning::memory::{
+    PAYLOAD_COPIED_BYTES_MAX, PAYLOAD_IN_PLACE_BYTES_MAX, PAYLOAD_PLACES_KEPT, POOL_BUFFER_BYTES_MAX,
+    POOL_BUFFERS_MAX, POOL_BYTES_MAX, POOL_LARGE_BUFFERS_MAX, POOL_LARGE_BYTES, POOL_LOOKS,
+};
 
 /// A range of octets that everyone who needs the same sample has.
 pub struct Payload(Octets);
 
 /// So many octets are kept in place: a payload takes 128 with them.
-pub const SHORT_BYTES_MAX: usize = 125;
+pub const SHORT_BYTES_MAX: usize = PAYLOAD_IN_PLACE_BYTES_MAX;
 
-/// So many octets cost less to copy than to share among history and datagrams: locks, atomic operations,
-/// cache lines that travel.
-pub const COPIED_BYTES_MAX: usize = 1_280;
-
-/// So many of the payloads of a reader, or of a thread that takes, keep a place of their own when nothing is
-/// in it.
-const PLACES_KEPT: usize = 64;
+/// So many octets cost less to copy than to share among history and datagrams.
+pub const COPIED_BYTES_MAX: usize = PAYLOAD_COPIED_BYTES_MAX;
 
 enum Octets {
     None,
@@ -109,15 +108,6 @@ struct Buffer {
     pool: Weak<Free>,
 }
 
-/// Buffers a pool keeps at most, and what they hold together, but for some large ones; the rest is freed.
-const POOL_BUFFERS_MAX: usize = 1 << 14;
-const POOL_BYTES_MAX: usize = 8 << 20;
-/// Larger buffers are not kept: a rare image must not pin its memory for ever.
-const POOL_BUFFER_BYTES_MAX: usize = 8 << 20;
-/// So many large buffers are kept whatever they hold together.
-const POOL_LARGE_BUFFERS_MAX: usize = 8;
-const LARGE_BYTES: usize = 64 << 10;
-
 impl PayloadPool {
     /// An empty pool.
     #[must_use]
@@ -165,11 +155,10 @@ impl PayloadPool {
 
     /// The buffer returned last, whose memory is warm, or an older one when that is not quite let go of.
     fn reuse(&self, prepare: impl FnOnce(&mut Vec<u8>)) -> Option<Arc<Buffer>> {
-        const LOOKS: usize = 4;
         count_lock();
         let mut free = self.0.lock().ok()?;
         let FreeBuffers { buffers, bytes } = &mut *free;
-        for back in 1..=LOOKS.min(buffers.len()) {
+        for back in 1..=POOL_LOOKS.min(buffers.len()) {
             let index = buffers.len() - back;
             if let Some(buffer) = buffers.get_mut(index).and_then(Arc::get_mut) {
                 prepare(&mut buffer.bytes);
@@ -187,7 +176,7 @@ impl PayloadPool {
         }
         count_lock();
         let Ok(mut free) = self.0.lock() else { return };
-        let kept = if bytes > LARGE_BYTES {
+        let kept = if bytes > POOL_LARGE_BYTES {
             free.buffers.len() < POOL_LARGE_BUFFERS_MAX || free.bytes + bytes <= POOL_BYTES_MAX
         } else {
             free.buffers.len() < POOL_BUFFERS_MAX && free.bytes + bytes <= POOL_BYTES_MAX
@@ -304,7 +293,9 @@ impl Payload {
     /// is the one at `index` of several, whose first are used again soonest: those keep places of their own.
     #[inline]
     pub(crate) fn vacate(&mut self, index: usize) {
-        if matches!(self.0, Octets::Shared(_)) || index >= PLACES_KEPT && matches!(self.0, Octets::Own(_)) {
+        if matches!(self.0, Octets::Shared(_))
+            || index >= PAYLOAD_PLACES_KEPT && matches!(self.0, Octets::Own(_))
+        {
             *self = Self::empty();
         }
     }
@@ -624,7 +615,7 @@ mod tests {
             slot.vacate(0);
         }
         assert_eq!(places[..2], places[2..], "two places, by turns");
-        taken.vacate(PLACES_KEPT);
+        taken.vacate(PAYLOAD_PLACES_KEPT);
         assert!(taken.is_empty());
         slot.copy_few(&[7; SHORT_BYTES_MAX]);
         slot.copy_over(&mut taken);

@@ -7,6 +7,7 @@ use crate::malformed::Malformed;
 use crate::outbox::Outbox;
 use crate::stats::{CountDrops, DropReason};
 use crate::time::Now;
+use crate::tuning::memory::SEVERAL_REQUESTS_BYTES_MAX;
 use crate::vendor;
 use crate::wire::header::{Header, PROTOCOL_VERSION, Submessage, Submessages, flag, id};
 use crate::wire::info::{self, HeaderExtension, InfoReply, InfoReplyIp4, InfoSource};
@@ -14,9 +15,6 @@ use crate::wire::secure::{CryptoHeader, Protection};
 use crate::wire::{AckNack, Data, EndpointSubmessage, MessageContext, Target};
 
 mod control;
-
-/// More octets than this have no [`asks_several`] to be looked through for.
-const SEVERAL_BYTES_MAX: usize = 1_500;
 
 pub use crate::wire::Run;
 pub use control::ControlRun;
@@ -108,7 +106,7 @@ pub fn datagram(
 /// length: neither samples nor requests for some.
 #[must_use]
 pub fn asks_several(bytes: &[u8]) -> bool {
-    if bytes.len() > SEVERAL_BYTES_MAX {
+    if bytes.len() > SEVERAL_REQUESTS_BYTES_MAX {
         return false;
     }
     let Ok((_, submessages)) = Header::parse(bytes) else { return false };

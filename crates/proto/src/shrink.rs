@@ -1,10 +1,8 @@
 //! Tables give back the memory of what left them, as after a flood.
 
+use crate::tuning::memory::{HEAP_TRIM_AFTER, SHRINK_ENTRIES_MIN};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash};
-
-/// Smaller tables keep what they have.
-const ENTRIES_MIN: usize = 1024;
 
 /// A table that never gives memory back by itself.
 pub(crate) trait Shrink {
@@ -15,7 +13,7 @@ pub(crate) trait Shrink {
 
 /// What is to stay of `capacity`, if that is to change.
 fn wanted(used: usize, capacity: usize) -> Option<usize> {
-    (capacity > ENTRIES_MIN && used < capacity / 4).then(|| (2 * used).max(ENTRIES_MIN))
+    (capacity > SHRINK_ENTRIES_MIN && used < capacity / 4).then(|| (2 * used).max(SHRINK_ENTRIES_MIN))
 }
 
 impl<T> Shrink for Vec<T> {
@@ -54,10 +52,6 @@ pub(crate) fn trim<T>(slots: &mut Vec<T>, free: &mut Vec<u32>) {
     free.shrink_if_sparse();
 }
 
-/// So many things that were forgotten are worth a look at the heap: a few MB, in pieces that it keeps for
-/// others of their size.
-const FREED_MUCH: usize = 10_000;
-
 /// How many things were forgotten, each with memory of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Freed(usize);
@@ -67,12 +61,12 @@ impl Freed {
     pub(crate) const fn note(&mut self, things: usize) -> bool {
         let before = self.0;
         self.0 = before.saturating_add(things);
-        before < FREED_MUCH && self.0 >= FREED_MUCH
+        before < HEAP_TRIM_AFTER && self.0 >= HEAP_TRIM_AFTER
     }
 
     /// Whether there were many; then the count begins anew.
     pub(crate) const fn take(&mut self) -> bool {
-        let is_much = self.0 >= FREED_MUCH;
+        let is_much = self.0 >= HEAP_TRIM_AFTER;
         if is_much {
             self.0 = 0;
         }
@@ -92,7 +86,7 @@ mod tests {
         assert_eq!(table.capacity(), full, "it is in use");
         table.retain(|number, _| *number < 10);
         table.shrink_if_sparse();
-        assert!((10..4 * ENTRIES_MIN).contains(&table.capacity()));
+        assert!((10..4 * SHRINK_ENTRIES_MIN).contains(&table.capacity()));
         let before = table.capacity();
         table.clear();
         table.shrink_if_sparse();
@@ -105,6 +99,6 @@ mod tests {
         let mut free: Vec<u32> = (0..10_000).filter(|at| ![1, 40].contains(at)).collect();
         trim(&mut slots, &mut free);
         assert_eq!((slots.len(), free.len(), free.pop()), (41, 39, Some(0)));
-        assert!(slots.capacity() <= ENTRIES_MIN && free.capacity() <= ENTRIES_MIN);
+        assert!(slots.capacity() <= SHRINK_ENTRIES_MIN && free.capacity() <= SHRINK_ENTRIES_MIN);
     }
 }

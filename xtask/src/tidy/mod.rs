@@ -54,6 +54,7 @@ fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
             }
             if path.starts_with("crates/proto/src/") {
                 rules::no_input_output(&source, &mut findings);
+                rules::constants_in_the_table(&source, settings, &mut findings);
             }
             if path.starts_with("crates/proto/src/") || path.starts_with("crates/plainsong/src/") {
                 rules::no_handmade_pauses(&source, &mut findings);
@@ -66,7 +67,9 @@ fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
     rules::unused_exceptions(settings, &used, &mut findings);
     pages::unused_widths(settings, &wide, &mut findings);
     pages::octets(settings, root, &mut findings);
-    for path in settings.unsafe_files.iter().chain(settings.confined.iter().map(|(folder, _)| folder)) {
+    let confined = settings.confined.iter().map(|(folder, _)| folder);
+    let constants = settings.constants.iter().map(|(path, _)| path);
+    for path in settings.unsafe_files.iter().chain(confined).chain(constants) {
         if !root.join(path).exists() {
             findings.push(format!("xtask/tidy.txt:1: {path} does not exist"));
         }

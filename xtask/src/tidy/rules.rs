@@ -203,6 +203,63 @@ pub(super) fn no_handmade_pauses(source: &Source, findings: &mut Vec<String>) {
     }
 }
 
+/// Numbers and spans of time of writers, readers and discovery stand in `crates/proto/src/tuning`.
+pub(super) fn constants_in_the_table(source: &Source, settings: &Settings, findings: &mut Vec<String>) {
+    const FOLDERS: [&str; 3] =
+        ["crates/proto/src/writer/", "crates/proto/src/reader/", "crates/proto/src/discovery/"];
+    if !FOLDERS.iter().any(|folder| source.path.starts_with(folder)) {
+        return;
+    }
+    let is_allowed = |name: &str| {
+        let mut here = settings.constants.iter().filter(|(path, _)| source.path.starts_with(path.as_str()));
+        here.any(|(_, names)| names.is_empty() || names.iter().any(|one| one == name))
+    };
+    for offset in source.occurrences("const") {
+        let before = source.code.get(..offset).unwrap_or_default().trim_end();
+        if before.ends_with(['<', ',', '*']) {
+            continue; // a parameter
+        }
+        let rest = source.code.get(offset + 5..).unwrap_or_default();
+        let Some((name, of_type, value)) = constant(rest) else {
+            continue; // a function or a block
+        };
+        if is_quantity(of_type) && has_number(value) && !is_allowed(name) {
+            findings.push(format!(
+                "{}:{}: `{name}` is a row of `crates/proto/src/tuning`, unless a standard prescribes it (xtask/tidy.txt)",
+                source.path,
+                source.line_at(offset)
+            ));
+        }
+    }
+}
+
+/// The name, type and value of a constant, of what follows `const`.
+fn constant(rest: &str) -> Option<(&str, &str, &str)> {
+    let (name, after) = rest.split_once(':')?;
+    let name = name.trim();
+    let is_name =
+        !name.is_empty() && name.bytes().all(|b| b == b'_' || b.is_ascii_digit() || b.is_ascii_uppercase());
+    let (of_type, value) = after.split_once('=')?;
+    let value = value.split_once(";\n").map_or(value, |(value, _)| value);
+    is_name.then_some((name, of_type, value))
+}
+
+/// Whether values of a type are numbers, times, or several of these.
+fn is_quantity(of_type: &str) -> bool {
+    const KINDS: [&str; 16] = [
+        "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64",
+        "Duration", "Backoff",
+    ];
+    let mut words = of_type.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+    words.next().is_some_and(|first| KINDS.contains(&first))
+}
+
+/// Whether a number stands in an expression.
+fn has_number(value: &str) -> bool {
+    let mut words = value.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.any(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+}
+
 /// A module of a directory with layers names only its own layer and those below.
 pub(super) fn module_direction(source: &Source, settings: &Settings, findings: &mut Vec<String>) {
     let own = module_path(&source.path);
@@ -331,6 +388,32 @@ mod tests {
         );
         assert_eq!(found("crates/b/src/lib.rs", "#![forbid(unsafe_code)]"), 0);
         assert_eq!(found("crates/b/tests/counting.rs", call), 0, "tests may count allocations");
+    }
+
+    #[test]
+    fn numbers_of_writers_readers_and_discovery_stand_in_the_table() {
+        let settings =
+            Settings::parse("constants crates/proto/src/reader/receive.rs MAX: wire sizes of RTPS");
+        let settings = settings.expect("settings parse");
+        let found = |path: &str, code: &str| {
+            let mut findings = Vec::new();
+            constants_in_the_table(&Source::new(path, code), &settings, &mut findings);
+            findings.len()
+        };
+        let cache = "crates/proto/src/reader/cache.rs";
+        assert_eq!(found(cache, "const MAX: usize = 1 << 10;\n"), 1);
+        assert_eq!(
+            found(cache, "impl A {\n    pub const WAIT: Duration = Duration::from_millis(5);\n}\n"),
+            1
+        );
+        assert_eq!(found(cache, "const STEPS: [usize; 2] = [1, 2];\n"), 1);
+        assert_eq!(found(cache, "const PAUSES: Backoff = Backoff::new(PAUSE, PAUSE_MAX);\n"), 0, "of rows");
+        assert_eq!(found(cache, "const NONE: Self = Self(0);\nconst fn f(x: u8) -> u8 { 1 }\n"), 0);
+        assert_eq!(found(cache, "fn f<const PARTS: i64>() { let x = 8; }\n"), 0);
+        assert_eq!(found("crates/proto/src/reader/receive.rs", "const MAX: usize = 65_536;\n"), 0);
+        assert_eq!(found("crates/proto/src/reader/receive.rs", "const MIN: usize = 1;\n"), 1);
+        assert_eq!(found("crates/proto/src/wire/data.rs", "const MAX: usize = 65_536;\n"), 0);
+        assert!(Settings::parse("constants crates/proto/src/reader/receive.rs MAX").is_err());
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(super) struct Settings {
     pub(super) pages: Vec<(Vec<String>, u64)>,
     /// Folders whose comments may be wide.
     pub(super) wide: Vec<String>,
+    /// Files, and the constants outside the table of tuning that they may have; none named: any.
+    pub(super) constants: Vec<(String, Vec<String>)>,
 }
 
 impl Settings {
@@ -77,6 +79,14 @@ impl Settings {
                     return Err(format!("wide {folder} REASON: a reason is needed"));
                 }
                 self.wide.push(folder.to_owned());
+            }
+            "constants" => {
+                let (subject, reason) = rest.split_once(": ").unwrap_or((rest, ""));
+                if reason.len() < 10 {
+                    return Err("constants PATH NAMES: REASON: a reason is needed".to_owned());
+                }
+                let (path, names) = subject.split_once(' ').unwrap_or((subject, ""));
+                self.constants.push((path.to_owned(), words(names)));
             }
             "allow" => {
                 let mut fields = rest.splitn(3, ' ');

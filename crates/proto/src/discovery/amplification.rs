@@ -1,24 +1,15 @@
 //! Anti-amplification (R1): what an unproven participant may cause us to send.
 //!
 //! Announced locators are hearsay. Until a participant has answered from the address it announced, all
-//! it gets is our own announcement, and never more than [`FACTOR`] times the octets it sent us.
+//! it gets is our own announcement, and never more than [`AMPLIFICATION_FACTOR`] times the octets it sent us.
 
 use crate::backoff::Backoff;
 use crate::time::{Duration, Instant};
+use crate::tuning::discovery::{
+    AMPLIFICATION_FACTOR, AMPLIFICATION_SAVED_BYTES_MAX, PROVEN_PROBE_PAUSE, UNPROVEN_PAUSE,
+    UNPROVEN_PAUSE_MAX, UNPROVEN_PAUSE_MAX_HEARD, UNPROVEN_PROMPT_DATAGRAMS, UNPROVEN_PROMPT_PAUSE,
+};
 
-/// Octets sent per octet received, at most.
-pub(super) const FACTOR: u64 = 3;
-/// Octets that may be saved up: a long-talking stranger does not earn a burst.
-const SAVED_BYTES_MAX: u64 = 4_096;
-/// Datagrams with the shortest pause: who is real answers one of them.
-const PROMPT: u32 = 4;
-const PAUSE_PROMPT: Duration = Duration::from_millis(2);
-/// Pause after the next; it doubles with each.
-const PAUSE_MIN: Duration = Duration::from_millis(10);
-/// Longest pause between answers.
-const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// The same for who sends more than announcements.
-const PAUSE_MAX_HEARD: Duration = Duration::from_millis(500);
 /// IP and UDP headers of a datagram, which the victim of a forged address receives too.
 const HEADERS_BYTES: u64 = 28;
 
@@ -33,30 +24,28 @@ pub(super) struct Budget {
     unheard: u32,
 }
 
-/// Pause between questions to a participant that has proven itself.
-const QUESTION_PAUSE: Duration = Duration::from_millis(100);
-
 impl Budget {
     /// Nothing received, nothing allowed.
     pub(super) const fn new() -> Self {
-        Self { bytes: 0, not_before: Instant(0), pause: PAUSE_MIN, spent: 0, unheard: 0 }
+        Self { bytes: 0, not_before: Instant(0), pause: UNPROVEN_PAUSE, spent: 0, unheard: 0 }
     }
 
     /// A datagram of `bytes` octets of UDP payload came from the participant.
     pub(super) const fn received(&mut self, bytes: usize) {
-        let earned = (bytes as u64 + HEADERS_BYTES).saturating_mul(FACTOR);
+        let earned = (bytes as u64 + HEADERS_BYTES).saturating_mul(AMPLIFICATION_FACTOR);
         let saved = self.bytes.saturating_add(earned);
-        self.bytes = if saved < SAVED_BYTES_MAX { saved } else { SAVED_BYTES_MAX };
+        self.bytes =
+            if saved < AMPLIFICATION_SAVED_BYTES_MAX { saved } else { AMPLIFICATION_SAVED_BYTES_MAX };
         self.unheard = 0;
     }
 
     /// A submessage to one of our built-in endpoints came, of `bytes` octets at least.
     pub(super) fn heard(&mut self, now: Instant, bytes: usize) {
-        let saved = self.bytes.saturating_add((bytes as u64).saturating_mul(FACTOR));
-        self.bytes = saved.min(SAVED_BYTES_MAX);
+        let saved = self.bytes.saturating_add((bytes as u64).saturating_mul(AMPLIFICATION_FACTOR));
+        self.bytes = saved.min(AMPLIFICATION_SAVED_BYTES_MAX);
         self.unheard = 0;
-        self.pause = self.pause.min(PAUSE_MAX_HEARD);
-        self.not_before = self.not_before.min(now.after(PAUSE_MAX_HEARD).unwrap_or(now));
+        self.pause = self.pause.min(UNPROVEN_PAUSE_MAX_HEARD);
+        self.not_before = self.not_before.min(now.after(UNPROVEN_PAUSE_MAX_HEARD).unwrap_or(now));
     }
 
     /// Datagrams sent since something was received.
@@ -78,7 +67,7 @@ impl Budget {
     pub(super) fn may_ask(&mut self, now: Instant) -> bool {
         let may = now >= self.not_before;
         if may {
-            self.not_before = now.after(QUESTION_PAUSE).unwrap_or(now);
+            self.not_before = now.after(PROVEN_PROBE_PAUSE).unwrap_or(now);
         }
         may
     }
@@ -92,10 +81,10 @@ impl Budget {
         self.bytes -= cost;
         self.spent = self.spent.saturating_add(1);
         self.unheard = self.unheard.saturating_add(1);
-        let pause = if self.spent <= PROMPT { PAUSE_PROMPT } else { self.pause };
+        let pause = if self.spent <= UNPROVEN_PROMPT_DATAGRAMS { UNPROVEN_PROMPT_PAUSE } else { self.pause };
         self.not_before = now.after(pause).unwrap_or(now);
-        if self.spent > PROMPT {
-            self.pause = Backoff::new(PAUSE_MIN, PAUSE_MAX).after(self.pause);
+        if self.spent > UNPROVEN_PROMPT_DATAGRAMS {
+            self.pause = Backoff::new(UNPROVEN_PAUSE, UNPROVEN_PAUSE_MAX).after(self.pause);
         }
         true
     }
@@ -111,13 +100,13 @@ mod tests {
         let (mut received, mut sent) = (0, 0);
         for second in 0..7_200 {
             let now = Instant(second * 1_000_000_000);
-            assert!(!budget.spend(now, SAVED_BYTES_MAX as usize));
+            assert!(!budget.spend(now, AMPLIFICATION_SAVED_BYTES_MAX as usize));
             budget.received(300);
             received += 300 + HEADERS_BYTES;
             while budget.spend(now, 400) {
                 sent += 400 + HEADERS_BYTES;
             }
-            assert!(sent <= FACTOR * received);
+            assert!(sent <= AMPLIFICATION_FACTOR * received);
         }
         assert!(sent < 150 * 428, "two hours of talk earn about one answer a minute, not {sent} octets");
     }

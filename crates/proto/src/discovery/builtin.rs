@@ -17,11 +17,11 @@ use crate::wire::octets::{Reader, Sink};
 use crate::wire::param::{Parameter, ParameterListBuilder, pid};
 
 /// Locators kept of each sort; more are ignored.
-pub const LOCATORS_MAX: usize = 16;
+pub const LOCATORS_MAX: usize = crate::tuning::discovery::LOCATORS_MAX;
 /// Octets of a topic, type or entity name, or of a domain tag (§9.6.3.2, Table 9.18).
 pub const NAME_BYTES_MAX: usize = 256;
 /// Octets of the data of a participant message; 128 is what everyone must take (§9.6.3.1).
-pub const MESSAGE_BYTES_MAX: usize = 1024;
+pub const MESSAGE_BYTES_MAX: usize = crate::tuning::discovery::PARTICIPANT_MESSAGE_BYTES_MAX;
 /// The lease of a participant that announces none (Table 9.19).
 pub const LEASE_DURATION_DEFAULT: Duration = Duration::from_secs(100);
 

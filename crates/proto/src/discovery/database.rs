@@ -17,23 +17,12 @@ use crate::guid::{Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::sources::Sources;
 use crate::stats::{DropCounters, DropReason};
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
+use crate::tuning::discovery::{
+    LEASE_MIN, PLACE_PROBE_SILENCE, PLACE_PROBES_AT_ONCE, PLACES_OF_ADDRESS_DIVISOR, UNMATCHED_LEASE_MAX,
+    UNPROVEN_LEASE_MAX, UNPROVEN_PER_ADDRESS_MAX,
+};
 use crate::vendor;
-
-/// Leases shorter than this would only make a participant come and go.
-const LEASE_MIN: Duration = Duration::from_millis(100);
-/// An unproven participant is forgotten after this long, whatever lease it announced.
-const UNPROVEN_LEASE_MAX: Duration = Duration::from_secs(30);
-/// Unproven participants from one address beyond which newcomers from there replace their like.
-const UNPROVEN_PER_ADDRESS_MAX: usize = 64;
-/// The part of all places that participants from one address can have.
-const ADDRESS_SHARE: usize = 4;
-/// Longer leases count only for participants with matched endpoints.
-const STRANGER_LEASE_MAX: Duration = Duration::from_secs(300);
-/// Where all places are taken, those that were silent for so long are asked whether they are there.
-const SILENCE: Duration = Duration::from_secs(30);
-/// So many of them for each newcomer that finds no place.
-const ASKED_AT_ONCE: usize = 16;
 
 /// A remote participant.
 #[derive(Debug)]
@@ -96,7 +85,7 @@ pub(super) struct Remote {
 struct Former {
     meta_unicast: Vec<Locator>,
     proof: Proof,
-    /// The end of its lease, at most [`STRANGER_LEASE_MAX`] after it was last heard there.
+    /// The end of its lease, at most [`UNMATCHED_LEASE_MAX`] after it was last heard there.
     until: Option<Instant>,
 }
 
@@ -215,7 +204,7 @@ impl Database {
             if there().filter(is_unproven).count() >= UNPROVEN_PER_ADDRESS_MAX {
                 return Ok(unproven_there);
             }
-            if there().count() >= self.limits.participants_max / ADDRESS_SHARE {
+            if there().count() >= self.limits.participants_max / PLACES_OF_ADDRESS_DIVISOR {
                 let idle = unproven_there.or_else(|| self.most_silent(from_there, &is_matched));
                 return idle.map(Some).ok_or(DropReason::DiscoveryLimit);
             }
@@ -245,17 +234,17 @@ impl Database {
         by_silence.into_iter().map(|(_, prefix)| prefix).find(|prefix| !is_matched(*prefix))
     }
 
-    /// Of those that we hear ourselves the ones that were not heard for [`SILENCE`], the most silent first, a few of them.
+    /// Of those that we hear ourselves the ones that were not heard for [`PLACE_PROBE_SILENCE`], the most silent first, a few of them.
     pub(super) fn silent(&self, now: Instant) -> Vec<GuidPrefix> {
         let is_silent = |remote: &Remote| {
             remote.heard_by_wire().is_some()
                 && !remote.is_heard_by_lead
                 && remote.doubt.is_none()
-                && now.since(remote.last_heard) >= SILENCE
+                && now.since(remote.last_heard) >= PLACE_PROBE_SILENCE
         };
         let mut silent: Vec<_> = self.iter().filter(|(_, remote)| is_silent(remote)).collect();
         silent.sort_unstable_by_key(|(prefix, remote)| (remote.last_heard, *prefix));
-        silent.into_iter().map(|(prefix, _)| prefix).take(ASKED_AT_ONCE).collect()
+        silent.into_iter().map(|(prefix, _)| prefix).take(PLACE_PROBES_AT_ONCE).collect()
     }
 
     /// A participant that is silent for longer than strangers may be has matched endpoints: its lease counts.
@@ -404,7 +393,7 @@ impl Remote {
         if self.matched.is_none() {
             return self.last_heard.after(lease.min(UNPROVEN_LEASE_MAX));
         }
-        let stranger = self.last_heard.max(self.excused).after(STRANGER_LEASE_MAX);
+        let stranger = self.last_heard.max(self.excused).after(UNMATCHED_LEASE_MAX);
         self.last_heard.after(lease).into_iter().chain(stranger).min()
     }
 
@@ -443,7 +432,7 @@ impl Remote {
     pub(super) fn leave_to(&mut self, candidate: Self, now: Instant) {
         let is_over = |former: &Former| former.until.is_none_or(|until| until <= now);
         if self.former.as_deref().is_none_or(is_over) {
-            let until = self.last_heard.after(self.data.lease_duration.clamp(LEASE_MIN, STRANGER_LEASE_MAX));
+            let until = self.last_heard.after(self.data.lease_duration.clamp(LEASE_MIN, UNMATCHED_LEASE_MAX));
             let meta_unicast = self.data.meta_unicast.clone();
             self.former = Some(Box::new(Former { meta_unicast, proof: self.proof.copy(), until }));
         }

@@ -6,11 +6,7 @@ use super::participant::Participant;
 use crate::guid::{Guid, GuidPrefix};
 use crate::outbox::{Event, Outbox};
 use crate::time::{Instant, Now};
-
-/// Endpoints forgotten in one call; the others follow with the next timeout, which is due at once.
-const ENDPOINTS_PER_CALL: usize = 500;
-/// Participants without endpoints count, too, each as so many.
-const PARTICIPANT_COST: usize = 25;
+use crate::tuning::discovery::{DEPARTURE_COST_OF_PARTICIPANT, DEPARTURES_PER_CALL};
 
 /// Those whose endpoints are not all forgotten, in the order in which they went.
 #[derive(Debug, Default)]
@@ -30,7 +26,7 @@ impl Departures {
 impl Participant {
     /// Forgets a participant, and as much of what it had as one call may.
     pub(super) fn forget(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
-        self.departures.left = ENDPOINTS_PER_CALL;
+        self.departures.left = DEPARTURES_PER_CALL;
         self.begin_to_forget(now, prefix, out);
         self.go_on_forgetting(now, out);
     }
@@ -49,7 +45,7 @@ impl Participant {
 
     /// Forgets participants whose leases have ended, and goes on with those that went before.
     pub(super) fn forget_due(&mut self, now: Now, out: &mut Outbox) {
-        self.departures.left = ENDPOINTS_PER_CALL;
+        self.departures.left = DEPARTURES_PER_CALL;
         self.go_on_forgetting(now, out);
         while self.departures.left > 0
             && let Some(expired) = self.database.next_expired(now.mono)
@@ -88,7 +84,8 @@ impl Participant {
     /// Forgets up to so many endpoints of a participant that is gone. Returns whether none is left.
     fn forget_endpoints(&mut self, prefix: GuidPrefix, most: usize, out: &mut Outbox) -> bool {
         let (guids, is_all) = self.matching.some_of(prefix, most);
-        self.departures.left = self.departures.left.saturating_sub(guids.len().max(PARTICIPANT_COST));
+        self.departures.left =
+            self.departures.left.saturating_sub(guids.len().max(DEPARTURE_COST_OF_PARTICIPANT));
         out.events.extend(guids.iter().map(|guid: &Guid| Event::EndpointChanged { endpoint: *guid }));
         self.matching.remove_gone(prefix, &guids, out);
         if is_all {

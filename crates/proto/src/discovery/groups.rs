@@ -7,12 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::endpoint::all_of;
 use crate::guid::{Guid, GuidPrefix};
-use crate::time::{Duration, Instant};
-
-/// Up to so many writers of a publisher, each change is told at once.
-const TOLD_AT_ONCE_MAX: usize = 32;
-/// Of publishers with more, changes are told once in so long.
-const PAUSE: Duration = Duration::from_millis(20);
+use crate::time::Instant;
+use crate::tuning::discovery::{GROUP_AT_ONCE_MAX, GROUP_PAUSE};
 
 /// The publishers, by their GUID.
 #[derive(Debug, Default)]
@@ -53,7 +49,7 @@ impl Groups {
 
     /// Whether a change of a publisher is told at once; if not, it is remembered.
     pub(super) fn tells_at_once(&mut self, publisher: Guid) -> bool {
-        let few = self.writers.get(&publisher).is_none_or(|writers| writers.len() <= TOLD_AT_ONCE_MAX);
+        let few = self.writers.get(&publisher).is_none_or(|writers| writers.len() <= GROUP_AT_ONCE_MAX);
         if !few {
             self.changed.insert(publisher);
         }
@@ -70,7 +66,7 @@ impl Groups {
     }
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        let due = self.told_at.map_or(Some(Instant(0)), |at| at.after(PAUSE));
+        let due = self.told_at.map_or(Some(Instant(0)), |at| at.after(GROUP_PAUSE));
         due.filter(|_| !self.changed.is_empty())
     }
 }
@@ -136,14 +132,14 @@ mod tests {
         let mut out = Outbox::default();
         matching.insert(OWN.entity(EntityId([0, 0, 1, 0x07])), endpoint(QosSet::reader()), &mut out);
         (1..=4_000).for_each(|number| matching.insert(writer(number), endpoint(QosSet::writer()), &mut out));
-        assert_eq!(told(&mut out).len(), TOLD_AT_ONCE_MAX);
+        assert_eq!(told(&mut out).len(), GROUP_AT_ONCE_MAX);
         let due = matching.groups_next_timeout().expect("the rest is to be told");
         matching.groups_timeout(due.max(Instant(1)), &mut out);
         let all = GroupDigest::of((1..=4_000).map(|number| writer(number).entity));
         assert_eq!((told(&mut out), matching.groups_next_timeout()), (vec![all], None));
         matching.remove(writer(1), &mut out);
         let due = matching.groups_next_timeout().expect("one less is a change");
-        assert_eq!(due, Instant(1).after(PAUSE).unwrap());
+        assert_eq!(due, Instant(1).after(GROUP_PAUSE).unwrap());
         matching.groups_timeout(Instant(2), &mut out);
         assert!(told(&mut out).is_empty(), "not before its time");
         (2..=3_999).for_each(|number| matching.remove(writer(number), &mut out));

@@ -8,9 +8,7 @@ use super::participant::Participant;
 use crate::guid::{Guid, GuidPrefix};
 use crate::outbox::Outbox;
 use crate::time::Now;
-
-/// Participants, topics and endpoints ignored, of each sort.
-const IGNORED_MAX: usize = 1 << 16;
+use crate::tuning::discovery::IGNORED_MAX;
 
 /// What is ignored.
 #[derive(Debug)]

@@ -17,12 +17,12 @@ use super::database::Remote;
 use super::matching::Endpoint;
 use super::participant::Participant;
 use super::proof::Proof;
-use super::trust::CHALLENGED_WITHIN;
 use crate::guid::{Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::outbox::{Event, Outbox};
 use crate::qos::LivelinessKind;
 use crate::time::{Instant, Now};
+use crate::tuning::discovery::CHALLENGED_WITHIN;
 use crate::vendor;
 use crate::wire::MessageContext;
 

@@ -9,14 +9,8 @@ use crate::qos::LivelinessKind;
 use crate::reader::CachedSample;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
+use crate::tuning::discovery::{ASSERTION_INTERVAL_MIN, ASSERTIONS_PER_LEASE, MANUAL_ASSERTIONS_PER_LEASE};
 use crate::writer::ChangeKind;
-
-/// AUTOMATIC writers are asserted this often in the shortest of their leases.
-const ASSERTIONS_PER_LEASE: i64 = 3;
-/// Manual assertions are passed on at most this often in the shortest lease.
-const MANUAL_PER_LEASE: i64 = 10;
-/// No lease makes us send more often than this.
-const INTERVAL_MIN: Duration = Duration::from_millis(1);
 
 /// When to assert the liveliness of local writers.
 #[derive(Debug, Default)]
@@ -42,9 +36,9 @@ impl Liveliness {
 
     /// The local writers changed; these are the leases of those of each kind.
     fn set_leases(&mut self, now: Instant, automatic: Option<Duration>, manual: Option<Duration>) {
-        let part = |lease: Duration, parts: i64| Duration(lease.0 / parts).max(INTERVAL_MIN);
+        let part = |lease: Duration, parts: i64| Duration(lease.0 / parts).max(ASSERTION_INTERVAL_MIN);
         self.automatic_interval = automatic.map(|lease| part(lease, ASSERTIONS_PER_LEASE));
-        self.manual_interval = manual.map(|lease| part(lease, MANUAL_PER_LEASE));
+        self.manual_interval = manual.map(|lease| part(lease, MANUAL_ASSERTIONS_PER_LEASE));
         let soonest = self.automatic_interval.and_then(|interval| now.after(interval));
         self.next_automatic = match (self.next_automatic, soonest) {
             (Some(planned), Some(soonest)) => Some(planned.min(soonest)),

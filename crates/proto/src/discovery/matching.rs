@@ -17,6 +17,7 @@ use crate::outbox::{Event, Outbox};
 use crate::qos::{AccessScope, LivelinessKind, QosSet, rxo};
 use crate::shrink::Freed;
 use crate::time::{Duration, Instant};
+use crate::tuning::discovery::ENDPOINT_ALLOCATIONS;
 use crate::types::library::{TypeLibrary, TypeLimits};
 use crate::types::{TypeDescription, TypeIds};
 use crate::vendor;
@@ -98,8 +99,6 @@ pub(super) struct Matching {
 
 /// What remembering an endpoint costs at least, in octets.
 pub(super) const ENDPOINT_BYTES_MIN: usize = size_of::<Known>();
-/// Of each endpoint so many things are known that take memory of their own.
-const ENDPOINT_THINGS: usize = 5;
 
 #[derive(Debug)]
 struct Known {
@@ -237,7 +236,7 @@ impl Matching {
     pub(super) fn remove(&mut self, guid: Guid, out: &mut Outbox) {
         let Some(known) = self.endpoints.remove(&guid) else { return };
         self.leased.remove(&guid);
-        self.freed.note(ENDPOINT_THINGS);
+        self.freed.note(ENDPOINT_ALLOCATIONS);
         if self.freed.take() {
             out.events.push(Event::MemoryFreed);
         }

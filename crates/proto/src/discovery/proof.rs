@@ -24,25 +24,15 @@ use super::path::Host;
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
 use crate::seq::{SequenceNumber, SequenceSet};
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
+use crate::tuning::discovery::{
+    CHALLENGE_LIFETIME, CHALLENGE_NUMBER_MAX, CHALLENGE_NUMBER_MIN, CHALLENGE_NUMBERS_DRAWN,
+    CHALLENGES_PENDING_MAX, PROOF_ANSWERS, PROVEN_ADDRESSES_MAX, WRONG_ANSWERS_MAX,
+};
 use crate::wire::{AckNack, Heartbeat};
 
 /// Above the numbers of all challenges: the changes of built-in writers come after it.
-pub(super) const NUMBERS_AFTER: SequenceNumber = SequenceNumber(1 << 12);
-/// Below all of them: numbers that readers come to by themselves.
-const NUMBER_MIN: i64 = 1 << 7;
-/// The next number of a writer is one of so many above its last: readers never go back.
-const DRAWN_FROM: i64 = 1 << 9;
-/// Answers that make a proof: 18 bits to guess.
-const ANSWERS: u32 = 2;
-/// Challenges of one participant that wait to be answered: one for each address that it has.
-const CHALLENGES_MAX: usize = 8;
-/// Answers after this are not believed.
-const LIFE: Duration = Duration::from_secs(60);
-/// Wrong numbers after which a challenge is void. Who forges an address needs about 2^15 challenges, some megabytes that it sends.
-const WRONG_MAX: u32 = 4;
-/// Addresses one participant can prove, and from which it can answer; a host with more interfaces proves the latest.
-const PROVEN_MAX: usize = 8;
+pub(super) const NUMBERS_AFTER: SequenceNumber = SequenceNumber(CHALLENGE_NUMBER_MAX);
 
 /// Draws numbers that nobody outside can predict.
 #[derive(Debug)]
@@ -155,14 +145,14 @@ fn challenges(writer: EntityId) -> bool {
 }
 
 fn is_number(number: SequenceNumber) -> bool {
-    (NUMBER_MIN..NUMBERS_AFTER.0).contains(&number.0)
+    (CHALLENGE_NUMBER_MIN..NUMBERS_AFTER.0).contains(&number.0)
 }
 
 impl Range {
     /// The numbers of a writer are between these.
     const fn of(&self, index: usize) -> (i64, i64) {
         match self {
-            Self::Below => (NUMBER_MIN, NUMBERS_AFTER.0),
+            Self::Below => (CHALLENGE_NUMBER_MIN, NUMBERS_AFTER.0),
             // The one after the last is what everybody in step expects.
             Self::Above(last) => (last[index].0 + 1, after_challenges(last[index]).0),
         }
@@ -180,7 +170,7 @@ impl Challenge {
     }
 
     fn is_open(&self, now: Instant) -> bool {
-        self.ends > now && self.wrong < WRONG_MAX
+        self.ends > now && self.wrong < WRONG_ANSWERS_MAX
     }
 }
 
@@ -197,11 +187,11 @@ impl Proof {
     ) -> Option<Asked> {
         let is_above = range != Range::Below;
         // Numbers that proved something prove nothing more: somebody else may repeat them.
-        self.challenges.retain(|challenge| challenge.is_open(now) && challenge.answers < ANSWERS);
+        self.challenges.retain(|challenge| challenge.is_open(now) && challenge.answers < PROOF_ANSWERS);
         let is_known = |challenge: &Challenge| challenge.to == *to && challenge.is_above == is_above;
         let mut challenge = match self.challenges.iter().position(is_known) {
             Some(index) => self.challenges.remove(index),
-            None => Challenge::new(*to, is_above, now.after(LIFE).unwrap_or(now)),
+            None => Challenge::new(*to, is_above, now.after(CHALLENGE_LIFETIME).unwrap_or(now)),
         };
         let is_alone = answer.iter().filter(|answers| **answers).count() == 1;
         for index in (0..WRITERS.len()).filter(|index| answer[*index]) {
@@ -211,7 +201,8 @@ impl Proof {
             let is_past = challenge.numbers[index].is_some_and(|number| number.0 <= from);
             if challenge.numbers[index].is_none() || is_next || is_past {
                 let highest = if is_above { &mut self.highest_above } else { &mut self.highest };
-                let number = highest[index].max(from) + 1 + numbers.draw(prefix, to) % DRAWN_FROM;
+                let number =
+                    highest[index].max(from) + 1 + numbers.draw(prefix, to) % CHALLENGE_NUMBERS_DRAWN;
                 if number >= end {
                     if !is_above {
                         (self.highest, self.challenges) = ([0; 2], Vec::new());
@@ -227,7 +218,7 @@ impl Proof {
         for (number, is_answered) in asked.iter_mut().zip(challenge.is_answered) {
             *number = number.filter(|_| !is_answered);
         }
-        if self.challenges.len() >= CHALLENGES_MAX {
+        if self.challenges.len() >= CHALLENGES_PENDING_MAX {
             self.challenges.remove(0);
         }
         self.challenges.push(challenge);
@@ -253,7 +244,7 @@ impl Proof {
             return Answer::Again;
         }
         right.answers += 1;
-        if right.answers < ANSWERS {
+        if right.answers < PROOF_ANSWERS {
             return Answer::Half;
         }
         let to = right.to;
@@ -318,7 +309,7 @@ impl Proof {
 /// The latest are kept.
 fn remember<T: PartialEq>(known: &mut Vec<T>, new: T) {
     if !known.contains(&new) {
-        if known.len() >= PROVEN_MAX {
+        if known.len() >= PROVEN_ADDRESSES_MAX {
             known.remove(0);
         }
         known.push(new);
@@ -444,12 +435,12 @@ mod tests {
         let to = udp("10.0.0.9", 7410);
         let first = ask(&mut proof, Instant(0), &to, &mut numbers);
         assert_eq!(ask(&mut proof, Instant(1), &to, &mut numbers), first, "the same while it lasts");
-        let late = Instant(0).after(LIFE).unwrap();
+        let late = Instant(0).after(CHALLENGE_LIFETIME).unwrap();
         assert_eq!(answer(&mut proof, late, 0, first[0], &to), Answer::Wrong);
         let second = ask(&mut proof, late, &to, &mut numbers);
         assert!(second[0] > first[0] && second[1] > first[1], "readers never go back");
-        for wrong in 0..i64::from(WRONG_MAX) {
-            let number = SequenceNumber(NUMBER_MIN + wrong);
+        for wrong in 0..i64::from(WRONG_ANSWERS_MAX) {
+            let number = SequenceNumber(CHALLENGE_NUMBER_MIN + wrong);
             assert_eq!(answer(&mut proof, late, 1, number, &to), Answer::Wrong);
         }
         assert_eq!(answer(&mut proof, late, 0, second[0], &to), Answer::Wrong);
@@ -471,7 +462,7 @@ mod tests {
                     (before, rounds) = (0, rounds + 1);
                 }
             }
-            now = now.after(LIFE).unwrap();
+            now = now.after(CHALLENGE_LIFETIME).unwrap();
         }
         assert!((500..1_300).contains(&rounds), "{rounds} rounds: about 14 challenges in each");
     }

@@ -23,7 +23,10 @@ use crate::sample_info::Selector;
 use crate::seq::SequenceNumber;
 use crate::sources::Sources;
 use crate::stats::DropReason;
-use crate::time::{Duration, Instant, Now};
+use crate::time::{Instant, Now};
+use crate::tuning::discovery::{
+    BUILTIN_HEARTBEAT_LONGEST, BUILTIN_HEARTBEAT_SHORTEST, ENDPOINT_DATA_BYTES_MAX, TYPE_MESSAGES_MAX,
+};
 use crate::vendor;
 use crate::wire::{AckNack, EndpointSubmessage, Heartbeat, MessageContext};
 use crate::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
@@ -95,8 +98,8 @@ impl Channel {
                 readers_max: limits.participants_max,
                 has_road_window: false,
                 // Participants of a host that start at once answer after a while: what was lost has time.
-                heartbeat_shortest: HEARTBEAT_SHORTEST,
-                heartbeat_longest: HEARTBEAT_LONGEST,
+                heartbeat_shortest: BUILTIN_HEARTBEAT_SHORTEST,
+                heartbeat_longest: BUILTIN_HEARTBEAT_LONGEST,
                 numbers_after: if self.is_about_types() { SequenceNumber(0) } else { NUMBERS_AFTER },
                 ..WriterLimits::default()
             },
@@ -123,20 +126,10 @@ pub(super) const AVAILABLE_ENDPOINTS: u32 = 0b11 | 0b11_1100 | 0b11 << 10 | 0b11
 /// Who has these answers questions about types: the request reader and the reply writer.
 const TYPE_SERVICE: u32 = 1 << 13 | 1 << 14;
 
-/// Questions about types, or answers, that wait to be acknowledged.
-const TYPE_MESSAGES_MAX: i32 = 64;
-
 /// Types of lookups have no key.
 fn no_key(_: &[u8], _: bool) -> Result<Key, Malformed> {
     Ok(InstanceHandle::NIL.into())
 }
-
-/// Largest announcement of an endpoint; vendors put type objects and user data in.
-const ENDPOINT_DATA_BYTES_MAX: usize = 1 << 20;
-
-/// Pauses before a reader is asked again that owes an answer.
-const HEARTBEAT_SHORTEST: Duration = Duration::from_millis(100);
-const HEARTBEAT_LONGEST: Duration = Duration::from_millis(800);
 
 /// Whose built-in endpoints are matched, and where they are reached.
 #[derive(Clone, Copy)]

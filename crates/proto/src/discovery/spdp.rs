@@ -29,37 +29,19 @@ use crate::qos::LivelinessKind;
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
+use crate::tuning::discovery::{
+    ANNOUNCEMENT_BURST_MS, ANNOUNCEMENT_BYTES_MAX, ANNOUNCEMENT_FOR_OTHERS, ANNOUNCEMENT_JITTER_DIVISOR,
+    ANNOUNCEMENT_PERIOD_MIN, ANNOUNCEMENTS_PER_LEASES, HOST_PARTICIPANTS_PER_PERIOD, REMINDERS_PER_LEASE,
+    SCAN_EVERY,
+};
 use crate::vendor;
 use crate::wire::param::{InlineQos, StatusInfo, encode_inline_qos};
 use crate::wire::{Data, EndpointSubmessage, MessageContext};
 
-/// Announcements after the first, before the period sets in: most losses are made good in a blink.
-const BURST: [Duration; 3] =
-    [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(500)];
-/// No setting makes us announce more often than this.
-const PERIOD_MIN: Duration = Duration::from_millis(20);
-/// The announcement of the burst that goes to the group for those who cannot read the others, so that they answer at once. Participants of ours
-/// pass it over. It is the second: whoever reads the first has most often heard it.
-const STEP_FOR_OTHERS: usize = 1;
-/// After the burst, one announcement in this many goes to where participants of this host may listen, while ours to the
-/// group do not come back.
-const SCAN_EVERY: usize = 10;
-/// Participants of this host that should hear our group are told by unicast as well, this often within the
-/// lease we announce, while there is no sign that the group works here.
-const REMINDERS_PER_LEASE: i64 = 3;
-/// Participants of one host that announce themselves each period. Of more, each does it more rarely: every announcement
-/// wakes all of them.
-const CROWD: i64 = 20;
-/// But never more rarely than this part of the lease, three times and their jitter being less than the whole.
-const CROWDED_PERIODS_PER_LEASE: (i64, i64) = (10, 3);
-/// Announcements vary by up to this part of their interval, lest participants march in step.
-const JITTER_DIVISOR: u64 = 10;
 /// Message header and DATA without payload: the least a received announcement had besides its payload.
 const RECEIVED_OVERHEAD_BYTES: usize = 44;
 /// Two HEARTBEATs.
 pub(super) const QUESTION_BYTES: usize = 64;
-/// Largest datagram of an announcement.
-pub(super) const ANNOUNCEMENT_BYTES_MAX: usize = 65_000;
 
 /// What we announce, and when we do it next.
 #[derive(Debug)]
@@ -136,19 +118,21 @@ impl Announcer {
             (true, Echo::Unknown | Echo::Heard) => return false,
         };
         let later = self.step > 0 && self.step.is_multiple_of(SCAN_EVERY);
-        self.step == first || self.step == BURST.len() || later
+        self.step == first || self.step == ANNOUNCEMENT_BURST_MS.len() || later
     }
 
     /// Whether it also goes to each participant of this host.
     fn reminds(&self, period: Duration, lease_duration: Duration) -> bool {
-        let every = lease_duration.0 / REMINDERS_PER_LEASE / period.max(PERIOD_MIN).0;
+        let every = lease_duration.0 / REMINDERS_PER_LEASE / period.max(ANNOUNCEMENT_PERIOD_MIN).0;
         self.step.is_multiple_of(usize::try_from(every).unwrap_or(1).max(1))
     }
 
     pub(super) fn schedule(&mut self, now: Instant, period: Duration) {
-        let interval = BURST.get(self.step).copied().unwrap_or_else(|| period.max(PERIOD_MIN));
+        let interval = ANNOUNCEMENT_BURST_MS
+            .get(self.step)
+            .map_or_else(|| period.max(ANNOUNCEMENT_PERIOD_MIN), |ms| Duration::from_millis(*ms));
         self.step = self.step.saturating_add(1);
-        let spread = interval.0.max(0) as u64 / JITTER_DIVISOR;
+        let spread = interval.0.max(0) as u64 / ANNOUNCEMENT_JITTER_DIVISOR;
         let jitter = self.random() % (2 * spread + 1);
         self.next =
             now.after(Duration(interval.0.saturating_sub(spread as i64).saturating_add(jitter as i64)));
@@ -219,7 +203,7 @@ impl Participant {
     pub(super) fn announce(&mut self, now: Now, all: bool, out: &mut Outbox) {
         let LocalLocators { announce_to, scan, .. } = &self.config.locators;
         if !announce_to.is_empty() {
-            let is_for_others = self.announcer.step == STEP_FOR_OTHERS;
+            let is_for_others = self.announcer.step == ANNOUNCEMENT_FOR_OTHERS;
             let form = if is_for_others { Form::Located } else { Form::Usual };
             self.compose_announcement_in(form, now, None, announce_to, out).finish();
         }
@@ -258,8 +242,8 @@ impl Participant {
             }
             crowd += 1;
         }
-        let (parts, of) = CROWDED_PERIODS_PER_LEASE;
-        let shared = Duration(announce_period.0.saturating_mul(crowd) / CROWD);
+        let (parts, of) = ANNOUNCEMENTS_PER_LEASES;
+        let shared = Duration(announce_period.0.saturating_mul(crowd) / HOST_PARTICIPANTS_PER_PERIOD);
         announce_period.max(shared.min(Duration(lease_duration.0 / parts * of)))
     }
 

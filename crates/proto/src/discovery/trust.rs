@@ -24,35 +24,20 @@ use super::forms::Form;
 use super::participant::Participant;
 use super::path::Host;
 use super::proof::{self, Answer, Asked, Numbers, Range};
-use super::spdp::{ANNOUNCEMENT_BYTES_MAX, QUESTION_BYTES};
+use super::spdp::QUESTION_BYTES;
 use crate::backoff::Backoff;
 use crate::guid::GuidPrefix;
 use crate::locator::Locator;
 use crate::outbox::{Event, Outbox};
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
+use crate::tuning::discovery::{
+    ANNOUNCEMENT_BYTES_MAX, CHALLENGE_PAUSE, CHALLENGED_AT_ONCE, CHALLENGED_WITHIN, CHALLENGES_UNHEARD,
+    INTRODUCTION_PAUSE, PEER_PROBE_PAUSE, PEER_PROBES, RECENTLY_HEARD, UNANSWERED_AFTER,
+};
 use crate::vendor;
 use crate::wire::{AckNack, EndpointSubmessage, Heartbeat, MessageContext};
 
-/// A participant that is doubted is asked so often before it counts as gone, with this pause after each question.
-const QUESTIONS: u32 = 4;
-const QUESTION_PAUSE: Duration = Duration::from_millis(250);
-/// Who was heard for certain in this time is there.
-const CERTAIN: Duration = Duration::from_secs(1);
-/// Pause before who says nothing is challenged again; it doubles each time. It is longer in a crowd: all of a host that start at once keep
-/// each other waiting.
-const CHALLENGE_PAUSE: Duration = Duration::from_millis(20);
-/// One that was sent our announcement is not sent it again with the next challenges.
-const INTRODUCTION_PAUSE: Duration = Duration::from_millis(400);
-/// So many that have not answered are a crowd, and twice as many twice of one.
-const CROWD: usize = 4;
-/// A participant that has proven its address, but did not challenge us so far, is told of our endpoints after this time. It hears
-/// nothing of them before it has, unless it knew us before we knew it.
-pub(super) const CHALLENGED_WITHIN: Duration = Duration::from_millis(100);
-/// Challenges for what was heard once: all participants of a process may have heard it.
-const CHALLENGES_UNHEARD: u32 = 2;
-/// A participant that did not answer for so long is told of.
-const UNANSWERED: Duration = Duration::from_secs(3);
 /// Message header, INFO_DST and two HEARTBEATs.
 const SHORT_BYTES: usize = 20 + 16 + QUESTION_BYTES;
 /// An ACKNACK, the shortest of them.
@@ -405,7 +390,7 @@ impl Participant {
     }
 
     fn challenge_pause(&self) -> Duration {
-        Duration(CHALLENGE_PAUSE.0.saturating_mul((1 + self.database.unproven() / CROWD) as i64))
+        Duration(CHALLENGE_PAUSE.0.saturating_mul((1 + self.database.unproven() / CHALLENGED_AT_ONCE) as i64))
     }
 
     /// Challenges again when the budget allows it, a few times without hearing anything new.
@@ -413,8 +398,10 @@ impl Participant {
         let Some(remote) = self.database.get_mut(prefix).filter(|remote| remote.doubt.is_none()) else {
             return;
         };
-        let told_at =
-            remote.discovered.after(UNANSWERED).filter(|_| remote.matched.is_none() && !remote.is_reported);
+        let told_at = remote
+            .discovered
+            .after(UNANSWERED_AFTER)
+            .filter(|_| remote.matched.is_none() && !remote.is_reported);
         let Some(stranger) = remote.stranger(&self.host) else { return };
         let again =
             stranger.budget.next(SHORT_BYTES).filter(|_| stranger.budget.unheard() < CHALLENGES_UNHEARD);
@@ -427,7 +414,7 @@ impl Participant {
     /// Another participant may be on its way whose proof holds for this one, which cannot answer: it is told of if none comes.
     pub(super) fn await_other(&mut self, now: Now, prefix: GuidPrefix) {
         let Some(remote) = self.database.get(prefix) else { return };
-        let until = remote.discovered.after(UNANSWERED).filter(|at| *at > now.mono);
+        let until = remote.discovered.after(UNANSWERED_AFTER).filter(|at| *at > now.mono);
         if until.is_some() {
             self.database.review(prefix, until);
         }
@@ -442,7 +429,7 @@ impl Participant {
         if remote.is_heard_by_lead {
             return self.connect(now, prefix, out);
         }
-        let is_unanswered = remote.matched.is_none() && now.mono.since(remote.discovered) >= UNANSWERED;
+        let is_unanswered = remote.matched.is_none() && now.mono.since(remote.discovered) >= UNANSWERED_AFTER;
         if is_unanswered && !remote.is_reported {
             remote.is_reported = true;
             // It may know us, and answer to where we were.
@@ -534,7 +521,7 @@ impl Participant {
     fn ask_doubted(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         let Some(remote) = self.database.get_mut(prefix) else { return };
         let (Some(questions), Some(path)) = (&mut remote.doubt, remote.matched) else { return };
-        if *questions < QUESTIONS {
+        if *questions < PEER_PROBES {
             *questions += 1;
             let heartbeats = if remote.lead().is_some() {
                 let asked = remote.numbers(now.mono, prefix, &path.locator, Range::Below, &mut self.numbers);
@@ -544,7 +531,7 @@ impl Participant {
                 self.builtin.heartbeat(channel).into_iter().collect()
             };
             self.send_question(now, prefix, path.locator, &heartbeats, false, out);
-            return self.database.review(prefix, now.mono.after(QUESTION_PAUSE));
+            return self.database.review(prefix, now.mono.after(PEER_PROBE_PAUSE));
         }
         remote.doubt = None;
         let is_proven = |candidate: &mut Box<Remote>| candidate.proven_meta(&self.host).is_some();
@@ -585,7 +572,7 @@ impl Participant {
         let others: Vec<_> = others
             .map(|(prefix, it)| {
                 let are_kin = is_kin && it.data.vendor == vendor::PLAINSONG;
-                (prefix, are_kin, now.mono.since(it.last_certain) >= CERTAIN)
+                (prefix, are_kin, now.mono.since(it.last_certain) >= RECENTLY_HEARD)
             })
             .collect();
         for (prefix, are_kin, is_silent) in others {

@@ -2,7 +2,7 @@
 //! §7.6.3.3, §7.6.3.4.2).
 //!
 //! Others are asked only about types that could keep endpoints apart: two of one topic whose types are not
-//! equal by their hashes. Until the answer is there, or [`ANSWER_WITHIN`] has passed, such a pair is undecided;
+//! equal by their hashes. Until the answer is there, or [`TYPE_REPLY_WITHIN`] has passed, such a pair is undecided;
 //! without an answer types are told apart by name alone.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,18 +18,12 @@ use crate::qos::{ReliabilityKind, TypeConsistency};
 use crate::reader::CachedSample;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
+use crate::tuning::discovery::{
+    TYPE_LOOKUPS_PER_PARTICIPANT_MAX, TYPE_REPLY_BYTES_PER_SECOND, TYPE_REPLY_WITHIN, TYPE_REQUESTS_MAX,
+};
 use crate::types::lookup::{self, REQUESTED_MAX, Request, RequestId};
 use crate::types::{AssignabilityRules, TypeDifference, TypeHash};
 use crate::writer::ChangeKind;
-
-/// How long a pair stays undecided at most after each question.
-const ANSWER_WITHIN: Duration = Duration::from_secs(1);
-/// Questions about one type at most: each answer may name types that it depends on.
-const QUESTIONS_MAX: u8 = 16;
-/// Types of one participant that are asked about.
-const LOOKUPS_PER_PARTICIPANT_MAX: usize = 256;
-/// Octets of answers in a second at most.
-const ANSWERED_BYTES_MAX: usize = 1 << 20;
 
 /// The types that others are asked about.
 #[derive(Debug, Default)]
@@ -120,7 +114,7 @@ impl Lookups {
             return *known != Lookup::Failed;
         }
         let count = self.of_participant.get(&of).copied().unwrap_or(0);
-        let asks = self.services.contains(&of) && count < LOOKUPS_PER_PARTICIPANT_MAX;
+        let asks = self.services.contains(&of) && count < TYPE_LOOKUPS_PER_PARTICIPANT_MAX;
         if asks {
             self.set((of, root), Some(Lookup::Wanted { questions: 0 }));
         }
@@ -141,7 +135,7 @@ impl Lookups {
         };
         let sum = before.saturating_add(bytes);
         self.answered = Some((since, sum));
-        sum <= ANSWERED_BYTES_MAX
+        sum <= TYPE_REPLY_BYTES_PER_SECOND
     }
 }
 
@@ -287,7 +281,7 @@ impl Participant {
                 request.encode(),
                 out,
             );
-            let until = now.mono.after(ANSWER_WITHIN).unwrap_or(now.mono);
+            let until = now.mono.after(TYPE_REPLY_WITHIN).unwrap_or(now.mono);
             let asked = Lookup::Asked { questions: questions.saturating_add(1), until };
             self.matching.lookups.set((of, root), Some(asked));
         }
@@ -356,7 +350,7 @@ impl Participant {
             if self.matching.types.missing(of, root, 1).is_empty() {
                 self.matching.lookups.set((of, root), None);
                 self.matching.judge_type(of, root, out);
-            } else if questions < QUESTIONS_MAX {
+            } else if questions < TYPE_REQUESTS_MAX {
                 self.matching.lookups.set((of, root), Some(Lookup::Wanted { questions }));
             }
         }
@@ -393,7 +387,10 @@ mod tests {
         for number in 0..300 {
             for of in 1..=3 {
                 let (prefix, root) = key(of, number);
-                assert_eq!(lookups.awaits(prefix, root), usize::from(number) < LOOKUPS_PER_PARTICIPANT_MAX);
+                assert_eq!(
+                    lookups.awaits(prefix, root),
+                    usize::from(number) < TYPE_LOOKUPS_PER_PARTICIPANT_MAX
+                );
             }
             check(&lookups);
         }
@@ -410,6 +407,6 @@ mod tests {
         lookups.forget(GuidPrefix([1; 12]));
         check(&lookups);
         assert_eq!(lookups.next_timeout(), None);
-        assert_eq!(lookups.lookups.len(), 2 * LOOKUPS_PER_PARTICIPANT_MAX);
+        assert_eq!(lookups.lookups.len(), 2 * TYPE_LOOKUPS_PER_PARTICIPANT_MAX);
     }
 }

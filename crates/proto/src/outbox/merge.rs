@@ -8,13 +8,9 @@ use std::ops::Range;
 
 use super::{Outbox, Segment, Transmit};
 
+use crate::tuning::memory::{MERGE_LOOK_BACK, MERGED_BYTES_MAX};
 use crate::wire::header::{HEADER_BYTES, id};
 use crate::wire::info::DESTINATION_BYTES;
-
-/// No larger message is made: any path takes this much.
-const MERGED_BYTES_MAX: usize = 1_456;
-/// Messages among which the last one to the same destinations is looked for.
-const LOOK_BACK: usize = 256;
 
 /// Messages that become one.
 struct Group {
@@ -52,7 +48,7 @@ impl Outbox {
         let destinations = |index: usize| self.transmits.get(index).map(|it| self.destinations(it));
         let wanted = destinations(next);
         let same = |group: &&Group| group.members.first().and_then(|index| destinations(*index)) == wanted;
-        let back = groups.iter().rev().take(LOOK_BACK).position(|group| same(&group))?;
+        let back = groups.iter().rev().take(MERGE_LOOK_BACK).position(|group| same(&group))?;
         groups.len().checked_sub(back + 1)
     }
 

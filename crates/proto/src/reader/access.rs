@@ -12,6 +12,7 @@ use crate::payload::Payload;
 use crate::sample_info::{InstanceSelector, SampleInfo, SampleState, Selector, ViewState};
 use crate::seq::SequenceNumber;
 use crate::time::{Now, Time};
+use crate::tuning::reader::ENTRIES_KEPT_MAX;
 
 /// One sample as returned by [`super::Reader::read`] and [`super::Reader::take`].
 #[derive(Clone, Debug, PartialEq)]
@@ -26,9 +27,6 @@ pub struct CachedSample {
     /// The payload is a serialized key, not data.
     pub key_only: bool,
 }
-
-/// Entries whose memory is kept, a MB or two.
-const ENTRIES_KEPT_MAX: usize = 8_192;
 
 /// Samples as returned together. What it had before [`Self::clear`] is overwritten where it is.
 #[derive(Debug, Default)]

@@ -2,25 +2,17 @@
 
 use super::Reader;
 use super::ownership::WriterId;
-use super::proxy::{Proxy, QUIET};
+use super::proxy::Proxy;
 use crate::guid::Guid;
 use crate::outbox::Outbox;
 use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber, SequenceSet};
-use crate::time::{Duration, Instant, Now};
+use crate::time::{Instant, Now};
+use crate::tuning::reader::{
+    ACKNACK_DATAGRAM_BYTES_MAX, FIRST_ACKNACK_DELAY, FIRST_HEARTBEAT_WITHIN, IN_FLIGHT, NACK_FRAGS_MAX,
+    REQUEST_REPEAT_MIN,
+};
 use crate::vendor::{self, Question};
 use crate::wire::{AckNack, NackFrag};
-
-/// What was just asked for is not asked for again before this time: it may be on its way. Where the way is longer, the
-/// writer knows what it has just repeated.
-const ASK_AGAIN: Duration = Duration::from_micros(500);
-/// A writer that tells by itself what it has is asked after this time.
-const GREETING_PAUSE: Duration = Duration::from_millis(500);
-/// One that speaks first has done so in this time, unless that was lost.
-const BEGINS_WITHIN: Duration = Duration::from_millis(100);
-/// Windows of 256 fragments asked for in one answer.
-const NACK_FRAGS_MAX: usize = 16;
-/// Room for an ACKNACK and as many NACK_FRAGs, each at most 68 octets.
-const ANSWER_BYTES_MAX: usize = 1_456;
 
 /// An answer is bounded by [`NACK_FRAGS_MAX`] so that it always fits its datagram.
 fn fits(written: bool) {
@@ -58,7 +50,7 @@ impl Reader {
     /// A writer speaks first: it is asked only when what it says is lost.
     pub(super) fn await_beginning(&mut self, now: Instant, id: WriterId) {
         if let Some(proxy) = self.proxy_mut(id) {
-            proxy.answer.probe_at = now.after(BEGINS_WITHIN);
+            proxy.answer.probe_at = now.after(FIRST_HEARTBEAT_WITHIN);
         }
     }
 
@@ -76,7 +68,7 @@ impl Reader {
     /// Tells a writer that it is matched, and wants no answer soon.
     fn greet(&mut self, now: Instant, id: WriterId, out: &mut Outbox) {
         if let Some(proxy) = self.proxy_mut(id) {
-            proxy.answer.probe_at = now.after(GREETING_PAUSE);
+            proxy.answer.probe_at = now.after(FIRST_ACKNACK_DELAY);
         }
         self.tell_expected(id, &[Question::Nothing], true, out);
     }
@@ -89,7 +81,7 @@ impl Reader {
         let reader = self.guid;
         let Some(proxy) = self.proxy_mut(id) else { return };
         let due = proxy.next_timeout();
-        let mut message = out.message(reader.prefix, &proxy.locators, ANSWER_BYTES_MAX);
+        let mut message = out.message(reader.prefix, &proxy.locators, ACKNACK_DATAGRAM_BYTES_MAX);
         message.info_destination(proxy.guid.prefix);
         for form in forms {
             let expected = proxy.order.expected();
@@ -138,7 +130,7 @@ impl Reader {
         let demanded = demanded || doubts;
         let missing = !wants.samples.is_empty() || !wants.fragments.is_empty();
         if wants.in_flight {
-            proxy.answer.owe(now.after(QUIET).unwrap_or(now), false);
+            proxy.answer.owe(now.after(IN_FLIGHT).unwrap_or(now), false);
             if demanded {
                 proxy.answer.promised = Some(proxy.heard.last);
             }
@@ -146,14 +138,14 @@ impl Reader {
         if missing
             && let Some((asked_at, base)) = proxy.answer.asked
             && base == wants.samples.base()
-            && let Some(again) = asked_at.after(ASK_AGAIN).filter(|again| *again > now)
+            && let Some(again) = asked_at.after(REQUEST_REPEAT_MIN).filter(|again| *again > now)
         {
             proxy.answer.owe(again, demanded);
         } else if missing || demanded {
             if missing {
                 proxy.answer.ask(now, wants.samples.base());
             }
-            let mut message = out.message(reader.prefix, &proxy.locators, ANSWER_BYTES_MAX);
+            let mut message = out.message(reader.prefix, &proxy.locators, ACKNACK_DATAGRAM_BYTES_MAX);
             message.info_destination(proxy.guid.prefix);
             let only_fragments = wants.samples.is_empty() && !demanded;
             if !only_fragments {
@@ -211,7 +203,7 @@ impl Reader {
         if missing.peek().is_none() {
             return;
         }
-        let mut message = out.message(reader.prefix, &proxy.locators, ANSWER_BYTES_MAX);
+        let mut message = out.message(reader.prefix, &proxy.locators, ACKNACK_DATAGRAM_BYTES_MAX);
         message.info_destination(proxy.guid.prefix);
         for missing in missing {
             fits(message.nack_frag(&NackFrag {
@@ -279,7 +271,7 @@ impl Proxy {
         // Only the sample that is arriving is given time: others would starve in a steady stream.
         let arriving = self
             .fragment_arrival
-            .filter(|(arrival, _)| arrival.after(QUIET).is_some_and(|quiet| now < quiet))
+            .filter(|(arrival, _)| arrival.after(IN_FLIGHT).is_some_and(|quiet| now < quiet))
             .map(|(_, number)| number);
         let fragments = self
             .fragments

@@ -5,13 +5,11 @@ use std::collections::BTreeSet;
 use super::Reader;
 use super::fragment::Fragments;
 use super::ownership::WriterId;
-use super::proxy::{FRAGMENTS_STALLED, Proxy, Rank};
+use super::proxy::{Proxy, Rank};
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
-use crate::time::{Duration, Instant};
-
-/// So often those that are next are looked at, whether nothing comes of them any more.
-const STALLED_LOOK: Duration = Duration(FRAGMENTS_STALLED.0 / 10);
+use crate::time::Instant;
+use crate::tuning::reader::FRAGMENTS_STALLED_CHECK;
 
 /// What the incomplete samples of a reader amount to.
 #[derive(Debug, Default)]
@@ -53,7 +51,7 @@ impl Assembly {
         if self.stalled_look_at.is_some_and(|at| now < at) {
             return false;
         }
-        self.stalled_look_at = now.after(STALLED_LOOK);
+        self.stalled_look_at = now.after(FRAGMENTS_STALLED_CHECK);
         let ids: Vec<WriterId> = self.order.iter().map(|(_, id)| *id).collect();
         let mut found = false;
         for id in ids {

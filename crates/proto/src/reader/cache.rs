@@ -26,6 +26,7 @@ use crate::shrink::Freed;
 use crate::stats::DropReason;
 use crate::status::RejectReason;
 use crate::time::{Duration, Instant, Now, Time};
+use crate::tuning::reader::{DEADLINE_PERIOD_MIN, HELD_BACK_RETRY};
 use ledger::Ledger;
 pub(super) use room::Room;
 
@@ -55,12 +56,6 @@ pub(super) enum Timer {
     /// Tells at once that many things were forgotten, and gives memory back.
     Freed,
 }
-
-/// Shorter deadlines are watched this often: a period of zero must not keep the timer busy for ever.
-const DEADLINE_MIN: Duration = Duration::from_millis(1);
-
-/// A sample held back for which the cache has no room is tried again after this time.
-const HELD_RETRY: Duration = Duration::from_millis(100);
 
 /// The policies of the reader that act here, with the internal limits worked in.
 #[derive(Clone, Copy, Debug)]
@@ -128,7 +123,7 @@ impl Policy {
             exclusive: qos.ownership == Ownership::Exclusive,
             interleaved: qos.presentation.ordered_access
                 && qos.presentation.access_scope >= AccessScope::Topic,
-            deadline: qos.deadline.max(DEADLINE_MIN),
+            deadline: qos.deadline.max(DEADLINE_PERIOD_MIN),
             separation: qos.time_based_filter,
             lifecycle: Lifecycle::new(qos),
         }
@@ -659,7 +654,7 @@ impl Cache {
         let release = instance.details().filtered_until.and_then(|until| until.after(self.policy.separation));
         let later = match release.filter(|release| *release > now.mono) {
             // It may take the application a while to make room.
-            None if self.no_room(self.valid_in(id), bytes).is_some() => now.mono.after(HELD_RETRY),
+            None if self.no_room(self.valid_in(id), bytes).is_some() => now.mono.after(HELD_BACK_RETRY),
             later => later,
         };
         match later {

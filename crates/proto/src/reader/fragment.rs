@@ -11,23 +11,17 @@ use crate::payload::{PayloadBuffer, PayloadPool};
 use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber};
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant};
+use crate::tuning::reader::{
+    ALLOCATION_ROUNDING_BYTES, FRAGMENT_BITMAP_WORDS_MIN, FRAGMENT_MEMORY_FACTOR, FRAGMENT_MEMORY_FREE_BYTES,
+    FRAGMENTS_MAX, INCOMPLETE_SAMPLES_MAX, TREE_NODE_TIMES,
+};
 use crate::wire::DataFrag;
 
-/// Fragments of one sample: 64 MiB in pieces of 256 octets, a bitmap of 32 KiB.
-const FRAGMENTS_MAX: u32 = 1 << 18;
-/// Samples of one writer being put together at the same time.
-const SAMPLES_MAX: usize = 256;
-/// Memory may run ahead of the octets received by this factor, plus [`FREE_BYTES`].
-const GROWTH_FACTOR: usize = 64;
-/// Memory any first fragment may claim.
-const FREE_BYTES: usize = 64 << 10;
 /// What one incomplete sample takes beside its octets and its bitmap. A node of the tree may be half empty; an allocator
 /// rounds up.
-const SAMPLE_BYTES: usize =
-    2 * (size_of::<Reassembly>() + size_of::<i64>()) + PayloadBuffer::BOOKKEEPING_BYTES + ROUNDING_BYTES;
-const ROUNDING_BYTES: usize = 64;
-/// Words of a bitmap at least.
-const WORDS_MIN: usize = 4;
+const SAMPLE_BYTES: usize = TREE_NODE_TIMES * (size_of::<Reassembly>() + size_of::<i64>())
+    + PayloadBuffer::BOOKKEEPING_BYTES
+    + ALLOCATION_ROUNDING_BYTES;
 
 /// The number of an incomplete sample, and when its first and its latest fragment arrived.
 pub(super) type Age = (SequenceNumber, Instant, Instant);
@@ -102,7 +96,7 @@ impl Fragments {
         }
         let last = fragment.first_fragment.checked_add(u32::from(fragment.fragments) - 1);
         let Some(last) = last.filter(|last| *last <= total) else { return Err(DropReason::FragmentGeometry) };
-        if sample.is_none() && self.samples.len() >= SAMPLES_MAX {
+        if sample.is_none() && self.samples.len() >= INCOMPLETE_SAMPLES_MAX {
             return Err(DropReason::BufferFull);
         }
         let needed = needed_bytes(fragment, last, sample)?;
@@ -200,7 +194,7 @@ impl Fragments {
 
     /// Whether a fragment of one more sample would be refused.
     pub(super) fn is_full(&self) -> bool {
-        self.len() >= SAMPLES_MAX
+        self.len() >= INCOMPLETE_SAMPLES_MAX
     }
 
     /// The sample furthest ahead.
@@ -256,7 +250,7 @@ fn needed_bytes(
         return Err(DropReason::FragmentGeometry);
     }
     let received = sample.map_or(0, |sample| sample.received_bytes) + (end - start);
-    let allowed = received.saturating_mul(GROWTH_FACTOR).saturating_add(FREE_BYTES);
+    let allowed = received.saturating_mul(FRAGMENT_MEMORY_FACTOR).saturating_add(FRAGMENT_MEMORY_FREE_BYTES);
     if end > allowed {
         return Err(DropReason::BufferFull);
     }
@@ -267,12 +261,12 @@ fn needed_bytes(
         return Ok(room + bookkeeping);
     }
     // Doubling keeps the copying linear; once 1/64 is here, the whole sample is affordable.
-    Ok(allowed.min(sample_bytes).min((2 * end).max(FREE_BYTES)).max(end) + bookkeeping)
+    Ok(allowed.min(sample_bytes).min((2 * end).max(FRAGMENT_MEMORY_FREE_BYTES)).max(end) + bookkeeping)
 }
 
 /// The words a bitmap has that holds the fragment `last`: doubling keeps the copying linear here, too.
 fn bitmap_words(last: FragmentNumber) -> usize {
-    (last as usize).div_ceil(64).next_power_of_two().max(WORDS_MIN)
+    (last as usize).div_ceil(64).next_power_of_two().max(FRAGMENT_BITMAP_WORDS_MIN)
 }
 
 impl Reassembly {

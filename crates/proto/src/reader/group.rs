@@ -37,10 +37,8 @@ use crate::guid::Guid;
 use crate::outbox::{Event, Outbox};
 use crate::seq::SequenceNumber;
 use crate::time::{Instant, Now};
+use crate::tuning::reader::WRITER_SETS_MAX;
 use crate::wire::{GroupDigest, HeartbeatGroup};
-
-/// Sets of writers remembered of one publisher.
-const KNOWN_SETS_MAX: usize = 16;
 
 /// What a reader knows of the group numbers of one writer.
 #[derive(Debug, Default)]
@@ -342,7 +340,7 @@ impl Reader {
             && known.sets.last() != Some(&writers)
         {
             known.sets.retain(|set| *set != writers);
-            if known.sets.len() >= KNOWN_SETS_MAX {
+            if known.sets.len() >= WRITER_SETS_MAX {
                 known.sets.remove(0);
             }
             known.sets.push(writers);

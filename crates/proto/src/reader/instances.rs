@@ -15,6 +15,7 @@ use crate::sample_info::{InstanceState, SampleState, Selector, ViewState};
 use crate::seq::SequenceNumber;
 use crate::shrink::{self, Shrink};
 use crate::time::{Instant, Time};
+use crate::tuning::reader::FORGOTTEN_INSTANCES_MIN;
 
 /// Index of an instance in its reader.
 pub(super) type InstanceId = u32;
@@ -146,10 +147,7 @@ struct Tally {
     counters: [[usize; 2]; CELLS],
 }
 
-/// So many instances have to be forgotten before memory is given back.
-const FORGOTTEN_MIN: usize = 1024;
-
-const CELLS: usize = 6;
+const CELLS: usize = VIEWS.len() * STATES.len();
 const VIEWS: [ViewState; 2] = [ViewState::New, ViewState::NotNew];
 const STATES: [InstanceState; 3] =
     [InstanceState::Alive, InstanceState::NotAliveDisposed, InstanceState::NotAliveNoWriters];
@@ -477,7 +475,7 @@ impl Instances {
 
     /// Whether many instances were forgotten, and there are far fewer than there were.
     pub(super) fn has_shrunk(&self) -> bool {
-        self.forgotten >= FORGOTTEN_MIN && self.index.len() < self.slots.len() / 4
+        self.forgotten >= FORGOTTEN_INSTANCES_MIN && self.index.len() < self.slots.len() / 4
     }
 
     /// Gives memory back after a flood.

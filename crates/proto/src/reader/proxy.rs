@@ -14,28 +14,15 @@ use crate::qos::HistoryKind;
 use crate::seq::SequenceNumber;
 use crate::sources::Origin;
 use crate::time::{Duration, Instant};
-
-/// First and longest pause between the ACKNACKs that ask an unheard writer for a heartbeat.
-const PROBE_PAUSE_FIRST: Duration = Duration::from_millis(10);
-const PROBE_PAUSE_MAX: Duration = Duration::from_secs(1);
-/// After this many unanswered probes the writer is asked only every [`PROBE_PAUSE_SLOW`].
-const PROBES_FAST_MAX: u32 = 20;
-const PROBE_PAUSE_SLOW: Duration = Duration::from_secs(10);
-/// Of more writers than that, which on one host answer in their turn, the first pause is longer.
-const PROBE_WRITERS: usize = 4;
+use crate::tuning::reader::{
+    FRAGMENTS_STALLED, HEARTBEATS_OVERTAKEN_MAX, IN_FLIGHT, PROBE_PAUSE, PROBE_PAUSE_MAX, PROBE_PAUSE_SLOW,
+    PROBE_WRITERS, PROBES_FAST_MAX, RETRY_PAUSE, RETRY_PAUSE_MAX, UNANSWERED_PAUSE, UNANSWERED_REQUESTS_MAX,
+};
 
 /// First and longest pause before what is missing is asked for again without another heartbeat.
-const RETRY_PAUSE: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
+const RETRY_PAUSES: Backoff = Backoff::new(RETRY_PAUSE, RETRY_PAUSE_MAX);
 
-/// After so many questions to a participant that says nothing a built-in reader asks ever less: its lease may be without end.
-const UNANSWERED_MAX: u32 = 8;
-const SILENCE_PAUSE: Backoff = Backoff::new(Duration::from_secs(2), PROBE_PAUSE_SLOW);
-
-/// What follows within this time is on its way, not lost: fragments behind the last one, samples behind a later one.
-pub(super) const QUIET: Duration = Duration::from_micros(300);
-
-/// An incomplete sample that got no fragment for so long no longer keeps others out.
-pub(super) const FRAGMENTS_STALLED: Duration = Duration::from_secs(1);
+const UNANSWERED_PAUSES: Backoff = Backoff::new(UNANSWERED_PAUSE, PROBE_PAUSE_SLOW);
 
 /// How much an incomplete sample matters for lack of memory: the greatest goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,13 +101,10 @@ pub(super) struct Heard {
     pub(super) is_kin: bool,
 }
 
-/// So many heartbeats may be on their way at once: one that comes after a later one is not of a writer that began anew.
-const OVERTAKEN_MAX: i32 = 64;
-
 impl Heard {
     /// Whether a heartbeat with this count was sent before the last one that came.
     pub(super) fn is_overtaken(&self, count: i32) -> bool {
-        self.count.is_some_and(|last| (1..=OVERTAKEN_MAX).contains(&last.wrapping_sub(count)))
+        self.count.is_some_and(|last| (1..=HEARTBEATS_OVERTAKEN_MAX).contains(&last.wrapping_sub(count)))
     }
 }
 
@@ -225,7 +209,7 @@ impl Proxy {
             return;
         }
         let waits = self.heard.early.is_some_and(|(_, early)| early >= self.order.expected());
-        if !waits && let Some(at) = now.after(QUIET) {
+        if !waits && let Some(at) = now.after(IN_FLIGHT) {
             self.heard.early = Some((now, number));
             self.answer.owe(at, false);
         }
@@ -233,7 +217,7 @@ impl Proxy {
 
     /// The highest number that the writer announced, or that has shown itself without what comes before it.
     pub(super) fn known_last(&self, now: Instant) -> SequenceNumber {
-        let early = self.heard.early.filter(|(since, _)| now.since(*since) >= QUIET);
+        let early = self.heard.early.filter(|(since, _)| now.since(*since) >= IN_FLIGHT);
         early.map_or(self.heard.last, |(_, number)| number.max(self.heard.last))
     }
 
@@ -288,13 +272,15 @@ impl Answer {
     fn pause(&mut self, usual: Duration) -> Duration {
         let Some(unanswered) = &mut self.unanswered else { return usual };
         *unanswered = unanswered.saturating_add(1);
-        unanswered.checked_sub(UNANSWERED_MAX).map_or(usual, |more| usual.max(SILENCE_PAUSE.pause(more)))
+        unanswered
+            .checked_sub(UNANSWERED_REQUESTS_MAX)
+            .map_or(usual, |more| usual.max(UNANSWERED_PAUSES.pause(more)))
     }
 
     /// The participant of the writer was heard: whether what was asked ever less is asked now.
     pub(super) fn writer_heard(&mut self, now: Instant) -> bool {
         let before = self.unanswered.as_mut().map_or(0, std::mem::take);
-        if before < UNANSWERED_MAX {
+        if before < UNANSWERED_REQUESTS_MAX {
             return false;
         }
         self.retries = 0;
@@ -324,12 +310,12 @@ impl Answer {
         let progress = self.asked.is_none_or(|(_, before)| before != base);
         self.retries = if progress { 0 } else { self.retries.saturating_add(1) };
         self.asked = Some((now, base));
-        self.retry_at = now.after(self.pause(RETRY_PAUSE.pause(self.retries)));
+        self.retry_at = now.after(self.pause(RETRY_PAUSES.pause(self.retries)));
     }
 
     /// The writer is asked how far it is at `now`: when again.
     pub(super) fn sought(&mut self, now: Instant) {
-        self.seek_at = now.after(Backoff::new(PROBE_PAUSE_FIRST, PROBE_PAUSE_MAX).pause(self.seeks));
+        self.seek_at = now.after(Backoff::new(PROBE_PAUSE, PROBE_PAUSE_MAX).pause(self.seeks));
         self.seeks = self.seeks.saturating_add(1);
     }
 
@@ -338,11 +324,11 @@ impl Answer {
         let pause = if self.probes >= PROBES_FAST_MAX {
             PROBE_PAUSE_SLOW
         } else {
-            let first = PROBE_PAUSE_FIRST.0.saturating_mul((writers / PROBE_WRITERS).max(1) as i64);
+            let first = PROBE_PAUSE.0.saturating_mul((writers / PROBE_WRITERS).max(1) as i64);
             Backoff::new(Duration(first), PROBE_PAUSE_MAX).pause(self.probes)
         };
         // What nobody heard does not count: who is there again has its fast ones before it.
-        let is_silent = self.unanswered.is_some_and(|unanswered| unanswered >= UNANSWERED_MAX);
+        let is_silent = self.unanswered.is_some_and(|unanswered| unanswered >= UNANSWERED_REQUESTS_MAX);
         self.probes = self.probes.saturating_add(u32::from(!is_silent));
         self.probe_at = now.after(self.pause(pause));
     }

@@ -4,7 +4,7 @@ use super::Reader;
 use super::cache::Outcome;
 use super::change::{Change, Incoming};
 use super::ownership::WriterId;
-use super::proxy::{FRAGMENTS_STALLED, Proxy};
+use super::proxy::Proxy;
 use super::reorder::Arrival;
 use crate::instance::InstanceHandle;
 use crate::outbox::{Event, Outbox};
@@ -14,6 +14,7 @@ use crate::sources::Sender;
 use crate::stats::DropReason;
 use crate::status::{RejectReason, StatusKind};
 use crate::time::{Duration, Instant, Now};
+use crate::tuning::reader::{FRAGMENTS_STALLED, NOTIFY_BYTES_MAX, SEQUENCE_JUMP_MAX, SEQUENCE_NUMBER_MAX};
 use crate::vendor::{self, Question};
 use crate::wire::Run;
 use crate::wire::param::InlineQos;
@@ -22,16 +23,8 @@ use crate::wire::{
     ParameterListView,
 };
 
-/// Beyond this number nothing is believed: it leaves room for arithmetic.
-const NUMBER_MAX: i64 = 1 << 62;
-/// Of so many octets of samples that are not kept in place the application is told before more are taken in: they are in the first cache of the core
-/// then, and the memory that they leave is used again at once.
-const TOLD_BYTES_MAX: usize = 16 << 10;
 /// No datagram is longer.
 const DATAGRAM_BYTES_MAX: u32 = 1 << 16;
-/// No writer gets further than this between two messages that a reader hears: 2³² changes are an hour
-/// at a million a second. A number beyond it is forged or broken.
-const PLAUSIBLE_JUMP: i64 = 1 << 32;
 
 impl Reader {
     /// What a writer sent; [`DropReason::UnknownEndpoint`] for what only writers hear.
@@ -97,7 +90,7 @@ impl Reader {
             if data.payload.len() > SHORT_BYTES_MAX {
                 told_bytes += data.payload.len();
             }
-            if told >= told_max || told > 0 && told_bytes >= TOLD_BYTES_MAX {
+            if told >= told_max || told > 0 && told_bytes >= NOTIFY_BYTES_MAX {
                 return (told, run.is_over());
             }
         }
@@ -213,14 +206,14 @@ impl Reader {
         if proxy.reliable {
             return match proxy.order.arrival(number) {
                 Arrival::Known => Err(DropReason::Duplicate),
-                Arrival::Next if number.0 <= NUMBER_MAX => Ok(Arrival::Next),
+                Arrival::Next if number.0 <= SEQUENCE_NUMBER_MAX => Ok(Arrival::Next),
                 _ if proxy.is_implausible(number) => Err(DropReason::ImplausibleSequence),
                 arrival => Ok(arrival),
             };
         }
         if number == proxy.received {
             Err(DropReason::Duplicate)
-        } else if number < proxy.received && proxy.received.0 - number.0 <= PLAUSIBLE_JUMP {
+        } else if number < proxy.received && proxy.received.0 - number.0 <= SEQUENCE_JUMP_MAX {
             Err(DropReason::OutOfOrder)
         } else if proxy.is_implausible(number) {
             Err(DropReason::ImplausibleSequence)
@@ -253,7 +246,7 @@ impl Reader {
     /// What inline QoS says about a change.
     fn hear(&self, inline_qos: &ParameterListView<'_>, change: &mut Change<'_>) -> Result<(), DropReason> {
         let qos = InlineQos::parse(inline_qos)?;
-        let is_number = |number: &SequenceNumber| (1..=NUMBER_MAX).contains(&number.0);
+        let is_number = |number: &SequenceNumber| (1..=SEQUENCE_NUMBER_MAX).contains(&number.0);
         // A writer may withhold what our filter does not want; whether it wants something we see ourselves.
         let verdict = self
             .filter_signature
@@ -575,7 +568,7 @@ impl Reader {
             return Err(DropReason::Malformed);
         }
         let group = heartbeat.group.as_ref();
-        if proxy.is_implausible(last) || group.is_some_and(|group| group.current.0 > NUMBER_MAX) {
+        if proxy.is_implausible(last) || group.is_some_and(|group| group.current.0 > SEQUENCE_NUMBER_MAX) {
             return Err(DropReason::ImplausibleSequence);
         }
         if is_named && proxy.heard.named_last.is_none() {
@@ -725,6 +718,6 @@ impl Proxy {
     fn is_implausible(&self, number: SequenceNumber) -> bool {
         let known = self.order.expected().max(self.heard.last).max(self.received);
         let heard = self.heard.count.is_some() || self.received.0 > 0;
-        number.0 > NUMBER_MAX || (heard && number > known.plus(PLAUSIBLE_JUMP))
+        number.0 > SEQUENCE_NUMBER_MAX || (heard && number > known.plus(SEQUENCE_JUMP_MAX))
     }
 }

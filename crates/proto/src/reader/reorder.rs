@@ -11,10 +11,7 @@ use std::collections::BTreeMap;
 use super::change::Change;
 use crate::seq::{SET_BITS_MAX, SequenceNumber, SequenceSet};
 use crate::stats::DropReason;
-
-/// Ranges of irrelevant numbers kept per writer. One GAP makes at most 129 of them; more than eight
-/// such GAPs ahead of a hole are asked for again later.
-const INTERVALS_MAX: usize = 1024;
+use crate::tuning::reader::IRRELEVANT_RANGES_MAX;
 
 /// What a change that waits takes beside its payload.
 const CHANGE_BYTES: usize = size_of::<(i64, Change<'static>, usize)>();
@@ -37,7 +34,7 @@ impl Intervals {
             (Some(first), Some(last)) => (first.0.min(start), last.1.max(end)),
             _ => (start, end),
         };
-        if from >= to && self.0.len() >= INTERVALS_MAX {
+        if from >= to && self.0.len() >= IRRELEVANT_RANGES_MAX {
             return false;
         }
         self.0.splice(from..to.max(from), [merged]);

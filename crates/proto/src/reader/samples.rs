@@ -3,17 +3,13 @@
 
 use super::instances::Sample;
 use crate::shrink;
+use crate::tuning::reader::{SLOT_CHECK_TAKES, SLOT_GROWTH_DIVISOR, SLOT_GROWTH_MIN};
 
 /// Index of a slot.
 pub(super) type SlotId = u32;
 
 /// The end of a queue.
 const NONE: SlotId = SlotId::MAX;
-/// New slots are made in the proportion of those that there are, one to so many, but so many at least.
-const GROWTH: usize = 4;
-const GROWTH_MIN: usize = 4;
-/// After so many takes it is looked at whether the slots are too many for what was in them meanwhile.
-const TAKES: u32 = 64;
 
 /// All samples of a reader.
 #[derive(Debug, Default)]
@@ -75,7 +71,7 @@ impl Samples {
     #[cold]
     fn grow(&mut self) -> SlotId {
         if self.slots.len() == self.slots.capacity() {
-            self.slots.reserve_exact((self.slots.len() / GROWTH).max(GROWTH_MIN));
+            self.slots.reserve_exact((self.slots.len() / SLOT_GROWTH_DIVISOR).max(SLOT_GROWTH_MIN));
         }
         self.slots.push(Slot { sample: Sample::blank(), previous: NONE, next: NONE });
         (self.slots.len() - 1) as SlotId
@@ -153,7 +149,7 @@ impl Samples {
     pub(super) fn note_take(&mut self) -> bool {
         self.peak = self.peak.max(self.slots.len() - self.free.len());
         self.takes += 1;
-        self.takes >= TAKES
+        self.takes >= SLOT_CHECK_TAKES
     }
 
     /// What was in use before now is no measure any more.

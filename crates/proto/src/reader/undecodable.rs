@@ -17,11 +17,7 @@ use crate::sample_info::ViewState;
 use crate::stats::DropReason;
 use crate::status::StatusKind;
 use crate::time::Now;
-
-/// So many writers are explained. Those that are gone make room for others.
-const WRITERS_MAX: usize = 64;
-/// Of so many samples it is remembered that they were counted: threads that read at the same time find the same ones.
-const COUNTED_MAX: usize = 1 << 10;
+use crate::tuning::reader::{UNDECODABLE_COUNTED_MAX, UNDECODABLE_WRITERS_MAX};
 
 /// Samples of one writer that do not decode, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +61,7 @@ impl Undecodables {
             known.undecodable.count += 1;
             return;
         }
-        if self.writers.len() >= WRITERS_MAX {
+        if self.writers.len() >= UNDECODABLE_WRITERS_MAX {
             let Some(gone) = self.writers.iter().position(|known| known.is_gone) else { return };
             self.writers.remove(gone);
         }
@@ -78,7 +74,7 @@ impl Undecodables {
     /// Whether a sample was not counted before.
     fn is_first(&mut self, id: u64) -> bool {
         let first = self.counted.insert(id);
-        if self.counted.len() > COUNTED_MAX {
+        if self.counted.len() > UNDECODABLE_COUNTED_MAX {
             self.counted.pop_first();
         }
         first

@@ -3,25 +3,11 @@
 //! processes are taken to make it so: on a busy host it takes seconds until each of their writers has sent enough to compare.
 
 use crate::time::Duration;
-
-/// Sends measured each way at most. A third as many after that with which the way changes are not: receivers have yet to wake up.
-const MEASURED_MAX: usize = 12;
-/// A comparison that changes nothing is repeated after so many times as many sends, up to that often, counted in
-/// [`ComparisonPace::first_after`]; one that changes the way a bit later.
-const LATER: u32 = 4;
-const LATER_MAX: u32 = 1_024;
-const AFTER_CHANGE: u32 = 16;
-/// Multicast is taken when it costs so many eighths of what unicast does, or less, and kept while it costs so many: it has to save
-/// more than the wake-ups at a second socket cost the readers.
-const TAKEN_EIGHTHS: u64 = 6;
-const KEPT_EIGHTHS: u64 = 7;
-/// For so many processes multicast is taken to cost less until it is measured, which is after so many times as many sends: a
-/// flow halts while its way changes (`turn.rs`), and the more wait for a core the longer.
-const LIKELY_PROCESSES: usize = 8;
-const LATER_WHERE_LIKELY: u32 = 128;
-/// Lengths are told apart by powers of two, from this one on; those beyond the last count as that.
-const LENGTH_MIN_BITS: u32 = 12;
-const LENGTHS: usize = 5;
+use crate::tuning::writer::{
+    COMPARISON_AFTER_CHANGE, COMPARISON_GROWTH, COMPARISON_GROWTH_MAX, COMPARISON_WHERE_LIKELY,
+    COST_LENGTH_BITS_MIN, COST_LENGTHS, COST_SAMPLES_MAX, MULTICAST_KEPT_EIGHTHS, MULTICAST_LIKELY_PROCESSES,
+    MULTICAST_TAKEN_EIGHTHS,
+};
 
 /// When unicast and multicast are compared, in calls of a writer that send something.
 #[derive(Clone, Copy, Debug)]
@@ -85,22 +71,22 @@ enum Phase {
 /// Compares unicast and multicast.
 #[derive(Debug, Default)]
 pub(in crate::writer) struct Comparison {
-    lengths: [Known; LENGTHS],
+    lengths: [Known; COST_LENGTHS],
     /// Which of them the usual datagram has.
     length: usize,
     phase: Phase,
     settling: usize,
-    measured: [u32; MEASURED_MAX],
+    measured: [u32; COST_SAMPLES_MAX],
     count: usize,
 }
 
 impl Comparison {
     /// The usual length of datagrams; not another one with each of them.
     pub(in crate::writer) fn set_length(&mut self, bytes: usize) {
-        let least = 1 << LENGTH_MIN_BITS << self.length;
+        let least = 1 << COST_LENGTH_BITS_MIN << self.length;
         if bytes < least / 4 * 3 || bytes > least / 4 * 10 {
-            let bits = bytes.max(1).ilog2().saturating_sub(LENGTH_MIN_BITS);
-            let length = (bits as usize).min(LENGTHS - 1);
+            let bits = bytes.max(1).ilog2().saturating_sub(COST_LENGTH_BITS_MIN);
+            let length = (bits as usize).min(COST_LENGTHS - 1);
             if length != self.length {
                 self.length = length;
                 self.rest();
@@ -130,7 +116,7 @@ impl Comparison {
     pub(in crate::writer) fn costs(&self) -> Option<SendCosts> {
         let costs = self.known().costs;
         let [unicast, multicast] = costs.map(|cost| Duration(cost.into()));
-        let datagram_bytes = 1 << LENGTH_MIN_BITS << self.length;
+        let datagram_bytes = 1 << COST_LENGTH_BITS_MIN << self.length;
         (!costs.contains(&0)).then_some(SendCosts { datagram_bytes, unicast, multicast })
     }
 
@@ -144,7 +130,7 @@ impl Comparison {
 
     /// Whether multicast is likely to cost less for so many processes, however short datagrams are.
     pub(in crate::writer) const fn is_likely(processes: usize) -> bool {
-        processes >= LIKELY_PROCESSES
+        processes >= MULTICAST_LIKELY_PROCESSES
     }
 
     /// What was measured may not hold any more, with so many processes: it is soon measured again. What was not is guessed, and
@@ -156,7 +142,8 @@ impl Comparison {
             (known.sends, known.pause) = (0, 0);
             if known.costs == [0; 2] {
                 known.multicast = is_likely;
-                known.pause = if is_likely { pace.first_after.saturating_mul(LATER_WHERE_LIKELY) } else { 0 };
+                known.pause =
+                    if is_likely { pace.first_after.saturating_mul(COMPARISON_WHERE_LIKELY) } else { 0 };
             }
         }
     }
@@ -190,7 +177,7 @@ impl Comparison {
             *place = u32::try_from(took.0).unwrap_or(u32::MAX).max(1);
         }
         self.count += 1;
-        if self.count < pace.measured.min(MEASURED_MAX) {
+        if self.count < pace.measured.min(COST_SAMPLES_MAX) {
             return;
         }
         let count = std::mem::take(&mut self.count);
@@ -210,15 +197,15 @@ impl Comparison {
         let first_after = pace.first_after.max(1);
         known.costs = if known.multicast { [other, kept] } else { [kept, other] };
         let [unicast, multicast] = known.costs.map(u64::from);
-        let eighths = if known.multicast { KEPT_EIGHTHS } else { TAKEN_EIGHTHS };
+        let eighths = if known.multicast { MULTICAST_KEPT_EIGHTHS } else { MULTICAST_TAKEN_EIGHTHS };
         let is_cheaper = multicast * 8 <= unicast * eighths;
         let changes = is_cheaper != known.multicast;
         known.multicast = is_cheaper;
         known.pause = if changes {
-            first_after.saturating_mul(AFTER_CHANGE)
+            first_after.saturating_mul(COMPARISON_AFTER_CHANGE)
         } else {
-            let most = first_after.saturating_mul(LATER_MAX);
-            known.pause.max(first_after).saturating_mul(LATER).min(most)
+            let most = first_after.saturating_mul(COMPARISON_GROWTH_MAX);
+            known.pause.max(first_after).saturating_mul(COMPARISON_GROWTH).min(most)
         };
     }
 }

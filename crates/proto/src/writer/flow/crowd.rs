@@ -5,6 +5,9 @@ use crate::backoff::Backoff;
 use crate::estimate::SmoothedEstimate;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
+use crate::tuning::writer::{
+    FAN_OUT_PAUSE_MAX, PROMPT_READERS, READER_PAUSE_DOUBLINGS, READER_PAUSE_EACH, READER_PAUSE_MAX,
+};
 
 /// The readers of a writer, as far as their answers take time.
 #[derive(Debug, Default)]
@@ -17,9 +20,9 @@ pub(in crate::writer) struct Crowd {
 
 impl Crowd {
     /// So many readers answer in no time.
-    pub(in crate::writer) const PROMPT: usize = 4;
+    pub(in crate::writer) const PROMPT: usize = PROMPT_READERS;
     /// No pause is longer.
-    pub(in crate::writer) const PAUSE_MAX: Duration = Duration::from_secs(1);
+    pub(in crate::writer) const PAUSE_MAX: Duration = FAN_OUT_PAUSE_MAX;
 
     /// All were asked about changes up to `last`.
     pub(in crate::writer) fn asked(&mut self, now: Instant, last: SequenceNumber) {
@@ -76,12 +79,6 @@ pub(in crate::writer) struct Asked {
 }
 
 impl Asked {
-    const DOUBLINGS_MAX: u32 = 6;
-    /// No pause is longer than this for each reader, and that. If it were shorter than what a busy host takes to answer all, questions
-    /// would keep the host busy.
-    const PAUSE_OF_EACH: Duration = Duration::from_millis(20);
-    const PAUSE_MAX: Duration = Duration::from_secs(8);
-
     /// It comes, and is told and asked.
     pub(in crate::writer) const fn first(now: Instant) -> Self {
         Self { at: now, times: 1 }
@@ -95,8 +92,8 @@ impl Asked {
     /// Notes that it is asked again, if it is time: after a pause, and each time after twice as long. Who takes so long has many
     /// others to answer, or is not there.
     pub(in crate::writer) fn again(&mut self, now: Instant, pause: Duration, readers: usize) -> bool {
-        let most = Duration(Self::PAUSE_OF_EACH.0.saturating_mul(readers as i64)).min(Self::PAUSE_MAX);
-        let pauses = Backoff::doubling(pause, Self::DOUBLINGS_MAX);
+        let most = Duration(READER_PAUSE_EACH.0.saturating_mul(readers as i64)).min(READER_PAUSE_MAX);
+        let pauses = Backoff::doubling(pause, READER_PAUSE_DOUBLINGS);
         let doubled = pauses.pause(self.times.saturating_sub(1)).min(most);
         let is_due = self.times == 0 || now.since(self.at) >= doubled;
         if is_due {

@@ -2,14 +2,7 @@
 
 use crate::backoff::Backoff;
 use crate::time::{Duration, Instant};
-
-/// A reader that was lost is not written to by the group for so long after it answers; each time for twice as long.
-const PAUSE: Duration = Duration::from_secs(1);
-
-const DOUBLINGS_MAX: u32 = 6;
-
-/// Who asks so often in a row, and gets no further, is not reached by what is repeated.
-const VAIN_MAX: u32 = 16;
+use crate::tuning::writer::{GROUP_PAUSE, GROUP_PAUSE_DOUBLINGS, REQUESTS_WITHOUT_PROGRESS_MAX};
 
 /// What is known of whether a reader hears its group: it does until it is lost.
 #[derive(Debug, Default)]
@@ -33,7 +26,7 @@ impl Hearing {
     /// It asks for something, after progress or without: whether what is repeated does not reach it.
     pub(in crate::writer) const fn is_stuck(&mut self, progressed: bool) -> bool {
         self.vain = if progressed { 0 } else { self.vain + 1 };
-        self.vain >= VAIN_MAX
+        self.vain >= REQUESTS_WITHOUT_PROGRESS_MAX
     }
 
     /// It answered: it may have come back.
@@ -47,7 +40,7 @@ impl Hearing {
     }
 
     pub(in crate::writer) fn lost(&mut self, now: Instant) {
-        let pause = Backoff::doubling(PAUSE, DOUBLINGS_MAX).pause(self.losses);
+        let pause = Backoff::doubling(GROUP_PAUSE, GROUP_PAUSE_DOUBLINGS).pause(self.losses);
         *self = Self { losses: self.losses + 1, pause_end: now.after(pause), ..Self::default() };
     }
 }

@@ -12,21 +12,13 @@ use crate::wire::HeartbeatGroup;
 
 use super::crowd::Crowd;
 use super::round_trip::RoundTrip;
+use crate::tuning::writer::{
+    CROSSING_MIN, ISOLATED_AFTER, ISOLATED_BYTES_MAX, ISOLATED_REQUEST_PERIOD, PROMPT_TRIES,
+    URGENT_PERIOD_DIVISOR, URGENT_SAMPLES, WINDOW_PARTS, WINDOW_PARTS_OF_ONE,
+};
 use crate::writer::record::change::window_bytes;
 use crate::writer::record::history::History;
 use crate::writer::{WriterConfig, WriterGroup};
-
-/// So often readers are asked again before the pauses grow: each of as many losses in a row costs the same.
-const PROMPT_TRIES: u32 = 3;
-/// A sample that follows the one before after such a pause asks: the next may be too late to show that it is lost.
-const LONE_PAUSE: Duration = Duration::from_millis(2);
-/// Within a host hardly anything is lost: of samples that come now and then one in this time asks, once readers have answered, and
-/// the last is asked about so much later.
-const CALM_PERIOD: Duration = Duration::from_millis(50);
-/// Unless so many octets of the window would wait for it.
-const CALM_BYTES_MAX: usize = 64 << 10;
-/// A request that follows an answer sooner may have crossed it, however short the road is.
-const CROSSING_LEAST: Duration = Duration::from_micros(250);
 
 /// The timer and the counter of one writer's heartbeats.
 #[derive(Debug)]
@@ -115,8 +107,8 @@ impl HeartbeatTimer {
             readers: 0,
             owing: 0,
             crowd: Crowd::default(),
-            share_bytes: limits.unacknowledged_bytes_max / 4,
-            short_share_bytes: limits.unacknowledged_bytes_max / 4,
+            share_bytes: limits.unacknowledged_bytes_max / WINDOW_PARTS,
+            short_share_bytes: limits.unacknowledged_bytes_max / WINDOW_PARTS,
             is_short: false,
             shortest: limits.heartbeat_shortest,
             longest: limits.heartbeat_longest,
@@ -164,15 +156,16 @@ impl HeartbeatTimer {
     /// A request that comes within this time of what it asks for crossed it; `default` before any answer came.
     pub(in crate::writer) fn crossing(&self, default: Duration) -> Duration {
         let crossing = self.round_trip.crossing().unwrap_or(default);
-        crossing.max(CROSSING_LEAST).min(self.longest)
+        crossing.max(CROSSING_MIN).min(self.longest)
     }
 
     /// So many reliable readers answer when all are asked, and so much may be unacknowledged. One of this host is so close behind
     /// that an answer for each half of short samples keeps the writer going.
     pub(in crate::writer) const fn set_readers(&mut self, readers: usize, window_bytes: usize, is_far: bool) {
         self.readers = readers;
-        self.share_bytes = window_bytes / 4;
-        self.short_share_bytes = if readers <= 1 && !is_far { window_bytes / 2 } else { self.share_bytes };
+        self.share_bytes = window_bytes / WINDOW_PARTS;
+        self.short_share_bytes =
+            if readers <= 1 && !is_far { window_bytes / WINDOW_PARTS_OF_ONE } else { self.share_bytes };
     }
 
     /// A change took so many octets of the window.
@@ -278,13 +271,13 @@ impl HeartbeatTimer {
         unhurried: bool,
     ) -> Option<Piggyback> {
         self.written_since += 1;
-        let lone = self.written.replace(now).is_none_or(|before| now.since(before) >= LONE_PAUSE)
+        let lone = self.written.replace(now).is_none_or(|before| now.since(before) >= ISOLATED_AFTER)
             && self.readers <= Crowd::PROMPT;
         self.is_calm = lone
             && unhurried
             && self.is_answered
-            && self.bytes_since <= CALM_BYTES_MAX
-            && since(self.asked, now) < CALM_PERIOD;
+            && self.bytes_since <= ISOLATED_BYTES_MAX
+            && since(self.asked, now) < ISOLATED_REQUEST_PERIOD;
         if self.due.is_some() && !self.hurried {
             self.flows(now);
         }
@@ -302,7 +295,7 @@ impl HeartbeatTimer {
     /// Samples follow each other. As the timer has to know of a shorter pause at once, and would find nothing to do in the end,
     /// one that asks in their midst is given no shorter one than the others.
     fn flows(&mut self, now: Instant) {
-        let least = if self.is_calm { CALM_PERIOD } else { self.shortest };
+        let least = if self.is_calm { ISOLATED_REQUEST_PERIOD } else { self.shortest };
         self.due = now.after(self.interval.max(least));
     }
 
@@ -311,7 +304,9 @@ impl HeartbeatTimer {
     pub(in crate::writer) fn must_ask(&self, now: Instant, urgent: bool) -> bool {
         let asked = since(self.asked, now);
         asked >= self.acknowledgement
-            || urgent && (asked.0 >= self.piggyback.0 / 8 || self.written_since >= 8)
+            || urgent
+                && (asked.0 >= self.piggyback.0 / URGENT_PERIOD_DIVISOR
+                    || self.written_since >= URGENT_SAMPLES)
     }
 
     /// The same for short samples, which come so often that answers would cost as much as they do: readers are asked by

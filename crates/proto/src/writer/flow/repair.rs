@@ -6,20 +6,11 @@
 //! room for: a reader that asks for all of them each time would otherwise use up what the lowest needs.
 
 use crate::seq::{FragmentNumber, SequenceNumber};
-use crate::time::{Duration, Instant};
-
-/// What may be repeated without any progress of the reader, in a second.
-const BYTES_PER_SECOND: i64 = 64 << 10;
-/// So much is kept for the lowest change that it lacks, if that is no longer, and so much for all others.
-const LOWEST_BYTES_MAX: i64 = 192 << 10;
-const OTHERS_BYTES_MAX: i64 = 8 << 20;
-/// Of a change that is longer than what is kept for the lowest, the first request earns so many times its length: it takes long to be
-/// acknowledged.
-const TIMES_OF_LONG: i64 = 2;
-/// What is acknowledged earns so many times its length where that is wanted for the lowest change, and once for all others.
-const TIMES_OF_LOWEST: i64 = 2;
-/// A reader that began anew has no more than it says; it does not begin more often.
-const BEGINS_EACH: Duration = Duration::from_secs(10);
+use crate::time::Instant;
+use crate::tuning::writer::{
+    READER_RESTART_PERIOD, REPAIR_BYTES_PER_SECOND, REPAIR_LOWEST_BYTES_MAX, REPAIR_OTHERS_BYTES_MAX,
+    REPAIR_OVERHEAD_BYTES, REPAIR_TIMES_OF_LONG, REPAIR_TIMES_OF_LOWEST,
+};
 
 /// What may be repeated to one reader.
 #[derive(Clone, Copy, Debug)]
@@ -48,8 +39,8 @@ impl Repair {
         let first = SequenceNumber(0);
         Self {
             left: 0,
-            left_of_lowest: LOWEST_BYTES_MAX,
-            lowest_max: LOWEST_BYTES_MAX,
+            left_of_lowest: REPAIR_LOWEST_BYTES_MAX,
+            lowest_max: REPAIR_LOWEST_BYTES_MAX,
             counted: now,
             asked: first,
             lowest: first,
@@ -92,7 +83,7 @@ impl Repair {
     }
 
     fn begin(&mut self, now: Instant) {
-        if now.since(self.began) >= BEGINS_EACH
+        if now.since(self.began) >= READER_RESTART_PERIOD
             && let Some(has) = self.begins.take()
         {
             self.began = now;
@@ -110,18 +101,18 @@ impl Repair {
     ) -> bool {
         self.begin(now);
         let passed = now.since(self.counted);
-        let rest = BYTES_PER_SECOND.saturating_mul(passed.0) / 1_000_000_000;
+        let rest = REPAIR_BYTES_PER_SECOND.saturating_mul(passed.0) / 1_000_000_000;
         if rest > 0 {
             self.counted = now;
             self.left_of_lowest = self.left_of_lowest.saturating_add(rest).min(self.lowest_max);
         }
         if number <= self.lowest {
-            self.lowest_max = LOWEST_BYTES_MAX.max(TIMES_OF_LOWEST * length(change_bytes));
+            self.lowest_max = REPAIR_LOWEST_BYTES_MAX.max(REPAIR_TIMES_OF_LOWEST * length(change_bytes));
         }
         if number > self.asked {
             self.asked = number;
             let length = length(change_bytes);
-            self.earn(if length > LOWEST_BYTES_MAX { TIMES_OF_LONG * length } else { length });
+            self.earn(if length > REPAIR_LOWEST_BYTES_MAX { REPAIR_TIMES_OF_LONG * length } else { length });
         }
         let left =
             if self.left > 0 || number > self.lowest { &mut self.left } else { &mut self.left_of_lowest };
@@ -134,7 +125,7 @@ impl Repair {
 
     /// It has so many octets more.
     fn gets_on(&mut self, bytes: i64) {
-        let of_lowest = self.keep(bytes.saturating_mul(TIMES_OF_LOWEST));
+        let of_lowest = self.keep(bytes.saturating_mul(REPAIR_TIMES_OF_LOWEST));
         self.earn((bytes - of_lowest).max(0));
     }
 
@@ -148,13 +139,13 @@ impl Repair {
     /// What the lowest change has no use for is for all.
     fn earn(&mut self, bytes: i64) {
         let rest = bytes - self.keep(bytes);
-        self.left = self.left.saturating_add(rest).min(OTHERS_BYTES_MAX.max(rest).max(self.left));
+        self.left = self.left.saturating_add(rest).min(REPAIR_OTHERS_BYTES_MAX.max(rest).max(self.left));
     }
 }
 
 /// What a repetition of so many octets counts for: with about what surrounds it.
 fn length(bytes: usize) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX >> 8).saturating_add(64)
+    i64::try_from(bytes).unwrap_or(i64::MAX >> 8).saturating_add(REPAIR_OVERHEAD_BYTES)
 }
 
 #[cfg(test)]

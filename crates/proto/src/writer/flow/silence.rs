@@ -12,16 +12,11 @@ use crate::guid::Guid;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
 
+use crate::tuning::writer::{UNRESPONSIVE_AFTER, UNRESPONSIVE_PAUSE, UNRESPONSIVE_PAUSE_MAX};
 use crate::writer::WriterLimits;
 
-/// A reader that does not know the writer yet learns of it in this time, unless discovery is slow.
-const STRANGE_FOR: Duration = Duration::from_secs(1);
-/// And it is asked so often: where 40 of 100 datagrams are lost either way, one in 200 is not heard in spite of that, and it is never asked
-/// for less than a second.
-pub(in crate::writer) const QUESTIONS_LEAST: u32 = 12;
-/// Pauses between questions to readers that were left out.
-const PAUSE_FIRST: Duration = Duration::from_millis(250);
-const PAUSES: Backoff = Backoff::new(PAUSE_FIRST, Duration::from_secs(4));
+pub(in crate::writer) use crate::tuning::writer::UNRESPONSIVE_REQUESTS_MIN as QUESTIONS_LEAST;
+const PAUSES: Backoff = Backoff::new(UNRESPONSIVE_PAUSE, UNRESPONSIVE_PAUSE_MAX);
 
 /// How long a reader has given no answer.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +74,7 @@ impl Silence {
     pub(in crate::writer) fn is_enough(&self, now: Instant, limits: &WriterLimits) -> bool {
         !self.is_left_out
             && !limits.strangers_wait_max.is_infinite()
-            && self.is_strange(now, STRANGE_FOR.min(limits.strangers_wait_max))
+            && self.is_strange(now, UNRESPONSIVE_AFTER.min(limits.strangers_wait_max))
     }
 }
 
@@ -103,7 +98,7 @@ impl SilenceTimer {
     }
 
     pub(in crate::writer) fn start(&mut self, now: Instant) {
-        self.pause = PAUSE_FIRST;
+        self.pause = UNRESPONSIVE_PAUSE;
         self.due = now.after(self.pause);
     }
 
