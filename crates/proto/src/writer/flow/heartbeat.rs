@@ -1,21 +1,18 @@
-//! When a writer asks its readers what they have (RTPS 2.5 §8.4.9.2.7): with samples while they flow,
-//! by a timer while somebody owes an answer, and never once everything is acknowledged. An answer that does not come
-//! in the time that answers take is asked for again; when none comes at all, ever more rarely.
+//! The state that feeds the acknowledgement policy (`ack_policy.rs`), and the timer that requests
+//! acknowledgements while somebody owes one, and never once everything is acknowledged. An answer that does
+//! not come in the time that answers take is asked for again; when none comes at all, ever more rarely.
 
 use std::sync::Arc;
 
-use crate::backoff::Backoff;
 use crate::payload::COPIED_BYTES_MAX;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
 use crate::wire::HeartbeatGroup;
 
+use super::ack_policy::{self, Decision, Periods, Situation, Spacing};
 use super::crowd::Crowd;
 use super::round_trip::RoundTrip;
-use crate::tuning::writer::{
-    CROSSING_MIN, ISOLATED_AFTER, ISOLATED_BYTES_MAX, ISOLATED_REQUEST_PERIOD, PROMPT_TRIES,
-    URGENT_PERIOD_DIVISOR, URGENT_SAMPLES, WINDOW_PARTS, WINDOW_PARTS_OF_ONE,
-};
+use crate::tuning::writer::{CROSSING_MIN, PROMPT_READERS};
 use crate::writer::record::change::window_bytes;
 use crate::writer::record::history::History;
 use crate::writer::{WriterConfig, WriterGroup};
@@ -24,52 +21,61 @@ use crate::writer::{WriterConfig, WriterGroup};
 #[derive(Debug)]
 pub(in crate::writer) struct HeartbeatTimer {
     count: i32,
-    due: Option<Instant>,
-    interval: Duration,
-    /// Times in a row that it went off and asked.
-    tries: u32,
-    round_trip: RoundTrip,
-    /// `due` was brought forward: samples do not put it off.
-    hurried: bool,
-    /// The sample under way asks, or that did which asked last, in the midst of others, only since it is time.
-    asks_in_flow: bool,
-    asked_in_flow: bool,
-    /// The last change that readers were asked about, and whether all of them have answered that.
-    asked_about: SequenceNumber,
-    is_answered: bool,
-    /// The sample sent last came after a pause, but need not ask, and nobody was asked since.
-    is_calm: bool,
-    /// When readers were last asked.
-    asked: Option<Instant>,
-    /// When readers were last asked or told.
-    told: Option<Instant>,
-    /// When readers were last told of fragments.
-    fragments: Option<Instant>,
-    /// Samples sent since they were asked.
-    written_since: usize,
-    /// Octets of the window that samples have taken since then.
-    bytes_since: usize,
-    /// When the last sample was sent.
-    written: Option<Instant>,
-    /// The last change written.
-    last: SequenceNumber,
-    /// Reliable readers: so many answer when all are asked.
-    readers: usize,
-    /// Those of them that owe an answer.
-    owing: usize,
-    crowd: Crowd,
-    /// Octets of the window after which they are asked again once it is half full, and of short samples.
-    share_bytes: usize,
-    short_share_bytes: usize,
-    /// The last change was short.
-    is_short: bool,
-    quickest: Duration,
-    shortest: Duration,
-    longest: Duration,
-    piggyback: Duration,
-    acknowledgement: Duration,
     /// What each heartbeat tells of the publisher.
     group: Option<Arc<WriterGroup>>,
+    periods: Periods,
+    request: Request,
+    sample: Sample,
+    timer: Timer,
+    round_trip: RoundTrip,
+    crowd: Crowd,
+    /// Reliable readers: so many answer when all are asked.
+    readers: usize,
+    /// There is one, on this host.
+    is_single_and_near: bool,
+    /// So much may be unacknowledged.
+    window_bytes: usize,
+    /// When readers were last told of fragments.
+    fragments: Option<Instant>,
+}
+
+/// The last request for acknowledgements, and what happened since.
+#[derive(Debug)]
+struct Request {
+    at: Option<Instant>,
+    /// When readers were last asked or told.
+    told: Option<Instant>,
+    /// Samples sent since.
+    samples: usize,
+    /// Octets of the window that samples have taken since.
+    bytes: usize,
+    /// The last change that it was about, as long as not all have answered.
+    unanswered: Option<SequenceNumber>,
+    /// Whether it was in the midst of a flow, only since it was time.
+    spacing: Spacing,
+}
+
+/// The last sample.
+#[derive(Debug, Default)]
+struct Sample {
+    number: SequenceNumber,
+    /// When it was sent.
+    sent: Option<Instant>,
+    is_short: bool,
+    spacing: Spacing,
+}
+
+/// When readers are asked that owe an answer.
+#[derive(Debug)]
+struct Timer {
+    due: Option<Instant>,
+    timeout: Duration,
+    /// Times in a row that it went off and asked.
+    tries: u32,
+    /// `due` was brought forward: samples do not put it off.
+    is_hurried: bool,
+    /// Readers that owe an answer.
+    owing: usize,
 }
 
 /// The heartbeat that a sample carries.
@@ -86,35 +92,30 @@ impl HeartbeatTimer {
         let limits = &config.limits;
         Self {
             count: 0,
-            due: None,
-            interval: limits.heartbeat_shortest,
-            tries: 0,
-            round_trip: RoundTrip::default(),
-            hurried: false,
-            asks_in_flow: false,
-            asked_in_flow: false,
-            asked_about: SequenceNumber(0),
-            is_answered: false,
-            is_calm: false,
-            asked: None,
-            told: None,
-            fragments: None,
-            written_since: 0,
-            written: None,
-            quickest: limits.heartbeat_quickest,
-            bytes_since: 0,
-            last: SequenceNumber(0),
-            readers: 0,
-            owing: 0,
-            crowd: Crowd::default(),
-            share_bytes: limits.unacknowledged_bytes_max / WINDOW_PARTS,
-            short_share_bytes: limits.unacknowledged_bytes_max / WINDOW_PARTS,
-            is_short: false,
-            shortest: limits.heartbeat_shortest,
-            longest: limits.heartbeat_longest,
-            piggyback: limits.heartbeat_piggyback,
-            acknowledgement: limits.acknowledgement_period,
             group: config.group.clone(),
+            periods: Periods::new(limits),
+            request: Request {
+                at: None,
+                told: None,
+                samples: 0,
+                bytes: 0,
+                unanswered: Some(SequenceNumber(0)),
+                spacing: Spacing::Asked,
+            },
+            sample: Sample::default(),
+            timer: Timer {
+                due: None,
+                timeout: limits.heartbeat_shortest,
+                tries: 0,
+                is_hurried: false,
+                owing: 0,
+            },
+            round_trip: RoundTrip::default(),
+            crowd: Crowd::default(),
+            readers: 0,
+            is_single_and_near: false,
+            window_bytes: limits.unacknowledged_bytes_max,
+            fragments: None,
         }
     }
 
@@ -140,51 +141,46 @@ impl HeartbeatTimer {
     }
 
     pub(in crate::writer) const fn due(&self) -> Option<Instant> {
-        self.due
+        self.timer.due
     }
 
-    /// The first pause after a question.
+    /// The first pause after a request.
     pub(in crate::writer) fn pause(&self) -> Duration {
-        if self.readers > Crowd::PROMPT {
-            return self.crowd.pause(self.owing, self.shortest);
-        }
-        // An application may set a longest pause below the others.
-        let patience = self.round_trip.patience().unwrap_or(self.shortest);
-        patience.max(self.quickest).min(self.longest)
+        let fan_out = || self.crowd.pause(self.timer.owing, self.periods.shortest);
+        ack_policy::timeout(self.readers, self.round_trip.patience(), fan_out, &self.periods)
     }
 
-    /// A request that comes within this time of what it asks for crossed it; `default` before any answer came.
+    /// A request of a reader that comes within this time of what it asks for crossed it; `default` before any
+    /// answer came.
     pub(in crate::writer) fn crossing(&self, default: Duration) -> Duration {
         let crossing = self.round_trip.crossing().unwrap_or(default);
-        crossing.max(CROSSING_MIN).min(self.longest)
+        crossing.max(CROSSING_MIN).min(self.periods.longest)
     }
 
-    /// So many reliable readers answer when all are asked, and so much may be unacknowledged. One of this host is so close behind
-    /// that an answer for each half of short samples keeps the writer going.
+    /// So many reliable readers answer when all are asked, and so much may be unacknowledged.
     pub(in crate::writer) const fn set_readers(&mut self, readers: usize, window_bytes: usize, is_far: bool) {
         self.readers = readers;
-        self.share_bytes = window_bytes / WINDOW_PARTS;
-        self.short_share_bytes =
-            if readers <= 1 && !is_far { window_bytes / WINDOW_PARTS_OF_ONE } else { self.share_bytes };
+        self.window_bytes = window_bytes;
+        self.is_single_and_near = readers <= 1 && !is_far;
     }
 
     /// A change took so many octets of the window.
     pub(in crate::writer) const fn wrote(&mut self, number: SequenceNumber, bytes: usize) {
-        self.last = number;
-        self.is_short = bytes <= window_bytes(COPIED_BYTES_MAX);
-        self.bytes_since = self.bytes_since.saturating_add(bytes);
+        self.sample.number = number;
+        self.sample.is_short = bytes <= window_bytes(COPIED_BYTES_MAX);
+        self.request.bytes = self.request.bytes.saturating_add(bytes);
     }
 
     /// The next sample that leaves asks if the window is at least half full.
     pub(in crate::writer) const fn demand(&mut self) {
-        if self.bytes_since > 0 {
-            self.bytes_since = usize::MAX;
+        if self.request.bytes > 0 {
+            self.request.bytes = usize::MAX;
         }
     }
 
     /// One of many readers answered what it was asked so long ago.
     pub(in crate::writer) fn one_answered(&mut self, took: Duration) {
-        if self.readers > Crowd::PROMPT {
+        if self.readers > PROMPT_READERS {
             self.crowd.one_answered(took);
         }
     }
@@ -196,126 +192,129 @@ impl HeartbeatTimer {
 
     /// The last change that many readers were asked about, as long as some owe the answer.
     pub(in crate::writer) fn question(&self) -> Option<SequenceNumber> {
-        self.crowd.question().filter(|_| self.readers > Crowd::PROMPT)
+        self.crowd.question().filter(|_| self.readers > PROMPT_READERS)
     }
 
     /// Not everyone was asked about all that was written.
     pub(in crate::writer) const fn is_unasked(&self) -> bool {
-        self.bytes_since > 0
+        self.request.bytes > 0
     }
 
     /// Somebody owes an acknowledgement: makes sure the timer runs.
     #[inline]
     pub(in crate::writer) fn arm(&mut self, now: Instant) {
-        if self.due.is_none() {
+        if self.timer.due.is_none() {
             self.start(now);
         }
     }
 
     fn start(&mut self, now: Instant) {
-        self.owing = self.readers;
+        self.timer.owing = self.readers;
         self.restart(now);
-        if self.asked != Some(now) {
-            self.flows(now);
+        if self.request.at != Some(now) {
+            self.wait(now, self.flow());
         }
     }
 
     fn restart(&mut self, now: Instant) {
-        self.tries = 0;
-        self.interval = self.pause();
-        self.due = now.after(self.interval);
+        self.timer.tries = 0;
+        self.timer.timeout = self.pause();
+        self.timer.due = now.after(self.timer.timeout);
     }
 
     /// Nobody owes anything.
     pub(in crate::writer) const fn disarm(&mut self) {
         self.crowd.forget();
-        self.due = None;
-        self.hurried = false;
+        self.timer.due = None;
+        self.timer.is_hurried = false;
     }
 
     /// A reader acknowledged something: it is there, so the back-off starts anew, for those who still owe.
     pub(in crate::writer) fn progressed(&mut self, now: Instant, owing: usize, lowest: SequenceNumber) {
         self.round_trip.answered(now);
         self.crowd.answered(now, lowest);
-        self.is_answered |= lowest >= self.asked_about;
-        self.owing = owing;
+        self.request.unanswered = self.request.unanswered.filter(|last| lowest < *last);
+        self.timer.owing = owing;
         self.restart(now);
-        self.hurried = false;
-        if self.asked_in_flow || self.is_calm {
-            self.flows(now);
-        }
+        self.timer.is_hurried = false;
+        let is_isolated = self.sample.spacing == Spacing::Isolated;
+        self.wait(now, if is_isolated { Spacing::Isolated } else { self.request.spacing });
     }
 
     /// A reader asked for something that it gets: it is there.
     pub(in crate::writer) fn heard(&mut self, now: Instant) {
-        if self.due.is_some() && !self.hurried {
+        if self.timer.due.is_some() && !self.timer.is_hurried {
             self.restart(now);
         }
-        self.tries = 0;
-        self.interval = self.pause();
+        self.timer.tries = 0;
+        self.timer.timeout = self.pause();
     }
 
     /// Asks again soon: something was left out that the readers must ask for.
     pub(in crate::writer) fn hurry(&mut self, at: Instant) {
-        self.hurried = true;
-        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+        self.timer.is_hurried = true;
+        self.timer.due = Some(self.timer.due.map_or(at, |due| due.min(at)));
     }
 
-    /// What heartbeat a sample sent now should carry; `urgent` when the window is half full, `unhurried` when few readers, all on
-    /// this host, are asked, and nothing waits for their answers. While samples flow they ask often enough, so the timer waits until they
-    /// pause.
+    /// What heartbeat a sample sent now should carry; `urgent` when the window is half full, `unhurried` when
+    /// few readers, all on this host, are asked, and nothing waits for their answers.
+    #[inline]
     pub(in crate::writer) fn piggyback(
         &mut self,
         now: Instant,
         urgent: bool,
         unhurried: bool,
     ) -> Option<Piggyback> {
-        self.written_since += 1;
-        let lone = self.written.replace(now).is_none_or(|before| now.since(before) >= ISOLATED_AFTER)
-            && self.readers <= Crowd::PROMPT;
-        self.is_calm = lone
-            && unhurried
-            && self.is_answered
-            && self.bytes_since <= ISOLATED_BYTES_MAX
-            && since(self.asked, now) < ISOLATED_REQUEST_PERIOD;
-        if self.due.is_some() && !self.hurried {
-            self.flows(now);
+        self.request.samples += 1;
+        let before = self.sample.sent.replace(now);
+        let mut situation = self.situation(now, urgent);
+        situation.since_sample = since(before, now);
+        situation.may_wait = unhurried;
+        let (decision, spacing) = ack_policy::decide(&situation, &self.periods);
+        self.sample.spacing = spacing;
+        if self.timer.due.is_some() && !self.timer.is_hurried {
+            self.wait(now, self.flow());
         }
-        if !self.is_calm && (lone || self.must_ask_for_room(now, urgent)) {
-            self.asks_in_flow = !lone && !urgent;
-            return Some(Piggyback::Asks);
+        match decision {
+            Decision::No => None,
+            Decision::Final => {
+                self.request.told = Some(now);
+                Some(Piggyback::Tells)
+            }
+            Decision::Ask => Some(Piggyback::Asks),
         }
-        let tells = since(self.told, now) >= self.piggyback;
-        if tells {
-            self.told = Some(now);
-        }
-        tells.then_some(Piggyback::Tells)
     }
 
-    /// Samples follow each other. As the timer has to know of a shorter pause at once, and would find nothing to do in the end,
-    /// one that asks in their midst is given no shorter one than the others.
-    fn flows(&mut self, now: Instant) {
-        let least = if self.is_calm { ISOLATED_REQUEST_PERIOD } else { self.shortest };
-        self.due = now.after(self.interval.max(least));
-    }
-
-    /// Whether it is time to ask again while samples flow; when urgent, after an eighth of a millisecond or with every
-    /// eighth sample, whichever comes first.
+    /// Whether readers are asked with queued changes that were just sent.
     pub(in crate::writer) fn must_ask(&self, now: Instant, urgent: bool) -> bool {
-        let asked = since(self.asked, now);
-        asked >= self.acknowledgement
-            || urgent
-                && (asked.0 >= self.piggyback.0 / URGENT_PERIOD_DIVISOR
-                    || self.written_since >= URGENT_SAMPLES)
+        let situation = Situation { is_queued: true, ..self.situation(now, urgent) };
+        ack_policy::decide(&situation, &self.periods).0 == Decision::Ask
     }
 
-    /// The same for short samples, which come so often that answers would cost as much as they do: readers are asked by
-    /// quarters of the window or halves, and by time the more rarely the more they are.
-    fn must_ask_for_room(&self, now: Instant, urgent: bool) -> bool {
-        let share_bytes = if self.is_short { self.short_share_bytes } else { self.share_bytes };
-        let period = Duration(self.acknowledgement.0.saturating_mul(self.readers.max(1) as i64));
-        since(self.asked, now) >= period.min(Crowd::PAUSE_MAX.max(self.acknowledgement))
-            || urgent && self.bytes_since >= share_bytes
+    #[inline]
+    fn situation(&self, now: Instant, is_half_full: bool) -> Situation {
+        Situation {
+            bytes: self.request.bytes,
+            samples: self.request.samples,
+            since_request: since(self.request.at, now),
+            since_heartbeat: since(self.request.told, now),
+            since_sample: Duration::ZERO,
+            readers: self.readers,
+            is_answered: self.request.unanswered.is_none(),
+            is_half_full,
+            share_bytes: ack_policy::share(self.window_bytes, self.is_single_and_near, self.sample.is_short),
+            may_wait: false,
+            is_queued: false,
+        }
+    }
+
+    /// How the timer is put off by the last sample, whether or not that asks.
+    fn flow(&self) -> Spacing {
+        if self.sample.spacing == Spacing::Isolated { Spacing::Isolated } else { Spacing::Flow }
+    }
+
+    fn wait(&mut self, now: Instant, spacing: Spacing) {
+        self.timer.due = now.after(spacing.pause(self.timer.timeout, self.periods.shortest));
     }
 
     /// Whether readers should be told of fragments of a sample that is still being sent.
@@ -330,7 +329,7 @@ impl HeartbeatTimer {
     /// One reader was asked; the others were not.
     pub(in crate::writer) fn asked_one(&mut self, now: Instant) {
         if self.readers > 1 {
-            self.put_off(now);
+            self.put_off(now, Spacing::Asked);
         } else {
             self.asked(now);
         }
@@ -339,42 +338,45 @@ impl HeartbeatTimer {
     /// Readers were asked by a heartbeat with the final flag clear.
     pub(in crate::writer) fn asked(&mut self, now: Instant) {
         self.round_trip.asked(now);
-        self.asked = Some(now);
-        (self.asked_about, self.is_answered, self.is_calm) = (self.last, false, false);
-        self.told = Some(now);
-        self.written_since = 0;
-        if self.due.is_some() || self.bytes_since > 0 {
-            self.crowd.asked(now, self.last);
+        if self.timer.due.is_some() || self.request.bytes > 0 {
+            self.crowd.asked(now, self.sample.number);
         }
-        self.bytes_since = 0;
-        self.put_off(now);
-        self.asked_in_flow = std::mem::take(&mut self.asks_in_flow);
-        if self.asked_in_flow && self.due.is_some() {
-            self.flows(now);
-        }
+        let is_in_flow = self.sample.spacing == Spacing::AskedInFlow;
+        let spacing = if is_in_flow { Spacing::AskedInFlow } else { Spacing::Asked };
+        self.request = Request {
+            at: Some(now),
+            told: Some(now),
+            samples: 0,
+            bytes: 0,
+            unanswered: Some(self.sample.number),
+            spacing,
+        };
+        self.sample.spacing = Spacing::Asked;
+        self.put_off(now, spacing);
     }
 
     /// Who was asked is given time to answer.
-    fn put_off(&mut self, now: Instant) {
-        self.hurried = false;
-        if self.due.is_some() {
-            self.due = now.after(self.interval);
+    fn put_off(&mut self, now: Instant, spacing: Spacing) {
+        self.timer.is_hurried = false;
+        if self.timer.due.is_some() {
+            self.wait(now, spacing);
         }
     }
 
-    /// The timer went off. If readers were asked, and some times before in vain, the next pause is twice as long; if
-    /// what they owe was not even sent yet, it is not.
+    /// The timer went off, and asked or not.
     pub(in crate::writer) fn fired(&mut self, now: Instant, asked: bool) {
-        self.tries += u32::from(asked);
-        if asked && self.tries > PROMPT_TRIES {
-            self.interval = Backoff::new(self.interval, self.longest).after(self.interval).max(self.interval);
+        if asked {
+            self.timer.tries += 1;
+            self.timer.timeout =
+                ack_policy::next_timeout(self.timer.timeout, self.timer.tries, self.periods.longest);
         }
-        self.due = now.after(self.interval);
-        self.hurried = false;
+        self.timer.due = now.after(self.timer.timeout);
+        self.timer.is_hurried = false;
     }
 }
 
 /// How long ago that was; for ever when it never was.
+#[inline]
 fn since(then: Option<Instant>, now: Instant) -> Duration {
     then.map_or(Duration::INFINITE, |then| now.since(then))
 }

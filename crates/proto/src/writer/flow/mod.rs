@@ -1,5 +1,6 @@
 //! When and how much: asking for acknowledgements, windows, pacing, repetitions and silence.
 
+pub(super) mod ack_policy;
 pub(super) mod class;
 pub(super) mod cost;
 pub(super) mod crowd;
