@@ -17,7 +17,7 @@ use crate::query::Query;
 use crate::read_options::ReadOptions;
 use crate::runtime::Shared;
 use crate::runtime::notify::Notify;
-use crate::runtime::turn::{self, Awaited};
+use crate::runtime::receive::{self, Wanted};
 
 /// Something a [`WaitSet`] can wait for. Clones are the same condition.
 #[derive(Clone)]
@@ -267,8 +267,8 @@ impl WaitSet {
             let seen = self.notify.epoch();
             let Some(domain) = self.look(triggered) else { return true };
             let woken = match domain {
-                Some(shared) => turn::wait(&shared, &self.notify, seen, deadline, Awaited::Samples),
-                None => turn::sleep(&self.notify, seen, deadline),
+                Some(shared) => receive::wait(&shared, &self.notify, seen, deadline, Wanted::Samples),
+                None => receive::sleep(&self.notify, seen, deadline),
             };
             if !woken {
                 return false;

@@ -35,7 +35,8 @@ use crate::keys;
 use crate::listener::DataReaderListener;
 use crate::query::QueryCondition;
 use crate::read_options::ReadOptions;
-use crate::runtime::{ParticipantSlot, ReaderSlot, Shared, turn};
+use crate::runtime::receive;
+use crate::runtime::{ParticipantSlot, ReaderSlot, Shared};
 use crate::sample::{Sample, Store};
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{AnyTopic, Topic, TopicInner};
@@ -331,7 +332,7 @@ impl ReaderInner {
         self.check_access()?;
         let shared = self.shared();
         if let Some(shared) = shared {
-            turn::poll(shared);
+            receive::poll(shared);
         }
         self.core.lower(StatusKind::DataAvailable);
         self.subscriber.data_on_readers_consumed();
@@ -341,7 +342,7 @@ impl ReaderInner {
         if let Some(shared) = shared
             && cached.is_empty()
         {
-            turn::found_nothing(shared);
+            receive::found_nothing(shared);
         }
         let before = samples.count();
         let undecodable = samples.store(&cached);
@@ -531,7 +532,7 @@ impl ReaderInner {
             }
             let progress = &self.slot.progress;
             let came = match self.shared() {
-                Some(shared) => turn::wait(shared, progress, epoch, deadline, turn::Awaited::Samples),
+                Some(shared) => receive::wait(shared, progress, epoch, deadline, receive::Wanted::Samples),
                 None => progress.wait(epoch, deadline),
             };
             if !came {
@@ -586,7 +587,7 @@ impl ReaderInner {
     }
 
     /// There is data: wakes who waits for it, unless a listener wants to hear of it.
-    pub(crate) fn on_data_quietly(&self) -> bool {
+    pub(crate) fn wake_on_data(&self) -> bool {
         if self.listener_of_subscriber().is_some() || self.data_listener().is_some() {
             return false;
         }
@@ -596,7 +597,7 @@ impl ReaderInner {
     }
 
     /// A status changed: wakes who waits for that, unless a listener wants to hear of it.
-    pub(crate) fn on_status_quietly(&self, kind: StatusKind) -> bool {
+    pub(crate) fn wake_on_status(&self, kind: StatusKind) -> bool {
         let is_quiet = self.listener_of(kind).is_none();
         if is_quiet {
             self.core.raise(kind);

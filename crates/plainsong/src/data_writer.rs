@@ -570,7 +570,7 @@ impl WriterInner {
         timestamp: Option<Time>,
         patience: Option<Duration>,
     ) -> Result<bool> {
-        let (mut deadline, mut doubt, mut is_last_try) = (None, None, false);
+        let (mut deadline, mut probe, mut is_last_try) = (None, None, false);
         let mut lacks_key = false;
         loop {
             // Read before trying, so that progress made in between is not slept through.
@@ -596,12 +596,12 @@ impl WriterInner {
                 return Err(self.write_error(error, patience));
             };
             let deadline = *deadline.get_or_insert_with(|| clock::deadline(patience));
-            let doubt = doubt.get_or_insert_with(|| self.doubt());
+            let probe = probe.get_or_insert_with(|| self.peer_probe());
             if is_last_try {
                 return Err(self.naming_those_behind(self.write_error(error, Some(patience))));
             }
             // Readers that are silent are waited for until then, and no longer.
-            is_last_try = !self.wait_for_progress(doubt, epoch, deadline);
+            is_last_try = !self.wait_for_progress(probe, epoch, deadline);
         }
     }
 
@@ -620,7 +620,7 @@ impl WriterInner {
     }
 
     /// A status changed: wakes who waits for that, unless a listener wants to hear of it.
-    pub(crate) fn on_status_quietly(&self, kind: StatusKind) -> bool {
+    pub(crate) fn wake_on_status(&self, kind: StatusKind) -> bool {
         let is_quiet = self.listener_of(kind).is_none();
         if is_quiet {
             self.core.raise(kind);

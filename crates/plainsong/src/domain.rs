@@ -11,13 +11,13 @@ use plainsong_proto::stats::{DropCounters, DropReason};
 use crate::base::config::Config;
 use crate::base::fork;
 use crate::base::locks::lock;
+use crate::runtime::dispatch::DeferredEvents;
 use crate::runtime::drops::Drops;
 use crate::runtime::heap::Heap;
 use crate::runtime::placement::Placement;
-use crate::runtime::receive;
+use crate::runtime::receive::{self, UserInputs};
 use crate::runtime::registry::Registry;
 use crate::runtime::timer::Timer;
-use crate::runtime::turn::Turns;
 use crate::runtime::{ParticipantSlot, Shared};
 use crate::transport::{Traffic, Transports};
 
@@ -81,7 +81,8 @@ impl Domain {
         transport: Transports,
     ) -> io::Result<Arc<Self>> {
         let shared = Arc::new(Shared {
-            turns: Turns::new(&transport, config),
+            inputs: UserInputs::new(&transport, config),
+            deferred: DeferredEvents::default(),
             transport,
             timer: Timer::default(),
             registry: Registry::default(),
@@ -197,7 +198,7 @@ pub(crate) fn lock_all() -> AllLocked {
 pub(crate) fn abandon(all: &AllLocked) {
     all.iter().filter_map(Weak::upgrade).for_each(|domain| {
         domain.shared.transport.abandon();
-        domain.shared.turns.abandon();
+        domain.shared.inputs.abandon();
     });
 }
 
@@ -208,7 +209,7 @@ impl Drop for Domain {
             return self.threads.drain(..).for_each(std::mem::forget);
         }
         self.shared.transport.close();
-        self.shared.turns.stop();
+        self.shared.inputs.stop();
         self.shared.timer.stop();
         self.shared.registry.clear();
         for thread in self.threads.drain(..) {

@@ -15,8 +15,8 @@ use crate::entity::ListenerSlot;
 use crate::listener::DomainParticipantListener;
 use crate::mismatch::OnMismatch;
 use crate::participant::ParticipantInner;
-use crate::unanswering::OnUnanswering;
 use crate::undecodable::OnUndecodable;
+use crate::unresponsive::OnUnresponsive;
 
 /// Finds the entity an event is about, and the listener that wants it.
 pub(crate) struct Router {
@@ -26,7 +26,7 @@ pub(crate) struct Router {
     pub(crate) on_participant: RwLock<Option<OnParticipant>>,
     on_mismatch: RwLock<Option<OnMismatch>>,
     on_undecodable: RwLock<Option<OnUndecodable>>,
-    pub(crate) on_unanswering: RwLock<Option<OnUnanswering>>,
+    pub(crate) on_unresponsive: RwLock<Option<OnUnresponsive>>,
 }
 
 /// Called with a remote participant and whether it is there.
@@ -52,7 +52,7 @@ impl Router {
             on_participant: RwLock::new(None),
             on_mismatch: RwLock::new(None),
             on_undecodable: RwLock::new(None),
-            on_unanswering: RwLock::new(None),
+            on_unresponsive: RwLock::new(None),
         }
     }
 
@@ -116,19 +116,19 @@ impl Router {
 }
 
 impl EventSink for Router {
-    fn told_quietly(&self, event: &Event) -> bool {
+    fn wake_waiters(&self, event: &Event) -> bool {
         match event {
             Event::Progress { endpoint } => {
                 self.report(*endpoint, None);
                 true
             }
             Event::DataAvailable { reader } => match self.find(*reader) {
-                Some(Found::Reader(reader)) => reader.on_data_quietly(),
+                Some(Found::Reader(reader)) => reader.wake_on_data(),
                 _ => true,
             },
             Event::Status { endpoint, kind } => match self.find(endpoint.entity) {
-                Some(Found::Writer(writer)) => writer.on_status_quietly(*kind),
-                Some(Found::Reader(reader)) => reader.on_status_quietly(*kind),
+                Some(Found::Writer(writer)) => writer.wake_on_status(*kind),
+                Some(Found::Reader(reader)) => reader.wake_on_status(*kind),
                 None => true,
             },
             _ => false,
@@ -162,7 +162,7 @@ impl EventSink for Router {
                     }
                 }
                 Event::ParticipantUnanswering { participant } => {
-                    let callback = read(&self.on_unanswering).clone();
+                    let callback = read(&self.on_unresponsive).clone();
                     if let Some(callback) = callback {
                         callback(participant);
                     }

@@ -30,12 +30,12 @@ use crate::domain::{Domain, EventSink, InterfaceReport};
 use crate::entity::EntityCore;
 use crate::error::{Error, Result};
 use crate::event_router::Router;
-#[cfg(unix)]
-use crate::farewell;
 use crate::listener::DomainParticipantListener;
 use crate::multi_topic::{Constituent, MultiTopic};
 use crate::publisher::{Publisher, PublisherInner};
 use crate::runtime::ParticipantSlot;
+#[cfg(unix)]
+use crate::shutdown_hook;
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{AnyTopic, Topic, TopicInner};
 use crate::topic_description::Derived;
@@ -192,7 +192,7 @@ impl DomainParticipantFactory {
         let _ = inner.router.participant.set(Arc::downgrade(&inner));
         lock(&PARTICIPANTS).push(Arc::downgrade(&inner));
         #[cfg(unix)]
-        farewell::at_exit();
+        shutdown_hook::install();
         let participant = DomainParticipant::from_inner(inner);
         if self.qos.entity_factory.autoenable_created_entities {
             participant.enable()?;

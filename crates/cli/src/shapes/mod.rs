@@ -86,7 +86,7 @@ impl<'a> Application<'a> {
             }
             participant.on_mismatch(|event| report::mismatch(&event));
             participant.on_undecodable(|samples| say!("{samples}"));
-            participant.on_unanswering(|participant| say!("{participant}"));
+            participant.on_unresponsive(|participant| say!("{participant}"));
         }
         let topics = options
             .topics()

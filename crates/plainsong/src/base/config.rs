@@ -323,7 +323,7 @@ impl Config {
     }
 
     /// Whether threads that receive may look before they sleep: where others of the host run if they have to.
-    pub(crate) const fn may_linger(&self) -> bool {
+    pub(crate) const fn may_busy_poll(&self) -> bool {
         self.adaptive_poll && !self.busy_poll && self.receive_priority == 0
     }
 

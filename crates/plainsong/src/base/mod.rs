@@ -6,3 +6,4 @@ pub(crate) mod fork;
 mod limits;
 pub(crate) mod locks;
 pub(crate) mod process;
+pub(crate) mod sync;

@@ -10,9 +10,9 @@ use plainsong_proto::writer::Writer;
 
 use super::WriterInner;
 use crate::base::clock;
-use crate::doubt::{self, Doubt};
 use crate::error::{Error, Result};
-use crate::runtime::turn::{self, Awaited};
+use crate::peer_probe::{self, PeerProbe};
+use crate::runtime::receive::{self, Wanted};
 
 /// So many readers are named to whom waited for them in vain.
 const NAMED_MAX: usize = 3;
@@ -24,13 +24,13 @@ impl WriterInner {
             writer.request_acknowledgments(now, out);
             writer.last_sequence_number()
         })?;
-        let mut doubt = self.doubt();
+        let mut probe = self.peer_probe();
         loop {
             let epoch = self.slot.progress.epoch();
             if self.is_acknowledged(last)? {
                 return Ok(());
             }
-            if !self.wait_for_progress(&mut doubt, epoch, deadline) {
+            if !self.wait_for_progress(&mut probe, epoch, deadline) {
                 let what = format!("waiting for acknowledgments of {}", self.describe());
                 return Err(self.naming_those_behind(Error::Timeout { what, timeout }));
             }
@@ -38,27 +38,32 @@ impl WriterInner {
     }
 
     /// Somebody begins to wait for readers.
-    pub(super) fn doubt(&self) -> Doubt {
+    pub(super) fn peer_probe(&self) -> PeerProbe {
         let usual = self.slot.look(Writer::answers_take);
-        Doubt::new(usual)
+        PeerProbe::new(usual)
     }
 
     /// False when `deadline` passed first. Acknowledgements are received meanwhile, here or by a receive thread.
-    pub(super) fn wait_for_progress(&self, doubt: &mut Doubt, epoch: u32, deadline: Option<Instant>) -> bool {
+    pub(super) fn wait_for_progress(
+        &self,
+        probe: &mut PeerProbe,
+        epoch: u32,
+        deadline: Option<Instant>,
+    ) -> bool {
         let slot = self.publisher.participant.slot();
         let progress = &self.slot.progress;
         let wait = |deadline| match &slot {
-            Ok(slot) => turn::wait(slot.shared(), progress, epoch, deadline, Awaited::Answers),
+            Ok(slot) => receive::wait(slot.shared(), progress, epoch, deadline, Wanted::Acks),
             Err(_) => progress.wait(epoch, deadline),
         };
-        doubt.wait(deadline, wait, || self.forget_dead())
+        probe.wait(deadline, wait, || self.drop_dead_peers())
     }
 
     /// Those it waits for in vain, because their processes on this host are no more.
-    fn forget_dead(&self) {
+    fn drop_dead_peers(&self) {
         let Ok(slot) = self.publisher.participant.slot() else { return };
         let slowest: Vec<Guid> = self.slot.look(|writer| writer.slowest_readers().collect());
-        doubt::forget_dead(slot, slowest.into_iter().map(|reader| reader.prefix));
+        peer_probe::drop_dead_peers(slot, slowest.into_iter().map(|reader| reader.prefix));
     }
 
     fn is_acknowledged(&self, last: SequenceNumber) -> Result<bool> {

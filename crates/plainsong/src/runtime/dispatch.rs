@@ -2,39 +2,97 @@
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 
+use plainsong_proto::guid::GuidPrefix;
 use plainsong_proto::outbox::{Event, Outbox};
 
-use super::{ParticipantSlot, Rank};
+use super::{ParticipantSlot, Rank, Shared};
+use crate::base::locks::lock;
 
 thread_local! {
-    /// The outbox of this thread, unless it is lent.
+    /// The outbox of this thread, unless it is in use.
     static OUTBOX: Cell<Option<Box<Outbox>>> = const { Cell::new(None) };
     /// Those of calls within calls.
-    #[expect(clippy::vec_box, reason = "lent and taken back for every call: a pointer moves faster than an outbox")]
+    #[expect(clippy::vec_box, reason = "taken and put back for every call: a pointer moves faster than an outbox")]
     static MORE: RefCell<Vec<Box<Outbox>>> = const { RefCell::new(Vec::new()) };
-    /// This thread receives on a loan; true when listeners are to be told of something.
-    pub(super) static ON_LOAN: Cell<Option<bool>> = const { Cell::new(None) };
-    /// While this thread of the domain waited in a listener, something was left for it to tell.
-    pub(super) static LEFT_UNTOLD: Cell<bool> = const { Cell::new(false) };
+    /// This thread may call no listener; true when it deferred an event.
+    static DEFERS_EVENTS: Cell<Option<bool>> = const { Cell::new(None) };
+    /// While this thread of the domain waited in a listener, it deferred an event.
+    static HAS_DEFERRED: Cell<bool> = const { Cell::new(false) };
 }
+
+/// Events that wait for a listener to return, at most by one batch more.
+const DEFERRED_MAX: usize = 1 << 12;
 
 /// Whether listeners may not be called here: the thread waits, with whatever locks its application holds.
-pub(super) fn is_on_loan() -> bool {
-    ON_LOAN.get().is_some()
+pub(super) fn defers_events() -> bool {
+    DEFERS_EVENTS.get().is_some()
 }
 
-/// Receives or sends as `f` does; what listeners are to be told waits for [`super::turn::tell_rest`] on this thread.
-pub(super) fn quietly<R>(f: impl FnOnce() -> R) -> R {
-    ON_LOAN.set(Some(false));
+/// Receives or sends as `f` does; what listeners are to hear of is deferred. Whether there was any.
+pub(super) fn deferring_events<R>(f: impl FnOnce() -> R) -> (R, bool) {
+    DEFERS_EVENTS.set(Some(false));
     let result = f();
-    if ON_LOAN.take() == Some(true) {
-        LEFT_UNTOLD.set(true);
+    (result, DEFERS_EVENTS.take() == Some(true))
+}
+
+/// As [`deferring_events`], within a listener: it waits for [`notify_deferred`] on this thread.
+pub(super) fn deferring_events_within_listener<R>(f: impl FnOnce() -> R) -> R {
+    let (result, has_deferred) = deferring_events(f);
+    if has_deferred {
+        HAS_DEFERRED.set(true);
     }
     result
 }
 
-/// Lends an empty outbox of this thread. A listener that writes nests, and gets another one.
+/// On a thread of the domain, between batches: notifies of what was deferred while a listener waited.
+#[inline]
+pub(super) fn notify_deferred(shared: &Shared) {
+    while HAS_DEFERRED.take() {
+        shared.deferred.notify(shared);
+    }
+}
+
+/// Events of participants of which a thread of the domain will notify listeners.
+#[derive(Debug, Default)]
+pub(crate) struct DeferredEvents(Mutex<Vec<(GuidPrefix, Event)>>);
+
+impl DeferredEvents {
+    /// Of what is deferred twice listeners hear once: that a status changed or that there is data does not say how much.
+    fn defer(&self, participant: GuidPrefix, events: impl Iterator<Item = Event>) {
+        let mut deferred = lock(&self.0);
+        for event in events {
+            let entry = (participant, event);
+            let stands_for_others =
+                !matches!(event, Event::ParticipantChanged { .. } | Event::MismatchChanged { .. });
+            if !stands_for_others || !deferred.contains(&entry) {
+                deferred.push(entry);
+            }
+        }
+        DEFERS_EVENTS.set(Some(true));
+    }
+
+    /// So much is deferred that who waits in a listener had better not receive more.
+    pub(super) fn are_many(&self) -> bool {
+        lock(&self.0).len() >= DEFERRED_MAX
+    }
+
+    /// Notifies of all of them, on a thread that may call listeners.
+    pub(super) fn notify(&self, shared: &Shared) {
+        let deferred = std::mem::take(&mut *lock(&self.0));
+        for of_one in deferred.chunk_by(|(one, _), (other, _)| one == other) {
+            let mut events = of_one.iter().map(|(_, event)| *event).collect();
+            if let Some((prefix, _)) = of_one.first()
+                && let Some(participant) = shared.registry.participant(*prefix)
+            {
+                participant.notify(&mut events);
+            }
+        }
+    }
+}
+
+/// Runs `f` with an empty outbox of this thread. A listener that writes nests, and gets another one.
 #[inline]
 pub(crate) fn with_outbox<R>(f: impl FnOnce(&mut Outbox) -> R) -> R {
     let mut out = OUTBOX.take().unwrap_or_else(another);
@@ -52,7 +110,7 @@ fn another() -> Box<Outbox> {
 }
 
 impl ParticipantSlot {
-    /// Wakes who waits for progress and tells the sink. No lock may be held.
+    /// Wakes who waits for progress and notifies the sink. No lock may be held.
     #[inline]
     pub(crate) fn report(&self, out: &mut Outbox) {
         debug_assert_eq!(Rank::held(), Rank::None, "events are reported with a lock held");
@@ -67,19 +125,19 @@ impl ParticipantSlot {
                 self.progress(*endpoint);
             }
         }
-        if is_on_loan() {
-            out.events.retain(|event| !self.sink().told_quietly(event));
+        if defers_events() {
+            out.events.retain(|event| !self.sink().wake_waiters(event));
             if !out.events.is_empty() {
-                self.shared().turns.leave_untold(self.prefix, out.events.drain(..));
+                self.shared().deferred.defer(self.prefix, out.events.drain(..));
             }
             return;
         }
-        self.tell(&mut out.events);
+        self.notify(&mut out.events);
         out.events.clear();
     }
 
-    /// Tells the sink. No lock may be held.
-    pub(crate) fn tell(&self, events: &mut Vec<Event>) {
+    /// Notifies the sink. No lock may be held.
+    pub(crate) fn notify(&self, events: &mut Vec<Event>) {
         // A listener that panics must not end a receive or timer thread; its message was printed by the hook.
         let _ = catch_unwind(AssertUnwindSafe(|| self.sink().events(events)));
     }

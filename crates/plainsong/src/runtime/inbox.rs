@@ -1,10 +1,9 @@
 //! What waits for whoever is busy with an endpoint.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::base::locks::lock;
+use crate::base::sync::atomic::{AtomicUsize, Ordering};
+use crate::base::sync::{Mutex, lock};
 
 /// More than this waits for the lock instead.
 const CALLS_MAX: usize = 64;

@@ -3,27 +3,25 @@
 //! Lock order: participant → endpoint → timer. Datagrams of one state machine leave under its lock, so they keep
 //! their order; events are reported after all locks are gone.
 
+mod deadline;
+mod delegation;
+mod deliver;
 pub(crate) mod dispatch;
 pub(crate) mod drops;
-pub(crate) mod duty;
 pub(crate) mod heap;
 mod inbox;
-mod linger;
+mod listener_time;
+pub(crate) mod nested_wait;
 pub(crate) mod notify;
-mod patience;
 pub(crate) mod placement;
 pub(crate) mod receive;
 pub(crate) mod registry;
-mod telling;
 pub(crate) mod timer;
-pub(crate) mod turn;
-mod walk;
 
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::Arc;
 
 use plainsong_proto::discovery::Participant;
 use plainsong_proto::guid::{EntityId, Guid};
@@ -35,9 +33,9 @@ use plainsong_proto::wire::{AckNack, NackFrag};
 use plainsong_proto::writer::Writer;
 
 use crate::base::clock;
-use crate::base::locks::lock;
 use crate::transport::{Batch, Transports};
-use inbox::Inbox;
+use deadline::Deadline;
+use delegation::Delegating;
 use notify::Notify;
 use plainsong_proto::sources::Sender;
 
@@ -55,7 +53,7 @@ pub(crate) trait EventSink: Send + Sync {
 
     /// Wakes who waits for an event, on a thread that may hold locks of the application. False, and nothing done,
     /// when there is more to tell: [`EventSink::events`] then does.
-    fn told_quietly(&self, event: &Event) -> bool;
+    fn wake_waiters(&self, event: &Event) -> bool;
 }
 
 /// What all participants of a domain share, and its threads.
@@ -64,7 +62,8 @@ pub(crate) struct Shared {
     pub(crate) timer: timer::Timer,
     pub(crate) registry: registry::Registry,
     pub(crate) drops: drops::Drops,
-    pub(crate) turns: turn::Turns,
+    pub(crate) inputs: receive::UserInputs,
+    pub(crate) deferred: dispatch::DeferredEvents,
     pub(crate) heap: heap::Heap,
 }
 
@@ -117,51 +116,6 @@ pub(crate) struct Timed<M> {
     deadline: Arc<Deadline>,
 }
 
-/// When a state machine is due, and what the timer knows of it: in nanoseconds, `u64::MAX` for never.
-struct Deadline {
-    next: AtomicU64,
-    /// The timer's entry.
-    armed_at: AtomicU64,
-}
-
-impl Deadline {
-    const NEVER: u64 = u64::MAX;
-
-    /// A later deadline waits for the entry to go off: that then finds out. Only who holds the lock of the state
-    /// machine sets it.
-    fn set(&self, shared: &Shared, guid: Guid, next: Option<Instant>) {
-        let next = next.map_or(Self::NEVER, |next| next.0);
-        // Here first `next`, then `armed_at`; in `went_off` the other way round: one of the two sees the other.
-        if next != self.next.load(Ordering::Relaxed) {
-            self.next.store(next, Ordering::SeqCst);
-        }
-        if next < self.armed_at.load(Ordering::SeqCst) {
-            self.arm(shared, guid, next);
-        }
-    }
-
-    fn arm(&self, shared: &Shared, guid: Guid, at: u64) {
-        self.armed_at.store(at, Ordering::SeqCst);
-        if at != Self::NEVER {
-            shared.timer.set(guid, Instant(at));
-        }
-    }
-
-    /// The timer's entry went off: whether something is due. If not, the timer knows again when.
-    fn went_off(&self, shared: &Shared, guid: Guid, now: Instant) -> bool {
-        let mut next = self.next.load(Ordering::SeqCst);
-        while next > now.0 {
-            self.arm(shared, guid, next);
-            let again = self.next.load(Ordering::SeqCst);
-            if again >= next {
-                return false;
-            }
-            next = again;
-        }
-        true
-    }
-}
-
 /// A local endpoint and its lock.
 pub(crate) struct EndpointSlot<M: StateMachine> {
     /// Its entity id.
@@ -171,13 +125,9 @@ pub(crate) struct EndpointSlot<M: StateMachine> {
     /// Wakes callers that wait for room or for acknowledgements.
     pub(crate) progress: Arc<Notify>,
     /// Events of so many samples may be told together.
-    pub(crate) untold_max: usize,
-    state: Mutex<Timed<M>>,
+    pub(crate) events_max: usize,
+    state: Delegating<Timed<M>, Deferred<M::Call>>,
     deadline: Arc<Deadline>,
-    /// What came while the endpoint was busy.
-    inbox: Inbox<Deferred<M::Call>>,
-    /// Who holds the lock looks into the inbox afterwards.
-    serving: AtomicBool,
 }
 
 enum Deferred<C> {
@@ -253,8 +203,7 @@ impl<M: StateMachine> Drop for Borrower<'_, '_, M> {
 
 impl<M: StateMachine> Timed<M> {
     pub(crate) fn new(machine: M) -> Self {
-        let never = || AtomicU64::new(Deadline::NEVER);
-        Self { machine, datagrams: 0, deadline: Arc::new(Deadline { next: never(), armed_at: never() }) }
+        Self { machine, datagrams: 0, deadline: Arc::default() }
     }
 
     pub(crate) const fn machine(&self) -> &M {
@@ -312,7 +261,7 @@ impl<M: StateMachine> Timed<M> {
 
     /// The timer's entry went off: does what is due.
     pub(crate) fn fire(&mut self, shared: &Shared, guid: Guid, now: Now, out: &mut Outbox) {
-        self.deadline.armed_at.store(Deadline::NEVER, Ordering::SeqCst);
+        self.deadline.disarmed();
         self.run(shared, guid, now, out, |machine, now, out| {
             if machine.next_timeout().is_some_and(|due| due <= now.mono) {
                 machine.timeout(now, out);
@@ -320,7 +269,7 @@ impl<M: StateMachine> Timed<M> {
         });
     }
 
-    fn make(&mut self, shared: &Shared, guid: Guid, now: Now, out: &mut Outbox, call: Deferred<M::Call>) {
+    fn run_call(&mut self, shared: &Shared, guid: Guid, now: Now, out: &mut Outbox, call: Deferred<M::Call>) {
         match call {
             Deferred::Fire => self.fire(shared, guid, now, out),
             Deferred::Call(call) => {
@@ -330,42 +279,26 @@ impl<M: StateMachine> Timed<M> {
     }
 
     fn arm(&self, shared: &Shared, guid: Guid) {
-        self.deadline.set(shared, guid, self.machine.next_timeout());
+        self.deadline.set(&shared.timer, guid, self.machine.next_timeout());
     }
 
     /// Whether the timer knows of the deadline.
     fn is_armed(&self) -> bool {
-        let next = self.machine.next_timeout().map_or(Deadline::NEVER, |next| next.0);
-        next == self.deadline.next.load(Ordering::Relaxed)
+        self.deadline.is(self.machine.next_timeout())
     }
 }
 
 impl<M: StateMachine> EndpointSlot<M> {
-    fn build(guid: Guid, machine: M, untold_max: usize) -> Arc<Self> {
+    fn build(guid: Guid, machine: M, events_max: usize) -> Arc<Self> {
         let state = Timed::new(machine);
         Arc::new(Self {
             id: guid.entity,
             guid,
             progress: Arc::default(),
-            untold_max,
+            events_max,
             deadline: Arc::clone(&state.deadline),
-            state: Mutex::new(state),
-            inbox: Inbox::default(),
-            serving: AtomicBool::new(false),
+            state: Delegating::new(state),
         })
-    }
-
-    fn lock(&self) -> (Held, MutexGuard<'_, Timed<M>>) {
-        (Rank::Endpoint.hold(), lock(&self.state))
-    }
-
-    fn try_lock(&self) -> Option<(Held, MutexGuard<'_, Timed<M>>)> {
-        crate::base::locks::count();
-        match self.state.try_lock() {
-            Ok(state) => Some((Rank::Endpoint.hold(), state)),
-            Err(TryLockError::Poisoned(state)) => Some((Rank::Endpoint.hold(), state.into_inner())),
-            Err(TryLockError::WouldBlock) => None,
-        }
     }
 
     /// Runs `f` under the endpoint lock and sends what it left under the same lock, so that datagrams of one
@@ -411,8 +344,8 @@ impl<M: StateMachine> EndpointSlot<M> {
         lent: Option<&Lent<'_>>,
         f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
     ) -> R {
-        let result = self.serve(self.lock(), |state| state.run_lending(shared, self.guid, now, out, lent, f));
-        self.catch_up(shared, now, out);
+        let result = self.locked(|state| state.run_lending(shared, self.guid, now, out, lent, f));
+        self.run_deferred(shared, now, out);
         result
     }
 
@@ -420,14 +353,14 @@ impl<M: StateMachine> EndpointSlot<M> {
     #[inline]
     pub(crate) fn quietly<R>(&self, participant: &ParticipantSlot, f: impl FnOnce(&mut M) -> R) -> R {
         let shared = participant.shared();
-        let result = self.serve(self.lock(), |state| {
+        let result = self.locked(|state| {
             let result = f(&mut state.machine);
             state.arm(shared, self.guid);
             result
         });
-        if !self.inbox.is_empty() {
+        if self.state.has_deferred() {
             dispatch::with_outbox(|out| {
-                self.make_calls(shared, clock::now(), out);
+                self.run_deferred(shared, clock::now(), out);
                 participant.report(out);
             });
         }
@@ -437,88 +370,65 @@ impl<M: StateMachine> EndpointSlot<M> {
     /// Makes a call now or, when the endpoint is busy, leaves it to who holds the lock: the receive thread does
     /// not wait for an application in the middle of a `write`, and that `write` need not wake it.
     pub(crate) fn run_or_defer(&self, shared: &Shared, now: Now, out: &mut Outbox, call: M::Call) {
-        self.make_or_defer(shared, now, out, Deferred::Call(call));
+        self.run_or_enqueue(shared, now, out, Deferred::Call(call));
     }
 
-    fn make_or_defer(&self, shared: &Shared, now: Now, out: &mut Outbox, call: Deferred<M::Call>) {
-        match self.inbox.push(call) {
-            Ok(()) => {}
-            Err(call) => self.serve(self.lock(), |state| state.make(shared, self.guid, now, out, call)),
-        }
-        self.catch_up(shared, now, out);
+    fn run_or_enqueue(&self, shared: &Shared, now: Now, out: &mut Outbox, call: Deferred<M::Call>) {
+        self.state.run_or_enqueue(call, |state, call| {
+            let _rank = Rank::Endpoint.hold();
+            state.run_call(shared, self.guid, now, out, call);
+        });
+        self.run_deferred(shared, now, out);
     }
 
-    /// Uses the lock in the knowledge that [`Self::catch_up`] follows.
-    fn serve<R>(
-        &self,
-        mut locked: (Held, MutexGuard<'_, Timed<M>>),
-        f: impl FnOnce(&mut Timed<M>) -> R,
-    ) -> R {
-        /// Ends also when a call panics.
-        struct Serving<'a>(&'a AtomicBool);
-        impl Drop for Serving<'_> {
-            fn drop(&mut self) {
-                self.0.store(false, Ordering::SeqCst);
-            }
-        }
-        // Who sees this late waits for the lock.
-        self.serving.store(true, Ordering::Release);
-        let _serving = Serving(&self.serving);
-        f(&mut locked.1)
-    }
-
-    /// Makes the calls that came while the lock was held. A call pushed before this looks is found by it, or by
-    /// who holds the lock meanwhile and looks after that.
+    /// Uses the lock in the knowledge that [`Self::run_deferred`] follows.
     #[inline]
-    fn catch_up(&self, shared: &Shared, now: Now, out: &mut Outbox) {
-        if !self.inbox.is_empty() {
-            self.make_calls(shared, now, out);
-        }
+    fn locked<R>(&self, f: impl FnOnce(&mut Timed<M>) -> R) -> R {
+        let _rank = Rank::Endpoint.hold();
+        self.state.with(f)
     }
 
-    fn make_calls(&self, shared: &Shared, now: Now, out: &mut Outbox) {
-        while !self.inbox.is_empty() {
-            let locked = match self.try_lock() {
-                Some(locked) => locked,
-                None if self.serving.load(Ordering::SeqCst) => return,
-                None => self.lock(),
-            };
-            self.serve(locked, |state| {
-                while let Some(call) = self.inbox.pop() {
-                    state.make(shared, self.guid, now, out, call);
-                }
+    /// Makes the calls that came while the lock was held.
+    #[inline]
+    fn run_deferred(&self, shared: &Shared, now: Now, out: &mut Outbox) {
+        if self.state.has_deferred() {
+            self.state.run_deferred(|state, call| {
+                let _rank = Rank::Endpoint.hold();
+                state.run_call(shared, self.guid, now, out, call);
             });
         }
     }
 
     /// Looks at the state machine: nothing may change, nothing is sent.
     pub(crate) fn look<R>(&self, f: impl FnOnce(&M) -> R) -> R {
-        let (_rank, state) = self.lock();
-        f(&state.machine)
+        let _rank = Rank::Endpoint.hold();
+        f(&self.state.lock().machine)
     }
 
     /// So many datagrams the endpoint composed, each for one destination or more.
     pub(crate) fn datagrams(&self) -> u64 {
-        let (_rank, state) = self.lock();
+        let _rank = Rank::Endpoint.hold();
+        let state = self.state.lock();
         state.datagrams
     }
 
     /// Changes a state machine in a way that sends nothing and moves no deadline.
     pub(crate) fn edit<R>(&self, f: impl FnOnce(&mut M) -> R) -> R {
-        f(&mut lock(&self.state).machine)
+        f(&mut self.state.lock().machine)
     }
 
     fn fire(&self, shared: &Shared, now: Now, out: &mut Outbox) {
         // In a steady flow deadlines move on before they are reached: no reason to stop the flow.
-        if self.deadline.went_off(shared, self.guid, now.mono) {
-            self.make_or_defer(shared, now, out, Deferred::Fire);
+        if self.deadline.is_due(&shared.timer, self.guid, now.mono) {
+            self.run_or_enqueue(shared, now, out, Deferred::Fire);
         }
     }
 
     /// The slot can be found by the timer from now on.
     fn announce_deadline(&self, shared: &Shared) {
-        let (_rank, state) = self.lock();
-        self.deadline.armed_at.store(Deadline::NEVER, Ordering::SeqCst);
+        let _rank = Rank::Endpoint.hold();
+        let state = self.state.lock();
+        self.deadline.disarmed();
         state.arm(shared, self.guid);
     }
 }
@@ -533,8 +443,8 @@ impl WriterSlot {
 impl ReaderSlot {
     /// A slot for `reader`.
     pub(crate) fn new(reader: Reader) -> Arc<Self> {
-        let untold_max = reader.stored_before_any_leaves();
-        Self::build(reader.guid(), reader, untold_max)
+        let events_max = reader.stored_before_any_leaves();
+        Self::build(reader.guid(), reader, events_max)
     }
 }
 

@@ -1,25 +1,28 @@
 //! Sleeping until something happens: a counter that moves on, and a way to wait for that.
 
-#![cfg_attr(target_os = "linux", allow(unsafe_code, reason = "the futex system call has no safe wrapper"))]
+#![cfg_attr(
+    all(target_os = "linux", not(all(test, feature = "shuttle"))),
+    allow(unsafe_code, reason = "the futex system call has no safe wrapper")
+)]
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use plainsong_proto::time::Instant;
 
-use crate::base::locks::lock;
-use crate::transport::Bell;
+use crate::base::sync::atomic::{AtomicU32, Ordering};
+use crate::base::sync::{self, Mutex, lock};
+use crate::transport::ThreadWaker;
 
 /// An epoch that threads wait on. Waking costs no system call when nobody sleeps; nothing allocates.
 #[derive(Debug, Default)]
 pub(crate) struct Notify {
     epoch: AtomicU32,
     sleepers: AtomicU32,
-    /// Threads that wait for something else as well, which ends when their bell rings.
-    listeners: AtomicU32,
-    bells: Mutex<Vec<Arc<Bell>>>,
-    #[cfg(not(target_os = "linux"))]
-    bed: (Mutex<()>, std::sync::Condvar),
+    /// Threads that wait for something else as well, which ends when their waker is used.
+    armed: AtomicU32,
+    wakers: Mutex<Vec<Arc<ThreadWaker>>>,
+    #[cfg(any(not(target_os = "linux"), all(test, feature = "shuttle")))]
+    parking: (Mutex<()>, sync::Condvar),
 }
 
 impl Notify {
@@ -37,7 +40,7 @@ impl Notify {
             if self.epoch() != seen {
                 break true;
             }
-            let timeout = deadline.map(crate::base::clock::until);
+            let timeout = deadline.map(sync::until);
             if timeout.is_some_and(|timeout| timeout.is_zero()) {
                 break false;
             }
@@ -51,20 +54,20 @@ impl Notify {
     pub(crate) fn wake_all(&self) {
         self.epoch.fetch_add(1, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
-            self.rouse();
+            self.wake_sleepers();
         }
-        if self.listeners.load(Ordering::SeqCst) > 0 {
-            lock(&self.bells).iter().for_each(|bell| bell.ring());
+        if self.armed.load(Ordering::SeqCst) > 0 {
+            lock(&self.wakers).iter().for_each(|waker| waker.wake());
         }
     }
 
-    /// While this lives, `bell` may be listened for.
-    pub(crate) fn hang(&self, bell: &Arc<Bell>) -> Hung<'_> {
-        lock(&self.bells).push(Arc::clone(bell));
-        Hung { notify: self, bell: Arc::clone(bell) }
+    /// While this lives, `waker` may be armed.
+    pub(crate) fn register(&self, waker: &Arc<ThreadWaker>) -> Registration<'_> {
+        lock(&self.wakers).push(Arc::clone(waker));
+        Registration { notify: self, waker: Arc::clone(waker) }
     }
 
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(all(test, feature = "shuttle"))))]
     fn sleep(&self, seen: u32, timeout: Option<std::time::Duration>) {
         let spec = timeout.map(|timeout| libc::timespec {
             tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
@@ -85,8 +88,8 @@ impl Notify {
         }
     }
 
-    #[cfg(target_os = "linux")]
-    fn rouse(&self) {
+    #[cfg(all(target_os = "linux", not(all(test, feature = "shuttle"))))]
+    fn wake_sleepers(&self) {
         let all = i32::MAX;
         // SAFETY: the futex word lives as long as `self`; waking touches no other memory.
         unsafe {
@@ -99,55 +102,55 @@ impl Notify {
         }
     }
 
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(any(not(target_os = "linux"), all(test, feature = "shuttle")))]
     fn sleep(&self, seen: u32, timeout: Option<std::time::Duration>) {
-        let bed = lock(&self.bed.0);
+        let parking = lock(&self.parking.0);
         if self.epoch() == seen {
             // Poison is harmless: the mutex guards nothing but the order of sleep and wake.
             match timeout {
-                Some(timeout) => drop(self.bed.1.wait_timeout(bed, timeout)),
-                None => drop(self.bed.1.wait(bed)),
+                Some(timeout) => drop(self.parking.1.wait_timeout(parking, timeout)),
+                None => drop(self.parking.1.wait(parking)),
             }
         }
     }
 
-    #[cfg(not(target_os = "linux"))]
-    fn rouse(&self) {
-        let _bed = lock(&self.bed.0);
-        self.bed.1.notify_all();
+    #[cfg(any(not(target_os = "linux"), all(test, feature = "shuttle")))]
+    fn wake_sleepers(&self) {
+        let _parking = lock(&self.parking.0);
+        self.parking.1.notify_all();
     }
 }
 
-/// A bell that a [`Notify`] may ring.
-pub(crate) struct Hung<'a> {
+/// A waker that a [`Notify`] may use.
+pub(crate) struct Registration<'a> {
     notify: &'a Notify,
-    bell: Arc<Bell>,
+    waker: Arc<ThreadWaker>,
 }
 
-/// While it lives, everything that moves the epoch rings the bells.
-pub(crate) struct Listening<'a>(&'a Notify);
+/// While it lives, everything that moves the epoch uses the wakers.
+pub(crate) struct Armed<'a>(&'a Notify);
 
-impl Hung<'_> {
-    /// `None` when the epoch is not `seen` any more: nothing rings then.
-    pub(crate) fn listen(&self, seen: u32) -> Option<Listening<'_>> {
+impl Registration<'_> {
+    /// `None` when the epoch is not `seen` any more: nothing is woken then.
+    pub(crate) fn arm(&self, seen: u32) -> Option<Armed<'_>> {
         // As in `wait`: first counted in, then looked at the epoch.
-        self.notify.listeners.fetch_add(1, Ordering::SeqCst);
-        let listening = Listening(self.notify);
-        (self.notify.epoch() == seen).then_some(listening)
+        self.notify.armed.fetch_add(1, Ordering::SeqCst);
+        let armed = Armed(self.notify);
+        (self.notify.epoch() == seen).then_some(armed)
     }
 }
 
-impl Drop for Listening<'_> {
+impl Drop for Armed<'_> {
     fn drop(&mut self) {
-        self.0.listeners.fetch_sub(1, Ordering::SeqCst);
+        self.0.armed.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Drop for Hung<'_> {
+impl Drop for Registration<'_> {
     fn drop(&mut self) {
-        let mut bells = lock(&self.notify.bells);
-        if let Some(position) = bells.iter().position(|bell| Arc::ptr_eq(bell, &self.bell)) {
-            bells.swap_remove(position);
+        let mut wakers = lock(&self.notify.wakers);
+        if let Some(position) = wakers.iter().position(|waker| Arc::ptr_eq(waker, &self.waker)) {
+            wakers.swap_remove(position);
         }
     }
 }

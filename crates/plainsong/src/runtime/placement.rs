@@ -10,17 +10,17 @@ pub(crate) struct Placement {
     cpus: Vec<usize>,
     priority: u8,
     /// It has little to do at a time, and goes before those that have much when it is woken.
-    is_brief: bool,
+    has_short_slice: bool,
 }
 
 impl Placement {
     /// For discovery and urgent samples.
     pub(crate) fn of_meta_thread() -> Self {
-        Self { is_brief: true, ..Self::default() }
+        Self { has_short_slice: true, ..Self::default() }
     }
 
     pub(crate) fn of_receive_threads(config: &Config) -> Self {
-        Self { cpus: config.receive_cpus.clone(), priority: config.receive_priority, is_brief: false }
+        Self { cpus: config.receive_cpus.clone(), priority: config.receive_priority, has_short_slice: false }
     }
 
     /// Moves the calling thread there.
@@ -38,11 +38,11 @@ impl Placement {
                 )
             })?;
         }
-        if self.is_brief {
-            platform::be_brief();
+        if self.has_short_slice {
+            platform::set_short_slice();
         }
         if self.priority > 0 {
-            platform::be_urgent(self.priority).map_err(|error| {
+            platform::set_real_time(self.priority).map_err(|error| {
                 let hint = "allow it (CAP_SYS_NICE, or RLIMIT_RTPRIO), or unset PLAINSONG_RECEIVE_PRIORITY";
                 let asked = format!("receive threads cannot have real-time priority {}", self.priority);
                 io::Error::new(error.kind(), format!("{asked}: {error}; {hint}"))
@@ -52,10 +52,10 @@ impl Placement {
     }
 }
 
-/// Whether the calling thread lets others finish first when it is woken. A hint that needs no privilege: threads to which
+/// Whether the calling thread is of SCHED_BATCH: it lets others finish first when it is woken. A hint that needs no privilege: threads to which
 /// somebody gave a policy of another kind keep it, and where there is none such nothing changes.
-pub(super) fn be_patient(is_patient: bool) {
-    platform::be_patient(is_patient);
+pub(super) fn set_batch(is_batch: bool) {
+    platform::set_batch(is_batch);
 }
 
 #[cfg(target_os = "linux")]
@@ -65,18 +65,18 @@ mod platform {
     use std::io;
     use std::mem::{size_of, zeroed};
 
-    /// The shortest turn that the scheduler grants.
-    const BRIEF_NS: u64 = 100_000;
+    /// The shortest time slice that the scheduler grants.
+    const SLICE_NS: u64 = 100_000;
 
-    /// A hint that needs no privilege: Linux 6.12 and later let a thread of short turns go before one of longer turns as soon as
+    /// A hint that needs no privilege: Linux 6.12 and later let a thread of short time slices preempt one of longer slices as soon as
     /// it is woken; others take no notice.
-    pub(super) fn be_brief() {
-        change(libc::SCHED_OTHER, |attributes| attributes.sched_runtime = BRIEF_NS);
+    pub(super) fn set_short_slice() {
+        change(libc::SCHED_OTHER, |attributes| attributes.sched_runtime = SLICE_NS);
     }
 
     /// A thread of SCHED_BATCH is scheduled as others are, but takes the core from nobody when it is woken (sched(7)).
-    pub(super) fn be_patient(is_patient: bool) {
-        let (before, after) = match is_patient {
+    pub(super) fn set_batch(is_batch: bool) {
+        let (before, after) = match is_batch {
             true => (libc::SCHED_OTHER, libc::SCHED_BATCH),
             false => (libc::SCHED_BATCH, libc::SCHED_OTHER),
         };
@@ -112,7 +112,7 @@ mod platform {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    pub(super) fn be_urgent(priority: u8) -> io::Result<()> {
+    pub(super) fn set_real_time(priority: u8) -> io::Result<()> {
         let parameters = libc::sched_param { sched_priority: libc::c_int::from(priority) };
         // SAFETY: the pointer is to a local variable; 0 is the calling thread.
         let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
@@ -124,15 +124,15 @@ mod platform {
 mod platform {
     use std::io;
 
-    pub(super) const fn be_brief() {}
+    pub(super) const fn set_short_slice() {}
 
-    pub(super) const fn be_patient(_is_patient: bool) {}
+    pub(super) const fn set_batch(_is_patient: bool) {}
 
     pub(super) fn stay_on(_cpus: &[usize]) -> io::Result<()> {
         Err(io::Error::from(io::ErrorKind::Unsupported))
     }
 
-    pub(super) fn be_urgent(_priority: u8) -> io::Result<()> {
+    pub(super) fn set_real_time(_priority: u8) -> io::Result<()> {
         Err(io::Error::from(io::ErrorKind::Unsupported))
     }
 }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_brief_thread_keeps_how_nice_it_is() {
+    fn a_thread_of_short_slices_keeps_how_nice_it_is() {
         let there = std::thread::spawn(|| {
             // SAFETY: no pointers; 0 is the calling thread.
             let nice = || unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
@@ -189,22 +189,22 @@ mod tests {
     }
 
     #[test]
-    fn a_patient_thread_becomes_what_it_was() {
+    fn a_batch_thread_becomes_what_it_was() {
         // SAFETY: no pointers; 0 is the calling thread.
         let policy = || unsafe { libc::sched_getscheduler(0) };
         let there = std::thread::spawn(move || {
             // SAFETY: no pointers; 0 is the calling thread.
             unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 3) };
-            let policies = [None, Some(true), Some(false)].map(|is_patient| {
-                is_patient.into_iter().for_each(be_patient);
+            let policies = [None, Some(true), Some(false)].map(|is_batch| {
+                is_batch.into_iter().for_each(set_batch);
                 policy()
             });
             // SAFETY: no pointers; 0 is the calling thread.
             (policies, unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) })
         });
-        let ([before, patient, after], nice) = there.join().unwrap();
+        let ([before, batch, after], nice) = there.join().unwrap();
         assert_eq!((after, nice), (before, 3));
-        assert_eq!(patient, if before == libc::SCHED_OTHER { libc::SCHED_BATCH } else { before });
+        assert_eq!(batch, if before == libc::SCHED_OTHER { libc::SCHED_BATCH } else { before });
     }
 
     #[test]

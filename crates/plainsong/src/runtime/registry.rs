@@ -10,7 +10,7 @@ use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::time::Now;
 
-use super::telling::Telling;
+use super::listener_time::ListenerTime;
 use super::{EventSink, Held, Rank, ReaderSlot, Shared, Timed, WriterSlot, dispatch};
 use crate::base::clock;
 use crate::base::locks::lock;
@@ -33,9 +33,9 @@ pub(crate) struct ParticipantSlot {
     /// Readers matched with each writer: for submessages that name no reader.
     matched: RwLock<HashMap<Guid, Arc<[Arc<ReaderSlot>]>>>,
     sink: Arc<dyn EventSink>,
-    pub(super) telling: Telling,
+    pub(super) listener_time: ListenerTime,
     /// What others of this process told, until the timer thread has it heard.
-    untold: Mutex<Vec<News>>,
+    deferred: Mutex<Vec<News>>,
 }
 
 /// The timer's entry of a participant for what others of this process told it.
@@ -81,8 +81,8 @@ impl ParticipantSlot {
             readers: ArcSwap::default(),
             matched: RwLock::default(),
             sink,
-            telling: Telling::new(),
-            untold: Mutex::default(),
+            listener_time: ListenerTime::new(),
+            deferred: Mutex::default(),
         })
     }
 
@@ -222,16 +222,16 @@ impl ParticipantSlot {
     /// The timer thread soon reads them: no thread has to hold the locks of two participants, nor to call the listeners of
     /// another than its own.
     fn leave_news(&self, news: &[News], now: Now) {
-        let mut untold = lock(&self.untold);
-        if untold.is_empty() && !news.is_empty() {
+        let mut deferred = lock(&self.deferred);
+        if deferred.is_empty() && !news.is_empty() {
             self.shared.timer.set(self.prefix.entity(NEWS), now.mono);
         }
-        untold.extend_from_slice(news);
+        deferred.extend_from_slice(news);
     }
 
     fn hear_news(&self, now: Now, out: &mut Outbox) {
         let (_rank, mut control) = self.lock();
-        let news = std::mem::take(&mut *lock(&self.untold));
+        let news = std::mem::take(&mut *lock(&self.deferred));
         control.run(&self.shared, self.prefix.participant(), now, out, |control, now, out| {
             news.iter().for_each(|news| control.on_news(now, news, out));
             out.merge(0);

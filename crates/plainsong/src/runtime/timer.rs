@@ -1,13 +1,12 @@
 //! One thread that calls state machines when they are due, and sleeps for as long as nothing is.
 
 use std::collections::HashMap;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use plainsong_proto::guid::Guid;
 use plainsong_proto::time::Instant;
 
-use crate::base::clock;
-use crate::base::locks::lock;
+use crate::base::sync::{self, Condvar, Mutex, lock};
 
 /// The deadlines of all state machines of a domain.
 #[derive(Debug, Default)]
@@ -59,12 +58,12 @@ impl Timer {
     pub(crate) fn run(&self, mut fire: impl FnMut(Guid)) {
         let mut state = lock(&self.state);
         while !state.stopped {
-            let now = clock::mono();
+            let now = sync::mono();
             if let Some(guid) = state.heap.pop_due(now.0) {
                 drop(state);
                 fire(guid);
                 // It may have sent a burst of a long sample: what waited for the core meanwhile goes before the next.
-                std::thread::yield_now();
+                sync::yield_now();
                 state = lock(&self.state);
                 continue;
             }
@@ -72,7 +71,7 @@ impl Timer {
             state.sleeping_until = Some(next.unwrap_or(u64::MAX));
             state = match next {
                 Some(at) => {
-                    let timeout = clock::until(Instant(at));
+                    let timeout = sync::until(Instant(at));
                     let waited = self.earlier.wait_timeout(state, timeout);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
@@ -86,7 +85,7 @@ impl Timer {
 impl Timer {
     /// Calls `fire` for one GUID that is due, if there is one: whether there was. On the thread of [`Self::run`].
     pub(crate) fn fire_due(&self, fire: impl FnOnce(Guid)) -> bool {
-        let due = lock(&self.state).heap.pop_due(clock::mono().0);
+        let due = lock(&self.state).heap.pop_due(sync::mono().0);
         due.map(fire).is_some()
     }
 }
@@ -160,6 +159,7 @@ mod tests {
     use plainsong_proto::time::Duration;
 
     use super::*;
+    use crate::base::clock;
 
     fn guid(key: u32) -> Guid {
         GuidPrefix::UNKNOWN.entity(EntityId::user_writer(key, true))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use plainsong_proto::discovery::LocalLocators;
 use plainsong_proto::locator::Locator;
 
-use super::{Awaited, Batch, Bell, Input, Received, Sent, Traffic, Transport};
+use super::{Batch, Input, Received, Sent, ThreadWaker, Traffic, Transport, WokenBy};
 
 pub(crate) enum Absent {}
 
@@ -37,11 +37,11 @@ impl Transport for Absent {
         match *self {}
     }
 
-    fn wait(&self, _: Traffic, _: Option<&Bell>, _: Option<Duration>) -> io::Result<Awaited> {
+    fn wait(&self, _: Traffic, _: Option<&ThreadWaker>, _: Option<Duration>) -> io::Result<WokenBy> {
         match *self {}
     }
 
-    fn lends(&self, _: Traffic) -> bool {
+    fn can_hand_over(&self, _: Traffic) -> bool {
         match *self {}
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use plainsong_proto::discovery::LocalLocators;
 use plainsong_proto::locator::{Locator, ports};
 
-use super::{Awaited, Batch, Bell, Input, Kind, Received, Sent, Traffic, Transport};
+use super::{Batch, Input, Kind, Received, Sent, ThreadWaker, Traffic, Transport, WokenBy};
 use crate::base::locks::lock;
 
 /// Datagrams that wait to be received by one input, at most.
@@ -244,15 +244,20 @@ impl Transport for Memory {
         false
     }
 
-    fn wait(&self, traffic: Traffic, bell: Option<&Bell>, timeout: Option<Duration>) -> io::Result<Awaited> {
-        if bell.is_some() {
+    fn wait(
+        &self,
+        traffic: Traffic,
+        waker: Option<&ThreadWaker>,
+        timeout: Option<Duration>,
+    ) -> io::Result<WokenBy> {
+        if waker.is_some() {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let (datagram, _) = self.host.inbox(traffic).take(0, timeout);
-        Ok(Awaited { datagram, bell: false })
+        Ok(WokenBy { datagram, waker: false })
     }
 
-    fn lends(&self, _: Traffic) -> bool {
+    fn can_hand_over(&self, _: Traffic) -> bool {
         false
     }
 

@@ -26,7 +26,7 @@ use absent::Absent as Other;
 use memory::Memory as Other;
 pub use udp::InterfaceReport;
 use udp::Udp;
-pub(crate) use udp::{Alarm, Bell};
+pub(crate) use udp::{Alarm, ThreadWaker};
 
 /// A way by which datagrams leave and arrive.
 ///
@@ -75,17 +75,21 @@ pub(crate) trait Transport: Send + Sync {
         each: impl FnMut(Received<'_>),
     ) -> bool;
 
-    /// Sleeps until a datagram is there, `bell` rings, the time is over, or the transport is closed; nothing is received. A datagram or
-    /// a ring from before the call ends it at once. Who lends an input ([`lends`](Transport::lends)) is given a bell, which other threads
-    /// ring.
+    /// Sleeps until a datagram is there, `waker` is used, the time is over, or the transport is closed; nothing is received. A datagram
+    /// or a wake from before the call ends it at once. A waker is given only where inputs [can be handed over](Transport::can_hand_over).
     ///
     /// # Errors
     /// A signal came (`Interrupted`), or it cannot wait for what it was given.
-    fn wait(&self, traffic: Traffic, bell: Option<&Bell>, timeout: Option<Duration>) -> io::Result<Awaited>;
+    fn wait(
+        &self,
+        traffic: Traffic,
+        waker: Option<&ThreadWaker>,
+        timeout: Option<Duration>,
+    ) -> io::Result<WokenBy>;
 
     /// Whether threads of the application may receive from an input while they wait for what it brings: [`wait`](Transport::wait) then
-    /// heeds the bell, and a thread of the domain in [`receive`](Transport::receive) is not needed to make anything arrive.
-    fn lends(&self, traffic: Traffic) -> bool;
+    /// heeds the waker, and a thread of the domain in [`receive`](Transport::receive) is not needed to make anything arrive.
+    fn can_hand_over(&self, traffic: Traffic) -> bool;
 
     /// Adds where participants can be reached by it, and where they announce themselves.
     fn locators(&self, locators: &mut LocalLocators);
@@ -158,9 +162,9 @@ pub(crate) struct Sent {
 
 /// What ended a wait; nothing: the time was over.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Awaited {
+pub(crate) struct WokenBy {
     pub(crate) datagram: bool,
-    pub(crate) bell: bool,
+    pub(crate) waker: bool,
 }
 
 /// What arrives by an input.
@@ -270,11 +274,11 @@ impl Transports {
         other.map(Transport::receiver).map_or_else(|| Receiver::Udp(udp::Receiver::new()), Receiver::Other)
     }
 
-    /// See [`Transport::lends`].
-    pub(crate) fn lends(&self, input: Input) -> bool {
+    /// See [`Transport::can_hand_over`].
+    pub(crate) fn can_hand_over(&self, input: Input) -> bool {
         match input.transport {
-            Kind::Udp => self.udp.as_ref().is_some_and(|udp| udp.lends(input.traffic)),
-            Kind::Other => self.other.as_ref().is_some_and(|other| other.lends(input.traffic)),
+            Kind::Udp => self.udp.as_ref().is_some_and(|udp| udp.can_hand_over(input.traffic)),
+            Kind::Other => self.other.as_ref().is_some_and(|other| other.can_hand_over(input.traffic)),
         }
     }
 
@@ -343,12 +347,12 @@ impl Transports {
     pub(crate) fn wait(
         &self,
         input: Input,
-        bell: Option<&Bell>,
+        waker: Option<&ThreadWaker>,
         timeout: Option<Duration>,
-    ) -> io::Result<Awaited> {
+    ) -> io::Result<WokenBy> {
         let awaited = match input.transport {
-            Kind::Udp => self.udp.as_ref().map(|udp| udp.wait(input.traffic, bell, timeout)),
-            Kind::Other => self.other.as_ref().map(|other| other.wait(input.traffic, bell, timeout)),
+            Kind::Udp => self.udp.as_ref().map(|udp| udp.wait(input.traffic, waker, timeout)),
+            Kind::Other => self.other.as_ref().map(|other| other.wait(input.traffic, waker, timeout)),
         };
         awaited.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))
     }

@@ -18,7 +18,7 @@ use socket2::Socket as Raw;
 use super::name::Name;
 use super::shortcut::Shortcut;
 use super::socket::{BufferSizes, Socket};
-pub(crate) use super::waiting::{Alarm, Bell, Waker, await_any, wait};
+pub(crate) use super::waiting::{Alarm, ThreadWaker, Waker, await_any, wait};
 use super::{Received, Refused, TooLong, Via};
 
 /// Messages for one call of sendmmsg. Each thread that sends keeps memory for as many as it once sent together.
@@ -128,7 +128,7 @@ pub(super) fn overflows(socket: &Socket) -> u64 {
 }
 
 /// Nobody wants to know by which interface datagrams of this socket arrive: the kernel need not say.
-pub(super) fn leave_interfaces_untold(raw: &Raw, ipv4: bool) -> io::Result<()> {
+pub(super) fn disable_pktinfo(raw: &Raw, ipv4: bool) -> io::Result<()> {
     if ipv4 {
         set_option(raw, libc::IPPROTO_IP, libc::IP_PKTINFO, 0)
     } else {
@@ -663,7 +663,7 @@ fn received(header: &libc::mmsghdr, each: &mut impl FnMut(Received<'_>)) {
         let slice = &*fields.msg_iov;
         slice::from_raw_parts(slice.iov_base.cast::<u8>(), slice.iov_len.min(header.msg_len as usize))
     };
-    let (interface, segment_bytes) = if fields.msg_controllen == 0 { (0, None) } else { told(fields) };
+    let (interface, segment_bytes) = if fields.msg_controllen == 0 { (0, None) } else { parse_cmsgs(fields) };
     match segment_bytes {
         None => each(Received { from, interface, bytes }),
         Some(length) => bytes.chunks(length).for_each(|bytes| each(Received { from, interface, bytes })),
@@ -694,7 +694,7 @@ fn sender(fields: &libc::msghdr) -> Option<Locator> {
 
 /// What the kernel tells of what arrived: the interface, 0 when it did not say, and the octets of each datagram but
 /// the last, when it put several together.
-fn told(fields: &libc::msghdr) -> (u32, Option<usize>) {
+fn parse_cmsgs(fields: &libc::msghdr) -> (u32, Option<usize>) {
     let (mut interface, mut segment_bytes) = (0, None);
     // SAFETY: the control octets belong to the header and were written by the kernel up to `msg_controllen`;
     // the CMSG macros stay within that, and the data is read unaligned only for its own type.

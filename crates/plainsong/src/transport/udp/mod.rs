@@ -39,7 +39,7 @@ use plainsong_proto::discovery::LocalLocators;
 use plainsong_proto::guid::Guid;
 use plainsong_proto::locator::{Locator, ports};
 
-use super::{Awaited, Batch, Input, Kind, Received, Sent, Traffic, Transport};
+use super::{Batch, Input, Kind, Received, Sent, Traffic, Transport, WokenBy};
 use crate::base::config::{Config, Peer, Use};
 use groups::Groups;
 use interfaces::{Counters, Interface};
@@ -52,7 +52,7 @@ use portable::Watcher;
 #[cfg(target_os = "linux")]
 use {linux as platform, netlink::Watcher};
 
-pub(crate) use platform::{Alarm, Bell, Receiver};
+pub(crate) use platform::{Alarm, Receiver, ThreadWaker};
 use platform::{Sender, Waker};
 
 /// A peer without a port is asked at the well-known ports of this many participants.
@@ -490,23 +490,28 @@ impl Transport for Udp {
         false
     }
 
-    fn wait(&self, traffic: Traffic, bell: Option<&Bell>, timeout: Option<Duration>) -> io::Result<Awaited> {
+    fn wait(
+        &self,
+        traffic: Traffic,
+        waker: Option<&ThreadWaker>,
+        timeout: Option<Duration>,
+    ) -> io::Result<WokenBy> {
         match traffic {
             Traffic::Discovery => {
-                platform::await_any(self.discovery_sockets().map(|(it, _)| it), bell, timeout)
+                platform::await_any(self.discovery_sockets().map(|(it, _)| it), waker, timeout)
             }
             Traffic::User(socket) => {
                 let family = self.families.get(socket).ok_or(io::ErrorKind::NotFound)?;
-                platform::await_any([&family.user].into_iter(), bell, timeout)
+                platform::await_any([&family.user].into_iter(), waker, timeout)
             }
             Traffic::HostGroups => {
-                platform::await_any(self.groups.iter().map(|groups| &groups.socket), bell, timeout)
+                platform::await_any(self.groups.iter().map(|groups| &groups.socket), waker, timeout)
             }
         }
     }
 
-    fn lends(&self, traffic: Traffic) -> bool {
-        // Elsewhere there are no bells.
+    fn can_hand_over(&self, traffic: Traffic) -> bool {
+        // Elsewhere no thread has a waker.
         cfg!(target_os = "linux") && matches!(traffic, Traffic::User(_))
     }
 
@@ -653,7 +658,7 @@ impl Family {
                 // Where the host cannot, it cuts datagrams by itself.
                 let _ = platform::leave_whole(&meta.raw, address.is_ipv4());
                 if config.interfaces.is_none() {
-                    let _ = platform::leave_interfaces_untold(&user.raw, address.is_ipv4());
+                    let _ = platform::disable_pktinfo(&user.raw, address.is_ipv4());
                 }
                 let group = group_of(*address);
                 Ok(Self { group, meta, user, multicast: None })

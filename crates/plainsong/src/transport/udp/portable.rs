@@ -10,7 +10,7 @@ use plainsong_proto::locator::Locator;
 use socket2::Socket as Raw;
 
 use super::socket::{BufferSizes, Socket};
-use super::{Awaited, META_SOCKETS_MAX, Ready, Received, Refused, TooLong, Via};
+use super::{META_SOCKETS_MAX, Ready, Received, Refused, TooLong, Via, WokenBy};
 use crate::base::locks::lock;
 
 const SLOT_BYTES: usize = 1 << 16;
@@ -47,7 +47,7 @@ pub(super) const fn overflows(_: &Socket) -> u64 {
 }
 
 /// Portable sockets say nothing of interfaces.
-pub(super) fn leave_interfaces_untold(_raw: &Raw, _ipv4: bool) -> io::Result<()> {
+pub(super) fn disable_pktinfo(_raw: &Raw, _ipv4: bool) -> io::Result<()> {
     Ok(())
 }
 
@@ -145,18 +145,18 @@ impl Waker {
 
 /// Portable sockets cannot be waited for together with anything else: no thread of the application receives.
 #[derive(Debug)]
-pub(crate) enum Bell {}
+pub(crate) enum ThreadWaker {}
 
-impl Bell {
+impl ThreadWaker {
     pub(crate) fn new() -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    pub(crate) const fn ring(&self) {
+    pub(crate) const fn wake(&self) {
         match *self {}
     }
 
-    pub(crate) const fn hush(&self) {
+    pub(crate) const fn reset(&self) {
         match *self {}
     }
 }
@@ -164,11 +164,11 @@ impl Bell {
 /// Sleeps a little: portable sockets cannot be waited for together.
 pub(crate) fn await_any<'a>(
     _: impl Iterator<Item = &'a Socket>,
-    _: Option<&Bell>,
+    _: Option<&ThreadWaker>,
     timeout: Option<Duration>,
-) -> io::Result<Awaited> {
+) -> io::Result<WokenBy> {
     std::thread::sleep(timeout.map_or(LOOK_PERIOD, |timeout| timeout.min(LOOK_PERIOD)));
-    Ok(Awaited { datagram: true, bell: false })
+    Ok(WokenBy { datagram: true, waker: false })
 }
 
 /// There is none where nothing is put off.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::netlink::Watcher;
 use super::socket::Socket;
-use super::{Awaited, META_SOCKETS_MAX, Ready};
+use super::{META_SOCKETS_MAX, Ready, WokenBy};
 
 /// Ends a [`wait`] from another thread, once and for all.
 #[derive(Debug)]
@@ -52,36 +52,36 @@ fn owned(fd: RawFd) -> io::Result<OwnedFd> {
 
 /// Ends an [`await_any`] of its thread, and can be used again.
 #[derive(Debug)]
-pub(crate) struct Bell(Waker);
+pub(crate) struct ThreadWaker(Waker);
 
-impl Bell {
+impl ThreadWaker {
     pub(crate) fn new() -> io::Result<Self> {
         Waker::new().map(Self)
     }
 
-    pub(crate) fn ring(&self) {
+    pub(crate) fn wake(&self) {
         self.0.wake();
     }
 
-    /// It rings no longer.
-    pub(crate) fn hush(&self) {
-        let mut rung = 0_u64;
-        // SAFETY: reads eight octets into a local variable. Nothing to read is fine: it did not ring.
-        unsafe { libc::read(self.0.0.as_raw_fd(), ptr::from_mut(&mut rung).cast(), size_of::<u64>()) };
+    /// Forgets that it was used.
+    pub(crate) fn reset(&self) {
+        let mut is_woken = 0_u64;
+        // SAFETY: reads eight octets into a local variable. Nothing to read is fine: it was not used.
+        unsafe { libc::read(self.0.0.as_raw_fd(), ptr::from_mut(&mut is_woken).cast(), size_of::<u64>()) };
     }
 }
 
-/// Blocks until one of the sockets has something, the bell rings or the time is over.
+/// Blocks until one of the sockets has something, the waker is used or the time is over.
 pub(crate) fn await_any<'a>(
     sockets: impl Iterator<Item = &'a Socket>,
-    bell: Option<&Bell>,
+    waker: Option<&ThreadWaker>,
     timeout: Option<Duration>,
-) -> io::Result<Awaited> {
+) -> io::Result<WokenBy> {
     let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; META_SOCKETS_MAX + 1];
     let descriptors = sockets.take(META_SOCKETS_MAX).map(|socket| socket.raw.as_raw_fd());
     let mut count = 0;
     for (entry, fd) in
-        polled.iter_mut().zip(bell.map(|bell| bell.0.0.as_raw_fd()).into_iter().chain(descriptors))
+        polled.iter_mut().zip(waker.map(|waker| waker.0.0.as_raw_fd()).into_iter().chain(descriptors))
     {
         entry.fd = fd;
         count += 1;
@@ -94,8 +94,8 @@ pub(crate) fn await_any<'a>(
         return Err(io::Error::last_os_error());
     }
     let mut ready = polled.iter().map(|entry| entry.revents != 0);
-    let rung = bell.is_some() && ready.next() == Some(true);
-    Ok(Awaited { datagram: ready.any(|ready| ready), bell: rung })
+    let is_woken = waker.is_some() && ready.next() == Some(true);
+    Ok(WokenBy { datagram: ready.any(|ready| ready), waker: is_woken })
 }
 
 /// Wakes one thread at a time that may be put off without waking it.

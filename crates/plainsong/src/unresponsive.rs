@@ -10,9 +10,9 @@ use plainsong_proto::locator::Locator;
 use crate::base::locks::write;
 use crate::participant::DomainParticipant;
 
-/// A participant that is heard, but does not answer: nothing is matched with it until it does. `Display` tells it in a sentence.
+/// A participant that is heard, but does not answer: nothing is matched with it until it does. `Display` says so in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnansweringParticipant {
+pub struct UnresponsiveParticipant {
     /// Its GUID.
     pub guid: Guid,
     /// Its name; empty when it told none.
@@ -24,20 +24,20 @@ pub struct UnansweringParticipant {
 }
 
 /// Called with the GUID of such a participant.
-pub(crate) type OnUnanswering = Arc<dyn Fn(Guid) + Send + Sync>;
+pub(crate) type OnUnresponsive = Arc<dyn Fn(Guid) + Send + Sync>;
 
 impl DomainParticipant {
     /// Calls `callback` once for each participant that announces itself for three seconds, but answers nothing at the addresses that it
     /// announces: a firewall, a NAT or a container network lets datagrams through in one direction only.
-    pub fn on_unanswering(&self, callback: impl Fn(UnansweringParticipant) + Send + Sync + 'static) {
+    pub fn on_unresponsive(&self, callback: impl Fn(UnresponsiveParticipant) + Send + Sync + 'static) {
         let participant = Arc::downgrade(&self.inner);
-        let callback: OnUnanswering = Arc::new(move |guid| {
+        let callback: OnUnresponsive = Arc::new(move |guid| {
             let slot = participant.upgrade().and_then(|participant| participant.slot().cloned().ok());
             let told = slot.and_then(|slot| {
                 slot.look(|control| {
                     let mut remotes = control.remote_participants();
                     let remote = remotes.find(|it| it.guid == guid && !it.proven)?;
-                    Some(UnansweringParticipant {
+                    Some(UnresponsiveParticipant {
                         guid,
                         name: remote.name.to_owned(),
                         heard_from: remote.address,
@@ -50,11 +50,11 @@ impl DomainParticipant {
                 callback(told);
             }
         });
-        *write(&self.inner.router.on_unanswering) = Some(callback);
+        *write(&self.inner.router.on_unresponsive) = Some(callback);
     }
 }
 
-impl fmt::Display for UnansweringParticipant {
+impl fmt::Display for UnresponsiveParticipant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "participant {}", self.guid)?;
         if !self.name.is_empty() {
@@ -80,8 +80,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_told_in_a_sentence() {
-        let told = UnansweringParticipant {
+    fn it_is_described_in_a_sentence() {
+        let told = UnresponsiveParticipant {
             guid: Guid::default(),
             name: "radar".into(),
             heard_from: Some([10, 0, 0, 9].into()),

@@ -10,88 +10,90 @@ use plainsong_proto::stats::DropReason;
 use plainsong_proto::time::{Instant, Now};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
 
-use super::linger::{Batch, Linger};
-use super::patience::{Answers, Patience};
-use super::{ParticipantSlot, ReaderSlot, Response, Shared, WriterSlot, dispatch, heap, registry, telling};
+use super::receive::estimate::{Arrival, Estimator};
+use super::receive::sched_policy::{AckSources, SchedPolicy};
+use super::{
+    ParticipantSlot, ReaderSlot, Response, Shared, WriterSlot, dispatch, heap, listener_time, registry,
+};
 use crate::base::clock;
 use crate::transport::Received;
 
 /// Other hosts send no longer datagrams but in pieces of IP: frames have 9,000 octets at most.
 const LONG_BYTES: usize = 16 << 10;
 
-/// How far the walk of what was received at once has come.
+/// What was received at once, and delivered so far.
 #[derive(Default)]
-pub(super) struct Walk {
+pub(super) struct Delivery {
     pub(super) datagrams: usize,
     came: Instant,
     sent: u32,
     is_long: bool,
-    got: Got,
+    contents: Contents,
 }
 
 /// What a datagram had for readers.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Got {
+pub(super) struct Contents {
     /// Samples, or parts of some.
     octets: bool,
     /// Samples that are whole and can be taken.
     samples: bool,
     /// Of readers, for writers.
-    answers: Answers,
+    acks: AckSources,
 }
 
-impl Got {
+impl Contents {
     const fn with(self, other: Self) -> Self {
         Self {
             octets: self.octets || other.octets,
             samples: self.samples || other.samples,
-            answers: self.answers.with(other.answers),
+            acks: self.acks.with(other.acks),
         }
     }
 }
 
-impl Walk {
-    /// Walks one datagram, on the thread that received it.
+impl Delivery {
+    /// Delivers one datagram, on the thread that received it.
     pub(super) fn datagram(&mut self, shared: &Shared, received: &Received<'_>) {
         if self.datagrams == 0 {
             (self.came, self.sent) = (clock::mono(), shared.transport.sent());
         }
         self.datagrams += 1;
         self.is_long |= received.bytes.len() >= LONG_BYTES;
-        self.got = self.got.with(datagram(shared, received));
+        self.contents = self.contents.with(datagram(shared, received));
     }
 
     /// That was all.
-    pub(super) fn end(&self, linger: &mut Linger) {
-        let Self { came, sent, is_long, got, .. } = *self;
+    pub(super) fn end(&self, estimator: &mut Estimator) {
+        let Self { came, sent, is_long, contents, .. } = *self;
         if self.has_samples() {
-            linger.note(Batch { came, done: clock::mono(), sent, is_part: !got.samples, is_long });
+            estimator.note(Arrival { came, done: clock::mono(), sent, is_part: !contents.samples, is_long });
         }
     }
 
     /// Samples, or parts of some.
     pub(super) const fn has_samples(&self) -> bool {
-        self.got.octets || self.got.samples
+        self.contents.octets || self.contents.samples
     }
 
     /// Who answered writers.
-    pub(super) const fn answers(&self) -> Answers {
-        self.got.answers
+    pub(super) const fn acks(&self) -> AckSources {
+        self.contents.acks
     }
 
-    /// What the thread shall be from now on, patient or not, when it is something else.
-    pub(super) fn judge(&self, patience: &mut Patience) -> Option<bool> {
-        patience.note(self.datagrams, self.got.answers, self.has_samples())
+    /// Whether the thread shall be of SCHED_BATCH from now on, when that changes.
+    pub(super) fn note_sched_policy(&self, sched_policy: &mut SchedPolicy) -> Option<bool> {
+        sched_policy.note(self.datagrams, self.contents.acks, self.has_samples())
     }
 }
 
 /// Calls what is due of one state machine.
-pub(super) fn fire_one(shared: &Shared, guid: Guid) {
-    survive(|| fire(shared, guid));
+pub(super) fn fire_timer(shared: &Shared, guid: Guid) {
+    catch_panic(|| fire(shared, guid));
 }
 
 /// A bug met by one datagram or deadline must not end the thread that serves all; the hook printed it.
-fn survive<R: Default>(f: impl FnOnce() -> R) -> R {
+fn catch_panic<R: Default>(f: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_default()
 }
 
@@ -109,21 +111,21 @@ fn fire(shared: &Shared, guid: Guid) {
 pub(super) fn locators_changed(shared: &Shared) {
     for participant in shared.registry.participants().iter() {
         let locators = shared.transport.locators();
-        survive(|| participant.control(|control, now, out| control.set_locators(now, locators, out)));
+        catch_panic(|| participant.control(|control, now, out| control.set_locators(now, locators, out)));
     }
 }
 
-/// Walks what arrived, on the thread that received it: what readers got.
-pub(super) fn datagram(shared: &Shared, received: &Received<'_>) -> Got {
-    survive(|| {
+/// Delivers what arrived, on the thread that received it: what readers got.
+pub(super) fn datagram(shared: &Shared, received: &Received<'_>) -> Contents {
+    catch_panic(|| {
         dispatch::with_outbox(|out| {
             let participants = shared.registry.participants();
             let mut router = Router {
                 shared,
                 participants: &participants,
-                untold: None,
+                deferred: None,
                 has_long: false,
-                got: Got::default(),
+                contents: Contents::default(),
             };
             let now = clock::now();
             // What several readers and writers answer is short, and most often goes to one socket.
@@ -133,8 +135,8 @@ pub(super) fn datagram(shared: &Shared, received: &Received<'_>) -> Got {
             if gathers {
                 shared.send_gathered(out);
             }
-            router.tell(out);
-            router.got
+            router.notify(out);
+            router.contents
         })
     })
 }
@@ -145,10 +147,10 @@ struct Router<'a> {
     /// Those that were here when the datagram arrived.
     participants: &'a [Arc<ParticipantSlot>],
     /// Whose events wait, and how many samples they are of.
-    untold: Option<(&'a ParticipantSlot, usize)>,
+    deferred: Option<(&'a ParticipantSlot, usize)>,
     /// The datagram had a part of a long sample.
     has_long: bool,
-    got: Got,
+    contents: Contents,
 }
 
 impl receiver::Registry for Router<'_> {
@@ -204,7 +206,7 @@ impl receiver::Registry for Router<'_> {
             }
             return;
         };
-        self.tell(out);
+        self.notify(out);
         participant.run(now, out, |control, now, out| {
             while let Some((context, submessage)) = run.next() {
                 if let Err(reason) = control.on_submessage(now, context, &submessage, out) {
@@ -249,32 +251,32 @@ impl<'a> Router<'a> {
         submessage: &EndpointSubmessage<'_>,
         out: &mut Outbox,
     ) {
-        self.tell_others(participant, out);
+        self.notify_others(participant, out);
         match submessage {
             EndpointSubmessage::DataFrag(part) => {
-                self.got.octets = true;
-                self.has_long |= part.sample_bytes >= telling::LONG_BYTES;
+                self.contents.octets = true;
+                self.has_long |= part.sample_bytes >= listener_time::LONG_BYTES;
             }
-            EndpointSubmessage::Heartbeat(_) if self.has_long && participant.telling.is_brief() => {
-                self.tell(out);
-                participant.telling.let_answer();
+            EndpointSubmessage::Heartbeat(_) if self.has_long && participant.listener_time.is_brief() => {
+                self.notify(out);
+                participant.listener_time.yield_core();
             }
             _ => {}
         }
-        let mut untold_max = 0;
+        let mut events_max = 0;
         let delivered = match submessage.target(context.source) {
             Target::Builtin => participant
                 .run(now, out, |control, now, out| control.on_submessage(now, context, submessage, out)),
             Target::Writer(id) => match participant.writer(id) {
                 Some(writer) => {
-                    self.got.answers.note(context.source);
+                    self.contents.acks.note(context.source);
                     self.to_writer(&writer, now, context, submessage, out)
                 }
                 None => Err(DropReason::UnknownEndpoint),
             },
             Target::Reader(id) => match registry::find(&participant.readers(), |slot| slot.id, id) {
                 Some(reader) => {
-                    untold_max = reader.untold_max;
+                    events_max = reader.events_max;
                     self.to_reader(reader, now, context, submessage, out)
                 }
                 None => Err(DropReason::UnknownEndpoint),
@@ -282,7 +284,7 @@ impl<'a> Router<'a> {
             Target::ReadersOf(writer) => {
                 let readers = participant.matched_readers(writer);
                 let all = readers.iter().flat_map(|readers| readers.iter());
-                untold_max = all.map(|reader| reader.untold_max).min().unwrap_or(0);
+                events_max = all.map(|reader| reader.events_max).min().unwrap_or(0);
                 for reader in readers.iter().flat_map(|readers| readers.iter()) {
                     // The reader counts its own drops.
                     let _ = self.to_reader(reader, now, context, submessage, out);
@@ -293,7 +295,7 @@ impl<'a> Router<'a> {
         if let Err(reason) = delivered {
             self.shared.drops.count(reason);
         }
-        self.tell_later(participant, 1, untold_max, out);
+        self.notify_later(participant, 1, events_max, out);
     }
 
     /// Gives a reader the samples of a run under one lock, until some have to be told before others come.
@@ -305,13 +307,13 @@ impl<'a> Router<'a> {
         run: &mut Run<'_, '_>,
         out: &mut Outbox,
     ) {
-        self.tell_others(participant, out);
-        self.got.octets = true;
+        self.notify_others(participant, out);
+        self.contents.octets = true;
         let addressed = matches!(run.target(), Target::Reader(_));
         let shared = self.shared;
         loop {
-            let untold = self.untold.map_or(0, |(_, samples)| samples);
-            let room = slot.untold_max.saturating_sub(untold).max(1);
+            let deferred = self.deferred.map_or(0, |(_, samples)| samples);
+            let room = slot.events_max.saturating_sub(deferred).max(1);
             let (samples, ended) = slot.run(shared, now, out, |reader, now, out| {
                 reader.on_run(now, run, room, out, |reason| {
                     if addressed {
@@ -319,37 +321,37 @@ impl<'a> Router<'a> {
                     }
                 })
             });
-            self.tell_later(participant, samples, slot.untold_max, out);
+            self.notify_later(participant, samples, slot.events_max, out);
             if ended {
                 return;
             }
-            self.tell(out);
+            self.notify(out);
         }
     }
 
-    /// Samples of one datagram are told together, as many as none of the readers has to forget any for.
+    /// Listeners are notified of the samples of one datagram together, as many as none of the readers has to forget any for.
     #[inline]
-    fn tell_later(
+    fn notify_later(
         &mut self,
         participant: &'a ParticipantSlot,
         new: usize,
-        untold_max: usize,
+        events_max: usize,
         out: &mut Outbox,
     ) {
         if out.events.is_empty() {
             return;
         }
-        self.got.samples |= out.events.iter().any(|event| matches!(event, Event::DataAvailable { .. }));
-        let (_, samples) = self.untold.get_or_insert((participant, 0));
+        self.contents.samples |= out.events.iter().any(|event| matches!(event, Event::DataAvailable { .. }));
+        let (_, samples) = self.deferred.get_or_insert((participant, 0));
         *samples += new;
-        if *samples >= untold_max {
-            self.tell(out);
+        if *samples >= events_max {
+            self.notify(out);
         }
     }
 
     #[inline]
-    fn tell(&mut self, out: &mut Outbox) {
-        let Some((participant, _)) = self.untold.take() else { return };
+    fn notify(&mut self, out: &mut Outbox) {
+        let Some((participant, _)) = self.deferred.take() else { return };
         // Nobody waits for an answer until a listener returns.
         if !out.transmits().is_empty() {
             self.shared.send_gathered(out);
@@ -359,14 +361,14 @@ impl<'a> Router<'a> {
         }
         let began = clock::mono();
         participant.report(out);
-        participant.telling.took(clock::mono().since(began));
+        participant.listener_time.took(clock::mono().since(began));
     }
 
-    /// What waits for another participant is told before anything happens to this one.
+    /// Listeners of another participant are notified before anything happens to this one.
     #[inline]
-    fn tell_others(&mut self, participant: &ParticipantSlot, out: &mut Outbox) {
-        if self.untold.is_some_and(|(other, _)| other.prefix != participant.prefix) {
-            self.tell(out);
+    fn notify_others(&mut self, participant: &ParticipantSlot, out: &mut Outbox) {
+        if self.deferred.is_some_and(|(other, _)| other.prefix != participant.prefix) {
+            self.notify(out);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Doubts of a thread that waits for readers: a process of this host may have been killed, and its lease lasts long.
+//! A thread that waits for readers probes them: a process of this host may have been killed, and its lease lasts long.
 //!
 //! Its sockets went with it, and the kernel refuses what is sent to them. Refused by all of them, the participant is gone; if it is not,
 //! its next announcement brings it back. Where another process has the ports by now, and on other hosts, the lease tells.
@@ -11,37 +11,36 @@ use plainsong_proto::vendor::PLAINSONG as VENDOR_ID;
 use crate::base::clock;
 use crate::runtime::ParticipantSlot;
 
-/// First and longest pause before somebody who waits has doubts; where answers usually take longer, so many times that.
+/// First and longest pause before somebody who waits probes; where acknowledgements usually take longer, so many times that.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const USUAL_TIMES: i64 = 4;
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const PAUSES: Backoff = Backoff::new(PAUSE_FIRST, PAUSE_MAX);
-/// So many participants are looked at in one go.
+/// So many participants are probed at a time.
 const PARTICIPANTS_MAX: usize = 8;
 
-/// How long one call has waited without looking.
+/// When a call that waits probes next.
 #[derive(Debug)]
-pub(crate) struct Doubt {
+pub(crate) struct PeerProbe {
     pause: Duration,
 }
 
-impl Doubt {
-    /// The last answers took so long.
+impl PeerProbe {
+    /// The last acknowledgements took so long.
     pub(crate) fn new(usual: Duration) -> Self {
         Self { pause: Duration(usual.0.max(0).saturating_mul(USUAL_TIMES)).clamp(PAUSE_FIRST, PAUSE_MAX) }
     }
 
-    /// Waits until `deadline` by `wait`, which is false when the time that it is given has passed, and looks now and then whether
-    /// waiting makes sense.
+    /// Waits until `deadline` by `wait`, which is false when the time that it is given has passed, and calls `probe` now and then.
     pub(crate) fn wait(
         &mut self,
         deadline: Option<Instant>,
         wait: impl Fn(Option<Instant>) -> bool,
-        look: impl Fn(),
+        probe: impl Fn(),
     ) -> bool {
         loop {
-            let doubt = clock::mono().after(self.pause);
-            let first = deadline.into_iter().chain(doubt).min();
+            let next = clock::mono().after(self.pause);
+            let first = deadline.into_iter().chain(next).min();
             if wait(first) {
                 return true;
             }
@@ -49,13 +48,13 @@ impl Doubt {
                 return false;
             }
             self.pause = PAUSES.after(self.pause);
-            look();
+            probe();
         }
     }
 }
 
 /// Forgets those of the participants on this host whose sockets are closed.
-pub(crate) fn forget_dead(participant: &ParticipantSlot, others: impl Iterator<Item = GuidPrefix>) {
+pub(crate) fn drop_dead_peers(participant: &ParticipantSlot, others: impl Iterator<Item = GuidPrefix>) {
     let mut others: Vec<GuidPrefix> = others.collect();
     others.dedup();
     let shared = participant.shared();
@@ -82,8 +81,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_for_readers_that_take_long_has_doubts_later() {
-        let first = |usual_ms| Doubt::new(Duration::from_millis(usual_ms)).pause;
+    fn who_waits_for_readers_that_take_long_probes_later() {
+        let first = |usual_ms| PeerProbe::new(Duration::from_millis(usual_ms)).pause;
         assert_eq!(first(0), PAUSE_FIRST);
         assert_eq!(first(150), Duration::from_millis(600));
         assert_eq!(first(60_000), PAUSE_MAX);

@@ -20,7 +20,7 @@ use crate::read_options::ReadOptions;
 use crate::transport::udp::tests::eventually;
 
 /// A passing test never waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug, Default, DdsType)]
 #[dds(name = "Number", final)]
@@ -45,7 +45,7 @@ impl Sides {
         let other = Config { receive_buffer_bytes: config.receive_buffer_bytes / 2, ..config.clone() };
         let join = |config| {
             let factory = DomainParticipantFactory::with_config(config);
-            factory.create_participant(domain, "turn", QosSet::default()).unwrap()
+            factory.create_participant(domain, "receive", QosSet::default()).unwrap()
         };
         Self { writing: join(other), waiting: join(config) }
     }
@@ -83,26 +83,6 @@ impl Sides {
     }
 }
 
-impl Turns {
-    /// Datagrams that waiting threads received.
-    fn received_on_loan(&self) -> u64 {
-        self.lock().loans.iter().map(|loan| loan.received).sum()
-    }
-
-    fn is_waited(&self) -> bool {
-        let state = self.lock();
-        !state.asleep.is_empty() || state.loans.iter().any(|loan| loan.holder == Holder::Waiter)
-    }
-
-    fn are_all_back(&self) -> bool {
-        self.lock().loans.iter().all(|loan| loan.holder == Holder::Thread)
-    }
-
-    fn is_on_loan(&self) -> bool {
-        self.lock().loans.iter().any(|loan| loan.holder == Holder::Waiter)
-    }
-}
-
 fn values(reader: &DataReader<Number>) -> Vec<u32> {
     let samples = reader.take().unwrap();
     samples.into_iter().filter_map(|sample| sample.data).map(|number| number.value).collect()
@@ -117,10 +97,10 @@ fn one_by_one(
     done: impl Fn() -> bool,
 ) -> u32 {
     let mut value = first;
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while !done() {
         assert!(Instant::now() < end, "no thread that waits comes to receive");
-        if taken.load(Ordering::SeqCst) == value && shared.turns.is_waited() {
+        if taken.load(Ordering::SeqCst) == value && shared.inputs.owners.has_waiters() {
             writer.write(&Number { value }).unwrap();
             value += 1;
         }
@@ -135,7 +115,7 @@ fn take_all(reader: &DataReader<Number>, taken: &AtomicU32, end: &AtomicBool, gu
     waiting.attach(reader.read_condition(&ReadOptions::new()));
     waiting.attach(guard.condition());
     while !end.load(Ordering::SeqCst) {
-        waiting.wait(Some(PATIENCE)).unwrap();
+        waiting.wait(Some(TIMEOUT)).unwrap();
         for value in values(reader) {
             assert_eq!(value, taken.fetch_add(1, Ordering::SeqCst), "in order, each once");
         }
@@ -162,7 +142,8 @@ fn a_thread_that_waits_comes_to_receive_what_it_waits_for() {
     let sides = Sides::new(60);
     let (writer, reader) = sides.topic("Numbers");
     while_one_waits(&sides, &reader, |shared, taken, _| {
-        let written = one_by_one(shared, &writer, taken, 0, || shared.turns.received_on_loan() >= 100);
+        let written =
+            one_by_one(shared, &writer, taken, 0, || shared.inputs.owners.received_by_waiters() >= 100);
         eventually("all are taken", || taken.load(Ordering::SeqCst) == written);
     });
 }
@@ -186,12 +167,12 @@ fn a_thread_that_looks_again_and_again_comes_to_receive() {
                 writer.write(&Number { value }).unwrap();
                 value += 1;
             }
-            shared.turns.received_on_loan() >= 20
+            shared.inputs.owners.received_by_waiters() >= 20
         });
         end.store(true, Ordering::SeqCst);
     });
     drop(reader);
-    eventually("the receive threads have their sockets", || shared.turns.are_all_back());
+    eventually("the receive threads have their sockets", || shared.inputs.owners.are_all_back());
 }
 
 #[test]
@@ -199,7 +180,7 @@ fn a_thread_that_receives_hears_a_guard_condition_and_the_time() {
     let sides = Sides::new(61);
     let (writer, reader) = sides.topic("Numbers");
     while_one_waits(&sides, &reader, |shared, taken, _| {
-        let written = one_by_one(shared, &writer, taken, 0, || shared.turns.is_on_loan());
+        let written = one_by_one(shared, &writer, taken, 0, || shared.inputs.owners.is_with_waiter());
         eventually("all are taken", || taken.load(Ordering::SeqCst) == written);
         // That it ends is the proof: the guard condition, triggered now, ends a wait in the socket.
     });
@@ -216,16 +197,16 @@ fn who_does_not_come_back_leaves_the_socket_to_the_receive_thread() {
     let (writer, reader) = sides.topic("Numbers");
     let mut written = 0;
     while_one_waits(&sides, &reader, |shared, taken, _| {
-        written = one_by_one(shared, &writer, taken, 0, || shared.turns.received_on_loan() > 0);
+        written = one_by_one(shared, &writer, taken, 0, || shared.inputs.owners.received_by_waiters() > 0);
         eventually("all are taken", || taken.load(Ordering::SeqCst) == written);
     });
     // Nobody waits any more: what is written now is received all the same, and its acknowledgements are sent.
     for value in 0..100 {
         writer.write(&Number { value }).unwrap();
     }
-    writer.wait_for_acknowledgments(PATIENCE).unwrap();
+    writer.wait_for_acknowledgments(TIMEOUT).unwrap();
     assert_eq!(values(&reader), (0..100).collect::<Vec<_>>());
-    eventually("the receive threads have their sockets", || sides.shared().turns.are_all_back());
+    eventually("the receive threads have their sockets", || sides.shared().inputs.owners.are_all_back());
 }
 
 /// Notes which thread calls it.
@@ -254,8 +235,10 @@ fn a_thread_that_receives_calls_no_listener() {
     while_one_waits(&sides, &reader, |shared, taken, _| {
         let mut written = 0;
         for round in 1..=3_u64 {
-            let before = shared.turns.received_on_loan();
-            let done = || shared.turns.received_on_loan() > before && shared.turns.is_on_loan();
+            let before = shared.inputs.owners.received_by_waiters();
+            let done = || {
+                shared.inputs.owners.received_by_waiters() > before && shared.inputs.owners.is_with_waiter()
+            };
             written += one_by_one(shared, &writer, taken, written, done);
             others.write(&Number { value: 0 }).unwrap();
             eventually("the listener hears", || told.samples.load(Ordering::SeqCst) == round);
@@ -275,7 +258,7 @@ fn write_in_a_flow(writer: &DataWriter<Number>, reader: &DataReader<Number>, sto
                 writer.write(&Number { value: written.load(Ordering::SeqCst) }).unwrap();
                 written.fetch_add(1, Ordering::SeqCst);
             }
-            writer.wait_for_acknowledgments(PATIENCE).unwrap();
+            writer.wait_for_acknowledgments(TIMEOUT).unwrap();
         });
         let taking = scope.spawn(|| {
             let mut next = 0;
@@ -299,13 +282,13 @@ fn a_thread_that_waits_for_room_receives_what_makes_some() {
     let (writer, reader) = sides.narrow_topic("Numbers");
     let shared = sides.shared_of_writing();
     write_in_a_flow(&writer, &reader, || {
-        eventually("the writing thread receives", || shared.turns.received_on_loan() >= 100);
+        eventually("the writing thread receives", || shared.inputs.owners.received_by_waiters() >= 100);
     });
-    eventually("the receive threads have their sockets", || shared.turns.are_all_back());
+    eventually("the receive threads have their sockets", || shared.inputs.owners.are_all_back());
 }
 
 #[test]
-fn samples_that_come_while_a_thread_waits_for_room_end_its_turn() {
+fn samples_that_come_while_a_thread_waits_for_room_end_that() {
     let sides = Sides::new(69);
     let (writer, reader) = sides.narrow_topic("Numbers");
     // The other way.
@@ -315,11 +298,11 @@ fn samples_that_come_while_a_thread_waits_for_room_end_its_turn() {
     let listener = Arc::clone(&told);
     commanded.set_listener(Some(listener), StatusMask::NONE.with(StatusKind::DataAvailable));
     let shared = sides.shared_of_writing();
-    let disturbed = || shared.turns.lock().loans.iter().any(|loan| loan.is_disturbed);
+    let disturbed = || shared.inputs.owners.is_disturbed();
     write_in_a_flow(&writer, &reader, || {
         let (mut sent, mut was_disturbed) = (0, false);
         eventually("a sample comes while the writing thread receives", || {
-            if told.samples.load(Ordering::SeqCst) == sent && shared.turns.is_on_loan() {
+            if told.samples.load(Ordering::SeqCst) == sent && shared.inputs.owners.is_with_waiter() {
                 commands.write(&Number { value: 0 }).unwrap();
                 sent += 1;
             }
@@ -335,7 +318,7 @@ fn samples_that_come_while_a_thread_waits_for_room_end_its_turn() {
 #[test]
 fn a_place_for_receive_threads_is_where_data_is_received() {
     let sides = Sides::with(64, Config { busy_poll: true, ..Config::default() });
-    assert!(sides.shared().turns.desks.iter().all(|desk| desk.alarm.is_none()));
+    assert!(!sides.shared().inputs.owners.can_hand_over(0));
 }
 
 #[test]
@@ -343,11 +326,11 @@ fn a_domain_can_end_while_a_thread_receives_for_it() {
     let sides = Sides::new(65);
     let (writer, reader) = sides.topic("Numbers");
     while_one_waits(&sides, &reader, |shared, taken, _| {
-        one_by_one(shared, &writer, taken, 0, || shared.turns.is_on_loan());
+        one_by_one(shared, &writer, taken, 0, || shared.inputs.owners.is_with_waiter());
         // As the domain does when its last user leaves.
         shared.transport.close();
-        shared.turns.stop();
-        eventually("the socket is left", || !shared.turns.is_on_loan());
+        shared.inputs.stop();
+        eventually("the socket is left", || !shared.inputs.owners.is_with_waiter());
     });
 }
 
@@ -373,7 +356,7 @@ fn many_threads_that_wait_and_leave_lose_nothing() {
                 let waiting = WaitSet::new();
                 waiting.attach(reader.read_condition(&ReadOptions::new()));
                 let (mut next, mut rests) = (0, 0_u32);
-                let end = Instant::now() + PATIENCE;
+                let end = Instant::now() + TIMEOUT;
                 while next < SAMPLES {
                     assert!(Instant::now() < end, "reader {index} has {next} samples");
                     let timeout = Duration::from_micros(u64::from(rests % 3) * 400);
