@@ -33,6 +33,7 @@ use road::{Road, announced, compile, obeyed};
 
 const STORIES: u64 = 160;
 const STEPS: usize = 60;
+const INSTANCES: usize = 3;
 const WRITER: Guid = GuidPrefix([1; 12]).entity(EntityId::user_writer(1, true));
 /// What sending a datagram to one destination takes, as far as the writer is told.
 const COST_NANOS: i64 = 2_000;
@@ -168,8 +169,10 @@ struct Seat {
     kind: Kind,
     reader: Reader,
     matched: bool,
-    /// What it got, in its order.
-    got: Digest,
+    /// Samples up to this one were written before it was matched: it may get some that were still to be sent.
+    since: u32,
+    /// What it got of each instance, in its order.
+    got: [Digest; INSTANCES],
     samples: usize,
 }
 
@@ -213,6 +216,8 @@ struct Story {
     now: Now,
     out: Outbox,
     road: Road<Option<usize>>,
+    /// What happens does not depend on what the road loses, so that samples stay the same when datagrams do not.
+    random: u64,
     written: u32,
     sent: Digest,
     datagrams: usize,
@@ -243,7 +248,14 @@ impl Story {
             if let Some(filter) = kind.filter() {
                 reader.set_filter(Some(obeyed(&filter)));
             }
-            Seat { kind, reader, matched: false, got: Digest::new(), samples: 0 }
+            Seat {
+                kind,
+                reader,
+                matched: false,
+                since: 0,
+                got: [const { Digest::new() }; INSTANCES],
+                samples: 0,
+            }
         };
         let loss_percent = [0, 0, 3, 20][(seed / 10 % 4) as usize];
         let mut story = Self {
@@ -255,6 +267,7 @@ impl Story {
             now: Now { mono: Instant(1_000_000_000), wall: Time(1_700_000_000_000_000_000) },
             out: Outbox::new(),
             road: Road::new(loss_percent, seed + 1),
+            random: (seed + 1).wrapping_mul(0xd134_2543_de82_ef95) | 1,
             written: 0,
             sent: Digest::new(),
             datagrams: 0,
@@ -268,7 +281,8 @@ impl Story {
     }
 
     fn draw(&mut self, below: u64) -> u64 {
-        self.road.draw() % below
+        self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.random >> 33) % below
     }
 
     /// Carries what is in the outbox, and notes what the writer sent.
@@ -342,20 +356,26 @@ impl Story {
         for seat in &mut self.ends.seats {
             let mut samples = CachedSamples::new();
             seat.reader.take(self.now, &Selector::default(), &mut samples);
-            for sample in samples.iter() {
-                seat.samples += usize::from(sample.info.valid_data);
-                seat.got.add(sample.payload.as_slice());
-                seat.got.add(format!("{:?}", sample.info.instance_state).as_bytes());
+            // Which state an instance has depends on when it is looked at.
+            for sample in samples.iter().filter(|sample| sample.info.valid_data) {
+                let payload = sample.payload.as_slice();
+                let number = u32::from_le_bytes(payload[4..8].try_into().expect("four octets"));
+                if number <= seat.since && seat.kind != Kind::Durable {
+                    continue;
+                }
+                seat.samples += 1;
+                seat.got[usize::from(payload[8])].add(payload);
             }
         }
     }
 
     fn join(&mut self, index: usize) {
         let qos = self.ends.writer.qos().clone();
-        let Seat { kind, reader, matched, .. } = &mut self.ends.seats[index];
+        let Seat { kind, reader, matched, since, .. } = &mut self.ends.seats[index];
         if std::mem::replace(matched, true) {
             return;
         }
+        *since = self.written;
         let reader_of_writer = kind.matched(&qos);
         let writer = MatchedWriter {
             guid: WRITER,
@@ -415,7 +435,7 @@ impl Story {
     }
 
     fn step(&mut self) {
-        let (of, many) = (self.draw(3) as u8, self.draw(8) as usize);
+        let (of, many) = (self.draw(INSTANCES as u64) as u8, self.draw(8) as usize);
         match self.draw(100) {
             0..42 => {
                 let bytes = [9, 64, 64, 116, 1_000, 1_000, 5_000, 16_384, 30_000, 100_000];
@@ -479,7 +499,7 @@ impl Story {
             let mut got = Digest::new();
             let reliable = self.ends.seats.iter().filter(|seat| seat.kind != Kind::BestEffort);
             let samples: usize = reliable.clone().map(|seat| seat.samples).sum();
-            reliable.for_each(|seat| got.add(&seat.got.0.to_le_bytes()));
+            reliable.flat_map(|seat| &seat.got).for_each(|of_one| got.add(&of_one.0.to_le_bytes()));
             let _ = write!(line, " {samples} {:016x}", got.0);
         } else {
             line.push_str(" - -");

@@ -96,7 +96,7 @@ impl Channel {
             // A neighbour that is slow to answer is not to keep others waiting.
             limits: WriterLimits {
                 readers_max: limits.participants_max,
-                has_road_window: false,
+                has_congestion_window: false,
                 // Participants of a host that start at once answer after a while: what was lost has time.
                 heartbeat_shortest: BUILTIN_HEARTBEAT_SHORTEST,
                 heartbeat_longest: BUILTIN_HEARTBEAT_LONGEST,

@@ -157,6 +157,16 @@ impl Outbox {
         destinations: &[Locator],
         datagram_bytes_max: usize,
     ) -> MessageBuilder<'_> {
+        self.open.destinations_start = self.destinations.len();
+        self.open.datagram_bytes_max = datagram_bytes_max;
+        self.destinations.extend_from_slice(destinations);
+        self.begin(addressed, source);
+        MessageBuilder { out: self, paused: false }
+    }
+
+    /// Writes the head of a datagram.
+    #[inline]
+    fn begin(&mut self, addressed: &GuidPrefix, source: &GuidPrefix) {
         let start = self.bytes.len();
         header::emit(&mut self.bytes, source);
         if *addressed != GuidPrefix::UNKNOWN {
@@ -166,13 +176,9 @@ impl Outbox {
         open.bytes_start = start;
         open.run_start = start;
         open.segments_start = self.segments.len();
-        open.destinations_start = self.destinations.len();
         open.head_bytes = self.bytes.len() - start;
         open.len = open.head_bytes;
-        open.datagram_bytes_max = datagram_bytes_max;
         open.info.begin(source, addressed);
-        self.destinations.extend_from_slice(destinations);
-        MessageBuilder { out: self, paused: false }
     }
 
     /// Goes on with the datagram that was paused: nothing else was done with this outbox since.
@@ -324,10 +330,35 @@ impl MessageBuilder<'_> {
         self.paused = true;
     }
 
-    /// Ends the datagram, or leaves it open. Whether it goes on.
-    pub(crate) fn end(mut self, goes_on: bool) -> bool {
-        self.paused = goes_on;
-        goes_on
+    /// Ends the datagram and begins another with the same destinations and limit, addressed to one participant or to everyone.
+    pub(crate) fn renew(&mut self, addressed: &GuidPrefix, source: &GuidPrefix) {
+        let before = self.out.open.destinations_start..self.out.destinations.len();
+        if self.end() {
+            self.out.open.destinations_start = self.out.destinations.len();
+            self.out.destinations.extend_from_within(before);
+        } else {
+            self.out.bytes.truncate(self.out.open.bytes_start);
+        }
+        self.out.begin(addressed, source);
+    }
+
+    /// Whom the next submessage is addressed to.
+    pub(crate) const fn addressed(&self) -> GuidPrefix {
+        self.out.open.info.destination.wanted
+    }
+
+    /// Ends the datagram; false when it has nothing to tell.
+    fn end(&mut self) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        self.close_run();
+        self.out.transmits.push(Transmit {
+            segments: self.out.open.segments_start..self.out.segments.len(),
+            destinations: self.out.open.destinations_start..self.out.destinations.len(),
+            len: self.out.open.len,
+        });
+        true
     }
 
     /// Writes the head of a DATA of so many octets, after the INFO submessages wanted, when there is room.
@@ -433,17 +464,10 @@ impl Drop for MessageBuilder<'_> {
         if self.paused {
             return;
         }
-        if self.is_empty() {
+        if !self.end() {
             self.out.bytes.truncate(self.out.open.bytes_start);
             self.out.destinations.truncate(self.out.open.destinations_start);
-            return;
         }
-        self.close_run();
-        self.out.transmits.push(Transmit {
-            segments: self.out.open.segments_start..self.out.segments.len(),
-            destinations: self.out.open.destinations_start..self.out.destinations.len(),
-            len: self.out.open.len,
-        });
     }
 }
 

@@ -10,13 +10,17 @@ use crate::time::{Duration, Instant, Now};
 use crate::wire::{AckNack, NackFrag};
 
 use super::Writer;
+use super::compose::acks::send_control;
+use super::compose::packet::Packet;
+use super::compose::packetizer::{Packetizer, Rules};
 use super::compose::submessages::{encode, heartbeat_to, sent_fragments, sent_last};
-use super::flow::class::Class;
-use super::flow::pace::{Repeat, Repeated};
-use super::flow::road::LastRepeated;
+use super::flow::delay::LastRetransmitted;
+use super::flow::retransmission::Retransmission;
+use super::flow::route_kind::RouteKind;
+use super::flow::span::Span;
 use super::routes::gap::GapBuilder;
 use super::routes::proxies::News;
-use super::routes::proxy::{ReaderProxy, is_news};
+use super::routes::proxy::is_news;
 
 /// No reader of ours was ever sent smaller fragments.
 const FRAGMENT_BYTES_LEAST: usize = 512;
@@ -145,7 +149,8 @@ impl Writer {
             self.heartbeat.progressed(now.mono, self.proxies.owing(last), lowest);
         }
         if news == News::OfAll {
-            self.pacer.acknowledged(self.proxies.acknowledged().unwrap_or(last));
+            let lowest = self.proxies.acknowledged().unwrap_or(last);
+            self.routes.of_mut(RouteKind::SameHost).controller.acknowledged(lowest);
             // Who writes in a flow, or waits to go on, lets go of the changes, which are in the caches of that core.
             if !self.blocked && !self.batch.is_flowing(now.mono, &self.config.limits) {
                 self.settle(now);
@@ -158,8 +163,8 @@ impl Writer {
             // A base of 0 acknowledges nothing and takes nothing back: it only asks for a heartbeat.
             self.settle(now);
         }
-        self.note_road(now, reader, has, acknack);
-        self.pacer.refresh(now.mono, &self.config.limits);
+        self.note_path(now, reader, has, acknack);
+        self.routes.refresh(now.mono);
         let gaps = self.send_gaps(now, reader, acknack, out);
         let mut answer = self.repeat_missing(now, reader, acknack, out);
         answer.sent |= gaps;
@@ -168,7 +173,7 @@ impl Writer {
         }
         if answer.deferred {
             let later = now.mono.after(self.crossing()).unwrap_or(now.mono);
-            self.heartbeat.hurry(later.max(self.pacer.burst_end()));
+            self.heartbeat.hurry(later.max(self.routes.burst_end()));
         }
         if answer.refused {
             self.drops.count(DropReason::RepairBudget);
@@ -184,19 +189,21 @@ impl Writer {
 
     /// Tells the reader which of the changes it asks for are gone, or never were for it; whether there
     /// were any.
-    fn send_gaps(&self, now: Now, reader: Guid, acknack: &AckNack, out: &mut Outbox) -> bool {
-        let Some(proxy) = self.proxies.get(reader) else { return false };
-        let target = proxy.target(self.config.guid, &self.config.limits);
-        let sent = sent_last(&self.history, &self.pacer, proxy.class);
+    fn send_gaps(&mut self, now: Now, reader: Guid, acknack: &AckNack, out: &mut Outbox) -> bool {
+        let (packetizer, routes) = self.packetizer();
+        let Some(proxy) = packetizer.proxies.get(reader) else { return false };
+        let target = routes.target_to(proxy);
+        let sent = sent_last(packetizer.history, routes, proxy.kind);
         // Of what never was HEARTBEATs tell.
-        let mut gone_below = self.first_number();
+        let mut gone_below = packetizer.config.limits.numbers_after.next();
         let mut gap: Option<GapBuilder> = None;
         for number in acknack.missing.iter() {
-            if number < gone_below || number > sent || self.is_held_for(now, proxy, number) {
+            if number < gone_below || number > sent || packetizer.is_held_for(now, proxy, number) {
                 continue;
             }
             // Whole ranges go into one GAP, also beyond what was asked for.
-            gone_below = self.history.next_held(number.next()).max(proxy.first_relevant).min(sent.next());
+            gone_below =
+                packetizer.history.next_held(number.next()).max(proxy.first_relevant).min(sent.next());
             let rest = match &mut gap {
                 Some(gap) => gap.add(number, gone_below),
                 None => Some((number, gone_below)),
@@ -204,92 +211,79 @@ impl Writer {
             if let Some((start, end)) = rest
                 && let Some(full) = gap.replace(GapBuilder::range(start, end))
             {
-                target.send_gap(&full, out);
+                send_control(target, Some(&full), None, out);
             }
-            let filtered = rest.is_none_or(|(start, _)| start == number) && self.is_filtered(proxy, number);
+            let filtered =
+                rest.is_none_or(|(start, _)| start == number) && packetizer.is_filtered(proxy, number);
             gap = gap.map(|gap| gap.filtering(filtered.into()));
         }
         if let Some(gap) = &gap {
-            target.send_gap(gap, out);
+            send_control(target, Some(gap), None, out);
         }
         gap.is_some()
     }
 
-    /// Whether a change can be sent to the reader: it is for it, held, and of use.
-    fn is_held_for(&self, now: Now, proxy: &ReaderProxy, number: SequenceNumber) -> bool {
-        number >= proxy.first_relevant
-            && self.history.get(number, &self.instances).is_some_and(|change| {
-                !change.is_expired(now.mono) && self.proxies.wants(proxy, number, &change)
-            })
-    }
-
-    /// Whether a change is held, but does not pass the reader's content filter.
-    fn is_filtered(&self, proxy: &ReaderProxy, number: SequenceNumber) -> bool {
-        let change = self.history.get(number, &self.instances).filter(|_| number >= proxy.first_relevant);
-        change.is_some_and(|change| !self.proxies.wants(proxy, number, &change))
-    }
-
-    /// Repeats the changes the reader misses, as far as the burst allows.
+    /// Repeats the changes the reader misses, as far as the burst and the window allow.
     fn repeat_missing(&mut self, now: Now, reader: Guid, acknack: &AckNack, out: &mut Outbox) -> Answer {
         let mut answer = Answer::default();
-        let Some(proxy) = self.proxies.get(reader) else { return answer };
-        let limits = &self.config.limits;
         let crossing = self.crossing();
-        let target = proxy.target(self.config.guid, limits);
-        let sent = sent_last(&self.history, &self.pacer, proxy.class);
-        let (mut repeated, mut last_repeated) = (proxy.repeated, proxy.last_repeated);
-        let mut repair = proxy.repair;
-        let is_waited_for = proxy.is_waited_for();
-        let mut message = target.open(out);
+        let Self { history, instances, proxies, config, inline_qos, routes, retransmissions, .. } = self;
+        let Some(proxy) = proxies.get(reader) else { return answer };
+        let (kind, is_waited_for) = (proxy.kind, proxy.is_waited_for());
+        let sent = sent_last(history, routes, kind);
+        let (mut recent, mut last, mut repair) = (proxy.recent, proxy.last_retransmitted, proxy.repair);
+        let mut packetizer = Packetizer { history, instances, proxies, config, inline_qos };
+        let mut packet = Packet::open(routes.target_to(proxy), out);
         for number in acknack.missing.iter().take_while(|number| *number <= sent) {
-            if !self.is_held_for(now, proxy, number) || self.pacer.covers(reader, number, 1) {
+            if !packetizer.is_held_for(now, proxy, number) || retransmissions.cover(reader, number, 1) {
                 continue;
             }
-            let Some(change) = self.history.get(number, &self.instances) else { continue };
-            let large = !target.fits(
-                change.payload.len(),
-                encode(&self.config, &self.proxies, &change, &mut self.inline_qos),
-            );
-            let full = self.pacer.repeats.len() >= limits.repeats_max;
-            let is_behind = self.pacer.is_behind_others(target.class, reader, number);
-            if is_behind || !self.pacer.may_send(target.class) || large && full {
-                if target.class == Class::Remote {
-                    self.pacer.road.wait(now.mono);
-                }
+            let Some(change) = history.get(number, instances) else { continue };
+            let bytes = change.payload.len();
+            let is_cut = !packetizer.fits(&packet.target, &change);
+            let controller = &mut routes.of_mut(kind).controller;
+            let is_behind = controller.is_windowed() && retransmissions.has_before(reader, number);
+            let is_full = is_cut && retransmissions.len() >= config.limits.repeats_max;
+            if is_behind || is_full || !controller.may_send() {
+                controller.block(now.mono);
                 answer.deferred = true;
                 break;
             }
-            if repeated.note(number, now.mono, crossing) {
+            if recent.note(number, now.mono, crossing) {
                 answer.deferred = true;
                 continue;
             }
-            let bytes = change.payload.len();
             if !repair.allows(now.mono, number, bytes, bytes) {
                 answer.refused = true;
                 continue;
             }
-            if is_waited_for && self.pacer.road.is_repeated(number, last_repeated) {
-                self.pacer.road.lost(number, last_repeated, change.payload.len());
+            if let Some(delay) = controller.delay_mut() {
+                if is_waited_for && delay.is_repeated(number, last) {
+                    delay.lost(number, last, bytes);
+                }
+                delay.repeats(number, &mut last);
             }
-            self.pacer.road.repeats(number, &mut last_repeated);
-            if large {
-                let what = Repeated::Fragments { number, next: 1, wanted: None };
-                self.pacer.repeat(target.class, Repeat { reader, what });
+            let mut span = Span::new(number, number);
+            if is_cut {
+                retransmissions.queue(Retransmission { reader, span }, controller.is_windowed());
                 answer.queued = true;
                 continue;
             }
-            if !target.put_data(&mut message, number, &change, &self.inline_qos) {
-                self.pacer.sent_again(target.class, message.len());
-                message.finish();
-                message = target.open(out);
-                let _ = target.put_data(&mut message, number, &change, &self.inline_qos);
+            let rules = Rules { begun: Some(change), ..Rules::default() };
+            packetizer.fill(&mut packet, &mut span, &rules);
+            if !span.is_over() {
+                controller.sent_again((packet.len(), 1));
+                packet.next();
+                packetizer.fill(&mut packet, &mut span, &rules);
             }
             answer.sent = true;
         }
-        self.pacer.sent_again(target.class, message.len());
-        message.finish();
-        if let Some(proxy) = self.proxies.get_mut(reader) {
-            (proxy.repeated, proxy.last_repeated, proxy.repair) = (repeated, last_repeated, repair);
+        if !packet.is_empty() {
+            routes.of_mut(kind).controller.sent_again((packet.len(), 1));
+        }
+        packet.seal();
+        if let Some(proxy) = proxies.get_mut(reader) {
+            (proxy.recent, proxy.last_retransmitted, proxy.repair) = (recent, last, repair);
         }
         answer
     }
@@ -300,7 +294,7 @@ impl Writer {
         let Some(proxy) = self.proxies.get_mut(reader) else { return };
         let pause = self.config.limits.repeat_pause;
         let recent = proxy.answered.is_some_and(|answered| now.mono.since(answered) < pause);
-        let owes = proxy.acknowledged < sent_last(&self.history, &self.pacer, proxy.class);
+        let owes = proxy.acknowledged < sent_last(&self.history, &self.routes, proxy.kind);
         if owes && recent && !sent {
             return;
         }
@@ -309,11 +303,11 @@ impl Writer {
             self.heartbeat.asked_one(now.mono);
         }
         let Some(proxy) = self.proxies.get(reader) else { return };
-        let target = proxy.target(self.config.guid, &self.config.limits);
-        let heartbeat = heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, proxy, &target, !owes);
-        target.send_heartbeat(&heartbeat, out);
-        if owes && target.class == Class::Remote {
-            self.note_question(now, heartbeat.count);
+        let target = self.routes.target_to(proxy);
+        let heartbeat = heartbeat_to(&mut self.heartbeat, &self.history, &self.routes, proxy, &target, !owes);
+        send_control(target, None, Some(&heartbeat), out);
+        if owes && target.kind == RouteKind::Remote {
+            self.note_ack_request(now, heartbeat.count);
         }
     }
 
@@ -336,20 +330,20 @@ impl Writer {
         proxy.hearing.speaks();
         self.proxies.heard(reader);
         let Some(proxy) = self.proxies.get(reader) else { return Ok(()) };
-        let target = proxy.target(self.config.guid, &self.config.limits);
+        let target = self.routes.target_to(proxy);
         let relevant = number >= proxy.first_relevant;
         let held = self.history.get(number, &self.instances).filter(|change| {
             relevant && !change.is_expired(now.mono) && self.proxies.wants(proxy, number, change)
         });
         let Some(change) = held else {
-            target.send_gap(&GapBuilder::range(number, number.next()), out);
+            send_control(target, Some(&GapBuilder::range(number, number.next())), None, out);
             return Ok(());
         };
         let inline_qos = encode(&self.config, &self.proxies, &change, &mut self.inline_qos);
-        let sent = sent_fragments(&self.pacer, &target, number, (change.payload.len(), inline_qos));
+        let sent = sent_fragments(&self.routes, &target, number, (change.payload.len(), inline_qos));
         let fragments = target.fragments(change.payload.len(), inline_qos);
-        let (class, fragment_bytes) =
-            (target.class, usize::from(target.fragment_bytes(change.payload.len(), inline_qos)));
+        let (kind, fragment_bytes) =
+            (target.kind, usize::from(target.fragment_bytes(change.payload.len(), inline_qos)));
         let whole = target.fits(change.payload.len(), inline_qos);
         let plausible = nack.missing.base() as usize <= change.payload.len().div_ceil(FRAGMENT_BYTES_LEAST);
         if sent == fragments && plausible && (whole || nack.missing.base() > fragments) {
@@ -358,19 +352,21 @@ impl Writer {
             return Ok(());
         }
         let sizes = (change.payload.len(), fragment_bytes);
-        let (wanted, deferred) = self.wanted_fragments(now, reader, class, nack, (sent, sizes));
+        let (wanted, deferred) = self.wanted_fragments(now, reader, kind, nack, (sent, sizes));
         if deferred || !wanted.is_empty() {
             self.heartbeat.heard(now.mono);
         }
         if !wanted.is_empty() {
             if let Some(proxy) = self.proxies.get_mut(reader).filter(|proxy| proxy.is_waited_for()) {
                 let bytes = wanted.iter().count() * fragment_bytes;
-                self.pacer.road.lost(number, proxy.last_repeated, bytes);
-                self.pacer.road.repeats(number, &mut proxy.last_repeated);
+                if let Some(delay) = self.routes.of_mut(kind).controller.delay_mut() {
+                    delay.lost(number, proxy.last_retransmitted, bytes);
+                    delay.repeats(number, &mut proxy.last_retransmitted);
+                }
             }
-            let next = wanted.base();
-            let what = Repeated::Fragments { number, next, wanted: Some(wanted) };
-            self.pacer.repeat(class, Repeat { reader, what });
+            let span = Span { fragment: wanted.base(), wanted: Some(wanted), ..Span::new(number, number) };
+            let is_windowed = self.routes.of(kind).controller.is_windowed();
+            self.retransmissions.queue(Retransmission { reader, span }, is_windowed);
         } else if deferred {
             let later = now.mono.after(self.crossing()).unwrap_or(now.mono);
             self.heartbeat.hurry(later);
@@ -394,15 +390,16 @@ impl Writer {
         &mut self,
         now: Now,
         reader: Guid,
-        class: Class,
+        kind: RouteKind,
         nack: &NackFrag,
         (sent, (change_bytes, fragment_bytes)): (FragmentNumber, (usize, usize)),
     ) -> (FragmentSet, bool) {
         let number = nack.sequence_number;
         let crossing = self.crossing();
         let mut wanted = FragmentSet::empty(nack.missing.base().max(1));
-        if self.pacer.repeats.len() >= self.config.limits.repeats_max
-            || self.pacer.is_behind_others(class, reader, number)
+        if self.retransmissions.len() >= self.config.limits.repeats_max
+            || self.routes.of(kind).controller.is_windowed()
+                && self.retransmissions.has_before(reader, number)
         {
             return (wanted, true);
         }
@@ -410,10 +407,10 @@ impl Writer {
         proxy.repair.has_fragments(number, nack.missing.base().min(sent), fragment_bytes);
         let (mut deferred, mut refused) = (false, false);
         for fragment in nack.missing.iter().filter(|fragment| *fragment >= 1 && *fragment <= sent) {
-            if self.pacer.covers(reader, number, fragment) {
+            if self.retransmissions.cover(reader, number, fragment) {
                 continue;
             }
-            if proxy.repeated_fragments.note((number, fragment), now.mono, crossing) {
+            if proxy.recent_fragments.note((number, fragment), now.mono, crossing) {
                 deferred = true;
             } else if proxy.repair.allows(now.mono, number, change_bytes, fragment_bytes) {
                 wanted.insert(fragment);
@@ -428,44 +425,43 @@ impl Writer {
     }
 
     /// A reader answered that it has all up to a change. If it is on another host, that tells of the road to it.
-    fn note_road(&mut self, now: Now, reader: Guid, has: SequenceNumber, acknack: &AckNack) {
-        let Some(proxy) = self.proxies.get(reader).filter(|proxy| proxy.class == Class::Remote) else {
+    fn note_path(&mut self, now: Now, reader: Guid, has: SequenceNumber, acknack: &AckNack) {
+        let Some(proxy) = self.proxies.get(reader).filter(|proxy| proxy.kind == RouteKind::Remote) else {
             return;
         };
         let known = has.max(acknack.missing.iter().last().unwrap_or_default()).min(self.history.last());
-        let Some(told) = self.pacer.road.told(acknack.heartbeat, proxy.names_questions(), known) else {
-            return;
-        };
+        let Some(delay) = self.routes.delay_mut() else { return };
+        let Some(sample) = delay.ack_sample(acknack.heartbeat, proxy.echoes_counts(), known) else { return };
         let counted = proxy.losses_counted;
-        if proxy.is_waited_for() && told.last > counted {
-            let lost = acknack.missing.iter().filter(|number| *number > counted && *number <= told.last);
+        if proxy.is_waited_for() && sample.last > counted {
+            let lost = acknack.missing.iter().filter(|number| *number > counted && *number <= sample.last);
             let changes =
                 lost.filter_map(|number| self.history.get(number, &self.instances).map(|it| (number, it)));
             changes.for_each(|(number, change)| {
-                self.pacer.road.lost(number, LastRepeated::default(), change.payload.len())
+                delay.lost(number, LastRetransmitted::default(), change.payload.len())
             });
         }
         let Some(proxy) = self.proxies.get_mut(reader) else { return };
-        proxy.losses_counted = counted.max(told.last);
-        let trip = told.asked.map(|asked| proxy.shortest.trip(now.mono, now.mono.since(asked)));
-        self.proxies.left_to(reader, told.left, self.pacer.road.left_bytes(), acknack.heartbeat.is_some());
-        self.note_left(now, trip);
+        proxy.losses_counted = counted.max(sample.last);
+        let trip = sample.asked.map(|asked| proxy.shortest.trip(now.mono, now.mono.since(asked)));
+        let (delivered, of_all) = (sample.delivered, delay.delivered_bytes());
+        self.proxies.delivered_to(reader, delivered, of_all, acknack.heartbeat.is_some());
+        self.note_delivered(now, trip);
     }
 
     /// A reader lacks fragments of a change that is not cut like that any more: the way to it has changed
     /// since it got the first. It is sent the whole change.
     fn repeat_recut(&mut self, now: Now, reader: Guid, number: SequenceNumber) {
         let pause = self.crossing();
-        let full = self.pacer.repeats.len() >= self.config.limits.repeats_max;
+        let full = self.retransmissions.len() >= self.config.limits.repeats_max;
         let bytes = self.history.get(number, &self.instances).map_or(0, |change| change.payload.len());
         let Some(proxy) = self.proxies.get_mut(reader) else { return };
-        if full || proxy.repeated.note(number, now.mono, pause) {
+        if full || proxy.recent.note(number, now.mono, pause) {
             self.heartbeat.hurry(now.mono.after(pause).unwrap_or(now.mono));
         } else if !proxy.repair.allows(now.mono, number, bytes, bytes) {
             self.drops.count(DropReason::RepairBudget);
-        } else if !self.pacer.covers(reader, number, 1) {
-            let what = Repeated::Changes { next: number, last: number };
-            self.pacer.repeats.push_back(Repeat { reader, what });
+        } else if !self.retransmissions.cover(reader, number, 1) {
+            self.retransmissions.push_back(Retransmission { reader, span: Span::new(number, number) });
         }
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use crate::seq::SequenceNumber;
 use crate::time::Duration;
 
-use super::flow::class::Class;
 use super::flow::cost::ComparisonPace;
+use super::flow::route_kind::RouteKind;
 use super::record::change::CHANGE_OVERHEAD_BYTES;
 use super::{WriteError, Writer, bound};
 
@@ -43,7 +43,7 @@ pub struct WriterLimits {
     /// Octets of one burst to other readers that acknowledge nothing: with the interval, 1 Gbit/s.
     pub burst_bytes_remote: usize,
     /// What is sent to reliable readers on other hosts waits until there is room on the road for it, as their answers tell.
-    pub has_road_window: bool,
+    pub has_congestion_window: bool,
     /// Pause between the beginnings of bursts.
     pub burst_interval: Duration,
     /// Octets of a batch of samples that share datagrams, headers included; samples larger than half of it
@@ -92,7 +92,7 @@ impl Default for WriterLimits {
             repeat_pause: Duration::from_millis(2),
             burst_bytes_local: 3 * 64_000,
             burst_bytes_remote: 64_000,
-            has_road_window: true,
+            has_congestion_window: true,
             burst_interval: Duration::from_micros(500),
             batch_bytes: 65_000,
             multicast_bytes_min: 4_000,
@@ -167,17 +167,17 @@ impl Writer {
 }
 
 impl WriterLimits {
-    pub(super) const fn datagram_bytes_max(&self, class: Class) -> usize {
-        match class {
-            Class::SameHost => self.datagram_bytes_max_local,
-            Class::Remote => self.datagram_bytes_max_remote,
+    pub(super) const fn datagram_bytes_max(&self, kind: RouteKind) -> usize {
+        match kind {
+            RouteKind::SameHost => self.datagram_bytes_max_local,
+            RouteKind::Remote => self.datagram_bytes_max_remote,
         }
     }
 
-    pub(super) const fn burst_bytes(&self, class: Class) -> usize {
-        match class {
-            Class::SameHost => self.burst_bytes_local,
-            Class::Remote => self.burst_bytes_remote,
+    pub(super) const fn burst_bytes(&self, kind: RouteKind) -> usize {
+        match kind {
+            RouteKind::SameHost => self.burst_bytes_local,
+            RouteKind::Remote => self.burst_bytes_remote,
         }
     }
 }

@@ -42,12 +42,15 @@ pub use routes::multicast::{Delivery, UnicastReason};
 pub use state::{ReaderRoute, WriterTotals};
 
 use compose::batch::Batch;
-use flow::class::Class;
+use compose::plan::Plan;
+use flow::congestion_window::RttSample;
 use flow::crowd::Crowd;
+use flow::delay::DelayController;
 use flow::heartbeat::HeartbeatTimer;
-use flow::pace::{Pacer, Repeat, Repeated};
+use flow::retransmission::{Retransmission, Retransmissions};
+use flow::route_kind::RouteKind;
 use flow::silence::SilenceTimer;
-use flow::window::Trip;
+use flow::span::Span;
 use record::change::{CHANGE_OVERHEAD_BYTES, Change, window_bytes};
 use record::coherent::OpenSet;
 use record::history::History;
@@ -56,6 +59,7 @@ use routes::multicast::Multicast;
 use routes::path::Paths;
 use routes::proxies::Proxies;
 use routes::proxy::Since;
+use routes::route::Routes;
 
 /// Why a change was not written. Nothing changed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -88,9 +92,12 @@ pub struct Writer {
     history: History,
     instances: Instances,
     proxies: Proxies,
-    pacer: Pacer,
+    routes: Routes,
+    retransmissions: Retransmissions,
     paths: Paths,
     batch: Batch,
+    /// `None`: to be made.
+    plan: Option<Plan>,
     multicast: Multicast,
     heartbeat: HeartbeatTimer,
     silence: SilenceTimer,
@@ -121,15 +128,18 @@ impl Writer {
     /// A writer without readers.
     #[must_use]
     pub fn new(config: WriterConfig) -> Self {
+        let mut routes = Routes::new(config.guid, &config.limits);
         let mut proxies = Proxies::default();
-        proxies.set_urgent(config.qos.transport_priority > 0);
+        proxies.set_urgent(config.qos.transport_priority > 0, &mut routes);
         Self {
             history: History::of(&config.qos, config.limits.numbers_after),
             instances: Instances::new(config.qos.deadline),
             proxies,
-            pacer: Pacer::new(),
+            routes,
+            retransmissions: Retransmissions::default(),
             paths: Paths::new(config.limits.datagram_bytes_max_remote),
             batch: Batch::default(),
+            plan: None,
             multicast: Multicast::default(),
             heartbeat: HeartbeatTimer::new(&config),
             silence: SilenceTimer::default(),
@@ -172,14 +182,14 @@ impl Writer {
     /// Takes over new QoS, of which only changeable policies (DCPS 1.4 §2.2.3) may differ; the caller
     /// has checked that.
     pub fn set_qos(&mut self, now: Now, qos: QosSet) {
-        self.batch.joining_bytes_max = None;
+        self.void_plan();
         self.instances.set_deadline_period(qos.deadline, now.mono);
         if qos.lifespan != self.config.qos.lifespan {
             self.history.set_expiry(|source_timestamp| expiry(now, source_timestamp, qos.lifespan));
         }
         self.config.qos = qos;
         // What waits for others is addressed as it was written.
-        self.proxies.set_urgent(self.traffic_class() > 0);
+        self.proxies.set_urgent(self.traffic_class() > 0, &mut self.routes);
     }
 
     /// Writes a change and sends it to all matched readers. `payload` is data with its encapsulation
@@ -235,7 +245,7 @@ impl Writer {
             return Err(WriteError::UnknownInstance);
         }
         self.check_timestamp(known, source_timestamp)?;
-        self.hasten_turn(now, known);
+        self.hasten_switch(now, known);
         if self.admit(known, kind, payload_bytes).is_err() {
             self.make_room(now, kind, instance, payload_bytes, out)?;
         }
@@ -424,20 +434,21 @@ impl Writer {
         // What waits for others is addressed to those who were here before.
         self.flush(now, out);
         if !known && !durable && !reader.same_host {
-            self.part_live(out);
+            self.part_queue(out);
         }
         let last = self.history.last();
         let had_inline_qos = self.proxies.inline_qos();
         let before_all = self.config.limits.numbers_after;
         let since =
             Since { now: now.mono, before_all, history: if durable { before_all } else { last }, last };
-        let new = self.proxies.insert(reader, reliable, &since);
+        let new = self.proxies.insert(reader, reliable, &since, &mut self.routes);
         self.recut_for_inline_qos(had_inline_qos);
         self.fit_window();
         self.adopt_filter(reader);
-        let sent = self.pacer.road.sent_bytes();
-        self.proxies.left_to(reader.guid, sent, sent, false);
-        self.note_left(now, None);
+        self.void_plan();
+        let sent = self.routes.delay().map_or(0, DelayController::sent_bytes);
+        self.proxies.delivered_to(reader.guid, sent, sent, false);
+        self.note_delivered(now, None);
         if !new {
             return;
         }
@@ -448,9 +459,8 @@ impl Writer {
         self.changed(StatusKind::PublicationMatched, out);
         self.start_lease(now);
         if durable && self.history.len() > 0 {
-            let what =
-                Repeated::Changes { next: self.first_number(), last: self.sent_last(reader.same_host) };
-            self.pacer.repeats.push_back(Repeat { reader: reader.guid, what });
+            let span = Span::new(self.first_number(), self.sent_last(reader.same_host));
+            self.retransmissions.push_back(Retransmission { reader: reader.guid, span });
             self.pump(now, out);
         } else if reliable && !reader.begins {
             self.tell_start(now, reader.guid, out);
@@ -463,21 +473,22 @@ impl Writer {
     /// Removes a reader.
     pub fn unmatch_reader(&mut self, now: Now, reader: Guid, out: &mut Outbox) {
         let had_inline_qos = self.proxies.inline_qos();
-        if !self.proxies.remove(reader) {
+        if !self.proxies.remove(reader, &mut self.routes) {
             return;
         }
         self.recut_for_inline_qos(had_inline_qos);
         self.fit_window();
+        self.void_plan();
         self.flush(now, out);
         self.choose_delivery(now, out);
-        self.pacer.forget(reader);
+        self.retransmissions.forget(reader);
         self.forget_paths();
-        for class in Class::ALL {
-            if self.proxies.route(class).destinations.is_empty() {
-                self.pacer.clear_live(class);
+        for kind in RouteKind::ALL {
+            if self.routes.of(kind).is_empty() {
+                self.routes.of_mut(kind).queue.take();
             }
         }
-        self.note_left(now, None);
+        self.note_delivered(now, None);
         self.matched.unmatched(reader);
         self.forget_silent();
         self.changed(StatusKind::PublicationMatched, out);
@@ -512,8 +523,8 @@ impl Writer {
 
     /// Whether new changes wait until there is room for them on the road to readers on other hosts.
     #[must_use]
-    pub const fn waits_for_road(&self) -> bool {
-        self.pacer.waits_for_road()
+    pub const fn waits_for_path(&self) -> bool {
+        !self.routes.of(RouteKind::Remote).queue.is_empty()
     }
 
     /// Changes with data or status in the history, which RESOURCE_LIMITS max_samples bounds.
@@ -549,7 +560,7 @@ impl Writer {
         if self.batch.due().is_some_and(|due| due <= now.mono) {
             self.flush(now, out);
         }
-        if self.pacer.due().is_some_and(|due| due <= now.mono) {
+        if self.pump_due().is_some_and(|due| due <= now.mono) {
             self.pump(now, out);
         }
         if self.multicast.due().is_some_and(|due| due <= now.mono) {
@@ -567,6 +578,12 @@ impl Writer {
         }
     }
 
+    /// When more of what waits may be sent.
+    fn pump_due(&self) -> Option<Instant> {
+        let burst = (!self.retransmissions.is_empty()).then(|| self.routes.burst_end());
+        Instant::earliest([self.routes.due(), burst])
+    }
+
     /// When [`Writer::timeout`] is due.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
@@ -576,7 +593,7 @@ impl Writer {
             self.instances.next_deadline(),
             self.lease_end,
             self.batch.due(),
-            self.pacer.due(),
+            self.pump_due(),
             self.heartbeat.due(),
             self.silence.due(),
             self.multicast.due(),
@@ -634,14 +651,15 @@ impl Writer {
     }
 
     /// Takes over what has left the road to readers on other hosts, as an answer after so long shows, and who they are.
-    fn note_left(&mut self, now: Now, trip: Option<Trip>) {
-        let (readers, left, all_name_questions) =
-            self.proxies.left(self.sent_last(false), self.pacer.road.sent_bytes());
-        let readers = if self.config.limits.has_road_window { readers } else { 0 };
-        let hold_bytes = self.proxies.route(Class::Remote).hold_bytes;
-        self.pacer.road.set_readers(readers, all_name_questions, hold_bytes);
+    fn note_delivered(&mut self, now: Now, trip: Option<RttSample>) {
+        let last = self.sent_last(false);
+        let route = self.routes.of_mut(RouteKind::Remote);
+        let Some(delay) = route.controller.delay_mut() else { return };
+        let (readers, delivered, all_echo_counts) = self.proxies.delivered(last, delay.sent_bytes());
+        let readers = if self.config.limits.has_congestion_window { readers } else { 0 };
+        delay.set_readers(readers, all_echo_counts, route.port.receive_buffer_bytes);
         if readers > 0 {
-            self.pacer.road.leave(now.mono, left, trip);
+            delay.deliver(now.mono, delivered, trip);
         }
     }
 
@@ -651,7 +669,7 @@ impl Writer {
             self.blocked = true;
             // The last sample may have asked already.
             let is_unasked = self.heartbeat.is_unasked() && !self.is_answer_enough();
-            if (is_unasked || self.pacer.unsent().is_some()) && !self.road_will_ask() {
+            if (is_unasked || self.routes.unsent().is_some()) && !self.path_will_request() {
                 self.ask(now, out);
             }
         }
@@ -659,9 +677,9 @@ impl Writer {
     }
 
     /// Whether what makes room asks by itself: the road to all reliable readers, on which new changes wait.
-    fn road_will_ask(&self) -> bool {
-        let others = self.proxies.route(Class::SameHost).reliable;
-        others == 0 && self.waits_for_road() && self.pacer.road.is_answered()
+    fn path_will_request(&self) -> bool {
+        let others = self.routes.of(RouteKind::SameHost).port.reliable;
+        others == 0 && self.waits_for_path() && self.routes.of(RouteKind::Remote).controller.is_windowed()
     }
 
     /// The more readers, the less each may be behind: their sockets, and the time that a sample spends in them, are shared
@@ -669,8 +687,8 @@ impl Writer {
     /// within this host a quarter of it is about as fast, and takes less memory. Of several readers one is always late, and of long
     /// samples a quarter holds too few to go on while some are answered: these get half of it.
     fn fit_window(&mut self) {
-        let readers = self.proxies.reliable();
-        let is_far = self.proxies.route(Class::Remote).reliable > 0;
+        let readers = self.routes.reliable();
+        let is_far = self.routes.of(RouteKind::Remote).port.reliable > 0;
         let most = self.config.limits.unacknowledged_bytes_max;
         let window = match readers {
             0 | 1 if is_far => most,
@@ -679,7 +697,9 @@ impl Writer {
         };
         self.window_bytes = window.max(most.min(WINDOW_BYTES_LEAST));
         self.heartbeat.set_readers(readers, self.window_bytes, is_far);
-        self.pacer.road.set_history(self.window_bytes);
+        if let Some(delay) = self.routes.delay_mut() {
+            delay.set_history(self.window_bytes);
+        }
     }
 
     /// Who waits for room in the window is woken for a quarter of it, not for each sample's: it would be full again
@@ -703,7 +723,8 @@ impl Writer {
     fn makes_room(&self, lowest: SequenceNumber) -> bool {
         // Acknowledged changes leave when the writer goes on.
         let quarter = self.window_bytes / 4;
-        let room = if self.waits_for_road() { self.pacer.road.wakes_for().min(quarter) } else { quarter };
+        let delay = self.routes.delay().filter(|_| self.waits_for_path());
+        let room = delay.map_or(quarter, |delay| delay.wakes_for_bytes().min(quarter));
         self.is_limited() || self.history.pending_bytes_above(lowest) <= self.window_bytes - room
     }
 }

@@ -42,7 +42,7 @@ impl Writer {
         let last = self.history.last();
         let acknowledged = self.proxies.acknowledged().unwrap_or(last);
         if acknowledged > self.history.released() {
-            let sent = self.pacer.unsent().map_or(last, SequenceNumber::previous);
+            let sent = self.routes.unsent().map_or(last, SequenceNumber::previous);
             self.history.release(now.mono, acknowledged.min(sent).min(most), &mut self.instances);
         }
         if acknowledged < last {

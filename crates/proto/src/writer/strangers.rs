@@ -6,6 +6,7 @@ use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
 
+use super::compose::acks::send_control;
 use super::compose::submessages::heartbeat_to;
 use super::flow::silence::QUESTIONS_LEAST;
 use super::routes::proxies::Proxies;
@@ -128,16 +129,16 @@ impl Writer {
     /// the time is over; those that were left out, ever more rarely, but while nothing is written they hear nothing else.
     pub(super) fn ask_strangers(&mut self, now: Now, out: &mut Outbox) {
         let (mut blocks, mut any) = (false, false);
-        let (guid, last, blocked) = (self.config.guid, self.history.last(), self.blocked);
+        let (last, blocked) = (self.history.last(), self.blocked);
         for reader in self.proxies.readers.iter_mut() {
             let is_in_the_way = blocked && reader.is_strange_to(last);
             if is_in_the_way || reader.silence.is_left_out {
                 (blocks, any) = (blocks | is_in_the_way, true);
                 reader.silence.asked(now.mono);
-                let target = reader.target(guid, &self.config.limits);
+                let target = self.routes.target_to(reader);
                 let heartbeat =
-                    heartbeat_to(&mut self.heartbeat, &self.history, &self.pacer, reader, &target, false);
-                target.send_heartbeat(&heartbeat, out);
+                    heartbeat_to(&mut self.heartbeat, &self.history, &self.routes, reader, &target, false);
+                send_control(target, None, Some(&heartbeat), out);
             }
         }
         self.silence.due = None;

@@ -310,7 +310,7 @@ impl World {
             let written = call.of_writer(&mut local.writer, |writer, out| {
                 writer.write(now, proto_kind, handle, payload, source, out)
             });
-            let waits = [local.writer.waits_for_road(), local.writer.waits_for_turn()];
+            let waits = [local.writer.waits_for_path(), local.writer.waits_for_switch()];
             let history = local.writer.history_len();
             let most = &mut call.ledger.writers[writer].history_max;
             *most = history.max(*most);

@@ -3,17 +3,23 @@
 //! wait for each other: until a batch is full, for a fraction of a millisecond, or until told to leave.
 
 use crate::estimate::SmoothedEstimate;
+use crate::instance::InstanceHandle;
 use crate::outbox::Outbox;
-use crate::seq::{FragmentNumber, SequenceNumber};
-use crate::time::{Duration, Instant, Now};
+use crate::payload::{NewPayload, PayloadView};
+use crate::seq::SequenceNumber;
+use crate::time::{Duration, Instant, Now, Time};
 use crate::wire::Heartbeat;
 
+use super::packet::Packet;
+use super::packetizer::{Rules, is_full};
 use super::submessages::{encode, heartbeat};
-use crate::writer::flow::class::Class;
 use crate::writer::flow::crowd::Crowd;
 use crate::writer::flow::heartbeat::Piggyback;
-use crate::writer::record::change::Change;
-use crate::writer::routes::target::{INLINE_QOS_BYTES_MAX, Target};
+use crate::writer::flow::route_kind::RouteKind;
+use crate::writer::flow::span::Span;
+use crate::writer::record::change::{Change, window_bytes};
+use crate::writer::record::instances::Slot;
+use crate::writer::routes::route::Route;
 use crate::writer::{Writer, WriterLimits};
 
 /// So many writes without a pause are a flow, and so many where sending one costs that much, which is to many readers alone.
@@ -32,16 +38,8 @@ const COSTLY_WAIT_MAX: Duration = Duration::from_millis(4);
 /// After so many, which take milliseconds, its last samples wait for so long: the timer looks after it no more often.
 const GREAT_FLOW_WRITES: u32 = 4_096;
 const GREAT_FLOW_WAIT: Duration = Duration::from_millis(1);
-/// A batch of so many octets and samples is full, whatever it may have: longer ones of short samples save nothing.
-const USUAL_BYTES: usize = 32 << 10;
-const USUAL_SAMPLES: usize = 230;
 /// What a sample adds to a batch beside its payload: about its headers and inline QoS.
-const SAMPLE_OVERHEAD_BYTES: usize = 72;
-
-/// Whether a batch of so many octets and samples is full.
-pub(in crate::writer) const fn is_full(bytes: usize, samples: usize, bytes_max: usize) -> bool {
-    bytes > bytes_max || bytes >= USUAL_BYTES && samples >= USUAL_SAMPLES
-}
+pub(in crate::writer) const SAMPLE_OVERHEAD_BYTES: usize = 72;
 
 /// How the application writes, and what waits.
 #[derive(Debug, Default)]
@@ -62,8 +60,6 @@ pub(in crate::writer) struct Batch {
     /// Octets that wait, 0 when nothing does, and the samples they are.
     bytes: usize,
     samples: usize,
-    /// Plain samples of up to so many octets join them unasked; `None`: none does.
-    pub(in crate::writer) joining_bytes_max: Option<usize>,
     /// The last call added one to them, and moved no deadline.
     pub(in crate::writer) joined: bool,
     /// When they leave at the latest; of a batch that was full, when the next would at the earliest.
@@ -73,133 +69,26 @@ pub(in crate::writer) struct Batch {
     cost: SmoothedEstimate<4>,
     /// Readers that it goes to.
     readers: usize,
-    /// The datagrams they share, for each class of readers.
-    drafts: [Draft; 2],
-}
-
-/// The datagrams of a batch for one class, of which the last is open while anything waits.
-#[derive(Debug, Default)]
-struct Draft {
-    out: Outbox,
-    is_open: bool,
-}
-
-impl Draft {
-    /// Adds a sample, which fits an empty datagram.
-    fn put(&mut self, target: &Target<'_>, number: SequenceNumber, change: &Change<'_>, inline_qos: &[u8]) {
-        let is_open = std::mem::replace(&mut self.is_open, true);
-        let mut message = if is_open { self.out.resume() } else { target.open(&mut self.out) };
-        if !target.put_data(&mut message, number, change, inline_qos) {
-            message.finish();
-            message = target.open(&mut self.out);
-            let _ = target.put_data(&mut message, number, change, inline_qos);
-        }
-        message.pause();
-    }
-
-    /// Octets that the open datagram has room for, if it is to have so many at most.
-    fn room_bytes(&mut self, bytes_max: usize) -> Option<usize> {
-        self.is_open.then(|| {
-            let message = self.out.resume();
-            let bytes = message.remaining().min(bytes_max.saturating_sub(message.len()));
-            message.pause();
-            bytes
-        })
-    }
-
-    /// Adds fragments of a sample without inline QoS, from `first` on, as many as fit of `most`.
-    fn put_fragments(
-        &mut self,
-        target: &Target<'_>,
-        number: SequenceNumber,
-        change: &Change<'_>,
-        (first, most): (FragmentNumber, FragmentNumber),
-    ) {
-        let is_open = std::mem::replace(&mut self.is_open, true);
-        let mut message = if is_open { self.out.resume() } else { target.open(&mut self.out) };
-        let _ = target.put_fragments(&mut message, number, change, (first, most), &[]);
-        message.pause();
-    }
-
-    /// Nobody is left to hear it.
-    fn discard(&mut self) {
-        self.is_open = false;
-        self.out.clear_transmits();
-    }
-
-    /// Moves the datagrams to `out`, with a heartbeat at the end.
-    fn leave(&mut self, target: &Target<'_>, heartbeat: Option<&Heartbeat>, out: &mut Outbox) {
-        if !std::mem::take(&mut self.is_open) {
-            return;
-        }
-        let mut message = self.out.resume();
-        if let Some(heartbeat) = heartbeat
-            && !message.heartbeat(heartbeat)
-        {
-            message.finish();
-            target.send_heartbeat(heartbeat, &mut self.out);
-        } else {
-            message.finish();
-        }
-        out.append(&mut self.out);
-    }
 }
 
 impl Batch {
-    /// Octets that the datagram to readers of this host has room for, if one waits that is to have so many at most.
-    pub(in crate::writer) fn room_bytes(&mut self, bytes_max: usize) -> Option<usize> {
-        let [draft, _] = &mut self.drafts;
-        draft.room_bytes(bytes_max)
-    }
-
-    /// Adds a sample for readers of this host, which count: its fragments from the one given on, as many as fit of a number; all of it in one
-    /// piece, if none is given.
-    pub(in crate::writer) fn put(
-        &mut self,
-        target: &Target<'_>,
-        number: SequenceNumber,
-        change: &Change<'_>,
-        part: Option<(FragmentNumber, FragmentNumber)>,
-        bytes: usize,
-    ) {
-        let [draft, _] = &mut self.drafts;
-        match part {
-            Some(part) => draft.put_fragments(target, number, change, part),
-            None => draft.put(target, number, change, &[]),
-        }
-        self.bytes += bytes + SAMPLE_OVERHEAD_BYTES;
-    }
-
-    /// Adds a sample that is like those which wait for readers of this host. Whether it is the last that does.
-    #[inline]
-    pub(in crate::writer) fn put_like(
-        &mut self,
-        target: &Target<'_>,
-        number: SequenceNumber,
-        change: &Change<'_>,
-        limits: &WriterLimits,
-    ) -> bool {
-        let bytes = change.payload.len() + SAMPLE_OVERHEAD_BYTES;
-        let [draft, _] = &mut self.drafts;
-        draft.put(target, number, change, &[]);
-        self.bytes += bytes;
-        self.samples += 1;
-        self.is_full(bytes, limits)
-    }
-
-    /// Whether one sample waits for others.
-    pub(in crate::writer) const fn is_first(&self) -> bool {
-        self.samples == 1
-    }
-
     /// When what waits leaves at the latest.
     pub(in crate::writer) const fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Whether it leaves now, after a sample of so many octets: another one like it would be too much.
-    const fn is_full(&self, bytes: usize, limits: &WriterLimits) -> bool {
-        is_full(self.bytes + bytes, 0, limits.batch_bytes) || is_full(self.bytes, self.samples, usize::MAX)
+    /// One more sample waits. Whether it is the last that does.
+    #[inline]
+    const fn add(&mut self, payload_bytes: usize, limits: &WriterLimits) -> bool {
+        self.bytes += payload_bytes + SAMPLE_OVERHEAD_BYTES;
+        self.samples += 1;
+        self.is_full(payload_bytes, limits)
+    }
+
+    /// Whether what waits leaves now, after a sample of so many octets: another one like it would be too much.
+    const fn is_full(&self, payload_bytes: usize, limits: &WriterLimits) -> bool {
+        let bytes = self.bytes + payload_bytes + SAMPLE_OVERHEAD_BYTES;
+        is_full(bytes, 0, limits.batch_bytes) || is_full(self.bytes, self.samples, usize::MAX)
     }
 
     /// What sending costs where many readers make it costly.
@@ -294,18 +183,18 @@ impl Batch {
 
     /// How long a sample may wait for others. In a flow, sending too early costs more where there are many readers, or a
     /// busy host.
-    fn patience(&self, budget: Duration, limits: &WriterLimits) -> Duration {
+    fn linger(&self, budget: Duration, limits: &WriterLimits) -> Duration {
         if self.suspended {
             return Duration::INFINITE;
         }
         if budget > Duration::ZERO {
             return budget.min(limits.batch_wait_max);
         }
-        self.patience_in_flow(limits)
+        self.linger_in_flow(limits)
     }
 
     /// How long that is in a flow.
-    pub(in crate::writer) fn patience_in_flow(&self, limits: &WriterLimits) -> Duration {
+    pub(in crate::writer) fn linger_in_flow(&self, limits: &WriterLimits) -> Duration {
         let costly = Duration(self.cost.get().saturating_mul(COSTS_OF_WAIT)).min(COSTLY_WAIT_MAX);
         let is_great = self.since_begun >= GREAT_FLOW_WRITES;
         let least = if is_great { GREAT_FLOW_WAIT } else { limits.flow_wait };
@@ -344,10 +233,9 @@ impl Writer {
         fresh: Option<&Change<'_>>,
         out: &mut Outbox,
     ) -> bool {
-        let limits = &self.config.limits;
+        let plan = self.plan();
         let budget = self.config.qos.latency_budget;
-        let may_wait = self.batch.begin(now.mono, budget, limits);
-        let waits = self.batch.bytes > 0;
+        let may_wait = self.batch.begin(now.mono, budget, &self.config.limits);
         let held;
         let change = match fresh {
             Some(change) => change,
@@ -358,70 +246,149 @@ impl Writer {
             }
         };
         let payload_bytes = change.payload.len();
-        let bytes = payload_bytes + SAMPLE_OVERHEAD_BYTES;
-        let fills = self.fills(payload_bytes)
+        let fills = plan.filling_bytes.is_some_and(|(least, end)| (least..end).contains(&payload_bytes))
             && encode(&self.config, &self.proxies, change, &mut self.inline_qos) == 0;
-        let small = (fills || bytes <= limits.batch_bytes / 2) && !change.is_end();
+        let is_short = fills || plan.waiting_bytes_max.is_some_and(|most| payload_bytes <= most);
+        let is_end = change.is_end();
+        let bytes = self.batch.bytes + payload_bytes + SAMPLE_OVERHEAD_BYTES;
         let may_wait = may_wait
-            && small
-            && (waits || self.pacer.unsent().is_none())
-            && !self.pacer.is_turning()
-            && self.pacer.admits(now.mono, Class::Remote, self.batch.bytes + bytes, limits);
-        if !may_wait || !self.fits_everywhere(payload_bytes) {
+            && is_short
+            && !is_end
+            && (self.holds() || self.routes.unsent().is_none())
+            && !self.is_switching()
+            && self.routes.admits(now.mono, RouteKind::Remote, bytes);
+        if !may_wait {
             self.send_held(now, Some(number), out);
             return false;
         }
-        if fills {
-            self.fill(now, number, out);
-        } else {
-            encode(&self.config, &self.proxies, change, &mut self.inline_qos);
-            for (class, draft) in Class::ALL.into_iter().zip(&mut self.batch.drafts) {
-                let route = self.proxies.route(class);
-                if !route.destinations.is_empty() {
-                    let target = route.target(class, self.config.guid, limits);
-                    draft.put(&target, number, change, &self.inline_qos);
-                    self.pacer.hold(number, class);
-                }
-            }
-            self.batch.bytes += bytes;
-        }
-        let limits = &self.config.limits;
+        self.hold(now, number, fresh, fills, out);
         if self.batch.samples == 0 {
-            self.batch.due = now.mono.after(self.batch.patience(budget, limits));
+            self.batch.due = now.mono.after(self.batch.linger(budget, &self.config.limits));
         }
         self.batch.samples += 1;
-        let is_full = if fills { self.has_no_room() } else { self.batch.is_full(bytes, limits) };
+        let is_full =
+            if fills { self.has_no_room() } else { self.batch.is_full(payload_bytes, &self.config.limits) };
         if is_full {
             self.send_full(now, out);
-        } else if !fills {
-            self.note_waiting(payload_bytes);
         }
         true
     }
 
-    /// Sends what waits, since it is enough.
-    pub(in crate::writer) fn send_full(&mut self, now: Now, out: &mut Outbox) {
-        let patience = self.batch.patience(self.config.qos.latency_budget, &self.config.limits);
-        self.send_held(now, None, out);
-        // The next batch is due no earlier: its first sample need not wake the timer.
-        self.batch.due = now.mono.after(patience);
+    /// Adds a change to the open datagram of each route; where that has no room, there is one more that waits. Where samples fill datagrams,
+    /// what waits leaves with the beginning of the change, and the rest begins the next datagram.
+    fn hold(
+        &mut self,
+        now: Now,
+        number: SequenceNumber,
+        fresh: Option<&Change<'_>>,
+        fills: bool,
+        out: &mut Outbox,
+    ) {
+        let fills_bytes = fills.then_some(self.config.limits.batch_bytes);
+        let rules = Rules { begun: fresh.copied(), fills_bytes, ..Rules::default() };
+        let mut bytes = 0;
+        for kind in RouteKind::ALL {
+            let mut span = Span::new(number, number);
+            while !self.routes.of(kind).is_empty() && !span.is_over() {
+                let (mut packetizer, routes) = self.packetizer();
+                let mut packet = routes.of_mut(kind).open_held();
+                let filled = packetizer.fill(&mut packet, &mut span, &rules);
+                bytes = filled.payload_bytes + SAMPLE_OVERHEAD_BYTES;
+                if !span.is_over() && !fills {
+                    packet.next();
+                }
+                packet.pause();
+                if !span.is_over() && fills {
+                    self.batch.bytes += bytes;
+                    self.send_held(now, Some(number), out);
+                }
+            }
+            self.routes.of_mut(kind).queue.hold(number);
+        }
+        self.batch.bytes += bytes;
     }
 
-    /// Whether there are readers, and a sample of so many octets goes whole to all of them.
-    fn fits_everywhere(&self, payload_bytes: usize) -> bool {
-        let mut heard = false;
-        for class in Class::ALL {
-            let route = self.proxies.route(class);
-            if route.destinations.is_empty() {
-                continue;
-            }
-            let target = route.target(class, self.config.guid, &self.config.limits);
-            if !target.fits(payload_bytes, INLINE_QOS_BYTES_MAX) {
-                return false;
-            }
-            heard = true;
+    /// Whether not even a part of a sample has room in the datagram that waits.
+    fn has_no_room(&mut self) -> bool {
+        let batch_bytes = self.config.limits.batch_bytes;
+        let packet = self.routes.of_mut(RouteKind::SameHost).open_held();
+        let room_bytes = packet.room_bytes(batch_bytes);
+        let is_full = packet.target.fragments_within(room_bytes) == 0;
+        packet.pause();
+        is_full
+    }
+
+    /// A sample of so many octets of an instance is to be written: the place of the instance, if the sample joins those which wait. If not,
+    /// nothing was done.
+    #[inline]
+    pub(in crate::writer) fn joins(
+        &mut self,
+        now: Now,
+        instance: InstanceHandle,
+        payload_bytes: usize,
+    ) -> Option<Slot> {
+        let may_join = self.holds()
+            && self.plan().joining_bytes_max.is_some_and(|most| payload_bytes <= most)
+            && self.history.pending_bytes() + window_bytes(payload_bytes) <= self.window_bytes;
+        if !may_join {
+            return None;
         }
-        heard
+        let slot = self.instances.find(instance)?;
+        let budget = self.config.qos.latency_budget;
+        self.batch.goes_on(now.mono, budget, &self.config.limits).then_some(slot)
+    }
+
+    /// Writes a sample that [joins](Self::joins) those which wait.
+    #[inline]
+    pub(in crate::writer) fn join(
+        &mut self,
+        now: Now,
+        (slot, instance): (Slot, InstanceHandle),
+        payload: NewPayload<'_>,
+        source_timestamp: Time,
+        out: &mut Outbox,
+    ) -> SequenceNumber {
+        debug_assert!(self.holds() && self.is_plain() && !self.is_switching(), "the plan is not void");
+        self.instances.register_known(slot);
+        self.instances.restart_deadline(slot, now.mono);
+        let change = Change::plain(instance, payload.view(), source_timestamp);
+        let payload_bytes = change.payload.len();
+        let mut packet = self.routes.of_mut(RouteKind::SameHost).open_held();
+        let number = self.history.last().next();
+        if !packet.sample(number, &change, &[]) {
+            packet.next();
+            let _ = packet.sample(number, &change, &[]);
+        }
+        packet.pause();
+        let is_full = self.batch.add(payload_bytes, &self.config.limits);
+        let shown = Change::plain(instance, PayloadView::Octets(&[]), source_timestamp);
+        let number = self.history.push(slot, &shown, payload, &mut self.instances);
+        self.heartbeat.wrote(number, window_bytes(payload_bytes));
+        if is_full {
+            self.send_full(now, out);
+        }
+        self.settle_write(now, payload_bytes);
+        if is_full && self.blocked {
+            self.progress(out);
+        }
+        // While something waits, who is to acknowledge it is looked after already.
+        self.batch.joined = !is_full;
+        number
+    }
+
+    /// Whether [`Self::next_timeout`] may say something else than before the last call: after most samples that joined others it does
+    /// not. To be asked once after each call, if at all.
+    #[inline]
+    pub const fn moved_timeout(&mut self) -> bool {
+        !std::mem::replace(&mut self.batch.joined, false)
+    }
+
+    /// Sends what waits, since it is enough.
+    fn send_full(&mut self, now: Now, out: &mut Outbox) {
+        let linger = self.batch.linger(self.config.qos.latency_budget, &self.config.limits);
+        self.send_held(now, None, out);
+        // The next batch is due no earlier: its first sample need not wake the timer.
+        self.batch.due = now.mono.after(linger);
     }
 
     /// Whether something waits for others.
@@ -431,7 +398,7 @@ impl Writer {
 
     /// Sends what waits for others, as many samples in a datagram as it takes.
     pub fn flush(&mut self, now: Now, out: &mut Outbox) {
-        if self.pacer.release_tail() {
+        if self.routes.of_mut(RouteKind::SameHost).queue.release_tail() {
             self.pump(now, out);
         }
         if !self.holds() {
@@ -450,7 +417,6 @@ impl Writer {
     pub(in crate::writer) fn send_held(&mut self, now: Now, next: Option<SequenceNumber>, out: &mut Outbox) {
         self.batch.due = None;
         self.batch.samples = 0;
-        self.batch.joining_bytes_max = None;
         let bytes = std::mem::take(&mut self.batch.bytes);
         if bytes == 0 {
             return;
@@ -458,34 +424,58 @@ impl Writer {
         self.multicast.sent(bytes);
         self.batch.leaving = Some(now.mono);
         self.batch.readers = self.proxies.len();
-        if self.pacer.road.is_answered() {
-            let datagrams = bytes.div_ceil(self.config.limits.datagram_bytes_max_remote);
-            self.pacer.sent_live(Class::Remote, (bytes, datagrams), None);
+        let remote = self.routes.of_mut(RouteKind::Remote);
+        if remote.controller.is_windowed() {
+            remote.controller.sent((bytes, bytes.div_ceil(remote.datagram_bytes_max)), None);
         }
         let carried = self.carried_heartbeat(now);
-        self.pacer.release_held();
-        if let Some(next) = next {
-            Class::ALL.into_iter().for_each(|class| self.pacer.hold(next, class));
+        for route in self.routes.iter_mut() {
+            route.queue.release_held();
+            next.into_iter().for_each(|next| route.queue.hold(next));
         }
         let mut asked = false;
-        for (class, draft) in Class::ALL.into_iter().zip(&mut self.batch.drafts) {
-            let route = self.proxies.route(class);
-            if route.destinations.is_empty() {
-                draft.discard();
-                continue;
-            }
-            let target = route.target(class, self.config.guid, &self.config.limits);
-            let carried = carried.filter(|_| route.reliable > 0);
-            let heartbeat = carried.map(|carried| {
+        for kind in RouteKind::ALL {
+            let route = self.routes.of(kind);
+            let carried = carried.filter(|_| route.port.reliable > 0);
+            let heartbeat = carried.filter(|_| !route.is_empty()).map(|carried| {
                 let final_flag = carried == Piggyback::Tells;
-                heartbeat(&mut self.heartbeat, &self.history, &self.pacer, &target, final_flag)
+                heartbeat(&mut self.heartbeat, &self.history, &self.routes, &route.target(), final_flag)
             });
-            draft.leave(&target, heartbeat.as_ref(), out);
+            self.routes.of_mut(kind).send_held(heartbeat.as_ref(), out);
             asked |= carried == Some(Piggyback::Asks);
         }
         if asked {
             self.asked(now);
         }
-        self.pacer.release_held();
+        self.routes.iter_mut().for_each(|route| route.queue.release_held());
+    }
+}
+
+impl Route {
+    /// The datagram that waits for more samples.
+    #[inline]
+    fn open_held(&mut self) -> Packet<'_, '_> {
+        let Self { held, .. } = self;
+        let is_open = std::mem::replace(&mut held.is_open, true);
+        let (target, out) = self.held_parts();
+        if is_open { Packet::resume(target, out) } else { Packet::open(target, out) }
+    }
+
+    /// The datagrams that wait leave, with a heartbeat at the end, if anybody is left to hear it.
+    fn send_held(&mut self, heartbeat: Option<&Heartbeat>, out: &mut Outbox) {
+        if !std::mem::take(&mut self.held.is_open) {
+            return;
+        }
+        let is_empty = self.is_empty();
+        let (target, held) = self.held_parts();
+        let mut packet = Packet::resume(target, held);
+        if let Some(heartbeat) = heartbeat {
+            packet.heartbeat(heartbeat);
+        }
+        packet.seal();
+        if is_empty {
+            held.clear_transmits();
+        }
+        out.append(held);
     }
 }

@@ -7,7 +7,7 @@ use crate::payload::{NewPayload, Payload};
 use crate::seq::SequenceNumber;
 use crate::time::{Instant, Now, Time};
 
-use crate::writer::flow::class::Class;
+use crate::writer::flow::route_kind::RouteKind;
 use crate::writer::record::change::ChangeKind;
 use crate::writer::{WriteError, Writer};
 
@@ -38,18 +38,23 @@ impl Writer {
     #[must_use]
     pub fn borrows(&self, now: Instant) -> bool {
         !self.proxies.is_filtering()
-            && self.proxies.route(Class::Remote).destinations.is_empty()
-            && !self.proxies.route(Class::SameHost).destinations.is_empty()
+            && self.routes.of(RouteKind::Remote).is_empty()
+            && !self.routes.of(RouteKind::SameHost).is_empty()
             && self.batch.follows_pause(now, &self.config.limits)
-            && !self.pacer.is_turning()
-            && self.pacer.unsent().is_none()
+            && !self.is_switching()
+            && self.routes.unsent().is_none()
             && !self.holds()
     }
 
     /// Copies what was lent, if the last change wants it: to be called when its datagrams have left, before anything else is. What is left of them
     /// follows with the copy.
     pub fn settle_lent(&mut self, lent: &Lent<'_>) {
-        let begun = self.pacer.begun_payload(Class::SameHost).filter(|payload| lent.is_of(payload));
+        let begun = self
+            .routes
+            .of_mut(RouteKind::SameHost)
+            .queue
+            .begun_payload()
+            .filter(|payload| lent.is_of(payload));
         let held = self.history.last_payload().filter(|payload| lent.is_of(payload));
         match (held, begun) {
             (Some(held), Some(begun)) => {

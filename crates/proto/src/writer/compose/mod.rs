@@ -1,10 +1,12 @@
-//! What leaves: the datagrams of new, held, cut and filtered samples.
+//! The packetizer: datagrams of new, held, cut, repeated and filtered samples.
 
+pub(super) mod acks;
 pub(super) mod batch;
-pub(super) mod content;
-pub(super) mod fill;
-pub(super) mod join;
-pub(super) mod lending;
-pub(super) mod pieces;
-pub(super) mod send;
+mod filtering;
+mod lending;
+pub(super) mod packet;
+pub(super) mod packetizer;
+pub(super) mod plan;
+mod retransmit;
+mod send;
 pub(super) mod submessages;

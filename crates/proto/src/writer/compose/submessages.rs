@@ -5,29 +5,29 @@ use crate::wire::Heartbeat;
 use crate::wire::param::{InlineQos, StatusInfo, encode_inline_qos};
 
 use crate::writer::WriterConfig;
-use crate::writer::flow::class::Class;
 use crate::writer::flow::heartbeat::HeartbeatTimer;
-use crate::writer::flow::pace::Pacer;
+use crate::writer::flow::route_kind::RouteKind;
 use crate::writer::record::change::{Change, ChangeKind};
 use crate::writer::record::history::History;
 use crate::writer::routes::proxies::Proxies;
 use crate::writer::routes::proxy::ReaderProxy;
+use crate::writer::routes::route::Routes;
 use crate::writer::routes::target::Target;
 
-/// The last change that was sent to all readers of a class: heartbeats announce no more than that,
+/// The last change that was sent to all readers of a route: heartbeats announce no more than that,
 /// lest readers ask for what is on its way.
-pub(in crate::writer) fn sent_last(history: &History, pacer: &Pacer, class: Class) -> SequenceNumber {
-    pacer.unsent_to(class).map_or_else(|| history.last(), |(number, _)| number.previous())
+pub(in crate::writer) fn sent_last(history: &History, routes: &Routes, kind: RouteKind) -> SequenceNumber {
+    routes.of(kind).queue.unsent().map_or_else(|| history.last(), |(number, _)| number.previous())
 }
 
-/// How many fragments of a change were sent to all readers of a class.
+/// How many fragments of a change were sent to all readers of a route.
 pub(in crate::writer) fn sent_fragments(
-    pacer: &Pacer,
+    routes: &Routes,
     target: &Target<'_>,
     number: SequenceNumber,
     (payload_bytes, inline_qos_bytes): (usize, usize),
 ) -> FragmentNumber {
-    match pacer.unsent_to(target.class) {
+    match routes.of(target.kind).queue.unsent() {
         Some((unsent, _)) if number > unsent => 0,
         Some((unsent, fragments)) if number == unsent => fragments,
         _ => target.fragments(payload_bytes, inline_qos_bytes),
@@ -38,11 +38,11 @@ pub(in crate::writer) fn sent_fragments(
 pub(in crate::writer) fn heartbeat(
     timer: &mut HeartbeatTimer,
     history: &History,
-    pacer: &Pacer,
+    routes: &Routes,
     target: &Target<'_>,
     final_flag: bool,
 ) -> Heartbeat {
-    let last = sent_last(history, pacer, target.class);
+    let last = sent_last(history, routes, target.kind);
     let first = history.first().min(last.next());
     Heartbeat {
         reader: target.reader,
@@ -60,12 +60,12 @@ pub(in crate::writer) fn heartbeat(
 pub(in crate::writer) fn heartbeat_to(
     timer: &mut HeartbeatTimer,
     history: &History,
-    pacer: &Pacer,
+    routes: &Routes,
     proxy: &ReaderProxy,
     target: &Target<'_>,
     final_flag: bool,
 ) -> Heartbeat {
-    let mut heartbeat = heartbeat(timer, history, pacer, target, final_flag);
+    let mut heartbeat = heartbeat(timer, history, routes, target, final_flag);
     heartbeat.last = heartbeat.last.max(proxy.first_relevant.previous());
     heartbeat.first = heartbeat.first.max(proxy.first_relevant).min(heartbeat.last.next());
     if proxy.filter.is_some() || proxy.confirmed < proxy.acknowledged {

@@ -1,14 +1,17 @@
-//! When and how much: asking for acknowledgements, windows, pacing, repetitions and silence.
+//! When and how much: acknowledgement requests, congestion controllers, retransmissions and silence.
 
 pub(super) mod ack_policy;
-pub(super) mod class;
+pub(super) mod congestion_window;
+pub(super) mod controller;
 pub(super) mod cost;
 pub(super) mod crowd;
+pub(super) mod delay;
 pub(super) mod hearing;
 pub(super) mod heartbeat;
-pub(super) mod pace;
+pub(super) mod queue;
 pub(super) mod repair;
-pub(super) mod road;
+pub(super) mod retransmission;
 pub(super) mod round_trip;
+pub(super) mod route_kind;
 pub(super) mod silence;
-pub(super) mod window;
+pub(super) mod span;

@@ -30,7 +30,7 @@ impl Writer {
         let presentation = self.config.qos.presentation;
         if presentation.coherent_access && self.open_set.is_none() {
             let group = (presentation.access_scope == AccessScope::Group).then_some(group);
-            self.batch.joining_bytes_max = None;
+            self.void_plan();
             self.open_set = Some(OpenSet { first: self.history.last().next(), group });
         }
     }
@@ -39,6 +39,7 @@ impl Writer {
     /// under GROUP scope every writer of the publisher ends the set, also one that wrote nothing in it.
     pub fn end_coherent_changes(&mut self, now: Now, group: SequenceNumber, out: &mut Outbox) {
         let Some(open) = self.open_set.take() else { return };
+        self.void_plan();
         if open.group.is_none() && self.history.last() < open.first {
             return;
         }

@@ -120,7 +120,7 @@ impl Instances {
         self.slots.len() - self.free.len()
     }
 
-    /// Who writes one instance again and again, or all by turns, needs no look-up.
+    /// Who writes one instance again and again, or all by switches, needs no look-up.
     #[inline]
     pub(in crate::writer) fn find(&self, handle: InstanceHandle) -> Option<Slot> {
         let expected = self.recent.wrapping_add(self.step);

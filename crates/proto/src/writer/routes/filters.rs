@@ -1,13 +1,11 @@
 //! The content filters that readers announced, and what they say about a change.
 
 use crate::filter::PayloadFilter;
-use crate::guid::Guid;
 use crate::payload::PayloadView;
 use crate::seq::SequenceNumber;
 use crate::wire::FilterSignature;
 use crate::wire::content_filter::append_content_filter_info;
 
-use super::route::Route;
 use crate::writer::record::change::{Change, ChangeKind, Marks, Verdict};
 
 /// Different filters of one writer: one bit of a [`Verdict`] for each. Readers beyond that are sent everything.
@@ -27,22 +25,12 @@ struct Entry {
     since: SequenceNumber,
 }
 
-/// The filters of all readers, each once, and whom the change being sent is for.
+/// The filters of all readers, each once.
 #[derive(Debug, Default)]
 pub(in crate::writer) struct Filters {
     entries: Vec<Option<Entry>>,
     /// Readers with a filter.
     pub(in crate::writer) readers: usize,
-    pub(in crate::writer) aims: [Aim; 2],
-}
-
-/// The readers of one class that want one change.
-#[derive(Debug, Default)]
-pub(in crate::writer) struct Aim {
-    pub(in crate::writer) number: Option<SequenceNumber>,
-    pub(in crate::writer) route: Route,
-    /// Those of them that are reliable.
-    pub(in crate::writer) reliable: Vec<Guid>,
 }
 
 impl Entry {

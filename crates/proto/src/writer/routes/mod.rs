@@ -7,5 +7,5 @@ pub(super) mod path;
 pub(super) mod proxies;
 pub(super) mod proxy;
 pub(super) mod route;
+pub(super) mod switch;
 pub(super) mod target;
-pub(super) mod turn;

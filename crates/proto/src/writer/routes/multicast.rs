@@ -13,10 +13,10 @@ use crate::time::{Duration, Instant, Now};
 
 use super::proxies::Proxies;
 use super::proxy::ReaderProxy;
-use super::turn::Turns;
+use super::switch::Switches;
 use crate::writer::Writer;
-use crate::writer::flow::class::Class;
 use crate::writer::flow::cost::{Comparison, ComparisonPace, SendCosts};
+use crate::writer::flow::route_kind::RouteKind;
 
 /// Who is written to by the group and owes an answer for so long may not hear it any more; the more readers, the more rarely
 /// they are asked.
@@ -114,7 +114,7 @@ pub(in crate::writer) struct Multicast {
     /// Nothing that takes long to look at forbids multicast.
     is_thinkable: bool,
     comparison: Comparison,
-    pub(in crate::writer) turns: Turns,
+    pub(in crate::writer) switches: Switches,
     /// When readers that owe answers are looked at.
     due: Option<Instant>,
 }
@@ -165,7 +165,7 @@ impl Multicast {
 impl ReaderProxy {
     /// It may hear a group, and says what it has.
     pub(in crate::writer) fn may_hear(&self) -> bool {
-        self.reliable && self.class == Class::SameHost && self.group.is_some()
+        self.reliable && self.kind == RouteKind::SameHost && self.group.is_some()
     }
 
     /// It hears the group and has what was written before its time: the history for it alone goes to nobody else.
@@ -207,7 +207,7 @@ impl Writer {
         let costs = self.multicast.comparison.costs();
         match (self.obstacle(), group, costs) {
             (Some(reason), ..) => Delivery::Unicast(reason),
-            _ if self.multicast.turns.are_vain()
+            _ if self.multicast.switches.are_vain()
                 && !self.proxies.use_group
                 && (costs.is_none() || self.multicast.comparison.keeps_multicast()) =>
             {
@@ -266,7 +266,7 @@ impl Writer {
         let wanted = multicast.is_thinkable && multicast.comparison.sends_by_multicast();
         // Nearly always: each acknowledgement comes by here.
         if !self.proxies.differs_from(wanted) {
-            self.end_turn(now, out);
+            self.end_switch(now, out);
             return;
         }
         let obstacle = self.obstacle();
@@ -277,9 +277,9 @@ impl Writer {
         if self.proxies.differs_from(by_group) {
             // That datagrams became short is no reason to overtake.
             let must_leave = obstacle.is_some_and(|reason| reason != UnicastReason::ShortDatagrams);
-            self.turn(now, by_group, must_leave, out);
+            self.switch(now, by_group, must_leave, out);
         } else {
-            self.end_turn(now, out);
+            self.end_switch(now, out);
         }
     }
 
@@ -306,7 +306,7 @@ impl Writer {
         self.multicast.due = None;
         let mut lost = false;
         let last = self.history.last();
-        let readers = i64::try_from(self.proxies.reliable()).unwrap_or(i64::MAX);
+        let readers = i64::try_from(self.routes.reliable()).unwrap_or(i64::MAX);
         let silence = Duration(SILENCE_OF_EACH.0.saturating_mul(readers)).min(SILENCE_MAX);
         for reader in self.proxies.readers.iter_mut().filter(|it| it.by_group && it.acknowledged < last) {
             if reader.hearing.is_silent(now.mono, silence) {

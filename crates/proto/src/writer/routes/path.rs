@@ -1,10 +1,10 @@
 //! How large datagrams to readers on other hosts may be: what the paths to all of them take. The driver tells it, of each
-//! address, when a reader is matched and when a path turns out to take less.
+//! address, when a reader is matched and when a path switches out to take less.
 
 use core::net::IpAddr;
 
 use crate::writer::Writer;
-use crate::writer::flow::class::Class;
+use crate::writer::flow::route_kind::RouteKind;
 
 /// What the paths to readers on other hosts take, in octets of UDP payload.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Writer {
 
     /// Forgets the paths to readers that are gone.
     pub(in crate::writer) fn forget_paths(&mut self) {
-        let readers = self.proxies.iter().filter(|reader| reader.class == Class::Remote);
+        let readers = self.proxies.iter().filter(|reader| reader.kind == RouteKind::Remote);
         let addresses: Vec<IpAddr> =
             readers.flat_map(|reader| &reader.locators).filter_map(|locator| locator.ip()).collect();
         self.paths.known.retain(|(address, _)| addresses.contains(address));
@@ -51,29 +51,30 @@ impl Writer {
     /// Fragments of samples with inline QoS are shorter: what was begun begins anew when they get any, or have none any more.
     pub(in crate::writer) fn recut_for_inline_qos(&mut self, before: bool) {
         if before != self.proxies.inline_qos() {
-            for class in Class::ALL {
-                let is_of_class = |reader| self.proxies.get(reader).is_some_and(|it| it.class == class);
-                self.pacer.recut(class, is_of_class);
-            }
+            self.routes.iter_mut().for_each(|route| route.queue.recut());
+            self.retransmissions.recut(|_| true);
         }
     }
 
-    /// All readers of a class share datagrams: those of the narrowest path suit all of them.
+    /// All readers of a route share datagrams: those of the narrowest path suit all of them.
     fn follow_paths(&mut self) {
         let known = self.paths.known.iter().map(|(_, bytes)| *bytes);
         let untold = self
             .proxies
             .iter()
-            .filter(|reader| reader.class == Class::Remote)
+            .filter(|reader| reader.kind == RouteKind::Remote)
             .flat_map(|reader| &reader.locators)
             .filter_map(|locator| locator.ip())
             .any(|address| self.paths.bytes(address).is_none());
         let unknown = Some(self.paths.unknown).filter(|_| untold);
         let bytes = known.chain(unknown).min().unwrap_or(self.paths.unknown);
-        if bytes != self.config.limits.datagram_bytes_max_remote {
-            self.config.limits.datagram_bytes_max_remote = bytes;
-            let remote = |reader| self.proxies.get(reader).is_some_and(|it| it.class == Class::Remote);
-            self.pacer.recut(Class::Remote, remote);
+        let route = self.routes.of_mut(RouteKind::Remote);
+        if bytes != route.datagram_bytes_max {
+            route.datagram_bytes_max = bytes;
+            route.queue.recut();
+            self.plan = None;
+            let is_remote = |reader| self.proxies.get(reader).is_some_and(|it| it.kind == RouteKind::Remote);
+            self.retransmissions.recut(is_remote);
         }
     }
 }

@@ -9,8 +9,8 @@ use crate::time::Instant;
 
 use super::filters::Filters;
 use super::proxy::{ReaderProxy, Since};
-use super::route::Route;
-use crate::writer::flow::class::Class;
+use super::route::Routes;
+use crate::writer::flow::route_kind::RouteKind;
 
 /// What an acknowledgement changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,6 @@ pub(in crate::writer) struct Proxies {
     /// Processes of this host with readers that may hear a group; whether anything is sent to it.
     pub(in crate::writer) may_hear: usize,
     pub(in crate::writer) use_group: bool,
-    routes: [Route; 2],
     /// Lowest `acknowledged` of the reliable readers that were not left out; `None` without such readers.
     acknowledged: Option<SequenceNumber>,
     /// The same for who waits for acknowledgements: those of changes before a reader joined are not waited for.
@@ -45,10 +44,10 @@ pub(in crate::writer) struct Proxies {
 
 impl Proxies {
     /// What follows is urgent, or not any more: it goes where readers hear it beside the rest.
-    pub(in crate::writer) fn set_urgent(&mut self, is_urgent: bool) {
+    pub(in crate::writer) fn set_urgent(&mut self, is_urgent: bool, routes: &mut Routes) {
         if self.is_urgent != is_urgent {
             self.is_urgent = is_urgent;
-            self.rebuild();
+            self.rebuild(routes);
         }
     }
 
@@ -79,23 +78,22 @@ impl Proxies {
         self.readers.binary_search_by_key(&guid, |reader| reader.guid)
     }
 
-    pub(in crate::writer) const fn route(&self, class: Class) -> &Route {
-        match class {
-            Class::SameHost => &self.routes[0],
-            Class::Remote => &self.routes[1],
-        }
-    }
-
     pub(in crate::writer) const fn inline_qos(&self) -> bool {
         self.inline_qos
     }
 
     /// So much has left the road to a reader, and so much to all others.
-    pub(in crate::writer) fn left_to(&mut self, guid: Guid, left: u64, to_others: u64, names_question: bool) {
+    pub(in crate::writer) fn delivered_to(
+        &mut self,
+        guid: Guid,
+        left: u64,
+        to_others: u64,
+        echoes_count: bool,
+    ) {
         let Some(reader) = self.get_mut(guid) else { return };
         reader.left = reader.left.max(left);
         reader.is_slow &= reader.left < to_others;
-        reader.names_questions |= names_question;
+        reader.echoes_counts |= echoes_count;
     }
 
     /// What every reliable reader has that was not left out; `None` without such readers.
@@ -109,6 +107,7 @@ impl Proxies {
         reader: &MatchedReader,
         reliable: bool,
         since: &Since,
+        routes: &mut Routes,
     ) -> bool {
         let position = self.position(reader.guid);
         match position {
@@ -125,7 +124,7 @@ impl Proxies {
                 self.readers.insert(place, ReaderProxy::new(reader, reliable, since));
             }
         }
-        self.rebuild();
+        self.rebuild(routes);
         position.is_err()
     }
 
@@ -136,27 +135,22 @@ impl Proxies {
     }
 
     /// Whether the reader was there.
-    pub(in crate::writer) fn remove(&mut self, guid: Guid) -> bool {
+    pub(in crate::writer) fn remove(&mut self, guid: Guid, routes: &mut Routes) -> bool {
         let Ok(position) = self.position(guid) else { return false };
         let filter = self.readers.remove(position).filter;
         self.release_filter(filter);
-        self.rebuild();
+        self.rebuild(routes);
         true
     }
 
-    pub(in crate::writer) fn rebuild(&mut self) {
+    pub(in crate::writer) fn rebuild(&mut self, routes: &mut Routes) {
         let is_urgent = self.is_urgent;
         for reader in &mut self.readers {
             reader.is_urgent = is_urgent;
             reader.is_slow = false;
         }
-        for class in Class::ALL {
-            if let Some(route) = self.routes.get_mut(class as usize) {
-                route.rebuild(self.readers.iter().filter(|reader| reader.class == class));
-            }
-        }
+        routes.rebuild(&self.readers);
         self.count_near();
-        self.forget_aims();
         self.inline_qos = self.readers.iter().any(|reader| reader.expects_inline_qos);
         self.update_acknowledged();
     }
@@ -179,18 +173,18 @@ impl Proxies {
     /// all say which heartbeats they answer.
     ///
     /// Changes up to `last` were sent, `sent` octets in all: to who has the changes all of that has left.
-    pub(in crate::writer) fn left(&self, last: SequenceNumber, sent: u64) -> (usize, u64, bool) {
+    pub(in crate::writer) fn delivered(&self, last: SequenceNumber, sent: u64) -> (usize, u64, bool) {
         let waited_for = self.readers.iter().filter(|reader| reader.is_waited_for());
-        waited_for.fold((0, sent, true), |(readers, left, all_name), it| {
-            let has_all = !it.names_questions() && it.acknowledged >= last;
+        waited_for.fold((0, sent, true), |(readers, left, all_echo), it| {
+            let has_all = !it.echoes_counts() && it.acknowledged >= last;
             let its = if has_all { sent } else { it.left };
-            (readers + 1, left.min(its), all_name && it.names_questions())
+            (readers + 1, left.min(its), all_echo && it.echoes_counts())
         })
     }
 
     /// The readers on other hosts.
     pub(in crate::writer) fn remote(&self) -> impl Iterator<Item = Guid> {
-        self.readers.iter().filter(|reader| reader.class == Class::Remote).map(|reader| reader.guid)
+        self.readers.iter().filter(|reader| reader.kind == RouteKind::Remote).map(|reader| reader.guid)
     }
 
     /// Those that keep others waiting, to whom more has left the road than so much, are waited for no more until they are as
@@ -200,11 +194,6 @@ impl Proxies {
             let keeps_waiting = |it: &&mut ReaderProxy| it.is_waited_for() && it.left <= left;
             self.readers.iter_mut().filter(keeps_waiting).for_each(|it| it.is_slow = true);
         }
-    }
-
-    /// Reliable readers.
-    pub(in crate::writer) const fn reliable(&self) -> usize {
-        self.routes[0].reliable + self.routes[1].reliable
     }
 
     /// Reliable readers that have not acknowledged everything up to `last`, and are waited for.

@@ -7,13 +7,11 @@ use crate::seq::{FragmentNumber, Number, NumberSet, SET_BITS_MAX, SequenceNumber
 use crate::sources::{Origin, Sources};
 use crate::time::{Duration, Instant};
 
-use super::target::Target;
-use crate::writer::WriterLimits;
-use crate::writer::flow::class::Class;
 use crate::writer::flow::crowd::Asked;
+use crate::writer::flow::delay::{LastRetransmitted, Shortest};
 use crate::writer::flow::hearing::Hearing;
 use crate::writer::flow::repair::Repair;
-use crate::writer::flow::road::{LastRepeated, Shortest};
+use crate::writer::flow::route_kind::RouteKind;
 use crate::writer::flow::silence::Silence;
 
 /// One matched reader.
@@ -31,7 +29,7 @@ pub(in crate::writer) struct ReaderProxy {
     urgent: Option<Locator>,
     /// The writer has a TRANSPORT_PRIORITY.
     pub(in crate::writer) is_urgent: bool,
-    pub(in crate::writer) class: Class,
+    pub(in crate::writer) kind: RouteKind,
     /// Reader and writer are both reliable.
     pub(in crate::writer) reliable: bool,
     pub(in crate::writer) expects_inline_qos: bool,
@@ -49,7 +47,7 @@ pub(in crate::writer) struct ReaderProxy {
     /// What it lacks of the changes up to here is counted as lost on the road.
     pub(in crate::writer) losses_counted: SequenceNumber,
     /// It said once which heartbeat it answered.
-    pub(in crate::writer) names_questions: bool,
+    pub(in crate::writer) echoes_counts: bool,
     /// It did not answer in time: new changes do not wait for it.
     pub(in crate::writer) is_slow: bool,
     /// It said so itself of every change up to here; of what its filter refused, or was before its time, it may not know
@@ -66,11 +64,11 @@ pub(in crate::writer) struct ReaderProxy {
     /// From this change on it was sent nothing, because nothing passed its filter, and it was not told so.
     pub(in crate::writer) passed_over: Option<SequenceNumber>,
     /// Changes repeated for it lately.
-    pub(in crate::writer) repeated: Repeats<SequenceNumber>,
-    pub(in crate::writer) last_repeated: LastRepeated,
+    pub(in crate::writer) recent: RecentNumbers<SequenceNumber>,
+    pub(in crate::writer) last_retransmitted: LastRetransmitted,
     pub(in crate::writer) repair: Repair,
     /// Fragments repeated for it lately.
-    pub(in crate::writer) repeated_fragments: RepeatedFragments,
+    pub(in crate::writer) recent_fragments: RecentFragments,
 }
 
 /// When a reader came.
@@ -100,7 +98,7 @@ impl ReaderProxy {
             by_group: false,
             urgent: None,
             is_urgent: false,
-            class: Class::Remote,
+            kind: RouteKind::Remote,
             reliable,
             expects_inline_qos: false,
             receive_bytes: 0,
@@ -110,7 +108,7 @@ impl ReaderProxy {
             left: 0,
             shortest: Shortest::default(),
             losses_counted: last,
-            names_questions: false,
+            echoes_counts: false,
             is_slow: false,
             confirmed: before_all,
             acknack_count: None,
@@ -120,10 +118,10 @@ impl ReaderProxy {
             answered: None,
             filter: None,
             passed_over: None,
-            repeated: Repeats::new(SequenceNumber::FIRST),
-            last_repeated: LastRepeated::default(),
+            recent: RecentNumbers::new(SequenceNumber::FIRST),
+            last_retransmitted: LastRetransmitted::default(),
             repair: Repair::new(now),
-            repeated_fragments: RepeatedFragments::default(),
+            recent_fragments: RecentFragments::default(),
         };
         proxy.update(reader);
         proxy
@@ -138,7 +136,7 @@ impl ReaderProxy {
             self.hearing = Hearing::default();
             self.by_group = false;
         }
-        self.class = if reader.same_host { Class::SameHost } else { Class::Remote };
+        self.kind = if reader.same_host { RouteKind::SameHost } else { RouteKind::Remote };
         self.expects_inline_qos = reader.expects_inline_qos;
         self.receive_bytes = reader.receive_bytes;
     }
@@ -156,13 +154,13 @@ impl ReaderProxy {
     /// Whether what is sent waits for its answers: it is elsewhere, answers in time, and tells more by it than that it has
     /// what was written before it came.
     pub(in crate::writer) fn is_waited_for(&self) -> bool {
-        let is_prompt = self.is_awaited() && self.class == Class::Remote && !self.is_slow;
-        is_prompt && (self.names_questions() || self.acknowledged >= self.joined_at)
+        let is_prompt = self.is_awaited() && self.kind == RouteKind::Remote && !self.is_slow;
+        is_prompt && (self.echoes_counts() || self.acknowledged >= self.joined_at)
     }
 
     /// It says which heartbeats it answers, as those of our like do, who tell what their sockets hold.
-    pub(in crate::writer) const fn names_questions(&self) -> bool {
-        self.names_questions || self.receive_bytes > 0
+    pub(in crate::writer) const fn echoes_counts(&self) -> bool {
+        self.echoes_counts || self.receive_bytes > 0
     }
 
     /// Where to send to it.
@@ -173,27 +171,16 @@ impl ReaderProxy {
             _ => &self.locators,
         }
     }
-
-    pub(in crate::writer) fn target<'a>(&'a self, source: Guid, limits: &WriterLimits) -> Target<'a> {
-        Target {
-            source,
-            destinations: self.destinations(),
-            prefix: &self.guid.prefix,
-            reader: self.guid.entity,
-            class: self.class,
-            datagram_bytes_max: limits.datagram_bytes_max(self.class),
-        }
-    }
 }
 
 /// What was repeated for a reader lately: two requests that crossed on the wire are answered once.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::writer) struct Repeats<N> {
+pub(in crate::writer) struct RecentNumbers<N> {
     numbers: NumberSet<N>,
     since: Instant,
 }
 
-impl<N: Number> Repeats<N> {
+impl<N: Number> RecentNumbers<N> {
     pub(in crate::writer) const fn new(base: N) -> Self {
         Self { numbers: NumberSet::empty(base), since: Instant(0) }
     }
@@ -219,12 +206,12 @@ impl<N: Number> Repeats<N> {
 
 /// Fragments of one change that were repeated for a reader lately, by windows of 256.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct RepeatedFragments {
+pub(in crate::writer) struct RecentFragments {
     number: SequenceNumber,
-    windows: Vec<Repeats<FragmentNumber>>,
+    windows: Vec<RecentNumbers<FragmentNumber>>,
 }
 
-impl RepeatedFragments {
+impl RecentFragments {
     /// So many windows are remembered; a request names as many fragments at most.
     const WINDOWS_MAX: u32 = 16;
 
@@ -258,14 +245,14 @@ impl RepeatedFragments {
         &mut self,
         number: SequenceNumber,
         fragment: FragmentNumber,
-    ) -> (FragmentNumber, Option<&mut Repeats<FragmentNumber>>) {
+    ) -> (FragmentNumber, Option<&mut RecentNumbers<FragmentNumber>>) {
         if self.number != number {
             *self = Self { number, windows: Vec::new() };
         }
         let window = fragment.saturating_sub(1) / SET_BITS_MAX;
         let index = (window % Self::WINDOWS_MAX) as usize;
         if index >= self.windows.len() {
-            self.windows.resize(index + 1, Repeats::new(1));
+            self.windows.resize(index + 1, RecentNumbers::new(1));
         }
         (window * SET_BITS_MAX + 1, self.windows.get_mut(index))
     }

@@ -1,12 +1,18 @@
-//! The destinations of several readers together, worked out once when one is matched or unmatched.
+//! A route: the readers that are reached alike, where they are, and what is on its way to them.
 
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
+use crate::outbox::Outbox;
+use crate::seq::SequenceNumber;
+use crate::time::Instant;
 
 use super::proxy::ReaderProxy;
 use super::target::Target;
 use crate::writer::WriterLimits;
-use crate::writer::flow::class::Class;
+use crate::writer::flow::controller::Controller;
+use crate::writer::flow::delay::DelayController;
+use crate::writer::flow::queue::Queue;
+use crate::writer::flow::route_kind::RouteKind;
 
 /// The part of a socket's buffer that one writer may fill: others write too, and the kernel counts more than octets.
 const WINDOW_PART: u32 = 4;
@@ -17,10 +23,10 @@ const HOLD_PART: u32 = 2;
 /// More on its way than this makes nothing faster.
 const WINDOW_BYTES_MAX: u32 = 2 << 20;
 
-/// All readers of one class, addressed at once.
+/// Several readers addressed at once; worked out when one is matched or unmatched.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Route {
-    /// Each locator once.
+pub(in crate::writer) struct Port {
+    /// Each locator once; empty: nobody is there.
     pub(in crate::writer) destinations: Vec<Locator>,
     /// The participant all readers live in; UNKNOWN when there are several.
     prefix: GuidPrefix,
@@ -32,23 +38,219 @@ pub(in crate::writer) struct Route {
     /// acknowledges nothing, or did not tell what its socket holds.
     pub(in crate::writer) window_bytes: Option<usize>,
     /// What the sockets of the reliable readers hold of short datagrams; `None`: one did not tell.
-    pub(in crate::writer) hold_bytes: Option<usize>,
+    pub(in crate::writer) receive_buffer_bytes: Option<usize>,
+}
+
+/// The readers of a route that want one change, while content filters are applied here.
+#[derive(Debug, Default)]
+pub(in crate::writer) struct Aim {
+    pub(in crate::writer) number: Option<SequenceNumber>,
+    pub(in crate::writer) port: Port,
+    /// Those of them that are reliable.
+    pub(in crate::writer) reliable: Vec<Guid>,
+}
+
+/// The datagrams that wait for more samples, of which the last is open.
+#[derive(Debug, Default)]
+pub(in crate::writer) struct Held {
+    pub(in crate::writer) out: Outbox,
+    pub(in crate::writer) is_open: bool,
+}
+
+/// One route of a writer.
+#[derive(Debug)]
+pub(in crate::writer) struct Route {
+    pub(in crate::writer) kind: RouteKind,
+    /// The writer.
+    source: Guid,
+    /// Longest UDP payload that all paths take.
+    pub(in crate::writer) datagram_bytes_max: usize,
+    /// All its readers.
+    pub(in crate::writer) port: Port,
+    pub(in crate::writer) aim: Aim,
+    pub(in crate::writer) queue: Queue,
+    pub(in crate::writer) controller: Controller,
+    pub(in crate::writer) held: Held,
 }
 
 impl Route {
-    pub(in crate::writer) fn target<'a>(
-        &'a self,
-        class: Class,
-        source: Guid,
-        limits: &WriterLimits,
-    ) -> Target<'a> {
+    pub(in crate::writer) fn new(kind: RouteKind, source: Guid, limits: &WriterLimits) -> Self {
+        Self {
+            kind,
+            source,
+            datagram_bytes_max: limits.datagram_bytes_max(kind),
+            port: Port::default(),
+            aim: Aim::default(),
+            queue: Queue::default(),
+            controller: Controller::new(kind, limits),
+            held: Held::default(),
+        }
+    }
+
+    /// Whether nobody is there.
+    pub(in crate::writer) const fn is_empty(&self) -> bool {
+        self.port.destinations.is_empty()
+    }
+
+    /// All its readers.
+    pub(in crate::writer) fn target(&self) -> Target<'_> {
+        self.target_of(&self.port)
+    }
+
+    /// Some of its readers.
+    pub(in crate::writer) fn target_of<'a>(&self, port: &'a Port) -> Target<'a> {
+        port.target(self.kind, self.source, self.datagram_bytes_max)
+    }
+
+    /// Those of its readers that a change is for, and what is known of them; what is queued for them, and how much may be sent.
+    pub(in crate::writer) fn parts(
+        &mut self,
+        is_filtering: bool,
+    ) -> (Target<'_>, &Port, &mut Queue, &mut Controller) {
+        let Self { kind, source, datagram_bytes_max, port, aim, queue, controller, .. } = self;
+        let of = if is_filtering { &aim.port } else { &*port };
+        (of.target(*kind, *source, *datagram_bytes_max), of, queue, controller)
+    }
+
+    /// Where the datagrams that wait go, and these.
+    pub(in crate::writer) fn held_parts(&mut self) -> (Target<'_>, &mut Outbox) {
+        let Self { kind, source, datagram_bytes_max, port, held, .. } = self;
+        (port.target(*kind, *source, *datagram_bytes_max), &mut held.out)
+    }
+
+    /// One of its readers.
+    pub(in crate::writer) fn target_to<'a>(&self, reader: &'a ReaderProxy) -> Target<'a> {
+        Target {
+            source: self.source,
+            destinations: reader.destinations(),
+            prefix: &reader.guid.prefix,
+            reader: reader.guid.entity,
+            kind: self.kind,
+            datagram_bytes_max: self.datagram_bytes_max,
+        }
+    }
+
+    /// When something that waits here may leave: with the next burst, with what it waits for, or after a timeout.
+    fn due(&self) -> Option<Instant> {
+        if self.queue.is_empty() && !self.controller.delay().is_some_and(DelayController::is_blocked) {
+            return self.queue.pause_end;
+        }
+        let (tail, timeout) = (self.queue.tail_due(), self.controller.due());
+        let waits_for_burst =
+            !self.queue.is_empty() && tail.is_none() && !self.queue.waits() && timeout.is_none();
+        let burst = waits_for_burst.then(|| self.controller.burst_end());
+        Instant::earliest([burst, tail, timeout, self.queue.pause_end])
+    }
+}
+
+/// The routes of one writer.
+#[derive(Debug)]
+pub(in crate::writer) struct Routes {
+    list: [Route; RouteKind::ALL.len()],
+}
+
+impl Routes {
+    pub(in crate::writer) fn new(source: Guid, limits: &WriterLimits) -> Self {
+        Self { list: RouteKind::ALL.map(|kind| Route::new(kind, source, limits)) }
+    }
+
+    pub(in crate::writer) fn iter(&self) -> impl Iterator<Item = &Route> {
+        self.list.iter()
+    }
+
+    pub(in crate::writer) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Route> {
+        self.list.iter_mut()
+    }
+
+    #[inline]
+    pub(in crate::writer) const fn of(&self, kind: RouteKind) -> &Route {
+        match kind {
+            RouteKind::SameHost => &self.list[0],
+            RouteKind::Remote => &self.list[1],
+        }
+    }
+
+    #[inline]
+    pub(in crate::writer) const fn of_mut(&mut self, kind: RouteKind) -> &mut Route {
+        match kind {
+            RouteKind::SameHost => &mut self.list[0],
+            RouteKind::Remote => &mut self.list[1],
+        }
+    }
+
+    /// One reader.
+    pub(in crate::writer) fn target_to<'a>(&self, reader: &'a ReaderProxy) -> Target<'a> {
+        self.of(reader.kind).target_to(reader)
+    }
+
+    /// Reliable readers.
+    pub(in crate::writer) fn reliable(&self) -> usize {
+        self.list.iter().map(|route| route.port.reliable).sum()
+    }
+
+    /// The delay-based controller, of the route to other hosts.
+    pub(in crate::writer) fn delay(&self) -> Option<&DelayController> {
+        self.of(RouteKind::Remote).controller.delay()
+    }
+
+    pub(in crate::writer) fn delay_mut(&mut self) -> Option<&mut DelayController> {
+        self.of_mut(RouteKind::Remote).controller.delay_mut()
+    }
+
+    /// Whether so many octets of short changes may leave at once by a route.
+    pub(in crate::writer) fn admits(&mut self, now: Instant, kind: RouteKind, bytes: usize) -> bool {
+        if self.of(kind).controller.is_windowed() {
+            self.refresh(now);
+        }
+        let route = self.of(kind);
+        !route.queue.is_paused() && route.controller.admits(bytes)
+    }
+
+    /// The first change not yet sent to all readers.
+    pub(in crate::writer) fn unsent(&self) -> Option<SequenceNumber> {
+        self.list.iter().filter_map(|route| route.queue.unsent()).map(|(number, _)| number).min()
+    }
+
+    /// Begins the next burst of each when it is time.
+    pub(in crate::writer) fn refresh(&mut self, now: Instant) {
+        self.list.iter_mut().for_each(|route| route.controller.refresh(now));
+    }
+
+    /// When the next burst begins.
+    pub(in crate::writer) const fn burst_end(&self) -> Instant {
+        self.list[0].controller.burst_end()
+    }
+
+    /// When something that waits may leave, or was waited for long enough; what waits for answers alone does not count.
+    pub(in crate::writer) fn due(&self) -> Option<Instant> {
+        self.list.iter().filter_map(Route::due).min()
+    }
+
+    /// Works out anew who is where.
+    pub(in crate::writer) fn rebuild(&mut self, readers: &[ReaderProxy]) {
+        for route in &mut self.list {
+            let kind = route.kind;
+            route.port.rebuild(readers.iter().filter(|reader| reader.kind == kind));
+        }
+        self.forget_aims();
+    }
+
+    /// Readers came, went or changed.
+    pub(in crate::writer) fn forget_aims(&mut self) {
+        self.list.iter_mut().for_each(|route| route.aim.number = None);
+    }
+}
+
+impl Port {
+    const fn target(&self, kind: RouteKind, source: Guid, datagram_bytes_max: usize) -> Target<'_> {
+        let Self { destinations, prefix, reader, .. } = self;
         Target {
             source,
-            destinations: &self.destinations,
-            prefix: &self.prefix,
-            reader: self.reader,
-            class,
-            datagram_bytes_max: limits.datagram_bytes_max(class),
+            destinations: destinations.as_slice(),
+            prefix,
+            reader: *reader,
+            kind,
+            datagram_bytes_max,
         }
     }
 
@@ -71,7 +273,7 @@ impl Route {
         self.window_bytes = usize::try_from(window).ok().filter(|bytes| *bytes > 0);
         let holds = all.clone().filter(|reader| reader.reliable).map(|reader| reader.receive_bytes);
         let hold = (holds.min().unwrap_or(0) / HOLD_PART).min(WINDOW_BYTES_MAX);
-        self.hold_bytes = usize::try_from(hold).ok().filter(|bytes| *bytes > 0);
+        self.receive_buffer_bytes = usize::try_from(hold).ok().filter(|bytes| *bytes > 0);
         self.reliable = 0;
         self.destinations.clear();
         for reader in all {

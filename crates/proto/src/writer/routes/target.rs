@@ -2,16 +2,10 @@
 
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
-use crate::outbox::{
-    DATAGRAM_OVERHEAD, DataFragHeader, DataHeader, MessageBuilder, Outbox, SURROUNDING_BYTES,
-    data_frag_overhead, data_overhead,
-};
-use crate::seq::{FragmentNumber, SequenceNumber};
-use crate::wire::Heartbeat;
+use crate::outbox::{DATAGRAM_OVERHEAD, SURROUNDING_BYTES, data_frag_overhead, data_overhead};
+use crate::seq::FragmentNumber;
 
-use super::gap::GapBuilder;
-use crate::writer::flow::class::Class;
-use crate::writer::record::change::Change;
+use crate::writer::flow::route_kind::RouteKind;
 
 /// Longest inline QoS a writer sends with every change, verdicts of content filters apart: three marks of
 /// coherent sets, the writers of the publisher, status, key hash, lifespan, strength, sentinel.
@@ -26,7 +20,7 @@ pub(in crate::writer) const SHARING_FRAGMENT_BYTES: u16 = 1 << 10;
 /// Shorter datagrams would hold too few of them.
 const SHARED_DATAGRAM_BYTES_LEAST: usize = 16 << 10;
 /// Samples of a flow from so many octets on, for readers of this host, fill datagrams to the end: the last of each is cut.
-const FILLING_BYTES_LEAST: usize = 4 << 10;
+pub(in crate::writer) const FILLING_BYTES_LEAST: usize = 4 << 10;
 
 /// Whom a datagram is for.
 #[derive(Clone, Copy, Debug)]
@@ -38,46 +32,34 @@ pub(in crate::writer) struct Target<'a> {
     pub(in crate::writer) prefix: &'a GuidPrefix,
     /// UNKNOWN: every matched reader.
     pub(in crate::writer) reader: EntityId,
-    pub(in crate::writer) class: Class,
+    pub(in crate::writer) kind: RouteKind,
     pub(in crate::writer) datagram_bytes_max: usize,
 }
 
 impl Target<'_> {
-    /// Starts a datagram.
-    pub(in crate::writer) fn open<'o>(&self, out: &'o mut Outbox) -> MessageBuilder<'o> {
-        out.message_to(self.prefix, &self.source.prefix, self.destinations, self.datagram_bytes_max)
-    }
-
-    /// Sends a heartbeat in a datagram of its own.
-    pub(in crate::writer) fn send_heartbeat(&self, heartbeat: &Heartbeat, out: &mut Outbox) {
-        // Any datagram has room for one.
-        let _ = self.open(out).heartbeat(heartbeat);
-    }
-
-    /// Sends a GAP in a datagram of its own.
-    pub(in crate::writer) fn send_gap(&self, gap: &GapBuilder, out: &mut Outbox) {
-        let _ = self.open(out).gap(&gap.gap(self.reader, self.source.entity));
-    }
-
     /// Whether a sample goes in one DATA.
     pub(in crate::writer) const fn fits(&self, payload_bytes: usize, inline_qos_bytes: usize) -> bool {
         DATAGRAM_OVERHEAD + data_overhead(inline_qos_bytes) + payload_bytes <= self.datagram_bytes_max
     }
 
+    /// Longest sample that goes in one DATA.
+    pub(in crate::writer) const fn whole_bytes_max(&self, inline_qos_bytes: usize) -> usize {
+        self.datagram_bytes_max.saturating_sub(DATAGRAM_OVERHEAD + data_overhead(inline_qos_bytes))
+    }
+
+    /// Whether samples that one DATA has room for may be cut where their beginning fills a datagram of a flow.
+    pub(in crate::writer) const fn may_fill(&self) -> bool {
+        matches!(self.kind, RouteKind::SameHost) && self.datagram_bytes_max >= SHARED_DATAGRAM_BYTES_LEAST
+    }
+
     /// Whether a sample of so many octets is cut into pieces so small that others can fill a datagram with some of them.
     pub(in crate::writer) const fn shares(&self, payload_bytes: usize) -> bool {
-        matches!(self.class, Class::SameHost)
-            && payload_bytes <= SHARING_BYTES_MAX
-            && self.datagram_bytes_max >= SHARED_DATAGRAM_BYTES_LEAST
-            && !self.fits(payload_bytes, 0)
+        self.may_fill() && payload_bytes <= SHARING_BYTES_MAX && !self.fits(payload_bytes, 0)
     }
 
     /// Whether a sample of so many octets, which one DATA has room for, is cut where its beginning fills a datagram of a flow.
     pub(in crate::writer) const fn fills(&self, payload_bytes: usize) -> bool {
-        matches!(self.class, Class::SameHost)
-            && payload_bytes >= FILLING_BYTES_LEAST
-            && self.datagram_bytes_max >= SHARED_DATAGRAM_BYTES_LEAST
-            && self.fits(payload_bytes, 0)
+        self.may_fill() && payload_bytes >= FILLING_BYTES_LEAST && self.fits(payload_bytes, 0)
     }
 
     /// Whether the rest of a datagram has room for it, with a HEARTBEAT behind it.
@@ -121,74 +103,16 @@ impl Target<'_> {
 
     /// Fragments of a lone sample that leave first, if those after them fill their datagrams then: what no datagram is full of goes
     /// ahead and wakes the readers of this host, while the kernel copies the long part.
-    pub(in crate::writer) fn fragments_ahead(
-        &self,
-        payload_bytes: usize,
-        inline_qos_bytes: usize,
-    ) -> FragmentNumber {
+    pub(in crate::writer) fn fragments_ahead(&self, payload_bytes: usize) -> FragmentNumber {
         if !self.shares(payload_bytes) {
             return FragmentNumber::MAX;
         }
-        let fragment_bytes = usize::from(self.fragment_bytes(payload_bytes, inline_qos_bytes));
+        let fragment_bytes = usize::from(self.fragment_bytes(payload_bytes, 0));
         let room = self.datagram_bytes_max.saturating_sub(DATAGRAM_OVERHEAD + data_frag_overhead(0));
         let full = FragmentNumber::try_from(room / fragment_bytes).unwrap_or(FragmentNumber::MAX);
-        match self.fragments(payload_bytes, inline_qos_bytes).checked_rem(full) {
+        match self.fragments(payload_bytes, 0).checked_rem(full) {
             None | Some(0) => FragmentNumber::MAX,
             Some(ahead) => ahead,
         }
-    }
-
-    /// Appends a whole sample; false when it does not fit any more.
-    pub(in crate::writer) fn put_data(
-        &self,
-        message: &mut MessageBuilder<'_>,
-        number: SequenceNumber,
-        change: &Change<'_>,
-        inline_qos: &[u8],
-    ) -> bool {
-        message.info_timestamp(Some(change.source_timestamp));
-        let header = DataHeader {
-            reader: self.reader,
-            writer: self.source.entity,
-            sequence_number: number,
-            inline_qos,
-            key_only: change.kind.is_key_only(),
-        };
-        message.data(&header, change.payload)
-    }
-
-    /// Appends fragments from `first` on, as many as fit of `most`, and says how many; inline QoS goes with the first only.
-    pub(in crate::writer) fn put_fragments(
-        &self,
-        message: &mut MessageBuilder<'_>,
-        number: SequenceNumber,
-        change: &Change<'_>,
-        (first, most): (FragmentNumber, FragmentNumber),
-        inline_qos: &[u8],
-    ) -> FragmentNumber {
-        message.info_timestamp(Some(change.source_timestamp));
-        let bytes = change.payload.len();
-        let fragment_bytes = self.fragment_bytes(bytes, inline_qos.len());
-        let inline_qos = if first == 1 { inline_qos } else { &[] };
-        let room = message.remaining().saturating_sub(data_frag_overhead(inline_qos.len()));
-        let start = (first.saturating_sub(1) as usize).saturating_mul(usize::from(fragment_bytes));
-        let left = bytes.saturating_sub(start);
-        let fitting = if left <= room {
-            left.div_ceil(usize::from(fragment_bytes))
-        } else {
-            room / usize::from(fragment_bytes)
-        };
-        let fragments = u16::try_from(fitting.min(most as usize)).unwrap_or(u16::MAX);
-        let header = DataFragHeader {
-            reader: self.reader,
-            writer: self.source.entity,
-            sequence_number: number,
-            first_fragment: first,
-            fragments,
-            fragment_bytes,
-            inline_qos,
-            key_only: change.kind.is_key_only(),
-        };
-        if fragments > 0 && message.data_frag(&header, change.payload) { u32::from(fragments) } else { 0 }
     }
 }

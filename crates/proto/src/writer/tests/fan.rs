@@ -61,7 +61,7 @@ fn many_readers_are_asked_by_quarters_of_the_window_at_most() {
 /// What is written for each question, as a part of the window, when readers answer as the next comes.
 fn share_of_a_question(same_host: bool, readers: u8, bytes: usize) -> f64 {
     // A road asks by itself, far more often.
-    let limits = WriterLimits { has_road_window: false, ..WriterLimits::default() };
+    let limits = WriterLimits { has_congestion_window: false, ..WriterLimits::default() };
     let mut story = Story::with_limits(QosSet::writer().keep_all(), limits);
     let readers: Vec<_> = (1..=readers).map(|it| MatchedReader { same_host, ..reliable(it) }).collect();
     readers.iter().for_each(|reader| story.matched(reader));

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::writer::flow::class::Class;
-use crate::writer::flow::pace::Tail;
+use crate::writer::flow::queue::Tail;
+use crate::writer::flow::route_kind::RouteKind;
 
 const MIB: usize = 1 << 20;
 
@@ -93,7 +93,7 @@ fn a_large_sample_leaves_in_bursts() {
     let start = story.now.mono;
     story.write(1, &sample(5 * MIB)).unwrap();
     let mut total = 0;
-    while let Some(due) = story.writer.pacer.due() {
+    while let Some(due) = story.writer.pump_due() {
         let burst: usize = fragments(&story.sent()).iter().map(|fragment| fragment.payload.len()).sum();
         assert!((1..=4 * 65_000).contains(&burst), "{burst}");
         total += burst;
@@ -297,7 +297,7 @@ fn r13_requests_for_absurd_fragments_are_harmless() {
         story.pass(Duration::from_micros(1));
         story.nack_frag(&reader, 1, &[1 + number % 30]).unwrap();
     }
-    assert!(story.writer.pacer.repeats.len() <= story.writer.config.limits.repeats_max);
+    assert!(story.writer.retransmissions.len() <= story.writer.config.limits.repeats_max);
 }
 
 #[test]
@@ -459,7 +459,7 @@ fn the_longest_inline_qos_still_fits_the_first_fragment() {
 
 #[test]
 fn a_sample_under_way_is_cut_anew_when_a_reader_comes_that_wants_its_inline_qos() {
-    let limits = WriterLimits { has_road_window: false, ..WriterLimits::default() };
+    let limits = WriterLimits { has_congestion_window: false, ..WriterLimits::default() };
     let mut story = Story::with_limits(QosSet::writer().keep_all(), limits);
     let first = remote(7);
     story.matched(&first);
@@ -536,9 +536,10 @@ fn ends_that_wait_while_the_burst_is_over_are_not_forgotten() {
         let mut samples = BTreeMap::new();
         for _ in 0..24 {
             story.write(1, &payload).unwrap();
-            let live = story.writer.pacer.first_live(Class::SameHost);
+            let live = story.writer.routes.of_mut(RouteKind::SameHost).queue.first();
             let is_held = live.is_some_and(|live| matches!(live.tail, Tail::Held(_)));
-            waited += usize::from(is_held && !story.writer.pacer.may_send(Class::SameHost));
+            waited +=
+                usize::from(is_held && !story.writer.routes.of(RouteKind::SameHost).controller.may_send());
             story.pass(Duration::from_micros(pause_us));
             let now = story.now;
             story.writer.sent(now.mono);

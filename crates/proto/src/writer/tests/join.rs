@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::qos::{AccessScope, DestinationOrder, History, LivelinessKind, Presentation};
+use crate::writer::compose::plan::Plan;
 
 /// What happens to two writers, of which only one lets samples join others unasked.
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +138,8 @@ impl Story {
                 return (0..times)
                     .map(|_| {
                         if !joins {
-                            self.writer.batch.joining_bytes_max = None;
+                            let plan = self.writer.plan();
+                            self.writer.plan = Some(Plan { joining_bytes_max: None, ..plan });
                         }
                         let (_, due) = (self.writer.moved_timeout(), self.writer.next_timeout());
                         let written = self.write(instance, &vec![instance; bytes]);
@@ -229,7 +231,7 @@ impl Story {
 fn plain_samples_of_a_flow_join_those_that_wait_unless_they_are_longer_or_of_a_new_instance() {
     let mut story = flow(QosSet::writer().keep_all());
     assert!(story.joins(1, 108) && story.joins(1, 4));
-    assert!(!story.joins(1, 109) && !story.joins(2, 108));
+    assert!(story.joins(1, 1_000) && !story.joins(2, 108));
     story.write(2, &[7; 200]).unwrap();
     assert!(story.joins(2, 108) && story.joins(1, 200));
     story.writer.flush(story.now, &mut story.out);

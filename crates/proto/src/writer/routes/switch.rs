@@ -3,7 +3,7 @@
 //! Each way has a socket of its own at a reader, and a thread that empties it. Were the way changed while samples wait in the old
 //! socket, those that follow would overtake them: the reader would see holes, ask, and be sent again what it has. So the way
 //! of a reader changes when it has acknowledged everything it was sent. In a flow that would hardly ever happen by itself, so the writer
-//! turns: it asks, and what is new waits until then, as it would for a burst. What was begun is sent to its end before.
+//! switches: it asks, and what is new waits until then, as it would for a burst. What was begun is sent to its end before.
 
 use crate::backoff::Backoff;
 use crate::outbox::Outbox;
@@ -11,28 +11,28 @@ use crate::qos::HistoryKind;
 use crate::time::{Duration, Instant, Now};
 
 use super::proxy::ReaderProxy;
-use crate::writer::flow::class::Class;
+use crate::writer::flow::route_kind::RouteKind;
 use crate::writer::record::instances::Slot;
 use crate::writer::{Writer, bound};
 
 /// Readers are waited for so long: by then each of eight processes that share a core has had its turn of some milliseconds. Whoever needs
 /// longer has more in its socket than it is worth to halt a flow for.
-const TURN_MAX: Duration = Duration::from_millis(40);
+const SWITCH_MAX: Duration = Duration::from_millis(40);
 /// No longer than this when KEEP_LAST has later samples replace those that wait: they would have been sent.
 const REPLACING_MAX: Duration = Duration::from_millis(4);
 /// After a turn that was given up there is none for so long; each time for twice as long.
 const PAUSE: Duration = Duration::from_secs(1);
 const DOUBLINGS_MAX: u32 = 6;
 
-/// Turns that were given up since the last that was not.
+/// Switches that were given up since the last that was not.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Turns {
+pub(in crate::writer) struct Switches {
     vain: u32,
     /// When there may be another.
     again: Option<Instant>,
 }
 
-impl Turns {
+impl Switches {
     /// The last one was given up, and the way did not change since.
     pub(in crate::writer) const fn are_vain(&self) -> bool {
         self.vain > 0
@@ -54,12 +54,12 @@ impl Writer {
     /// overtaken, and where it must be: all are to leave the group, or one does not hear it any more.
     ///
     /// What waits for others leaves before, as it was addressed.
-    pub(in crate::writer) fn turn(&mut self, now: Now, by_group: bool, must_leave: bool, out: &mut Outbox) {
+    pub(in crate::writer) fn switch(&mut self, now: Now, by_group: bool, must_leave: bool, out: &mut Outbox) {
         let must = |reader: &ReaderProxy| reader.by_group && (must_leave || !reader.hears());
-        let is_turning = self.pacer.is_turning();
-        let waits = is_turning || self.multicast.turns.pause(now.mono);
+        let is_switching = self.is_switching();
+        let waits = is_switching || self.multicast.switches.pause(now.mono);
         if waits && !self.proxies.iter().any(must) && !self.nothing_is_overtaken(by_group) {
-            if !is_turning {
+            if !is_switching {
                 self.multicast.rest();
             }
             return;
@@ -69,14 +69,14 @@ impl Writer {
         for reader in self.proxies.readers.iter_mut().filter(|reader| all_may || must(reader)) {
             reader.by_group = by_group && reader.hears();
         }
-        self.proxies.rebuild();
+        self.proxies.rebuild(&mut self.routes);
         if all_may {
-            self.multicast.turns = Turns::default();
+            self.multicast.switches = Switches::default();
         }
         if !self.proxies.differs_from(by_group) {
-            self.end_turn(now, out);
+            self.end_switch(now, out);
         } else if !waits {
-            self.pacer.turn_until(now.mono.after(TURN_MAX));
+            self.switch_until(now.mono.after(SWITCH_MAX));
             self.ask(now, out);
         }
     }
@@ -85,23 +85,24 @@ impl Writer {
     /// count, but for the rest of a sample.
     fn nothing_is_overtaken(&self, by_group: bool) -> bool {
         let last = self.sent_last(true);
-        let is_inside = self.pacer.unsent_to(Class::SameHost).is_some_and(|(_, fragments)| fragments > 0);
+        let is_inside =
+            self.routes.of(RouteKind::SameHost).queue.unsent().is_some_and(|(_, fragments)| fragments > 0);
         let has_all = |it: &ReaderProxy| it.by_group == (by_group && it.hears()) || it.acknowledged >= last;
         !is_inside && !self.holds() && self.proxies.iter().all(has_all)
     }
 
     /// The way has changed, or is not to any more: what waited for that follows.
-    pub(in crate::writer) fn end_turn(&mut self, now: Now, out: &mut Outbox) {
-        if self.pacer.is_turning() {
-            self.pacer.turn_until(None);
+    pub(in crate::writer) fn end_switch(&mut self, now: Now, out: &mut Outbox) {
+        if self.is_switching() {
+            self.switch_until(None);
             self.pump(now, out);
         }
     }
 
     /// A change of that instance is about to be written: if it replaces one that waits, not many more are to be.
-    pub(in crate::writer) fn hasten_turn(&mut self, now: Now, slot: Option<Slot>) {
+    pub(in crate::writer) fn hasten_switch(&mut self, now: Now, slot: Option<Slot>) {
         let history = &self.config.qos.history;
-        if !self.pacer.is_turning() || history.kind != HistoryKind::KeepLast {
+        if !self.is_switching() || history.kind != HistoryKind::KeepLast {
             return;
         }
         let depth = bound(history.depth).max(self.service_depth().unwrap_or(0));
@@ -110,22 +111,34 @@ impl Writer {
             .and_then(|slot| self.instances.get(slot))
             .is_some_and(|instance| instance.samples >= depth && instance.oldest > last);
         if replaces {
-            let end = [self.pacer.turn_end(), now.mono.after(REPLACING_MAX)];
-            self.pacer.turn_until(Instant::earliest(end));
+            let end = [self.switch_end(), now.mono.after(REPLACING_MAX)];
+            self.switch_until(Instant::earliest(end));
         }
     }
 
     /// Whether new changes wait until readers on this host have acknowledged those before, so that the way to them can change.
     #[must_use]
-    pub const fn waits_for_turn(&self) -> bool {
-        self.pacer.is_turning()
+    pub const fn waits_for_switch(&self) -> bool {
+        self.is_switching()
+    }
+
+    pub(in crate::writer) const fn is_switching(&self) -> bool {
+        self.switch_end().is_some()
+    }
+
+    const fn switch_end(&self) -> Option<Instant> {
+        self.routes.of(RouteKind::SameHost).queue.pause_end
+    }
+
+    const fn switch_until(&mut self, end: Option<Instant>) {
+        self.routes.of_mut(RouteKind::SameHost).queue.pause_end = end;
     }
 
     /// Readers that do not acknowledge are not waited for any longer: the way stays as it was, and what waited may follow.
-    pub(in crate::writer) fn give_up_turn(&mut self, now: Now) {
-        if self.pacer.turn_end().is_some_and(|end| end <= now.mono) {
-            self.pacer.turn_until(None);
-            self.multicast.turns.given_up(now.mono);
+    pub(in crate::writer) fn give_up_switch(&mut self, now: Now) {
+        if self.switch_end().is_some_and(|end| end <= now.mono) {
+            self.switch_until(None);
+            self.multicast.switches.given_up(now.mono);
             self.multicast.rest();
         }
     }

@@ -1,33 +1,33 @@
-//! How much may be on its way to readers on other hosts: as much as keeps the road busy, and little more, so that samples do
+//! How much may be on its way to readers on other hosts: as much as keeps the path busy, and little more, so that samples do
 //! not wait in its queues.
 //!
 //! The window of a writer follows what answers spend in queues (as Swift does, Kumar et al. 2020, with a delay that is measured
-//! from the shortest round trip). Each round, the time in which one window leaves the road, it grows by a datagram or two while
+//! from the shortest round trip). Each round, the time in which one window leaves the path, it grows by a datagram or two while
 //! even the quickest answer waited for less than [`TARGET`]; else it shrinks by the part that is too much. Who has more shrinks
-//! by more and grows by as much as others, so that writers which share a road come to equal parts. It begins, and begins anew
+//! by more and grows by as much as others, so that writers which share a path come to equal parts. It begins, and begins anew
 //! after silence, by growing half as large again each round, until answers come later. Losses shrink it, too, where answers
-//! wait: queues may be shorter than the target. Where none does, roads lose some by themselves.
+//! wait: queues may be shorter than the target. Where none does, paths lose some by themselves.
 
 use crate::estimate::SmoothedEstimate;
 use crate::time::{Duration, Instant};
 
 /// At the beginning.
 pub(in crate::writer) const FIRST_BYTES: usize = 16 << 10;
-/// However slow the road.
+/// However slow the path.
 pub(in crate::writer) const LEAST_BYTES: usize = 6_000;
-/// However long the road, and fast.
+/// However long the path, and fast.
 const MOST_BYTES: usize = 8 << 20;
 /// What readers' sockets are taken to hold when nobody told: as many datagrams of one Ethernet frame as Linux puts into the
 /// usual 208 KiB, with what it counts beside their octets.
 const USUAL_HOLD_BYTES: usize = 128 << 10;
-/// So long a sample may wait in the queues of the road.
+/// So long a sample may wait in the queues of the path.
 pub(in crate::writer) const TARGET: Duration = Duration::from_millis(4);
 /// What the sockets of readers hold may be less than that, but readers that miss something take as long as this to answer.
 const TARGET_LEAST: Duration = Duration::from_micros(500);
 /// The same where readers of other makes wait some milliseconds before they answer.
 const TARGET_OF_OTHERS: Duration = Duration::from_millis(25);
 /// What these are sent for each millisecond of a round trip at most, and as long as nothing is lost and nothing waits: they
-/// do not tell what has arrived of a sample before its end, so that nobody could find out what the road carries.
+/// do not tell what has arrived of a sample before its end, so that nobody could find out what the path carries.
 const OTHERS_BYTES_PER_MS: u64 = 128_000;
 /// A window is spread over no longer time.
 const SPREAD_MAX: Duration = Duration::from_millis(100);
@@ -35,10 +35,10 @@ const SPREAD_MAX: Duration = Duration::from_millis(100);
 const STEP_PART: usize = 64;
 const STEP_BYTES: [usize; 2] = [1_500, 6_000];
 /// So often, but after so many round trips at least, queues are let drain for a round, so that the shortest round trip is seen:
-/// who came while others filled them would take them for a part of the road, and more than its part of it.
+/// who came while others filled them would take them for a part of the path, and more than its part of it.
 const DRAIN_PERIOD: Duration = Duration::from_secs(2);
 const DRAIN_TRIPS: i64 = 50;
-/// One in so many octets may be lost without fault of the window where answers wait in queues, and where they do not: roads
+/// One in so many octets may be lost without fault of the window where answers wait in queues, and where they do not: paths
 /// lose some by themselves. It grows no further where one in so many is.
 const LOST_PART: u64 = 24;
 const LOST_PART_UNQUEUED: u64 = 4;
@@ -58,25 +58,25 @@ const AFTER_LOSS_PERCENT: u64 = 70;
 
 /// An answer to what was sent so long ago, of which it spent so much in queues.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::writer) struct Trip {
+pub(in crate::writer) struct RttSample {
     pub(in crate::writer) took: Duration,
     pub(in crate::writer) waited: Duration,
 }
 
 /// The window of one writer. Octets are counted from its beginning.
 #[derive(Debug)]
-pub(in crate::writer) struct Window {
+pub(in crate::writer) struct CongestionWindow {
     bytes: usize,
-    /// What the readers' sockets hold: no more than that is sent beyond what is under way on an empty road.
-    hold_bytes: usize,
+    /// What the readers' sockets hold: no more than that is sent beyond what is under way on an empty path.
+    receive_buffer_bytes: usize,
     /// Readers answer at once, so that what answers take longer is spent in queues.
     are_prompt: bool,
-    /// It grows fast: nobody knows yet what the road carries.
+    /// It grows fast: nobody knows yet what the path carries.
     is_beginning: bool,
-    /// What had left the road when the round began, and will have when it ends.
+    /// What had left the path when the round began, and will have when it ends.
     round: (u64, u64),
     /// Of the answers of this round that which waited least, and how long another waited.
-    least: Option<Trip>,
+    least: Option<RttSample>,
     longest_wait: Duration,
     smoothed: Option<SmoothedEstimate<4>>,
     drained_at: Instant,
@@ -88,15 +88,15 @@ pub(in crate::writer) struct Window {
     is_settling: bool,
     /// Octets that were lost in this round.
     lost: u64,
-    /// Octets that left the road and that were lost, of late.
+    /// Octets that left the path and that were lost, of late.
     recent: (u64, u64),
 }
 
-impl Window {
+impl CongestionWindow {
     pub(in crate::writer) const fn new() -> Self {
         Self {
             bytes: FIRST_BYTES,
-            hold_bytes: USUAL_HOLD_BYTES,
+            receive_buffer_bytes: USUAL_HOLD_BYTES,
             are_prompt: true,
             is_beginning: true,
             round: (0, 0),
@@ -133,8 +133,8 @@ impl Window {
     }
 
     /// The readers' sockets hold so many octets; `None`: nobody told, and nobody knows when they answer.
-    pub(in crate::writer) fn set_hold(&mut self, bytes: Option<usize>) {
-        self.hold_bytes = bytes.unwrap_or(USUAL_HOLD_BYTES);
+    pub(in crate::writer) fn set_receive_buffer(&mut self, bytes: Option<usize>) {
+        self.receive_buffer_bytes = bytes.unwrap_or(USUAL_HOLD_BYTES);
         self.are_prompt = bytes.is_some();
     }
 
@@ -144,15 +144,16 @@ impl Window {
     }
 
     /// What an answer may spend in queues: no more than fills the sockets of readers.
-    fn target(&self, trip: Trip) -> Duration {
+    fn target(&self, trip: RttSample) -> Duration {
         if !self.are_prompt {
             return TARGET_OF_OTHERS;
         }
-        let filled = trip.took.0.unsigned_abs() as u128 * self.hold_bytes as u128 / self.bytes.max(1) as u128;
+        let filled = trip.took.0.unsigned_abs() as u128 * self.receive_buffer_bytes as u128
+            / self.bytes.max(1) as u128;
         Duration(i64::try_from(filled).unwrap_or(i64::MAX)).clamp(TARGET_LEAST, TARGET)
     }
 
-    fn answered(&mut self, trip: Trip) {
+    fn answered(&mut self, trip: RttSample) {
         let took = trip.took.max(Duration(1));
         if self.least.is_none_or(|least| trip.waited < least.waited) {
             self.least = Some(trip);
@@ -177,11 +178,11 @@ impl Window {
         usize::try_from(most).unwrap_or(usize::MAX).min(MOST_BYTES)
     }
 
-    /// It has grown beyond what the road carries: what is under way on an empty one remains.
-    fn find(&mut self, trip: Trip) {
+    /// It has grown beyond what the path carries: what is under way on an empty one remains.
+    fn find(&mut self, trip: RttSample) {
         self.end_beginning();
-        let road = trip.took.0.saturating_sub(trip.waited.0).unsigned_abs();
-        let bytes = self.bytes as u128 * u128::from(road) / u128::from(trip.took.0.unsigned_abs().max(1));
+        let path = trip.took.0.saturating_sub(trip.waited.0).unsigned_abs();
+        let bytes = self.bytes as u128 * u128::from(path) / u128::from(trip.took.0.unsigned_abs().max(1));
         self.bytes = usize::try_from(bytes).unwrap_or(usize::MAX).clamp(LEAST_BYTES, MOST_BYTES);
     }
 
@@ -197,7 +198,7 @@ impl Window {
         self.drained = None;
     }
 
-    /// So many octets have left the road now, `more` of them by this answer, of those `sent`.
+    /// So many octets have left the path now, `more` of them by this answer, of those `sent`.
     ///
     /// Whether losses made it smaller.
     pub(in crate::writer) fn left(
@@ -205,7 +206,7 @@ impl Window {
         now: Instant,
         (left, more): (u64, u64),
         sent: u64,
-        trip: Option<Trip>,
+        trip: Option<RttSample>,
     ) -> bool {
         if let Some(trip) = trip {
             self.answered(trip);
@@ -260,7 +261,7 @@ impl Window {
         self.has_lost(part)
     }
 
-    /// Whether each answer counts: it grows with them, or the road loses some.
+    /// Whether each answer counts: it grows with them, or the path loses some.
     pub(in crate::writer) fn needs_answers(&self) -> bool {
         self.is_beginning || self.has_lost(LOST_PART_OF_LOSSY)
     }
@@ -271,7 +272,7 @@ impl Window {
         left >= JUDGED_BYTES && lost > left / part
     }
 
-    fn adapt(&mut self, trip: Trip) {
+    fn adapt(&mut self, trip: RttSample) {
         let target = self.target(trip);
         if self.is_beginning {
             if trip.waited.0 > TARGET.0 / 2 {

@@ -1,0 +1,92 @@
+//! What every write would ask anew, though only QoS, matching, routes and coherent sets change it: asked once, and kept until one of these
+//! changes.
+
+use crate::qos::{HistoryKind, LivelinessKind};
+
+use super::batch::SAMPLE_OVERHEAD_BYTES;
+use crate::writer::Writer;
+use crate::writer::flow::route_kind::RouteKind;
+use crate::writer::routes::target::{FILLING_BYTES_LEAST, INLINE_QOS_BYTES_MAX};
+
+/// What a write may skip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::writer) struct Plan {
+    /// Samples of up to so many octets may wait for others in a datagram, because they go whole to all readers; `None`: nobody is there.
+    pub(in crate::writer) waiting_bytes_max: Option<usize>,
+    /// Longer ones that are shorter than the second may wait, too, as they are cut to fill datagrams.
+    pub(in crate::writer) filling_bytes: Option<(usize, usize)>,
+    /// Samples of up to so many octets join those that wait, and nothing is asked but whether there is room in the window: data is all that
+    /// they are, and all readers are on this host.
+    pub(in crate::writer) joining_bytes_max: Option<usize>,
+}
+
+impl Plan {
+    /// Whether it lets nothing pass that the other one does not.
+    #[cfg(debug_assertions)]
+    fn is_within(self, other: Self) -> bool {
+        let joins = self.joining_bytes_max.is_none() || self.joining_bytes_max == other.joining_bytes_max;
+        joins && Self { joining_bytes_max: None, ..self } == Self { joining_bytes_max: None, ..other }
+    }
+}
+
+impl Writer {
+    /// QoS, matching, a route or a coherent set changes.
+    pub(in crate::writer) const fn void_plan(&mut self) {
+        self.plan = None;
+    }
+
+    /// What holds until then.
+    #[inline]
+    pub(in crate::writer) fn plan(&mut self) -> Plan {
+        #[cfg(debug_assertions)]
+        assert!(self.plan.is_none_or(|plan| plan.is_within(self.make_plan())), "the plan was made void");
+        match self.plan {
+            Some(plan) => plan,
+            None => *self.plan.insert(self.make_plan()),
+        }
+    }
+
+    #[cold]
+    fn make_plan(&self) -> Plan {
+        let limits = &self.config.limits;
+        let whole_bytes_max = self
+            .routes
+            .iter()
+            .filter(|route| !route.is_empty())
+            .map(|route| route.target().whole_bytes_max(INLINE_QOS_BYTES_MAX))
+            .min();
+        let half = (limits.batch_bytes / 2).saturating_sub(SAMPLE_OVERHEAD_BYTES);
+        let waiting_bytes_max = whole_bytes_max.filter(|_| limits.batch_bytes > 0).map(|most| most.min(half));
+        let near = self.routes.of(RouteKind::SameHost);
+        let fills = near.target().may_fill()
+            && near.port.receive_buffer_bytes.is_some()
+            && self.routes.of(RouteKind::Remote).is_empty();
+        let filling_bytes = whole_bytes_max
+            .filter(|_| fills)
+            .map(|most| (FILLING_BYTES_LEAST, (most + 1).min(limits.batch_bytes)));
+        let joining_bytes_max = waiting_bytes_max
+            .filter(|_| self.is_plain())
+            .map(|most| if fills { most.min(FILLING_BYTES_LEAST - 1) } else { most });
+        Plan { waiting_bytes_max, filling_bytes, joining_bytes_max }
+    }
+
+    /// Whether data is all that a sample is: nothing is noted of it but its number, and no limit is asked but the window; and whether all
+    /// readers are on this host.
+    pub(in crate::writer) fn is_plain(&self) -> bool {
+        let qos = &self.config.qos;
+        let is_free =
+            qos.history.kind == HistoryKind::KeepAll && !self.is_limited() && self.service_depth().is_none();
+        let is_untimed = qos.lifespan.is_infinite()
+            && qos.deadline.is_infinite()
+            && qos.liveliness.kind == LivelinessKind::Automatic
+            && !self.is_by_source();
+        let is_unmarked = self.open_set.is_none() && self.config.group.is_none();
+        let is_near = self.routes.of(RouteKind::Remote).is_empty();
+        is_free
+            && is_untimed
+            && is_unmarked
+            && is_near
+            && !self.proxies.inline_qos()
+            && !self.proxies.is_filtering()
+    }
+}

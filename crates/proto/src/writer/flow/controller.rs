@@ -1,0 +1,219 @@
+//! How much a route may be sent, and when: one controller for each.
+//!
+//! Readers of this host are sent what their sockets hold, in bursts. Readers elsewhere that acknowledge follow a window of the delay
+//! of their answers, spread over a round trip; those that acknowledge nothing are sent a fixed rate, in bursts.
+
+use std::collections::VecDeque;
+
+use crate::seq::SequenceNumber;
+use crate::time::{Duration, Instant};
+
+use super::delay::DelayController;
+use super::route_kind::RouteKind;
+use crate::writer::WriterLimits;
+
+/// What was not sent in one burst to other hosts may be in the next, as far as that: so many times what one has, or some
+/// datagrams.
+const BURSTS_SAVED: usize = 4;
+const SAVED_BYTES: usize = 8_000;
+/// Ends of changes that are told apart; later ones count as one, which is acknowledged with the last of them.
+const ENDS_MAX: usize = 64;
+
+/// New changes that were sent to readers on this host and not acknowledged: they may all still be in the buffers of sockets.
+#[derive(Debug, Default)]
+pub(in crate::writer) struct Flight {
+    /// Octets sent since the beginning, and how many of them were acknowledged.
+    sent: u64,
+    acknowledged: u64,
+    /// Changes sent to their end, and what `sent` was then.
+    ends: VecDeque<(SequenceNumber, u64)>,
+}
+
+impl Flight {
+    fn sent(&mut self, bytes: usize, end: Option<SequenceNumber>) {
+        self.sent += bytes as u64;
+        if let Some(number) = end {
+            if self.ends.len() >= ENDS_MAX {
+                self.ends.pop_back();
+            }
+            self.ends.push_back((number, self.sent));
+        }
+    }
+
+    fn acknowledge(&mut self, up_to: SequenceNumber) {
+        while let Some((number, sent)) = self.ends.front().copied()
+            && number <= up_to
+        {
+            self.acknowledged = sent;
+            self.ends.pop_front();
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        usize::try_from(self.sent - self.acknowledged).unwrap_or(usize::MAX)
+    }
+}
+
+/// What bounds the octets in flight.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a writer has one of each, and asks the larger for each datagram")]
+enum Window {
+    /// The sockets of readers on this host.
+    Local(Flight),
+    /// The path to other hosts, as the delay of answers tells; while nobody answers there is a fixed rate.
+    Delay(DelayController),
+}
+
+/// The controller of one route.
+#[derive(Debug)]
+pub(in crate::writer) struct Controller {
+    window: Window,
+    /// Octets of a burst, and how long it lasts.
+    burst_bytes: usize,
+    burst_interval: Duration,
+    /// What is left of the burst. Below 0: the last datagram was more than that.
+    left: isize,
+    burst_began: Instant,
+    burst_end: Instant,
+}
+
+impl Controller {
+    pub(in crate::writer) fn new(kind: RouteKind, limits: &WriterLimits) -> Self {
+        let window = match kind {
+            RouteKind::SameHost => Window::Local(Flight::default()),
+            RouteKind::Remote => Window::Delay(DelayController::new()),
+        };
+        Self {
+            window,
+            burst_bytes: limits.burst_bytes(kind),
+            burst_interval: limits.burst_interval,
+            left: 0,
+            burst_began: Instant(0),
+            burst_end: Instant(0),
+        }
+    }
+
+    /// Begins the next burst when it is time.
+    pub(in crate::writer) fn refresh(&mut self, now: Instant) {
+        if now < self.burst_end {
+            return;
+        }
+        let bytes = |bytes| isize::try_from(bytes).unwrap_or(isize::MAX);
+        self.left = match self.spread(now) {
+            Some((since, one)) => {
+                let most = one.saturating_mul(BURSTS_SAVED).max(SAVED_BYTES);
+                self.left.saturating_add(bytes(since)).min(bytes(most))
+            }
+            None => bytes(self.burst_bytes),
+        };
+        self.burst_began = now;
+        self.burst_end = now.after(self.burst_interval).unwrap_or(now);
+    }
+
+    /// Octets of the window, spread over a round trip, since the burst began and in one.
+    fn spread(&self, now: Instant) -> Option<(usize, usize)> {
+        let window = &self.delay().filter(|delay| delay.is_answered())?.window;
+        Some((window.spread_bytes(now.since(self.burst_began))?, window.spread_bytes(self.burst_interval)?))
+    }
+
+    /// Readers on this host acknowledge what they have: as much may be in flight as their sockets hold.
+    pub(in crate::writer) fn widen(&mut self, window_bytes: usize) {
+        let room = isize::try_from(window_bytes.saturating_sub(self.in_flight())).unwrap_or(isize::MAX);
+        self.left = room.max(self.left);
+    }
+
+    /// Octets of new changes that were sent to readers on this host and not acknowledged.
+    pub(in crate::writer) fn in_flight(&self) -> usize {
+        match &self.window {
+            Window::Local(flight) => flight.bytes(),
+            Window::Delay(_) => 0,
+        }
+    }
+
+    /// Everyone has all changes up to this one.
+    pub(in crate::writer) fn acknowledged(&mut self, up_to: SequenceNumber) {
+        if let Window::Local(flight) = &mut self.window {
+            flight.acknowledge(up_to);
+        }
+    }
+
+    /// Octets of new changes were sent in so many datagrams; `end`: the last of which this was the end.
+    pub(in crate::writer) fn sent(
+        &mut self,
+        (bytes, datagrams): (usize, usize),
+        end: Option<SequenceNumber>,
+    ) {
+        self.left = self.left.saturating_sub_unsigned(bytes);
+        match &mut self.window {
+            Window::Local(flight) => flight.sent(bytes, end),
+            Window::Delay(delay) => delay.sent(bytes, datagrams),
+        }
+    }
+
+    /// Octets of what had been sent before were sent in so many datagrams.
+    pub(in crate::writer) fn sent_again(&mut self, (bytes, datagrams): (usize, usize)) {
+        self.left = self.left.saturating_sub_unsigned(bytes);
+        if let Window::Delay(delay) = &mut self.window {
+            delay.sent(bytes, datagrams);
+        }
+    }
+
+    /// Whether more may be sent now: the burst is not over, and the window has room.
+    pub(in crate::writer) fn may_send(&self) -> bool {
+        self.left > 0 && self.delay().is_none_or(|delay| !delay.is_full())
+    }
+
+    /// Whether so many octets of short changes may leave at once: bursts within this host, and at a fixed rate, are of long ones.
+    pub(in crate::writer) fn admits(&self, bytes: usize) -> bool {
+        self.delay().is_none_or(|delay| !delay.is_answered() || self.may_send() && delay.has_room(bytes))
+    }
+
+    /// Something waits until more may be sent.
+    pub(in crate::writer) fn block(&mut self, now: Instant) {
+        if let Window::Delay(delay) = &mut self.window {
+            delay.block(now);
+        }
+    }
+
+    /// The delay-based one, of a route to other hosts.
+    pub(in crate::writer) const fn delay(&self) -> Option<&DelayController> {
+        match &self.window {
+            Window::Local(_) => None,
+            Window::Delay(delay) => Some(delay),
+        }
+    }
+
+    pub(in crate::writer) const fn delay_mut(&mut self) -> Option<&mut DelayController> {
+        match &mut self.window {
+            Window::Local(_) => None,
+            Window::Delay(delay) => Some(delay),
+        }
+    }
+
+    /// Whether a window that follows answers bounds everything that is sent.
+    pub(in crate::writer) fn is_windowed(&self) -> bool {
+        self.delay().is_some_and(DelayController::is_answered)
+    }
+
+    /// Whether so much was sent that readers are to be asked what they have.
+    pub(in crate::writer) fn wants_ack(&self) -> bool {
+        self.delay().is_some_and(DelayController::wants_ack)
+    }
+
+    /// Whether they are to be asked in the middle of a sample, or of retransmissions.
+    pub(in crate::writer) fn wants_ack_inside(&self) -> bool {
+        self.delay().is_some_and(DelayController::wants_ack_inside)
+    }
+
+    /// When the next burst begins.
+    pub(in crate::writer) const fn burst_end(&self) -> Instant {
+        self.burst_end
+    }
+
+    /// When readers that make no room are asked again, or given up.
+    pub(in crate::writer) fn due(&self) -> Option<Instant> {
+        let delay = self.delay()?;
+        let end = delay.ack_timeout()?;
+        Some(delay.requests_again_at().map_or(end, |at| at.min(end)))
+    }
+}
