@@ -216,7 +216,8 @@ struct Story {
     now: Now,
     out: Outbox,
     road: Road<Option<usize>>,
-    /// What happens does not depend on what the road loses, so that samples stay the same when datagrams do not.
+    /// What happens does not depend on what the road loses, so that samples stay the same when datagrams do
+    /// not.
     random: u64,
     written: u32,
     sent: Digest,

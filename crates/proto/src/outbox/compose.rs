@@ -330,7 +330,8 @@ impl MessageBuilder<'_> {
         self.paused = true;
     }
 
-    /// Ends the datagram and begins another with the same destinations and limit, addressed to one participant or to everyone.
+    /// Ends the datagram and begins another with the same destinations and limit, addressed to one
+    /// participant or to everyone.
     pub(crate) fn renew(&mut self, addressed: &GuidPrefix, source: &GuidPrefix) {
         let before = self.out.open.destinations_start..self.out.destinations.len();
         if self.end() {

@@ -78,8 +78,9 @@ impl Writer {
         self.accept_nack_frag(now, sender, nack, out).inspect_err(|reason| self.drops.count(*reason))
     }
 
-    /// Whether every reliable reader that was matched when `up_to` was written has acknowledged it, strangers apart, which have
-    /// answered nothing since their match and for [`super::WriterLimits::strangers_wait_max`].
+    /// Whether every reliable reader that was matched when `up_to` was written has acknowledged it, strangers
+    /// apart, which have answered nothing since their match and for
+    /// [`super::WriterLimits::strangers_wait_max`].
     #[must_use]
     pub fn is_acknowledged(&self, now: Instant, up_to: SequenceNumber) -> bool {
         // The lowest of all tells it in most cases without looking at each.
@@ -151,7 +152,8 @@ impl Writer {
         if news == News::OfAll {
             let lowest = self.proxies.acknowledged().unwrap_or(last);
             self.routes.of_mut(RouteKind::SameHost).controller.acknowledged(lowest);
-            // Who writes in a flow, or waits to go on, lets go of the changes, which are in the caches of that core.
+            // Who writes in a flow, or waits to go on, lets go of the changes, which are in the caches of
+            // that core.
             if !self.blocked && !self.batch.is_flowing(now.mono, &self.config.limits) {
                 self.settle(now);
             }
@@ -384,8 +386,8 @@ impl Writer {
         self.proxies.acknowledge(reader, has)
     }
 
-    /// The fragments of those asked for that are repeated now, and whether others must be asked for again soon: `sent` were sent of a change of
-    /// so many octets, in fragments of so many.
+    /// The fragments of those asked for that are repeated now, and whether others must be asked for again
+    /// soon: `sent` were sent of a change of so many octets, in fragments of so many.
     fn wanted_fragments(
         &mut self,
         now: Now,
@@ -424,7 +426,8 @@ impl Writer {
         (wanted, deferred)
     }
 
-    /// A reader answered that it has all up to a change. If it is on another host, that tells of the road to it.
+    /// A reader answered that it has all up to a change. If it is on another host, that tells of the road to
+    /// it.
     fn note_path(&mut self, now: Now, reader: Guid, has: SequenceNumber, acknack: &AckNack) {
         let Some(proxy) = self.proxies.get(reader).filter(|proxy| proxy.kind == RouteKind::Remote) else {
             return;

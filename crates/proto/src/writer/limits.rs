@@ -15,19 +15,20 @@ use super::{WriteError, Writer, bound};
 pub struct WriterLimits {
     /// Largest UDP payload to readers on the same host, in octets.
     pub datagram_bytes_max_local: usize,
-    /// Largest UDP payload to other readers, in octets, as long as [`super::Writer::path`] was not told what their paths take: one
-    /// Ethernet frame, so that IP never fragments.
+    /// Largest UDP payload to other readers, in octets, as long as [`super::Writer::path`] was not told what
+    /// their paths take: one Ethernet frame, so that IP never fragments.
     pub datagram_bytes_max_remote: usize,
-    /// Octets of one sample, with the encapsulation header: what readers take, and at most what RTPS can tell of fragments, 2³² − 1.
+    /// Octets of one sample, with the encapsulation header: what readers take, and at most what RTPS can tell
+    /// of fragments, 2³² − 1.
     pub sample_bytes_max: usize,
     /// KEEP_ALL: octets of unacknowledged samples, each with some overhead, at which `write` reports
-    /// [`super::WriteError::Full`]; one sample is always admitted. Half of it where all readers are on this host, a
-    /// quarter for a single one of samples below 20 KiB, and less for many readers.
+    /// [`super::WriteError::Full`]; one sample is always admitted. Half of it where all readers are on this
+    /// host, a quarter for a single one of samples below 20 KiB, and less for many readers.
     pub unacknowledged_bytes_max: usize,
     /// Least pause before readers that were asked are asked again, however fast they answer.
     pub heartbeat_quickest: Duration,
-    /// First pause before unacknowledged readers are asked, and before they are asked again while it is not known
-    /// how fast they answer.
+    /// First pause before unacknowledged readers are asked, and before they are asked again while it is not
+    /// known how fast they answer.
     pub heartbeat_shortest: Duration,
     /// Longest pause, when a reader stays silent.
     pub heartbeat_longest: Duration,
@@ -35,22 +36,24 @@ pub struct WriterLimits {
     pub heartbeat_piggyback: Duration,
     /// While samples flow, one in this time carries a heartbeat that everyone answers.
     pub acknowledgement_period: Duration,
-    /// A sample asked for again in this time is not repeated while it is not known how fast readers answer: the
-    /// requests crossed.
+    /// A sample asked for again in this time is not repeated while it is not known how fast readers answer:
+    /// the requests crossed.
     pub repeat_pause: Duration,
     /// Octets of one burst to readers on the same host: what a default socket buffer (208 KiB) takes.
     pub burst_bytes_local: usize,
     /// Octets of one burst to other readers that acknowledge nothing: with the interval, 1 Gbit/s.
     pub burst_bytes_remote: usize,
-    /// What is sent to reliable readers on other hosts waits until there is room on the road for it, as their answers tell.
+    /// What is sent to reliable readers on other hosts waits until there is room on the road for it, as their
+    /// answers tell.
     pub has_congestion_window: bool,
     /// Pause between the beginnings of bursts.
     pub burst_interval: Duration,
     /// Octets of a batch of samples that share datagrams, headers included; samples larger than half of it
     /// leave alone, unless they may be cut to fill datagrams. 0: all do.
     pub batch_bytes: usize,
-    /// Datagrams that are usually this long, in octets, may go to a group where several readers of this host hear one. To share
-    /// shorter ones among few processes saves little, and a reader that waits at its own socket would be woken twice (`docs/performance-many.md`).
+    /// Datagrams that are usually this long, in octets, may go to a group where several readers of this host
+    /// hear one. To share shorter ones among few processes saves little, and a reader that waits at its own
+    /// socket would be woken twice (`docs/performance-many.md`).
     pub multicast_bytes_min: usize,
     /// When it is measured whether that costs less.
     pub comparison: ComparisonPace,
@@ -58,7 +61,8 @@ pub struct WriterLimits {
     pub multicast_processes_min: usize,
     /// An application that pauses for less between writes writes in a flow: its samples may share datagrams.
     pub flow_pause: Duration,
-    /// How long a sample of a flow waits for others at most, if the flow is not a great one and sending costs little.
+    /// How long a sample of a flow waits for others at most, if the flow is not a great one and sending costs
+    /// little.
     pub flow_wait: Duration,
     /// How long a sample waits at most, whatever LATENCY_BUDGET allows.
     pub batch_wait_max: Duration,
@@ -66,14 +70,16 @@ pub struct WriterLimits {
     pub readers_max: usize,
     /// Of them those of one participant, which is not to keep all others out.
     pub readers_of_participant_max: usize,
-    /// Nobody waits longer for acknowledgements of a reliable reader that has never answered since its match; for room even less (see
-    /// `writer/strangers.rs`). One that has answered is waited for until its lease ends. INFINITE: so is every reader.
+    /// Nobody waits longer for acknowledgements of a reliable reader that has never answered since its match;
+    /// for room even less (see `writer/strangers.rs`). One that has answered is waited for until its lease
+    /// ends. INFINITE: so is every reader.
     pub strangers_wait_max: Duration,
     /// Instances, beside RESOURCE_LIMITS.
     pub instances_max: usize,
     /// Repetitions under way; more must be asked for again.
     pub repeats_max: usize,
-    /// The number of the first change comes after this one. Readers learn it from HEARTBEATs alone: no GAP tells of what never was.
+    /// The number of the first change comes after this one. Readers learn it from HEARTBEATs alone: no GAP
+    /// tells of what never was.
     pub numbers_after: SequenceNumber,
 }
 

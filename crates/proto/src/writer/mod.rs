@@ -64,8 +64,8 @@ use routes::route::Routes;
 /// Why a change was not written. Nothing changed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WriteError {
-    /// Unacknowledged samples fill the history: wait for [`Event::Progress`] and try again. Up to which limit,
-    /// [`Writer::full_by`] tells.
+    /// Unacknowledged samples fill the history: wait for [`Event::Progress`] and try again. Up to which
+    /// limit, [`Writer::full_by`] tells.
     #[error("the history is full of unacknowledged samples; wait for readers and try again")]
     Full,
     /// A limit is reached that acknowledgements cannot relieve.
@@ -80,7 +80,8 @@ pub enum WriteError {
     /// BY_SOURCE_TIMESTAMP: readers would drop a change older than the one before it of its instance.
     #[error("the source timestamp is older than that of the last change of the instance")]
     TimestampBack,
-    /// The sample has more octets than [`WriterLimits::sample_bytes_max`]: readers would acknowledge it and drop it.
+    /// The sample has more octets than [`WriterLimits::sample_bytes_max`]: readers would acknowledge it and
+    /// drop it.
     #[error("the sample is longer than readers take")]
     TooLarge,
 }
@@ -211,7 +212,8 @@ impl Writer {
         self.write_from(now, kind, instance.into(), payload, source_timestamp, out)
     }
 
-    /// As [`Self::write`], to the instance with this key; the payload stays with the caller, who may try again, unless it was written.
+    /// As [`Self::write`], to the instance with this key; the payload stays with the caller, who may try
+    /// again, unless it was written.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -650,7 +652,8 @@ impl Writer {
         out.events.push(Event::Progress { endpoint: self.config.guid.entity });
     }
 
-    /// Takes over what has left the road to readers on other hosts, as an answer after so long shows, and who they are.
+    /// Takes over what has left the road to readers on other hosts, as an answer after so long shows, and who
+    /// they are.
     fn note_delivered(&mut self, now: Now, trip: Option<RttSample>) {
         let last = self.sent_last(false);
         let route = self.routes.of_mut(RouteKind::Remote);
@@ -682,10 +685,11 @@ impl Writer {
         others == 0 && self.waits_for_path() && self.routes.of(RouteKind::Remote).controller.is_windowed()
     }
 
-    /// The more readers, the less each may be behind: their sockets, and the time that a sample spends in them, are shared
-    /// with the other writers that so many readers usually have. All of it is for a reader on another host, which may be far away:
-    /// within this host a quarter of it is about as fast, and takes less memory. Of several readers one is always late, and of long
-    /// samples a quarter holds too few to go on while some are answered: these get half of it.
+    /// The more readers, the less each may be behind: their sockets, and the time that a sample spends in
+    /// them, are shared with the other writers that so many readers usually have. All of it is for a reader
+    /// on another host, which may be far away: within this host a quarter of it is about as fast, and takes
+    /// less memory. Of several readers one is always late, and of long samples a quarter holds too few to go
+    /// on while some are answered: these get half of it.
     fn fit_window(&mut self) {
         let readers = self.routes.reliable();
         let is_far = self.routes.of(RouteKind::Remote).port.reliable > 0;
@@ -702,8 +706,9 @@ impl Writer {
         }
     }
 
-    /// Who waits for room in the window is woken for a quarter of it, not for each sample's: it would be full again
-    /// at once, and everybody asked again. On a slow road, where that takes long, for as much as keeps it busy some milliseconds.
+    /// Who waits for room in the window is woken for a quarter of it, not for each sample's: it would be full
+    /// again at once, and everybody asked again. On a slow road, where that takes long, for as much as keeps
+    /// it busy some milliseconds.
     fn has_room_to_go_on(&self) -> bool {
         self.proxies.acknowledged().is_none_or(|lowest| self.makes_room(lowest))
     }
@@ -729,8 +734,9 @@ impl Writer {
     }
 }
 
-/// What the window of many readers is at least, if it was not less from the beginning: two full batches of short samples and a half. With
-/// less, each datagram is a batch that the window cut short, and each second one is answered by all of them.
+/// What the window of many readers is at least, if it was not less from the beginning: two full batches of
+/// short samples and a half. With less, each datagram is a batch that the window cut short, and each second
+/// one is answered by all of them.
 const WINDOW_BYTES_LEAST: usize = 160 << 10;
 
 /// Of such samples the window of one reader of this host would hold 25 or less.

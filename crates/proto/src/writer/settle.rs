@@ -6,7 +6,8 @@ use crate::time::Now;
 
 use super::Writer;
 
-/// Changes that one write lets go of at most: an acknowledgement is of thousands, and no single write is to pay for all.
+/// Changes that one write lets go of at most: an acknowledgement is of thousands, and no single write is to
+/// pay for all.
 const RELEASES_OF_WRITE: i64 = 64;
 
 /// So many short ones are let go of together.
@@ -19,8 +20,8 @@ impl Writer {
         self.settle_up_to(now, self.history.last());
     }
 
-    /// As [`Self::settle`], after a write: of some changes at once, since each time costs as much as letting go of one, and not of too
-    /// many. Long ones leave at once: their memory is the next to be written.
+    /// As [`Self::settle`], after a write: of some changes at once, since each time costs as much as letting
+    /// go of one, and not of too many. Long ones leave at once: their memory is the next to be written.
     #[inline]
     pub(super) fn settle_write(&mut self, now: Now, payload_bytes: usize) {
         let released = self.history.released();

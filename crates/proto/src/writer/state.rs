@@ -1,11 +1,12 @@
-//! What a writer tells of itself to people: how each reader is reached, and what it counted. Nothing here changes the writer.
+//! What a writer tells of itself to people: how each reader is reached, and what it counted. Nothing here
+//! changes the writer.
 
 use crate::guid::Guid;
 use crate::locator::Locator;
 use crate::time::{Duration, Instant};
 
 use super::Writer;
-use super::flow::class::Class;
+use super::flow::route_kind::RouteKind;
 
 /// A matched reader, how it is reached, and what it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +52,7 @@ impl Writer {
             ReaderRoute {
                 reader: reader.guid,
                 destinations: reader.destinations().to_vec(),
-                same_host: reader.class == Class::SameHost,
+                same_host: reader.kind == RouteKind::SameHost,
                 by_group: reader.by_group,
                 reliable: reader.reliable,
                 behind,

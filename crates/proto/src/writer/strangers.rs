@@ -14,7 +14,8 @@ use super::routes::proxy::ReaderProxy;
 use super::{ReaderBehind, Writer, WriterLimits};
 
 impl Proxies {
-    /// Leaves out those that keep others waiting for room and have been silent for too long; how many changes they do not have.
+    /// Leaves out those that keep others waiting for room and have been silent for too long; how many changes
+    /// they do not have.
     fn leave_out(&mut self, now: Instant, last: SequenceNumber, limits: &WriterLimits) -> u64 {
         let mut behind: u64 = 0;
         for reader in self.readers.iter_mut().filter(|it| it.reliable && it.acknowledged < last) {
@@ -60,8 +61,8 @@ impl ReaderProxy {
 }
 
 impl Writer {
-    /// The reliable readers that have not acknowledged everything, and whether they answer at all. Those that have least hold the writer back
-    /// when it has no room.
+    /// The reliable readers that have not acknowledged everything, and whether they answer at all. Those that
+    /// have least hold the writer back when it has no room.
     pub fn readers_behind(&self, now: Instant) -> impl Iterator<Item = ReaderBehind> {
         let last = self.last_sequence_number();
         let behind = self.proxies.iter().filter(move |it| it.reliable && it.awaited() < last);
@@ -84,7 +85,8 @@ impl Writer {
         Duration(pause).max(self.config.limits.heartbeat_shortest)
     }
 
-    /// A change finds no room. When none has for as long as the writer may wait, silent readers are left out; whether any was.
+    /// A change finds no room. When none has for as long as the writer may wait, silent readers are left out;
+    /// whether any was.
     pub(super) fn leave_out_silent(&mut self, now: Now) -> bool {
         let last = self.history.last();
         let full_since = match self.silence.full_since {
@@ -125,8 +127,9 @@ impl Writer {
         }
     }
 
-    /// Asks strangers whether they are there. Those that keep others waiting for room, so often that enough questions are asked when
-    /// the time is over; those that were left out, ever more rarely, but while nothing is written they hear nothing else.
+    /// Asks strangers whether they are there. Those that keep others waiting for room, so often that enough
+    /// questions are asked when the time is over; those that were left out, ever more rarely, but while
+    /// nothing is written they hear nothing else.
     pub(super) fn ask_strangers(&mut self, now: Now, out: &mut Outbox) {
         let (mut blocks, mut any) = (false, false);
         let (last, blocked) = (self.history.last(), self.blocked);

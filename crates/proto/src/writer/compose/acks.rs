@@ -1,4 +1,5 @@
-//! Acknowledgement requests: heartbeats to all readers of a route, to those that a content filter leaves, or to one.
+//! Acknowledgement requests: heartbeats to all readers of a route, to those that a content filter leaves, or
+//! to one.
 
 use crate::guid::{EntityId, Guid};
 use crate::outbox::Outbox;
@@ -36,8 +37,8 @@ pub(in crate::writer) fn send_control(
     packet.seal();
 }
 
-/// Adds a heartbeat for the readers of a route; while readers filter, one for each of them that is reliable and was sent the change aimed
-/// last.
+/// Adds a heartbeat for the readers of a route; while readers filter, one for each of them that is reliable
+/// and was sent the change aimed last.
 pub(in crate::writer) fn put_heartbeats(
     packet: &mut Packet<'_, '_>,
     timer: &mut HeartbeatTimer,
@@ -78,7 +79,8 @@ impl Writer {
         self.history.pending_bytes() >= self.window_bytes / 2
     }
 
-    /// The heartbeat that samples sent now carry. Those that wait until readers have moved carry none, and do not put off the timer.
+    /// The heartbeat that samples sent now carry. Those that wait until readers have moved carry none, and do
+    /// not put off the timer.
     pub(in crate::writer) fn carried_heartbeat(&mut self, now: Now) -> Option<Piggyback> {
         let urgent = self.is_half_full();
         self.proxies.acknowledged()?;
@@ -92,8 +94,8 @@ impl Writer {
         if self.routes.of(RouteKind::Remote).controller.wants_ack() { Some(Piggyback::Asks) } else { carried }
     }
 
-    /// Whether readers are asked what they have with queued changes that were just sent: where their answers make room, in time
-    /// and when nothing follows; else with each.
+    /// Whether readers are asked what they have with queued changes that were just sent: where their answers
+    /// make room, in time and when nothing follows; else with each.
     pub(in crate::writer) fn must_ask(&self, now: Now, kind: RouteKind) -> bool {
         let route = self.routes.of(kind);
         let (half_full, is_last) = (self.is_half_full(), route.queue.unsent().is_none());
@@ -112,7 +114,8 @@ impl Writer {
     /// Asks in the middle of a sample for readers on other hosts, so that they tell when this has arrived.
     pub(in crate::writer) fn request_acks_inside(&mut self, now: Now, out: &mut Outbox) {
         if self.proxies.is_filtering() {
-            // Also those that want none of what is being sent: nobody knows otherwise that it has arrived at their host.
+            // Also those that want none of what is being sent: nobody knows otherwise that it has arrived at
+            // their host.
             self.ask_readers(now, out, |reader, _| reader.is_waited_for());
             return;
         }
@@ -122,8 +125,8 @@ impl Writer {
         self.note_ack_request(now, heartbeat.count);
     }
 
-    /// Asks one reader on another host in the middle of retransmissions, so that it tells when these have arrived; for one that never
-    /// answers, the others.
+    /// Asks one reader on another host in the middle of retransmissions, so that it tells when these have
+    /// arrived; for one that never answers, the others.
     pub(in crate::writer) fn request_ack_inside(&mut self, now: Now, reader: Guid, out: &mut Outbox) {
         let Some(proxy) = self.proxies.get(reader) else { return };
         if !proxy.reliable {
@@ -135,8 +138,8 @@ impl Writer {
         self.note_ack_request(now, heartbeat.count);
     }
 
-    /// Asks the reliable readers that owe an acknowledgement of what was sent: each of them when they are the lesser part,
-    /// all of a route otherwise. Whether there was any.
+    /// Asks the reliable readers that owe an acknowledgement of what was sent: each of them when they are the
+    /// lesser part, all of a route otherwise. Whether there was any.
     pub(in crate::writer) fn ask(&mut self, now: Now, out: &mut Outbox) -> bool {
         if self.proxies.is_filtering() {
             return self.ask_each(now, out);
@@ -164,8 +167,8 @@ impl Writer {
         true
     }
 
-    /// Asks every reliable reader that owes an acknowledgement, each for itself: what is gone differs, and who
-    /// was passed over is told of that with it. Whether there were any.
+    /// Asks every reliable reader that owes an acknowledgement, each for itself: what is gone differs, and
+    /// who was passed over is told of that with it. Whether there were any.
     pub(in crate::writer) fn ask_each(&mut self, now: Now, out: &mut Outbox) -> bool {
         let asked = self.ask_those(now, out, |_| true);
         if asked {
@@ -184,7 +187,8 @@ impl Writer {
         self.ask_readers(now, out, |reader, last| reader.acknowledged < last && which(reader))
     }
 
-    /// Asks some reliable readers, each for itself, whatever they owe of what was sent up to a last change. Whether there were any.
+    /// Asks some reliable readers, each for itself, whatever they owe of what was sent up to a last change.
+    /// Whether there were any.
     pub(in crate::writer) fn ask_readers(
         &mut self,
         now: Now,
@@ -227,8 +231,8 @@ impl Writer {
         let target = self.routes.target_to(proxy);
         let first = self.first_number();
         let gap = (proxy.first_relevant > first).then(|| GapBuilder::range(first, proxy.first_relevant));
-        // Of an empty history nothing has to be acknowledged. A reader of another stack may have been waiting for a request, and
-        // the answer of one elsewhere tells how long the path is.
+        // Of an empty history nothing has to be acknowledged. A reader of another stack may have been waiting
+        // for a request, and the answer of one elsewhere tells how long the path is.
         let is_near_kin = proxy.echoes_counts() && proxy.kind == RouteKind::SameHost;
         let is_final = self.history.len() == 0 && (self.config.guid.entity.is_builtin() || is_near_kin);
         let mut heartbeat =
@@ -261,7 +265,8 @@ impl Writer {
         }
     }
 
-    /// The timer went off: asks again who owes an answer, of many only those whose time it is. Whether anybody was asked.
+    /// The timer went off: asks again who owes an answer, of many only those whose time it is. Whether
+    /// anybody was asked.
     pub(in crate::writer) fn ask_again(&mut self, now: Now, out: &mut Outbox) -> bool {
         let readers = self.routes.reliable();
         if readers <= Crowd::PROMPT {

@@ -22,7 +22,8 @@ use crate::writer::record::instances::Slot;
 use crate::writer::routes::route::Route;
 use crate::writer::{Writer, WriterLimits};
 
-/// So many writes without a pause are a flow, and so many where sending one costs that much, which is to many readers alone.
+/// So many writes without a pause are a flow, and so many where sending one costs that much, which is to many
+/// readers alone.
 const FLOW_WRITES: u32 = 8;
 const COSTLY_FLOW_WRITES: u32 = 2;
 const COSTLY: Duration = Duration::from_micros(50);
@@ -35,7 +36,8 @@ const LONG_FLOW_WRITES: u32 = 64;
 /// A sample of a flow waits for others as long as sending so many batches takes, and that at most.
 const COSTS_OF_WAIT: i64 = 2;
 const COSTLY_WAIT_MAX: Duration = Duration::from_millis(4);
-/// After so many, which take milliseconds, its last samples wait for so long: the timer looks after it no more often.
+/// After so many, which take milliseconds, its last samples wait for so long: the timer looks after it no
+/// more often.
 const GREAT_FLOW_WRITES: u32 = 4_096;
 const GREAT_FLOW_WAIT: Duration = Duration::from_millis(1);
 /// What a sample adds to a batch beside its payload: about its headers and inline QoS.
@@ -48,8 +50,8 @@ pub(in crate::writer) struct Batch {
     streak: u32,
     /// Writes of the flow, of which each interruption takes a quarter.
     writes: u32,
-    /// Writes without a pause since the flow began. With many it is a great one; interruptions that its last samples wait out leave
-    /// it one, and do not keep it from becoming one.
+    /// Writes without a pause since the flow began. With many it is a great one; interruptions that its last
+    /// samples wait out leave it one, and do not keep it from becoming one.
     since_begun: u32,
     /// When the last write was over.
     over: Option<Instant>,
@@ -64,7 +66,8 @@ pub(in crate::writer) struct Batch {
     pub(in crate::writer) joined: bool,
     /// When they leave at the latest; of a batch that was full, when the next would at the earliest.
     due: Option<Instant>,
-    /// When what is being handed over was composed, of few readers a batch alone, and how long that took lately.
+    /// When what is being handed over was composed, of few readers a batch alone, and how long that took
+    /// lately.
     leaving: Option<Instant>,
     cost: SmoothedEstimate<4>,
     /// Readers that it goes to.
@@ -85,7 +88,8 @@ impl Batch {
         self.is_full(payload_bytes, limits)
     }
 
-    /// Whether what waits leaves now, after a sample of so many octets: another one like it would be too much.
+    /// Whether what waits leaves now, after a sample of so many octets: another one like it would be too
+    /// much.
     const fn is_full(&self, payload_bytes: usize, limits: &WriterLimits) -> bool {
         let bytes = self.bytes + payload_bytes + SAMPLE_OVERHEAD_BYTES;
         is_full(bytes, 0, limits.batch_bytes) || is_full(self.bytes, self.samples, usize::MAX)
@@ -136,8 +140,8 @@ impl Batch {
         self.blocked = true;
     }
 
-    /// A write begins that follows others without a pause, or whose sample may wait for others whatever the pause was. If it is neither,
-    /// it has not begun.
+    /// A write begins that follows others without a pause, or whose sample may wait for others whatever the
+    /// pause was. If it is neither, it has not begun.
     #[inline]
     pub(in crate::writer) fn goes_on(
         &mut self,
@@ -165,8 +169,9 @@ impl Batch {
             self.follow(now);
         } else if pause < limits.flow_wait || self.writes >= LONG_FLOW_WRITES && pause < limits.batch_wait_max
         {
-            // As when the host keeps the application from running for a moment, or lets many others run first: this
-            // sample leaves at once, and when the next follows without a pause the flow goes on. Where that wakes many it waits.
+            // As when the host keeps the application from running for a moment, or lets many others run
+            // first: this sample leaves at once, and when the next follows without a pause the flow goes on.
+            // Where that wakes many it waits.
             if !self.is_costly() {
                 self.streak = self.streak.min(FLOW_WRITES - 1);
             }
@@ -181,8 +186,8 @@ impl Batch {
         self.streak >= self.flow_writes() || self.suspended || budget > Duration::ZERO
     }
 
-    /// How long a sample may wait for others. In a flow, sending too early costs more where there are many readers, or a
-    /// busy host.
+    /// How long a sample may wait for others. In a flow, sending too early costs more where there are many
+    /// readers, or a busy host.
     fn linger(&self, budget: Duration, limits: &WriterLimits) -> Duration {
         if self.suspended {
             return Duration::INFINITE;
@@ -274,8 +279,9 @@ impl Writer {
         true
     }
 
-    /// Adds a change to the open datagram of each route; where that has no room, there is one more that waits. Where samples fill datagrams,
-    /// what waits leaves with the beginning of the change, and the rest begins the next datagram.
+    /// Adds a change to the open datagram of each route; where that has no room, there is one more that
+    /// waits. Where samples fill datagrams, what waits leaves with the beginning of the change, and the rest
+    /// begins the next datagram.
     fn hold(
         &mut self,
         now: Now,
@@ -318,8 +324,8 @@ impl Writer {
         is_full
     }
 
-    /// A sample of so many octets of an instance is to be written: the place of the instance, if the sample joins those which wait. If not,
-    /// nothing was done.
+    /// A sample of so many octets of an instance is to be written: the place of the instance, if the sample
+    /// joins those which wait. If not, nothing was done.
     #[inline]
     pub(in crate::writer) fn joins(
         &mut self,
@@ -376,8 +382,8 @@ impl Writer {
         number
     }
 
-    /// Whether [`Self::next_timeout`] may say something else than before the last call: after most samples that joined others it does
-    /// not. To be asked once after each call, if at all.
+    /// Whether [`Self::next_timeout`] may say something else than before the last call: after most samples
+    /// that joined others it does not. To be asked once after each call, if at all.
     #[inline]
     pub const fn moved_timeout(&mut self) -> bool {
         !std::mem::replace(&mut self.batch.joined, false)
@@ -412,8 +418,8 @@ impl Writer {
         }
     }
 
-    /// Sends what waits for others. `next`: a change that was just written and follows; no heartbeat names it yet, and the
-    /// history keeps what nobody has to acknowledge until that is sent, too.
+    /// Sends what waits for others. `next`: a change that was just written and follows; no heartbeat names it
+    /// yet, and the history keeps what nobody has to acknowledge until that is sent, too.
     pub(in crate::writer) fn send_held(&mut self, now: Now, next: Option<SequenceNumber>, out: &mut Outbox) {
         self.batch.due = None;
         self.batch.samples = 0;

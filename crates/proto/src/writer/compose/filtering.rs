@@ -1,13 +1,14 @@
-//! Filtering for readers (RTPS 2.5 §8.7.3): what a reader's content filter does not let pass is not sent to it.
-//! It counts as acknowledged, and a GAP tells of it before the next sample that the reader does want, or when
-//! the reader is asked what it has.
+//! Filtering for readers (RTPS 2.5 §8.7.3): what a reader's content filter does not let pass is not sent to
+//! it. It counts as acknowledged, and a GAP tells of it before the next sample that the reader does want, or
+//! when the reader is asked what it has.
 //!
-//! Only data is withheld, and only where nothing else would be lost with it: the ends of instances, members of
-//! coherent sets, and samples that decide about ownership or assert the writer go to everyone. Readers filter
-//! for themselves in any case.
+//! Only data is withheld, and only where nothing else would be lost with it: the ends of instances, members
+//! of coherent sets, and samples that decide about ownership or assert the writer go to everyone. Readers
+//! filter for themselves in any case.
 //!
-//! RTPS 2.5 §8.7.4 asks for a DATA that says ALIVE_FILTERED when an instance leaves what a filter lets pass. A GAP
-//! goes in its place: DCPS 1.4 has no such instance state that a reader could show, and one GAP tells of many.
+//! RTPS 2.5 §8.7.4 asks for a DATA that says ALIVE_FILTERED when an instance leaves what a filter lets pass.
+//! A GAP goes in its place: DCPS 1.4 has no such instance state that a reader could show, and one GAP tells
+//! of many.
 
 use crate::filter::{ContentFilter, FilterFunction};
 use crate::guid::Guid;
@@ -143,8 +144,8 @@ impl Proxies {
         }
     }
 
-    /// A change is about to go to those of a route that want it. The others are passed over; who was passed over before is told of that
-    /// first, or with the change: the GAP for the only reader that wants it.
+    /// A change is about to go to those of a route that want it. The others are passed over; who was passed
+    /// over before is told of that first, or with the change: the GAP for the only reader that wants it.
     pub(in crate::writer) fn begin(
         &mut self,
         route: &Route,
@@ -193,8 +194,9 @@ impl Writer {
         self.routes.forget_aims();
     }
 
-    /// A reader comes that is not to hear what is queued for others on other hosts: each of these gets it by itself. What they were passed
-    /// over with ends before it: of what follows each is asked when it is its turn.
+    /// A reader comes that is not to hear what is queued for others on other hosts: each of these gets it by
+    /// itself. What they were passed over with ends before it: of what follows each is asked when it is its
+    /// turn.
     pub(in crate::writer) fn part_queue(&mut self, out: &mut Outbox) {
         let route = self.routes.of_mut(RouteKind::Remote);
         let Some(pending) = route.queue.take() else { return };

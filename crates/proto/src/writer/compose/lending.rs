@@ -12,8 +12,9 @@ use crate::writer::record::change::ChangeKind;
 use crate::writer::{WriteError, Writer};
 
 impl Writer {
-    /// As [`Self::write_from`], of a sample whose octets are partly `lent`: the driver sends what this leaves with these in their place
-    /// ([`Outbox::slices_lent`]), and then calls [`Self::settle_lent`]. Where that would serve nobody they are copied first.
+    /// As [`Self::write_from`], of a sample whose octets are partly `lent`: the driver sends what this leaves
+    /// with these in their place ([`Outbox::slices_lent`]), and then calls [`Self::settle_lent`]. Where that
+    /// would serve nobody they are copied first.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -32,9 +33,10 @@ impl Writer {
         self.write_from(now, ChangeKind::Alive, key, payload, source_timestamp, out)
     }
 
-    /// Whether a long sample may be written without its octets: all readers are on this host, none filters, and nothing waits. Then
-    /// datagrams reference the payload, and nobody looks into it or copies of it until they have left. In a flow nobody is served
-    /// sooner, and what was copied first is copied faster by the kernel: only a sample that follows a pause.
+    /// Whether a long sample may be written without its octets: all readers are on this host, none filters,
+    /// and nothing waits. Then datagrams reference the payload, and nobody looks into it or copies of it
+    /// until they have left. In a flow nobody is served sooner, and what was copied first is copied faster by
+    /// the kernel: only a sample that follows a pause.
     #[must_use]
     pub fn borrows(&self, now: Instant) -> bool {
         !self.proxies.is_filtering()
@@ -46,8 +48,8 @@ impl Writer {
             && !self.holds()
     }
 
-    /// Copies what was lent, if the last change wants it: to be called when its datagrams have left, before anything else is. What is left of them
-    /// follows with the copy.
+    /// Copies what was lent, if the last change wants it: to be called when its datagrams have left, before
+    /// anything else is. What is left of them follows with the copy.
     pub fn settle_lent(&mut self, lent: &Lent<'_>) {
         let begun = self
             .routes

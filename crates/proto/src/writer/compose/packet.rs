@@ -1,4 +1,5 @@
-//! One datagram of a route, from its beginning to its seal. Every datagram of a writer is begun and ended here.
+//! One datagram of a route, from its beginning to its seal. Every datagram of a writer is begun and ended
+//! here.
 
 use crate::guid::GuidPrefix;
 use crate::outbox::{DataFragHeader, DataHeader, MessageBuilder, Outbox, data_frag_overhead};
@@ -100,8 +101,8 @@ impl<'a, 'o> Packet<'a, 'o> {
         self.message.data(&header, change.payload)
     }
 
-    /// Adds fragments of a sample from `first` on, as many as it has room for of `most`, and says how many; inline QoS goes with the
-    /// first only.
+    /// Adds fragments of a sample from `first` on, as many as it has room for of `most`, and says how many;
+    /// inline QoS goes with the first only.
     pub(in crate::writer) fn fragments(
         &mut self,
         number: SequenceNumber,

@@ -1,5 +1,6 @@
-//! The packetizer: what comes next of some changes goes into a datagram, be they new, held, cut, queued, asked for again or history for a
-//! late joiner. Coalescing, filled datagrams and packed fragments are what it does with the room there is.
+//! The packetizer: what comes next of some changes goes into a datagram, be they new, held, cut, queued,
+//! asked for again or history for a late joiner. Coalescing, filled datagrams and packed fragments are what
+//! it does with the room there is.
 
 use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::time::{Instant, Now};
@@ -16,7 +17,8 @@ use crate::writer::routes::proxies::Proxies;
 use crate::writer::routes::proxy::ReaderProxy;
 use crate::writer::routes::target::Target;
 
-/// A batch of so many octets and samples is full, whatever it may have: longer ones of short samples save nothing.
+/// A batch of so many octets and samples is full, whatever it may have: longer ones of short samples save
+/// nothing.
 const USUAL_BYTES: usize = 32 << 10;
 const USUAL_SAMPLES: usize = 230;
 
@@ -74,8 +76,8 @@ enum Put {
 }
 
 impl Packetizer<'_> {
-    /// Adds as much of a span to a datagram as it takes, and takes that out of the span. Stops at the end of a change that was cut, after
-    /// which others may follow in the same datagram.
+    /// Adds as much of a span to a datagram as it takes, and takes that out of the span. Stops at the end of
+    /// a change that was cut, after which others may follow in the same datagram.
     pub(in crate::writer) fn fill(
         &mut self,
         packet: &mut Packet<'_, '_>,

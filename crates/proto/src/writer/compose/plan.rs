@@ -1,5 +1,5 @@
-//! What every write would ask anew, though only QoS, matching, routes and coherent sets change it: asked once, and kept until one of these
-//! changes.
+//! What every write would ask anew, though only QoS, matching, routes and coherent sets change it: asked
+//! once, and kept until one of these changes.
 
 use crate::qos::{HistoryKind, LivelinessKind};
 
@@ -11,12 +11,13 @@ use crate::writer::routes::target::{FILLING_BYTES_LEAST, INLINE_QOS_BYTES_MAX};
 /// What a write may skip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::writer) struct Plan {
-    /// Samples of up to so many octets may wait for others in a datagram, because they go whole to all readers; `None`: nobody is there.
+    /// Samples of up to so many octets may wait for others in a datagram, because they go whole to all
+    /// readers; `None`: nobody is there.
     pub(in crate::writer) waiting_bytes_max: Option<usize>,
     /// Longer ones that are shorter than the second may wait, too, as they are cut to fill datagrams.
     pub(in crate::writer) filling_bytes: Option<(usize, usize)>,
-    /// Samples of up to so many octets join those that wait, and nothing is asked but whether there is room in the window: data is all that
-    /// they are, and all readers are on this host.
+    /// Samples of up to so many octets join those that wait, and nothing is asked but whether there is room
+    /// in the window: data is all that they are, and all readers are on this host.
     pub(in crate::writer) joining_bytes_max: Option<usize>,
 }
 
@@ -70,8 +71,8 @@ impl Writer {
         Plan { waiting_bytes_max, filling_bytes, joining_bytes_max }
     }
 
-    /// Whether data is all that a sample is: nothing is noted of it but its number, and no limit is asked but the window; and whether all
-    /// readers are on this host.
+    /// Whether data is all that a sample is: nothing is noted of it but its number, and no limit is asked but
+    /// the window; and whether all readers are on this host.
     pub(in crate::writer) fn is_plain(&self) -> bool {
         let qos = &self.config.qos;
         let is_free =

@@ -36,8 +36,8 @@ impl Writer {
         false
     }
 
-    /// One datagram of a retransmission; what is left of it queues again in front. At the end of it, and of each change that was cut, the
-    /// reader is asked what it still lacks.
+    /// One datagram of a retransmission; what is left of it queues again in front. At the end of it, and of
+    /// each change that was cut, the reader is asked what it still lacks.
     fn retransmit_datagram(&mut self, now: Now, mut next: Retransmission, out: &mut Outbox) {
         let Self { history, instances, proxies, config, inline_qos, routes, heartbeat, .. } = self;
         let Some(proxy) = proxies.get(next.reader) else { return };

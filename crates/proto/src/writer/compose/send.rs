@@ -26,8 +26,8 @@ impl Writer {
         (Packetizer { history, instances, proxies, config, inline_qos }, routes)
     }
 
-    /// Sends a change just written: whole where it fits, the first burst of its fragments where not. `fresh`: the change, if
-    /// it need not be looked up.
+    /// Sends a change just written: whole where it fits, the first burst of its fragments where not. `fresh`:
+    /// the change, if it need not be looked up.
     pub(in crate::writer) fn send_new(
         &mut self,
         now: Now,
@@ -65,7 +65,8 @@ impl Writer {
         }
     }
 
-    /// Sends a change just written by a route at once: whether its readers were asked to acknowledge; `None`: it cannot leave now.
+    /// Sends a change just written by a route at once: whether its readers were asked to acknowledge; `None`:
+    /// it cannot leave now.
     fn send_now(
         &mut self,
         now: Now,
@@ -133,7 +134,8 @@ impl Writer {
         Some(carried == Some(Piggyback::Asks))
     }
 
-    /// Sends what waits, as far as the current burst and the windows allow: new changes and retransmissions by turns.
+    /// Sends what waits, as far as the current burst and the windows allow: new changes and retransmissions
+    /// by turns.
     pub(in crate::writer) fn pump(&mut self, now: Now, out: &mut Outbox) {
         self.routes.refresh(now.mono);
         let near = self.routes.of_mut(RouteKind::SameHost);
@@ -160,8 +162,8 @@ impl Writer {
         }
     }
 
-    /// Readers on other hosts that answer nothing keep nobody waiting for ever: when some do answer, the others are not waited
-    /// for any more; when none does, a little is sent all the same.
+    /// Readers on other hosts that answer nothing keep nobody waiting for ever: when some do answer, the
+    /// others are not waited for any more; when none does, a little is sent all the same.
     fn check_ack_timeout(&mut self, now: Now, out: &mut Outbox) {
         let Some(delay) = self.routes.delay() else { return };
         if delay.ack_timeout().is_none_or(|end| end > now.mono) {
@@ -180,7 +182,8 @@ impl Writer {
         }
     }
 
-    /// One more datagram of the queued changes; false when there is none, the burst is over, or readers have to answer first.
+    /// One more datagram of the queued changes; false when there is none, the burst is over, or readers have
+    /// to answer first.
     fn pump_queue(&mut self, now: Now, kind: RouteKind, out: &mut Outbox) -> bool {
         let route = self.routes.of_mut(kind);
         if route.queue.is_empty() || route.queue.waits() || self.holds_tail(now, kind) {
@@ -201,8 +204,8 @@ impl Writer {
         }
     }
 
-    /// Drops what is first in the queue and was replaced, or has expired, before its turn came, and tells readers so before
-    /// they ask; those that filter are told when they ask.
+    /// Drops what is first in the queue and was replaced, or has expired, before its turn came, and tells
+    /// readers so before they ask; those that filter are told when they ask.
     fn skip_replaced(&mut self, kind: RouteKind, out: &mut Outbox) {
         let route = self.routes.of_mut(kind);
         let Some(pending) = route.queue.first().filter(|pending| pending.begun.is_none()) else { return };
@@ -250,7 +253,8 @@ impl Writer {
         }
     }
 
-    /// Adds to a datagram what comes next of a queue, and ends it unless the next change goes on in it. Whether it does.
+    /// Adds to a datagram what comes next of a queue, and ends it unless the next change goes on in it.
+    /// Whether it does.
     fn put_queued(&mut self, now: Now, kind: RouteKind, is_open: &mut bool, out: &mut Outbox) -> bool {
         let is_flowing = self.batch.is_flowing(now.mono, &self.config.limits);
         let goes_on = std::mem::replace(is_open, true);
@@ -266,8 +270,8 @@ impl Writer {
             queue.advance(next);
             return false;
         };
-        // The first fragments of a lone sample leave first: who tells what its socket holds looks for the rest; others would sleep, and
-        // be woken twice.
+        // The first fragments of a lone sample leave first: who tells what its socket holds looks for the
+        // rest; others would sleep, and be woken twice.
         let is_lone =
             !pending.span.is_inside() && !goes_on && !is_flowing && port.receive_buffer_bytes.is_some();
         let fragments_max = is_lone.then(|| target.fragments_ahead(begun.payload.len()));
@@ -328,8 +332,8 @@ impl Writer {
         queue.first().is_some_and(|pending| may_follow && self.history.kind(pending.span.number).is_some())
     }
 
-    /// A datagram ended inside a sample: asks readers, or tells them how far it got, now and then, so that they ask for
-    /// lost fragments while the rest is still to come (RTPS 2.5 §8.3.8.7).
+    /// A datagram ended inside a sample: asks readers, or tells them how far it got, now and then, so that
+    /// they ask for lost fragments while the rest is still to come (RTPS 2.5 §8.3.8.7).
     fn announce_inside(&mut self, now: Now, kind: RouteKind, out: &mut Outbox) {
         if self.routes.of(kind).controller.wants_ack_inside() {
             self.request_acks_inside(now, out);
@@ -356,8 +360,8 @@ impl Writer {
         packet.seal();
     }
 
-    /// Whether what is left to send to readers of this host waits for the next sample of a flow: the last fragments of a sample,
-    /// which fill no datagram.
+    /// Whether what is left to send to readers of this host waits for the next sample of a flow: the last
+    /// fragments of a sample, which fill no datagram.
     fn holds_tail(&mut self, now: Now, kind: RouteKind) -> bool {
         if kind == RouteKind::Remote {
             return false;

@@ -69,8 +69,8 @@ pub(in crate::writer) fn heartbeat_to(
     heartbeat.last = heartbeat.last.max(proxy.first_relevant.previous());
     heartbeat.first = heartbeat.first.max(proxy.first_relevant).min(heartbeat.last.next());
     if proxy.filter.is_some() || proxy.confirmed < proxy.acknowledged {
-        // Of what its filter refused, or was before its time, it may not know yet, even when it was told: were it said to
-        // be gone, it would count as lost.
+        // Of what its filter refused, or was before its time, it may not know yet, even when it was told:
+        // were it said to be gone, it would count as lost.
         heartbeat.first = heartbeat.first.min(proxy.confirmed.next());
     }
     heartbeat.group = timer.group_info(history, heartbeat.first, heartbeat.last);

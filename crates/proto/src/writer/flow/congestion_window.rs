@@ -1,12 +1,13 @@
-//! How much may be on its way to readers on other hosts: as much as keeps the path busy, and little more, so that samples do
-//! not wait in its queues.
+//! How much may be on its way to readers on other hosts: as much as keeps the path busy, and little more, so
+//! that samples do not wait in its queues.
 //!
-//! The window of a writer follows what answers spend in queues (as Swift does, Kumar et al. 2020, with a delay that is measured
-//! from the shortest round trip). Each round, the time in which one window leaves the path, it grows by a datagram or two while
-//! even the quickest answer waited for less than [`TARGET`]; else it shrinks by the part that is too much. Who has more shrinks
-//! by more and grows by as much as others, so that writers which share a path come to equal parts. It begins, and begins anew
-//! after silence, by growing half as large again each round, until answers come later. Losses shrink it, too, where answers
-//! wait: queues may be shorter than the target. Where none does, paths lose some by themselves.
+//! The window of a writer follows what answers spend in queues (as Swift does, Kumar et al. 2020, with a
+//! delay that is measured from the shortest round trip). Each round, the time in which one window leaves the
+//! path, it grows by a datagram or two while even the quickest answer waited for less than [`TARGET`]; else
+//! it shrinks by the part that is too much. Who has more shrinks by more and grows by as much as others, so
+//! that writers which share a path come to equal parts. It begins, and begins anew after silence, by growing
+//! half as large again each round, until answers come later. Losses shrink it, too, where answers wait:
+//! queues may be shorter than the target. Where none does, paths lose some by themselves.
 
 use crate::estimate::SmoothedEstimate;
 use crate::time::{Duration, Instant};
@@ -17,29 +18,32 @@ pub(in crate::writer) const FIRST_BYTES: usize = 16 << 10;
 pub(in crate::writer) const LEAST_BYTES: usize = 6_000;
 /// However long the path, and fast.
 const MOST_BYTES: usize = 8 << 20;
-/// What readers' sockets are taken to hold when nobody told: as many datagrams of one Ethernet frame as Linux puts into the
-/// usual 208 KiB, with what it counts beside their octets.
+/// What readers' sockets are taken to hold when nobody told: as many datagrams of one Ethernet frame as Linux
+/// puts into the usual 208 KiB, with what it counts beside their octets.
 const USUAL_HOLD_BYTES: usize = 128 << 10;
 /// So long a sample may wait in the queues of the path.
 pub(in crate::writer) const TARGET: Duration = Duration::from_millis(4);
-/// What the sockets of readers hold may be less than that, but readers that miss something take as long as this to answer.
+/// What the sockets of readers hold may be less than that, but readers that miss something take as long as
+/// this to answer.
 const TARGET_LEAST: Duration = Duration::from_micros(500);
 /// The same where readers of other makes wait some milliseconds before they answer.
 const TARGET_OF_OTHERS: Duration = Duration::from_millis(25);
-/// What these are sent for each millisecond of a round trip at most, and as long as nothing is lost and nothing waits: they
-/// do not tell what has arrived of a sample before its end, so that nobody could find out what the path carries.
+/// What these are sent for each millisecond of a round trip at most, and as long as nothing is lost and
+/// nothing waits: they do not tell what has arrived of a sample before its end, so that nobody could find out
+/// what the path carries.
 const OTHERS_BYTES_PER_MS: u64 = 128_000;
 /// A window is spread over no longer time.
 const SPREAD_MAX: Duration = Duration::from_millis(100);
 /// What a round adds: a part of the window, between one datagram and some.
 const STEP_PART: usize = 64;
 const STEP_BYTES: [usize; 2] = [1_500, 6_000];
-/// So often, but after so many round trips at least, queues are let drain for a round, so that the shortest round trip is seen:
-/// who came while others filled them would take them for a part of the path, and more than its part of it.
+/// So often, but after so many round trips at least, queues are let drain for a round, so that the shortest
+/// round trip is seen: who came while others filled them would take them for a part of the path, and more
+/// than its part of it.
 const DRAIN_PERIOD: Duration = Duration::from_secs(2);
 const DRAIN_TRIPS: i64 = 50;
-/// One in so many octets may be lost without fault of the window where answers wait in queues, and where they do not: paths
-/// lose some by themselves. It grows no further where one in so many is.
+/// One in so many octets may be lost without fault of the window where answers wait in queues, and where they
+/// do not: paths lose some by themselves. It grows no further where one in so many is.
 const LOST_PART: u64 = 24;
 const LOST_PART_UNQUEUED: u64 = 4;
 const LOST_PART_OF_GROWTH: u64 = 16;
@@ -47,7 +51,8 @@ const LOST_PART_OF_GROWTH: u64 = 16;
 const LOST_PART_OF_LOSSY: u64 = 128;
 /// Of fewer octets nothing is said.
 const JUDGED_BYTES: u64 = 64 << 10;
-/// Answers that spent less in queues than this did not wait: times to answer differ, and who misses something takes longer.
+/// Answers that spent less in queues than this did not wait: times to answer differ, and who misses something
+/// takes longer.
 const QUEUED: Duration = Duration::from_micros(1_500);
 /// Losses are counted over about so many rounds.
 const LOSS_ROUNDS: u64 = 8;
@@ -80,7 +85,8 @@ pub(in crate::writer) struct CongestionWindow {
     longest_wait: Duration,
     smoothed: Option<SmoothedEstimate<4>>,
     drained_at: Instant,
-    /// What the window was before it was made small for a round, so that queues drain and the shortest round trip is seen.
+    /// What the window was before it was made small for a round, so that queues drain and the shortest round
+    /// trip is seen.
     drained: Option<usize>,
     /// Something had to wait for the window in this round.
     is_limiting: bool,
@@ -121,8 +127,8 @@ impl CongestionWindow {
         self.smoothed.map(|trip| Duration(trip.get()))
     }
 
-    /// Octets that may leave in such a time, so that a window is spread over a round trip, with a quarter to spare; `None`: no
-    /// round trip is known, or nothing of what readers of other makes are sent.
+    /// Octets that may leave in such a time, so that a window is spread over a round trip, with a quarter to
+    /// spare; `None`: no round trip is known, or nothing of what readers of other makes are sent.
     pub(in crate::writer) fn spread_bytes(&self, time: Duration) -> Option<usize> {
         if self.is_beginning && !self.are_prompt {
             return None;

@@ -1,7 +1,8 @@
 //! How much a route may be sent, and when: one controller for each.
 //!
-//! Readers of this host are sent what their sockets hold, in bursts. Readers elsewhere that acknowledge follow a window of the delay
-//! of their answers, spread over a round trip; those that acknowledge nothing are sent a fixed rate, in bursts.
+//! Readers of this host are sent what their sockets hold, in bursts. Readers elsewhere that acknowledge
+//! follow a window of the delay of their answers, spread over a round trip; those that acknowledge nothing
+//! are sent a fixed rate, in bursts.
 
 use std::collections::VecDeque;
 
@@ -12,14 +13,15 @@ use super::delay::DelayController;
 use super::route_kind::RouteKind;
 use crate::writer::WriterLimits;
 
-/// What was not sent in one burst to other hosts may be in the next, as far as that: so many times what one has, or some
-/// datagrams.
+/// What was not sent in one burst to other hosts may be in the next, as far as that: so many times what one
+/// has, or some datagrams.
 const BURSTS_SAVED: usize = 4;
 const SAVED_BYTES: usize = 8_000;
 /// Ends of changes that are told apart; later ones count as one, which is acknowledged with the last of them.
 const ENDS_MAX: usize = 64;
 
-/// New changes that were sent to readers on this host and not acknowledged: they may all still be in the buffers of sockets.
+/// New changes that were sent to readers on this host and not acknowledged: they may all still be in the
+/// buffers of sockets.
 #[derive(Debug, Default)]
 pub(in crate::writer) struct Flight {
     /// Octets sent since the beginning, and how many of them were acknowledged.
@@ -56,7 +58,10 @@ impl Flight {
 
 /// What bounds the octets in flight.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a writer has one of each, and asks the larger for each datagram")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a writer has one of each, and asks the larger for each datagram"
+)]
 enum Window {
     /// The sockets of readers on this host.
     Local(Flight),
@@ -163,7 +168,8 @@ impl Controller {
         self.left > 0 && self.delay().is_none_or(|delay| !delay.is_full())
     }
 
-    /// Whether so many octets of short changes may leave at once: bursts within this host, and at a fixed rate, are of long ones.
+    /// Whether so many octets of short changes may leave at once: bursts within this host, and at a fixed
+    /// rate, are of long ones.
     pub(in crate::writer) fn admits(&self, bytes: usize) -> bool {
         self.delay().is_none_or(|delay| !delay.is_answered() || self.may_send() && delay.has_room(bytes))
     }

@@ -1,8 +1,10 @@
-//! The delay-based controller of a route to other hosts: what is in flight, and the acknowledgement requests that tell.
+//! The delay-based controller of a route to other hosts: what is in flight, and the acknowledgement requests
+//! that tell.
 //!
-//! Readers of Plainsong echo the count of the HEARTBEAT that they answer: what was sent before it is delivered or lost, be it new,
-//! retransmitted or a fragment; what follows waits until the congestion window has room. Of others it is known which samples they
-//! have: for these nothing waits, but the window is spread over a round trip.
+//! Readers of Plainsong echo the count of the HEARTBEAT that they answer: what was sent before it is
+//! delivered or lost, be it new, retransmitted or a fragment; what follows waits until the congestion window
+//! has room. Of others it is known which samples they have: for these nothing waits, but the window is spread
+//! over a round trip.
 
 use std::collections::VecDeque;
 
@@ -26,10 +28,12 @@ const REQUEST_AGAIN_LEAST: Duration = Duration::from_millis(1);
 const PARTS_REQUESTED: usize = 4;
 const PARTS_REQUESTED_OF_MANY: usize = 2;
 const MANY: usize = 4;
-/// While the window grows with each answer, and on a path that loses some: also requests and answers, which tell what is missing.
+/// While the window grows with each answer, and on a path that loses some: also requests and answers, which
+/// tell what is missing.
 const PARTS_REQUESTED_OFTEN: usize = 24;
-/// Few of them are asked on a long path when so much was sent since as leaves it in that time: who sends a quarter of a window at
-/// once makes others wait for longer than the window is to, and an empty queue for itself.
+/// Few of them are asked on a long path when so much was sent since as leaves it in that time: who sends a
+/// quarter of a window at once makes others wait for longer than the window is to, and an empty queue for
+/// itself.
 const PART_MOST: Duration = Duration::from_millis(1);
 /// The shortest round trip is looked for anew so often: paths change.
 const BASE_PERIOD: Duration = Duration::from_secs(10);
@@ -191,7 +195,8 @@ impl DelayController {
         self.room() >= bytes
     }
 
-    /// Something waits: for answers, if the path is full, or for the next burst, which a wider window would make longer.
+    /// Something waits: for answers, if the path is full, or for the next burst, which a wider window would
+    /// make longer.
     pub(in crate::writer) fn block(&mut self, now: Instant) {
         self.window.limits();
         if self.is_full() {
@@ -212,7 +217,8 @@ impl DelayController {
         self.blocked_since?.after(timeout)
     }
 
-    /// When readers are asked again, while something waits for their answers: the request, or all answers, may be lost.
+    /// When readers are asked again, while something waits for their answers: the request, or all answers,
+    /// may be lost.
     pub(in crate::writer) fn requests_again_at(&self) -> Option<Instant> {
         let blocked_since = self.blocked_since?;
         let Some(request) = self.ack_requests.back().filter(|request| request.sent > self.delivered) else {
@@ -230,13 +236,14 @@ impl DelayController {
         }
     }
 
-    /// Whether so much was sent that readers are to be asked in the middle of a sample, or of repetitions, what has arrived.
+    /// Whether so much was sent that readers are to be asked in the middle of a sample, or of repetitions,
+    /// what has arrived.
     pub(in crate::writer) fn wants_ack_inside(&self) -> bool {
         self.all_echo_counts && self.wants_ack()
     }
 
-    /// Whether so much was sent that readers are to be asked what they have: by parts of the window, so that while it is full a
-    /// request is under way that makes room.
+    /// Whether so much was sent that readers are to be asked what they have: by parts of the window, so that
+    /// while it is full a request is under way that makes room.
     pub(in crate::writer) fn wants_ack(&self) -> bool {
         let since = self.sent - self.requested;
         self.is_answered() && since > 0 && since >= self.part() as u64
@@ -265,7 +272,8 @@ impl DelayController {
         self.ack_requests.push_back(AckRequest { count, at: now, last, sent: self.sent });
     }
 
-    /// What a reader shows that names a heartbeat; or, if it names none ever, has all up to a change, or knows what is missing.
+    /// What a reader shows that names a heartbeat; or, if it names none ever, has all up to a change, or
+    /// knows what is missing.
     pub(in crate::writer) fn ack_sample(
         &self,
         heartbeat: Option<i32>,
@@ -328,7 +336,8 @@ impl DelayController {
         *repeated = LastRetransmitted { number, shrinks: self.shrinks };
     }
 
-    /// Readers were waited for in vain: what is on its way, changes up to `last`, is given up, so that a little may follow.
+    /// Readers were waited for in vain: what is on its way, changes up to `last`, is given up, so that a
+    /// little may follow.
     pub(in crate::writer) const fn give_up(&mut self, last: SequenceNumber) {
         self.given_up = self.sent;
         self.forgiven = last;

@@ -1,5 +1,5 @@
-//! The new changes that a route is still to be sent: what does not fit the current burst, or the window, waits here, in order, so that
-//! a long sample does not overrun socket buffers of the usual 208 KiB.
+//! The new changes that a route is still to be sent: what does not fit the current burst, or the window,
+//! waits here, in order, so that a long sample does not overrun socket buffers of the usual 208 KiB.
 
 use crate::payload::Payload;
 use crate::seq::{FragmentNumber, SequenceNumber};

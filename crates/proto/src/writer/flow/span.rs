@@ -2,7 +2,8 @@
 
 use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber};
 
-/// Changes from `number` to `last`, of the first the fragments from `fragment` on; if there is a set, only those in it.
+/// Changes from `number` to `last`, of the first the fragments from `fragment` on; if there is a set, only
+/// those in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::writer) struct Span {
     pub(in crate::writer) number: SequenceNumber,

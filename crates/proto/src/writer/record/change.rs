@@ -5,8 +5,8 @@ use crate::payload::{Payload, PayloadView};
 use crate::seq::SequenceNumber;
 use crate::time::{Instant, Time};
 
-/// What a sample counts for in the window beside its payload: more than what it takes here and on its way, so that a window of
-/// short ones is no more than some thousand.
+/// What a sample counts for in the window beside its payload: more than what it takes here and on its way, so
+/// that a window of short ones is no more than some thousand.
 pub(in crate::writer) const CHANGE_OVERHEAD_BYTES: usize = 192;
 
 /// What a change does to its instance.
@@ -70,7 +70,8 @@ pub(in crate::writer) struct Change<'a> {
     pub(in crate::writer) source_timestamp: Time,
     /// End of its lifespan.
     pub(in crate::writer) expires: Option<Instant>,
-    /// `None` unless it is of a coherent set, or numbered among those of all writers of the publisher: few are.
+    /// `None` unless it is of a coherent set, or numbered among those of all writers of the publisher: few
+    /// are.
     pub(in crate::writer) marks: Option<&'a Marks>,
     /// What the content filters of readers say.
     pub(in crate::writer) verdict: Verdict,

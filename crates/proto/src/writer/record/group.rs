@@ -1,9 +1,9 @@
-//! What the writers of a publisher with GROUP access have in common (RTPS 2.5 §8.7.5, §8.7.6): one numbering of
-//! all their changes, and the set of writers there is.
+//! What the writers of a publisher with GROUP access have in common (RTPS 2.5 §8.7.5, §8.7.6): one numbering
+//! of all their changes, and the set of writers there is.
 //!
-//! Every change takes its number under the lock of its writer, after it was admitted. So a writer that reads the
-//! last number knows that what it will write gets a higher one, and its heartbeats may say of all up to that number
-//! which of them are its own. Both go with each of its heartbeats and samples.
+//! Every change takes its number under the lock of its writer, after it was admitted. So a writer that reads
+//! the last number knows that what it will write gets a higher one, and its heartbeats may say of all up to
+//! that number which of them are its own. Both go with each of its heartbeats and samples.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -59,8 +59,8 @@ impl WriterGroup {
         GroupDigest(self.digest.load(Ordering::SeqCst).to_be_bytes())
     }
 
-    /// What a heartbeat from `first` to `last` says; nothing before anything is written, as there is no number yet
-    /// that it could name (§8.3.8.6.3).
+    /// What a heartbeat from `first` to `last` says; nothing before anything is written, as there is no
+    /// number yet that it could name (§8.3.8.6.3).
     pub(in crate::writer) fn heartbeat(
         &self,
         history: &History,
@@ -74,8 +74,8 @@ impl WriterGroup {
             return None;
         }
         let (first, last) = if first <= last {
-            // Of one that is gone nobody knows the number any more, and what is between it and the next may be on its
-            // way or wait at the reader: then this says nothing.
+            // Of one that is gone nobody knows the number any more, and what is between it and the next may
+            // be on its way or wait at the reader: then this says nothing.
             let first = history.numbered(first).unwrap_or(SequenceNumber::FIRST).min(current);
             (first, announced().unwrap_or(first).clamp(first, current))
         } else {

@@ -273,7 +273,8 @@ impl History {
         self.held(number)?.marks.as_ref()?.group_number
     }
 
-    /// The group number of the last change held with this number or a lower one; `None` also after many holes.
+    /// The group number of the last change held with this number or a lower one; `None` also after many
+    /// holes.
     pub(in crate::writer) fn last_numbered(&self, number: SequenceNumber) -> Option<SequenceNumber> {
         let (Ok(end) | Err(end)) = self.position(number.next());
         let end = end.min(self.entries.len());
@@ -346,7 +347,8 @@ impl History {
         true
     }
 
-    /// The changes up to `number` leave, from the front: each is touched once, and nothing else but its instance.
+    /// The changes up to `number` leave, from the front: each is touched once, and nothing else but its
+    /// instance.
     fn release_volatile(&mut self, number: SequenceNumber, instances: &mut Instances) {
         self.release_plain(number, instances);
         while let Some(entry) = self.entries.pop_front_if(|entry| entry.sequence_number <= number) {
@@ -359,8 +361,8 @@ impl History {
         }
     }
 
-    /// The first changes leave together, as long as they have nothing special. An instance is told once of those that follow
-    /// each other.
+    /// The first changes leave together, as long as they have nothing special. An instance is told once of
+    /// those that follow each other.
     fn release_plain(&mut self, number: SequenceNumber, instances: &mut Instances) {
         let (mut left, mut left_of_instance, mut bytes) = (0, 0, 0);
         let mut last: Option<&Entry> = None;
@@ -528,7 +530,8 @@ impl History {
         set.is_some_and(|set| set.changes == 0)
     }
 
-    /// The kind of the change of that number, and of the one before it of its instance; and whether it is the last of it.
+    /// The kind of the change of that number, and of the one before it of its instance; and whether it is the
+    /// last of it.
     pub(in crate::writer) fn with_previous(
         &self,
         number: SequenceNumber,

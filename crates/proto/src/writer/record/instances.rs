@@ -1,7 +1,7 @@
-//! What a writer knows of its instances: who is registered, which samples of each are in the history,
-//! and when each offered deadline runs out (DCPS 1.4 §2.2.2.4.2, §2.2.3.7). Every operation of the
-//! data path is O(1) in the number of instances. The random keys of the hash map guard against chosen keys; its
-//! order is never seen.
+//! What a writer knows of its instances: who is registered, which samples of each are in the history, and
+//! when each offered deadline runs out (DCPS 1.4 §2.2.2.4.2, §2.2.3.7). Every operation of the data path is
+//! O(1) in the number of instances. The random keys of the hash map guard against chosen keys; its order is
+//! never seen.
 
 use std::collections::HashMap;
 
@@ -349,8 +349,8 @@ impl crate::writer::Writer {
         Some(self.instances.identify(key).handle).filter(|handle| self.is_registered(*handle))
     }
 
-    /// Whether the hash of a key that was written is that of another one, and the serialized key is not known: the hash
-    /// alone would not tell readers which of them ends.
+    /// Whether the hash of a key that was written is that of another one, and the serialized key is not
+    /// known: the hash alone would not tell readers which of them ends.
     #[must_use]
     pub fn lacks_key(&self, key: Key) -> bool {
         if !self.instances.long_keys.has_displaced() {

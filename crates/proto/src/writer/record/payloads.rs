@@ -1,6 +1,7 @@
-//! The payloads of the changes in a history. Short ones are a ring of octets in the order of writing, so that a sample
-//! of 30 octets takes 30 and no pool or count of references; longer ones are referenced. What is short depends: changes that
-//! leave in the order of writing leave few holes, so that longer ones may be in the ring, too.
+//! The payloads of the changes in a history. Short ones are a ring of octets in the order of writing, so that
+//! a sample of 30 octets takes 30 and no pool or count of references; longer ones are referenced. What is
+//! short depends: changes that leave in the order of writing leave few holes, so that longer ones may be in
+//! the ring, too.
 
 use std::collections::VecDeque;
 
@@ -52,8 +53,8 @@ pub(in crate::writer) struct Payloads {
     long_first: u32,
 }
 
-/// Octets, those of each payload in one piece, in chunks that are used again: the one left last, whose memory is warm, is the next to
-/// be filled. Positions count on through all chunks, and wrap.
+/// Octets, those of each payload in one piece, in chunks that are used again: the one left last, whose memory
+/// is warm, is the next to be filled. Positions count on through all chunks, and wrap.
 #[derive(Debug, Default)]
 struct Ring {
     /// Those from the one that `first` is in on.
@@ -179,8 +180,8 @@ impl crate::writer::Writer {
 }
 
 impl Ring {
-    /// Of a chunk: three of the longest payloads that are in one. A writer whose samples leave soon uses one or two, which stay in
-    /// the first cache.
+    /// Of a chunk: three of the longest payloads that are in one. A writer whose samples leave soon uses one
+    /// or two, which stay in the first cache.
     const BITS: u32 = 12;
     const CHUNK_BYTES: u32 = 1 << Self::BITS;
     /// Positions have 32 bits.

@@ -8,11 +8,12 @@ use crate::wire::content_filter::append_content_filter_info;
 
 use crate::writer::record::change::{Change, ChangeKind, Marks, Verdict};
 
-/// Different filters of one writer: one bit of a [`Verdict`] for each. Readers beyond that are sent everything.
+/// Different filters of one writer: one bit of a [`Verdict`] for each. Readers beyond that are sent
+/// everything.
 const FILTERS_MAX: usize = 32;
 
-/// Steps that looking at one sample for one filter may take: a reader must not make its writer slow by patterns.
-/// What would take more is sent.
+/// Steps that looking at one sample for one filter may take: a reader must not make its writer slow by
+/// patterns. What would take more is sent.
 const STEPS_MAX: usize = 1 << 18;
 
 /// A filter that readers announced.

@@ -1,9 +1,10 @@
 //! One datagram for all readers of this host, or one for each: which is chosen, and why.
 //!
-//! The readers of a topic may hear a group of their host (`locator::ports::host_group`), and say so when they are announced. What
-//! a writer has for such a reader goes to the group, also what is for it alone: on the way of another socket it would overtake
-//! what went to all, and ask for what is on its way. A reader that falls silent, or that repetitions do not reach, is written to
-//! by unicast for a while. It is chosen where it costs less (`cost.rs`), and begins when it overtakes nothing (`turn.rs`).
+//! The readers of a topic may hear a group of their host (`locator::ports::host_group`), and say so when they
+//! are announced. What a writer has for such a reader goes to the group, also what is for it alone: on the
+//! way of another socket it would overtake what went to all, and ask for what is on its way. A reader that
+//! falls silent, or that repetitions do not reach, is written to by unicast for a while. It is chosen where
+//! it costs less (`cost.rs`), and begins when it overtakes nothing (`turn.rs`).
 
 use crate::estimate::SmoothedEstimate;
 use crate::guid::Guid;
@@ -18,8 +19,8 @@ use crate::writer::Writer;
 use crate::writer::flow::cost::{Comparison, ComparisonPace, SendCosts};
 use crate::writer::flow::route_kind::RouteKind;
 
-/// Who is written to by the group and owes an answer for so long may not hear it any more; the more readers, the more rarely
-/// they are asked.
+/// Who is written to by the group and owes an answer for so long may not hear it any more; the more readers,
+/// the more rarely they are asked.
 const SILENCE_OF_EACH: Duration = Duration::from_millis(250);
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
@@ -45,7 +46,8 @@ pub enum Delivery {
 pub enum UnicastReason {
     /// Too few processes of this host may hear a group: nothing would be saved.
     FewReaders,
-    /// Datagrams are usually so short that sharing them among few processes saves little, while readers that wait would be woken twice.
+    /// Datagrams are usually so short that sharing them among few processes saves little, while readers that
+    /// wait would be woken twice.
     ShortDatagrams,
     /// Both ways are compared after some datagrams.
     NotMeasured,
@@ -53,7 +55,8 @@ pub enum UnicastReason {
     Cheap(SendCosts),
     /// Too few of them have what was before their time, or answer what goes to it.
     NotHeard,
-    /// Readers were slow to acknowledge what went by unicast, which multicast would overtake: it is tried again later.
+    /// Readers were slow to acknowledge what went by unicast, which multicast would overtake: it is tried
+    /// again later.
     NotAcknowledged,
     /// A content filter decides for each reader what it is sent.
     ContentFilter,
@@ -168,7 +171,8 @@ impl ReaderProxy {
         self.reliable && self.kind == RouteKind::SameHost && self.group.is_some()
     }
 
-    /// It hears the group and has what was written before its time: the history for it alone goes to nobody else.
+    /// It hears the group and has what was written before its time: the history for it alone goes to nobody
+    /// else.
     pub(in crate::writer) fn hears(&self) -> bool {
         self.may_hear() && self.hearing.pause_end.is_none() && self.acknowledged >= self.joined_at
     }
@@ -235,7 +239,8 @@ impl Writer {
     }
 
     /// Why samples are to go by unicast whatever it costs; `None`: they need not. The rule is this, with
-    /// [`crate::writer::WriterLimits::multicast_bytes_min`] and [`crate::writer::WriterLimits::multicast_processes_min`].
+    /// [`crate::writer::WriterLimits::multicast_bytes_min`] and
+    /// [`crate::writer::WriterLimits::multicast_processes_min`].
     fn obstacle(&self) -> Option<UnicastReason> {
         if self.traffic_class() > 0 {
             Some(UnicastReason::TransportPriority)

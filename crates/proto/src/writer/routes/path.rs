@@ -1,5 +1,5 @@
-//! How large datagrams to readers on other hosts may be: what the paths to all of them take. The driver tells it, of each
-//! address, when a reader is matched and when a path switches out to take less.
+//! How large datagrams to readers on other hosts may be: what the paths to all of them take. The driver tells
+//! it, of each address, when a reader is matched and when a path switches out to take less.
 
 use core::net::IpAddr;
 
@@ -32,8 +32,8 @@ impl Paths {
 }
 
 impl Writer {
-    /// The path to an address takes UDP payloads of so many octets. A datagram that was larger never arrived: what it held is
-    /// repeated as any loss is, in smaller ones.
+    /// The path to an address takes UDP payloads of so many octets. A datagram that was larger never arrived:
+    /// what it held is repeated as any loss is, in smaller ones.
     pub fn path(&mut self, address: IpAddr, bytes: usize) {
         self.paths.set(address, bytes);
         self.follow_paths();
@@ -48,7 +48,8 @@ impl Writer {
         self.follow_paths();
     }
 
-    /// Fragments of samples with inline QoS are shorter: what was begun begins anew when they get any, or have none any more.
+    /// Fragments of samples with inline QoS are shorter: what was begun begins anew when they get any, or
+    /// have none any more.
     pub(in crate::writer) fn recut_for_inline_qos(&mut self, before: bool) {
         if before != self.proxies.inline_qos() {
             self.routes.iter_mut().for_each(|route| route.queue.recut());

@@ -34,7 +34,8 @@ pub(in crate::writer) struct Proxies {
     pub(in crate::writer) use_group: bool,
     /// Lowest `acknowledged` of the reliable readers that were not left out; `None` without such readers.
     acknowledged: Option<SequenceNumber>,
-    /// The same for who waits for acknowledgements: those of changes before a reader joined are not waited for.
+    /// The same for who waits for acknowledgements: those of changes before a reader joined are not waited
+    /// for.
     awaited: Option<SequenceNumber>,
     /// A reader wants inline QoS, so every sample carries it: its octets are composed once for all.
     inline_qos: bool,
@@ -169,8 +170,8 @@ impl Proxies {
         if (self.acknowledged, self.awaited) == before { News::OfOne } else { News::OfAll }
     }
 
-    /// The readers on other hosts whose answers are waited for: how many, what has left the road to all of them, and whether
-    /// all say which heartbeats they answer.
+    /// The readers on other hosts whose answers are waited for: how many, what has left the road to all of
+    /// them, and whether all say which heartbeats they answer.
     ///
     /// Changes up to `last` were sent, `sent` octets in all: to who has the changes all of that has left.
     pub(in crate::writer) fn delivered(&self, last: SequenceNumber, sent: u64) -> (usize, u64, bool) {
@@ -187,8 +188,8 @@ impl Proxies {
         self.readers.iter().filter(|reader| reader.kind == RouteKind::Remote).map(|reader| reader.guid)
     }
 
-    /// Those that keep others waiting, to whom more has left the road than so much, are waited for no more until they are as
-    /// far.
+    /// Those that keep others waiting, to whom more has left the road than so much, are waited for no more
+    /// until they are as far.
     pub(in crate::writer) fn pass_slow(&mut self, left: u64) {
         if self.readers.iter().any(|it| it.is_waited_for() && it.left > left) {
             let keeps_waiting = |it: &&mut ReaderProxy| it.is_waited_for() && it.left <= left;

@@ -50,8 +50,8 @@ pub(in crate::writer) struct ReaderProxy {
     pub(in crate::writer) echoes_counts: bool,
     /// It did not answer in time: new changes do not wait for it.
     pub(in crate::writer) is_slow: bool,
-    /// It said so itself of every change up to here; of what its filter refused, or was before its time, it may not know
-    /// yet.
+    /// It said so itself of every change up to here; of what its filter refused, or was before its time, it
+    /// may not know yet.
     pub(in crate::writer) confirmed: SequenceNumber,
     pub(in crate::writer) acknack_count: Option<i32>,
     pub(in crate::writer) nack_frag_count: Option<i32>,
@@ -151,8 +151,8 @@ impl ReaderProxy {
         self.reliable && !self.silence.is_left_out
     }
 
-    /// Whether what is sent waits for its answers: it is elsewhere, answers in time, and tells more by it than that it has
-    /// what was written before it came.
+    /// Whether what is sent waits for its answers: it is elsewhere, answers in time, and tells more by it
+    /// than that it has what was written before it came.
     pub(in crate::writer) fn is_waited_for(&self) -> bool {
         let is_prompt = self.is_awaited() && self.kind == RouteKind::Remote && !self.is_slow;
         is_prompt && (self.echoes_counts() || self.acknowledged >= self.joined_at)

@@ -14,10 +14,12 @@ use crate::writer::flow::delay::DelayController;
 use crate::writer::flow::queue::Queue;
 use crate::writer::flow::route_kind::RouteKind;
 
-/// The part of a socket's buffer that one writer may fill: others write too, and the kernel counts more than octets.
+/// The part of a socket's buffer that one writer may fill: others write too, and the kernel counts more than
+/// octets.
 const WINDOW_PART: u32 = 4;
 
-/// The part of it that datagrams of an Ethernet frame fill with their octets; the rest is what the kernel counts beside.
+/// The part of it that datagrams of an Ethernet frame fill with their octets; the rest is what the kernel
+/// counts beside.
 const HOLD_PART: u32 = 2;
 
 /// More on its way than this makes nothing faster.
@@ -34,8 +36,8 @@ pub(in crate::writer) struct Port {
     reader: EntityId,
     /// Reliable readers.
     pub(in crate::writer) reliable: usize,
-    /// Octets of large samples that may be on their way to them unacknowledged, whatever the time; `None`: a reader
-    /// acknowledges nothing, or did not tell what its socket holds.
+    /// Octets of large samples that may be on their way to them unacknowledged, whatever the time; `None`: a
+    /// reader acknowledges nothing, or did not tell what its socket holds.
     pub(in crate::writer) window_bytes: Option<usize>,
     /// What the sockets of the reliable readers hold of short datagrams; `None`: one did not tell.
     pub(in crate::writer) receive_buffer_bytes: Option<usize>,
@@ -102,7 +104,8 @@ impl Route {
         port.target(self.kind, self.source, self.datagram_bytes_max)
     }
 
-    /// Those of its readers that a change is for, and what is known of them; what is queued for them, and how much may be sent.
+    /// Those of its readers that a change is for, and what is known of them; what is queued for them, and how
+    /// much may be sent.
     pub(in crate::writer) fn parts(
         &mut self,
         is_filtering: bool,
@@ -130,7 +133,8 @@ impl Route {
         }
     }
 
-    /// When something that waits here may leave: with the next burst, with what it waits for, or after a timeout.
+    /// When something that waits here may leave: with the next burst, with what it waits for, or after a
+    /// timeout.
     fn due(&self) -> Option<Instant> {
         if self.queue.is_empty() && !self.controller.delay().is_some_and(DelayController::is_blocked) {
             return self.queue.pause_end;
@@ -221,7 +225,8 @@ impl Routes {
         self.list[0].controller.burst_end()
     }
 
-    /// When something that waits may leave, or was waited for long enough; what waits for answers alone does not count.
+    /// When something that waits may leave, or was waited for long enough; what waits for answers alone does
+    /// not count.
     pub(in crate::writer) fn due(&self) -> Option<Instant> {
         self.list.iter().filter_map(Route::due).min()
     }

@@ -1,9 +1,10 @@
 //! How the way to the readers of this host changes in a flow: what goes the new way overtakes nothing.
 //!
-//! Each way has a socket of its own at a reader, and a thread that empties it. Were the way changed while samples wait in the old
-//! socket, those that follow would overtake them: the reader would see holes, ask, and be sent again what it has. So the way
-//! of a reader changes when it has acknowledged everything it was sent. In a flow that would hardly ever happen by itself, so the writer
-//! switches: it asks, and what is new waits until then, as it would for a burst. What was begun is sent to its end before.
+//! Each way has a socket of its own at a reader, and a thread that empties it. Were the way changed while
+//! samples wait in the old socket, those that follow would overtake them: the reader would see holes, ask,
+//! and be sent again what it has. So the way of a reader changes when it has acknowledged everything it was
+//! sent. In a flow that would hardly ever happen by itself, so the writer switches: it asks, and what is new
+//! waits until then, as it would for a burst. What was begun is sent to its end before.
 
 use crate::backoff::Backoff;
 use crate::outbox::Outbox;
@@ -15,8 +16,8 @@ use crate::writer::flow::route_kind::RouteKind;
 use crate::writer::record::instances::Slot;
 use crate::writer::{Writer, bound};
 
-/// Readers are waited for so long: by then each of eight processes that share a core has had its turn of some milliseconds. Whoever needs
-/// longer has more in its socket than it is worth to halt a flow for.
+/// Readers are waited for so long: by then each of eight processes that share a core has had its turn of some
+/// milliseconds. Whoever needs longer has more in its socket than it is worth to halt a flow for.
 const SWITCH_MAX: Duration = Duration::from_millis(40);
 /// No longer than this when KEEP_LAST has later samples replace those that wait: they would have been sent.
 const REPLACING_MAX: Duration = Duration::from_millis(4);
@@ -50,8 +51,9 @@ impl Switches {
 }
 
 impl Writer {
-    /// Somebody is to be written to by the group and is not, or the other way round: sees to it, at once where nothing can be
-    /// overtaken, and where it must be: all are to leave the group, or one does not hear it any more.
+    /// Somebody is to be written to by the group and is not, or the other way round: sees to it, at once
+    /// where nothing can be overtaken, and where it must be: all are to leave the group, or one does not hear
+    /// it any more.
     ///
     /// What waits for others leaves before, as it was addressed.
     pub(in crate::writer) fn switch(&mut self, now: Now, by_group: bool, must_leave: bool, out: &mut Outbox) {
@@ -81,8 +83,8 @@ impl Writer {
         }
     }
 
-    /// Whether those whose way is to change have acknowledged everything they were sent. What is still to be sent does not
-    /// count, but for the rest of a sample.
+    /// Whether those whose way is to change have acknowledged everything they were sent. What is still to be
+    /// sent does not count, but for the rest of a sample.
     fn nothing_is_overtaken(&self, by_group: bool) -> bool {
         let last = self.sent_last(true);
         let is_inside =
@@ -99,7 +101,8 @@ impl Writer {
         }
     }
 
-    /// A change of that instance is about to be written: if it replaces one that waits, not many more are to be.
+    /// A change of that instance is about to be written: if it replaces one that waits, not many more are to
+    /// be.
     pub(in crate::writer) fn hasten_switch(&mut self, now: Now, slot: Option<Slot>) {
         let history = &self.config.qos.history;
         if !self.is_switching() || history.kind != HistoryKind::KeepLast {
@@ -116,7 +119,8 @@ impl Writer {
         }
     }
 
-    /// Whether new changes wait until readers on this host have acknowledged those before, so that the way to them can change.
+    /// Whether new changes wait until readers on this host have acknowledged those before, so that the way to
+    /// them can change.
     #[must_use]
     pub const fn waits_for_switch(&self) -> bool {
         self.is_switching()
@@ -134,7 +138,8 @@ impl Writer {
         self.routes.of_mut(RouteKind::SameHost).queue.pause_end = end;
     }
 
-    /// Readers that do not acknowledge are not waited for any longer: the way stays as it was, and what waited may follow.
+    /// Readers that do not acknowledge are not waited for any longer: the way stays as it was, and what
+    /// waited may follow.
     pub(in crate::writer) fn give_up_switch(&mut self, now: Now) {
         if self.switch_end().is_some_and(|end| end <= now.mono) {
             self.switch_until(None);

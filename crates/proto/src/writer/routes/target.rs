@@ -13,13 +13,14 @@ pub(in crate::writer) const INLINE_QOS_BYTES_MAX: usize = 3 * 12 + 8 + 8 + 20 + 
 /// What the first fragment of a sample with inline QoS has beside its data; the others leave as much room.
 const FRAGMENT_ROOM: usize = INLINE_QOS_BYTES_MAX;
 
-/// Samples of up to so many octets, for readers of this host, are cut into pieces of so many. In a flow, of 64 KiB each, 16 need 17 datagrams, not
-/// 32; of a much longer one the last datagram matters little.
+/// Samples of up to so many octets, for readers of this host, are cut into pieces of so many. In a flow, of
+/// 64 KiB each, 16 need 17 datagrams, not 32; of a much longer one the last datagram matters little.
 const SHARING_BYTES_MAX: usize = 256 << 10;
 pub(in crate::writer) const SHARING_FRAGMENT_BYTES: u16 = 1 << 10;
 /// Shorter datagrams would hold too few of them.
 const SHARED_DATAGRAM_BYTES_LEAST: usize = 16 << 10;
-/// Samples of a flow from so many octets on, for readers of this host, fill datagrams to the end: the last of each is cut.
+/// Samples of a flow from so many octets on, for readers of this host, fill datagrams to the end: the last of
+/// each is cut.
 pub(in crate::writer) const FILLING_BYTES_LEAST: usize = 4 << 10;
 
 /// Whom a datagram is for.
@@ -47,17 +48,20 @@ impl Target<'_> {
         self.datagram_bytes_max.saturating_sub(DATAGRAM_OVERHEAD + data_overhead(inline_qos_bytes))
     }
 
-    /// Whether samples that one DATA has room for may be cut where their beginning fills a datagram of a flow.
+    /// Whether samples that one DATA has room for may be cut where their beginning fills a datagram of a
+    /// flow.
     pub(in crate::writer) const fn may_fill(&self) -> bool {
         matches!(self.kind, RouteKind::SameHost) && self.datagram_bytes_max >= SHARED_DATAGRAM_BYTES_LEAST
     }
 
-    /// Whether a sample of so many octets is cut into pieces so small that others can fill a datagram with some of them.
+    /// Whether a sample of so many octets is cut into pieces so small that others can fill a datagram with
+    /// some of them.
     pub(in crate::writer) const fn shares(&self, payload_bytes: usize) -> bool {
         self.may_fill() && payload_bytes <= SHARING_BYTES_MAX && !self.fits(payload_bytes, 0)
     }
 
-    /// Whether a sample of so many octets, which one DATA has room for, is cut where its beginning fills a datagram of a flow.
+    /// Whether a sample of so many octets, which one DATA has room for, is cut where its beginning fills a
+    /// datagram of a flow.
     pub(in crate::writer) const fn fills(&self, payload_bytes: usize) -> bool {
         self.may_fill() && payload_bytes >= FILLING_BYTES_LEAST && self.fits(payload_bytes, 0)
     }
@@ -79,8 +83,9 @@ impl Target<'_> {
         self.fits(payload_bytes + 2 * SHARING_FRAGMENT_BYTES as usize, 0)
     }
 
-    /// Octets of one fragment of a sample of so many, with so much inline QoS. The same for all samples of one length without any, and for
-    /// all others, so that a repeated fragment always fits the geometry of the first.
+    /// Octets of one fragment of a sample of so many, with so much inline QoS. The same for all samples of
+    /// one length without any, and for all others, so that a repeated fragment always fits the geometry of
+    /// the first.
     pub(in crate::writer) fn fragment_bytes(&self, payload_bytes: usize, inline_qos_bytes: usize) -> u16 {
         if self.shares(payload_bytes) || inline_qos_bytes == 0 && self.fills(payload_bytes) {
             return SHARING_FRAGMENT_BYTES;
@@ -101,8 +106,9 @@ impl Target<'_> {
         FragmentNumber::try_from(payload_bytes.div_ceil(fragment_bytes)).unwrap_or(FragmentNumber::MAX)
     }
 
-    /// Fragments of a lone sample that leave first, if those after them fill their datagrams then: what no datagram is full of goes
-    /// ahead and wakes the readers of this host, while the kernel copies the long part.
+    /// Fragments of a lone sample that leave first, if those after them fill their datagrams then: what no
+    /// datagram is full of goes ahead and wakes the readers of this host, while the kernel copies the long
+    /// part.
     pub(in crate::writer) fn fragments_ahead(&self, payload_bytes: usize) -> FragmentNumber {
         if !self.shares(payload_bytes) {
             return FragmentNumber::MAX;
