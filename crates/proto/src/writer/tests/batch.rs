@@ -57,11 +57,11 @@ fn in_a_flow_samples_share_datagrams_and_all_arrive_in_order() {
     let mut story = flowing(QosSet::writer().keep_all());
     story.matched(&reliable(7));
     story.write_many(800, &[7; 64]);
-    story.pass(Duration::from_micros(200));
+    story.pass(WriterLimits::default().flow_wait);
     let sent = story.sent_by_datagram();
     let numbers: Vec<i64> = sent.iter().flat_map(|(_, sent)| data(sent)).collect();
     assert_eq!(numbers, (1..=800).collect::<Vec<_>>());
-    assert!(sent.len() < 24, "{} datagrams", sent.len());
+    assert!(20 * sent.len() < 800, "{} datagrams", sent.len());
 }
 
 #[test]
@@ -70,14 +70,15 @@ fn the_end_of_a_flow_waits_for_a_fraction_of_a_millisecond() {
     story.matched(&reliable(7));
     story.write_many(20, b"data");
     assert!(story.writer.sent_last(true) < SequenceNumber(20));
-    assert_eq!(story.writer.next_timeout(), story.now.mono.after(Duration::from_micros(200)));
-    story.pass(Duration::from_micros(200));
+    let wait = WriterLimits::default().flow_wait;
+    assert!(story.writer.next_timeout() <= story.now.mono.after(wait));
+    story.pass(wait);
     assert_eq!(data(&story.sent()).last(), Some(&20));
     assert_eq!(story.writer.sent_last(true), SequenceNumber(20));
 }
 
 #[test]
-fn the_end_of_a_great_flow_waits_for_a_millisecond() {
+fn the_end_of_a_great_flow_waits_longer_but_not_for_long() {
     let mut story = flowing(QosSet::writer().keep_last(8));
     story.matched(&reliable(7));
     let mut written = 0;
@@ -92,8 +93,9 @@ fn the_end_of_a_great_flow_waits_for_a_millisecond() {
     written += 15;
     assert!(story.writer.sent_last(true) < SequenceNumber(written));
     let waits = story.writer.next_timeout().unwrap().since(story.now.mono);
-    assert!(waits > Duration::from_micros(900) && waits <= Duration::from_millis(1), "{waits:?}");
-    story.pass(Duration::from_millis(1));
+    let limits = WriterLimits::default();
+    assert!(limits.flow_wait < waits && waits < limits.batch_wait_max, "{waits:?}");
+    story.pass(waits);
     assert_eq!(story.writer.sent_last(true), SequenceNumber(written));
 }
 
@@ -130,13 +132,18 @@ fn a_full_batch_leaves_before_its_time() {
 }
 
 #[test]
-fn samples_of_any_length_fill_one_datagram_when_there_is_company() {
-    for (bytes, company) in [(64, 239..250), (1_000, 60..61), (8_192, 7..8), (16_384, 3..4)] {
+fn samples_of_any_length_share_well_filled_datagrams_when_there_is_company() {
+    for bytes in [64, 1_000, 8_192, 16_384] {
         let (mut story, _) = budgeted();
-        story.write_many(2 * company.end, &vec![7; bytes]);
+        story.write_many(2 * 65_000 / bytes, &vec![7; bytes]);
+        let lengths: Vec<_> = story.out.transmits().iter().map(|transmit| transmit.len()).collect();
         let samples = story.samples_by_datagram();
-        assert!(samples.iter().all(|count| company.contains(count)), "{samples:?} of {bytes} octets");
-        assert!(samples.len() >= 2);
+        assert!(
+            samples.len() >= 2 && samples.iter().all(|count| *count > 1),
+            "{samples:?} of {bytes} octets"
+        );
+        let least = WriterLimits::default().batch_bytes / 4;
+        assert!(lengths.iter().all(|length| *length > least), "{lengths:?} octets, samples of {bytes}");
     }
 }
 
@@ -261,12 +268,13 @@ fn writes_of_a_flow_let_go_of_what_is_acknowledged_a_few_at_a_time() {
     story.acknack(&reader, 801, &[]).unwrap();
     assert_eq!(story.writer.history.len(), 1_000);
     story.write(1, b"data").unwrap();
-    assert_eq!(story.writer.history.len(), 1_001 - 64);
-    story.write_many(20, b"data");
-    assert_eq!(story.writer.history.len(), 221);
+    let released = 1_001 - story.writer.history.len();
+    assert!((1..200).contains(&released), "{released} with one write");
+    story.write_many(400, b"data");
+    assert_eq!(story.writer.history.len(), 1_401 - 800);
     // After a pause nobody knows whether a write follows.
     story.pass(Duration::from_millis(1));
-    story.acknack(&reader, 1_022, &[]).unwrap();
+    story.acknack(&reader, 1_402, &[]).unwrap();
     assert_eq!(story.writer.history.len(), 0);
 }
 

@@ -19,6 +19,7 @@ mod multipliers;
 mod paths;
 mod reliability;
 mod silence;
+mod tuning;
 
 use crate::filter::FilterFunction;
 use std::sync::Arc;

@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::qos::ResourceLimits;
-
-const MS: Duration = Duration::from_millis(1);
+use crate::tuning::writer::ISOLATED_REQUEST_PERIOD;
 
 fn ms(millis: i64) -> Duration {
     Duration::from_millis(millis)
@@ -43,15 +42,15 @@ fn while_samples_flow_most_heartbeats_tell_few_ask_and_the_timer_waits() {
         story.pass(Duration::from_micros(100));
         assert!(story.sent().is_empty(), "nothing but samples, no heartbeat of its own");
     }
-    assert_eq!((asks, tells), (3, 27), "in 30 ms");
-    story.pass(ms(4));
+    assert!(1 <= asks && 2 * asks < tells && 2 * (asks + tells) < 300, "{asks} ask, {tells} are final");
+    story.pass(WriterLimits::default().heartbeat_shortest);
     let last = heartbeats(&story.sent());
     assert_eq!(last.len(), 1, "the flow has ended: the timer asks");
     assert!(!last[0].final_flag);
 }
 
 /// Writes of so many octets, `pause` apart, whose questions are answered at once, if at all; whether each asked.
-fn now_and_then(
+pub(super) fn now_and_then(
     story: &mut Story,
     reader: &MatchedReader,
     (bytes, pause): (usize, i64),
@@ -73,38 +72,6 @@ fn now_and_then(
     asked
 }
 
-/// The first of 25, and one of so many.
-fn one_of(many: usize) -> Vec<bool> {
-    (0..25).map(|number| number % many == 0).collect()
-}
-
-#[test]
-fn samples_that_take_much_of_the_window_ask_more_often() {
-    let mut story = Story::new(QosSet::writer().keep_all());
-    let reader = reliable(7);
-    story.matched(&reader);
-    story.sent();
-    assert_eq!(
-        now_and_then(&mut story, &reader, (30_000, 5), true),
-        one_of(3),
-        "64 KiB are not reached by two"
-    );
-}
-
-#[test]
-fn within_a_host_one_of_many_samples_that_come_now_and_then_asks() {
-    let mut story = Story::new(QosSet::writer().keep_all());
-    let reader = reliable(7);
-    story.matched(&reader);
-    story.sent();
-    let asked = now_and_then(&mut story, &reader, (100, 5), true);
-    assert_eq!(asked, one_of(10), "once in 50 ms");
-    story.pass(ms(49));
-    assert!(story.sent().is_empty());
-    story.pass(ms(1));
-    assert!(!heartbeats(&story.sent())[0].final_flag, "the timer asks about the last");
-}
-
 #[test]
 fn what_comes_now_and_then_asks_where_the_answer_is_waited_for() {
     let far = MatchedReader { same_host: false, ..reliable(7) };
@@ -116,7 +83,7 @@ fn what_comes_now_and_then_asks_where_the_answer_is_waited_for() {
     for (qos, reader, bytes, pause, why) in [
         (usual.clone(), far, 100, 4, "samples are lost on a road"),
         (limited, reliable(7), 100, 4, "a limit counts what is not acknowledged"),
-        (usual, reliable(7), 100, 51, "they come rarely"),
+        (usual, reliable(7), 100, ISOLATED_REQUEST_PERIOD.0 / 1_000_000 + 1, "they come rarely"),
     ] {
         let mut story = Story::new(qos);
         story.matched(&reader);
@@ -137,10 +104,10 @@ fn once_the_timer_asked_who_does_not_answer_is_asked_again_soon() {
         assert_eq!(asks, number == 1);
         readers.iter().filter(|_| asks).for_each(|reader| story.acknack(reader, 2, &[]).unwrap());
     }
-    story.pass(ms(50));
+    story.pass(ISOLATED_REQUEST_PERIOD);
     assert!(!heartbeats(&story.sent())[0].final_flag, "the timer asks about the last");
     story.acknack(&readers[0], 3, &[]).unwrap();
-    story.pass(ms(4));
+    story.pass(WriterLimits::default().heartbeat_shortest);
     assert!(!heartbeats(&story.sent()).is_empty(), "the other is asked again");
 }
 
@@ -180,17 +147,18 @@ fn fact_7_an_unanswered_heartbeat_is_repeated_ever_more_slowly_and_not_after_the
     story.matched(&reader);
     story.write(1, b"data").unwrap();
     story.sent();
-    let mut times = Vec::new();
-    let start = story.now.mono;
+    let (mut times, start) = (Vec::new(), story.now.mono);
     while times.len() < 9 {
         let due = story.writer.next_timeout().expect("somebody owes an answer");
         story.pass(due.since(story.now.mono));
         let heartbeats = heartbeats(&story.sent());
         assert_eq!(heartbeats.len(), 1);
         assert!(!heartbeats[0].final_flag);
-        times.push(story.now.mono.since(start).0 / MS.0);
+        times.push(story.now.mono.since(start));
     }
-    assert_eq!(times, [4, 8, 12, 16, 24, 40, 72, 132, 192]);
+    let pauses: Vec<_> = times.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    assert!(pauses.is_sorted() && pauses[0] < pauses[7], "{times:?}");
+    assert!(pauses[7] <= WriterLimits::default().heartbeat_longest.0, "{times:?}");
     story.acknack(&reader, 2, &[]).unwrap();
     assert_eq!(story.writer.next_timeout(), None);
     assert!(story.sent().is_empty());
@@ -485,7 +453,7 @@ fn fact_58_a_fast_writer_asks_once_in_a_while() {
         }
     }
     let asked = heartbeats(&story.sent()).len();
-    assert!((5..=20).contains(&asked), "10 ms of samples carried {asked} heartbeats");
+    assert!((2..100).contains(&asked), "1,000 samples carried {asked} heartbeats");
 }
 
 #[test]
