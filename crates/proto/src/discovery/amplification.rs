@@ -59,12 +59,13 @@ impl Budget {
     }
 
     /// When it may.
-    pub(super) const fn may_ask_at(&self) -> Instant {
+    pub(super) const fn may_probe_at(&self) -> Instant {
         self.not_before
     }
 
-    /// Whether a participant that has proven itself may be asked something now that somebody else can cause; if so, not again soon.
-    pub(super) fn may_ask(&mut self, now: Instant) -> bool {
+    /// Whether a participant that has proven itself may be asked something now that somebody else can cause;
+    /// if so, not again soon.
+    pub(super) fn may_probe(&mut self, now: Instant) -> bool {
         let may = now >= self.not_before;
         if may {
             self.not_before = now.after(PROVEN_PROBE_PAUSE).unwrap_or(now);

@@ -62,7 +62,8 @@ pub struct ParticipantData {
     pub builtin_endpoints: u32,
     /// `manualLivelinessCount`.
     pub manual_liveliness_count: i32,
-    /// The participant of the same process that hears others of its stack for this one; told by Plainsong alone.
+    /// The participant of the same process that hears others of its stack for this one; told by Plainsong
+    /// alone.
     pub lead: Option<GuidPrefix>,
     /// Name shown to people.
     pub name: String,
@@ -252,11 +253,11 @@ pub struct EndpointData {
     pub type_information: Option<TypeInformation>,
     /// Nothing is told of its type, though there is something to tell.
     pub is_untyped: bool,
-    /// Octets of large datagrams that the socket of a Plainsong reader holds until it is read; 0 when not told. Of
-    /// another product it may be anything.
+    /// Octets of large datagrams that the socket of a Plainsong reader holds until it is read; 0 when not
+    /// told. Of another product it may be anything.
     pub receive_bytes: u32,
-    /// Where the process of a Plainsong reader hears the groups of its host; 0 when it does not. Of another product it may be
-    /// anything.
+    /// Where the process of a Plainsong reader hears the groups of its host; 0 when it does not. Of another
+    /// product it may be anything.
     pub host_group_port: u16,
 }
 
@@ -335,8 +336,9 @@ impl EndpointData {
     /// whichever the endpoint's GUID says it is.
     ///
     /// # Errors
-    /// [`Malformed::MissingMember`] without GUID, topic or type name, [`Malformed::InvalidEnum`] when the GUID
-    /// names neither writer nor reader, [`Malformed::NotUnderstood`], and what the values themselves cause.
+    /// [`Malformed::MissingMember`] without GUID, topic or type name, [`Malformed::InvalidEnum`] when the
+    /// GUID names neither writer nor reader, [`Malformed::NotUnderstood`], and what the values themselves
+    /// cause.
     pub fn decode(payload: &[u8]) -> Result<Self, Malformed> {
         let guid = Self::decode_key(payload)?;
         if !guid.entity.is_writer() && !guid.entity.is_reader() {
@@ -514,7 +516,8 @@ fn encode_locators(list: &mut ParameterListBuilder<'_>, id: u16, locators: &[Loc
     }
 }
 
-/// Locators of transports we do not have are counted, no fault of who announces them; those beyond the limit are left out.
+/// Locators of transports we do not have are counted, no fault of who announces them; those beyond the limit
+/// are left out.
 fn keep_locator(
     kept: &mut Vec<Locator>,
     unreached: &mut u32,

@@ -54,7 +54,8 @@ impl Channel {
         }
     }
 
-    /// Which of publications and subscriptions a participant with these built-in endpoints answers challenges on: one at least.
+    /// Which of publications and subscriptions a participant with these built-in endpoints answers challenges
+    /// on: one at least.
     pub(super) const fn challenged(available: u32) -> [bool; 2] {
         let (_, publications) = Self::Publications.bits();
         let (_, subscriptions) = Self::Subscriptions.bits();
@@ -62,7 +63,8 @@ impl Channel {
         [available & publications != 0 || !has_subscriptions, has_subscriptions]
     }
 
-    /// Whether a participant with these built-in endpoints can answer a challenge. Who tells of none may have some.
+    /// Whether a participant with these built-in endpoints can answer a challenge. Who tells of none may have
+    /// some.
     pub(super) const fn answers(available: u32) -> bool {
         let readers = Self::Publications.bits().1 | Self::Subscriptions.bits().1;
         let writers = Self::Publications.bits().0 | Self::Subscriptions.bits().0;
@@ -79,7 +81,7 @@ impl Channel {
         Self::Publications.bits().0 | Self::Subscriptions.bits().0 | Self::Messages.bits().0
     }
 
-    /// Where a participant with these built-in endpoints answers questions.
+    /// Where a participant with these built-in endpoints answers HEARTBEATs.
     pub(super) const fn answered_by(available: u32) -> Self {
         let (_, publications) = Self::Publications.bits();
         let (_, subscriptions) = Self::Subscriptions.bits();

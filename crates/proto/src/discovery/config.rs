@@ -37,7 +37,8 @@ pub struct ParticipantConfig {
     pub locators: LocalLocators,
     /// Seed of the jitter; any value, different in each process.
     pub seed: u64,
-    /// Nobody else may know it: addresses are proven by numbers that follow from it. Different for each participant.
+    /// Nobody else may know it: addresses are proven by numbers that follow from it. Different for each
+    /// participant.
     pub secret: [u8; 16],
     /// What others may make it remember.
     pub limits: DiscoveryLimits,
@@ -75,17 +76,20 @@ pub struct LocalLocators {
     pub user_unicast: Vec<Locator>,
     /// Announced groups for user traffic; usually none.
     pub user_multicast: Vec<Locator>,
-    /// Where this process hears the groups of its host (`locator::ports::host_group`), and sends to them; 0: it does not.
+    /// Where this process hears the groups of its host (`locator::ports::host_group`), and sends to them; 0:
+    /// it does not.
     pub host_group_port: u16,
-    /// Every address of this host, so that peers on the same host are recognised. Loopback need not be listed.
+    /// Every address of this host, so that peers on the same host are recognised. Loopback need not be
+    /// listed.
     pub own_addresses: Vec<IpAddr>,
     /// Where every announcement goes without being asked: multicast groups, configured peers. Unicast
     /// addresses here are trusted: their owner wants traffic sent there.
     pub announce_to: Vec<Locator>,
-    /// Where participants of this host may listen: asked while announcements to the group do not come back, early, after
-    /// changes, and then rarely.
+    /// Where participants of this host may listen: asked while announcements to the group do not come back,
+    /// early, after changes, and then rarely.
     pub scan: Vec<Locator>,
-    /// Octets of large datagrams that a socket of user traffic holds until it is read; 0 when unknown. Announced.
+    /// Octets of large datagrams that a socket of user traffic holds until it is read; 0 when unknown.
+    /// Announced.
     pub receive_bytes: u32,
 }
 
@@ -133,7 +137,8 @@ pub struct LocalEndpoint {
     pub type_name: String,
     /// The type has a key.
     pub keyed: bool,
-    /// QoS of the endpoint, its publisher or subscriber (partition, presentation, group data) and its topic data.
+    /// QoS of the endpoint, its publisher or subscriber (partition, presentation, group data) and its topic
+    /// data.
     pub qos: QosSet,
     /// Its publisher or subscriber, to be announced; UNKNOWN announces none.
     pub group: EntityId,

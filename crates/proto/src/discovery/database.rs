@@ -36,19 +36,20 @@ pub(super) struct Remote {
     pub(super) last_certain: Instant,
     pub(super) budget: Budget,
     pub(super) proof: Proof,
-    /// Something else was claimed of it: it was asked so often whether it is still where it was.
-    pub(super) doubt: Option<u32>,
+    /// Something else was claimed of it: so many probes were sent to find out whether it is still where it
+    /// was.
+    pub(super) peer_probes: Option<u32>,
     /// When its lease was found to count although it is long.
     excused: Instant,
     /// When it was challenged last, as long as that was not answered.
-    pub(super) asked: Option<Instant>,
+    pub(super) challenged: Option<Instant>,
     /// When it was last sent our announcement with a challenge.
     pub(super) introduced: Option<Instant>,
     /// It has challenged us, and was answered.
     pub(super) is_answered: bool,
     /// It expects more of us than we could ask for: we forgot it, and it did not forget us.
     pub(super) knows_more: bool,
-    /// The application was told that it does not answer.
+    /// The application was notified that it does not answer.
     pub(super) is_reported: bool,
     /// Where built-in traffic goes.
     pub(super) meta: Option<Path>,
@@ -64,8 +65,8 @@ pub(super) struct Remote {
     pub(super) candidate: Option<Box<Self>>,
     /// Where it was before it did not answer there.
     former: Option<Box<Former>>,
-    /// It is of this process and tells of itself without the wire.
-    pub(super) is_told: bool,
+    /// It is of this process: its messages do not use the wire.
+    pub(super) is_of_own_process: bool,
     /// Of this process, and able to hear others for us.
     pub(super) can_lead: bool,
     /// Another participant of this process hears it for us.
@@ -95,7 +96,7 @@ pub(super) struct Database {
     remotes: BTreeMap<GuidPrefix, Remote>,
     /// When to look at a participant's lease again: never later than its end.
     leases: BTreeSet<(Instant, GuidPrefix)>,
-    /// When to challenge a participant again, or to ask one that is doubted.
+    /// When to challenge a participant again, or to probe one of which something else is claimed.
     reviews: BTreeSet<(Instant, GuidPrefix)>,
     limits: DiscoveryLimits,
     endpoint_bytes: usize,
@@ -121,8 +122,8 @@ impl Database {
     }
 
     /// Whether it is a participant of this process.
-    pub(super) fn is_told(&self, prefix: GuidPrefix) -> bool {
-        self.get(prefix).is_some_and(|remote| remote.is_told)
+    pub(super) fn is_of_own_process(&self, prefix: GuidPrefix) -> bool {
+        self.get(prefix).is_some_and(|remote| remote.is_of_own_process)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (GuidPrefix, &Remote)> + '_ {
@@ -187,9 +188,9 @@ impl Database {
         self.leases.insert((expires, prefix));
     }
 
-    /// Which participant must leave so that one from `from` can come (R3): `Ok(None)` when there is room. No address but those of this
-    /// host has more than its share of the places. Who has matched endpoints, which `is_matched` tells, stays as long as anybody else can
-    /// go.
+    /// Which participant must leave so that one from `from` can come (R3): `Ok(None)` when there is room. No
+    /// address but those of this host has more than its share of the places. Who has matched endpoints, which
+    /// `is_matched` tells, stays as long as anybody else can go.
     pub(super) fn victim(
         &self,
         from: &Locator,
@@ -234,12 +235,13 @@ impl Database {
         by_silence.into_iter().map(|(_, prefix)| prefix).find(|prefix| !is_matched(*prefix))
     }
 
-    /// Of those that we hear ourselves the ones that were not heard for [`PLACE_PROBE_SILENCE`], the most silent first, a few of them.
+    /// Of those that we hear ourselves the ones that were not heard for [`PLACE_PROBE_SILENCE`], the most
+    /// silent first, a few of them.
     pub(super) fn silent(&self, now: Instant) -> Vec<GuidPrefix> {
         let is_silent = |remote: &Remote| {
             remote.heard_by_wire().is_some()
                 && !remote.is_heard_by_lead
-                && remote.doubt.is_none()
+                && remote.peer_probes.is_none()
                 && now.since(remote.last_heard) >= PLACE_PROBE_SILENCE
         };
         let mut silent: Vec<_> = self.iter().filter(|(_, remote)| is_silent(remote)).collect();
@@ -325,8 +327,8 @@ impl Remote {
             last_certain: now,
             budget: Budget::new(),
             proof: Proof::default(),
-            doubt: None,
-            asked: None,
+            peer_probes: None,
+            challenged: None,
             introduced: None,
             is_answered: false,
             knows_more: false,
@@ -339,7 +341,7 @@ impl Remote {
             unconfirmed: BTreeSet::new(),
             candidate: None,
             former: None,
-            is_told: false,
+            is_of_own_process: false,
             can_lead: false,
             is_heard_by_lead: false,
             endpoints: 0,
@@ -352,13 +354,13 @@ impl Remote {
     }
 
     /// Of this process; reached at `from`.
-    pub(super) fn told(now: Instant, data: ParticipantData, from: Locator) -> Self {
-        Self { is_told: true, ..Self::new(now, data, from) }
+    pub(super) fn of_own_process(now: Instant, data: ParticipantData, from: Locator) -> Self {
+        Self { is_of_own_process: true, ..Self::new(now, data, from) }
     }
 
     /// Where built-in traffic goes, if it goes by the wire.
     pub(super) fn heard_by_wire(&self) -> Option<Path> {
-        self.matched.filter(|_| !self.is_told)
+        self.matched.filter(|_| !self.is_of_own_process)
     }
 
     /// Where our announcements go by unicast, if it reads them itself.
@@ -366,7 +368,8 @@ impl Remote {
         self.heard_by_wire().filter(|_| self.lead().is_none())
     }
 
-    /// Whether it would not hear yet what we tell it of our endpoints: a participant of ours challenges us first.
+    /// Whether it would not hear yet what we tell it of our endpoints: a participant of ours challenges us
+    /// first.
     pub(super) fn will_challenge(&self) -> bool {
         self.data.vendor == vendor::PLAINSONG
             && self.matched.is_none()
@@ -386,7 +389,7 @@ impl Remote {
 
     /// When it is gone unless it is heard of; `None` for never.
     pub(super) fn expires(&self) -> Option<Instant> {
-        if self.is_told || self.is_heard_by_lead {
+        if self.is_of_own_process || self.is_heard_by_lead {
             return None;
         }
         let lease = self.data.lease_duration.max(LEASE_MIN);
@@ -397,7 +400,8 @@ impl Remote {
         self.last_heard.after(lease).into_iter().chain(stranger).min()
     }
 
-    /// Whether it may send to where this host is no more: others than Plainsong keep the addresses that they were told first.
+    /// Whether it may send to where this host is no more: others than Plainsong keep the addresses that they
+    /// were told first.
     pub(super) fn looks_elsewhere(&self, host: &Host) -> bool {
         self.data.vendor != vendor::PLAINSONG && self.met_at.iter().any(|ip| !host.is_own(*ip))
     }
@@ -427,8 +431,8 @@ impl Remote {
         self.meta = self.choose(&self.usable_meta, host);
     }
 
-    /// It does not answer where it has proven to be, and is elsewhere now; or it stands still, and is somebody else there. For the rest of its
-    /// lease it may come back.
+    /// It does not answer where it has proven to be, and is elsewhere now; or it stands still, and is
+    /// somebody else there. For the rest of its lease it may come back.
     pub(super) fn leave_to(&mut self, candidate: Self, now: Instant) {
         let is_over = |former: &Former| former.until.is_none_or(|until| until <= now);
         if self.former.as_deref().is_none_or(is_over) {
@@ -439,7 +443,8 @@ impl Remote {
         self.move_to(candidate, now);
     }
 
-    /// Whether a candidate, which spoke `from` there when it proved it, is where this participant was until it did not answer.
+    /// Whether a candidate, which spoke `from` there when it proved it, is where this participant was until
+    /// it did not answer.
     pub(super) fn is_back(&self, candidate: &Self, from: &Locator, now: Instant, host: &Host) -> bool {
         self.former.as_ref().is_some_and(|former| {
             former.until.is_some_and(|until| until > now)
@@ -463,7 +468,7 @@ impl Remote {
         self.usable_meta = candidate.usable_meta;
         self.usable_user = candidate.usable_user;
         self.proof = candidate.proof;
-        (self.candidate, self.doubt) = (None, None);
+        (self.candidate, self.peer_probes) = (None, None);
     }
 
     /// Whether it may be sent to at `ip`.
@@ -476,8 +481,8 @@ impl Remote {
         self.meta.filter(|path| path.locator.ip().is_some_and(|ip| self.proves(ip, host)))
     }
 
-    /// Whether a message from `from` is believed to be its own: it has answered from there, or announced the address. On this host,
-    /// whose addresses are everyone's, that is the address of a socket.
+    /// Whether a message from `from` is believed to be its own: it has answered from there, or announced the
+    /// address. On this host, whose addresses are everyone's, that is the address of a socket.
     pub(super) fn is_at(&self, from: &Locator, host: &Host) -> bool {
         let Some(ip) = from.ip() else { return false };
         let mut announced = self.data.meta_unicast.iter().chain(&self.data.default_unicast);
@@ -521,8 +526,9 @@ impl Remote {
         let proven = chosen.filter(|path| path.locator.ip().is_some_and(|ip| self.proves(ip, host)));
         if let Some(path) = proven {
             // Others may hear no user data there; an endpoint with locators of its own hears it nowhere else.
-            let told = self.data.vendor == vendor::PLAINSONG && unicast.is_empty();
-            let meta = self.proven_meta(host).filter(|meta| told && meta.same_host == path.same_host);
+            let is_same_vendor = self.data.vendor == vendor::PLAINSONG && unicast.is_empty();
+            let meta =
+                self.proven_meta(host).filter(|meta| is_same_vendor && meta.same_host == path.same_host);
             let urgent = meta.map(|meta| meta.locator);
             let (locators, same_host) = (vec![path.locator], path.same_host);
             return EndpointPath { locators, sources, urgent, same_host };
@@ -534,7 +540,8 @@ impl Remote {
         EndpointPath { locators: group.into_iter().collect(), sources, ..EndpointPath::default() }
     }
 
-    /// From where an endpoint is heard that announces `unicast`: where its participant has answered, and what they announce.
+    /// From where an endpoint is heard that announces `unicast`: where its participant has answered, and what
+    /// they announce.
     fn sources(&self, unicast: &[Locator], host: &Host) -> Sources {
         let is_here = host.sent(&self.from) || self.proof.is_here();
         let announced = self.data.meta_unicast.iter().chain(&self.data.default_unicast).chain(unicast);

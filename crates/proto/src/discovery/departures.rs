@@ -1,4 +1,5 @@
-//! Participants that are gone. What they had is forgotten in pieces: one that had thousands of endpoints holds nobody up.
+//! Participants that are gone. What they had is forgotten in pieces: one that had thousands of endpoints
+//! holds nobody up.
 
 use std::collections::VecDeque;
 
@@ -36,8 +37,8 @@ impl Participant {
         if remote.matched.is_none() {
             return;
         }
-        self.tell_heard_gone(prefix, &remote);
-        if !remote.is_told {
+        self.enqueue_heard_gone(prefix, &remote);
+        if !remote.is_of_own_process {
             self.builtin.disconnect(now, prefix, out);
         }
         self.departures.gone.push_back(prefix);

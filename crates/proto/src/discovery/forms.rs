@@ -1,9 +1,10 @@
 //! The forms of what we announce: the usual one, and those for products that cannot do with it.
 //!
-//! Endpoint discovery has one history for all readers. Once somebody is there who needs another form, each announcement that differs in it has a
-//! copy, an instance of its own in our history, and each reader is sent what is in its form: by the filters of [`crate::writer`], so
-//! that whatever is repeated or told to late ones follows the same rule. What we announce of ourselves goes to everyone in the usual form, once
-//! as we start in [`Form::Located`], and by unicast in that of the receiver.
+//! Endpoint discovery has one history for all readers. Once somebody is there who needs another form, each
+//! announcement that differs in it has a copy, an instance of its own in our history, and each reader is sent
+//! what is in its form: by the filters of [`crate::writer`], so that whatever is repeated or told to late
+//! ones follows the same rule. What we announce of ourselves goes to everyone in the usual form, once as we
+//! start in [`Form::Located`], and by unicast in that of the receiver.
 //!
 //! Types (XTypes' TypeInformation) are told to everyone but the versions that break
 //! ([`crate::vendor::reads_types`]). These go by the name, and are refused only what nobody could read, and
@@ -35,8 +36,9 @@ pub(super) enum Form {
     Usual,
     /// Without types, for the versions that types break ([`vendor::reads_types`]).
     Untyped,
-    /// For products that nobody knows ([`vendor::name`]), small stacks among them: endpoints tell where they are, because those ignore the
-    /// default locators; the participant tells only what RTPS 2.1 knows, because those refuse the rest.
+    /// For products that nobody knows ([`vendor::name`]), small stacks among them: endpoints tell where they
+    /// are, because those ignore the default locators; the participant tells only what RTPS 2.1 knows,
+    /// because those refuse the rest.
     Located,
 }
 
@@ -131,7 +133,8 @@ pub(super) fn compile(filter: &ContentFilter) -> Option<PayloadFilter> {
 }
 
 impl Participant {
-    /// Somebody is there who needs a form: announces everything in it, too, and has each participant sent what is for it.
+    /// Somebody is there who needs a form: announces everything in it, too, and has each participant sent
+    /// what is for it.
     pub(super) fn provide(&mut self, now: Now, form: Form, out: &mut Outbox) {
         if !self.builtin.copies.begin(form) {
             return;

@@ -1,7 +1,8 @@
 //! Which writers each publisher has whose changes have an order in it, and when that is told.
 //!
-//! Readers know the writers of a publisher by a digest of all of them. To make it anew for each of thousands of writers that
-//! come or go would cost the square of their number: of a publisher with many, changes are told together.
+//! Readers know the writers of a publisher by a digest of all of them. To make it anew for each of thousands
+//! of writers that come or go would cost the square of their number: of a publisher with many, changes are
+//! told together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,7 @@ pub(super) struct Groups {
     writers: BTreeMap<Guid, BTreeSet<Guid>>,
     /// Publishers of which a change was not told yet.
     changed: BTreeSet<Guid>,
-    told_at: Option<Instant>,
+    notified_at: Option<Instant>,
 }
 
 impl Groups {
@@ -48,7 +49,7 @@ impl Groups {
     }
 
     /// Whether a change of a publisher is told at once; if not, it is remembered.
-    pub(super) fn tells_at_once(&mut self, publisher: Guid) -> bool {
+    pub(super) fn notifies_at_once(&mut self, publisher: Guid) -> bool {
         let few = self.writers.get(&publisher).is_none_or(|writers| writers.len() <= GROUP_AT_ONCE_MAX);
         if !few {
             self.changed.insert(publisher);
@@ -61,12 +62,12 @@ impl Groups {
         if self.next_timeout().is_none_or(|at| at > now) {
             return BTreeSet::new();
         }
-        self.told_at = Some(now);
+        self.notified_at = Some(now);
         std::mem::take(&mut self.changed)
     }
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        let due = self.told_at.map_or(Some(Instant(0)), |at| at.after(GROUP_PAUSE));
+        let due = self.notified_at.map_or(Some(Instant(0)), |at| at.after(GROUP_PAUSE));
         due.filter(|_| !self.changed.is_empty())
     }
 }
@@ -118,7 +119,7 @@ mod tests {
         OTHER.entity(EntityId([a, b, c, 0x02]))
     }
 
-    fn told(out: &mut Outbox) -> Vec<GroupDigest> {
+    fn notified(out: &mut Outbox) -> Vec<GroupDigest> {
         let digest = |command: Command| match command {
             Command::GroupWriters { writers, .. } => Some(writers),
             _ => None,
@@ -132,25 +133,25 @@ mod tests {
         let mut out = Outbox::default();
         matching.insert(OWN.entity(EntityId([0, 0, 1, 0x07])), endpoint(QosSet::reader()), &mut out);
         (1..=4_000).for_each(|number| matching.insert(writer(number), endpoint(QosSet::writer()), &mut out));
-        assert_eq!(told(&mut out).len(), GROUP_AT_ONCE_MAX);
+        assert_eq!(notified(&mut out).len(), GROUP_AT_ONCE_MAX);
         let due = matching.groups_next_timeout().expect("the rest is to be told");
         matching.groups_timeout(due.max(Instant(1)), &mut out);
         let all = GroupDigest::of((1..=4_000).map(|number| writer(number).entity));
-        assert_eq!((told(&mut out), matching.groups_next_timeout()), (vec![all], None));
+        assert_eq!((notified(&mut out), matching.groups_next_timeout()), (vec![all], None));
         matching.remove(writer(1), &mut out);
         let due = matching.groups_next_timeout().expect("one less is a change");
         assert_eq!(due, Instant(1).after(GROUP_PAUSE).unwrap());
         matching.groups_timeout(Instant(2), &mut out);
-        assert!(told(&mut out).is_empty(), "not before its time");
+        assert!(notified(&mut out).is_empty(), "not before its time");
         (2..=3_999).for_each(|number| matching.remove(writer(number), &mut out));
-        assert_eq!(told(&mut out).last(), Some(&GroupDigest::of([writer(4_000).entity])));
+        assert_eq!(notified(&mut out).last(), Some(&GroupDigest::of([writer(4_000).entity])));
         matching.groups_timeout(due, &mut out);
-        told(&mut out);
+        notified(&mut out);
         (1..=4_000).for_each(|number| matching.insert(writer(number), endpoint(QosSet::writer()), &mut out));
-        told(&mut out);
+        notified(&mut out);
         let (all, true) = matching.some_of(OTHER, 4_000) else { panic!("there are more") };
         matching.remove_gone(OTHER, &all, &mut out);
-        assert!(told(&mut out).is_empty(), "nobody is matched with it any more");
+        assert!(notified(&mut out).is_empty(), "nobody is matched with it any more");
         assert_eq!(matching.groups_next_timeout(), None);
     }
 }

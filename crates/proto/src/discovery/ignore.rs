@@ -1,5 +1,5 @@
-//! What the application ignores for good (DCPS 1.4 §2.2.2.2.1.14 to .17): it is forgotten, and nothing that is
-//! heard of it later is believed. Others are not told.
+//! What the application ignores for good (DCPS 1.4 §2.2.2.2.1.14 to .17): it is forgotten, and nothing that
+//! is heard of it later is believed. Others are not told.
 
 use std::collections::BTreeSet;
 
@@ -61,8 +61,8 @@ impl Participant {
         Ok(())
     }
 
-    /// Ignores a writer or reader: it matches nothing here. Of a local one, that is what this participant has;
-    /// others still match it.
+    /// Ignores a writer or reader: it matches nothing here. Of a local one, that is what this participant
+    /// has; others still match it.
     ///
     /// # Errors
     /// [`DiscoveryError::TooManyIgnored`].

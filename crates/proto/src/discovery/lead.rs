@@ -1,6 +1,7 @@
-//! One participant of a process hears Plainsong participants of other processes for all: their announcements, their endpoints and that
-//! they live. It is the lead of the others, which say so in what they announce ([`ParticipantData::lead`]), so that each of them is told
-//! once for a process. They speak for themselves: each has writers of its own, and its announcements.
+//! One participant of a process hears Plainsong participants of other processes for all: their announcements,
+//! their endpoints and that they live. It is the lead of the others, which say so in what they announce
+//! ([`ParticipantData::lead`]), so that each of them is told once for a process. They speak for themselves:
+//! each has writers of its own, and its announcements.
 //!
 //! Participants of other stacks know of no leads: everyone hears them itself.
 //!
@@ -73,7 +74,7 @@ impl Participant {
     /// We ignore something: who followed us finds another lead.
     pub(super) fn cease_to_lead(&mut self) {
         if !std::mem::replace(&mut self.lead.ignores, true) {
-            self.tell_participant();
+            self.enqueue_participant();
         }
     }
 
@@ -111,7 +112,9 @@ impl Participant {
 
     /// The participants of this process that could hear for us, in the order of their GUIDs.
     fn candidates(&self, but: Option<GuidPrefix>) -> impl Iterator<Item = (GuidPrefix, &Remote)> + '_ {
-        self.database.iter().filter(move |(prefix, it)| it.is_told && it.can_lead && Some(*prefix) != but)
+        self.database
+            .iter()
+            .filter(move |(prefix, it)| it.is_of_own_process && it.can_lead && Some(*prefix) != but)
     }
 
     fn present_lead(&self, but: Option<GuidPrefix>) -> Option<GuidPrefix> {
@@ -136,7 +139,7 @@ impl Participant {
         }
         self.announce_change(now, out);
         for heard in self.all_heard() {
-            self.tell_heard(|_| heard);
+            self.enqueue_heard(|_| heard);
         }
     }
 
@@ -158,11 +161,12 @@ impl Participant {
         heard.map(|(prefix, _)| prefix).collect()
     }
 
-    /// Whether a participant has matched endpoints, here or, as far as we can tell who hear for others, at those of this process.
+    /// Whether a participant has matched endpoints, here or, as far as we can tell who hear for others, at
+    /// those of this process.
     pub(super) fn is_of_use(&self, prefix: GuidPrefix) -> bool {
         let is_for_others = |(guid, endpoint): (Guid, &Endpoint)| {
             let others = self.matching.on_topic(&endpoint.topic, !guid.entity.is_writer());
-            others.into_iter().any(|other| self.database.is_told(other.prefix))
+            others.into_iter().any(|other| self.database.is_of_own_process(other.prefix))
         };
         self.matching.is_matched_with(prefix)
             || self.passes_on(prefix) && self.matching.of(prefix).any(is_for_others)
@@ -189,7 +193,7 @@ impl Participant {
 
     /// Whether others of this process hear of it by us.
     fn is_passed_on(remote: &Remote) -> bool {
-        remote.data.vendor == vendor::PLAINSONG && !remote.is_told
+        remote.data.vendor == vendor::PLAINSONG && !remote.is_of_own_process
     }
 
     fn passes_on(&self, prefix: GuidPrefix) -> bool {
@@ -197,48 +201,48 @@ impl Participant {
     }
 
     fn hears_for_others(&self) -> bool {
-        self.is_telling() && self.lead.followed.is_none() && self.can_lead()
+        self.is_shared() && self.lead.followed.is_none() && self.can_lead()
     }
 
     /// A participant was found, moved or changed.
-    pub(super) fn tell_participant_heard(&mut self, prefix: GuidPrefix) {
+    pub(super) fn enqueue_participant_heard(&mut self, prefix: GuidPrefix) {
         if self.passes_on(prefix)
             && let Some(remote) = self.database.get(prefix)
         {
             let heard = Heard::Participant(Arc::new(HeardParticipant::of(remote)));
-            self.tell_heard(|_| heard);
+            self.enqueue_heard(|_| heard);
         }
     }
 
-    pub(super) fn tell_endpoint_heard(&mut self, guid: Guid, endpoint: &Endpoint) {
+    pub(super) fn enqueue_endpoint_heard(&mut self, guid: Guid, endpoint: &Endpoint) {
         if self.passes_on(guid.prefix) {
-            self.tell_heard(|_| Heard::Endpoint(guid, Arc::new(endpoint.clone())));
+            self.enqueue_heard(|_| Heard::Endpoint(guid, Arc::new(endpoint.clone())));
         }
     }
 
-    pub(super) fn tell_endpoint_heard_gone(&mut self, guid: Guid) {
+    pub(super) fn enqueue_endpoint_heard_gone(&mut self, guid: Guid) {
         if self.passes_on(guid.prefix) {
-            self.tell_heard(|_| Heard::EndpointGone(guid));
+            self.enqueue_heard(|_| Heard::EndpointGone(guid));
         }
     }
 
-    pub(super) fn tell_alive_heard(&mut self, prefix: GuidPrefix, kind: LivelinessKind) {
+    pub(super) fn enqueue_alive_heard(&mut self, prefix: GuidPrefix, kind: LivelinessKind) {
         if self.passes_on(prefix) {
-            self.tell_heard(|_| Heard::Alive(prefix, kind));
+            self.enqueue_heard(|_| Heard::Alive(prefix, kind));
         }
     }
 
     /// One that was found is gone.
-    pub(super) fn tell_heard_gone(&mut self, prefix: GuidPrefix, remote: &Remote) {
+    pub(super) fn enqueue_heard_gone(&mut self, prefix: GuidPrefix, remote: &Remote) {
         if self.hears_for_others() && Self::is_passed_on(remote) {
-            self.tell_heard(|_| Heard::Gone(prefix));
+            self.enqueue_heard(|_| Heard::Gone(prefix));
         }
     }
 
     /// Our driver found out what the lead may not know.
-    pub(super) fn tell_died(&mut self, prefix: GuidPrefix) {
+    pub(super) fn enqueue_died(&mut self, prefix: GuidPrefix) {
         if self.database.get(prefix).is_some_and(|remote| remote.is_heard_by_lead) {
-            self.tell_heard(|_| Heard::Died(prefix));
+            self.enqueue_heard(|_| Heard::Died(prefix));
         }
     }
 
@@ -261,7 +265,7 @@ impl Participant {
                 if let Err(reason) = self.admit(*guid, (**endpoint).clone(), out) {
                     self.drops.count(reason);
                 }
-                self.ask_for_types(now, out);
+                self.request_types(now, out);
             }
             Heard::EndpointGone(guid) if is_known(guid.prefix) => self.forget_endpoint(*guid, out),
             Heard::Alive(prefix, kind) if is_known(*prefix) => {
@@ -320,8 +324,8 @@ impl Participant {
         }
     }
 
-    /// Matches our writers with its readers, once it has challenged us: before it would not hear us. Of who is new it may be that it
-    /// did not hear our announcements.
+    /// Matches our writers with its readers, once it has challenged us: before it would not hear us. Of who
+    /// is new it may be that it did not hear our announcements.
     fn meet(&mut self, now: Now, prefix: GuidPrefix, is_new: bool, out: &mut Outbox) {
         let Some(remote) = self.database.get(prefix) else { return };
         if is_new && let Some(path) = remote.announced_at() {
@@ -333,8 +337,8 @@ impl Participant {
         }
     }
 
-    /// A participant that has no readers to answer with is where another one of its product and socket is that has proven the address,
-    /// if it speaks from where that one speaks.
+    /// A participant that has no readers to answer with is where another one of its product and socket is
+    /// that has proven the address, if it speaks from where that one speaks.
     pub(super) fn adopt_proof(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) -> bool {
         let Some(remote) = self.database.get(prefix) else { return false };
         if remote.matched.is_some() || !remote.cannot_answer() {

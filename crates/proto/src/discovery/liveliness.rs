@@ -97,10 +97,10 @@ impl Participant {
         }
     }
 
-    /// Tells the local readers and everyone else that our writers of one kind live.
+    /// Asserts the liveliness of our writers of one kind, to the local readers and to everyone else.
     fn send_assertion(&mut self, now: Now, kind: LivelinessKind, out: &mut Outbox) {
         self.matching.assert_liveliness(self.config.prefix, kind, out);
-        self.tell_alive(kind);
+        self.enqueue_alive(kind);
         let kind = match kind {
             LivelinessKind::Automatic => ParticipantMessage::AUTOMATIC,
             _ => ParticipantMessage::MANUAL_BY_PARTICIPANT,
@@ -142,7 +142,7 @@ impl Participant {
             remote.last_heard = now.mono;
         }
         self.matching.assert_liveliness(sender, kind, out);
-        self.tell_alive_heard(sender, kind);
+        self.enqueue_alive_heard(sender, kind);
         Ok(())
     }
 }

@@ -32,7 +32,8 @@ pub enum MismatchReason {
     TypeName,
     /// The reader matches only with type information (XTypes 1.3 §7.6.3.4.2), and there is none.
     TypeInformation,
-    /// The reader's type is not assignable from the writer's (XTypes 1.3 §7.2.4), though their names are equal.
+    /// The reader's type is not assignable from the writer's (XTypes 1.3 §7.2.4), though their names are
+    /// equal.
     TypeDefinition,
     /// One has a key, the other has not.
     KeyKind,
@@ -197,7 +198,7 @@ impl Matching {
         let before = self.get(guid).and_then(|known| known.publisher(guid));
         if let Some(before) = before.filter(|before| Some(*before) != publisher) {
             self.groups.remove(before, guid);
-            self.tell_group(before, None, out);
+            self.notify_group(before, None, out);
         }
         if let Some(publisher) = publisher {
             self.groups.add(publisher, guid);
@@ -208,21 +209,21 @@ impl Matching {
         // The others do not know it yet: what it told them now they would not hear.
         let newcomer = Some(guid).filter(|guid| is_new && guid.prefix == self.own);
         for other in counterparts {
-            self.judge(guid, other, newcomer, out);
+            self.match_pair(guid, other, newcomer, out);
         }
-        self.tell_groups_around(guid, out);
+        self.notify_groups_of(guid, out);
     }
 
-    /// Judges all pairs of an endpoint anew.
-    pub(super) fn judge_again(&mut self, guid: Guid, out: &mut Outbox) {
+    /// Matches all pairs of an endpoint anew.
+    pub(super) fn rematch_endpoint(&mut self, guid: Guid, out: &mut Outbox) {
         let Some(endpoint) = self.get(guid) else { return };
         for other in self.counterparts(guid, &endpoint.topic) {
-            self.judge(guid, other, None, out);
+            self.match_pair(guid, other, None, out);
         }
-        self.tell_groups_around(guid, out);
+        self.notify_groups_of(guid, out);
     }
 
-    /// Changes where an endpoint is reached; its matches are told.
+    /// Changes where an endpoint is reached; its matches are notified.
     pub(super) fn set_path(&mut self, guid: Guid, path: EndpointPath, out: &mut Outbox) {
         let Some(known) = self.endpoints.get(&guid) else { return };
         if known.endpoint.path == path {
@@ -245,10 +246,10 @@ impl Matching {
         for other in self.counterparts(guid, &topic_name) {
             let key = if guid.entity.is_writer() { (guid, other) } else { (other, guid) };
             match self.pairs.remove(&key) {
-                Some(Pair::Matched { .. }) => self.tell_unmatched(other, guid, out),
+                Some(Pair::Matched { .. }) => self.notify_unmatched(other, guid, out),
                 Some(Pair::Mismatch(_)) => {
                     self.mismatches -= 1;
-                    tell_mismatch(key.0, key.1, false, out);
+                    notify_mismatch(key.0, key.1, false, out);
                 }
                 Some(Pair::Undecided) | None => {}
             }
@@ -262,16 +263,16 @@ impl Matching {
         }
         if let Some(publisher) = publisher {
             self.groups.remove(publisher, guid);
-            self.tell_group(publisher, None, out);
+            self.notify_group(publisher, None, out);
         }
     }
 
-    /// An endpoint is new or changed. A writer changes what all readers that are matched with its publisher are told
-    /// of that; a reader is told of the publishers of all its writers.
-    fn tell_groups_around(&mut self, guid: Guid, out: &mut Outbox) {
+    /// An endpoint is new or changed. A writer changes what all readers that are matched with its publisher
+    /// are notified of that; a reader is told of the publishers of all its writers.
+    fn notify_groups_of(&mut self, guid: Guid, out: &mut Outbox) {
         if guid.entity.is_writer() {
             if let Some(publisher) = self.get(guid).and_then(|endpoint| endpoint.publisher(guid)) {
-                self.tell_group(publisher, None, out);
+                self.notify_group(publisher, None, out);
             }
             return;
         }
@@ -280,22 +281,22 @@ impl Matching {
         let publishers: BTreeSet<Guid> =
             writers.filter_map(|writer| self.get(*writer)?.publisher(*writer)).collect();
         for publisher in publishers {
-            self.tell_group(publisher, Some(guid), out);
+            self.notify_group(publisher, Some(guid), out);
         }
     }
 
-    /// Tells local readers, or `only` one, that are matched with a publisher which writers that has; of a publisher
-    /// with many writers later, lest each of them cost as much as all.
-    fn tell_group(&mut self, publisher: Guid, only: Option<Guid>, out: &mut Outbox) {
-        if self.groups.tells_at_once(publisher) {
-            self.tell_group_now(publisher, only, out);
+    /// Notifies local readers, or `only` one, that are matched with a publisher of the writers that it has;
+    /// of a publisher with many writers later, lest each of them cost as much as all.
+    fn notify_group(&mut self, publisher: Guid, only: Option<Guid>, out: &mut Outbox) {
+        if self.groups.notifies_at_once(publisher) {
+            self.notify_group_now(publisher, only, out);
         }
     }
 
-    /// Tells of the publishers that changed, when it is time to.
+    /// Notifies of the publishers that changed, when it is time to.
     pub(super) fn groups_timeout(&mut self, now: Instant, out: &mut Outbox) {
         for publisher in self.groups.take_due(now) {
-            self.tell_group_now(publisher, None, out);
+            self.notify_group_now(publisher, None, out);
         }
     }
 
@@ -303,7 +304,7 @@ impl Matching {
         self.groups.next_timeout()
     }
 
-    fn tell_group_now(&self, publisher: Guid, only: Option<Guid>, out: &mut Outbox) {
+    fn notify_group_now(&self, publisher: Guid, only: Option<Guid>, out: &mut Outbox) {
         let writers: Vec<(Guid, &str)> = self
             .groups
             .writers(publisher)
@@ -407,12 +408,12 @@ impl Matching {
         for (writer, reader) in ignored {
             match self.pairs.remove(&(writer, reader)) {
                 Some(Pair::Matched { .. }) => {
-                    self.tell_unmatched(writer, reader, out);
-                    self.tell_unmatched(reader, writer, out);
+                    self.notify_unmatched(writer, reader, out);
+                    self.notify_unmatched(reader, writer, out);
                 }
                 Some(Pair::Mismatch(_)) => {
                     self.mismatches -= 1;
-                    tell_mismatch(writer, reader, false, out);
+                    notify_mismatch(writer, reader, false, out);
                 }
                 Some(Pair::Undecided) | None => {}
             }
@@ -424,9 +425,9 @@ impl Matching {
         writer.prefix == reader.prefix && (self.ignored.has(writer) || self.ignored.has(reader))
     }
 
-    /// Compares the verdict on a pair with the last one, and tells the local members what changed. `newcomer`: a local one of the two, of
-    /// which the other has yet to hear.
-    fn judge(&mut self, one: Guid, other: Guid, newcomer: Option<Guid>, out: &mut Outbox) {
+    /// Compares the verdict on a pair with the last one, and tells the local members what changed.
+    /// `newcomer`: a local one of the two, of which the other has yet to hear.
+    fn match_pair(&mut self, one: Guid, other: Guid, newcomer: Option<Guid>, out: &mut Outbox) {
         let (writer, reader) = if one.entity.is_writer() { (one, other) } else { (other, one) };
         if self.is_ignored(writer, reader) {
             return;
@@ -462,7 +463,7 @@ impl Matching {
                 if writer.prefix == self.own && !knew_reader {
                     let group = requesting.endpoint.host_group(self.host_group_port);
                     let is_near = requesting.endpoint.path.same_host;
-                    let begins = newcomer == Some(writer) && requesting.endpoint.is_kin() && is_near;
+                    let begins = newcomer == Some(writer) && requesting.endpoint.is_same_vendor() && is_near;
                     let reader = Box::new(requesting.endpoint.as_reader(reader, group, begins));
                     out.commands.push(Command::MatchReader { writer: writer.entity, reader });
                 }
@@ -472,7 +473,7 @@ impl Matching {
                         let (reader, writer) = (reader.entity, writer);
                         out.commands.push(Command::JoinGroup { reader, writer, group });
                     }
-                    let begins = newcomer == Some(reader) && offering.endpoint.is_kin();
+                    let begins = newcomer == Some(reader) && offering.endpoint.is_same_vendor();
                     let writer = Box::new(offering.endpoint.as_writer(writer, begins));
                     out.commands.push(Command::MatchWriter { reader: reader.entity, writer });
                 }
@@ -480,11 +481,11 @@ impl Matching {
             Pair::Undecided => {}
             Pair::Mismatch(reason) => {
                 if let Some(Pair::Matched { .. }) = before {
-                    self.tell_unmatched(writer, reader, out);
-                    self.tell_unmatched(reader, writer, out);
+                    self.notify_unmatched(writer, reader, out);
+                    self.notify_unmatched(reader, writer, out);
                 }
                 if let MismatchReason::Qos(policies) = reason {
-                    self.tell_incompatible(writer, reader, policies, out);
+                    self.notify_incompatible(writer, reader, policies, out);
                 }
             }
         }
@@ -492,8 +493,8 @@ impl Matching {
     }
 
     fn remember(&mut self, writer: Guid, reader: Guid, verdict: Pair, out: &mut Outbox) {
-        let told = matches!(self.pairs.remove(&(writer, reader)), Some(Pair::Mismatch(_)));
-        if told {
+        let was_mismatched = matches!(self.pairs.remove(&(writer, reader)), Some(Pair::Mismatch(_)));
+        if was_mismatched {
             self.mismatches -= 1;
         }
         let mismatched = matches!(verdict, Pair::Mismatch(_));
@@ -504,8 +505,8 @@ impl Matching {
             }
             self.mismatches += 1;
         }
-        if told || mismatched {
-            tell_mismatch(writer, reader, mismatched, out);
+        if was_mismatched || mismatched {
+            notify_mismatch(writer, reader, mismatched, out);
         }
         self.pairs.insert((writer, reader), verdict);
     }
@@ -542,7 +543,7 @@ impl Matching {
         guid.prefix != self.own && endpoint.path.locators.is_empty()
     }
 
-    fn tell_unmatched(&self, local: Guid, other: Guid, out: &mut Outbox) {
+    fn notify_unmatched(&self, local: Guid, other: Guid, out: &mut Outbox) {
         if local.prefix != self.own {
             return;
         }
@@ -553,7 +554,7 @@ impl Matching {
         });
     }
 
-    fn tell_incompatible(&self, writer: Guid, reader: Guid, policies: &[u32], out: &mut Outbox) {
+    fn notify_incompatible(&self, writer: Guid, reader: Guid, policies: &[u32], out: &mut Outbox) {
         let policies = || policies.to_vec();
         if writer.prefix == self.own {
             out.commands.push(Command::IncompatibleReader { writer: writer.entity, policies: policies() });
@@ -564,12 +565,12 @@ impl Matching {
     }
 }
 
-fn tell_mismatch(writer: Guid, reader: Guid, mismatched: bool, out: &mut Outbox) {
+fn notify_mismatch(writer: Guid, reader: Guid, mismatched: bool, out: &mut Outbox) {
     out.events.push(Event::MismatchChanged { writer, reader, mismatched });
 }
 
 impl Endpoint {
-    /// Whether applications are told anything else of this endpoint.
+    /// Whether applications see anything else of this endpoint.
     pub(super) fn differs(&self, other: &Self) -> bool {
         (&self.topic, &self.type_name, &self.qos) != (&other.topic, &other.type_name, &other.qos)
     }
@@ -592,8 +593,8 @@ impl Endpoint {
         is_grouped.then(|| guid.prefix.entity(self.group))
     }
 
-    /// The group of its topic, where it is of this host, hears such groups there, and has no locators of its own. The port is
-    /// ours: nobody else names where we send.
+    /// The group of its topic, where it is of this host, hears such groups there, and has no locators of its
+    /// own. The port is ours: nobody else names where we send.
     fn host_group(&self, port: u16) -> Option<Locator> {
         let hears = port != 0 && self.host_group_port == port;
         let is_near = self.path.same_host && self.unicast.is_empty();
@@ -617,7 +618,7 @@ impl Endpoint {
     }
 
     /// Whether it is an endpoint of Plainsong.
-    fn is_kin(&self) -> bool {
+    fn is_same_vendor(&self) -> bool {
         self.vendor == vendor::PLAINSONG
     }
 

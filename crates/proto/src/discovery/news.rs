@@ -1,5 +1,5 @@
-//! What the participants of one process tell each other without the wire: they share their sockets and live and die together,
-//! so nothing has to be proven, repeated, acknowledged or leased.
+//! Messages among the participants of one process, which pass the wire by: they share their sockets and live
+//! and die together, so nothing has to be proven, repeated, acknowledged or leased.
 //!
 //! A participant leaves its news with the others while it is locked, and the timer thread has them heard. So
 //! nobody holds the locks of two participants, and listeners are called where they always may be. What comes
@@ -21,7 +21,7 @@ use crate::qos::LivelinessKind;
 use crate::stats::DropReason;
 use crate::time::Now;
 
-/// What a participant has to tell those of its process. The driver hands all of it to each of them, in order.
+/// A message of a participant for those of its process. The driver hands all of it to each of them, in order.
 #[derive(Clone, Debug)]
 pub struct News {
     of: GuidPrefix,
@@ -30,7 +30,8 @@ pub struct News {
 
 #[derive(Clone, Debug)]
 enum Matter {
-    /// It is there, or announces something else of itself. Whether it can hear others for those of its process.
+    /// It is there, or announces something else of itself. Whether it can hear others for those of its
+    /// process.
     Participant {
         data: Arc<ParticipantData>,
         can_lead: bool,
@@ -45,36 +46,37 @@ enum Matter {
     Heard(Heard),
 }
 
-/// What waits to be told, if anybody of this process is to be told.
+/// Messages that wait, if there may be others of this process.
 #[derive(Debug, Default)]
-pub(super) struct Telling {
+pub(super) struct ProcessMessages {
     begun: bool,
     news: Vec<News>,
 }
 
 impl Participant {
-    /// From now on [`Self::take_news`] has what others of this process are to be told, who are not reached by the wire.
+    /// From now on [`Self::take_news`] has the messages for others of this process, which are not reached by
+    /// the wire.
     pub const fn share_process(&mut self) {
-        self.telling.begun = true;
+        self.process_messages.begun = true;
     }
 
-    /// What the calls since the last time have to tell the others of this process.
+    /// The messages of the calls since the last time for the others of this process.
     #[must_use]
     pub fn take_news(&mut self) -> Vec<News> {
-        std::mem::take(&mut self.telling.news)
+        std::mem::take(&mut self.process_messages.news)
     }
 
     /// Whether [`Self::take_news`] has something.
     #[must_use]
     pub const fn has_news(&self) -> bool {
-        !self.telling.news.is_empty()
+        !self.process_messages.news.is_empty()
     }
 
-    /// All that a participant is to be told that is new in this process; what was told before does no harm. From now on
-    /// [`Self::take_news`] has what follows.
+    /// All messages for a participant that is new in this process; those that it has had do no harm. From now
+    /// on [`Self::take_news`] has what follows.
     #[must_use]
     pub fn introduction(&mut self) -> Vec<News> {
-        self.telling.begun = true;
+        self.process_messages.begun = true;
         if !self.is_present() {
             return Vec::new();
         }
@@ -86,56 +88,56 @@ impl Participant {
         matters.map(|matter| News { of, matter }).collect()
     }
 
-    /// Whether there may be others of this process to be told.
-    pub(super) const fn is_telling(&self) -> bool {
-        self.telling.begun
+    /// Whether there may be others of this process.
+    pub(super) const fn is_shared(&self) -> bool {
+        self.process_messages.begun
     }
 
     fn matter_of_participant(&self) -> Matter {
         Matter::Participant { data: Arc::new(self.participant_data()), can_lead: self.can_lead() }
     }
 
-    fn tell(&mut self, matter: impl FnOnce(&Self) -> Matter) {
-        if self.is_telling() && self.is_present() {
+    fn enqueue(&mut self, matter: impl FnOnce(&Self) -> Matter) {
+        if self.is_shared() && self.is_present() {
             let news = News { of: self.config.prefix, matter: matter(self) };
-            self.telling.news.push(news);
+            self.process_messages.news.push(news);
         }
     }
 
     /// We are there.
-    pub(super) fn tell_all(&mut self) {
-        if self.is_telling() {
-            self.telling.news = self.introduction();
+    pub(super) fn enqueue_all(&mut self) {
+        if self.is_shared() {
+            self.process_messages.news = self.introduction();
         }
     }
 
     /// What we announce of ourselves is something else now.
-    pub(super) fn tell_participant(&mut self) {
-        self.tell(Self::matter_of_participant);
+    pub(super) fn enqueue_participant(&mut self) {
+        self.enqueue(Self::matter_of_participant);
     }
 
     /// What we heard, as the lead of others of this process.
-    pub(super) fn tell_heard(&mut self, heard: impl FnOnce(&Self) -> Heard) {
-        self.tell(|it| Matter::Heard(heard(it)));
+    pub(super) fn enqueue_heard(&mut self, heard: impl FnOnce(&Self) -> Heard) {
+        self.enqueue(|it| Matter::Heard(heard(it)));
     }
 
-    pub(super) fn tell_endpoint(&mut self, guid: Guid, endpoint: &Endpoint) {
-        self.tell(|_| Matter::Endpoint(guid, Arc::new(endpoint.clone())));
+    pub(super) fn enqueue_endpoint(&mut self, guid: Guid, endpoint: &Endpoint) {
+        self.enqueue(|_| Matter::Endpoint(guid, Arc::new(endpoint.clone())));
     }
 
-    pub(super) fn tell_endpoint_gone(&mut self, guid: Guid) {
-        self.tell(|_| Matter::EndpointGone(guid));
+    pub(super) fn enqueue_endpoint_gone(&mut self, guid: Guid) {
+        self.enqueue(|_| Matter::EndpointGone(guid));
     }
 
-    pub(super) fn tell_alive(&mut self, kind: LivelinessKind) {
-        self.tell(|_| Matter::Alive(kind));
+    pub(super) fn enqueue_alive(&mut self, kind: LivelinessKind) {
+        self.enqueue(|_| Matter::Alive(kind));
     }
 
-    pub(super) fn tell_left(&mut self) {
-        self.tell(|_| Matter::Left);
+    pub(super) fn enqueue_left(&mut self) {
+        self.enqueue(|_| Matter::Left);
     }
 
-    /// Another participant of this process told something.
+    /// A message of another participant of this process.
     pub fn on_news(&mut self, now: Now, news: &News, out: &mut Outbox) {
         let News { of, matter } = news;
         if self.has_left() || *of == self.config.prefix {
@@ -145,12 +147,12 @@ impl Participant {
             Matter::Heard(heard) => self.on_heard(now, *of, heard, out),
             _ if self.matching.ignored.has_participant(*of) => {}
             Matter::Participant { data, can_lead } => {
-                self.on_told_participant(now, *of, data, *can_lead, out);
+                self.on_process_participant(now, *of, data, *can_lead, out);
             }
             // What follows is of no use without.
-            _ if !self.database.is_told(*of) => {}
+            _ if !self.database.is_of_own_process(*of) => {}
             Matter::Endpoint(guid, endpoint) => {
-                if let Err(reason) = self.on_told_endpoint(*guid, endpoint, out) {
+                if let Err(reason) = self.on_process_endpoint(*guid, endpoint, out) {
                     self.drops.count(reason);
                 }
             }
@@ -161,7 +163,7 @@ impl Participant {
         self.review_lead(now, *of, matches!(matter, Matter::Left), out);
     }
 
-    fn on_told_participant(
+    fn on_process_participant(
         &mut self,
         now: Now,
         of: GuidPrefix,
@@ -171,11 +173,11 @@ impl Participant {
     ) {
         let here = self.local_path().urgent;
         let from = here.unwrap_or_else(|| Locator::udp([127, 0, 0, 1].into(), 0));
-        if !self.database.is_told(of) {
+        if !self.database.is_of_own_process(of) {
             // Whoever else used its name is gone.
             self.forget(now, of, out);
             self.finish_forgetting(of, out);
-            self.database.insert(of, Remote::told(now.mono, (**data).clone(), from));
+            self.database.insert(of, Remote::of_own_process(now.mono, (**data).clone(), from));
         }
         let Some(remote) = self.database.get_mut(of) else { return };
         remote.can_lead = can_lead;
@@ -187,7 +189,7 @@ impl Participant {
         }
     }
 
-    fn on_told_endpoint(
+    fn on_process_endpoint(
         &mut self,
         guid: Guid,
         endpoint: &Endpoint,
@@ -208,8 +210,9 @@ impl Participant {
     /// Our own sockets are elsewhere: so are those of all of this process.
     pub(super) fn move_process(&mut self, out: &mut Outbox) {
         let path = self.local_path();
-        let told = self.database.iter().filter(|(_, remote)| remote.is_told).map(|(prefix, _)| prefix);
-        let prefixes: Vec<GuidPrefix> = told.chain([self.config.prefix]).collect();
+        let others =
+            self.database.iter().filter(|(_, remote)| remote.is_of_own_process).map(|(prefix, _)| prefix);
+        let prefixes: Vec<GuidPrefix> = others.chain([self.config.prefix]).collect();
         for prefix in prefixes {
             let guids: Vec<Guid> = self.matching.of(prefix).map(|(guid, _)| guid).collect();
             for guid in guids {

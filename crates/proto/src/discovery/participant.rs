@@ -10,7 +10,7 @@ pub use super::endpoint::RemoteEndpoint;
 use super::lead::Lead;
 use super::liveliness::Liveliness;
 use super::matching::{Endpoint, Matching};
-use super::news::Telling;
+use super::news::ProcessMessages;
 use super::path::{EndpointPath, Host};
 use super::process::Audience;
 use super::proof::Numbers;
@@ -31,7 +31,8 @@ const NAME_BYTES_MAX: usize = 255;
 
 /// The control plane of one participant.
 ///
-/// Commands about user endpoints appear in [`Outbox::commands`] in the order in which they must be carried out.
+/// Commands about user endpoints appear in [`Outbox::commands`] in the order in which they must be carried
+/// out.
 pub struct Participant {
     pub(super) config: ParticipantConfig,
     pub(super) host: Host,
@@ -43,7 +44,7 @@ pub struct Participant {
     pub(super) builtin: Builtin,
     pub(super) liveliness: Liveliness,
     pub(super) drops: DropCounters,
-    pub(super) telling: Telling,
+    pub(super) process_messages: ProcessMessages,
     pub(super) departures: Departures,
     pub(super) lead: Lead,
     pub(super) numbers: Numbers,
@@ -102,7 +103,7 @@ impl Participant {
             builtin: Builtin::new(config.prefix, &limits),
             liveliness: Liveliness::default(),
             drops: DropCounters::default(),
-            telling: Telling::default(),
+            process_messages: ProcessMessages::default(),
             departures: Departures::default(),
             lead: Lead::default(),
             numbers: Numbers::new(config.secret),
@@ -123,7 +124,7 @@ impl Participant {
             self.presence = Presence::Present;
             self.announce_anew(now, false, out);
             self.connect_heard(now, out);
-            self.tell_all();
+            self.enqueue_all();
         }
     }
 
@@ -140,7 +141,7 @@ impl Participant {
         self.announce_change(now, out);
         self.publish_locators(now, out);
         for prefix in self.database.prefixes() {
-            if self.database.is_told(prefix) {
+            if self.database.is_of_own_process(prefix) {
                 continue;
             }
             if let Some(remote) = self.database.get_mut(prefix) {
@@ -148,7 +149,7 @@ impl Participant {
             }
             self.connect(now, prefix, out);
         }
-        self.doubt_who_looks_elsewhere(now, out);
+        self.probe_moved_peers(now, out);
         self.move_process(out);
     }
 
@@ -205,7 +206,7 @@ impl Participant {
             self.matching.types.add_own(description);
         }
         self.matching.insert(guid, endpoint, out);
-        self.ask_for_types(now, out);
+        self.request_types(now, out);
         self.renew_leases(now);
         Ok(())
     }
@@ -257,7 +258,7 @@ impl Participant {
     ) -> Result<(), DiscoveryError> {
         self.publish(now, guid, &endpoint, out)?;
         self.matching.insert(guid, endpoint, out);
-        self.ask_for_types(now, out);
+        self.request_types(now, out);
         self.renew_leases(now);
         Ok(())
     }
@@ -290,7 +291,7 @@ impl Participant {
         if self.presence != Presence::Present {
             return Err(DropReason::UnknownEndpoint);
         }
-        if self.database.is_told(context.source) {
+        if self.database.is_of_own_process(context.source) {
             return Err(DropReason::OwnDatagram);
         }
         if let EndpointSubmessage::Data(data) = submessage
@@ -310,7 +311,7 @@ impl Participant {
             Ok(false) => Ok(()),
             Err(reason) => Err(reason),
         };
-        self.ask_for_types(now, out);
+        self.request_types(now, out);
         out.merge(first);
         result
     }
@@ -341,7 +342,7 @@ impl Participant {
     pub fn shutdown(&mut self, now: Now, out: &mut Outbox) {
         if self.presence == Presence::Present {
             self.announce_departure(now, out);
-            self.tell_left();
+            self.enqueue_left();
         }
         self.presence = Presence::Left;
     }
@@ -415,7 +416,7 @@ impl Participant {
     /// The driver found out that a remote participant is no more: it leaves as if its lease had ended.
     pub fn participant_died(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         if self.presence == Presence::Present {
-            self.tell_died(prefix);
+            self.enqueue_died(prefix);
             self.forget(now, prefix, out);
         }
     }
@@ -470,8 +471,8 @@ impl Participant {
 
     /// What the application tells others in properties.
     pub(super) fn own_properties(&self) -> Vec<Property> {
-        let told = self.config.qos.properties.iter().filter(|property| property.propagate);
-        told.cloned().collect()
+        let propagated = self.config.qos.properties.iter().filter(|property| property.propagate);
+        propagated.cloned().collect()
     }
 
     /// Where local endpoints reach each other.

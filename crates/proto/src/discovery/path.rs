@@ -20,7 +20,8 @@ pub(super) struct EndpointPath {
     pub(super) locators: Vec<Locator>,
     /// From where it is heard.
     pub(super) sources: Sources,
-    /// Where its participant hears discovery, of a Plainsong endpoint: what is urgent does not queue behind what is not.
+    /// Where its participant hears discovery, of a Plainsong endpoint: what is urgent does not queue behind
+    /// what is not.
     pub(super) urgent: Option<Locator>,
     /// All of them stay on this host.
     pub(super) same_host: bool,

@@ -99,7 +99,7 @@ mod tests {
         ProcessData { host, user, executable: "/opt/arm/bin/planner".into(), id: 4_711 }
     }
 
-    fn told(audience: Audience) -> Vec<(String, String)> {
+    fn announced(audience: Audience) -> Vec<(String, String)> {
         let mut properties = Vec::new();
         process().add_to(&mut properties, audience);
         properties.into_iter().map(|property| (property.name, property.value)).collect()
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn each_product_finds_host_process_and_id_under_its_own_names() {
         let mut audience = Audience::default();
-        assert_eq!(told(audience), pairs(&EVERYONE));
+        assert_eq!(announced(audience), pairs(&EVERYONE));
         assert!(!audience.hears([0x01, 0x10]), "Cyclone DDS reads what everyone is told");
         assert!(audience.hears([0x01, 0x0f]));
         assert!(!audience.hears([0x01, 0x0f]), "told already");
@@ -124,7 +124,7 @@ mod tests {
             ("fastdds.physical_data.user", "operator"),
             ("fastdds.physical_data.process", "4711"),
         ];
-        assert_eq!(told(audience), pairs(&[EVERYONE, fast_dds].concat()));
+        assert_eq!(announced(audience), pairs(&[EVERYONE, fast_dds].concat()));
         let mut audience = Audience::default();
         assert!(audience.hears([0x01, 0x01]));
         let rti = [
@@ -133,7 +133,7 @@ mod tests {
             ("dds.sys_info.process_id", "4711"),
             ("dds.sys_info.executable_filepath", "/opt/arm/bin/planner"),
         ];
-        assert_eq!(told(audience), pairs(&[&EVERYONE[..], &rti].concat()));
+        assert_eq!(announced(audience), pairs(&[&EVERYONE[..], &rti].concat()));
     }
 
     #[test]

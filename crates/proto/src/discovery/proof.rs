@@ -1,16 +1,19 @@
 //! Proof of address (R1): something went to an address, and nowhere else, and came back.
 //!
-//! A challenge is a HEARTBEAT of each built-in writer of SEDP that is not final and names an empty history at a number
-//! that nobody can know: `firstSN` is that number, `lastSN` the one before. A reliable reader answers with an ACKNACK whose base is the
-//! next number that it expects (RTPS 2.5 §8.4.12), which is that number then. The changes of those writers are numbered above
-//! all challenges ([`NUMBERS_AFTER`]), so a challenge makes nobody skip anything, and needs no INFO_DST, which is optional.
+//! A challenge is a HEARTBEAT of each built-in writer of SEDP that is not final and names an empty history at
+//! a number that nobody can know: `firstSN` is that number, `lastSN` the one before. A reliable reader
+//! answers with an ACKNACK whose base is the next number that it expects (RTPS 2.5 §8.4.12), which is that
+//! number then. The changes of those writers are numbered above all challenges ([`NUMBERS_AFTER`]), so a
+//! challenge makes nobody skip anything, and needs no INFO_DST, which is optional.
 //!
-//! The numbers are small, because Fast DDS looks at each number that it skips, for about 140 ns: 2^30 of them stop it for seconds. So two
-//! answers make a proof, one of each SEDP reader, or two in a row of the only one.
+//! The numbers are small, because Fast DDS looks at each number that it skips, for about 140 ns: 2^30 of them
+//! stop it for seconds. So two answers make a proof, one of each SEDP reader, or two in a row of the only
+//! one.
 //!
-//! A reader that expects more than that already cannot echo the number: we forgot its participant, which did not forget us, or
-//! it moved. Plainsong answers such HEARTBEATs apart from what its reader expects. Others that are in step are asked by numbers above the
-//! last change ([`Range::Above`]), and the next change is numbered above those.
+//! A reader that expects more than that already cannot echo the number: we forgot its participant, which did
+//! not forget us, or it moved. Plainsong answers such HEARTBEATs apart from what its reader expects. Others
+//! that are in step are asked by numbers above the last change ([`Range::Above`]), and the next change is
+//! numbered above those.
 //!
 //! Two participants of ours know each other's endpoints after five datagrams: a challenge with the
 //! announcement, its answer with the other challenge, and the endpoints of each behind its last answer, since
@@ -51,7 +54,7 @@ pub(super) enum Range {
 }
 
 /// Numbers to name, by the index of their writer in [`WRITERS`].
-pub(super) type Asked = [Option<SequenceNumber>; 2];
+pub(super) type Challenged = [Option<SequenceNumber>; 2];
 
 /// The writers that challenge.
 const WRITERS: [EntityId; 2] = [EntityId::SEDP_PUBLICATIONS_WRITER, EntityId::SEDP_SUBSCRIPTIONS_WRITER];
@@ -66,7 +69,7 @@ pub(super) fn last_writer() -> Option<EntityId> {
 struct Challenge {
     to: Locator,
     is_above: bool,
-    numbers: Asked,
+    numbers: Challenged,
     is_answered: [bool; 2],
     answers: u32,
     ends: Instant,
@@ -91,7 +94,8 @@ pub(super) struct Proof {
     addresses: Vec<IpAddr>,
     /// One went to this host.
     here: bool,
-    /// Answers came from there: what it sends may have another address than what is sent to it (NAT, several interfaces).
+    /// Answers came from there: what it sends may have another address than what is sent to it (NAT, several
+    /// interfaces).
     sources: Vec<(IpAddr, u16)>,
     challenges: Vec<Challenge>,
     /// The highest number below all changes that it was told by each writer, and the highest above them.
@@ -175,8 +179,9 @@ impl Challenge {
 }
 
 impl Proof {
-    /// What to challenge `to` with, on the channels that `answer`: the same numbers until they are answered, void or old. None when all are
-    /// used up: the next are for who forgot what it was told, or answers whatever it expects.
+    /// What to challenge `to` with, on the channels that `answer`: the same numbers until they are answered,
+    /// void or old. None when all are used up: the next are for who forgot what it was told, or answers
+    /// whatever it expects.
     pub(super) fn challenge(
         &mut self,
         now: Instant,
@@ -184,7 +189,7 @@ impl Proof {
         to: &Locator,
         (range, answer): (Range, [bool; 2]),
         numbers: &mut Numbers,
-    ) -> Option<Asked> {
+    ) -> Option<Challenged> {
         let is_above = range != Range::Below;
         // Numbers that proved something prove nothing more: somebody else may repeat them.
         self.challenges.retain(|challenge| challenge.is_open(now) && challenge.answers < PROOF_ANSWERS);
@@ -214,18 +219,19 @@ impl Proof {
                     (Some(SequenceNumber(number)), false);
             }
         }
-        let mut asked = challenge.numbers;
-        for (number, is_answered) in asked.iter_mut().zip(challenge.is_answered) {
+        let mut challenged = challenge.numbers;
+        for (number, is_answered) in challenged.iter_mut().zip(challenge.is_answered) {
             *number = number.filter(|_| !is_answered);
         }
         if self.challenges.len() >= CHALLENGES_PENDING_MAX {
             self.challenges.remove(0);
         }
         self.challenges.push(challenge);
-        Some(asked)
+        Some(challenged)
     }
 
-    /// A number of `writer` came back from `from`. With the last that was needed, the address that it went to is proven.
+    /// A number of `writer` came back from `from`. With the last that was needed, the address that it went to
+    /// is proven.
     pub(super) fn answered(
         &mut self,
         now: Instant,
@@ -299,8 +305,8 @@ impl Proof {
 
     /// What it is told from now on is above what it was told in the course of `other`: readers never go back.
     pub(super) fn follow(&mut self, other: &Self) {
-        let told = self.highest.iter_mut().chain(&mut self.highest_above);
-        for (highest, other) in told.zip(other.highest.into_iter().chain(other.highest_above)) {
+        let sent = self.highest.iter_mut().chain(&mut self.highest_above);
+        for (highest, other) in sent.zip(other.highest.into_iter().chain(other.highest_above)) {
             *highest = other.max(*highest);
         }
     }
@@ -331,7 +337,12 @@ mod tests {
     const PEER: GuidPrefix = GuidPrefix([9; 12]);
     const BOTH: [bool; 2] = [true; 2];
 
-    fn ask(proof: &mut Proof, at: Instant, to: &Locator, numbers: &mut Numbers) -> [SequenceNumber; 2] {
+    fn challenge_once(
+        proof: &mut Proof,
+        at: Instant,
+        to: &Locator,
+        numbers: &mut Numbers,
+    ) -> [SequenceNumber; 2] {
         proof.challenge(at, PEER, to, (Range::Below, BOTH), numbers).unwrap().map(Option::unwrap)
     }
 
@@ -361,14 +372,17 @@ mod tests {
             assert!(is_number(*one) && is_number(*other) && one != other, "{drawn:?}");
             assert!(!drawn[..index].contains(&[*one, *other]), "{drawn:?}");
         }
-        assert_ne!(ask(&mut Proof::default(), Instant(0), &here, &mut Numbers::new([2; 16])), drawn[0]);
+        assert_ne!(
+            challenge_once(&mut Proof::default(), Instant(0), &here, &mut Numbers::new([2; 16])),
+            drawn[0]
+        );
     }
 
     #[test]
     fn r1_only_both_numbers_prove_and_only_where_they_went() {
         let mut proof = Proof::default();
         let to = udp("10.0.0.9", 7410);
-        let [one, other] = ask(&mut proof, Instant(0), &to, &mut Numbers::new([1; 16]));
+        let [one, other] = challenge_once(&mut proof, Instant(0), &to, &mut Numbers::new([1; 16]));
         let from = udp("192.0.2.7", 5_000);
         assert_eq!(answer(&mut proof, Instant(1), 0, one.next(), &from), Answer::Wrong);
         assert_eq!(
@@ -394,34 +408,38 @@ mod tests {
             "repeated by another"
         );
         assert!(!proof.is_source(&elsewhere, &host()));
-        assert_ne!(ask(&mut proof, Instant(2), &to, &mut Numbers::new([1; 16])), [one, other], "asked anew");
+        assert_ne!(
+            challenge_once(&mut proof, Instant(2), &to, &mut Numbers::new([1; 16])),
+            [one, other],
+            "asked anew"
+        );
     }
 
     #[test]
     fn r1_who_has_one_sedp_reader_answers_twice() {
         let (mut proof, mut numbers) = (Proof::default(), Numbers::new([1; 16]));
         let to = udp("10.0.0.9", 7410);
-        let mut ask = |proof: &mut Proof| {
-            let asked =
+        let mut challenge_once = |proof: &mut Proof| {
+            let challenged =
                 proof.challenge(Instant(0), PEER, &to, (Range::Below, [false, true]), &mut numbers).unwrap();
-            assert_eq!(asked[0], None);
-            asked[1].unwrap()
+            assert_eq!(challenged[0], None);
+            challenged[1].unwrap()
         };
-        let first = ask(&mut proof);
-        assert_eq!(ask(&mut proof), first, "the same until it is answered");
+        let first = challenge_once(&mut proof);
+        assert_eq!(challenge_once(&mut proof), first, "the same until it is answered");
         assert_eq!(answer(&mut proof, Instant(0), 1, first, &to), Answer::Half);
-        let second = ask(&mut proof);
+        let second = challenge_once(&mut proof);
         assert!(second > first, "readers never go back");
         assert_eq!(answer(&mut proof, Instant(0), 1, first, &to), Answer::Wrong);
         assert_eq!(answer(&mut proof, Instant(0), 1, second, &to), Answer::Proof);
-        assert!(ask(&mut proof) > second, "asked again, it is asked anew");
+        assert!(challenge_once(&mut proof) > second, "asked again, it is asked anew");
     }
 
     #[test]
     fn r8_on_this_host_a_source_is_a_socket() {
         let mut proof = Proof::default();
         let to = udp("127.0.0.1", 7410);
-        let [one, other] = ask(&mut proof, Instant(0), &to, &mut Numbers::new([1; 16]));
+        let [one, other] = challenge_once(&mut proof, Instant(0), &to, &mut Numbers::new([1; 16]));
         let from = udp("127.0.0.1", 40_000);
         assert_eq!(answer(&mut proof, Instant(1), 0, one, &from), Answer::Half);
         assert_eq!(answer(&mut proof, Instant(1), 1, other, &from), Answer::Proof);
@@ -433,18 +451,22 @@ mod tests {
     fn r1_a_challenge_ends_and_guessing_voids_it() {
         let (mut proof, mut numbers) = (Proof::default(), Numbers::new([1; 16]));
         let to = udp("10.0.0.9", 7410);
-        let first = ask(&mut proof, Instant(0), &to, &mut numbers);
-        assert_eq!(ask(&mut proof, Instant(1), &to, &mut numbers), first, "the same while it lasts");
+        let first = challenge_once(&mut proof, Instant(0), &to, &mut numbers);
+        assert_eq!(
+            challenge_once(&mut proof, Instant(1), &to, &mut numbers),
+            first,
+            "the same while it lasts"
+        );
         let late = Instant(0).after(CHALLENGE_LIFETIME).unwrap();
         assert_eq!(answer(&mut proof, late, 0, first[0], &to), Answer::Wrong);
-        let second = ask(&mut proof, late, &to, &mut numbers);
+        let second = challenge_once(&mut proof, late, &to, &mut numbers);
         assert!(second[0] > first[0] && second[1] > first[1], "readers never go back");
         for wrong in 0..i64::from(WRONG_ANSWERS_MAX) {
             let number = SequenceNumber(CHALLENGE_NUMBER_MIN + wrong);
             assert_eq!(answer(&mut proof, late, 1, number, &to), Answer::Wrong);
         }
         assert_eq!(answer(&mut proof, late, 0, second[0], &to), Answer::Wrong);
-        assert!(ask(&mut proof, late, &to, &mut numbers)[0] > second[0]);
+        assert!(challenge_once(&mut proof, late, &to, &mut numbers)[0] > second[0]);
     }
 
     #[test]
@@ -457,8 +479,8 @@ mod tests {
                     assert!(is_number(number) && number.0 > before);
                     before = number.0;
                 }
-                asked => {
-                    assert_eq!(asked, None);
+                challenged => {
+                    assert_eq!(challenged, None);
                     (before, rounds) = (0, rounds + 1);
                 }
             }
@@ -471,34 +493,34 @@ mod tests {
     fn who_is_in_step_is_asked_by_numbers_above_the_last_change() {
         let (mut proof, mut numbers) = (Proof::default(), Numbers::new([1; 16]));
         let to = udp("10.0.0.9", 7410);
-        let below = ask(&mut proof, Instant(0), &to, &mut numbers);
+        let below = challenge_once(&mut proof, Instant(0), &to, &mut numbers);
         let last = [SequenceNumber(5_000), NUMBERS_AFTER];
-        let mut ask_above = |proof: &mut Proof, last| {
+        let mut challenge_above = |proof: &mut Proof, last| {
             proof.challenge(Instant(0), PEER, &to, (Range::Above(last), BOTH), &mut numbers)
         };
-        let asked = ask_above(&mut proof, last).unwrap().map(Option::unwrap);
-        for (number, last) in asked.into_iter().zip(last) {
+        let challenged = challenge_above(&mut proof, last).unwrap().map(Option::unwrap);
+        for (number, last) in challenged.into_iter().zip(last) {
             assert!(number > last.next() && number < after_challenges(last), "{number:?} after {last:?}");
         }
         assert_eq!(
-            ask_above(&mut proof, last).unwrap().map(Option::unwrap),
-            asked,
+            challenge_above(&mut proof, last).unwrap().map(Option::unwrap),
+            challenged,
             "the same while it lasts"
         );
         // A change was written meanwhile.
         let later = [SequenceNumber(9_097), NUMBERS_AFTER];
-        let [one, other] = ask_above(&mut proof, later).unwrap().map(Option::unwrap);
-        assert!(one > later[0].next() && other == asked[1]);
+        let [one, other] = challenge_above(&mut proof, later).unwrap().map(Option::unwrap);
+        assert!(one > later[0].next() && other == challenged[1]);
         assert_eq!(answer(&mut proof, Instant(1), 0, one, &to), Answer::Half);
         assert_eq!(answer(&mut proof, Instant(1), 1, other, &to), Answer::Proof);
         assert!(below.into_iter().all(is_number));
         // Readers never go back, and so all numbers are used up in the end, until there is another change.
         let mut fresh = |proof: &mut Proof| {
             proof.challenges.clear();
-            ask_above(proof, later)
+            challenge_above(proof, later)
         };
         let times = (0..100).take_while(|_| fresh(&mut proof).is_some()).count();
         assert!((7..32).contains(&times), "{times}");
-        assert!(ask_above(&mut proof, [SequenceNumber(20_000); 2]).is_some());
+        assert!(challenge_above(&mut proof, [SequenceNumber(20_000); 2]).is_some());
     }
 }

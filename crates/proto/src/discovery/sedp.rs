@@ -1,4 +1,5 @@
-//! Simple Endpoint Discovery Protocol, and the built-in endpoints it shares with liveliness (RTPS 2.5 §8.5.4).
+//! Simple Endpoint Discovery Protocol, and the built-in endpoints it shares with liveliness (RTPS 2.5
+//! §8.5.4).
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use super::forms::{Copies, Form};
 use super::matching::{ENDPOINT_BYTES_MIN, Endpoint};
 use super::participant::Participant;
 use super::path::Path;
-use super::proof::{self, Asked, NUMBERS_AFTER};
+use super::proof::{self, Challenged, NUMBERS_AFTER};
 use super::{MatchedReader, MatchedWriter, forms};
 use crate::filter::FilterFunction;
 use crate::guid::{EntityId, Guid, GuidPrefix};
@@ -78,8 +79,9 @@ impl Channel {
         Self::ALL.iter().any(|channel| channel.is_about_types() && channel.writer() == writer)
     }
 
-    /// RELIABLE, and TRANSIENT_LOCAL with KEEP_LAST 1 (§8.5.4.2, §8.4.13.3), or VOLATILE for questions about types
-    /// (XTypes 1.3 §7.6.3.3.3). The standard wants KEEP_ALL there; a bound loses only the oldest of many.
+    /// RELIABLE, and TRANSIENT_LOCAL with KEEP_LAST 1 (§8.5.4.2, §8.4.13.3), or VOLATILE for type lookup
+    /// requests (XTypes 1.3 §7.6.3.3.3). The standard wants KEEP_ALL there; a bound loses only the oldest of
+    /// many.
     fn qos(self) -> QosSet {
         if self.is_about_types() {
             return QosSet::writer().keep_last(TYPE_MESSAGES_MAX);
@@ -123,7 +125,7 @@ impl Channel {
 /// The participant announcer and detector, and all of [`Channel`]: what we announce to have.
 pub(super) const AVAILABLE_ENDPOINTS: u32 = 0b11 | 0b11_1100 | 0b11 << 10 | 0b1111 << 12;
 
-/// Who has these answers questions about types: the request reader and the reply writer.
+/// Who has these serves type lookup requests: the request reader and the reply writer.
 const TYPE_SERVICE: u32 = 1 << 13 | 1 << 14;
 
 /// Types of lookups have no key.
@@ -258,17 +260,18 @@ impl Builtin {
     }
 
     /// The heartbeats that challenge with these numbers.
-    pub(super) fn challenges(&mut self, asked: &Asked) -> Vec<Heartbeat> {
+    pub(super) fn challenges(&mut self, challenged: &Challenged) -> Vec<Heartbeat> {
         let channels = [Channel::Publications, Channel::Subscriptions];
-        let numbers = channels.into_iter().zip(asked);
-        let asked: Vec<_> = numbers.filter_map(|(channel, number)| Some((channel, (*number)?))).collect();
-        for (channel, first) in &asked {
+        let numbers = channels.into_iter().zip(challenged);
+        let challenged: Vec<_> =
+            numbers.filter_map(|(channel, number)| Some((channel, (*number)?))).collect();
+        for (channel, first) in &challenged {
             let mut pairs = self.pairs.iter_mut().filter(|pair| pair.channel == *channel);
             if let Some(pair) = pairs.next().filter(|pair| *first > pair.writer.last_number()) {
                 pair.challenged = proof::after_challenges(pair.writer.last_number());
             }
         }
-        asked
+        challenged
             .into_iter()
             .filter_map(|(channel, first)| {
                 Some(Heartbeat { first, last: first.previous(), ..self.heartbeat(channel)? })
@@ -284,14 +287,16 @@ impl Builtin {
 
     /// Whether a participant has acknowledged all that was told of endpoints.
     pub(super) fn is_in_step(&self, prefix: GuidPrefix) -> bool {
-        let told = self.pairs.iter().filter(|pair| pair.channel.announces());
-        told.filter_map(|pair| pair.writer.is_in_step(prefix.entity(pair.channel.reader()))).all(|it| it)
+        let announcing = self.pairs.iter().filter(|pair| pair.channel.announces());
+        announcing
+            .filter_map(|pair| pair.writer.is_in_step(prefix.entity(pair.channel.reader())))
+            .all(|it| it)
     }
 
     /// Whether the reader of an ACKNACK has all that was told of endpoints on its channel.
     pub(super) fn has_all(&self, acknack: &AckNack) -> bool {
-        let mut told = self.pairs.iter().filter(|pair| pair.channel.announces());
-        told.any(|pair| {
+        let mut announcing = self.pairs.iter().filter(|pair| pair.channel.announces());
+        announcing.any(|pair| {
             pair.channel.writer() == acknack.writer && acknack.missing.base() > pair.writer.last_number()
         })
     }
@@ -299,8 +304,8 @@ impl Builtin {
     /// Whether it names a number that no change has, nor will have, but a challenge may have named.
     pub(super) fn is_beyond(&self, acknack: &AckNack) -> bool {
         let base = acknack.missing.base();
-        let mut told = self.pairs.iter().filter(|pair| pair.channel.announces());
-        told.any(|pair| {
+        let mut announcing = self.pairs.iter().filter(|pair| pair.channel.announces());
+        announcing.any(|pair| {
             pair.channel.writer() == acknack.writer
                 && base > pair.writer.last_number().next()
                 && base <= pair.challenged
@@ -308,7 +313,7 @@ impl Builtin {
     }
 
     /// Has everything announced again on one channel.
-    fn ask_again(&mut self, now: Now, peer: Peer, channel: Channel, out: &mut Outbox) {
+    fn request_again(&mut self, now: Now, peer: Peer, channel: Channel, out: &mut Outbox) {
         for pair in self.pairs.iter_mut().filter(|pair| pair.channel == channel) {
             let matched = peer.writer(channel);
             quietly(out, |out| pair.reader.rematch_writer(now, &matched, out));
@@ -418,7 +423,7 @@ impl Participant {
         self.drops.count_many(DropReason::DiscoveryLimit, surplus);
         self.drain(now, channel, out);
         if missed {
-            self.ask_again(now, context.source, channel, out);
+            self.request_again(now, context.source, channel, out);
         }
         self.forget_unconfirmed(context.source, channel, out);
         Ok(())
@@ -456,7 +461,7 @@ impl Participant {
             if guid.prefix != announcer {
                 return Err(DropReason::SpoofSuspected);
             }
-            self.tell_endpoint_heard_gone(guid);
+            self.enqueue_endpoint_heard_gone(guid);
             self.forget_endpoint(guid, out);
             return Ok(());
         }
@@ -481,7 +486,7 @@ impl Participant {
             &mut self.drops,
         );
         // Others may use the numbers for something else.
-        let told = remote.data.vendor == vendor::PLAINSONG;
+        let is_same_vendor = remote.data.vendor == vendor::PLAINSONG;
         let endpoint = Endpoint {
             vendor: remote.data.vendor,
             topic: announced.topic_name,
@@ -490,8 +495,8 @@ impl Participant {
             unicast: announced.unicast,
             multicast: announced.multicast,
             path,
-            receive_bytes: if told { announced.receive_bytes } else { 0 },
-            host_group_port: if told { announced.host_group_port } else { 0 },
+            receive_bytes: if is_same_vendor { announced.receive_bytes } else { 0 },
+            host_group_port: if is_same_vendor { announced.host_group_port } else { 0 },
             expects_inline_qos: announced.expects_inline_qos,
             group: announced.group,
             content_filter: announced.content_filter,
@@ -499,7 +504,7 @@ impl Participant {
             knows_our_types: remote.data.reads_types(),
             description: None,
         };
-        self.tell_endpoint_heard(guid, &endpoint);
+        self.enqueue_endpoint_heard(guid, &endpoint);
         self.admit(guid, endpoint, out)
     }
 
@@ -570,13 +575,13 @@ impl Participant {
             .write(now, Channel::of(guid), ChangeKind::Alive, guid.into(), data.encode(), out)
             .and_then(|()| self.publish_copies(now, guid, endpoint, out))
             .map_err(|_| DiscoveryError::OutOfResources(guid))?;
-        self.tell_endpoint(guid, endpoint);
+        self.enqueue_endpoint(guid, endpoint);
         Ok(())
     }
 
     /// Withdraws a local endpoint: disposed and unregistered.
     pub(super) fn withdraw(&mut self, now: Now, guid: Guid, out: &mut Outbox) {
-        self.tell_endpoint_gone(guid);
+        self.enqueue_endpoint_gone(guid);
         let key = EndpointData::encode_key(guid);
         // The history keeps one change of each instance: there is room for its last.
         let _ =
@@ -599,10 +604,10 @@ impl Participant {
         self.provide(now, form, out);
         self.reconnect(now, prefix, out);
         self.resolve_endpoints(prefix, out);
-        self.tell_participant_heard(prefix);
+        self.enqueue_participant_heard(prefix);
     }
 
-    /// Tells our built-in endpoints what changed for those of a participant.
+    /// Notifies our built-in endpoints of what changed for those of a participant.
     pub(super) fn reconnect(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         if let Some(remote) = self.database.get(prefix)
             && let Some(path) = remote.matched
@@ -616,7 +621,8 @@ impl Participant {
         }
     }
 
-    /// Matches the endpoints for questions about types with those of a participant, as the first question is due or came.
+    /// Matches the endpoints for type lookup requests with those of a participant, as the first request is
+    /// due or came.
     pub(super) fn talk_about_types(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         let Some(remote) = self.database.get(prefix) else { return };
         if remote.heard_by_wire().is_some() && self.builtin.type_peers.insert(prefix) {
@@ -627,17 +633,17 @@ impl Participant {
     /// We missed a change of a participant's endpoints: it lost us for a while and we did not notice, or
     /// it changed them faster than it could tell. What it withdrew nobody will tell us any more, so it
     /// has to tell again what it has.
-    fn ask_again(&mut self, now: Now, prefix: GuidPrefix, channel: Channel, out: &mut Outbox) {
+    fn request_again(&mut self, now: Now, prefix: GuidPrefix, channel: Channel, out: &mut Outbox) {
         let Some(remote) = self.database.get_mut(prefix) else { return };
         let Some(path) = remote.matched else { return };
         let peer = Peer::new(prefix, &remote.data, path);
         let announced = self.matching.of(prefix).map(|(guid, _)| guid);
         remote.unconfirmed.extend(announced.filter(|guid| Channel::of(*guid) == channel));
-        self.builtin.ask_again(now, peer, channel, out);
+        self.builtin.request_again(now, peer, channel, out);
     }
 
-    /// What our built-in endpoints were told by a participant, and what they told it, was somebody else's: when they are connected again, both tell
-    /// again what they have.
+    /// What our built-in endpoints were told by a participant, and what they told it, was somebody else's:
+    /// when they are connected again, both tell again what they have.
     pub(super) fn begin_anew(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         if let Some(remote) = self.database.get_mut(prefix) {
             remote.unconfirmed.extend(self.matching.of(prefix).map(|(guid, _)| guid));
@@ -654,7 +660,7 @@ impl Participant {
         if self.builtin.has_all_of(prefix, channel) {
             let gone: Vec<Guid> = remote.unconfirmed.iter().copied().collect();
             for guid in gone.into_iter().filter(|guid| Channel::of(*guid) == channel) {
-                self.tell_endpoint_heard_gone(guid);
+                self.enqueue_endpoint_heard_gone(guid);
                 self.forget_endpoint(guid, out);
             }
         }

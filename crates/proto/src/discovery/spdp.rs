@@ -41,7 +41,7 @@ use crate::wire::{Data, EndpointSubmessage, MessageContext};
 /// Message header and DATA without payload: the least a received announcement had besides its payload.
 const RECEIVED_OVERHEAD_BYTES: usize = 44;
 /// Two HEARTBEATs.
-pub(super) const QUESTION_BYTES: usize = 64;
+pub(super) const TWO_HEARTBEATS_BYTES: usize = 64;
 
 /// What we announce, and when we do it next.
 #[derive(Debug)]
@@ -99,18 +99,18 @@ impl Announcer {
         self.sequence_number = self.sequence_number.next();
     }
 
-    /// Octets of a datagram with the announcement and a question, at most.
+    /// Octets of a datagram with the announcement and two HEARTBEATs, at most.
     pub(super) const fn datagram_bytes(&self, form: Form) -> usize {
-        DATAGRAM_OVERHEAD + data_overhead(0) + self.payload(form).len() + QUESTION_BYTES
+        DATAGRAM_OVERHEAD + data_overhead(0) + self.payload(form).len() + TWO_HEARTBEATS_BYTES
     }
 
     pub(super) const fn restart(&mut self) {
         self.step = 0;
     }
 
-    /// Whether the announcement sent now also goes to where participants of this host may listen, because the group does not
-    /// reach them: the first after which that is known, the last of the burst, for what is lost on one host is little, and
-    /// some later.
+    /// Whether the announcement sent now also goes to where participants of this host may listen, because the
+    /// group does not reach them: the first after which that is known, the last of the burst, for what is
+    /// lost on one host is little, and some later.
     const fn scans(&self, has_group: bool) -> bool {
         let first = match (has_group, self.echo) {
             (false, _) => 0,
@@ -154,7 +154,8 @@ impl Participant {
         let mut octets = data.encode();
         // What only tools read is not for everyone.
         let mut properties = self.own_properties();
-        if octets.len() + DATAGRAM_OVERHEAD + data_overhead(0) + QUESTION_BYTES > ANNOUNCEMENT_BYTES_MAX {
+        if octets.len() + DATAGRAM_OVERHEAD + data_overhead(0) + TWO_HEARTBEATS_BYTES > ANNOUNCEMENT_BYTES_MAX
+        {
             // Announcements are never fragmented: better found without extras than not at all.
             data.user_data.clear();
             data.properties.clear();
@@ -165,7 +166,8 @@ impl Participant {
         self.announcer.set(Payload::from_vec(octets), Payload::from_vec(brief.encode()));
     }
 
-    /// Whether the announcement that is due at `now` goes to [`LocalLocators::scan`], which should be up to date then.
+    /// Whether the announcement that is due at `now` goes to [`LocalLocators::scan`], which should be up to
+    /// date then.
     #[must_use]
     pub fn scans_at(&self, now: Instant) -> bool {
         self.announcer.next.is_some_and(|at| at <= now) && self.announcer.scans(self.has_group())
@@ -231,19 +233,21 @@ impl Participant {
         self.announcer.schedule(now.mono, period);
     }
 
-    /// How often we announce ourselves. A crowd that has its host for itself does it more rarely: little is lost there, its
-    /// leases bear what is, and newcomers are answered anyway. Others hear of us as often as ever.
+    /// How often we announce ourselves. Many participants that have their host for themselves do it more
+    /// rarely: little is lost there, its leases bear what is, and newcomers are answered anyway. Others hear
+    /// of us as often as ever.
     fn announce_period(&self) -> Duration {
         let ParticipantConfig { announce_period, lease_duration, .. } = self.config;
-        let mut crowd = 1;
+        let mut host_participants = 1;
         for path in self.database.iter().filter_map(|(_, remote)| remote.matched) {
             if !path.same_host {
                 return announce_period;
             }
-            crowd += 1;
+            host_participants += 1;
         }
         let (parts, of) = ANNOUNCEMENTS_PER_LEASES;
-        let shared = Duration(announce_period.0.saturating_mul(crowd) / HOST_PARTICIPANTS_PER_PERIOD);
+        let shared =
+            Duration(announce_period.0.saturating_mul(host_participants) / HOST_PARTICIPANTS_PER_PERIOD);
         announce_period.max(shared.min(Duration(lease_duration.0 / parts * of)))
     }
 
@@ -261,10 +265,11 @@ impl Participant {
         }
     }
 
-    /// Announces to everyone, again in a burst, and by unicast to those whom that does not reach, or to `all` who are known.
+    /// Announces to everyone, again in a burst, and by unicast to those whom that does not reach, or to `all`
+    /// who are known.
     pub(super) fn announce_anew(&mut self, now: Now, all: bool, out: &mut Outbox) {
         self.renew_announcement();
-        self.tell_participant();
+        self.enqueue_participant();
         self.announcer.restart();
         self.announce(now, all, out);
     }
@@ -326,7 +331,7 @@ impl Participant {
         message
     }
 
-    /// Tells everyone that we leave.
+    /// Announces to everyone that we leave.
     pub(super) fn announce_departure(&mut self, now: Now, out: &mut Outbox) {
         self.announcer.renumber();
         let announce_to = &self.config.locators.announce_to;
@@ -334,7 +339,7 @@ impl Participant {
             self.compose_departure(now, GuidPrefix::UNKNOWN, announce_to, out);
         }
         for (prefix, remote) in self.database.iter() {
-            // Once more by unicast: nobody repeats a farewell that was lost.
+            // Once more by unicast: nobody repeats a departure that was lost.
             if let Some(path) = remote.announced_at() {
                 self.compose_departure(now, prefix, &[path.locator], out);
             }
@@ -418,7 +423,8 @@ impl Participant {
         Ok(())
     }
 
-    /// An announcement for everyone came, so ours reach who sent it: a neighbour that is known to speak from there.
+    /// An announcement for everyone came, so ours reach who sent it: a neighbour that is known to speak from
+    /// there.
     pub(super) fn note_heard_openly(&mut self, now: Now, context: &MessageContext) {
         if let Some(remote) = self.database.get_mut(context.source)
             && remote.matched.is_none_or(|_| remote.is_at(&context.from, &self.host))
@@ -439,7 +445,7 @@ impl Participant {
         let is_matched = |prefix| self.is_of_use(prefix);
         let evicted = self.database.victim(&context.from, self.host.sent(&context.from), is_matched);
         if evicted.is_err() {
-            self.doubt_the_silent(now, out);
+            self.probe_the_silent(now, out);
         }
         if let Some(evicted) = evicted? {
             self.forget(now, evicted, out);
@@ -451,14 +457,15 @@ impl Participant {
         let vendor = remote.data.vendor;
         self.database.insert(context.source, remote);
         if self.audience.hears(vendor) && self.is_present() {
-            // It reads names that nobody read before; it gets them with the answer, others in the course of time.
+            // It reads names that nobody read before; it gets them with the answer, others in the course of
+            // time.
             self.renew_announcement();
         }
         Ok(())
     }
 
-    /// A participant we know: its data is updated in place (fact 25). A change of address waits until the new one has proven itself
-    /// and the old one answers no more.
+    /// A participant we know: its data is updated in place (fact 25). A change of address waits until the new
+    /// one has proven itself and the old one answers no more.
     fn refresh(
         &mut self,
         now: Now,
@@ -492,7 +499,7 @@ impl Participant {
         remote.budget.received(received);
         // Who announces itself is alive, and so are its AUTOMATIC writers (DCPS §2.2.3.11).
         self.matching.assert_liveliness(context.source, LivelinessKind::Automatic, out);
-        self.tell_alive_heard(context.source, LivelinessKind::Automatic);
+        self.enqueue_alive_heard(context.source, LivelinessKind::Automatic);
         let Some(remote) = self.database.get_mut(context.source) else { return Ok(()) };
         if remote.data == announced && is_matched {
             return Ok(());
@@ -522,8 +529,8 @@ impl Participant {
         }
     }
 
-    /// A participant says that it leaves. Believed only from an address it is known at (R8). Another socket of this host may be one
-    /// of its own: it is asked.
+    /// A participant says that it leaves. Believed only from an address it is known at (R8). Another socket
+    /// of this host may be one of its own: it is asked.
     fn on_departure(
         &mut self,
         now: Now,
@@ -545,7 +552,7 @@ impl Participant {
         };
         if !itself || !is_known {
             if itself && self.host.sent(&context.from) {
-                self.doubt(now, context.source, out);
+                self.probe_peer(now, context.source, out);
             }
             return Err(DropReason::SpoofSuspected);
         }

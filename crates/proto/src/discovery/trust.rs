@@ -1,13 +1,16 @@
-//! Whom to believe (R1, R8): challenges and their answers, and doubts about participants of whom something else is claimed.
+//! Whom to believe (R1, R8): challenges and their answers, and probes of participants of whom something else
+//! is claimed.
 //!
-//! A participant is matched once it has answered a challenge at an address that it announced. From then on control traffic is taken
-//! only from where it has answered, or which it announced there. A claim that it is elsewhere is believed when the new address has proven
-//! itself, and either both came from where it is known to speak from, or the old address does not answer. If that address claims and proves
-//! it again within the lease, the participant is there: it stood still, and somebody else claimed to be it.
+//! A participant is matched once it has answered a challenge at an address that it announced. From then on
+//! control traffic is taken only from where it has answered, or which it announced there. A claim that it is
+//! elsewhere is believed when the new address has proven itself, and either both came from where it is known
+//! to speak from, or the old address does not answer. If that address claims and proves it again within the
+//! lease, the participant is there: it stood still, and somebody else claimed to be it.
 //!
-//! A participant of another stack that claims to be elsewhere knows us, and cannot repeat the usual numbers. Its ACKNACK says so, and it
-//! is asked by numbers above our last change, if all that was written to it before is acknowledged: it then misses nothing, and neither
-//! does the participant itself, should somebody else have claimed it.
+//! A participant of another stack that claims to be elsewhere knows us, and cannot repeat the usual numbers.
+//! Its ACKNACK says so, and it is asked by numbers above our last change, if all that was written to it
+//! before is acknowledged: it then misses nothing, and neither does the participant itself, should somebody
+//! else have claimed it.
 //!
 //! The old address counts as silent when it leaves four questions in a second unanswered. Only where a change
 //! of SEDP was on its way to a participant as it moved does its lease decide. Where an impostor had the place
@@ -23,8 +26,8 @@ use super::database::Remote;
 use super::forms::Form;
 use super::participant::Participant;
 use super::path::Host;
-use super::proof::{self, Answer, Asked, Numbers, Range};
-use super::spdp::QUESTION_BYTES;
+use super::proof::{self, Answer, Challenged, Numbers, Range};
+use super::spdp::TWO_HEARTBEATS_BYTES;
 use crate::backoff::Backoff;
 use crate::guid::GuidPrefix;
 use crate::locator::Locator;
@@ -39,7 +42,7 @@ use crate::vendor;
 use crate::wire::{AckNack, EndpointSubmessage, Heartbeat, MessageContext};
 
 /// Message header, INFO_DST and two HEARTBEATs.
-const SHORT_BYTES: usize = 20 + 16 + QUESTION_BYTES;
+const SHORT_BYTES: usize = 20 + 16 + TWO_HEARTBEATS_BYTES;
 /// An ACKNACK, the shortest of them.
 const SUBMESSAGE_BYTES: usize = 28;
 /// Our departure, as it goes to one participant.
@@ -52,8 +55,8 @@ pub(super) enum Challenge {
     Whole,
     /// Nothing: who just spoke to us knows us.
     Short,
-    /// Our departure instead: who expects more than we could ask for forgets what it knew of us, as we forgot what we knew of it. Our next
-    /// announcement brings us together.
+    /// Our departure instead: who expects more than we could ask for forgets what it knew of us, as we forgot
+    /// what we knew of it. Our next announcement brings us together.
     Anew,
 }
 
@@ -64,7 +67,8 @@ impl Remote {
         stranger.filter(|stranger| stranger.proven_meta(host).is_none())
     }
 
-    /// The numbers of a challenge. Of another stack it may be that all are used up; Plainsong answers whatever it expects.
+    /// The numbers of a challenge. Of another stack it may be that all are used up; Plainsong answers
+    /// whatever it expects.
     fn numbers(
         &mut self,
         now: Instant,
@@ -72,11 +76,11 @@ impl Remote {
         to: &Locator,
         range: Range,
         numbers: &mut Numbers,
-    ) -> Option<Asked> {
+    ) -> Option<Challenged> {
         let of = (range, Channel::challenged(self.data.builtin_endpoints));
-        let asked = self.proof.challenge(now, prefix, to, of, numbers);
+        let challenged = self.proof.challenge(now, prefix, to, of, numbers);
         let is_alike = self.data.vendor == vendor::PLAINSONG;
-        asked.or_else(|| self.proof.challenge(now, prefix, to, of, numbers).filter(|_| is_alike))
+        challenged.or_else(|| self.proof.challenge(now, prefix, to, of, numbers).filter(|_| is_alike))
     }
 
     /// Whether somebody at `from` may be who is claimed to be elsewhere.
@@ -87,8 +91,8 @@ impl Remote {
         })
     }
 
-    /// Something came from where it has answered a challenge: what else is claimed of it is not so. That it still sends to where this host
-    /// was only an answer disproves, which goes to us alone.
+    /// Something came from where it has answered a challenge: what else is claimed of it is not so. That it
+    /// still sends to where this host was only an answer disproves, which goes to us alone.
     pub(super) fn note_certainty(&mut self, now: Instant, from: &Locator, answers: bool, host: &Host) {
         if self.proof.is_source(from, host) {
             self.last_certain = now;
@@ -98,7 +102,7 @@ impl Remote {
             if answers && self.looks_elsewhere(host) {
                 self.met_at = host.addresses().to_vec();
             }
-            if self.doubt.take().is_some()
+            if self.peer_probes.take().is_some()
                 && let Some(candidate) = self.candidate.take()
             {
                 self.proof.follow(&candidate.proof);
@@ -108,8 +112,8 @@ impl Remote {
 }
 
 impl Participant {
-    /// Whether a submessage of a built-in endpoint is for our built-in endpoints: it is what it claims to be, and neither a challenge nor
-    /// the answer to one.
+    /// Whether a submessage of a built-in endpoint is for our built-in endpoints: it is what it claims to be,
+    /// and neither a challenge nor the answer to one.
     pub(super) fn believe(
         &mut self,
         now: Now,
@@ -197,8 +201,9 @@ impl Participant {
         Ok(false)
     }
 
-    /// A matched participant has proven the address that is claimed of it. It moves there when claim and answer came from where it is known
-    /// to speak from, or where it was known to before it stood still; otherwise it is asked at the address it has.
+    /// A matched participant has proven the address that is claimed of it. It moves there when claim and
+    /// answer came from where it is known to speak from, or where it was known to before it stood still;
+    /// otherwise it is asked at the address it has.
     fn on_claim_proven(&mut self, now: Now, context: &MessageContext, out: &mut Outbox) {
         let prefix = context.source;
         let Self { database, host, .. } = self;
@@ -221,7 +226,7 @@ impl Participant {
             return self.on_participant_changed(now, prefix, out);
         }
         remote.candidate = Some(candidate);
-        self.doubt(now, prefix, out);
+        self.probe_peer(now, prefix, out);
     }
 
     /// A participant has proven an address, again or for the first time.
@@ -233,7 +238,7 @@ impl Participant {
         if first {
             remote.met_at = self.host.addresses().to_vec();
         }
-        remote.asked = None;
+        remote.challenged = None;
         if remote.will_challenge() && now.mono.since(remote.discovered) < CHALLENGED_WITHIN {
             let at = remote.discovered.after(CHALLENGED_WITHIN);
             return self.database.review(prefix, at);
@@ -243,25 +248,26 @@ impl Participant {
             if first {
                 self.database.review(prefix, None);
                 out.events.push(Event::ParticipantChanged { participant: prefix.participant(), alive: true });
-                self.doubt_those_before(now, prefix, out);
+                self.probe_predecessors(now, prefix, out);
                 self.adopt_waiting(now, out);
             }
         }
     }
 
-    /// One of the answers that make a proof came. The other is on its way, unless the participant has one reader for both.
+    /// One of the answers that make a proof came. The other is on its way, unless the participant has one
+    /// reader for both.
     fn challenge_rest(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         let Some(remote) = self.database.get_mut(prefix) else { return };
         let [one, other] = Channel::challenged(remote.data.builtin_endpoints);
         remote.budget.heard(now.mono, SUBMESSAGE_BYTES);
         if !(one && other) {
-            remote.asked = None;
+            remote.challenged = None;
             self.challenge(now, prefix, Challenge::Short, out);
         }
     }
 
-    /// Answers a challenge of a Plainsong participant, known or not, to where it came from: with less than it had. That may lead to
-    /// nobody (a NAT): if another address of it is proven, it goes there as well.
+    /// Answers a challenge of a Plainsong participant, known or not, to where it came from: with less than it
+    /// had. That may lead to nobody (a NAT): if another address of it is proven, it goes there as well.
     fn answer_challenge(
         &mut self,
         now: Now,
@@ -310,7 +316,8 @@ impl Participant {
         self.challenge(now, context.source, Challenge::Short, out);
     }
 
-    /// Challenges a participant that has not proven its address, or the new one that is claimed of it, as its budget allows.
+    /// Challenges a participant that has not proven its address, or the new one that is claimed of it, as its
+    /// budget allows.
     pub(super) fn challenge(&mut self, now: Now, prefix: GuidPrefix, with: Challenge, out: &mut Outbox) {
         let pause = self.challenge_pause();
         let Self { database, numbers, host, builtin, .. } = self;
@@ -319,22 +326,22 @@ impl Participant {
         let Some(stranger) = remote.stranger(host) else { return };
         let Some(path) = stranger.meta else { return };
         // A participant of ours answers whatever it knows: all that is wanted is time.
-        let is_kin = stranger.data.vendor == vendor::PLAINSONG;
+        let is_same_vendor = stranger.data.vendor == vendor::PLAINSONG;
         let lasts = |since: Option<Instant>, time| {
-            is_kin && since.and_then(|at| at.after(time)).is_some_and(|until| until > now.mono)
+            is_same_vendor && since.and_then(|at| at.after(time)).is_some_and(|until| until > now.mono)
         };
-        if lasts(stranger.asked, pause) {
+        if lasts(stranger.challenged, pause) {
             return self.review_later(now, prefix, pause);
         }
         let with = if lasts(stranger.introduced, INTRODUCTION_PAUSE) { Challenge::Short } else { with };
         let is_asked_above = is_claim && stranger.knows_more && builtin.is_in_step(prefix);
         let range = if is_asked_above { Range::Above(builtin.last_numbers()) } else { Range::Below };
-        let asked = stranger.numbers(now.mono, prefix, &path.locator, range, numbers);
+        let challenged = stranger.numbers(now.mono, prefix, &path.locator, range, numbers);
         // Who is claimed to be there may be known well elsewhere, and is to lose nothing.
-        if is_claim && asked.is_none() {
+        if is_claim && challenged.is_none() {
             return self.review_later(now, prefix, pause);
         }
-        let knows_more = std::mem::take(&mut stranger.knows_more) || asked.is_none();
+        let knows_more = std::mem::take(&mut stranger.knows_more) || challenged.is_none();
         let with = if knows_more && !is_claim { Challenge::Anew } else { with };
         let bytes = match with {
             Challenge::Whole => self.announcer.datagram_bytes(Form::of(&stranger.data)),
@@ -346,15 +353,15 @@ impl Participant {
             self.drops.count(DropReason::AmplificationBudget);
             return self.review_later(now, prefix, pause);
         }
-        stranger.asked = Some(now.mono);
+        stranger.challenged = Some(now.mono);
         if with == Challenge::Whole {
-            stranger.introduced = stranger.asked;
+            stranger.introduced = stranger.challenged;
         }
-        let Some(asked) = asked.filter(|_| with != Challenge::Anew) else {
+        let Some(challenged) = challenged.filter(|_| with != Challenge::Anew) else {
             return self.have_us_forgotten(now, prefix, path.locator, out);
         };
-        let heartbeats = builtin.challenges(&asked);
-        self.send_question(now, prefix, path.locator, &heartbeats, with == Challenge::Whole, out);
+        let heartbeats = builtin.challenges(&challenged);
+        self.send_heartbeats(now, prefix, path.locator, &heartbeats, with == Challenge::Whole, out);
         self.review_later(now, prefix, pause);
     }
 
@@ -367,7 +374,7 @@ impl Participant {
     }
 
     /// HEARTBEATs that have to be answered, to one participant alone.
-    fn send_question(
+    fn send_heartbeats(
         &self,
         now: Now,
         to: GuidPrefix,
@@ -395,10 +402,10 @@ impl Participant {
 
     /// Challenges again when the budget allows it, a few times without hearing anything new.
     fn review_later(&mut self, now: Now, prefix: GuidPrefix, pause: Duration) {
-        let Some(remote) = self.database.get_mut(prefix).filter(|remote| remote.doubt.is_none()) else {
+        let Some(remote) = self.database.get_mut(prefix).filter(|remote| remote.peer_probes.is_none()) else {
             return;
         };
-        let told_at = remote
+        let notified_at = remote
             .discovered
             .after(UNANSWERED_AFTER)
             .filter(|_| remote.matched.is_none() && !remote.is_reported);
@@ -407,11 +414,12 @@ impl Participant {
             stranger.budget.next(SHORT_BYTES).filter(|_| stranger.budget.unheard() < CHALLENGES_UNHEARD);
         let pause = Backoff::doubling(pause, CHALLENGES_UNHEARD).pause(stranger.budget.unheard());
         let soonest = now.mono.after(pause).unwrap_or(now.mono);
-        let at = again.map(|at| at.max(soonest)).into_iter().chain(told_at).min();
+        let at = again.map(|at| at.max(soonest)).into_iter().chain(notified_at).min();
         self.database.review(prefix, at);
     }
 
-    /// Another participant may be on its way whose proof holds for this one, which cannot answer: it is told of if none comes.
+    /// Another participant may be on its way whose proof holds for this one, which cannot answer: it is
+    /// reported if none comes.
     pub(super) fn await_other(&mut self, now: Now, prefix: GuidPrefix) {
         let Some(remote) = self.database.get(prefix) else { return };
         let until = remote.discovered.after(UNANSWERED_AFTER).filter(|at| *at > now.mono);
@@ -423,8 +431,8 @@ impl Participant {
     /// Looks at a participant that has not answered yet.
     pub(super) fn review(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         let Some(remote) = self.database.get_mut(prefix) else { return };
-        if remote.doubt.is_some() {
-            return self.ask_doubted(now, prefix, out);
+        if remote.peer_probes.is_some() {
+            return self.send_peer_probe(now, prefix, out);
         }
         if remote.is_heard_by_lead {
             return self.connect(now, prefix, out);
@@ -444,7 +452,7 @@ impl Participant {
             return self.on_proof(now, prefix, out);
         }
         if remote.matched.is_some() && remote.knows_more {
-            self.ask_where_it_is(now, prefix, out);
+            self.challenge_matched(now, prefix, out);
         }
         let Some(remote) = self.database.get_mut(prefix) else { return };
         let stranger = remote.stranger(&self.host);
@@ -453,8 +461,9 @@ impl Participant {
         }
     }
 
-    /// Something came in the name of a matched participant from where it was never heard: its next answer tells whether it comes
-    /// from there now (a NAT forgot it). One of another stack tells by an ACKNACK that it `has_all`.
+    /// Something came in the name of a matched participant from where it was never heard: its next answer
+    /// tells whether it comes from there now (a NAT forgot it). One of another stack tells by an ACKNACK that
+    /// it `has_all`.
     pub(super) fn look_for_source(
         &mut self,
         now: Now,
@@ -476,64 +485,67 @@ impl Participant {
             return;
         }
         remote.knows_more |= knows_more;
-        self.ask_where_it_is(now, prefix, out);
+        self.challenge_matched(now, prefix, out);
     }
 
     /// Challenges a matched participant at its address.
-    fn ask_where_it_is(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+    fn challenge_matched(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         let Self { database, numbers, builtin, .. } = self;
         let Some(remote) = database.get_mut(prefix) else { return };
         let Some(path) = remote.matched else { return };
-        if !remote.budget.may_ask(now.mono) {
+        if !remote.budget.may_probe(now.mono) {
             // It has told since what it can answer.
-            if remote.knows_more && remote.doubt.is_none() {
-                let at = remote.budget.may_ask_at();
+            if remote.knows_more && remote.peer_probes.is_none() {
+                let at = remote.budget.may_probe_at();
                 database.review(prefix, Some(at));
             }
             return;
         }
         let knows_more = std::mem::take(&mut remote.knows_more) && builtin.is_in_step(prefix);
         let range = if knows_more { Range::Above(builtin.last_numbers()) } else { Range::Below };
-        let Some(asked) = remote.numbers(now.mono, prefix, &path.locator, range, numbers) else { return };
-        let heartbeats = builtin.challenges(&asked);
-        self.send_question(now, prefix, path.locator, &heartbeats, false, out);
+        let Some(challenged) = remote.numbers(now.mono, prefix, &path.locator, range, numbers) else {
+            return;
+        };
+        let heartbeats = builtin.challenges(&challenged);
+        self.send_heartbeats(now, prefix, path.locator, &heartbeats, false, out);
     }
 
-    /// Something else is claimed of a matched participant: it is asked at its address. Silent there, it is no more, or where it claims
-    /// to be now.
-    pub(super) fn doubt(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+    /// Something else is claimed of a matched participant: it is asked at its address. Silent there, it is no
+    /// more, or where it claims to be now.
+    pub(super) fn probe_peer(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         let Some(remote) = self.database.get_mut(prefix) else { return };
         let can_answer =
             remote.data.vendor == vendor::PLAINSONG || Channel::answers(remote.data.builtin_endpoints);
-        if remote.matched.is_some() && remote.doubt.is_none() && can_answer {
-            remote.doubt = Some(0);
-            self.ask_doubted(now, prefix, out);
+        if remote.matched.is_some() && remote.peer_probes.is_none() && can_answer {
+            remote.peer_probes = Some(0);
+            self.send_peer_probe(now, prefix, out);
         }
     }
 
     /// All places are taken: those that say nothing, whatever their leases, are there or give way.
-    pub(super) fn doubt_the_silent(&mut self, now: Now, out: &mut Outbox) {
+    pub(super) fn probe_the_silent(&mut self, now: Now, out: &mut Outbox) {
         for prefix in self.database.silent(now.mono) {
-            self.doubt(now, prefix, out);
+            self.probe_peer(now, prefix, out);
         }
     }
 
-    fn ask_doubted(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+    fn send_peer_probe(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         let Some(remote) = self.database.get_mut(prefix) else { return };
-        let (Some(questions), Some(path)) = (&mut remote.doubt, remote.matched) else { return };
-        if *questions < PEER_PROBES {
-            *questions += 1;
+        let (Some(sent), Some(path)) = (&mut remote.peer_probes, remote.matched) else { return };
+        if *sent < PEER_PROBES {
+            *sent += 1;
             let heartbeats = if remote.lead().is_some() {
-                let asked = remote.numbers(now.mono, prefix, &path.locator, Range::Below, &mut self.numbers);
-                asked.map(|asked| self.builtin.challenges(&asked)).unwrap_or_default()
+                let challenged =
+                    remote.numbers(now.mono, prefix, &path.locator, Range::Below, &mut self.numbers);
+                challenged.map(|challenged| self.builtin.challenges(&challenged)).unwrap_or_default()
             } else {
                 let channel = Channel::answered_by(remote.data.builtin_endpoints);
                 self.builtin.heartbeat(channel).into_iter().collect()
             };
-            self.send_question(now, prefix, path.locator, &heartbeats, false, out);
+            self.send_heartbeats(now, prefix, path.locator, &heartbeats, false, out);
             return self.database.review(prefix, now.mono.after(PEER_PROBE_PAUSE));
         }
-        remote.doubt = None;
+        remote.peer_probes = None;
         let is_proven = |candidate: &mut Box<Remote>| candidate.proven_meta(&self.host).is_some();
         match remote.candidate.take_if(is_proven) {
             Some(candidate) => {
@@ -549,37 +561,37 @@ impl Participant {
         }
     }
 
-    /// This host has other addresses: who was told of those before may go on to send there. It is asked, and if no answer arrives here,
-    /// both begin anew.
-    pub(super) fn doubt_who_looks_elsewhere(&mut self, now: Now, out: &mut Outbox) {
+    /// This host has other addresses: who was told of those before may go on to send there. It is asked, and
+    /// if no answer arrives here, both begin anew.
+    pub(super) fn probe_moved_peers(&mut self, now: Now, out: &mut Outbox) {
         if self.host.is_reachable() {
             let elsewhere =
                 self.database.iter().filter(|(_, it)| it.matched.is_some() && it.looks_elsewhere(&self.host));
             let elsewhere: Vec<_> = elsewhere.map(|(prefix, _)| prefix).collect();
-            elsewhere.into_iter().for_each(|prefix| self.doubt(now, prefix, out));
+            elsewhere.into_iter().for_each(|prefix| self.probe_peer(now, prefix, out));
         }
     }
 
-    /// Who has a socket now that was another participant's is of the same process, or the other is no more. Of Plainsong participants
-    /// the prefix tells which; others are asked, unless they just spoke.
-    fn doubt_those_before(&mut self, now: Now, newcomer: GuidPrefix, out: &mut Outbox) {
+    /// Who has a socket now that was another participant's is of the same process, or the other is no more.
+    /// Of Plainsong participants the prefix tells which; others are asked, unless they just spoke.
+    fn probe_predecessors(&mut self, now: Now, newcomer: GuidPrefix, out: &mut Outbox) {
         let Some(new) = self.database.get(newcomer) else { return };
-        let (is_kin, path) = (new.data.vendor == vendor::PLAINSONG, new.matched);
+        let (is_same_vendor, path) = (new.data.vendor == vendor::PLAINSONG, new.matched);
         let there = |it: &Remote| {
             it.heard_by_wire().zip(path).is_some_and(|(one, other)| one.locator == other.locator)
         };
         let others = self.database.iter().filter(|(prefix, it)| *prefix != newcomer && there(it));
         let others: Vec<_> = others
             .map(|(prefix, it)| {
-                let are_kin = is_kin && it.data.vendor == vendor::PLAINSONG;
-                (prefix, are_kin, now.mono.since(it.last_certain) >= RECENTLY_HEARD)
+                let are_same_vendor = is_same_vendor && it.data.vendor == vendor::PLAINSONG;
+                (prefix, are_same_vendor, now.mono.since(it.last_certain) >= RECENTLY_HEARD)
             })
             .collect();
-        for (prefix, are_kin, is_silent) in others {
-            if are_kin && !prefix.is_of_process(newcomer) {
+        for (prefix, are_same_vendor, is_silent) in others {
+            if are_same_vendor && !prefix.is_of_process(newcomer) {
                 self.forget(now, prefix, out);
-            } else if !are_kin && is_silent {
-                self.doubt(now, prefix, out);
+            } else if !are_same_vendor && is_silent {
+                self.probe_peer(now, prefix, out);
             }
         }
     }

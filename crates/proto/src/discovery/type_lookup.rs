@@ -2,8 +2,8 @@
 //! §7.6.3.3, §7.6.3.4.2).
 //!
 //! Others are asked only about types that could keep endpoints apart: two of one topic whose types are not
-//! equal by their hashes. Until the answer is there, or [`TYPE_REPLY_WITHIN`] has passed, such a pair is undecided;
-//! without an answer types are told apart by name alone.
+//! equal by their hashes. Until the answer is there, or [`TYPE_REPLY_WITHIN`] has passed, such a pair is
+//! undecided; without an answer types are told apart by name alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,14 +30,14 @@ use crate::writer::ChangeKind;
 pub(super) struct Lookups {
     /// By participant and type. One that was answered in full is not here any more.
     lookups: BTreeMap<Key, Lookup>,
-    /// Of them those that are wanted, those that are asked about, the oldest question first, and how many each participant has:
-    /// nobody goes through all.
+    /// Of them those that are wanted, those that are requested, the oldest request first, and how many each
+    /// participant has: nobody goes through all.
     wanted: BTreeSet<Key>,
-    asked: BTreeSet<(Instant, Key)>,
+    requested: BTreeSet<(Instant, Key)>,
     of_participant: BTreeMap<GuidPrefix, usize>,
     /// Participants that answer.
     services: BTreeSet<GuidPrefix>,
-    questions: u64,
+    requests: u64,
     /// When answering began to be counted, and octets since.
     answered: Option<(Instant, usize)>,
 }
@@ -47,10 +47,10 @@ type Key = (GuidPrefix, TypeHash);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lookup {
-    /// To be asked about.
-    Wanted { questions: u8 },
-    /// Asked about.
-    Asked { questions: u8, until: Instant },
+    /// To be requested.
+    Wanted { requests: u8 },
+    /// Requested.
+    Requested { requests: u8, until: Instant },
     /// There was no answer.
     Failed,
 }
@@ -69,7 +69,7 @@ pub(super) enum TypeRelation {
 }
 
 impl Lookups {
-    /// Notes whether a participant answers questions about types.
+    /// Notes whether a participant serves type lookup requests.
     pub(super) fn set_service(&mut self, prefix: GuidPrefix, answers: bool) {
         if answers {
             self.services.insert(prefix);
@@ -93,12 +93,12 @@ impl Lookups {
         };
         match before {
             Some(Lookup::Wanted { .. }) => _ = self.wanted.remove(&key),
-            Some(Lookup::Asked { until, .. }) => _ = self.asked.remove(&(until, key)),
+            Some(Lookup::Requested { until, .. }) => _ = self.requested.remove(&(until, key)),
             Some(Lookup::Failed) | None => {}
         }
         match lookup {
             Some(Lookup::Wanted { .. }) => _ = self.wanted.insert(key),
-            Some(Lookup::Asked { until, .. }) => _ = self.asked.insert((until, key)),
+            Some(Lookup::Requested { until, .. }) => _ = self.requested.insert((until, key)),
             Some(Lookup::Failed) | None => {}
         }
         let count = self.of_participant.entry(key.0).or_insert(0);
@@ -114,15 +114,15 @@ impl Lookups {
             return *known != Lookup::Failed;
         }
         let count = self.of_participant.get(&of).copied().unwrap_or(0);
-        let asks = self.services.contains(&of) && count < TYPE_LOOKUPS_PER_PARTICIPANT_MAX;
-        if asks {
-            self.set((of, root), Some(Lookup::Wanted { questions: 0 }));
+        let is_wanted = self.services.contains(&of) && count < TYPE_LOOKUPS_PER_PARTICIPANT_MAX;
+        if is_wanted {
+            self.set((of, root), Some(Lookup::Wanted { requests: 0 }));
         }
-        asks
+        is_wanted
     }
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        self.asked.first().map(|(until, _)| *until)
+        self.requested.first().map(|(until, _)| *until)
     }
 
     /// Whether so many octets may be sent in answers now.
@@ -145,8 +145,8 @@ const fn all_of(prefix: GuidPrefix) -> std::ops::RangeInclusive<(GuidPrefix, Typ
     (prefix, first)..=(prefix, last)
 }
 
-/// What a reader lets differ, given the encoding of the writer. Who goes by the name is refused only what nobody
-/// could read.
+/// What a reader lets differ, given the encoding of the writer. Who goes by the name is refused only what
+/// nobody could read.
 fn rules(offering: &Endpoint, requesting: &Endpoint) -> AssignabilityRules {
     let xcdr1 = offering.qos.data_representation.first().is_none_or(|it| *it == XcdrVersion::Xcdr1);
     let policy = requesting.qos.type_consistency;
@@ -193,8 +193,9 @@ impl Matching {
         }
     }
 
-    /// Whether it matters what the types of a pair are. Who does not know our type goes by its name: a reliable
-    /// writer that is refused all the same would wait for acknowledgements, so its name decides here too.
+    /// Whether it matters what the types of a pair are. Who does not know our type goes by its name: a
+    /// reliable writer that is refused all the same would wait for acknowledgements, so its name decides here
+    /// too.
     fn types_decide(&self, writer: Guid, reader: Guid) -> bool {
         let (Some(offering), Some(requesting)) = (self.get(writer), self.get(reader)) else { return false };
         let reliable = |it: &Endpoint| it.qos.reliability.kind == ReliabilityKind::Reliable;
@@ -238,14 +239,14 @@ impl Matching {
     }
 
     /// The answer about a type is there or will not come: judges the pairs it is about.
-    fn judge_type(&mut self, of: GuidPrefix, root: TypeHash, out: &mut Outbox) {
+    fn on_type_resolved(&mut self, of: GuidPrefix, root: TypeHash, out: &mut Outbox) {
         let concerned = |endpoint: &Endpoint| {
             [endpoint.type_ids.minimal, endpoint.type_ids.complete].contains(&Some(root))
         };
         let guids: Vec<Guid> =
             self.of(of).filter(|(_, endpoint)| concerned(endpoint)).map(|(guid, _)| guid).collect();
         for guid in guids {
-            self.judge_again(guid, out);
+            self.rematch_endpoint(guid, out);
         }
     }
 
@@ -258,18 +259,18 @@ impl Matching {
 
 impl Participant {
     /// Asks about the types that are wanted.
-    pub(super) fn ask_for_types(&mut self, now: Now, out: &mut Outbox) {
+    pub(super) fn request_types(&mut self, now: Now, out: &mut Outbox) {
         while let Some((of, root)) = self.matching.lookups.wanted.first().copied() {
-            let Some(Lookup::Wanted { questions }) = self.matching.lookups.lookups.get(&(of, root)).copied()
+            let Some(Lookup::Wanted { requests }) = self.matching.lookups.lookups.get(&(of, root)).copied()
             else {
                 break;
             };
             self.talk_about_types(now, of, out);
             let types = self.matching.types.missing(of, root, REQUESTED_MAX);
-            self.matching.lookups.questions += 1;
+            self.matching.lookups.requests += 1;
             let id = RequestId {
                 writer: self.config.prefix.entity(Channel::TypeRequests.writer()),
-                number: self.matching.lookups.questions,
+                number: self.matching.lookups.requests,
             };
             let request = Request { id, instance: lookup::instance_of(of.participant()), types };
             // A request that is not sent is not answered.
@@ -282,22 +283,22 @@ impl Participant {
                 out,
             );
             let until = now.mono.after(TYPE_REPLY_WITHIN).unwrap_or(now.mono);
-            let asked = Lookup::Asked { questions: questions.saturating_add(1), until };
-            self.matching.lookups.set((of, root), Some(asked));
+            let requested = Lookup::Requested { requests: requests.saturating_add(1), until };
+            self.matching.lookups.set((of, root), Some(requested));
         }
     }
 
     /// Gives up what was not answered in time.
     pub(super) fn type_lookup_timeout(&mut self, now: Now, out: &mut Outbox) {
-        while let Some((until, (of, root))) = self.matching.lookups.asked.first().copied()
+        while let Some((until, (of, root))) = self.matching.lookups.requested.first().copied()
             && until <= now.mono
         {
             self.matching.lookups.set((of, root), Some(Lookup::Failed));
-            self.matching.judge_type(of, root, out);
+            self.matching.on_type_resolved(of, root, out);
         }
     }
 
-    /// Answers a question about our types.
+    /// Answers a request for our types.
     pub(super) fn on_type_request(
         &mut self,
         now: Now,
@@ -305,7 +306,8 @@ impl Participant {
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let Some(request) = Request::decode(sample.payload.as_slice())? else { return Ok(()) };
-        // Everyone hears every question; one that names nobody is for all. Tools of Cyclone DDS name the GUID of nobody.
+        // Everyone hears every request; one that names nobody is for all. Tools of Cyclone DDS name the GUID
+        // of nobody.
         let [own, nobody] = [self.guid(), Guid::UNKNOWN].map(lookup::instance_of);
         if request.instance.len() == own.len() && request.instance != own && request.instance != nobody {
             return Ok(());
@@ -331,14 +333,14 @@ impl Participant {
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let of = Guid::from_bytes(sample.info.publication_handle.0).prefix;
-        let told = lookup::decode_reply(sample.payload.as_slice())?;
-        let asked: Vec<_> =
+        let reply = lookup::decode_reply(sample.payload.as_slice())?;
+        let requested: Vec<_> =
             self.matching.lookups.lookups.range(all_of(of)).map(|(key, it)| (*key, *it)).collect();
-        for ((_, root), lookup) in asked {
-            let Lookup::Asked { questions, .. } = lookup else { continue };
+        for ((_, root), lookup) in requested {
+            let Lookup::Requested { requests, .. } = lookup else { continue };
             let wanted = self.matching.types.missing(of, root, REQUESTED_MAX);
             let mut news = 0;
-            for (hash, serialized) in told.iter().filter(|(hash, _)| wanted.contains(hash)) {
+            for (hash, serialized) in reply.iter().filter(|(hash, _)| wanted.contains(hash)) {
                 if !self.matching.types.add(of, *hash, serialized) {
                     return Err(DropReason::DiscoveryLimit);
                 }
@@ -349,9 +351,9 @@ impl Participant {
             }
             if self.matching.types.missing(of, root, 1).is_empty() {
                 self.matching.lookups.set((of, root), None);
-                self.matching.judge_type(of, root, out);
-            } else if questions < TYPE_REQUESTS_MAX {
-                self.matching.lookups.set((of, root), Some(Lookup::Wanted { questions }));
+                self.matching.on_type_resolved(of, root, out);
+            } else if requests < TYPE_REQUESTS_MAX {
+                self.matching.lookups.set((of, root), Some(Lookup::Wanted { requests }));
             }
         }
         Ok(())
@@ -371,7 +373,7 @@ mod tests {
     /// What is kept so that nobody goes through all look-ups is what going through them would find.
     fn check(lookups: &Lookups) {
         let until = |lookup: &Lookup| match lookup {
-            Lookup::Asked { until, .. } => Some(*until),
+            Lookup::Requested { until, .. } => Some(*until),
             Lookup::Wanted { .. } | Lookup::Failed => None,
         };
         assert_eq!(lookups.next_timeout(), lookups.lookups.values().filter_map(until).min());
@@ -396,11 +398,11 @@ mod tests {
         }
         for number in 0..100 {
             let until = Instant(1_000 - u64::from(number) % 7);
-            lookups.set(key(1, number), Some(Lookup::Asked { questions: 1, until }));
+            lookups.set(key(1, number), Some(Lookup::Requested { requests: 1, until }));
             lookups.set(key(2, number), Some(Lookup::Failed));
             check(&lookups);
         }
-        lookups.set(key(1, 5), Some(Lookup::Wanted { questions: 1 }));
+        lookups.set(key(1, 5), Some(Lookup::Wanted { requests: 1 }));
         lookups.set(key(1, 6), None);
         check(&lookups);
         assert!(lookups.awaits(key(1, 5).0, key(1, 5).1) && !lookups.awaits(key(2, 5).0, key(2, 5).1));

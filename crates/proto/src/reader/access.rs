@@ -42,7 +42,8 @@ impl CachedSamples {
         Self { entries: Vec::new(), len: 0 }
     }
 
-    /// Forgets the samples, keeps the memory: of more than come together in the steady state, only of so many.
+    /// Forgets the samples, keeps the memory: of more than come together in the steady state, only of so
+    /// many.
     pub fn clear(&mut self) {
         self.iter_mut().enumerate().for_each(|(index, sample)| sample.payload.vacate(index));
         self.len = 0;
@@ -64,8 +65,8 @@ impl CachedSamples {
         self.entries
     }
 
-    /// One more, of which only the payload has to be filled in. What is told of it is written where it stays: values that wait for their
-    /// place would wait on the stack.
+    /// One more, of which only the payload has to be filled in. What is told of it is written where it stays:
+    /// values that wait for their place would wait on the stack.
     #[inline(always)]
     fn add(&mut self, instance: &Instance, sample: &Sample) -> Option<&mut Payload> {
         if self.len == self.entries.len() {
@@ -287,8 +288,8 @@ impl Cache {
         })
     }
 
-    /// Appends the matching samples of one instance, up to a total of `end`. Returns whether any. There may be many instances
-    /// of one sample each.
+    /// Appends the matching samples of one instance, up to a total of `end`. Returns whether any. There may
+    /// be many instances of one sample each.
     #[inline(always)]
     fn gather(
         &mut self,

@@ -28,22 +28,23 @@ struct Wants {
 }
 
 impl Reader {
-    /// Asks a writer that was never heard for a heartbeat: first as its vendor answers at once, else as the standard
-    /// writes it (§8.4.12.2.1). What stays silent is asked in the other forms too, in one datagram.
+    /// Asks a writer that was never heard for a heartbeat: first as its vendor answers at once, else as the
+    /// standard writes it (§8.4.12.2.1). What stays silent is asked in the other forms too, in one datagram.
     pub(super) fn probe(&mut self, now: Instant, id: WriterId, out: &mut Outbox) {
         let writers = self.by_guid.len();
         let Some(proxy) = self.proxy_mut(id) else { return };
         let known = vendor::question(proxy.vendor);
         let is_first = proxy.answer.probes == 0;
         proxy.answer.probed(now, writers);
-        // A built-in writer of ours tells what it has as it matches; if it matched before, it learns that we did just now.
-        let is_told = known == Some(Question::Nothing) && self.guid.entity.is_builtin();
+        // A built-in writer of ours tells what it has as it matches; if it matched before, it learns that we
+        // did just now.
+        let announces_itself = known == Some(Question::Nothing) && self.guid.entity.is_builtin();
         match known {
-            Some(Question::Nothing) if is_first && is_told => self.greet(now, id, out),
-            Some(Question::Nothing) => self.ask_for_heartbeat(id, &[Question::Nothing], out),
-            Some(question) if is_first => self.ask_for_heartbeat(id, &[question], out),
-            None if is_first => self.ask_for_heartbeat(id, &[Question::Nothing], out),
-            _ => self.ask_for_heartbeat(id, &[Question::FromZero, Question::Lowest], out),
+            Some(Question::Nothing) if is_first && announces_itself => self.send_first_acknack(now, id, out),
+            Some(Question::Nothing) => self.request_heartbeat(id, &[Question::Nothing], out),
+            Some(question) if is_first => self.request_heartbeat(id, &[question], out),
+            None if is_first => self.request_heartbeat(id, &[Question::Nothing], out),
+            _ => self.request_heartbeat(id, &[Question::FromZero, Question::Lowest], out),
         }
     }
 
@@ -57,27 +58,27 @@ impl Reader {
     /// Asks a writer how far it is in the numbers of its group, until a heartbeat tells.
     pub(super) fn seek(&mut self, now: Instant, id: WriterId, out: &mut Outbox) {
         let Some(proxy) = self.proxy_mut(id) else { return };
-        if proxy.sets.progress.has_told(proxy.answer.seek_number) {
-            proxy.answer.seek_at = None;
+        if proxy.sets.progress.has_announced(proxy.answer.group_probe_number) {
+            proxy.answer.group_probe_at = None;
             return;
         }
-        proxy.answer.sought(now);
-        self.ask_for_heartbeat(id, &[Question::Nothing], out);
+        proxy.answer.asked_again(now);
+        self.request_heartbeat(id, &[Question::Nothing], out);
     }
 
-    /// Tells a writer that it is matched, and wants no answer soon.
-    fn greet(&mut self, now: Instant, id: WriterId, out: &mut Outbox) {
+    /// An ACKNACK that says to a writer that it is matched, and wants no answer soon.
+    fn send_first_acknack(&mut self, now: Instant, id: WriterId, out: &mut Outbox) {
         if let Some(proxy) = self.proxy_mut(id) {
             proxy.answer.probe_at = now.after(FIRST_ACKNACK_DELAY);
         }
-        self.tell_expected(id, &[Question::Nothing], true, out);
+        self.send_expected(id, &[Question::Nothing], true, out);
     }
 
-    fn ask_for_heartbeat(&mut self, id: WriterId, questions: &[Question], out: &mut Outbox) {
-        self.tell_expected(id, questions, false, out);
+    fn request_heartbeat(&mut self, id: WriterId, forms: &[Question], out: &mut Outbox) {
+        self.send_expected(id, forms, false, out);
     }
 
-    fn tell_expected(&mut self, id: WriterId, forms: &[Question], final_flag: bool, out: &mut Outbox) {
+    fn send_expected(&mut self, id: WriterId, forms: &[Question], final_flag: bool, out: &mut Outbox) {
         let reader = self.guid;
         let Some(proxy) = self.proxy_mut(id) else { return };
         let due = proxy.next_timeout();
@@ -126,8 +127,8 @@ impl Reader {
         let Some(proxy) = self.proxy_mut(id) else { return };
         let wants = proxy.wants(now);
         // What one HEARTBEAT alone told is borne out, or not, by the one that answers.
-        let doubts = proxy.order.is_in_doubt();
-        let demanded = demanded || doubts;
+        let is_unconfirmed = proxy.order.is_unconfirmed();
+        let demanded = demanded || is_unconfirmed;
         let missing = !wants.samples.is_empty() || !wants.fragments.is_empty();
         if wants.in_flight {
             proxy.answer.owe(now.after(IN_FLIGHT).unwrap_or(now), false);
@@ -136,27 +137,27 @@ impl Reader {
             }
         }
         if missing
-            && let Some((asked_at, base)) = proxy.answer.asked
+            && let Some((requested_at, base)) = proxy.answer.requested
             && base == wants.samples.base()
-            && let Some(again) = asked_at.after(REQUEST_REPEAT_MIN).filter(|again| *again > now)
+            && let Some(again) = requested_at.after(REQUEST_REPEAT_MIN).filter(|again| *again > now)
         {
             proxy.answer.owe(again, demanded);
         } else if missing || demanded {
             if missing {
-                proxy.answer.ask(now, wants.samples.base());
+                proxy.answer.note_request(now, wants.samples.base());
             }
             let mut message = out.message(reader.prefix, &proxy.locators, ACKNACK_DATAGRAM_BYTES_MAX);
             message.info_destination(proxy.guid.prefix);
             let only_fragments = wants.samples.is_empty() && !demanded;
             if !only_fragments {
-                let heartbeat = proxy.answer.question.take();
+                let heartbeat = proxy.answer.request_count.take();
                 fits(message.acknack(&AckNack {
                     reader: reader.entity,
                     writer: proxy.guid.entity,
                     count: proxy.answer.next_acknack_count(),
                     // A writer asked to repeat says by a heartbeat when it has; otherwise two polite
                     // peers would answer each other for ever.
-                    final_flag: wants.samples.is_empty() && !doubts,
+                    final_flag: wants.samples.is_empty() && !is_unconfirmed,
                     heartbeat,
                     missing: wants.samples,
                 }));
@@ -215,7 +216,7 @@ impl Reader {
             }));
         }
         message.finish();
-        proxy.answer.asked = Some((now, proxy.order.expected()));
+        proxy.answer.requested = Some((now, proxy.order.expected()));
     }
 
     /// Leases, probes and owed answers that are due.
@@ -231,7 +232,7 @@ impl Reader {
                 std::mem::take(&mut proxy.answer.demanded)
             });
             let probe = due(proxy.answer.probe_at);
-            let seek = due(proxy.answer.seek_at);
+            let seek = due(proxy.answer.group_probe_at);
             let retry = due(proxy.answer.retry_at);
             if retry {
                 proxy.answer.retry_at = None;

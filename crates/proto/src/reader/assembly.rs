@@ -1,4 +1,5 @@
-//! Incomplete samples of all writers share one budget of octets. Which of them gives way is found without a look at each.
+//! Incomplete samples of all writers share one budget of octets. Which of them gives way is found without a
+//! look at each.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +16,8 @@ use crate::tuning::reader::FRAGMENTS_STALLED_CHECK;
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     pub(super) bytes: usize,
-    /// Writers with incomplete samples, by the rank of the one that gives way first. It may have fallen since; it only rises
-    /// when nothing comes any more.
+    /// Writers with incomplete samples, by the rank of the one that gives way first. It may have fallen
+    /// since; it only rises when nothing comes any more.
     order: BTreeSet<(Rank, WriterId)>,
     stalled_look_at: Option<Instant>,
     /// How many places in the order were looked at.
@@ -100,7 +101,8 @@ impl Reader {
         Ok(())
     }
 
-    /// The incomplete sample with the greatest rank. Those that are next and do not go on are only asked for `among_next`.
+    /// The incomplete sample with the greatest rank. Those that are next and do not go on are only asked for
+    /// `among_next`.
     fn first_to_go(&mut self, now: Instant, among_next: bool) -> Option<(Rank, WriterId, SequenceNumber)> {
         let Self { proxies, assembly, .. } = self;
         loop {

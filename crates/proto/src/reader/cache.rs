@@ -53,7 +53,7 @@ pub(super) enum Timer {
     Purge,
     /// Shows the sample that TIME_BASED_FILTER holds back.
     Held,
-    /// Tells at once that many things were forgotten, and gives memory back.
+    /// Notifies at once that many things were forgotten, and gives memory back.
     Freed,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Cache {
     /// Empty instances that are not alive, the first to forget in front.
     retired: VecDeque<(InstanceId, u64)>,
     /// Samples held back that found no room when their instance lost its writers, not reported yet.
-    pub(super) crowded_out: u64,
+    pub(super) displaced: u64,
     pub(super) undecodable: Undecodables,
     pub(super) freed: Freed,
 }
@@ -162,7 +162,7 @@ impl Cache {
             next_id: 0,
             timers: BTreeSet::new(),
             retired: VecDeque::new(),
-            crowded_out: 0,
+            displaced: 0,
             undecodable: Undecodables::default(),
             freed: Freed::default(),
         }
@@ -350,7 +350,7 @@ impl Cache {
             self.insert(now, id, at);
         } else {
             self.samples.free(at);
-            self.crowded_out += 1;
+            self.displaced += 1;
         }
         has_room
     }
@@ -586,7 +586,8 @@ impl Cache {
         (is_alive && self.end(now, id, InstanceState::NotAliveNoWriters, guid, stamps)) || shown
     }
 
-    /// `writer` is unmatched or not alive: it leaves its instances, as many as one call may take. Returns whether any changed.
+    /// `writer` is unmatched or not alive: it leaves its instances, as many as one call may take. Returns
+    /// whether any changed.
     pub(super) fn writer_lost(&mut self, now: Now, writer: WriterId) -> bool {
         let mut changed = false;
         for _ in 0..self.limits.instances_left_per_call {

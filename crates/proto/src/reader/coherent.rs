@@ -1,9 +1,9 @@
 //! Coherent sets on their way into the cache (PRESENTATION, DCPS 1.4 §2.2.3.6; RTPS 2.5 §8.7.6).
 //!
-//! A reader with coherent access holds the changes of a set back until the set has ended, and drops it
-//! whole when a number between its first and its end never came. Under GROUP scope a set waits further, until the
-//! parts of it of all writers of the publisher have ended in all readers of the subscriber, and with ordered access
-//! a single change waits for those before it: `group` tells how.
+//! A reader with coherent access holds the changes of a set back until the set has ended, and drops it whole
+//! when a number between its first and its end never came. Under GROUP scope a set waits further, until the
+//! parts of it of all writers of the publisher have ended in all readers of the subscriber, and with ordered
+//! access a single change waits for those before it: `group` tells how.
 //!
 //! While the application is between `begin_access` and `end_access`, nothing enters the cache.
 
@@ -317,7 +317,8 @@ impl Presenter {
         self.lost += changes.len() as u64;
     }
 
-    /// The open set ends before `next`. A set that has to wait for room in the cache is refused, and stays open.
+    /// The open set ends before `next`. A set that has to wait for room in the cache is refused, and stays
+    /// open.
     fn end(
         &mut self,
         cache: &mut Cache,
@@ -367,8 +368,8 @@ impl Presenter {
         self.part_ended = true;
     }
 
-    /// What is shown with `number`, one after the other. A single change for which there is no room stays, and so does
-    /// one after the change `stop`, which had none before.
+    /// What is shown with `number`, one after the other. A single change for which there is no room stays,
+    /// and so does one after the change `stop`, which had none before.
     pub(super) fn next_due(
         &self,
         cache: &Cache,
@@ -455,8 +456,9 @@ impl Presenter {
         }
     }
 
-    /// The writer is gone, and with it all sets of which others may have no part any more. Its single changes are shown
-    /// now; under ordered access of GROUP scope those stay in `sets` until those before them are shown.
+    /// The writer is gone, and with it all sets of which others may have no part any more. Its single changes
+    /// are shown now; under ordered access of GROUP scope those stay in `sets` until those before them are
+    /// shown.
     pub(super) fn forget(&mut self, cache: &mut Cache, now: Now, id: WriterId, sets: &mut Sets) {
         if let Some(open) = sets.open.take() {
             self.discard(&open.changes);
@@ -509,21 +511,21 @@ impl Reader {
         if self.blocked > 0 {
             self.unblock(now);
         }
-        self.tell_presented(out);
+        self.notify_presented(out);
     }
 
     /// Reports what was shown, lost or completed while changes were accepted.
     #[inline(always)]
-    pub(super) fn tell_presented(&mut self, out: &mut Outbox) {
+    pub(super) fn notify_presented(&mut self, out: &mut Outbox) {
         let Presenter { shown, lost, part_ended, rejections, .. } = &self.presenter;
-        let lost = *lost + self.cache.crowded_out + self.cache.undecodable.untold;
+        let lost = *lost + self.cache.displaced + self.cache.undecodable.unnotified;
         if *shown || *part_ended || lost > 0 || !rejections.is_empty() {
-            self.tell_news(out);
+            self.notify_changes(out);
         }
     }
 
     #[cold]
-    fn tell_news(&mut self, out: &mut Outbox) {
+    fn notify_changes(&mut self, out: &mut Outbox) {
         if self.presenter.take_shown() {
             self.data_available(out);
         }
@@ -535,13 +537,13 @@ impl Reader {
         for _ in 0..lost {
             self.drops.count(DropReason::IncompleteSet);
         }
-        let crowded_out = std::mem::take(&mut self.cache.crowded_out);
-        for _ in 0..crowded_out {
+        let displaced = std::mem::take(&mut self.cache.displaced);
+        for _ in 0..displaced {
             self.drops.count(DropReason::BufferFull);
         }
-        let undecodable = std::mem::take(&mut self.cache.undecodable.untold);
-        self.samples_lost(lost + crowded_out + undecodable, out);
-        self.tell_undecodable(out);
+        let undecodable = std::mem::take(&mut self.cache.undecodable.unnotified);
+        self.samples_lost(lost + displaced + undecodable, out);
+        self.notify_undecodable(out);
         if std::mem::take(&mut self.presenter.part_ended) {
             out.events.push(Event::GroupPart { reader: self.guid.entity });
         }

@@ -40,8 +40,8 @@ impl Order {
         if self.by_source { (timestamp, writer, id) } else { (Time(0), Guid::UNKNOWN, id) }
     }
 
-    /// After which one a sample comes in the queue of its instance, `None` for the first: a marker is a border it does not
-    /// cross.
+    /// After which one a sample comes in the queue of its instance, `None` for the first: a marker is a
+    /// border it does not cross.
     pub(super) fn follows(self, samples: &Samples, queue: Queue, sample: &Sample) -> Option<SlotId> {
         let mut earlier = samples.backwards(queue);
         earlier.find(|(_, other)| !other.valid || !self.is_before(sample, other)).map(|(at, _)| at)

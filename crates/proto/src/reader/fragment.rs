@@ -17,8 +17,8 @@ use crate::tuning::reader::{
 };
 use crate::wire::DataFrag;
 
-/// What one incomplete sample takes beside its octets and its bitmap. A node of the tree may be half empty; an allocator
-/// rounds up.
+/// What one incomplete sample takes beside its octets and its bitmap. A node of the tree may be half empty;
+/// an allocator rounds up.
 const SAMPLE_BYTES: usize = TREE_NODE_TIMES * (size_of::<Reassembly>() + size_of::<i64>())
     + PayloadBuffer::BOOKKEEPING_BYTES
     + ALLOCATION_ROUNDING_BYTES;
@@ -110,12 +110,12 @@ impl Fragments {
         fragment: &DataFrag<'_>,
         growth: usize,
         pool: &PayloadPool,
-        told: Option<Change<'static>>,
+        described: Option<Change<'static>>,
         now: Instant,
     ) -> Result<Option<Change<'static>>, DropReason> {
         let number = fragment.sequence_number.0;
         let total = fragments_of(fragment)?;
-        match (told, self.samples.get_mut(&number)) {
+        match (described, self.samples.get_mut(&number)) {
             (Some(change), Some(sample)) => sample.change = change,
             (Some(change), None) => self.begin(fragment, change, pool, now),
             (None, _) => {}
@@ -151,8 +151,8 @@ impl Fragments {
         self.samples.insert(fragment.sequence_number.0, sample);
     }
 
-    /// The missing fragments of `number` up to `last` in sets that begin with the first of them; of a sample of which
-    /// nothing is here, all.
+    /// The missing fragments of `number` up to `last` in sets that begin with the first of them; of a sample
+    /// of which nothing is here, all.
     pub(super) fn missing(
         &self,
         number: SequenceNumber,
@@ -341,7 +341,8 @@ impl Reassembly {
         if new_fragments == 0 { Err(DropReason::Duplicate) } else { Ok(()) }
     }
 
-    /// Adds fragments up to `last`, whose words are there, in one piece: those before them are here, and none behind.
+    /// Adds fragments up to `last`, whose words are there, in one piece: those before them are here, and none
+    /// behind.
     fn continue_with(&mut self, fragment: &DataFrag<'_>, last: FragmentNumber) -> Result<(), DropReason> {
         let piece_bytes = usize::from(self.fragment_bytes);
         let start = self.prefix as usize * piece_bytes;

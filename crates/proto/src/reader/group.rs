@@ -1,11 +1,13 @@
-//! GROUP access: what the readers of a subscriber show of the changes of one publisher, and when (PRESENTATION, DCPS
+//! GROUP access: what the readers of a subscriber show of the changes of one publisher, and when
+//! (PRESENTATION, DCPS
 //! 1.4 §2.2.3.6; RTPS 2.5 §8.7.5, §8.7.6).
 //!
-//! With ordered access each change waits outside of the cache, with coherent access each set, until nothing with a
-//! lower group number can still come, nor, for a set, another part of it. A reader knows of one writer up to which
-//! number it has passed: by the numbers of its changes, and by its heartbeats, which name the last number of the
-//! group and the numbers of what the writer itself still has. [`GroupMember`] tells that, [`next_verdict`] what
-//! follows from all members, and [`Reader::ask_for_group`] asks a writer that is behind for a heartbeat.
+//! With ordered access each change waits outside of the cache, with coherent access each set, until nothing
+//! with a lower group number can still come, nor, for a set, another part of it. A reader knows of one writer
+//! up to which number it has passed: by the numbers of its changes, and by its heartbeats, which name the
+//! last number of the group and the numbers of what the writer itself still has. [`GroupMember`] tells that,
+//! [`next_verdict`] what follows from all members, and [`Reader::ask_for_group`] asks a writer that is behind
+//! for a heartbeat.
 //!
 //! What waits is shown
 //! - when it follows what was shown last without a gap, in all readers if several have the same writer, or
@@ -13,16 +15,16 @@
 //!
 //! That holds for what waits of a writer that is gone as well: its proxy stays until that is shown.
 //!
-//! All writers are known when the digest that came with the change, or with a heartbeat after it, is that of the
-//! writers discovered, now or since the match. Waited for are writers that are matched here, reliably for single
-//! changes, and alive: a writer of a topic without a reader here, one that was deleted or that lost its liveliness
-//! holds nobody up; nor does a reader whose cache is full, but for sets. In that reader what comes after the change
-//! for which there is no room waits with it. A writer that gives no group information, and a digest that nothing
-//! discovered explains, are waited for only for so long ([`super::ReaderLimits::group_wait_max`]), and after that
-//! never again.
+//! All writers are known when the digest that came with the change, or with a heartbeat after it, is that of
+//! the writers discovered, now or since the match. Waited for are writers that are matched here, reliably for
+//! single changes, and alive: a writer of a topic without a reader here, one that was deleted or that lost
+//! its liveliness holds nobody up; nor does a reader whose cache is full, but for sets. In that reader what
+//! comes after the change for which there is no room waits with it. A writer that gives no group information,
+//! and a digest that nothing discovered explains, are waited for only for so long
+//! ([`super::ReaderLimits::group_wait_max`]), and after that never again.
 //!
-//! A set is dropped in all readers when one of them lost changes since its match that may have been of it, of a writer
-//! of which no part of it came: all of it may have been replaced in that writer's history.
+//! A set is dropped in all readers when one of them lost changes since its match that may have been of it, of
+//! a writer of which no part of it came: all of it may have been replaced in that writer's history.
 //!
 //! Nothing is sent for GROUP access while no number is missing.
 
@@ -48,12 +50,13 @@ pub(super) struct Progress {
     /// The highest number shown.
     pub(super) shown: SequenceNumber,
     /// The heartbeat that told most: the writer's last number then, the group's, and who the writers were.
-    told: Option<(SequenceNumber, SequenceNumber, Option<GroupDigest>)>,
+    announced: Option<(SequenceNumber, SequenceNumber, Option<GroupDigest>)>,
     /// Its last heartbeat gave group information.
     informs: bool,
     /// It was waited for in vain.
     excused: bool,
-    /// The number of the writer's own that comes next, once a heartbeat told where what was before the match ends.
+    /// The number of the writer's own that comes next, once a heartbeat told where what was before the match
+    /// ends.
     next: Option<SequenceNumber>,
     /// The number of the writer's own of its last change that came.
     taken_in: SequenceNumber,
@@ -64,7 +67,8 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// The first heartbeat: what the writer has up to `last` was written before the match, and is not lost to it.
+    /// The first heartbeat: what the writer has up to `last` was written before the match, and is not lost to
+    /// it.
     pub(super) fn begin(&mut self, last: SequenceNumber, group: Option<&HeartbeatGroup>) {
         // The heartbeat may be older than what came before it.
         self.next = Some(last.max(self.taken_in).next());
@@ -118,21 +122,22 @@ impl Progress {
         self.informs = group.is_some();
         let Some(group) = group else { return false };
         self.excused = false;
-        if self.told.is_none_or(|(_, current, _)| current <= group.current) {
-            self.told = Some((last, group.current, group.writers));
+        if self.announced.is_none_or(|(_, current, _)| current <= group.current) {
+            self.announced = Some((last, group.current, group.writers));
         }
         self.pass(group.first.previous())
     }
 
     /// All changes before `expected` are here or will never be.
     pub(super) fn advance(&mut self, expected: SequenceNumber) -> bool {
-        match self.told {
+        match self.announced {
             Some((last, current, _)) if expected > last => self.pass(current),
             _ => false,
         }
     }
 
-    /// The writer is gone: nothing more is to be learnt from it, and nothing it lost makes sets of others incomplete.
+    /// The writer is gone: nothing more is to be learnt from it, and nothing it lost makes sets of others
+    /// incomplete.
     pub(super) const fn leave(&mut self) {
         self.excused = true;
         self.next = None;
@@ -140,8 +145,10 @@ impl Progress {
     }
 
     /// Whether nothing can be learnt from the writer about `number` by asking once more.
-    pub(super) fn has_told(&self, number: SequenceNumber) -> bool {
-        self.excused || self.passed >= number || self.told.is_some_and(|(_, current, _)| current >= number)
+    pub(super) fn has_announced(&self, number: SequenceNumber) -> bool {
+        self.excused
+            || self.passed >= number
+            || self.announced.is_some_and(|(_, current, _)| current >= number)
     }
 }
 
@@ -186,7 +193,7 @@ struct Part {
     /// A single change before it waits for room.
     stuck: bool,
     /// It came with a digest of the writers of its publisher.
-    told: bool,
+    announced: bool,
     /// All these are known.
     writers_known: bool,
     /// It has waited long enough for what may never come.
@@ -236,7 +243,7 @@ impl GroupMember {
     /// Whether it is waited for.
     const fn holds_up(&self, part: &Part) -> bool {
         let in_vain = self.excused || part.overdue && !self.informs;
-        self.alive && !in_vain && (part.is_set || self.reliable && part.told)
+        self.alive && !in_vain && (part.is_set || self.reliable && part.announced)
     }
 }
 
@@ -275,7 +282,8 @@ impl<'a> Front<'a> {
         !self.part.is_set && self.part.number == shown.next()
     }
 
-    /// Whether other readers have the same writer: what one of them showed, the others may still have to show.
+    /// Whether other readers have the same writer: what one of them showed, the others may still have to
+    /// show.
     fn is_one_of_several(&self, member: &GroupMember) -> bool {
         self.members.iter().filter(|other| other.writer == member.writer).nth(1).is_some()
     }
@@ -306,8 +314,8 @@ impl<'a> Front<'a> {
     }
 }
 
-/// What the readers of a subscriber, of all of which `members` tells, are to show next; `room` is the least that
-/// any of them says with [`Reader::group_room`].
+/// What the readers of a subscriber, of all of which `members` tells, are to show next; `room` is the least
+/// that any of them says with [`Reader::group_room`].
 #[must_use]
 pub fn next_verdict(
     members: &[GroupMember],
@@ -385,8 +393,8 @@ impl Reader {
         }
     }
 
-    /// Of each publisher the first single change that had its turn and found no room in the cache. What comes after it
-    /// in the order of the publisher waits here with it, whichever writer it is of.
+    /// Of each publisher the first single change that had its turn and found no room in the cache. What comes
+    /// after it in the order of the publisher waits here with it, whichever writer it is of.
     fn stops(&self) -> Vec<(Guid, SequenceNumber)> {
         let mut stops: Vec<(Guid, SequenceNumber)> = Vec::new();
         for proxy in self.proxies.iter().flatten().filter(|_| self.presenter.is_ordered()) {
@@ -403,9 +411,9 @@ impl Reader {
         stops
     }
 
-    /// What waits first of a writer. A single change that had its turn and found no room in the cache waits for that
-    /// alone, as do those after it here, and makes nobody else wait, but for sets behind it: of these the first, and
-    /// that it is so.
+    /// What waits first of a writer. A single change that had its turn and found no room in the cache waits
+    /// for that alone, as do those after it here, and makes nobody else wait, but for sets behind it: of
+    /// these the first, and that it is so.
     fn first_waiting<'a>(&self, proxy: &'a Proxy, stop: Option<SequenceNumber>) -> Option<(&'a Ended, bool)> {
         let mut numbered = proxy.sets.waiting().iter().filter(|ended| ended.number.is_some());
         let behind = |ended: &Ended| stop.is_some_and(|stop| ended.number.is_some_and(|own| own > stop));
@@ -429,8 +437,8 @@ impl Reader {
         let knows = |writers: GroupDigest| known.is_some_and(|known| known.sets.contains(&writers));
         // Who says it later speaks also of what was before.
         let vouches = |proxy: &Proxy| {
-            let told = proxy.sets.progress.told.filter(|_| proxy.publisher == Some(publisher));
-            told.is_some_and(|(_, current, writers)| current >= ended.end && writers.is_none_or(knows))
+            let announced = proxy.sets.progress.announced.filter(|_| proxy.publisher == Some(publisher));
+            announced.is_some_and(|(_, current, writers)| current >= ended.end && writers.is_none_or(knows))
         };
         Some(Part {
             number: ended.number?,
@@ -438,7 +446,7 @@ impl Reader {
             is_set: ended.is_set,
             whole: ended.whole,
             stuck,
-            told: ended.writers.is_some(),
+            announced: ended.writers.is_some(),
             writers_known: ended.writers.is_none_or(knows) || self.proxies.iter().flatten().any(vouches),
             overdue: self.group_due(ended).is_none_or(|due| due <= now),
         })
@@ -449,7 +457,8 @@ impl Reader {
         ended.since.after(self.limits.group_wait_max)
     }
 
-    /// Whether the cache has room for the set `number` and all that is shown with it, if the set waits first here.
+    /// Whether the cache has room for the set `number` and all that is shown with it, if the set waits first
+    /// here.
     #[must_use]
     pub fn group_room(&self, publisher: Guid, number: SequenceNumber) -> GroupRoom {
         let writers = || self.proxies.iter().flatten().filter(|proxy| proxy.publisher == Some(publisher));
@@ -517,10 +526,11 @@ impl Reader {
         if self.blocked > 0 && !self.presenter.is_accessing() {
             self.unblock(now);
         }
-        self.tell_presented(out);
+        self.notify_presented(out);
     }
 
-    /// Asks the writers for which something waits, here or in other readers of the subscriber, how far they are.
+    /// Asks the writers for which something waits, here or in other readers of the subscriber, how far they
+    /// are.
     pub fn ask_for_group(&mut self, now: Now, members: &[GroupMember], out: &mut Outbox) {
         if !self.presenter.is_grouped() {
             return;
@@ -534,10 +544,10 @@ impl Reader {
             let needed = front.map_or(SequenceNumber(0), |front| front.part.needed());
             let progress = &proxy.sets.progress;
             // What a heartbeat named is on its way or asked for already.
-            if progress.has_told(needed) {
-                proxy.answer.seek_at = None;
-            } else if proxy.answer.seek_at.is_none() {
-                (proxy.answer.seeks, proxy.answer.seek_number) = (0, needed);
+            if progress.has_announced(needed) {
+                proxy.answer.group_probe_at = None;
+            } else if proxy.answer.group_probe_at.is_none() {
+                (proxy.answer.group_probes, proxy.answer.group_probe_number) = (0, needed);
                 self.seek(now.mono, index as WriterId, out);
             }
         }
@@ -570,7 +580,8 @@ fn stop_of(stops: &[(Guid, SequenceNumber)], publisher: Guid) -> Option<Sequence
 }
 
 impl Change<'_> {
-    /// The number it has among those of its publisher; of the end of a set whose numbers are not told, the first.
+    /// The number it has among those of its publisher; of the end of a set whose numbers are not told, the
+    /// first.
     pub(super) fn number_in_group(&self) -> Option<SequenceNumber> {
         self.group_number.or(self.group_set)
     }

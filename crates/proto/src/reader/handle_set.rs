@@ -1,5 +1,5 @@
-//! A set of instances in the order of their handles. Usually instances come in that order and leave in it, all that are
-//! there: then it is a queue. It is a tree as far as they do not.
+//! A set of instances in the order of their handles. Usually instances come in that order and leave in it,
+//! all that are there: then it is a queue. It is a tree as far as they do not.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Bound, RangeBounds};
@@ -42,7 +42,8 @@ impl HandleSet {
         if self.queue.back().is_some_and(|(last, _)| *last == handle) {
             self.queue.pop_back();
         } else if self.tree.remove(&handle).is_none() {
-            // From the middle: each moves to the tree once, where that costs no more than if it had come there.
+            // From the middle: each moves to the tree once, where that costs no more than if it had come
+            // there.
             self.tree.extend(self.queue.drain(..).filter(|(other, _)| *other != handle));
         }
     }

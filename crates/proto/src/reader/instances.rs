@@ -87,8 +87,8 @@ pub(super) struct Instance {
 
 const _: () = assert!(size_of::<Option<Instance>>() == 64);
 
-/// What few samples touch of an instance: while it is alive and the same writer writes it, only a policy asks for this, which
-/// may be DEADLINE, EXCLUSIVE ownership, the order BY_SOURCE_TIMESTAMP or TIME_BASED_FILTER.
+/// What few samples touch of an instance: while it is alive and the same writer writes it, only a policy asks
+/// for this, which may be DEADLINE, EXCLUSIVE ownership, the order BY_SOURCE_TIMESTAMP or TIME_BASED_FILTER.
 #[derive(Debug)]
 pub(super) struct Details {
     /// Writers that keep it alive.
@@ -241,7 +241,8 @@ impl Instance {
         self.details().key.as_ref()
     }
 
-    /// The same unless it is empty, which is known without a look: where there was no room for it, each sample asks.
+    /// The same unless it is empty, which is known without a look: where there was no room for it, each
+    /// sample asks.
     pub(super) fn key_with_octets(&self) -> Option<&InstanceKey> {
         if self.is_named { self.key() } else { None }
     }
@@ -379,8 +380,8 @@ impl Instances {
         self.index.get(&handle).copied()
     }
 
-    /// As [`Self::find`], where samples come one after the other: of the same instance as the last, or of the one that
-    /// became known after that, as when a writer goes through its instances by turns.
+    /// As [`Self::find`], where samples come one after the other: of the same instance as the last, or of the
+    /// one that became known after that, as when a writer goes through its instances by turns.
     #[inline]
     pub(super) fn find_often(&mut self, handle: InstanceHandle) -> Option<InstanceId> {
         let expected = self.recent.wrapping_add(self.step);
@@ -401,7 +402,8 @@ impl Instances {
         self.find(handle).map(|_| handle)
     }
 
-    /// As [`Self::identify`] of a long key that has arrived: an instance may have been known by its hash alone.
+    /// As [`Self::identify`] of a long key that has arrived: an instance may have been known by its hash
+    /// alone.
     #[inline(never)]
     pub(super) fn recognise(&mut self, key: Key) -> InstanceHandle {
         let identity = self.identify(key);

@@ -3,8 +3,8 @@
 //!
 //! Without writers the instance goes with all that is known of it. A disposed instance loses its samples; the
 //! rest goes too unless some writer still keeps it registered, whose next sample must find the generation
-//! counts. What was refused or filtered out keeps no instance without writers: it would be nothing to remember.
-//! Empty instances are bounded in number anyway.
+//! counts. What was refused or filtered out keeps no instance without writers: it would be nothing to
+//! remember. Empty instances are bounded in number anyway.
 
 use super::cache::{Cache, Timer, leave};
 use super::instances::InstanceId;
@@ -57,8 +57,8 @@ impl Cache {
     /// The purge of the instance is due.
     pub(super) fn purge(&mut self, id: InstanceId) {
         let Some(instance) = self.instances.get_mut(id) else { return };
-        // A writer may have come back with nothing but what was refused: that is nothing to remember. What is held
-        // back will be shown, and owners are remembered as long as they own.
+        // A writer may have come back with nothing but what was refused: that is nothing to remember. What is
+        // held back will be shown, and owners are remembered as long as they own.
         let only_named = instance.state == InstanceState::NotAliveNoWriters
             && instance.held.get().is_none()
             && instance.details().owner.is_none();

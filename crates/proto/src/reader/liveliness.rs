@@ -77,8 +77,8 @@ impl Reader {
     pub(super) fn heard_change(&mut self, now: Now, id: WriterId, number: SequenceNumber, out: &mut Outbox) {
         let Some(proxy) = self.proxy_mut(id) else { return };
         // Until its first heartbeat nobody knows what of a late joiner's history is new.
-        let is_told = !proxy.historical || proxy.heard.count.is_some();
-        let is_new = is_told && Some(number) > proxy.lease.newest;
+        let announces_itself = !proxy.historical || proxy.heard.count.is_some();
+        let is_new = announces_itself && Some(number) > proxy.lease.newest;
         if is_new {
             proxy.lease.newest = Some(number);
         }

@@ -72,7 +72,8 @@ impl Reader {
         self.wake_at(self.proxy(id).and_then(Proxy::next_timeout));
     }
 
-    /// The participant of a writer was heard: a built-in reader that asked it ever less, while it was silent, asks at once.
+    /// The participant of a writer was heard: a built-in reader that asked it ever less, while it was silent,
+    /// asks at once.
     pub fn writer_participant_heard(&mut self, now: Instant, writer: Guid) {
         // Most often nothing is asked of anybody.
         if self.proxies_due.is_none() {
@@ -84,8 +85,8 @@ impl Reader {
         }
     }
 
-    /// So many samples will not come. A writer that is matched may have lost this reader and found it again: then the application
-    /// is told by a match more.
+    /// So many samples will not come. A writer that is matched may have lost this reader and found it again:
+    /// then the application is told by a match more.
     pub(super) fn given_up(&mut self, samples: u64, found_again: Option<Guid>, out: &mut Outbox) {
         if let Some(writer) = found_again {
             self.statuses.subscription_matched.unmatched(writer);
@@ -115,7 +116,8 @@ impl Reader {
         id
     }
 
-    /// A writer left, or matches no more: instances only it wrote are without writers, once what waits of it is shown.
+    /// A writer left, or matches no more: instances only it wrote are without writers, once what waits of it
+    /// is shown.
     pub fn unmatch_writer(&mut self, now: Now, writer: Guid, out: &mut Outbox) {
         let Some(id) = self.by_guid.remove(&writer) else { return };
         let Self { proxies, presenter, cache, assembly, .. } = self;
@@ -132,7 +134,7 @@ impl Reader {
         if self.recent_writer == id {
             self.recent_writer = WriterId::MAX;
         }
-        self.tell_presented(out);
+        self.notify_presented(out);
         if is_done {
             self.part_with(now, id, out);
         }
@@ -141,7 +143,7 @@ impl Reader {
         self.changed(StatusKind::SubscriptionMatched, out);
         let (alive, not_alive) = if was_alive { (-1, 0) } else { (0, -1) };
         self.liveliness_changed(writer, alive, not_alive, out);
-        self.tell_freed(out);
+        self.notify_freed(out);
     }
 
     /// Of the writers that are gone, those of which nothing waits any more leave for good.
@@ -153,7 +155,8 @@ impl Reader {
         }
     }
 
-    /// A writer comes back of which something still waits from before: that is shown now, before what comes anew.
+    /// A writer comes back of which something still waits from before: that is shown now, before what comes
+    /// anew.
     fn part_with_namesake(&mut self, now: Now, writer: Guid, out: &mut Outbox) {
         if self.lingering == 0 {
             return;
@@ -172,15 +175,15 @@ impl Reader {
         let Some(proxy) = self.proxies.get_mut(id as usize).and_then(Option::take) else { return };
         self.lingering -= 1;
         self.forget_publisher_if_unmatched(proxy.publisher);
-        self.tell_presented(out);
+        self.notify_presented(out);
         // Meanwhile another one may write what it wrote.
         self.cache.publications.weaken(id);
         self.departing.push_back(id);
         self.depart(now, id, out);
     }
 
-    /// An unmatched writer leaves its instances, as many as one call may take. Its number is free when none is left. Returns
-    /// whether it is.
+    /// An unmatched writer leaves its instances, as many as one call may take. Its number is free when none
+    /// is left. Returns whether it is.
     fn depart(&mut self, now: Now, id: WriterId, out: &mut Outbox) -> bool {
         if self.cache.writer_lost(now, id) {
             self.data_available(out);

@@ -86,7 +86,8 @@ pub struct ReaderLimits {
     pub reassembly_bytes_max: usize,
     /// Samples of one writer waiting for a gap to close.
     pub reorder_samples_max: usize,
-    /// Octets of such samples of all writers, with what keeping them takes; each may keep as much as its part of that anyway.
+    /// Octets of such samples of all writers, with what keeping them takes; each may keep as much as its part
+    /// of that anyway.
     pub reorder_bytes_max: usize,
     /// Samples in the cache.
     pub samples_max: usize,
@@ -100,7 +101,8 @@ pub struct ReaderLimits {
     pub instances_per_writer_max: usize,
     /// Empty instances that are not alive but still remembered.
     pub retired_instances_max: usize,
-    /// Instances that writers leave in one call as they go; the others follow with the next [`Reader::timeout`].
+    /// Instances that writers leave in one call as they go; the others follow with the next
+    /// [`Reader::timeout`].
     pub instances_left_per_call: usize,
     /// Octets kept only to tell the key of an instance.
     pub key_bytes_max: usize,
@@ -108,7 +110,8 @@ pub struct ReaderLimits {
     pub coherent_samples_max: usize,
     /// Octets of such samples.
     pub coherent_bytes_max: usize,
-    /// GROUP access: how long samples wait for writers that may never be found, or never tell how far they are.
+    /// GROUP access: how long samples wait for writers that may never be found, or never tell how far they
+    /// are.
     pub group_wait_max: Duration,
     /// Matched writers.
     pub writers_max: usize,
@@ -194,7 +197,7 @@ pub struct Reader {
     /// No proxy has anything to do before this time.
     proxies_due: Option<Instant>,
     /// Events of calls that could not report them.
-    untold: StatusMask,
+    unnotified: StatusMask,
     small: PayloadPool,
     large: PayloadPool,
     statuses: Statuses,
@@ -224,7 +227,7 @@ impl Reader {
             lingering: 0,
             assembly: Assembly::default(),
             proxies_due: None,
-            untold: StatusMask::NONE,
+            unnotified: StatusMask::NONE,
             small: PayloadPool::new(),
             large: PayloadPool::new(),
             statuses: Statuses::default(),
@@ -256,8 +259,8 @@ impl Reader {
         self.qos = qos;
     }
 
-    /// Drops data that `filter` does not want before it takes room in the cache (ContentFilteredTopic, DCPS 1.4
-    /// §2.2.2.3.3). It counts as received; of instances, only those with data that was wanted are known.
+    /// Drops data that `filter` does not want before it takes room in the cache (ContentFilteredTopic, DCPS
+    /// 1.4 §2.2.2.3.3). It counts as received; of instances, only those with data that was wanted are known.
     pub fn set_filter(&mut self, filter: Option<SignedFilter>) {
         self.filter_signature = filter.as_ref().map(|filter| filter.signature);
         self.cache.set_filter(filter.map(|filter| filter.filter));
@@ -269,20 +272,21 @@ impl Reader {
         self.cache.is_interleaved()
     }
 
-    /// Whether what `read` and `take` do next does not depend on the time: nothing expires, and nothing waits for room.
+    /// Whether what `read` and `take` do next does not depend on the time: nothing expires, and nothing waits
+    /// for room.
     #[must_use]
     pub fn is_timeless(&self) -> bool {
         self.blocked == 0 && !self.cache.has_mortal()
     }
 
-    /// Appends the samples that `selector` asks for and marks them read. With KEEP_LAST this makes room for what was
-    /// refused, as [`Self::take`] does.
+    /// Appends the samples that `selector` asks for and marks them read. With KEEP_LAST this makes room for
+    /// what was refused, as [`Self::take`] does.
     pub fn read(&mut self, now: Now, selector: &Selector, samples: &mut CachedSamples) {
         self.access(now, Access::Read, &Choice::of(selector), samples);
     }
 
-    /// Appends what `fetch` asks for: as [`Self::read`] or [`Self::take`], of the samples with data that a query lets pass
-    /// (`read_w_condition`, `take_w_condition`).
+    /// Appends what `fetch` asks for: as [`Self::read`] or [`Self::take`], of the samples with data that a
+    /// query lets pass (`read_w_condition`, `take_w_condition`).
     pub fn fetch(&mut self, now: Now, fetch: &Fetch<'_>, samples: &mut CachedSamples) {
         self.access(now, fetch.access, &Choice::queried(fetch.selector, fetch.query), samples);
     }
@@ -382,21 +386,21 @@ impl Reader {
             // What expired or was purged has left room.
             self.unblock(now);
         }
-        self.tell_presented(out);
-        let untold = std::mem::take(&mut self.untold);
-        if shown || untold.contains(StatusKind::DataAvailable) {
+        self.notify_presented(out);
+        let unnotified = std::mem::take(&mut self.unnotified);
+        if shown || unnotified.contains(StatusKind::DataAvailable) {
             self.data_available(out);
         }
         for kind in [StatusKind::SampleRejected, StatusKind::SampleLost] {
-            if untold.contains(kind) {
+            if unnotified.contains(kind) {
                 self.changed(kind, out);
             }
         }
-        self.tell_undecodable(out);
-        self.tell_freed(out);
+        self.notify_undecodable(out);
+        self.notify_freed(out);
     }
 
-    fn tell_freed(&mut self, out: &mut Outbox) {
+    fn notify_freed(&mut self, out: &mut Outbox) {
         if self.cache.freed.take() {
             out.events.push(Event::MemoryFreed);
         }

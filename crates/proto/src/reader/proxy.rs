@@ -52,7 +52,8 @@ pub(super) struct Proxy {
     pub(super) origin: Origin,
     /// Both ends are reliable.
     pub(super) reliable: bool,
-    /// Nothing that it wrote is replaced or expires: what it leaves out for a reader in step is lost to that one.
+    /// Nothing that it wrote is replaced or expires: what it leaves out for a reader in step is lost to that
+    /// one.
     pub(super) keeps_all: bool,
     /// Writer keeps history for late joiners and the reader wants it.
     pub(super) historical: bool,
@@ -91,14 +92,16 @@ pub(super) struct Heard {
     pub(super) last: SequenceNumber,
     /// Highest number when it was heard first: the end of its history.
     pub(super) history_last: SequenceNumber,
-    /// A sample came before its turn, whose number it is, and when: what is missing before it may be asked for.
+    /// A sample came before its turn, whose number it is, and when: what is missing before it may be asked
+    /// for.
     pub(super) early: Option<(Instant, SequenceNumber)>,
-    /// Highest number that it announced to this very reader when it first did: what it wrote after that, it wrote for this reader too.
+    /// Highest number that it announced to this very reader when it first did: what it wrote after that, it
+    /// wrote for this reader too.
     pub(super) named_last: Option<SequenceNumber>,
     /// A GAP told what a reader is told that was just matched, and passed over what this one waited for.
     pub(super) began_anew: bool,
     /// It is Plainsong's.
-    pub(super) is_kin: bool,
+    pub(super) is_same_vendor: bool,
 }
 
 impl Heard {
@@ -118,12 +121,12 @@ pub(super) struct Answer {
     /// The owed answer goes out even when nothing is missing.
     pub(super) demanded: bool,
     /// Count of the last heartbeat that wants an answer, of a writer of our like: the answer names it.
-    pub(super) question: Option<i32>,
+    pub(super) request_count: Option<i32>,
     /// A heartbeat up to this number came while the last fragments were on their way: it is answered when
     /// they have arrived.
     pub(super) promised: Option<SequenceNumber>,
     /// When something was last asked for, and from which number on.
-    pub(super) asked: Option<(Instant, SequenceNumber)>,
+    pub(super) requested: Option<(Instant, SequenceNumber)>,
     /// The next probe of a writer that was never heard.
     pub(super) probe_at: Option<Instant>,
     pub(super) probes: u32,
@@ -132,10 +135,11 @@ pub(super) struct Answer {
     retries: u32,
     /// Of a built-in reader: how often it asked since the participant of the writer was heard.
     unanswered: Option<u32>,
-    /// When the writer is asked again whether it is beyond this number of its group, and how often that was done.
-    pub(super) seek_at: Option<Instant>,
-    pub(super) seek_number: SequenceNumber,
-    pub(super) seeks: u32,
+    /// When the writer is asked again whether it is beyond this number of its group, and how often that was
+    /// done.
+    pub(super) group_probe_at: Option<Instant>,
+    pub(super) group_probe_number: SequenceNumber,
+    pub(super) group_probes: u32,
 }
 
 impl Proxy {
@@ -181,8 +185,8 @@ impl Proxy {
         self.departed && self.sets.waiting().is_empty()
     }
 
-    /// How much an incomplete sample of this age matters for lack of memory, as of `now` or as if it went on: the greatest
-    /// rank goes first. What is next and moves on stays, in the order of coming.
+    /// How much an incomplete sample of this age matters for lack of memory, as of `now` or as if it went on:
+    /// the greatest rank goes first. What is next and moves on stays, in the order of coming.
     pub(super) fn rank(&self, now: Option<Instant>, (number, started, heard): Age) -> Rank {
         let ahead = number.0.saturating_sub(self.order.expected().0).max(0) as u64;
         let moves_on = now.is_none_or(|now| now.since(heard) < FRAGMENTS_STALLED);
@@ -194,18 +198,20 @@ impl Proxy {
         }
     }
 
-    /// Of its incomplete samples the one that goes first for lack of memory, and its rank as of `now` or as if it went on.
+    /// Of its incomplete samples the one that goes first for lack of memory, and its rank as of `now` or as
+    /// if it went on.
     pub(super) fn first_to_go(&self, now: Option<Instant>) -> Option<(Rank, SequenceNumber)> {
         let fragments = &self.fragments;
         let number = if self.reliable { fragments.last() } else { fragments.first() }?;
         Some((self.rank(now, fragments.age(number)?), number))
     }
 
-    /// A sample came before its turn. When nothing closes the gap soon, what is missing is asked for, once, without waiting
-    /// for a heartbeat; it is asked for again when one comes. Writers of other products are only answered (RTPS 2.5 §8.4.2.3).
+    /// A sample came before its turn. When nothing closes the gap soon, what is missing is asked for, once,
+    /// without waiting for a heartbeat; it is asked for again when one comes. Writers of other products are
+    /// only answered (RTPS 2.5 §8.4.2.3).
     pub(super) fn came_early(&mut self, now: Instant, number: SequenceNumber) {
-        let asked = self.answer.asked.is_some_and(|(_, base)| base == self.order.expected());
-        if !self.heard.is_kin || asked {
+        let requested = self.answer.requested.is_some_and(|(_, base)| base == self.order.expected());
+        if !self.heard.is_same_vendor || requested {
             return;
         }
         let waits = self.heard.early.is_some_and(|(_, early)| early >= self.order.expected());
@@ -223,18 +229,19 @@ impl Proxy {
 
     /// When something has to be done for this writer.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
-        let Answer { due, probe_at, retry_at, seek_at, .. } = self.answer;
-        Instant::earliest([due, probe_at, retry_at, seek_at, self.lease.expires])
+        let Answer { due, probe_at, retry_at, group_probe_at, .. } = self.answer;
+        Instant::earliest([due, probe_at, retry_at, group_probe_at, self.lease.expires])
     }
 
-    /// Whether the writer knows this reader, and everything was delivered, or gone before, that it had when it was heard first.
+    /// Whether the writer knows this reader, and everything was delivered, or gone before, that it had when
+    /// it was heard first.
     pub(super) fn is_in_step(&self) -> bool {
         self.heard.named_last.is_some() && self.order.expected() > self.heard.history_last
     }
 
-    /// The writer passes over `start..=end` for a reader in step that has no filter. A writer that replaces samples may do so, also
-    /// from the first on, in answer to a question from before; one that keeps all and begins with the first has taken the
-    /// reader for a new one.
+    /// The writer passes over `start..=end` for a reader in step that has no filter. A writer that replaces
+    /// samples may do so, also from the first on, in answer to a request from before; one that keeps all and
+    /// begins with the first has taken the reader for a new one.
     pub(super) fn pass_over(&mut self, start: SequenceNumber, end: SequenceNumber) {
         if !self.keeps_all {
             return;
@@ -242,7 +249,7 @@ impl Proxy {
         // A GAP of the first match may come late, behind samples that went to all readers.
         let written_before = self.heard.history_last.max(self.heard.named_last.unwrap_or_default());
         let begins_anew = start == SequenceNumber::FIRST && self.order.expected() > SequenceNumber::FIRST;
-        let is_missed = self.order.doubt(start.max(written_before.next()), end);
+        let is_missed = self.order.note_unconfirmed(start.max(written_before.next()), end);
         self.heard.began_anew |= begins_anew && is_missed;
     }
 
@@ -268,7 +275,7 @@ impl Answer {
         Self { acknack_count, nack_frag_count, unanswered: is_builtin.then_some(0), ..Self::default() }
     }
 
-    /// The pause after a question: this one, unless the participant of the writer is silent.
+    /// The pause after a request: this one, unless the participant of the writer is silent.
     fn pause(&mut self, usual: Duration) -> Duration {
         let Some(unanswered) = &mut self.unanswered else { return usual };
         *unanswered = unanswered.saturating_add(1);
@@ -306,17 +313,17 @@ impl Answer {
 
     /// Something is asked for at `now`, from `base` on. A writer repeats its heartbeats until everything
     /// is acknowledged, but it may hold an acknowledgement of an earlier match against us.
-    pub(super) fn ask(&mut self, now: Instant, base: SequenceNumber) {
-        let progress = self.asked.is_none_or(|(_, before)| before != base);
+    pub(super) fn note_request(&mut self, now: Instant, base: SequenceNumber) {
+        let progress = self.requested.is_none_or(|(_, before)| before != base);
         self.retries = if progress { 0 } else { self.retries.saturating_add(1) };
-        self.asked = Some((now, base));
+        self.requested = Some((now, base));
         self.retry_at = now.after(self.pause(RETRY_PAUSES.pause(self.retries)));
     }
 
     /// The writer is asked how far it is at `now`: when again.
-    pub(super) fn sought(&mut self, now: Instant) {
-        self.seek_at = now.after(Backoff::new(PROBE_PAUSE, PROBE_PAUSE_MAX).pause(self.seeks));
-        self.seeks = self.seeks.saturating_add(1);
+    pub(super) fn asked_again(&mut self, now: Instant) {
+        self.group_probe_at = now.after(Backoff::new(PROBE_PAUSE, PROBE_PAUSE_MAX).pause(self.group_probes));
+        self.group_probes = self.group_probes.saturating_add(1);
     }
 
     /// A probe is sent at `now` to one of so many writers: when the next one follows.

@@ -66,17 +66,18 @@ impl Reader {
         result.map_err(|reason| self.dropped(reason))
     }
 
-    /// As [`Self::on_data`], of the samples of a run, until `told_max` of them have left something to tell, or so many octets. Returns how many
-    /// have, and whether the run is over. What is dropped is counted in [`Self::drops`], and `dropped` hears of it.
+    /// As [`Self::on_data`], of the samples of a run, until `notified_max` of them have left something to
+    /// tell, or so many octets. Returns how many have, and whether the run is over. What is dropped is
+    /// counted in [`Self::drops`], and `dropped` hears of it.
     pub fn on_run(
         &mut self,
         now: Now,
         run: &mut Run<'_, '_>,
-        told_max: usize,
+        notified_max: usize,
         out: &mut Outbox,
         mut dropped: impl FnMut(DropReason),
     ) -> (usize, bool) {
-        let (mut told, mut told_bytes) = (0, 0);
+        let (mut notified, mut notified_bytes) = (0, 0);
         let writer = self.writer_of(&run.context().sender(run.writer().entity));
         while let Some((context, data)) = run.next() {
             let taken_in = match writer {
@@ -86,15 +87,15 @@ impl Reader {
             if let Err(reason) = taken_in {
                 dropped(self.dropped(reason));
             }
-            told += usize::from(!out.events.is_empty());
+            notified += usize::from(!out.events.is_empty());
             if data.payload.len() > SHORT_BYTES_MAX {
-                told_bytes += data.payload.len();
+                notified_bytes += data.payload.len();
             }
-            if told >= told_max || told > 0 && told_bytes >= NOTIFY_BYTES_MAX {
-                return (told, run.is_over());
+            if notified >= notified_max || notified > 0 && notified_bytes >= NOTIFY_BYTES_MAX {
+                return (notified, run.is_over());
             }
         }
-        (told, true)
+        (notified, true)
     }
 
     /// DATA_FRAG.
@@ -196,7 +197,8 @@ impl Reader {
         self.arrived(now, id, arrival, &mut change, out)
     }
 
-    /// Whether a change with this number is worth looking at, and when it is its turn; at once without reliability.
+    /// Whether a change with this number is worth looking at, and when it is its turn; at once without
+    /// reliability.
     #[inline(always)]
     fn check_arrival(&self, id: WriterId, number: SequenceNumber) -> Result<Arrival, DropReason> {
         let proxy = self.proxy(id).ok_or(DropReason::NotMatched)?;
@@ -345,8 +347,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Octets that wait for their turn of all writers but one. Of one that has no more than its part of the limit nobody else's
-    /// matter: it may keep so much, whoever floods the reader.
+    /// Octets that wait for their turn of all writers but one. Of one that has no more than its part of the
+    /// limit nobody else's matter: it may keep so much, whoever floods the reader.
     fn reordered_of_others(&self, id: WriterId) -> usize {
         let own = self.proxy(id).map_or(0, |proxy| proxy.order.waiting_bytes());
         if own <= self.limits.reorder_bytes_max / self.limits.writers_max.max(1) {
@@ -372,7 +374,7 @@ impl Reader {
             self.samples_lost(u64::try_from(lost).unwrap_or(0), out);
         }
         let result = self.accept_best_effort(now, id, change, out);
-        self.tell_presented(out);
+        self.notify_presented(out);
         result
     }
 
@@ -421,7 +423,7 @@ impl Reader {
             // A heartbeat may have come before what it names.
             self.advance_group(id);
         }
-        self.tell_presented(out);
+        self.notify_presented(out);
         false
     }
 
@@ -431,7 +433,7 @@ impl Reader {
         if let Some((reason, instance)) = refused {
             self.rejected(reason, instance, out);
         }
-        self.tell_presented(out);
+        self.notify_presented(out);
         if self.proxy_mut(id).is_some_and(Proxy::history_completed) {
             out.events.push(Event::Progress { endpoint: self.guid.entity });
         }
@@ -478,12 +480,12 @@ impl Reader {
             let before = proxy.order.expected();
             let (stored, refused) = self.deliver(now, id);
             if stored {
-                self.untold = self.untold.with(StatusKind::DataAvailable);
+                self.unnotified = self.unnotified.with(StatusKind::DataAvailable);
             }
             let rejections = self.presenter.take_rejections();
             for (reason, instance) in rejections.into_iter().chain(refused) {
                 self.statuses.reject(reason, instance);
-                self.untold = self.untold.with(StatusKind::SampleRejected);
+                self.unnotified = self.unnotified.with(StatusKind::SampleRejected);
             }
             if let Some(proxy) = self.proxy_mut(id).filter(|proxy| proxy.order.expected() != before) {
                 proxy.answer.owe(now.mono, true);
@@ -576,14 +578,14 @@ impl Reader {
         }
         let unheard = proxy.heard.count.is_none();
         let is_overtaken = proxy.heard.is_overtaken(heartbeat.count);
-        proxy.heard.is_kin = context.vendor == vendor::PLAINSONG;
+        proxy.heard.is_same_vendor = context.vendor == vendor::PLAINSONG;
         if !is_overtaken {
             proxy.heard.count = Some(heartbeat.count);
         }
-        let is_news = !is_overtaken || proxy.answer.question.is_none();
+        let is_news = !is_overtaken || proxy.answer.request_count.is_none();
         if is_news && !heartbeat.final_flag {
-            let names_count = proxy.heard.is_kin && !heartbeat.writer.is_builtin();
-            proxy.answer.question = names_count.then_some(heartbeat.count);
+            let names_count = proxy.heard.is_same_vendor && !heartbeat.writer.is_builtin();
+            proxy.answer.request_count = names_count.then_some(heartbeat.count);
         }
         if unheard {
             proxy.heard.history_last = last;
@@ -602,7 +604,7 @@ impl Reader {
         if unheard {
             // What was gone before this reader came is not lost to it.
             lost = 0;
-            proxy.order.forget_doubt();
+            proxy.order.forget_unconfirmed();
         }
         let expected = proxy.order.expected();
         let passed = proxy.sets.progress.hear(last, group);
@@ -699,9 +701,10 @@ impl Reader {
             });
         }
         let expected = proxy.order.expected();
-        let tells_by_heartbeat = vendor::question(proxy.vendor) == Some(Question::Nothing);
-        if proxy.heard.count.is_none() && expected > before && !tells_by_heartbeat {
-            // An answer to the question for the lowest number: what it has comes next, and is asked for at once.
+        let announces_itself = vendor::question(proxy.vendor) == Some(Question::Nothing);
+        if proxy.heard.count.is_none() && expected > before && !announces_itself {
+            // An answer to the request for the lowest number: what it has comes next, and is asked for at
+            // once.
             proxy.answer.probe_at = Some(now.mono);
             self.wake_at(Some(now.mono));
         }

@@ -86,7 +86,7 @@ pub(super) struct Reorder {
     /// The highest number that was passed over without.
     skipped: i64,
     /// So many numbers are gone by the word of one HEARTBEAT or GAP, which nothing has borne out yet.
-    doubtful: u64,
+    unconfirmed: u64,
     /// With their octets: the cache takes the payload out before they leave.
     pending: BTreeMap<i64, (Change<'static>, usize)>,
     pending_bytes: usize,
@@ -100,7 +100,7 @@ impl Reorder {
             first_available: SequenceNumber::FIRST.0,
             delivered: 0,
             skipped: 0,
-            doubtful: 0,
+            unconfirmed: 0,
             pending: BTreeMap::new(),
             pending_bytes: 0,
             irrelevant: Intervals::default(),
@@ -132,9 +132,10 @@ impl Reorder {
         }
     }
 
-    /// Keeps `change` until its turn. When full, what is furthest ahead gives way to what is nearer,
-    /// so that repairs always make progress; what gave way is asked for again. What is next has a place
-    /// of its own: were it thrown away while the cache is full, it would be repeated for ever. `others`: octets that wait of other writers.
+    /// Keeps `change` until its turn. When full, what is furthest ahead gives way to what is nearer, so that
+    /// repairs always make progress; what gave way is asked for again. What is next has a place of its own:
+    /// were it thrown away while the cache is full, it would be repeated for ever. `others`: octets that wait
+    /// of other writers.
     pub(super) fn insert(
         &mut self,
         change: Change<'static>,
@@ -184,8 +185,8 @@ impl Reorder {
         u64::try_from(end.saturating_add(1) - from - arrived - irrelevant).unwrap_or(0)
     }
 
-    /// The writer has nothing below `first` any more. Returns how many numbers are lost by that: those up to `known`, of
-    /// which more than this one HEARTBEAT tells. The others are in doubt.
+    /// The writer has nothing below `first` any more. Returns how many numbers are lost by that: those up to
+    /// `known`, of which more than this one HEARTBEAT tells. The others are unconfirmed.
     pub(super) fn first_available(&mut self, first: SequenceNumber, known: SequenceNumber) -> u64 {
         let from = self.expected.max(self.first_available);
         if first.0 <= from {
@@ -194,43 +195,43 @@ impl Reorder {
         let arrived_last = self.pending.last_key_value().map_or(0, |(number, _)| *number);
         let known = known.0.max(arrived_last).min(first.0 - 1);
         let lost = self.awaited(from, known);
-        self.doubtful += self.awaited(known.saturating_add(1), first.0 - 1);
+        self.unconfirmed += self.awaited(known.saturating_add(1), first.0 - 1);
         self.first_available = first.0;
         self.advance();
         lost
     }
 
-    /// By a GAP the writer says that `start..=end` will not come: what was still to come is lost if a HEARTBEAT bears that out.
-    /// Returns whether there is any.
-    pub(super) fn doubt(&mut self, start: SequenceNumber, end: SequenceNumber) -> bool {
+    /// By a GAP the writer says that `start..=end` will not come: what was still to come is lost if a
+    /// HEARTBEAT bears that out. Returns whether there is any.
+    pub(super) fn note_unconfirmed(&mut self, start: SequenceNumber, end: SequenceNumber) -> bool {
         let missed = self.awaited(start.0, end.0);
-        self.doubtful += missed;
+        self.unconfirmed += missed;
         missed > 0
     }
 
     /// Whether one HEARTBEAT or GAP alone says that something is gone.
-    pub(super) const fn is_in_doubt(&self) -> bool {
-        self.doubtful > 0
+    pub(super) const fn is_unconfirmed(&self) -> bool {
+        self.unconfirmed > 0
     }
 
-    /// The writer says what its first and last are. When more was skipped than it has, or what it still has on the word of
-    /// another HEARTBEAT alone, somebody lied: the skipping is taken back, and what was hidden is asked for after all.
-    /// Otherwise nothing is in doubt any more. Returns how many are lost by that.
+    /// The writer says what its first and last are. When more was skipped than it has, or what it still has
+    /// on the word of another HEARTBEAT alone, somebody lied: the skipping is taken back, and what was hidden
+    /// is asked for after all. Otherwise nothing is unconfirmed any more. Returns how many are lost by that.
     pub(super) fn hear(&mut self, first: SequenceNumber, last: SequenceNumber) -> u64 {
-        let doubtful = std::mem::take(&mut self.doubtful);
+        let unconfirmed = std::mem::take(&mut self.unconfirmed);
         let beyond = self.expected.max(self.first_available) - 1 > last.0.max(self.delivered);
-        if beyond || doubtful > 0 && first.0 < self.first_available {
+        if beyond || unconfirmed > 0 && first.0 < self.first_available {
             self.expected = self.delivered + 1;
             self.first_available = self.expected;
             self.irrelevant = Intervals::default();
             return 0;
         }
-        doubtful
+        unconfirmed
     }
 
     /// Nothing that was skipped so far counts.
-    pub(super) const fn forget_doubt(&mut self) {
-        self.doubtful = 0;
+    pub(super) const fn forget_unconfirmed(&mut self) {
+        self.unconfirmed = 0;
     }
 
     /// The change to deliver now, if it is here. It stays until [`Self::delivered`].

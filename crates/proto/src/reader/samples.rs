@@ -1,5 +1,5 @@
-//! The slots of the samples of a reader. Each is written where it stays until it is taken, field by field, and a slot that
-//! was left is the next to be filled: its memory is warm.
+//! The slots of the samples of a reader. Each is written where it stays until it is taken, field by field,
+//! and a slot that was left is the next to be filled: its memory is warm.
 
 use super::instances::Sample;
 use crate::shrink;
@@ -15,7 +15,8 @@ const NONE: SlotId = SlotId::MAX;
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     slots: Vec<Slot>,
-    /// Those that are free, the one left last at the end. Not linked: the next would be known only by what is in no cache.
+    /// Those that are free, the one left last at the end. Not linked: the next would be known only by what is
+    /// in no cache.
     free: Vec<SlotId>,
     /// Since the slots were looked at last.
     takes: u32,

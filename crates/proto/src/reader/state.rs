@@ -1,4 +1,5 @@
-//! What a reader tells of itself to people: from whom it receives, and what it counted. Nothing here changes the reader.
+//! What a reader tells of itself to people: from whom it receives, and what it counted. Nothing here changes
+//! the reader.
 
 use super::Reader;
 use crate::guid::Guid;

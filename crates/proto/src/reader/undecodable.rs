@@ -1,8 +1,8 @@
-//! Samples that do not decode as the reader's type: each is discarded by itself (XTypes 1.3 §7.2.2.7), counted once, and explained
-//! once for each writer.
+//! Samples that do not decode as the reader's type: each is discarded by itself (XTypes 1.3 §7.2.2.7),
+//! counted once, and explained once for each writer.
 //!
-//! Where the key does not decode this is seen when a sample arrives, otherwise when the application reads it: decoding every sample
-//! twice would cost more than all else that a reader does.
+//! Where the key does not decode this is seen when a sample arrives, otherwise when the application reads it:
+//! decoding every sample twice would cost more than all else that a reader does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +37,7 @@ pub struct Undecodable {
 pub(super) struct Undecodables {
     count: u64,
     /// Of those, how many are not in SAMPLE_LOST yet.
-    pub(super) untold: u64,
+    pub(super) unnotified: u64,
     /// The oldest first.
     writers: Vec<Explanation>,
     /// Writers that were not told of yet.
@@ -110,7 +110,7 @@ impl Cache {
     ) -> DropReason {
         if let Some(publication) = self.publications.get(writer) {
             self.undecodable.note(publication.guid, payload, reason);
-            self.undecodable.untold += 1;
+            self.undecodable.unnotified += 1;
         }
         DropReason::Undecodable
     }
@@ -145,8 +145,8 @@ impl Cache {
 }
 
 impl Reader {
-    /// Of samples that [`Self::fetch`] returned some do not decode: these are as if they had never come, and are counted. `samples` gets
-    /// as many in their place as `fetch` asks for now.
+    /// Of samples that [`Self::fetch`] returned some do not decode: these are as if they had never come, and
+    /// are counted. `samples` gets as many in their place as `fetch` asks for now.
     pub fn replace_undecodable(
         &mut self,
         now: Now,
@@ -165,7 +165,7 @@ impl Reader {
                 self.drops.count(DropReason::Undecodable);
                 // Reading tells nobody: the timer does.
                 self.count_lost(1);
-                self.untold = self.untold.with(StatusKind::SampleLost);
+                self.unnotified = self.unnotified.with(StatusKind::SampleLost);
             }
         }
         if fetch.access == Access::Read {
@@ -196,8 +196,8 @@ impl Reader {
         self.cache.undecodable.writers.iter().map(|known| known.undecodable)
     }
 
-    /// Tells of writers whose samples do not decode.
-    pub(super) fn tell_undecodable(&mut self, out: &mut Outbox) {
+    /// Notifies of writers whose samples do not decode.
+    pub(super) fn notify_undecodable(&mut self, out: &mut Outbox) {
         let reader = self.guid.entity;
         let news = self.cache.undecodable.news.drain(..);
         out.events.extend(news.map(|writer| Event::Undecodable { reader, writer }));

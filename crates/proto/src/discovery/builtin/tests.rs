@@ -63,10 +63,10 @@ fn little_endian(parameters: &[(u16, &[u8])]) -> Vec<u8> {
 
 #[test]
 fn a_participant_arrives_whole() {
-    let told = participant();
-    let payload = told.encode();
+    let announced = participant();
+    let payload = announced.encode();
     assert_eq!(payload.len() % 4, 0);
-    assert_eq!(ParticipantData::decode(&payload), Ok(told));
+    assert_eq!(ParticipantData::decode(&payload), Ok(announced));
     assert_eq!(ParticipantData::decode_key(&payload), Ok(PREFIX.participant()));
 }
 
@@ -166,12 +166,12 @@ fn fact_14_keys_travel_alone_when_something_is_disposed() {
 
 #[test]
 fn a_writer_and_a_reader_arrive_whole() {
-    let told = writer();
-    assert_eq!(EndpointData::decode(&told.encode()).unwrap().qos.history.depth, 3);
-    let arrived = EndpointData::decode(&told.encode()).unwrap();
+    let announced = writer();
+    assert_eq!(EndpointData::decode(&announced.encode()).unwrap().qos.history.depth, 3);
+    let arrived = EndpointData::decode(&announced.encode()).unwrap();
     // An empty list of representations means XCDR1, and is announced as such.
-    let explicit = told.qos.clone().representation(crate::cdr::XcdrVersion::Xcdr1);
-    assert_eq!(arrived, EndpointData { qos: explicit, ..told });
+    let explicit = announced.qos.clone().representation(crate::cdr::XcdrVersion::Xcdr1);
+    assert_eq!(arrived, EndpointData { qos: explicit, ..announced });
 
     let guid = PREFIX.entity(EntityId::user_reader(2, false));
     let mut reader = EndpointData::new(guid, "Square".to_owned(), "ShapeType".to_owned());
@@ -297,16 +297,16 @@ fn a_content_filter_is_announced() {
 
 #[test]
 fn r15_a_content_filter_beyond_all_limits_is_ignored_and_its_reader_is_not() {
-    let told = |change: &dyn Fn(&mut ContentFilter)| {
+    let announced = |change: &dyn Fn(&mut ContentFilter)| {
         let mut data = filtering_reader();
         data.content_filter.iter_mut().for_each(change);
         EndpointData::decode(&data.encode()).unwrap().content_filter
     };
-    assert!(told(&|filter| filter.parameters = vec!["1".to_owned(); 100]).is_some());
-    assert!(told(&|filter| filter.parameters = vec!["1".to_owned(); 101]).is_none());
-    assert!(told(&|filter| filter.parameters = vec!["1".repeat(257)]).is_none());
-    assert!(told(&|filter| filter.expression = "x".repeat(4097)).is_none());
-    assert!(told(&|filter| filter.topic_name = "x".repeat(257)).is_none());
+    assert!(announced(&|filter| filter.parameters = vec!["1".to_owned(); 100]).is_some());
+    assert!(announced(&|filter| filter.parameters = vec!["1".to_owned(); 101]).is_none());
+    assert!(announced(&|filter| filter.parameters = vec!["1".repeat(257)]).is_none());
+    assert!(announced(&|filter| filter.expression = "x".repeat(4097)).is_none());
+    assert!(announced(&|filter| filter.topic_name = "x".repeat(257)).is_none());
 }
 
 #[test]

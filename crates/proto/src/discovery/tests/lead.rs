@@ -32,7 +32,8 @@ fn has(network: &Network, node: usize, writer: Guid) -> bool {
     network.matches(node).contains(&(READER, writer))
 }
 
-/// Announcements of endpoints to the participants of each process: numbers of DATA by the port that they go to.
+/// Announcements of endpoints to the participants of each process: numbers of DATA by the port that they go
+/// to.
 fn announcements(network: &Network, of: EntityId) -> usize {
     let captured = network.capture.as_ref().unwrap();
     let told = captured.iter().filter(|(_, to, _)| *to != group());
@@ -258,7 +259,8 @@ fn knows(participant: &crate::discovery::Participant, of: GuidPrefix) -> bool {
     participant.remote_participants().any(|remote| remote.guid.prefix == of && remote.proven)
 }
 
-/// Of several participants in a process, Cyclone DDS gives one the readers that hear others: who has none can answer no challenge.
+/// Of several participants in a process, Cyclone DDS gives one the readers that hear others: who has none can
+/// answer no challenge.
 #[test]
 fn a_participant_without_readers_is_where_another_one_at_its_socket_has_proven_to_be() {
     let mut network = Network::of(1);
@@ -307,7 +309,8 @@ fn r1_who_names_a_lead_elsewhere_has_proven_nothing() {
     assert!(drawn <= 3 * heard_twice_by_two, "{drawn} octets");
 }
 
-/// Whose address is proven says nothing of others that are claimed to be there: whoever they are, they answer themselves.
+/// Whose address is proven says nothing of others that are claimed to be there: whoever they are, they answer
+/// themselves.
 #[test]
 fn r1_who_names_a_lead_at_its_very_socket_has_proven_nothing_and_parts_nobody() {
     let mut network = processes(4, 2);

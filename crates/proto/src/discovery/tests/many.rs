@@ -18,7 +18,7 @@ fn neighbour(index: usize) -> ParticipantConfig {
 }
 
 /// Participants of one host that start together: the first half write, the others read.
-fn crowd(nodes: usize) -> Network {
+fn many_of_a_host(nodes: usize) -> Network {
     let mut network = Network::new();
     network.work = WORK;
     for index in 0..nodes {
@@ -42,7 +42,7 @@ fn is_matched(network: &Network) -> bool {
 
 /// How long they take to match, and how many datagrams they send meanwhile.
 fn matching(nodes: usize) -> (Duration, u64) {
-    let mut network = crowd(nodes);
+    let mut network = many_of_a_host(nodes);
     let start = network.now;
     while !is_matched(&network) {
         network.run_for(Duration::from_millis(10));
@@ -52,7 +52,7 @@ fn matching(nodes: usize) -> (Duration, u64) {
 }
 
 #[test]
-fn sixty_participants_of_a_slow_host_match_without_a_storm_of_questions() {
+fn sixty_participants_of_a_slow_host_match_without_a_storm_of_challenges() {
     let (_, of_ten) = matching(10);
     let (took, sent) = matching(60);
     // Each is told of each: that many there must be. Nearly half of them repeat what was not answered yet.
@@ -62,9 +62,9 @@ fn sixty_participants_of_a_slow_host_match_without_a_storm_of_questions() {
     assert!(took <= Duration::from_millis(300), "{took:?}");
 }
 
-/// A crowd that has long matched.
+/// Many participants of a host that have long matched.
 fn calm(nodes: usize) -> Network {
-    let mut network = crowd(nodes);
+    let mut network = many_of_a_host(nodes);
     network.run_for(Duration::from_secs(10));
     assert!(is_matched(&network));
     network

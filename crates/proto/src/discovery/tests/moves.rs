@@ -212,7 +212,7 @@ fn announce_anyway(network: &mut Network) {
 #[test]
 fn who_answers_to_where_we_were_though_it_was_not_told_that_we_left_begins_anew() {
     let mut network = pair();
-    // Nothing reaches it for a while, neither the questions nor that we leave.
+    // Nothing reaches it for a while, neither the probes nor that we leave.
     settle_at(&mut network, 0, "10.0.0.99");
     move_ours(&mut network, "10.0.0.77");
     network.run_for(Duration::from_secs(2));

@@ -15,8 +15,8 @@ use crate::time::{Instant, Now, Time};
 use crate::wire::param::InlineQos;
 use crate::wire::{AckNack, EndpointSubmessage, Gap, Heartbeat, MessageContext};
 
-/// A participant that answers HEARTBEATs of SEDP writers at once and keeps changes that come in order, as small stacks do. It never names a
-/// destination.
+/// A participant that answers HEARTBEATs of SEDP writers at once and keeps changes that come in order, as
+/// small stacks do. It never names a destination.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     pub(super) prefix: GuidPrefix,

@@ -19,7 +19,8 @@ use crate::wire::param::pid;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Small {
     pub(super) knows_us: bool,
-    /// The endpoints it knows, and where it would send to: nowhere that is of use without a locator of their own.
+    /// The endpoints it knows, and where it would send to: nowhere that is of use without a locator of their
+    /// own.
     endpoints: Vec<(Guid, Option<Locator>)>,
 }
 
@@ -65,7 +66,8 @@ impl Small {
     }
 }
 
-/// A participant with a typed writer and reader, an address of each family, and much to tell to tools; and a small peer.
+/// A participant with a typed writer and reader, an address of each family, and much to tell to tools; and a
+/// small peer.
 fn network() -> Network {
     let mut network = Network::new();
     let mut locators = locators("10.0.0.1");

@@ -332,7 +332,8 @@ fn r8_who_stood_still_while_another_proved_to_be_it_is_itself_again_when_it_answ
             network.run_for(Duration::from_millis(500));
         }
     };
-    // The second time begins before the lease would have ended that counted the first time, and ends after it.
+    // The second time begins before the lease would have ended that counted the first time, and ends after
+    // it.
     let lease = network.nodes[1].participant.participant_data().lease_duration;
     let before_its_end = 2 * lease.0 as usize / 1_000_000_000 - 24;
     for (away, half_seconds) in [(4, before_its_end), (16, 60)] {

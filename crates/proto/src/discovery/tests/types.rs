@@ -1,5 +1,5 @@
-//! Endpoints of one topic whose types differ: others are asked for theirs, and people are told the first member
-//! that differs, whatever the network does.
+//! Endpoints of one topic whose types differ: others are asked for theirs, and people are told the first
+//! member that differs, whatever the network does.
 
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ fn the_first_member_that_differs_is_named_on_both_sides() {
 }
 
 #[test]
-fn equal_types_match_without_a_question() {
+fn equal_types_match_without_a_request() {
     let ty = described(SHAPE);
     let mut network = strangers(&ty, &ty, QosSet::reader());
     network.capture = Some(Vec::new());

@@ -20,8 +20,8 @@ impl Cache {
         self.key.key(octets, change.key_only).map_err(Some)
     }
 
-    /// The instance that `writer` ends when it tells the key hash alone: of several with that hash the only one that it
-    /// writes.
+    /// The instance that `writer` ends when it tells the key hash alone: of several with that hash the only
+    /// one that it writes.
     pub(super) fn meant_by_hash(&self, writer: WriterId, hash: InstanceHandle) -> Option<InstanceHandle> {
         let publication = self.publications.get(writer);
         self.instances.by_hash(hash, |id| publication.is_some_and(|it| it.instances.contains(&id)))

@@ -1,8 +1,8 @@
 //! Whether there is room: RESOURCE_LIMITS and the limits of the reader (DCPS 1.4 §2.2.3.19).
 //!
-//! A sample without room waits, and with it what its writer sends after it, only where reading makes room: KEEP_ALL
-//! keeps what was not taken, KEEP_LAST what was not read. A new instance beyond `max_instances` is rejected at once:
-//! the application may never do anything about those that there are.
+//! A sample without room waits, and with it what its writer sends after it, only where reading makes room:
+//! KEEP_ALL keeps what was not taken, KEEP_LAST what was not read. A new instance beyond `max_instances` is
+//! rejected at once: the application may never do anything about those that there are.
 //!
 //! A rejected sample is acknowledged and followed by the next. With KEEP_LAST an instance replaces its own
 //! oldest sample; one that has nothing in the cache replaces what was read, or waits until something is.
@@ -65,8 +65,8 @@ impl Cache {
         self.policy.depth.is_some()
     }
 
-    /// Under KEEP_LAST instances of which all was read give way, sample by sample, to one that has nothing in the cache.
-    /// Returns whether there is room for so many octets then.
+    /// Under KEEP_LAST instances of which all was read give way, sample by sample, to one that has nothing in
+    /// the cache. Returns whether there is room for so many octets then.
     fn replace_read(&mut self, bytes: usize) -> bool {
         if !self.replaces_read() {
             return false;
@@ -85,8 +85,8 @@ impl Cache {
         true
     }
 
-    /// The instance of a sample, made if it is new, when there is room for one more of so many octets where there are
-    /// already `held`; otherwise what becomes of it.
+    /// The instance of a sample, made if it is new, when there is room for one more of so many octets where
+    /// there are already `held`; otherwise what becomes of it.
     #[inline(always)]
     pub(super) fn find_place(
         &mut self,

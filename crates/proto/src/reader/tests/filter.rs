@@ -251,8 +251,8 @@ impl Registry for Ear<'_> {
 }
 
 impl Bench {
-    /// A datagram with one DATA of writer 1: FilteredFlag of StatusInfo_t and a key hash, and the key or nothing
-    /// as its payload (RTPS 2.5 §8.7.4, §9.6.4.9).
+    /// A datagram with one DATA of writer 1: FilteredFlag of StatusInfo_t and a key hash, and the key or
+    /// nothing as its payload (RTPS 2.5 §8.7.4, §9.6.4.9).
     fn filtered_data(&mut self, number: u8, key: u8, with_key: bool) {
         let mut octets = b"RTPS\x02\x05\x01\x03".to_vec();
         octets.extend([1; 12]);

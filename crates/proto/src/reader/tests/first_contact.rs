@@ -1,4 +1,5 @@
-//! How soon after its match a late reader has the one sample of a writer, whatever form of question the writer answers.
+//! How soon after its match a late reader has the one sample of a writer, whatever form of ACKNACK the writer
+//! answers.
 
 use super::*;
 use crate::vendor;
@@ -27,7 +28,8 @@ fn asks_for_sample(ack: &Ack) -> bool {
     ack.missing.contains(&LATCHED)
 }
 
-/// Base 0 draws a heartbeat at once, a plain question waits for the period of 3 s, what is missing comes after 5 ms.
+/// Base 0 draws a heartbeat at once, a plain ACKNACK waits for the period of 3 s, what is missing comes after
+/// 5 ms.
 fn as_fast_dds(ack: &Ack) -> Vec<(u32, Reaction)> {
     if ack.base > 0 && asks_for_sample(ack) {
         vec![(5, Reaction::Sample), (5, Reaction::Heartbeat)]
@@ -136,7 +138,7 @@ fn a_version_that_does_not_answer_as_others_of_its_vendor_is_asked_in_the_other_
 fn a_writer_that_answers_at_once_is_asked_once_and_a_heard_one_no_more() {
     for vendor in [CYCLONE_DDS, vendor::PLAINSONG, UNHEARD_OF] {
         let mut told = story(vendor, at_once, 1_000);
-        assert_eq!(told.acknacks, 2, "one question, one request");
+        assert_eq!(told.acknacks, 2, "one probe, one request");
         told.bench.acks();
         told.bench.pass(Duration::from_secs(60));
         assert!(told.bench.acks().is_empty(), "nothing in a steady state");

@@ -554,8 +554,8 @@ fn what_finds_no_room_makes_what_other_writers_wrote_later_wait_in_the_same_read
     assert_eq!(subscriber.readers[0].values(), [20, 30, 40]);
 }
 
-/// Both writers are heard before they write. The first writes group number 1, and its part of a set, number 2; of
-/// the second nothing came yet.
+/// Both writers are heard before they write. The first writes group number 1, and its part of a set, number
+/// 2; of the second nothing came yet.
 fn half_of_a_set() -> Subscriber {
     let mut subscriber = Subscriber::new(2, &ordered(true));
     subscriber.heartbeat(1, (1, 0), Some([0, 1, 0]));

@@ -1,4 +1,5 @@
-//! A reader at a limit: what is rejected, what waits, and that nobody is held up for good (DCPS 1.4 §2.2.3.18, §2.2.3.19).
+//! A reader at a limit: what is rejected, what waits, and that nobody is held up for good (DCPS 1.4
+//! §2.2.3.18, §2.2.3.19).
 
 use super::*;
 use crate::qos::{AccessScope, LENGTH_UNLIMITED, ResourceLimits};
@@ -24,8 +25,8 @@ fn heard(qos: QosSet) -> Bench {
     bench
 }
 
-/// Twenty rounds of all instances, after each of which the application does what `look` says: how many samples it saw
-/// of each.
+/// Twenty rounds of all instances, after each of which the application does what `look` says: how many
+/// samples it saw of each.
 fn twenty_rounds(bench: &mut Bench, mut look: impl FnMut(&mut Bench) -> Vec<CachedSample>) -> [usize; 4] {
     let mut seen = [0; 4];
     let mut number = 0;

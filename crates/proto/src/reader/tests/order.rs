@@ -546,8 +546,12 @@ fn a_writer_that_speaks_first_is_asked_only_if_it_does_not() {
     told.heartbeat(1, 1, 0, true).unwrap();
     told.pass(Duration::from_secs(10));
     assert!(told.acks().is_empty());
-    let mut untold = Bench::new(QosSet::reader().reliable());
-    begins(&mut untold);
-    untold.pass(Duration::from_millis(1));
-    assert_eq!(untold.acks(), [Ack { base: 1, missing: vec![], final_flag: false }], "what it said is lost");
+    let mut unnotified = Bench::new(QosSet::reader().reliable());
+    begins(&mut unnotified);
+    unnotified.pass(Duration::from_millis(1));
+    assert_eq!(
+        unnotified.acks(),
+        [Ack { base: 1, missing: vec![], final_flag: false }],
+        "what it said is lost"
+    );
 }

@@ -147,7 +147,7 @@ impl HeartbeatTimer {
     /// The first pause after a request.
     pub(in crate::writer) fn pause(&self) -> Duration {
         let fan_out = || self.crowd.pause(self.timer.owing, self.periods.shortest);
-        ack_policy::timeout(self.readers, self.round_trip.patience(), fan_out, &self.periods)
+        ack_policy::timeout(self.readers, self.round_trip.rto(), fan_out, &self.periods)
     }
 
     /// A request of a reader that comes within this time of what it asks for crossed it; `default` before any

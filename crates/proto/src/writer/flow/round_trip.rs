@@ -1,22 +1,22 @@
-//! How long readers take to answer, road and all: what the pauses of a writer are measured by (RFC 6298 §2, in finer
+//! How long readers take to answer, path and all: what the pauses of a writer are measured by (RFC 6298 §2, in finer
 //! units).
 
 use crate::estimate::SmoothedEstimate;
 use crate::time::{Duration, Instant};
 
-/// The smoothed time from a question to the answer.
+/// The smoothed time from an acknowledgement request to the answer.
 #[derive(Debug, Default)]
 pub(in crate::writer) struct RoundTrip {
     /// `None` before the first answer.
     smoothed: Option<SmoothedEstimate<8>>,
     /// How far single times are from that.
     variation: SmoothedEstimate<4>,
-    /// The shortest of late. Where a question was lost, the answer to a later one is taken for its own: that tells of the
-    /// loss, not of the road.
+    /// The shortest of late. Where a request was lost, the answer to a later one is taken for its own: that measures the
+    /// loss, not the path.
     least: Duration,
-    /// When the question was asked that is not answered yet.
+    /// When the request was sent that is not answered yet.
     asked: Option<Instant>,
-    /// It was asked again: nobody knows which of the two the answer is for.
+    /// It was repeated: nobody knows which of the two the answer is for.
     repeated: bool,
 }
 
@@ -43,8 +43,8 @@ impl RoundTrip {
         smoothed.add(took.0);
     }
 
-    /// An answer that takes longer than this is most likely lost.
-    pub(in crate::writer) fn patience(&self) -> Option<Duration> {
+    /// The retransmission timeout: an answer that takes longer is most likely lost.
+    pub(in crate::writer) fn rto(&self) -> Option<Duration> {
         let smoothed = self.smoothed?;
         Some(Duration(smoothed.get().saturating_add(self.variation.get().saturating_mul(4))))
     }
@@ -66,47 +66,48 @@ mod tests {
 
     #[test]
     fn steady_answers_make_a_writer_expect_the_next_as_soon() {
-        let mut trip = RoundTrip::default();
-        assert_eq!(trip.patience(), None);
+        let mut round_trip = RoundTrip::default();
+        assert_eq!(round_trip.rto(), None);
         for round in 0..50 {
-            trip.asked(at(round * 1_000));
-            trip.answered(at(round * 1_000 + 200));
+            round_trip.asked(at(round * 1_000));
+            round_trip.answered(at(round * 1_000 + 200));
         }
-        let patience = trip.patience().unwrap();
-        assert!(
-            Duration::from_micros(200) <= patience && patience < Duration::from_micros(210),
-            "{patience:?}"
-        );
-        // One slow answer makes it patient at once, though not for ever.
-        trip.asked(at(100_000));
-        trip.answered(at(103_000));
-        assert!(trip.patience().unwrap() > Duration::from_millis(3));
+        let rto = round_trip.rto().unwrap();
+        assert!(Duration::from_micros(200) <= rto && rto < Duration::from_micros(210), "{rto:?}");
+        // One slow answer makes it wait longer at once, though not for ever.
+        round_trip.asked(at(100_000));
+        round_trip.answered(at(103_000));
+        assert!(round_trip.rto().unwrap() > Duration::from_millis(3));
     }
 
     #[test]
-    fn a_question_that_was_lost_does_not_keep_requests_from_being_heard() {
-        let mut trip = RoundTrip::default();
+    fn a_request_that_was_lost_does_not_keep_requests_from_being_heard() {
+        let mut round_trip = RoundTrip::default();
         for round in 0..20 {
             let took = if round % 5 == 4 { 8_000 } else { 200 };
-            trip.asked(at(round * 10_000));
-            trip.answered(at(round * 10_000 + took));
-            assert!(trip.crossing().unwrap() < Duration::from_micros(1_100), "{:?}", trip.crossing());
+            round_trip.asked(at(round * 10_000));
+            round_trip.answered(at(round * 10_000 + took));
+            assert!(
+                round_trip.crossing().unwrap() < Duration::from_micros(1_100),
+                "{:?}",
+                round_trip.crossing()
+            );
         }
     }
 
     #[test]
-    fn the_answer_to_a_repeated_question_tells_nothing() {
-        let mut trip = RoundTrip::default();
-        trip.asked(at(0));
-        trip.asked(at(900));
-        trip.answered(at(1_000));
-        assert_eq!(trip.patience(), None);
-        trip.answered(at(5_000));
-        assert_eq!(trip.patience(), None, "nothing was asked");
-        // Two heartbeats of one moment are one question.
-        trip.asked(at(6_000));
-        trip.asked(at(6_000));
-        trip.answered(at(6_300));
-        assert_eq!(trip.crossing(), Some(Duration::from_micros(450)));
+    fn the_answer_to_a_repeated_request_is_no_measurement() {
+        let mut round_trip = RoundTrip::default();
+        round_trip.asked(at(0));
+        round_trip.asked(at(900));
+        round_trip.answered(at(1_000));
+        assert_eq!(round_trip.rto(), None);
+        round_trip.answered(at(5_000));
+        assert_eq!(round_trip.rto(), None, "nothing was requested");
+        // Two heartbeats of one moment are one request.
+        round_trip.asked(at(6_000));
+        round_trip.asked(at(6_000));
+        round_trip.answered(at(6_300));
+        assert_eq!(round_trip.crossing(), Some(Duration::from_micros(450)));
     }
 }
