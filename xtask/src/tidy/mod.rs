@@ -76,7 +76,17 @@ fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
     }
     let lock = fs::read_to_string(root.join("Cargo.lock")).map_err(|error| format!("Cargo.lock: {error}"))?;
     rules::one_xml(&lock, &mut findings);
-    for page in ["ARCHITECTURE.md", "HACKING.md"] {
+    const WITH_PATHS: [&str; 8] = [
+        "ARCHITECTURE.md",
+        "HACKING.md",
+        "README.md",
+        "docs/life-of-a-sample.md",
+        "docs/performance-many.md",
+        "docs/performance-network.md",
+        "docs/performance-path.md",
+        "docs/sending.md",
+    ];
+    for page in WITH_PATHS {
         match fs::read_to_string(root.join(page)) {
             Ok(text) => rules::named_paths_exist(page, &text, root, &mut findings),
             Err(error) => findings.push(format!("{page}:1: {error}")),
