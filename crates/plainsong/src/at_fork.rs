@@ -9,6 +9,10 @@
 //! `write`; memory that the kernel wipes (`MADV_WIPEONFORK`) is no cheaper to look at, and is Linux's alone.
 //!
 //! [`Error::Forked`]: crate::Error::Forked
+//!
+//! Calls that return no `Result` answer where no lock is in the way, and panic after ten seconds where a
+//! thread that is only in the parent has it. A process made by `clone` or `vfork`, for which no handlers run,
+//! is not noticed.
 
 #![cfg_attr(unix, allow(unsafe_code, reason = "pthread_atfork has no safe wrapper"))]
 

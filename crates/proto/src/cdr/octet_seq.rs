@@ -18,9 +18,9 @@ const FEW_BYTES_MAX: usize = 30;
 /// `sequence<octet>` without needless copies: an image, a point cloud, a file. On the wire, and to other
 /// participants, it is what a `Vec<u8>` is.
 ///
-/// A received one keeps the memory in which the sample arrived; it goes back when the last clone is dropped.
-/// What is to be written may be borrowed: give the type of the topic a lifetime, and use
-/// `DataWriter::write_borrowed`.
+/// A received one keeps the memory in which the sample arrived; it goes back when the last clone is dropped:
+/// who keeps a short part of a sample keeps all of it, and [`Self::into_vec`] copies. What is to be written
+/// may be borrowed: give the type of the topic a lifetime, and use `DataWriter::write_borrowed`.
 #[derive(Clone)]
 pub struct OctetSeq<'a>(Held<'a>);
 

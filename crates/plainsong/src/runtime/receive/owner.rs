@@ -7,6 +7,11 @@
 //!
 //! An owned input is always received from; an unowned one has its alarm set; a recalled one has its alarm going off. `model.rs` looks
 //! for schedules of threads in which that does not hold.
+//!
+//! The receive thread takes its input back at once when somebody else waits for something, or when samples
+//! come faster than they are waited for. So a sample, an acknowledgement or a request for repairs waits for a
+//! millisecond at most. No input is handed over where `busy_poll`, `receive_cpus` or `receive_priority` say
+//! how data is to be received.
 
 use std::sync::Arc;
 use std::time::Duration;

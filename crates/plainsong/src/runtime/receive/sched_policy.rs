@@ -5,6 +5,9 @@
 //! many times a batch as there are readers. Nothing is lost if it waits until the core is free or the reader's time slice is over: the
 //! window opens with the last acknowledgement. A core that is idle takes such a thread at once all the same. The first sample or
 //! fragment makes it an ordinary thread again.
+//!
+//! The price: on a host whose cores are all busy such an acknowledgement waits for the end of a time slice,
+//! some milliseconds at most.
 
 use plainsong_proto::guid::GuidPrefix;
 

@@ -8,6 +8,10 @@
 //! readers: nobody receives as long as it writes, and each answer of many would wake it.
 //!
 //! A waiting thread calls no listener: events of that kind are left to a receive thread.
+//!
+//! A sample that comes while such a writer writes is received when it next waits, or after a millisecond;
+//! then the input is taken back, and handed over again only after twice as many acknowledgements in a row, up
+//! to 4,096.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -3,6 +3,8 @@
 //!
 //! Only places of this host: to others, which route and which source address is right changes, and whoever is connected does not notice. What
 //! such a socket does not take is sent the usual way. It stays open until its thread sends elsewhere as often, or ends.
+//!
+//! Source ports mean nothing: who hears it knows the address of the host, never the port, as the way back.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, RawFd};
