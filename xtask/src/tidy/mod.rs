@@ -40,7 +40,7 @@ fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
         };
         rules::no_foreign_words(&path, &text, &mut findings);
         if path.ends_with(".md") {
-            pages::page(&path, &text, root, &mut findings);
+            pages::page((&path, &text), root, settings, &mut used, &mut findings);
         }
         if path.ends_with(".rs") {
             let source = Source::new(&path, &text);

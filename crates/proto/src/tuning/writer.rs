@@ -98,3 +98,195 @@ rows! { MULTICAST: "Writer: multicast within a host";
     /// Who requests so often in a row, and acknowledges no more, is not reached by what is repeated.
     REQUESTS_WITHOUT_PROGRESS_MAX: u32 = 16, requests;
 }
+
+rows! { CONGESTION: "Writer: congestion windows and pacing";
+    /// The congestion window at the beginning.
+    CWND_INITIAL_BYTES: usize = 16, KiB;
+    /// At least, however slow the path.
+    CWND_MIN_BYTES: usize = 6_000, octets;
+    /// At most, however long the path, and fast.
+    CWND_MAX_BYTES: usize = 8, MiB;
+    /// What readers' sockets are taken to hold when that is not announced: as many datagrams of one Ethernet
+    /// frame as Linux puts into the usual 208 KiB, with what it counts beside their octets.
+    SOCKET_BYTES_ASSUMED: usize = 128, KiB;
+    /// So long a sample may wait in the queues of the path.
+    QUEUE_DELAY_TARGET: Duration = 4, ms;
+    /// What the sockets of readers hold may be less than that, but readers that miss something take as long
+    /// as this to answer.
+    QUEUE_DELAY_TARGET_MIN: Duration = 500, us;
+    /// The same where readers of other makes wait some milliseconds before they answer.
+    QUEUE_DELAY_TARGET_OF_OTHERS: Duration = 25, ms;
+    /// What these are sent for each millisecond of a round trip at most, and as long as nothing is lost and
+    /// nothing waits: their answers do not say what has arrived of a sample before its end, so that nobody
+    /// could find out what the path carries.
+    OTHERS_BYTES_PER_MS: u64 = 128_000, octets;
+    /// A window is spread over no longer time.
+    PACING_SPREAD_MAX: Duration = 100, ms;
+    /// What a round adds: this part of the window.
+    CWND_STEP_DIVISOR: usize = 64, parts;
+    /// Between one datagram and some.
+    CWND_STEP_BYTES: [usize; 2] = [1_500, 6_000], octets;
+    /// So often queues are let drain for a round, so that the shortest round trip is seen: who came while
+    /// others filled them would take them for a part of the path, and more than its part of it.
+    DRAIN_PERIOD: Duration = 2, s;
+    /// But after so many round trips at least.
+    DRAIN_ROUND_TRIPS: i64 = 50, round_trips;
+    /// One in so many octets may be lost without fault of the window where answers wait in queues: paths lose
+    /// some by themselves.
+    LOSS_TOLERATED_QUEUED: u64 = 24, parts;
+    /// The same where they do not wait.
+    LOSS_TOLERATED: u64 = 4, parts;
+    /// The window grows no further where one in so many octets is lost.
+    LOSS_ENDS_GROWTH: u64 = 16, parts;
+    /// One in so many shows that a path loses some by itself.
+    LOSS_OF_LOSSY_PATH: u64 = 128, parts;
+    /// Of fewer octets nothing is said about losses.
+    LOSS_MEASURED_BYTES_MIN: u64 = 64, KiB;
+    /// Losses are counted over about so many rounds.
+    LOSS_ROUNDS: u64 = 8, rounds;
+    /// Answers that spent less in queues than this did not wait: times to answer differ, and who misses
+    /// something takes longer.
+    QUEUED_MIN: Duration = 1_500, us;
+    /// How far a round shrinks the window at most.
+    CWND_SHRINK_PERCENT_MAX: u64 = 50, percent;
+    /// What many losses leave of it.
+    CWND_AFTER_LOSS_PERCENT: u64 = 70, percent;
+    /// Acknowledgement requests of a route that are remembered.
+    CWND_REQUESTS_MAX: usize = 256, requests;
+    /// How long readers that answer nothing are waited for, at least.
+    ACK_TIMEOUT_MIN: Duration = 50, ms;
+    /// At most.
+    ACK_TIMEOUT_MAX: Duration = 1, s;
+    /// And in round trips.
+    ACK_TIMEOUT_ROUND_TRIPS: i64 = 4, round_trips;
+    /// They are asked again after two round trips, and this at least.
+    CWND_REQUEST_REPEAT_MIN: Duration = 1, ms;
+    /// Readers are asked when so large a part of the window was sent since.
+    CWND_REQUEST_PARTS: usize = 4, parts;
+    /// Many readers, more rarely.
+    CWND_REQUEST_PARTS_OF_MANY: usize = 2, parts;
+    /// So many are many.
+    CWND_REQUEST_MANY: usize = 4, readers;
+    /// The part while the window grows with each answer, and on a path that loses some: also requests and
+    /// answers, which show what is missing.
+    CWND_REQUEST_PARTS_OFTEN: usize = 24, parts;
+    /// Few readers are asked on a long path when so much was sent since as leaves it in that time: who sends
+    /// a quarter of a window at once makes others wait for longer than the window is to, and an empty queue
+    /// for itself.
+    CWND_REQUEST_SPAN_MAX: Duration = 1, ms;
+    /// The shortest round trip is looked for anew so often: paths change.
+    BASE_ROUND_TRIP_PERIOD: Duration = 10, s;
+    /// What was not sent in one burst to other hosts may be in the next, as far as that: so many times what
+    /// one has.
+    BURSTS_SAVED: usize = 4, bursts;
+    /// Or so much.
+    BURST_SAVED_BYTES: usize = 8_000, octets;
+    /// Ends of changes that are distinguished; later ones count as one, which is acknowledged with the last
+    /// of them.
+    CHANGE_ENDS_MAX: usize = 64, changes;
+    /// The part of a socket's buffer that one writer may fill: others write too, and the kernel counts more
+    /// than octets.
+    SOCKET_WINDOW_DIVISOR: u32 = 4, parts;
+    /// The part of it that datagrams of an Ethernet frame fill with their octets; the rest is what the kernel
+    /// counts beside.
+    SOCKET_FRAMES_DIVISOR: u32 = 2, parts;
+    /// More on its way than this makes nothing faster.
+    ROUTE_WINDOW_BYTES_MAX: u32 = 2, MiB;
+}
+
+rows! { DATAGRAMS: "Writer: batches and datagrams";
+    /// So many writes without a pause are a flow.
+    FLOW_WRITES: u32 = 8, writes;
+    /// So many where sending one costs much, which is to many readers alone.
+    COSTLY_FLOW_WRITES: u32 = 2, writes;
+    /// That much.
+    COSTLY_SEND: Duration = 50, us;
+    /// To many readers a pause below this part of what sending takes is none: who wakes them finds cold
+    /// caches.
+    FLOW_PAUSE_COST_DIVISOR: i64 = 4, parts;
+    /// Sending to one reader counts as no more: the rest is the time that others had the core.
+    SEND_COST_OF_READER_MAX: Duration = 10, us;
+    /// After so many a longer pause interrupts the flow, but does not end it.
+    LONG_FLOW_WRITES: u32 = 64, writes;
+    /// A sample of a flow waits for others as long as sending so many batches takes.
+    COSTLY_WAIT_BATCHES: i64 = 2, batches;
+    /// And that at most.
+    COSTLY_WAIT_MAX: Duration = 4, ms;
+    /// After so many writes, which take milliseconds, the last samples of a flow wait longer: the timer looks
+    /// after it no more often.
+    GREAT_FLOW_WRITES: u32 = 4_096, writes;
+    /// So long.
+    GREAT_FLOW_WAIT: Duration = 1, ms;
+    /// What a sample adds to a batch beside its payload: about its headers and inline QoS.
+    SAMPLE_OVERHEAD_BYTES: usize = 72, octets;
+    /// A batch of so much is full, whatever it may have: longer ones of short samples save nothing.
+    FULL_BATCH_BYTES: usize = 32, KiB;
+    /// And one of so many.
+    FULL_BATCH_SAMPLES: usize = 230, samples;
+    /// Changes looked at in one search for one that a reader wants: work per datagram stays bounded.
+    UNWANTED_SCANNED_MAX: usize = 256, changes;
+    /// No reader of this make was ever sent smaller fragments.
+    FRAGMENT_BYTES_SENT_MIN: usize = 512, octets;
+    /// Samples of up to so much, for readers of this host, are cut into small pieces. In a flow, of 64 KiB
+    /// each, 16 need 17 datagrams, not 32; of a much longer one the last datagram matters little.
+    SHARING_BYTES_MAX: usize = 256, KiB;
+    /// The pieces.
+    SHARING_FRAGMENT_BYTES: u16 = 1, KiB;
+    /// Shorter datagrams would hold too few of them.
+    SHARED_DATAGRAM_BYTES_MIN: usize = 16, KiB;
+    /// Samples of a flow from this length on, for readers of this host, fill datagrams to the end: the last
+    /// of each is cut.
+    FILLING_BYTES_LEAST: usize = 4, KiB;
+    /// Windows of fragments that a request names at most, and that are remembered.
+    NACK_FRAG_WINDOWS_MAX: u32 = 16, windows;
+    /// ACKNACKs and NACK_FRAGs may overtake so many others of their reader.
+    ACKNACKS_REORDERED_MAX: i32 = 16, submessages;
+}
+
+rows! { HISTORY: "Writer: history and window";
+    /// What a sample counts for in the window beside its payload: more than what it takes here and on its
+    /// way, so that a window of short ones is no more than some thousand.
+    CHANGE_OVERHEAD_BYTES: usize = 192, octets;
+    /// What the window of many readers is at least, if it was not less from the beginning: two full batches
+    /// of short samples and a half. With less, each datagram is a batch that the window cut short.
+    HISTORY_WINDOW_BYTES_MIN: usize = 160, KiB;
+    /// From this length on samples are long: a single reader of this host has more of the window for them.
+    LONG_SAMPLE_BYTES: usize = 20, KiB;
+    /// Holes tolerated beyond one per change before the queue of changes is compacted.
+    HISTORY_HOLES_MAX: usize = 64, entries;
+    /// Entries looked at in one search for the next change: work per submessage stays bounded.
+    HISTORY_HOLES_SCANNED_MAX: usize = 256, entries;
+    /// Octets of a chunk of short payloads, as a power of two: three of the longest payloads that are in one.
+    /// A writer whose samples leave soon uses one or two, which stay in the first cache.
+    PAYLOAD_CHUNK_BITS: u32 = 12, bits;
+    /// Different filters of one writer: one bit of a verdict for each. Readers beyond that are sent
+    /// everything.
+    FILTERS_MAX: usize = 32, filters;
+    /// Steps that looking at one sample for one filter may take: a reader must not make its writer slow by
+    /// patterns. What would take more is sent.
+    FILTER_STEPS_MAX: usize = 262_144, steps;
+    /// Changes that one write releases at most: an acknowledgement is of thousands, and no single write is to
+    /// pay for all.
+    RELEASES_PER_WRITE_MAX: i64 = 64, changes;
+    /// So many short ones are released together.
+    RELEASES_TOGETHER: i64 = 32, changes;
+}
+
+rows! { SWITCHES: "Writer: switches between unicast and multicast";
+    /// Who is written to by the group and owes an answer for so long may not hear it any more; the more
+    /// readers, the more rarely they are asked: this for each.
+    GROUP_SILENCE_EACH: Duration = 250, ms;
+    /// At most.
+    GROUP_SILENCE_MAX: Duration = 3, s;
+    /// Readers are waited for so long before a route is switched: by then each of eight processes that share
+    /// a core has run for some milliseconds. Whoever needs longer has more in its socket than it is worth to
+    /// halt a flow for.
+    SWITCH_WAIT_MAX: Duration = 40, ms;
+    /// No longer than this when KEEP_LAST has later samples replace those that wait: they would have been
+    /// sent.
+    SWITCH_WAIT_REPLACING_MAX: Duration = 4, ms;
+    /// After a switch that was given up there is none for so long; each time for twice as long.
+    SWITCH_PAUSE: Duration = 1, s;
+    /// That pause doubles so often.
+    SWITCH_PAUSE_DOUBLINGS: u32 = 6, times;
+}

@@ -7,6 +7,7 @@ use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber};
 use crate::sources::Sender;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
+use crate::tuning::writer::FRAGMENT_BYTES_SENT_MIN;
 use crate::wire::{AckNack, NackFrag};
 
 use super::Writer;
@@ -21,9 +22,6 @@ use super::flow::span::Span;
 use super::routes::gap::GapBuilder;
 use super::routes::proxies::News;
 use super::routes::proxy::is_news;
-
-/// No reader of ours was ever sent smaller fragments.
-const FRAGMENT_BYTES_LEAST: usize = 512;
 
 /// What became of the requests of one ACKNACK.
 #[derive(Clone, Copy, Debug, Default)]
@@ -347,7 +345,8 @@ impl Writer {
         let (kind, fragment_bytes) =
             (target.kind, usize::from(target.fragment_bytes(change.payload.len(), inline_qos)));
         let whole = target.fits(change.payload.len(), inline_qos);
-        let plausible = nack.missing.base() as usize <= change.payload.len().div_ceil(FRAGMENT_BYTES_LEAST);
+        let plausible =
+            nack.missing.base() as usize <= change.payload.len().div_ceil(FRAGMENT_BYTES_SENT_MIN);
         if sent == fragments && plausible && (whole || nack.missing.base() > fragments) {
             self.repeat_recut(now, reader, number);
             self.pump(now, out);

@@ -7,8 +7,8 @@ use crate::time::Duration;
 
 use super::flow::cost::ComparisonPace;
 use super::flow::route_kind::RouteKind;
-use super::record::change::CHANGE_OVERHEAD_BYTES;
 use super::{WriteError, Writer, bound};
+use crate::tuning::writer::CHANGE_OVERHEAD_BYTES;
 
 /// Bounds and timing of one writer.
 #[derive(Clone, Debug)]

@@ -31,6 +31,7 @@ use crate::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, MatchedStatus, StatusKind, StatusMask,
 };
 use crate::time::{Duration, Instant, Now, Time};
+use crate::tuning::writer::{CHANGE_OVERHEAD_BYTES, HISTORY_WINDOW_BYTES_MIN, LONG_SAMPLE_BYTES};
 
 pub use config::WriterConfig;
 pub use flow::cost::{ComparisonPace, SendCosts};
@@ -51,7 +52,7 @@ use flow::retransmission::{Retransmission, Retransmissions};
 use flow::route_kind::RouteKind;
 use flow::silence::SilenceTimer;
 use flow::span::Span;
-use record::change::{CHANGE_OVERHEAD_BYTES, Change, window_bytes};
+use record::change::{Change, window_bytes};
 use record::coherent::OpenSet;
 use record::history::History;
 use record::instances::{Instances, Slot};
@@ -239,7 +240,7 @@ impl Writer {
         if payload_bytes > self.config.limits.sample_bytes_max {
             return Err(WriteError::TooLarge);
         }
-        if payload_bytes >= LONG_BYTES && !self.writes_long {
+        if payload_bytes >= LONG_SAMPLE_BYTES && !self.writes_long {
             self.widen_for_long();
         }
         let known = self.instances.find(instance);
@@ -699,7 +700,7 @@ impl Writer {
             0 | 1 if !self.writes_long => most / 4,
             _ => most / (2 * (readers / Crowd::PROMPT).max(1)),
         };
-        self.window_bytes = window.max(most.min(WINDOW_BYTES_LEAST));
+        self.window_bytes = window.max(most.min(HISTORY_WINDOW_BYTES_MIN));
         self.heartbeat.set_readers(readers, self.window_bytes, is_far);
         if let Some(delay) = self.routes.delay_mut() {
             delay.set_history(self.window_bytes);
@@ -733,14 +734,6 @@ impl Writer {
         self.is_limited() || self.history.pending_bytes_above(lowest) <= self.window_bytes - room
     }
 }
-
-/// What the window of many readers is at least, if it was not less from the beginning: two full batches of
-/// short samples and a half. With less, each datagram is a batch that the window cut short, and each second
-/// one is answered by all of them.
-const WINDOW_BYTES_LEAST: usize = 160 << 10;
-
-/// Of such samples the window of one reader of this host would hold 25 or less.
-const LONG_BYTES: usize = 20 << 10;
 
 /// When a change written at `source_timestamp` expires.
 fn expiry(now: Now, source_timestamp: Time, lifespan: Duration) -> Option<Instant> {

@@ -3,15 +3,9 @@
 use crate::payload::COPIED_BYTES_MAX;
 use crate::seq::SequenceNumber;
 use crate::time::Now;
+use crate::tuning::writer::{RELEASES_PER_WRITE_MAX, RELEASES_TOGETHER};
 
 use super::Writer;
-
-/// Changes that one write lets go of at most: an acknowledgement is of thousands, and no single write is to
-/// pay for all.
-const RELEASES_OF_WRITE: i64 = 64;
-
-/// So many short ones are let go of together.
-const RELEASED_TOGETHER: i64 = 32;
 
 impl Writer {
     /// Lets go of what nobody needs any more, and keeps the heartbeat timer running while somebody
@@ -29,12 +23,12 @@ impl Writer {
         if payload_bytes <= COPIED_BYTES_MAX
             && let Some(acknowledged) = self.proxies.acknowledged()
             && acknowledged < last
-            && acknowledged < released.plus(RELEASED_TOGETHER)
+            && acknowledged < released.plus(RELEASES_TOGETHER)
         {
             self.heartbeat.arm(now.mono);
             self.multicast.watch(now.mono, self.proxies.use_group);
         } else {
-            self.settle_up_to(now, released.plus(RELEASES_OF_WRITE));
+            self.settle_up_to(now, released.plus(RELEASES_PER_WRITE_MAX));
         }
     }
 

@@ -13,6 +13,11 @@ use crate::wire::Heartbeat;
 use super::packet::Packet;
 use super::packetizer::{Rules, is_full};
 use super::submessages::{encode, heartbeat};
+use crate::tuning::writer::{
+    COSTLY_FLOW_WRITES, COSTLY_SEND, COSTLY_WAIT_BATCHES, COSTLY_WAIT_MAX, FLOW_PAUSE_COST_DIVISOR,
+    FLOW_WRITES, GREAT_FLOW_WAIT, GREAT_FLOW_WRITES, LONG_FLOW_WRITES, SAMPLE_OVERHEAD_BYTES,
+    SEND_COST_OF_READER_MAX,
+};
 use crate::writer::flow::crowd::Crowd;
 use crate::writer::flow::heartbeat::Piggyback;
 use crate::writer::flow::route_kind::RouteKind;
@@ -21,27 +26,6 @@ use crate::writer::record::change::{Change, window_bytes};
 use crate::writer::record::instances::Slot;
 use crate::writer::routes::route::Route;
 use crate::writer::{Writer, WriterLimits};
-
-/// So many writes without a pause are a flow, and so many where sending one costs that much, which is to many
-/// readers alone.
-const FLOW_WRITES: u32 = 8;
-const COSTLY_FLOW_WRITES: u32 = 2;
-const COSTLY: Duration = Duration::from_micros(50);
-/// To many readers a pause below this part of what sending takes is none: who wakes them finds cold caches.
-const COST_PARTS_OF_PAUSE: i64 = 4;
-/// Sending to one reader counts as no more: the rest is the time that others had the core.
-const COST_OF_READER: Duration = Duration::from_micros(10);
-/// After so many a longer pause interrupts the flow, but does not end it.
-const LONG_FLOW_WRITES: u32 = 64;
-/// A sample of a flow waits for others as long as sending so many batches takes, and that at most.
-const COSTS_OF_WAIT: i64 = 2;
-const COSTLY_WAIT_MAX: Duration = Duration::from_millis(4);
-/// After so many, which take milliseconds, its last samples wait for so long: the timer looks after it no
-/// more often.
-const GREAT_FLOW_WRITES: u32 = 4_096;
-const GREAT_FLOW_WAIT: Duration = Duration::from_millis(1);
-/// What a sample adds to a batch beside its payload: about its headers and inline QoS.
-pub(in crate::writer) const SAMPLE_OVERHEAD_BYTES: usize = 72;
 
 /// How the application writes, and what waits.
 #[derive(Debug, Default)]
@@ -97,19 +81,20 @@ impl Batch {
 
     /// What sending costs where many readers make it costly.
     fn cost_of_many(&self) -> Option<Duration> {
-        let most = Duration(COST_OF_READER.0.saturating_mul(self.readers as i64));
+        let most = Duration(SEND_COST_OF_READER_MAX.0.saturating_mul(self.readers as i64));
         (self.readers > Crowd::PROMPT).then(|| Duration(self.cost.get()).min(most))
     }
 
     /// A shorter pause is none.
     fn pause_least(&self, limits: &WriterLimits) -> Duration {
-        self.cost_of_many()
-            .map_or(limits.flow_pause, |cost| Duration(cost.0 / COST_PARTS_OF_PAUSE).min(limits.flow_wait))
+        self.cost_of_many().map_or(limits.flow_pause, |cost| {
+            Duration(cost.0 / FLOW_PAUSE_COST_DIVISOR).min(limits.flow_wait)
+        })
     }
 
     /// Whether sending is to many readers, and costs that much.
     fn is_costly(&self) -> bool {
-        self.cost_of_many().is_some_and(|cost| cost >= COSTLY)
+        self.cost_of_many().is_some_and(|cost| cost >= COSTLY_SEND)
     }
 
     /// So many writes without a pause are a flow.
@@ -200,7 +185,7 @@ impl Batch {
 
     /// How long that is in a flow.
     pub(in crate::writer) fn linger_in_flow(&self, limits: &WriterLimits) -> Duration {
-        let costly = Duration(self.cost.get().saturating_mul(COSTS_OF_WAIT)).min(COSTLY_WAIT_MAX);
+        let costly = Duration(self.cost.get().saturating_mul(COSTLY_WAIT_BATCHES)).min(COSTLY_WAIT_MAX);
         let is_great = self.since_begun >= GREAT_FLOW_WRITES;
         let least = if is_great { GREAT_FLOW_WAIT } else { limits.flow_wait };
         least.max(costly)

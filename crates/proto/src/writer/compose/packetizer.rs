@@ -7,6 +7,7 @@ use crate::time::{Instant, Now};
 
 use super::packet::Packet;
 use super::submessages::encode;
+use crate::tuning::writer::{FULL_BATCH_BYTES, FULL_BATCH_SAMPLES, UNWANTED_SCANNED_MAX};
 use crate::writer::WriterConfig;
 use crate::writer::flow::span::Span;
 use crate::writer::record::change::Change;
@@ -17,14 +18,9 @@ use crate::writer::routes::proxies::Proxies;
 use crate::writer::routes::proxy::ReaderProxy;
 use crate::writer::routes::target::Target;
 
-/// A batch of so many octets and samples is full, whatever it may have: longer ones of short samples save
-/// nothing.
-const USUAL_BYTES: usize = 32 << 10;
-const USUAL_SAMPLES: usize = 230;
-
 /// Whether a batch of so many octets and samples is full.
 pub(in crate::writer) const fn is_full(bytes: usize, samples: usize, bytes_max: usize) -> bool {
-    bytes > bytes_max || bytes >= USUAL_BYTES && samples >= USUAL_SAMPLES
+    bytes > bytes_max || bytes >= FULL_BATCH_BYTES && samples >= FULL_BATCH_SAMPLES
 }
 
 /// What the packetizer reads.
@@ -223,6 +219,3 @@ impl Packetizer<'_> {
         (number, UNWANTED_SCANNED_MAX as u64)
     }
 }
-
-/// Changes looked at in one search for one that a reader wants: work per datagram stays bounded.
-const UNWANTED_SCANNED_MAX: usize = 256;

@@ -3,10 +3,10 @@
 
 use crate::qos::{HistoryKind, LivelinessKind};
 
-use super::batch::SAMPLE_OVERHEAD_BYTES;
+use crate::tuning::writer::{FILLING_BYTES_LEAST, SAMPLE_OVERHEAD_BYTES};
 use crate::writer::Writer;
 use crate::writer::flow::route_kind::RouteKind;
-use crate::writer::routes::target::{FILLING_BYTES_LEAST, INLINE_QOS_BYTES_MAX};
+use crate::writer::routes::target::INLINE_QOS_BYTES_MAX;
 
 /// What a write may skip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

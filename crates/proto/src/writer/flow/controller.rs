@@ -11,14 +11,8 @@ use crate::time::{Duration, Instant};
 
 use super::delay::DelayController;
 use super::route_kind::RouteKind;
+use crate::tuning::writer::{BURST_SAVED_BYTES, BURSTS_SAVED, CHANGE_ENDS_MAX};
 use crate::writer::WriterLimits;
-
-/// What was not sent in one burst to other hosts may be in the next, as far as that: so many times what one
-/// has, or some datagrams.
-const BURSTS_SAVED: usize = 4;
-const SAVED_BYTES: usize = 8_000;
-/// Ends of changes that are told apart; later ones count as one, which is acknowledged with the last of them.
-const ENDS_MAX: usize = 64;
 
 /// New changes that were sent to readers on this host and not acknowledged: they may all still be in the
 /// buffers of sockets.
@@ -35,7 +29,7 @@ impl Flight {
     fn sent(&mut self, bytes: usize, end: Option<SequenceNumber>) {
         self.sent += bytes as u64;
         if let Some(number) = end {
-            if self.ends.len() >= ENDS_MAX {
+            if self.ends.len() >= CHANGE_ENDS_MAX {
                 self.ends.pop_back();
             }
             self.ends.push_back((number, self.sent));
@@ -106,7 +100,7 @@ impl Controller {
         let bytes = |bytes| isize::try_from(bytes).unwrap_or(isize::MAX);
         self.left = match self.spread(now) {
             Some((since, one)) => {
-                let most = one.saturating_mul(BURSTS_SAVED).max(SAVED_BYTES);
+                let most = one.saturating_mul(BURSTS_SAVED).max(BURST_SAVED_BYTES);
                 self.left.saturating_add(bytes(since)).min(bytes(most))
             }
             None => bytes(self.burst_bytes),

@@ -11,32 +11,16 @@ use std::collections::VecDeque;
 use crate::backoff::Backoff;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
+use crate::tuning::writer::{
+    ACK_TIMEOUT_MAX, ACK_TIMEOUT_MIN, ACK_TIMEOUT_ROUND_TRIPS, BASE_ROUND_TRIP_PERIOD, CWND_REQUEST_MANY,
+    CWND_REQUEST_PARTS, CWND_REQUEST_PARTS_OF_MANY, CWND_REQUEST_PARTS_OFTEN, CWND_REQUEST_REPEAT_MIN,
+    CWND_REQUEST_SPAN_MAX, CWND_REQUESTS_MAX,
+};
 
 use super::congestion_window::{CongestionWindow, RttSample};
 
 /// What a datagram has on the wire beside its octets: Ethernet, IP and UDP.
 const DATAGRAM_BYTES: usize = 66;
-/// Acknowledgement requests that are remembered.
-const ACK_REQUESTS_MAX: usize = 256;
-/// How long readers that answer nothing are waited for: at least, at most, and in round trips.
-const ACK_TIMEOUT_LEAST: Duration = Duration::from_millis(50);
-const ACK_TIMEOUT_MOST: Duration = Duration::from_secs(1);
-const ACK_TIMEOUT_ROUND_TRIPS: i64 = 4;
-/// They are asked again after two round trips, and this at least.
-const REQUEST_AGAIN_LEAST: Duration = Duration::from_millis(1);
-/// Readers are asked when so large a part of the window was sent since; many readers, more rarely.
-const PARTS_REQUESTED: usize = 4;
-const PARTS_REQUESTED_OF_MANY: usize = 2;
-const MANY: usize = 4;
-/// While the window grows with each answer, and on a path that loses some: also requests and answers, which
-/// tell what is missing.
-const PARTS_REQUESTED_OFTEN: usize = 24;
-/// Few of them are asked on a long path when so much was sent since as leaves it in that time: who sends a
-/// quarter of a window at once makes others wait for longer than the window is to, and an empty queue for
-/// itself.
-const PART_MOST: Duration = Duration::from_millis(1);
-/// The shortest round trip is looked for anew so often: paths change.
-const BASE_PERIOD: Duration = Duration::from_secs(10);
 
 /// A heartbeat that wants an answer.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +62,7 @@ pub(in crate::writer) struct Shortest {
 impl Shortest {
     /// An answer took so long: how much of that it spent in queues.
     pub(in crate::writer) fn trip(&mut self, now: Instant, took: Duration) -> RttSample {
-        if now.since(self.began) >= BASE_PERIOD {
+        if now.since(self.began) >= BASE_ROUND_TRIP_PERIOD {
             self.began = now;
             self.took = [None, self.took[0]];
         }
@@ -213,7 +197,7 @@ impl DelayController {
     pub(in crate::writer) fn ack_timeout(&self) -> Option<Instant> {
         let trips = self.window.trip().map_or(0, |trip| trip.0.saturating_mul(ACK_TIMEOUT_ROUND_TRIPS));
         let timeout =
-            Backoff::new(Duration(trips).max(ACK_TIMEOUT_LEAST), ACK_TIMEOUT_MOST).pause(self.timeouts);
+            Backoff::new(Duration(trips).max(ACK_TIMEOUT_MIN), ACK_TIMEOUT_MAX).pause(self.timeouts);
         self.blocked_since?.after(timeout)
     }
 
@@ -226,7 +210,7 @@ impl DelayController {
             return Some(blocked_since);
         };
         let trips = self.window.trip().map_or(0, |trip| trip.0.saturating_mul(2));
-        request.at.after(Duration(trips).max(REQUEST_AGAIN_LEAST))
+        request.at.after(Duration(trips).max(CWND_REQUEST_REPEAT_MIN))
     }
 
     /// So many octets were sent in so many datagrams, new or again.
@@ -252,11 +236,11 @@ impl DelayController {
     /// Octets after which readers are asked.
     fn part(&self) -> usize {
         let most = self.window.bytes().min(self.history_bytes);
-        if self.readers > MANY {
-            return most / PARTS_REQUESTED_OF_MANY;
+        if self.readers > CWND_REQUEST_MANY {
+            return most / CWND_REQUEST_PARTS_OF_MANY;
         }
-        let soon = self.window.spread_bytes(PART_MOST).unwrap_or(usize::MAX);
-        let parts = if self.window.needs_answers() { PARTS_REQUESTED_OFTEN } else { PARTS_REQUESTED };
+        let soon = self.window.spread_bytes(CWND_REQUEST_SPAN_MAX).unwrap_or(usize::MAX);
+        let parts = if self.window.needs_answers() { CWND_REQUEST_PARTS_OFTEN } else { CWND_REQUEST_PARTS };
         soon.min(most / parts)
     }
 
@@ -266,7 +250,7 @@ impl DelayController {
             return;
         }
         self.requested = self.sent;
-        if self.ack_requests.len() >= ACK_REQUESTS_MAX {
+        if self.ack_requests.len() >= CWND_REQUESTS_MAX {
             self.ack_requests.pop_front();
         }
         self.ack_requests.push_back(AckRequest { count, at: now, last, sent: self.sent });
@@ -436,7 +420,7 @@ mod tests {
         path.sent(3_000, 1);
         path.deliver(at(100), path.ack_sample(Some(1), true, SequenceNumber(1)).unwrap().delivered, None);
         path.window.silence();
-        path.sent(super::super::congestion_window::LEAST_BYTES, 1);
+        path.sent(crate::tuning::writer::CWND_MIN_BYTES, 1);
         path.block(at(200));
         assert!(path.is_full() && path.requests_again_at() == Some(at(200)));
     }

@@ -4,10 +4,7 @@ use crate::instance::InstanceHandle;
 use crate::payload::{Payload, PayloadView};
 use crate::seq::SequenceNumber;
 use crate::time::{Instant, Time};
-
-/// What a sample counts for in the window beside its payload: more than what it takes here and on its way, so
-/// that a window of short ones is no more than some thousand.
-pub(in crate::writer) const CHANGE_OVERHEAD_BYTES: usize = 192;
+use crate::tuning::writer::CHANGE_OVERHEAD_BYTES;
 
 /// What a change does to its instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,16 +12,12 @@ use crate::payload::{NewPayload, Payload};
 use crate::qos::{Durability, QosSet};
 use crate::seq::SequenceNumber;
 use crate::time::{Instant, Time};
+use crate::tuning::writer::{HISTORY_HOLES_MAX, HISTORY_HOLES_SCANNED_MAX};
 
 use super::change::{Change, ChangeKind, Marks, Verdict, window_bytes};
 use super::instances::{Instances, Slot};
 use super::payloads::{Payloads, Place};
 use super::service::Service;
-
-/// Holes tolerated beyond one per change before the queue is compacted.
-const HOLES_MAX: usize = 64;
-/// Entries looked at in one search for the next change: work per submessage stays bounded.
-const HOLES_SCANNED_MAX: usize = 256;
 
 /// One change, or the hole that it left. One cache line: a window has thousands.
 #[derive(Debug)]
@@ -259,7 +255,7 @@ impl History {
     /// below which there is none; `last + 1` at the end. Everything before it is gone for good.
     pub(in crate::writer) fn next_held(&self, number: SequenceNumber) -> SequenceNumber {
         let (Ok(start) | Err(start)) = self.position(number);
-        let end = start.saturating_add(HOLES_SCANNED_MAX).min(self.entries.len());
+        let end = start.saturating_add(HISTORY_HOLES_SCANNED_MAX).min(self.entries.len());
         for entry in self.entries.range(start.min(end)..end) {
             if entry.kind.is_some() {
                 return entry.sequence_number;
@@ -278,7 +274,7 @@ impl History {
     pub(in crate::writer) fn last_numbered(&self, number: SequenceNumber) -> Option<SequenceNumber> {
         let (Ok(end) | Err(end)) = self.position(number.next());
         let end = end.min(self.entries.len());
-        let start = end.saturating_sub(HOLES_SCANNED_MAX);
+        let start = end.saturating_sub(HISTORY_HOLES_SCANNED_MAX);
         let held = self.entries.range(start..end).rev().find(|entry| entry.kind.is_some())?;
         held.marks.as_ref()?.group_number
     }
@@ -551,7 +547,7 @@ impl History {
         while self.entries.front().is_some_and(|entry| entry.kind.is_none()) {
             self.pop_front();
         }
-        if self.entries.len() > 2 * self.changes + HOLES_MAX {
+        if self.entries.len() > 2 * self.changes + HISTORY_HOLES_MAX {
             self.compact();
         }
     }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use crate::copying;
 use crate::payload::{COPIED_BYTES_MAX, NewPayload, Payload, PayloadView, SHORT_BYTES_MAX};
+use crate::tuning::writer::PAYLOAD_CHUNK_BITS;
 
 /// Where a payload is. Packed, since it is one of many fields in a cache line.
 #[derive(Clone, Copy, Debug)]
@@ -182,7 +183,7 @@ impl crate::writer::Writer {
 impl Ring {
     /// Of a chunk: three of the longest payloads that are in one. A writer whose samples leave soon uses one
     /// or two, which stay in the first cache.
-    const BITS: u32 = 12;
+    const BITS: u32 = PAYLOAD_CHUNK_BITS;
     const CHUNK_BYTES: u32 = 1 << Self::BITS;
     /// Positions have 32 bits.
     const CHUNKS_MAX: usize = 1 << (31 - Self::BITS);

@@ -6,15 +6,8 @@ use crate::seq::SequenceNumber;
 use crate::wire::FilterSignature;
 use crate::wire::content_filter::append_content_filter_info;
 
+use crate::tuning::writer::{FILTER_STEPS_MAX, FILTERS_MAX};
 use crate::writer::record::change::{Change, ChangeKind, Marks, Verdict};
-
-/// Different filters of one writer: one bit of a [`Verdict`] for each. Readers beyond that are sent
-/// everything.
-const FILTERS_MAX: usize = 32;
-
-/// Steps that looking at one sample for one filter may take: a reader must not make its writer slow by
-/// patterns. What would take more is sent.
-const STEPS_MAX: usize = 1 << 18;
 
 /// A filter that readers announced.
 #[derive(Debug)]
@@ -41,7 +34,7 @@ impl Entry {
     }
 
     fn judges(&self, payload: PayloadView<'_>) -> bool {
-        self.filter.is_affordable(payload.as_slice(), STEPS_MAX)
+        self.filter.is_affordable(payload.as_slice(), FILTER_STEPS_MAX)
     }
 }
 

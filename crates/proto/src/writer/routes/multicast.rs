@@ -15,14 +15,10 @@ use crate::time::{Duration, Instant, Now};
 use super::proxies::Proxies;
 use super::proxy::ReaderProxy;
 use super::switch::Switches;
+use crate::tuning::writer::{GROUP_SILENCE_EACH, GROUP_SILENCE_MAX};
 use crate::writer::Writer;
 use crate::writer::flow::cost::{Comparison, ComparisonPace, SendCosts};
 use crate::writer::flow::route_kind::RouteKind;
-
-/// Who is written to by the group and owes an answer for so long may not hear it any more; the more readers,
-/// the more rarely they are asked.
-const SILENCE_OF_EACH: Duration = Duration::from_millis(250);
-const SILENCE_MAX: Duration = Duration::from_secs(3);
 
 /// How samples go to the readers of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +138,7 @@ impl Multicast {
     pub(in crate::writer) fn watch(&mut self, now: Instant, owing: bool) {
         match (owing, self.due) {
             (false, _) => self.due = None,
-            (true, None) => self.due = now.after(SILENCE_OF_EACH),
+            (true, None) => self.due = now.after(GROUP_SILENCE_EACH),
             (true, Some(_)) => {}
         }
     }
@@ -312,7 +308,7 @@ impl Writer {
         let mut lost = false;
         let last = self.history.last();
         let readers = i64::try_from(self.routes.reliable()).unwrap_or(i64::MAX);
-        let silence = Duration(SILENCE_OF_EACH.0.saturating_mul(readers)).min(SILENCE_MAX);
+        let silence = Duration(GROUP_SILENCE_EACH.0.saturating_mul(readers)).min(GROUP_SILENCE_MAX);
         for reader in self.proxies.readers.iter_mut().filter(|it| it.by_group && it.acknowledged < last) {
             if reader.hearing.is_silent(now.mono, silence) {
                 reader.hearing.lost(now.mono);

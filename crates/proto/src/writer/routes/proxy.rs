@@ -7,6 +7,7 @@ use crate::seq::{FragmentNumber, Number, NumberSet, SET_BITS_MAX, SequenceNumber
 use crate::sources::{Origin, Sources};
 use crate::time::{Duration, Instant};
 
+use crate::tuning::writer::{ACKNACKS_REORDERED_MAX, NACK_FRAG_WINDOWS_MAX};
 use crate::writer::flow::crowd::Asked;
 use crate::writer::flow::delay::{LastRetransmitted, Shortest};
 use crate::writer::flow::hearing::Hearing;
@@ -212,9 +213,6 @@ pub(in crate::writer) struct RecentFragments {
 }
 
 impl RecentFragments {
-    /// So many windows are remembered; a request names as many fragments at most.
-    const WINDOWS_MAX: u32 = 16;
-
     /// Whether the fragment was repeated less than `pause` ago; if not, notes that it is repeated now.
     pub(in crate::writer) fn note(
         &mut self,
@@ -250,7 +248,7 @@ impl RecentFragments {
             *self = Self { number, windows: Vec::new() };
         }
         let window = fragment.saturating_sub(1) / SET_BITS_MAX;
-        let index = (window % Self::WINDOWS_MAX) as usize;
+        let index = (window % NACK_FRAG_WINDOWS_MAX) as usize;
         if index >= self.windows.len() {
             self.windows.resize(index + 1, RecentNumbers::new(1));
         }
@@ -261,9 +259,8 @@ impl RecentFragments {
 /// Whether `count` is news after `last` (RTPS 2.5 §8.3.8.1, interoperable reading): the same count, or
 /// one shortly before it, was handled; a count from far away is a peer that began anew.
 pub(in crate::writer) fn is_news(last: &mut Option<i32>, count: i32) -> bool {
-    const REORDERED_MAX: i32 = 16;
     let behind = last.map(|last| last.wrapping_sub(count));
-    if behind.is_some_and(|behind| (0..REORDERED_MAX).contains(&behind)) {
+    if behind.is_some_and(|behind| (0..ACKNACKS_REORDERED_MAX).contains(&behind)) {
         return false;
     }
     *last = Some(count);

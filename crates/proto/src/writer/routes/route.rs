@@ -8,22 +8,12 @@ use crate::time::Instant;
 
 use super::proxy::ReaderProxy;
 use super::target::Target;
+use crate::tuning::writer::{ROUTE_WINDOW_BYTES_MAX, SOCKET_FRAMES_DIVISOR, SOCKET_WINDOW_DIVISOR};
 use crate::writer::WriterLimits;
 use crate::writer::flow::controller::Controller;
 use crate::writer::flow::delay::DelayController;
 use crate::writer::flow::queue::Queue;
 use crate::writer::flow::route_kind::RouteKind;
-
-/// The part of a socket's buffer that one writer may fill: others write too, and the kernel counts more than
-/// octets.
-const WINDOW_PART: u32 = 4;
-
-/// The part of it that datagrams of an Ethernet frame fill with their octets; the rest is what the kernel
-/// counts beside.
-const HOLD_PART: u32 = 2;
-
-/// More on its way than this makes nothing faster.
-const WINDOW_BYTES_MAX: u32 = 2 << 20;
 
 /// Several readers addressed at once; worked out when one is matched or unmatched.
 #[derive(Debug, Default)]
@@ -274,10 +264,10 @@ impl Port {
         let together = members.all(|reader| reader.guid.prefix == first.prefix);
         self.prefix = if together { first.prefix } else { GuidPrefix::UNKNOWN };
         let holds = all.clone().map(|reader| if reader.reliable { reader.receive_bytes } else { 0 });
-        let window = (holds.min().unwrap_or(0) / WINDOW_PART).min(WINDOW_BYTES_MAX);
+        let window = (holds.min().unwrap_or(0) / SOCKET_WINDOW_DIVISOR).min(ROUTE_WINDOW_BYTES_MAX);
         self.window_bytes = usize::try_from(window).ok().filter(|bytes| *bytes > 0);
         let holds = all.clone().filter(|reader| reader.reliable).map(|reader| reader.receive_bytes);
-        let hold = (holds.min().unwrap_or(0) / HOLD_PART).min(WINDOW_BYTES_MAX);
+        let hold = (holds.min().unwrap_or(0) / SOCKET_FRAMES_DIVISOR).min(ROUTE_WINDOW_BYTES_MAX);
         self.receive_buffer_bytes = usize::try_from(hold).ok().filter(|bytes| *bytes > 0);
         self.reliable = 0;
         self.destinations.clear();

@@ -9,21 +9,15 @@
 use crate::backoff::Backoff;
 use crate::outbox::Outbox;
 use crate::qos::HistoryKind;
-use crate::time::{Duration, Instant, Now};
+use crate::time::{Instant, Now};
 
 use super::proxy::ReaderProxy;
+use crate::tuning::writer::{
+    SWITCH_PAUSE, SWITCH_PAUSE_DOUBLINGS, SWITCH_WAIT_MAX, SWITCH_WAIT_REPLACING_MAX,
+};
 use crate::writer::flow::route_kind::RouteKind;
 use crate::writer::record::instances::Slot;
 use crate::writer::{Writer, bound};
-
-/// Readers are waited for so long: by then each of eight processes that share a core has had its turn of some
-/// milliseconds. Whoever needs longer has more in its socket than it is worth to halt a flow for.
-const SWITCH_MAX: Duration = Duration::from_millis(40);
-/// No longer than this when KEEP_LAST has later samples replace those that wait: they would have been sent.
-const REPLACING_MAX: Duration = Duration::from_millis(4);
-/// After a turn that was given up there is none for so long; each time for twice as long.
-const PAUSE: Duration = Duration::from_secs(1);
-const DOUBLINGS_MAX: u32 = 6;
 
 /// Switches that were given up since the last that was not.
 #[derive(Debug, Default)]
@@ -45,7 +39,7 @@ impl Switches {
     }
 
     fn given_up(&mut self, now: Instant) {
-        self.again = now.after(Backoff::doubling(PAUSE, DOUBLINGS_MAX).pause(self.vain));
+        self.again = now.after(Backoff::doubling(SWITCH_PAUSE, SWITCH_PAUSE_DOUBLINGS).pause(self.vain));
         self.vain = self.vain.saturating_add(1);
     }
 }
@@ -78,7 +72,7 @@ impl Writer {
         if !self.proxies.differs_from(by_group) {
             self.end_switch(now, out);
         } else if !waits {
-            self.switch_until(now.mono.after(SWITCH_MAX));
+            self.switch_until(now.mono.after(SWITCH_WAIT_MAX));
             self.ask(now, out);
         }
     }
@@ -114,7 +108,7 @@ impl Writer {
             .and_then(|slot| self.instances.get(slot))
             .is_some_and(|instance| instance.samples >= depth && instance.oldest > last);
         if replaces {
-            let end = [self.switch_end(), now.mono.after(REPLACING_MAX)];
+            let end = [self.switch_end(), now.mono.after(SWITCH_WAIT_REPLACING_MAX)];
             self.switch_until(Instant::earliest(end));
         }
     }

@@ -5,6 +5,9 @@ use crate::locator::Locator;
 use crate::outbox::{DATAGRAM_OVERHEAD, SURROUNDING_BYTES, data_frag_overhead, data_overhead};
 use crate::seq::FragmentNumber;
 
+use crate::tuning::writer::{
+    FILLING_BYTES_LEAST, SHARED_DATAGRAM_BYTES_MIN, SHARING_BYTES_MAX, SHARING_FRAGMENT_BYTES,
+};
 use crate::writer::flow::route_kind::RouteKind;
 
 /// Longest inline QoS a writer sends with every change, verdicts of content filters apart: three marks of
@@ -12,16 +15,6 @@ use crate::writer::flow::route_kind::RouteKind;
 pub(in crate::writer) const INLINE_QOS_BYTES_MAX: usize = 3 * 12 + 8 + 8 + 20 + 12 + 8 + 4;
 /// What the first fragment of a sample with inline QoS has beside its data; the others leave as much room.
 const FRAGMENT_ROOM: usize = INLINE_QOS_BYTES_MAX;
-
-/// Samples of up to so many octets, for readers of this host, are cut into pieces of so many. In a flow, of
-/// 64 KiB each, 16 need 17 datagrams, not 32; of a much longer one the last datagram matters little.
-const SHARING_BYTES_MAX: usize = 256 << 10;
-pub(in crate::writer) const SHARING_FRAGMENT_BYTES: u16 = 1 << 10;
-/// Shorter datagrams would hold too few of them.
-const SHARED_DATAGRAM_BYTES_LEAST: usize = 16 << 10;
-/// Samples of a flow from so many octets on, for readers of this host, fill datagrams to the end: the last of
-/// each is cut.
-pub(in crate::writer) const FILLING_BYTES_LEAST: usize = 4 << 10;
 
 /// Whom a datagram is for.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +44,7 @@ impl Target<'_> {
     /// Whether samples that one DATA has room for may be cut where their beginning fills a datagram of a
     /// flow.
     pub(in crate::writer) const fn may_fill(&self) -> bool {
-        matches!(self.kind, RouteKind::SameHost) && self.datagram_bytes_max >= SHARED_DATAGRAM_BYTES_LEAST
+        matches!(self.kind, RouteKind::SameHost) && self.datagram_bytes_max >= SHARED_DATAGRAM_BYTES_MIN
     }
 
     /// Whether a sample of so many octets is cut into pieces so small that others can fill a datagram with
