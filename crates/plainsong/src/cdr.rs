@@ -1,4 +1,5 @@
-//! Samples as octets (XTypes 1.3 §7.4): for [`crate::serialized`], and for programs that keep samples elsewhere.
+//! Samples as octets (XTypes 1.3 §7.4): for [`crate::serialized`], and for programs that keep samples
+//! elsewhere.
 
 pub use plainsong_proto::cdr::{
     Encapsulation, EncodeError, Endianness, KeyHash, OctetSeq, WChar, WString, XcdrVersion, from_payload,

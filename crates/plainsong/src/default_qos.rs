@@ -1,6 +1,6 @@
 //! Default QoS by factory, and QoS out of a topic's (DCPS 1.4 §2.2.2.2.1.20 to .25, §2.2.2.4.1.15 to .17,
-//! §2.2.2.5.2.15 to .17). [`QosSet::default`], which says nothing, stands for what is set here: for an entity that is
-//! created with it, and for one that is given it by `set_qos`.
+//! §2.2.2.5.2.15 to .17). [`QosSet::default`], which says nothing, stands for what is set here: for an entity
+//! that is created with it, and for one that is given it by `set_qos`.
 
 use plainsong_proto::qos::{EntityKind, QosSet};
 

@@ -1,14 +1,16 @@
 //! Listeners: callbacks on the thread that caused the event, with no lock held.
 //!
-//! A status goes to the first listener that asked for it, from the entity upwards: writer or reader,
-//! then publisher or subscriber, then participant (DCPS 1.4 §2.2.4.2.3). A listener that heard of it
-//! has consumed the change. Callbacks should return soon: they run on a receive or timer thread, and what that thread is to do
-//! next waits for them. A thread that waits or takes and receives meanwhile what is for others calls none of them.
+//! A status goes to the first listener that asked for it, from the entity upwards: writer or reader, then
+//! publisher or subscriber, then participant (DCPS 1.4 §2.2.4.2.3). A listener that heard of it has consumed
+//! the change. Callbacks should return soon: they run on a receive or timer thread, and what that thread is
+//! to do next waits for them. A thread that waits or takes and receives meanwhile what is for others calls
+//! none of them.
 //!
-//! A callback may wait in the library: `write` for room, `wait_for_acknowledgments`, `WaitSet::wait` and the like go on receiving
-//! and sending for all entities of the domain. Readers of others get their samples meanwhile, and whoever waits for these is woken; other
-//! listeners of the thread are called when the callback has returned and the rest of its batch of datagrams is done, once for what came several
-//! times. What waits by other means, as for a lock or in a sleep, keeps the thread from all that.
+//! A callback may wait in the library: `write` for room, `wait_for_acknowledgments`, `WaitSet::wait` and the
+//! like go on receiving and sending for all entities of the domain. Readers of others get their samples
+//! meanwhile, and whoever waits for these is woken; other listeners of the thread are called when the
+//! callback has returned and the rest of its batch of datagrams is done, once for what came several times.
+//! What waits by other means, as for a lock or in a sleep, keeps the thread from all that.
 
 use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,

@@ -1,5 +1,5 @@
-//! Quality of service (DCPS 1.4 §2.2.3): the policies, sets of them, and what they are compared by. Profiles in XML are in
-//! [`crate::qos_provider`].
+//! Quality of service (DCPS 1.4 §2.2.3): the policies, sets of them, and what they are compared by. Profiles
+//! in XML are in [`crate::qos_provider`].
 
 pub use plainsong_proto::qos::{
     AccessScope, DestinationOrder, Durability, DurabilityService, EntityFactory, EntityKind, History,

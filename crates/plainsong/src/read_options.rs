@@ -7,7 +7,8 @@ use plainsong_proto::sample_info::{InstanceSelector, InstanceState, SampleState,
 
 use crate::condition::Condition;
 
-/// Which samples [`DataReader::take_with`](crate::data_reader::DataReader::take_with) and its like choose: all, by default.
+/// Which samples [`DataReader::take_with`](crate::data_reader::DataReader::take_with) and its like choose:
+/// all, by default.
 ///
 /// ```
 /// use plainsong::prelude::*;
@@ -62,16 +63,16 @@ impl ReadOptions {
         self
     }
 
-    /// Those of the first instance after `previous` that has some ([`InstanceHandle::NIL`] for the first of all): so a loop comes to
-    /// all instances, one after the other, also where `previous` is gone meanwhile.
+    /// Those of the first instance after `previous` that has some ([`InstanceHandle::NIL`] for the first of
+    /// all): so a loop comes to all instances, one after the other, also where `previous` is gone meanwhile.
     #[must_use]
     pub const fn next_instance(mut self, previous: InstanceHandle) -> Self {
         self.selector.instance = InstanceSelector::NextAfter(previous);
         self
     }
 
-    /// Those that a read or query condition of the same reader chooses, too, in the order of its ORDER BY: that orders what is
-    /// returned, not what is chosen.
+    /// Those that a read or query condition of the same reader chooses, too, in the order of its ORDER BY:
+    /// that orders what is returned, not what is chosen.
     #[must_use]
     pub fn condition(mut self, condition: impl Into<Condition>) -> Self {
         self.condition = Some(condition.into());

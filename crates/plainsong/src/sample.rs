@@ -21,10 +21,11 @@ pub struct Sample<T> {
     pub info: SampleInfo,
 }
 
-/// Samples that are taken again and again into the same memory ([`crate::data_reader::DataReader::take_reusing`]): that of strings and
-/// sequences, too.
+/// Samples that are taken again and again into the same memory
+/// ([`crate::data_reader::DataReader::take_reusing`]): that of strings and sequences, too.
 ///
-/// It is a slice of samples. Whoever is done with them may [`clear`](Self::clear) it, or leave that to the next call.
+/// It is a slice of samples. Whoever is done with them may [`clear`](Self::clear) it, or leave that to the
+/// next call.
 #[derive(Debug)]
 pub struct SampleBuffer<T> {
     /// Those after the first `len` are there for their memory only.
@@ -41,7 +42,8 @@ impl<T> SampleBuffer<T> {
         Self { places: Vec::new(), len: 0, has_long: false }
     }
 
-    /// Forgets the samples. The memory of 4,096 short ones stays, that of long ones (more than 1,280 octets on the wire) goes back.
+    /// Forgets the samples. The memory of 4,096 short ones stays, that of long ones (more than 1,280 octets
+    /// on the wire) goes back.
     pub fn clear(&mut self) {
         self.len = 0;
         let kept = if std::mem::take(&mut self.has_long) { 0 } else { PLACES_KEPT };
@@ -86,7 +88,8 @@ pub(crate) trait Store {
     /// Appends those that decode; the places of the others, and what is wrong with them.
     fn store(&mut self, samples: &[CachedSample]) -> Vec<(usize, Malformed)>;
 
-    /// Those from `start` on came by and by: ranks them anew, and puts those of an instance together if they are to be.
+    /// Those from `start` on came by and by: ranks them anew, and puts those of an instance together if they
+    /// are to be.
     fn settle(&mut self, start: usize, grouped: bool);
 }
 

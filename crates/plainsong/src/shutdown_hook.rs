@@ -1,8 +1,9 @@
 //! At the exit of the process its remaining participants are deleted, so that others hear that they leave.
 //!
-//! Dropping the last handle deletes a participant too, but not every handle is dropped: a listener that is running holds one, a
-//! static does, and `std::process::exit` drops none. Without a word, others wait for the lease of such a participant
-//! to end, a reliable KEEP_ALL writer in the middle of `write`. So far only on systems like Unix.
+//! Dropping the last handle deletes a participant too, but not every handle is dropped: a listener that is
+//! running holds one, a static does, and `std::process::exit` drops none. Without a word, others wait for the
+//! lease of such a participant to end, a reliable KEEP_ALL writer in the middle of `write`. So far only on
+//! systems like Unix.
 
 #![allow(unsafe_code, reason = "atexit has no safe wrapper")]
 
@@ -43,7 +44,8 @@ fn delete_all() {
     let done = Arc::new(Notify::default());
     let (seen, deadline) = (done.epoch(), clock::deadline(TIMEOUT));
     let deleted = Arc::clone(&done);
-    // On a thread of its own: the variables of the ending thread are gone, and it may hold locks of the application.
+    // On a thread of its own: the variables of the ending thread are gone, and it may hold locks of the
+    // application.
     let thread = std::thread::Builder::new().name("shutdown".to_owned()).spawn(move || {
         let all = participant::all();
         for participant in &all {

@@ -1,3 +1,4 @@
-//! Times of samples, and durations of QoS. Calls take [`std::time::Duration`]; each becomes the other by `into()`.
+//! Times of samples, and durations of QoS. Calls take [`std::time::Duration`]; each becomes the other by
+//! `into()`.
 
 pub use plainsong_proto::time::{Duration, Time};

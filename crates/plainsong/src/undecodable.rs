@@ -1,4 +1,5 @@
-//! Samples that do not decode as their reader's type: each is discarded by itself, counted, and explained once for each writer.
+//! Samples that do not decode as their reader's type: each is discarded by itself, counted, and explained
+//! once for each writer.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,7 +34,8 @@ pub struct UndecodableSamples {
     pub writer: Party,
     /// How many samples so far.
     pub count: u64,
-    /// Representation identifier of the first (XTypes 1.3 §7.6.3.1.2); `None` when it was too short to have one.
+    /// Representation identifier of the first (XTypes 1.3 §7.6.3.1.2); `None` when it was too short to have
+    /// one.
     pub representation_id: Option<u16>,
     /// What is wrong with the first.
     pub reason: Malformed,
@@ -43,8 +45,9 @@ pub struct UndecodableSamples {
 pub(crate) type OnUndecodable = Arc<dyn Fn(&UndecodableSamples) + Send + Sync>;
 
 impl DomainParticipant {
-    /// Calls `callback` once for each reader of this participant and writer whose samples do not decode as the reader's type. Where the key
-    /// decodes, that is seen when the application reads or takes the sample. [`DataReader::undecodable`](crate::data_reader::DataReader::undecodable) has those from before.
+    /// Calls `callback` once for each reader of this participant and writer whose samples do not decode as
+    /// the reader's type. Where the key decodes, that is seen when the application reads or takes the sample.
+    /// [`DataReader::undecodable`](crate::data_reader::DataReader::undecodable) has those from before.
     pub fn on_undecodable(&self, callback: impl Fn(&UndecodableSamples) + Send + Sync + 'static) {
         self.inner.router.set_on_undecodable(Arc::new(callback));
     }
@@ -75,8 +78,8 @@ impl ReaderInner {
 }
 
 impl ReaderInner {
-    /// Some of the samples just fetched, which are in `cached`, do not decode; the others were stored. These go, as if they had never come,
-    /// and the call goes on: it returns nothing only where there is nothing.
+    /// Some of the samples just fetched, which are in `cached`, do not decode; the others were stored. These
+    /// go, as if they had never come, and the call goes on: it returns nothing only where there is nothing.
     #[cold]
     pub(crate) fn replace_undecodable(
         &self,

@@ -10,7 +10,8 @@ use plainsong_proto::locator::Locator;
 use crate::base::locks::write;
 use crate::participant::DomainParticipant;
 
-/// A participant that is heard, but does not answer: nothing is matched with it until it does. `Display` says so in a sentence.
+/// A participant that is heard, but does not answer: nothing is matched with it until it does. `Display` says
+/// so in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnresponsiveParticipant {
     /// Its GUID.
@@ -27,8 +28,9 @@ pub struct UnresponsiveParticipant {
 pub(crate) type OnUnresponsive = Arc<dyn Fn(Guid) + Send + Sync>;
 
 impl DomainParticipant {
-    /// Calls `callback` once for each participant that announces itself for three seconds, but answers nothing at the addresses that it
-    /// announces: a firewall, a NAT or a container network lets datagrams through in one direction only.
+    /// Calls `callback` once for each participant that announces itself for three seconds, but answers
+    /// nothing at the addresses that it announces: a firewall, a NAT or a container network lets datagrams
+    /// through in one direction only.
     pub fn on_unresponsive(&self, callback: impl Fn(UnresponsiveParticipant) + Send + Sync + 'static) {
         let participant = Arc::downgrade(&self.inner);
         let callback: OnUnresponsive = Arc::new(move |guid| {

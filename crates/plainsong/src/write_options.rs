@@ -5,8 +5,8 @@ use std::time::Duration;
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::time::Time;
 
-/// What [`DataWriter::write_with`](crate::data_writer::DataWriter::write_with) and its like are told beside the sample. By default
-/// they do what `write` does.
+/// What [`DataWriter::write_with`](crate::data_writer::DataWriter::write_with) and its like are told beside
+/// the sample. By default they do what `write` does.
 ///
 /// ```
 /// use plainsong::prelude::*;
@@ -27,16 +27,17 @@ impl WriteOptions {
         Self { source_timestamp: None, instance: InstanceHandle::NIL, max_blocking_time: None }
     }
 
-    /// Stamps the sample with this time instead of that of writing (DCPS 1.4 §2.2.2.4.2.12). Under DESTINATION_ORDER
-    /// BY_SOURCE_TIMESTAMP it must not be older than that of the last change of the instance.
+    /// Stamps the sample with this time instead of that of writing (DCPS 1.4 §2.2.2.4.2.12). Under
+    /// DESTINATION_ORDER BY_SOURCE_TIMESTAMP it must not be older than that of the last change of the
+    /// instance.
     #[must_use]
     pub const fn source_timestamp(mut self, time: Time) -> Self {
         self.source_timestamp = Some(time);
         self
     }
 
-    /// The instance, which must be that of the key of the sample; [`InstanceHandle::NIL`] leaves it to the key (DCPS 1.4
-    /// §2.2.2.4.2.11).
+    /// The instance, which must be that of the key of the sample; [`InstanceHandle::NIL`] leaves it to the
+    /// key (DCPS 1.4 §2.2.2.4.2.11).
     #[must_use]
     pub const fn instance(mut self, handle: InstanceHandle) -> Self {
         self.instance = handle;

@@ -1,4 +1,5 @@
-//! `fork()` in the middle of everything: the child can use nothing of its parent's, does nothing to it, and has what it makes itself.
+//! `fork()` in the middle of everything: the child can use nothing of its parent's, does nothing to it, and
+//! has what it makes itself.
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code, clippy::unwrap_used, reason = "tests, of fork")]
 
@@ -153,7 +154,8 @@ fn a_child_is_refused_all_that_is_its_parents_and_does_nothing_to_it() {
                 let child = fork(
                     || {
                         use_everything(&pair, &waiting, &Blob::default());
-                        // SAFETY: in the child they are its own, and not used after that: their owner never comes to run there.
+                        // SAFETY: in the child they are its own, and not used after that: their owner never
+                        // comes to run there.
                         let copies = unsafe {
                             (std::ptr::read(&raw const *pair), std::ptr::read(&raw const *waiting))
                         };

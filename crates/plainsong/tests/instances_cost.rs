@@ -28,8 +28,8 @@ const READER: Guid = GuidPrefix([2; 12]).entity(EntityId::user_reader(1, true));
 const CHILD: &str = "PLAINSONG_TEST_INSTANCES_COST_CHILD";
 /// Samples measured.
 const SAMPLES: u32 = 6;
-/// What finding a place in an ordered set of thousands may take, in unoptimized code, where one of one instance has none to look
-/// for. Looking at each of them would take fifty times that.
+/// What finding a place in an ordered set of thousands may take, in unoptimized code, where one of one
+/// instance has none to look for. Looking at each of them would take fifty times that.
 const SEARCH: usize = 6_000;
 /// What is measured, in this order.
 const STEPS: [&str; 4] = ["write", "arrival", "take", "look-ups"];

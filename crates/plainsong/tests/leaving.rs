@@ -1,5 +1,5 @@
-//! A process that ends takes leave, whatever handles are left, and one that is killed is missed: nobody waits for the
-//! leases of their participants.
+//! A process that ends takes leave, whatever handles are left, and one that is killed is missed: nobody waits
+//! for the leases of their participants.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -21,12 +21,12 @@ const CHILD: &str = "PLAINSONG_TEST_LIFE_CHILD";
 const ROUNDS: u32 = 200;
 /// After so long the next sample tells its reader again what there is.
 const TELLS_AFTER: Duration = Duration::from_micros(1100);
-/// Each sample after a pause of 2 ms asks for an acknowledgement, and others one every 10 ms: of so many rounds that were over
-/// within `QUICK`, as was the one before, most see none.
+/// Each sample after a pause of 2 ms asks for an acknowledgement, and others one every 10 ms: of so many
+/// rounds that were over within `QUICK`, as was the one before, most see none.
 const QUICK_ROUNDS: u32 = 50;
 const QUICK: Duration = Duration::from_micros(1_900);
-/// What so many rounds cost is no accident: where the host takes the core from a thread, a part of what a sample costs may count
-/// towards the lap before.
+/// What so many rounds cost is no accident: where the host takes the core from a thread, a part of what a
+/// sample costs may count towards the lap before.
 const SAME_ROUNDS: usize = 3;
 /// The steps, as the document names them, and as kinds of laps.
 const WRITE: (u8, &str) = (0, "`write`");

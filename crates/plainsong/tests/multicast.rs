@@ -1,5 +1,5 @@
-//! One writer and several processes of one host, for which participants with different settings stand here: each has sockets of
-//! its own.
+//! One writer and several processes of one host, for which participants with different settings stand here:
+//! each has sockets of its own.
 #![cfg(target_os = "linux")]
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 

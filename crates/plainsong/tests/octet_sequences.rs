@@ -52,7 +52,8 @@ fn what_is_borrowed_arrives_and_outlives_its_reader() {
     assert_eq!(lengths.collect::<Vec<_>>(), LENGTHS);
 }
 
-/// Of a megabyte the datagrams leave from where the application has it, if it paused before; the history has a copy.
+/// Of a megabyte the datagrams leave from where the application has it, if it paused before; the history has
+/// a copy.
 #[test]
 fn a_frame_may_be_written_over_as_soon_as_it_is_written() {
     let kept = |qos: QosSet| qos.keep_last(2).durability(Durability::TransientLocal);

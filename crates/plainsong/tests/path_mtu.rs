@@ -1,5 +1,5 @@
-//! Paths that take less than their first link: three networks of one host's kernel, of which the middle one is a router whose
-//! second link has a smaller MTU.
+//! Paths that take less than their first link: three networks of one host's kernel, of which the middle one
+//! is a router whose second link has a smaller MTU.
 #![cfg(target_os = "linux")]
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, reason = "tests; unshare needs unsafe")]
 

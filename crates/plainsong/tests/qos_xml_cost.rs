@@ -1,6 +1,7 @@
 //! What hostile QoS profiles cost: work and memory grow with the document and no faster, whatever is in it.
 //!
-//! Counted are the allocations and their octets: every element read, base followed and value inherited makes some.
+//! Counted are the allocations and their octets: every element read, base followed and value inherited makes
+//! some.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 #[path = "../../proto/tests/counting/mod.rs"]

@@ -1,4 +1,5 @@
-//! The thread that receives the answers of a crowd is not put before others when it is woken, until a sample comes.
+//! The thread that receives the answers of a crowd is not put before others when it is woken, until a sample
+//! comes.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 // Elsewhere threads have no such policy, and no table that tells it.
 #![cfg(target_os = "linux")]
@@ -13,7 +14,8 @@ use plainsong::prelude::*;
 
 /// `SCHED_BATCH` of sched(7).
 const BATCH: &str = "3";
-/// The field `policy` of `man 5 proc_pid_stat`, counted from the state, which follows the name in parentheses.
+/// The field `policy` of `man 5 proc_pid_stat`, counted from the state, which follows the name in
+/// parentheses.
 const POLICY: usize = 41 - 3;
 /// Several datagrams, and fewer than the writer would have to wait for.
 const SAMPLES: u32 = 500;

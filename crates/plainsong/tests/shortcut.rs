@@ -14,7 +14,8 @@ use plainsong::prelude::*;
 /// More than it takes to get one.
 const SAMPLES: u32 = 200;
 
-/// The inodes of the UDP sockets of this process that are connected (`man 5 proc`: `local_address rem_address st ...`).
+/// The inodes of the UDP sockets of this process that are connected (`man 5 proc`: `local_address rem_address
+/// st ...`).
 fn connected() -> BTreeSet<String> {
     let links = std::fs::read_dir("/proc/self/fd").unwrap();
     let links = links.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());

@@ -1,4 +1,5 @@
-//! The state of a participant as data: who matches, who does not and why, how samples reach readers, what was counted.
+//! The state of a participant as data: who matches, who does not and why, how samples reach readers, what was
+//! counted.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;

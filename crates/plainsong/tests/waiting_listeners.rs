@@ -1,4 +1,5 @@
-//! Listeners that wait: the thread that called them goes on receiving and sending, and calls no other meanwhile.
+//! Listeners that wait: the thread that called them goes on receiving and sending, and calls no other
+//! meanwhile.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -92,7 +93,8 @@ impl DataReaderListener for Waits {
     }
 }
 
-/// Notes whether the other listener was in the middle of something, on the same thread, when this one was called.
+/// Notes whether the other listener was in the middle of something, on the same thread, when this one was
+/// called.
 struct Other {
     first: Arc<Waits>,
     calls: AtomicU32,

@@ -40,8 +40,8 @@ fn a_steady_write_allocates_nothing_and_makes_one_system_call() {
                 "reliable {reliable}: nothing else: {calls:?}"
             );
         }
-        // The timer thread is woken once for each time that readers are asked, not for each write: on a busy host, where
-        // writes take long, that is now and then in each burst.
+        // The timer thread is woken once for each time that readers are asked, not for each write: on a busy
+        // host, where writes take long, that is now and then in each burst.
         let woken: u64 = bursts.iter().filter_map(|calls| calls.get(&libc::SYS_futex)).sum();
         let writes = u64::from(WRITES) * BURSTS as u64;
         assert!(woken <= writes / 10, "reliable {reliable}: {woken} wake-ups in {writes} writes: {bursts:?}");

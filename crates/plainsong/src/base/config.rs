@@ -57,27 +57,27 @@ pub struct Config {
     pub datagram_bytes_max: usize,
     /// Largest UDP payload sent within this host.
     pub datagram_bytes_max_local: usize,
-    /// Largest serialized sample a reader accepts and a writer writes: what no reader of these settings takes is refused where it
-    /// is written. A reader of smaller ones acknowledges it and counts it as lost.
+    /// Largest serialized sample a reader accepts and a writer writes: what no reader of these settings takes
+    /// is refused where it is written. A reader of smaller ones acknowledges it and counts it as lost.
     pub sample_bytes_max: usize,
-    /// Unacknowledged octets a reliable writer may have under way before it waits; half of them where all readers are on its
-    /// host, a quarter for a single one of samples below 20 KiB, and less for many.
+    /// Unacknowledged octets a reliable writer may have under way before it waits; half of them where all
+    /// readers are on its host, a quarter for a single one of samples below 20 KiB, and less for many.
     pub unacknowledged_bytes_max: usize,
-    /// Octets of small samples that leave together while an application writes without a pause; 0: each leaves
-    /// alone.
+    /// Octets of small samples that leave together while an application writes without a pause; 0: each
+    /// leaves alone.
     pub batch_bytes: usize,
     /// Threads that receive user data look for it without ever sleeping: a core for each family of addresses.
     pub busy_poll: bool,
-    /// Threads that wait for answers look for them before they sleep, for 150 µs at most, where those that came of late had come
-    /// within 50 µs, and for the next of a flow for 40 µs at most, where it comes within 25: not with `busy_poll`, nor with
-    /// `receive_priority`.
+    /// Threads that wait for answers look for them before they sleep, for 150 µs at most, where those that
+    /// came of late had come within 50 µs, and for the next of a flow for 40 µs at most, where it comes
+    /// within 25: not with `busy_poll`, nor with `receive_priority`.
     pub adaptive_poll: bool,
     /// CPUs for the threads that receive user data; empty: all of the process.
     pub receive_cpus: Vec<usize>,
     /// Real-time priority (SCHED_FIFO) of the threads that receive user data; 0: none.
     pub receive_priority: u8,
-    /// Long samples for three processes of this host or more, and all for eight or more, go to a group that does not leave it, where that
-    /// costs less: on Linux, if `multicast` is on and `busy_poll` off.
+    /// Long samples for three processes of this host or more, and all for eight or more, go to a group that
+    /// does not leave it, where that costs less: on Linux, if `multicast` is on and `busy_poll` off.
     pub host_groups: bool,
 }
 

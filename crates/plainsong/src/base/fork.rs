@@ -1,4 +1,5 @@
-//! In which process we are, counted in forks, and descriptors that a forked process must not use (`at_fork.rs`).
+//! In which process we are, counted in forks, and descriptors that a forked process must not use
+//! (`at_fork.rs`).
 
 #![cfg_attr(unix, allow(unsafe_code, reason = "replacing descriptors has no safe wrapper"))]
 
@@ -22,7 +23,8 @@ pub(crate) fn count() {
 /// Makes descriptors lead nowhere, whatever they led to. They stay open: others own their numbers.
 #[cfg(target_os = "linux")]
 pub(crate) fn disconnect(descriptors: impl Iterator<Item = std::os::fd::RawFd>) {
-    // SAFETY: plain system calls. The new descriptor is closed here and nowhere else; those that are replaced stay open.
+    // SAFETY: plain system calls. The new descriptor is closed here and nowhere else; those that are replaced
+    // stay open.
     unsafe {
         let nowhere = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
         if nowhere >= 0 {

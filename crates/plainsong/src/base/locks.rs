@@ -17,8 +17,8 @@ thread_local! {
 /// Longer than anybody holds a lock of the library.
 const HELD_MAX: Duration = Duration::from_secs(10);
 
-/// Another thread has the lock. In a forked process it may be a thread of the parent, which never lets go: who asks for what
-/// cannot be refused by an error then hears of it instead of waiting for ever.
+/// Another thread has the lock. In a forked process it may be a thread of the parent, which never lets go:
+/// who asks for what cannot be refused by an error then hears of it instead of waiting for ever.
 #[cold]
 fn await_lock<G>(wait: impl FnOnce() -> LockResult<G>, attempt: impl Fn() -> TryLockResult<G>) -> G {
     if fork::generation() == 0 {

@@ -1,7 +1,7 @@
 //! The join itself: the last sample of every instance of every topic, and which of them go together.
 //!
-//! Topics are joined on members that are keys in both, so which instances go together never changes while they
-//! live; a new sample only changes values.
+//! Topics are joined on members that are keys in both, so which instances go together never changes while
+//! they live; a new sample only changes values.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -19,10 +19,11 @@
 //! # }
 //! ```
 //!
-//! A profile says what differs from its base, field by field, and the first base from the standard's defaults.
-//! Lists are replaced as a whole, except that properties add to inherited ones. A QoS with its own `base_name`
-//! inherits from that profile instead of its profile's base. Forward references are allowed. Where a profile
-//! has several QoS of one kind, those with a `topic_filter` are tried in order, then the one without.
+//! A profile says what differs from its base, field by field, and the first base from the standard's
+//! defaults. Lists are replaced as a whole, except that properties add to inherited ones. A QoS with its own
+//! `base_name` inherits from that profile instead of its profile's base. Forward references are allowed.
+//! Where a profile has several QoS of one kind, those with a `topic_filter` are tried in order, then the one
+//! without.
 //!
 //! `is_default_qos` of a profile is known from elsewhere than the standard: its profile is found as `""`.
 
@@ -158,8 +159,8 @@ impl QosProvider {
     /// QoS of a writer of the topic with that name.
     ///
     /// # Errors
-    /// [`QosProviderError`] for an unknown profile, or when what filters choose in a profile and its bases does
-    /// not fit together.
+    /// [`QosProviderError`] for an unknown profile, or when what filters choose in a profile and its bases
+    /// does not fit together.
     pub fn writer_qos_for_topic(&self, profile: &str, topic: &str) -> Result<QosSet> {
         self.resolve(profile, EntityKind::Writer, Some(topic))
     }

@@ -6,8 +6,8 @@ use plainsong_proto::time::Instant;
 use super::timer::Timer;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 
-/// A deadline that moves with nearly every call. The timer hears of it only where it would be late: a deadline that moves to later
-/// waits for the entry to go off. In nanoseconds, [`Deadline::NEVER`] for none.
+/// A deadline that moves with nearly every call. The timer hears of it only where it would be late: a
+/// deadline that moves to later waits for the entry to go off. In nanoseconds, [`Deadline::NEVER`] for none.
 pub(super) struct Deadline {
     next: AtomicU64,
     /// The timer's entry.

@@ -1,5 +1,5 @@
-//! A lock to which work can be delegated: who finds it taken leaves a call in its inbox, and whoever holds it makes that call before
-//! going on (flat combining).
+//! A lock to which work can be delegated: who finds it taken leaves a call in its inbox, and whoever holds it
+//! makes that call before going on (flat combining).
 
 use super::inbox::Inbox;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +32,8 @@ impl<T, C> Delegating<T, C> {
         }
     }
 
-    /// Calls `f` with the value locked. [`Self::run_deferred`] has to follow if there [is something deferred](Self::has_deferred).
+    /// Calls `f` with the value locked. [`Self::run_deferred`] has to follow if there [is something
+    /// deferred](Self::has_deferred).
     #[inline]
     pub(super) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         self.serve(self.lock(), f)
@@ -64,8 +65,8 @@ impl<T, C> Delegating<T, C> {
         !self.inbox.is_empty()
     }
 
-    /// Makes the calls that came while the lock was held. A call pushed before this looks is found by it, or by who holds the lock
-    /// meanwhile and looks after that.
+    /// Makes the calls that came while the lock was held. A call pushed before this looks is found by it, or
+    /// by who holds the lock meanwhile and looks after that.
     pub(super) fn run_deferred(&self, mut run: impl FnMut(&mut T, C)) {
         while !self.inbox.is_empty() {
             let locked = match self.try_lock() {

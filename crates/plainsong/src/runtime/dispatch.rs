@@ -59,7 +59,8 @@ pub(super) fn notify_deferred(shared: &Shared) {
 pub(crate) struct DeferredEvents(Mutex<Vec<(GuidPrefix, Event)>>);
 
 impl DeferredEvents {
-    /// Of what is deferred twice listeners hear once: that a status changed or that there is data does not say how much.
+    /// Of what is deferred twice listeners hear once: that a status changed or that there is data does not
+    /// say how much.
     fn defer(&self, participant: GuidPrefix, events: impl Iterator<Item = Event>) {
         let mut deferred = lock(&self.0);
         for event in events {

@@ -1,7 +1,7 @@
 //! After a flood the heap gives back to the system what was freed.
 //!
-//! glibc does so by itself only at the end of each of its arenas, where something that is in use keeps all before it: of the
-//! 60 MB that a flood of instances or fragments took, all stayed.
+//! glibc does so by itself only at the end of each of its arenas, where something that is in use keeps all
+//! before it: of the 60 MB that a flood of instances or fragments took, all stayed.
 
 #![allow(unsafe_code, reason = "malloc_trim has no safe wrapper")]
 

@@ -1,9 +1,11 @@
-//! How long listeners take, and so whether they are notified of a long sample before the HEARTBEAT behind it is answered.
+//! How long listeners take, and so whether they are notified of a long sample before the HEARTBEAT behind it
+//! is answered.
 //!
-//! To send an ACKNACK and to wake who waits for it takes as long as a tenth of receiving a megabyte: who answers the sample need
-//! not wait for that, nor need a thread of the application that a listener woke, which mostly finds itself on this core. But a
-//! listener that takes its time over an image would keep the next one from being sent meanwhile. So only
-//! who was brief with those before is notified first, and whoever was not waits for many to be brief again.
+//! To send an ACKNACK and to wake who waits for it takes as long as a tenth of receiving a megabyte: who
+//! answers the sample need not wait for that, nor need a thread of the application that a listener woke,
+//! which mostly finds itself on this core. But a listener that takes its time over an image would keep the
+//! next one from being sent meanwhile. So only who was brief with those before is notified first, and whoever
+//! was not waits for many to be brief again.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -11,7 +13,8 @@ use plainsong_proto::time::Duration;
 
 use crate::base::clock;
 
-/// A sample of so many octets is long: of shorter ones the next is on its way sooner if they are acknowledged first.
+/// A sample of so many octets is long: of shorter ones the next is on its way sooner if they are acknowledged
+/// first.
 pub(super) const LONG_BYTES: u32 = 256 << 10;
 /// It takes an application no longer than that: less than to send some megabytes.
 const BRIEF: Duration = Duration::from_millis(1);
@@ -25,8 +28,8 @@ pub(super) struct ListenerTime {
     yields: YieldBackoff,
 }
 
-/// Whether the core is offered to other threads: not where they keep it. What is lost then is a time slice, a hundred times what is won
-/// elsewhere, so that after each that took long it is tried ever more rarely.
+/// Whether the core is offered to other threads: not where they keep it. What is lost then is a time slice, a
+/// hundred times what is won elsewhere, so that after each that took long it is tried ever more rarely.
 #[derive(Debug)]
 struct YieldBackoff {
     /// So many times it is not offered before it is again.
@@ -68,15 +71,16 @@ impl ListenerTime {
         self.usual_ns.load(Ordering::Relaxed) <= BRIEF.0.unsigned_abs()
     }
 
-    /// To notify of a long sample took so long. Two threads that do so at once may lose one of both: it is a guess.
+    /// To notify of a long sample took so long. Two threads that do so at once may lose one of both: it is a
+    /// guess.
     pub(super) fn took(&self, time: Duration) {
         let took = u64::try_from(time.0).unwrap_or(0);
         let usual = self.usual_ns.load(Ordering::Relaxed);
         self.usual_ns.store(took.max(usual - usual / FORGOTTEN), Ordering::Relaxed);
     }
 
-    /// Between notifying and the answer to the HEARTBEAT: threads that wait for this core, one of which may have been woken to use
-    /// the sample, come first.
+    /// Between notifying and the answer to the HEARTBEAT: threads that wait for this core, one of which may
+    /// have been woken to use the sample, come first.
     pub(super) fn yield_core(&self) {
         if self.yields.is_due() {
             let began = clock::mono();

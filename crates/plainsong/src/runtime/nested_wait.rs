@@ -1,8 +1,9 @@
-//! A wait within a listener, on a thread of the domain: it does meanwhile what it always does, but for calling listeners.
+//! A wait within a listener, on a thread of the domain: it does meanwhile what it always does, but for
+//! calling listeners.
 //!
-//! A `write` that waits for room, or a wait for acknowledgements or data, would otherwise wait for what its own thread is to receive,
-//! or to send in time. The same thread notifies listeners of what happens meanwhile when the batch of datagrams is
-//! done that it was in: no listener is called within another.
+//! A `write` that waits for room, or a wait for acknowledgements or data, would otherwise wait for what its
+//! own thread is to receive, or to send in time. The same thread notifies listeners of what happens meanwhile
+//! when the batch of datagrams is done that it was in: no listener is called within another.
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
@@ -18,7 +19,8 @@ use crate::transport::{Input, Receiver};
 
 /// How often it is checked whether another thread has ended the wait.
 const CHECK: Duration = Duration::from_millis(1);
-/// For so many batches after a wait the thread receives one datagram at a time: others of a batch would wait, too.
+/// For so many batches after a wait the thread receives one datagram at a time: others of a batch would wait,
+/// too.
 const SINGLE_BATCHES: u32 = 64;
 
 /// What a thread is there for.
@@ -48,7 +50,8 @@ pub(super) fn receives_singly() -> bool {
     left > 0
 }
 
-/// Waits while the epoch of `notify` is `seen`, doing what the thread is for; false when `deadline` passed first. `None`: it is not of the domain.
+/// Waits while the epoch of `notify` is `seen`, doing what the thread is for; false when `deadline` passed
+/// first. `None`: it is not of the domain.
 pub(super) fn wait(notify: &Notify, seen: u32, deadline: Option<Instant>) -> Option<bool> {
     let (shared, role) =
         ROLE.with_borrow(|it| it.as_ref().and_then(|(shared, role)| Some((shared.upgrade()?, *role))))?;
@@ -72,7 +75,8 @@ pub(super) fn wait(notify: &Notify, seen: u32, deadline: Option<Instant>) -> Opt
     }
 }
 
-/// What it takes to do that within a wait; buffers that the thread received in before hold what it is in the middle of.
+/// What it takes to do that within a wait; buffers that the thread received in before hold what it is in the
+/// middle of.
 enum Worker {
     Receive(Input, Box<Receiver>),
     Timer,

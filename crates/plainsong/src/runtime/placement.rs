@@ -52,8 +52,9 @@ impl Placement {
     }
 }
 
-/// Whether the calling thread is of SCHED_BATCH: it lets others finish first when it is woken. A hint that needs no privilege: threads to which
-/// somebody gave a policy of another kind keep it, and where there is none such nothing changes.
+/// Whether the calling thread is of SCHED_BATCH: it lets others finish first when it is woken. A hint that
+/// needs no privilege: threads to which somebody gave a policy of another kind keep it, and where there is
+/// none such nothing changes.
 pub(super) fn set_batch(is_batch: bool) {
     platform::set_batch(is_batch);
 }
@@ -68,13 +69,14 @@ mod platform {
     /// The shortest time slice that the scheduler grants.
     const SLICE_NS: u64 = 100_000;
 
-    /// A hint that needs no privilege: Linux 6.12 and later let a thread of short time slices preempt one of longer slices as soon as
-    /// it is woken; others take no notice.
+    /// A hint that needs no privilege: Linux 6.12 and later let a thread of short time slices preempt one of
+    /// longer slices as soon as it is woken; others take no notice.
     pub(super) fn set_short_slice() {
         change(libc::SCHED_OTHER, |attributes| attributes.sched_runtime = SLICE_NS);
     }
 
-    /// A thread of SCHED_BATCH is scheduled as others are, but takes the core from nobody when it is woken (sched(7)).
+    /// A thread of SCHED_BATCH is scheduled as others are, but takes the core from nobody when it is woken
+    /// (sched(7)).
     pub(super) fn set_batch(is_batch: bool) {
         let (before, after) = match is_batch {
             true => (libc::SCHED_OTHER, libc::SCHED_BATCH),

@@ -1,9 +1,10 @@
-//! The state of a participant as data: its entities, whom they match, whom they do not and why, how samples reach each reader, and
-//! what was counted. [`DomainParticipant::state`](crate::participant::DomainParticipant::state) takes a snapshot; `Display` prints
-//! it for people; with the feature `serde` it can be written and read as JSON or otherwise.
+//! The state of a participant as data: its entities, whom they match, whom they do not and why, how samples
+//! reach each reader, and what was counted.
+//! [`DomainParticipant::state`](crate::participant::DomainParticipant::state) takes a snapshot; `Display`
+//! prints it for people; with the feature `serde` it can be written and read as JSON or otherwise.
 //!
-//! A snapshot is bounded ([`StateLimits`]): of each list it says how much was left out. Its parts are taken one after the other,
-//! under one lock at a time, so they may be of slightly different moments.
+//! A snapshot is bounded ([`StateLimits`]): of each list it says how much was left out. Its parts are taken
+//! one after the other, under one lock at a time, so they may be of slightly different moments.
 
 mod print;
 mod take;

@@ -1,4 +1,5 @@
-//! The transport that there is none of, where a domain has UDP alone: the compiler leaves out what would be done with it.
+//! The transport that there is none of, where a domain has UDP alone: the compiler leaves out what would be
+//! done with it.
 
 use std::io;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! A network in memory that loses datagrams, for tests of the driver without a socket. Which are lost the seed alone says.
+//! A network in memory that loses datagrams, for tests of the driver without a socket. Which are lost the
+//! seed alone says.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -17,7 +18,8 @@ const INBOX_MAX: usize = 1 << 12;
 /// Datagrams that one call receives, at most.
 const BATCH_MAX: usize = 8;
 
-/// What several hosts are on. The n-th datagram from one to another is lost or not by the seed, whatever happens elsewhere.
+/// What several hosts are on. The n-th datagram from one to another is lost or not by the seed, whatever
+/// happens elsewhere.
 pub(crate) struct Network {
     seed: u64,
     loss_percent: u64,

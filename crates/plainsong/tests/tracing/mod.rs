@@ -52,7 +52,8 @@ impl Laps {
     }
 }
 
-/// Runs one test of this binary in a child process, with a variable set, and counts the system calls of its laps.
+/// Runs one test of this binary in a child process, with a variable set, and counts the system calls of its
+/// laps.
 pub fn count_system_calls(test: &str, variable: &str, value: &str) -> Laps {
     use std::os::unix::process::CommandExt;
     // Who traces waits for all children of the process, so only one may.
@@ -115,8 +116,8 @@ fn wait_any() -> Option<(libc::pid_t, libc::c_int)> {
     (thread > 0).then_some((thread, status))
 }
 
-/// Number and first argument of the call that a stopped thread is about to make; `None` when its process ended
-/// meanwhile.
+/// Number and first argument of the call that a stopped thread is about to make; `None` when its process
+/// ended meanwhile.
 fn system_call(thread: libc::pid_t) -> Option<(i64, i64)> {
     // SAFETY: all-zero is a valid value of this plain C structure.
     let mut info: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };

@@ -1,9 +1,10 @@
-//! What is found of the datagrams of one input: how soon the next comes after the last, and who is woken for it.
+//! What is found of the datagrams of one input: how soon the next comes after the last, and who is woken for
+//! it.
 //!
-//! Three patterns let the next be expected soon: answers to what this process sent, a fast stream, and the rest of a sample. A fourth
-//! lets the input be handed over: one thread, always the same, is woken for each datagram. Each is a [`Trial`]: it
-//! takes effect after so many signs, is given up when it does not pay, and then takes twice as many.
-//! What follows from all that, the [policy](super::policy) says.
+//! Three patterns let the next be expected soon: answers to what this process sent, a fast stream, and the
+//! rest of a sample. A fourth lets the input be handed over: one thread, always the same, is woken for each
+//! datagram. Each is a [`Trial`]: it takes effect after so many signs, is given up when it does not pay, and
+//! then takes twice as many. What follows from all that, the [policy](super::policy) says.
 
 use plainsong_proto::estimate::SmoothedEstimate;
 use plainsong_proto::time::{Duration, Instant};
@@ -17,7 +18,8 @@ pub(in crate::runtime) struct Arrival {
     pub(in crate::runtime) came: Instant,
     /// When all of it had been delivered.
     pub(in crate::runtime) done: Instant,
-    /// A number that was another one when it came than when the last came, where this process sent something in between.
+    /// A number that was another one when it came than when the last came, where this process sent something
+    /// in between.
     pub(in crate::runtime) sent: u32,
     /// No sample is whole with it.
     pub(in crate::runtime) is_part: bool,
@@ -107,7 +109,8 @@ impl Estimator {
         }
     }
 
-    /// Whether what the receive thread received was for one waiting thread alone. `acks`: who acknowledged, if that was awaited.
+    /// Whether what the receive thread received was for one waiting thread alone. `acks`: who acknowledged,
+    /// if that was awaited.
     pub(super) fn note_waiter(&mut self, is_for_one: bool, acks: AckSources) {
         let waiter = &mut self.waiter;
         waiter.acks = waiter.acks.with(acks);
@@ -137,8 +140,8 @@ impl Estimator {
     }
 }
 
-/// An attempt to poll for replies is evaluated after so many, or this part of those that it took to begin: the other side has to
-/// begin, too. One poll in vain after as many is no reason to stop.
+/// An attempt to poll for replies is evaluated after so many, or this part of those that it took to begin:
+/// the other side has to begin, too. One poll in vain after as many is no reason to stop.
 const ATTEMPT: u32 = 32;
 const ATTEMPT_PART: u32 = 8;
 /// Waits are averaged over about so many.
@@ -204,7 +207,8 @@ impl Replies {
     }
 }
 
-/// Intervals are averaged over about so many; each counts as no longer than that, as when the writer waited for room.
+/// Intervals are averaged over about so many; each counts as no longer than that, as when the writer waited
+/// for room.
 const STREAM_AVERAGED: i64 = 32;
 const INTERVAL_MAX: Duration = Duration::from_micros(100);
 /// Polling that lasted for so many paid.
@@ -233,7 +237,8 @@ impl Stream {
     fn note(&mut self, arrival: &Arrival) {
         let waited = arrival.came.since(self.since).min(INTERVAL_MAX);
         self.since = arrival.done;
-        // What was there says nothing of polling: there are times with more of it than anybody comes to receive.
+        // What was there says nothing of polling: there are times with more of it than anybody comes to
+        // receive.
         if self.is_polled && !std::mem::take(&mut self.in_vain) {
             return;
         }
@@ -260,8 +265,8 @@ impl Stream {
     }
 }
 
-/// Where a part of a sample came without its end, more is expected. Between the many short datagrams of one that comes from
-/// another host the thread sleeps.
+/// Where a part of a sample came without its end, more is expected. Between the many short datagrams of one
+/// that comes from another host the thread sleeps.
 #[derive(Debug)]
 struct Rest {
     /// Since when the next is polled for.
@@ -327,7 +332,8 @@ mod tests {
         Arrival { came: Instant(came), done: Instant(came + WORK), sent, is_part: false, is_long: false }
     }
 
-    /// When a datagram that arrives at `at` is answered; what of the time before was spent polling is added to `polled`.
+    /// When a datagram that arrives at `at` is answered; what of the time before was spent polling is added
+    /// to `polled`.
     fn answer(side: &mut Estimator, at: u64, polled: &mut u64) -> u64 {
         let sleeps_at =
             if side.replies.polled.is_some() { side.since().0 + REPLY_POLL } else { side.since().0 };
@@ -409,8 +415,8 @@ mod tests {
         }
     }
 
-    /// Datagrams that arrive so far apart, of which this part waits for so much longer: how many found the thread polling, and
-    /// how long that polled altogether, of the second half of so many.
+    /// Datagrams that arrive so far apart, of which this part waits for so much longer: how many found the
+    /// thread polling, and how long that polled altogether, of the second half of so many.
     fn stream(apart: u64, pause_each: u64, pause: u64, is_part: bool) -> (u64, u64) {
         const COUNT: u64 = 40_000;
         let mut side = Estimator::new(true);

@@ -1,8 +1,8 @@
 //! What a thread that receives does next: poll, sleep, or hand the input over. A pure function of what the
 //! [estimator](super::estimate) found, with all its thresholds.
 //!
-//! Polling takes a core as long as it lasts, so it has to end sooner than sleeping and waking would take. To be woken costs
-//! [`WAKE_COST`]: it is not measured, since nothing tells when a sleeper could have run.
+//! Polling takes a core as long as it lasts, so it has to end sooner than sleeping and waking would take. To
+//! be woken costs [`WAKE_COST`]: it is not measured, since nothing tells when a sleeper could have run.
 
 use plainsong_proto::time::{Duration, Instant};
 
@@ -18,13 +18,15 @@ const REPLY_POLL: Duration = REPLY_SOON;
 const STREAM_POLL: Duration = Duration::from_micros(40);
 /// Polling for a stream begins below this interval; it is measured with the wake-ups that polling saves.
 const STREAM_BEGINS: Duration = Duration::from_micros(35);
-/// So long the rest of a sample is polled for: its datagram is being copied when the one before it wakes the reader.
+/// So long the rest of a sample is polled for: its datagram is being copied when the one before it wakes the
+/// reader.
 pub(super) const REST_POLL: Duration = Duration::from_micros(40);
-/// A waiting thread that did not have to wait so often in a row gives the input back: in a stream two threads are better than one.
+/// A waiting thread that did not have to wait so often in a row gives the input back: in a stream two threads
+/// are better than one.
 const PROMPT_MAX: u32 = 4;
 
-/// What is known of one input. Each of the first three is set while the next datagram is expected soon, to when the last of that
-/// kind was done with.
+/// What is known of one input. Each of the first three is set while the next datagram is expected soon, to
+/// when the last of that kind was done with.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Estimate {
     /// The answer to something that was sent.

@@ -1,4 +1,5 @@
-//! Threads that receive what they wait for, with real sockets: nothing is lost, nobody is called by the wrong thread.
+//! Threads that receive what they wait for, with real sockets: nothing is lost, nobody is called by the wrong
+//! thread.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -88,7 +89,8 @@ fn values(reader: &DataReader<Number>) -> Vec<u32> {
     samples.into_iter().filter_map(|sample| sample.data).map(|number| number.value).collect()
 }
 
-/// Writes numbers from `first` on, each when the last has been taken and somebody waits, until `done`; how many.
+/// Writes numbers from `first` on, each when the last has been taken and somebody waits, until `done`; how
+/// many.
 fn one_by_one(
     shared: &Shared,
     writer: &DataWriter<Number>,

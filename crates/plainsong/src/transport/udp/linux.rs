@@ -1,4 +1,5 @@
-//! UDP on Linux: many datagrams for one system call, no copy of payloads, the interface chosen for each datagram.
+//! UDP on Linux: many datagrams for one system call, no copy of payloads, the interface chosen for each
+//! datagram.
 
 #![allow(unsafe_code, reason = "sendmmsg, recvmmsg and control messages have no safe wrapper")]
 
@@ -21,7 +22,8 @@ use super::socket::{BufferSizes, Socket};
 pub(crate) use super::waiting::{Alarm, ThreadWaker, Waker, await_any, wait};
 use super::{Received, Refused, TooLong, Via};
 
-/// Messages for one call of sendmmsg. Each thread that sends keeps memory for as many as it once sent together.
+/// Messages for one call of sendmmsg. Each thread that sends keeps memory for as many as it once sent
+/// together.
 const SEND_MESSAGES_MAX: usize = 16;
 /// Datagrams that the kernel cuts from one message at most, and their octets: what one UDP packet may have.
 const SEGMENTS_MAX: usize = 64;
@@ -38,15 +40,16 @@ const RECEIVE_SLOTS_MIN: usize = 2;
 /// After so many calls in a row that brought one datagram, one slot is offered, but each so many calls.
 const LONE_MIN: u32 = 8;
 const LONE_LOOK: u32 = 16;
-/// Datagrams that are longer than this take so long to copy that many a call save nothing, and each slot that one was in stays
-/// in memory: fewer slots are offered. Of the longest, each call forgets this part: the short ones between long ones, HEARTBEATs
-/// among them, are few.
+/// Datagrams that are longer than this take so long to copy that many a call save nothing, and each slot that
+/// one was in stays in memory: fewer slots are offered. Of the longest, each call forgets this part: the
+/// short ones between long ones, HEARTBEATs among them, are few.
 const LONG_BYTES: usize = SLOT_BYTES / 4;
 const LONGEST_FORGETS: usize = 64;
 /// Any UDP datagram fits.
 const SLOT_BYTES: usize = 1 << 16;
-/// Where in a page slots begin: processors with Zen 3 cores copy ten times more slowly to a place 1 to 31 octets behind the
-/// source, as far as the last twelve bits of their addresses tell, and the kernel's octets mostly begin at a page or at the 45th octet of one.
+/// Where in a page slots begin: processors with Zen 3 cores copy ten times more slowly to a place 1 to 31
+/// octets behind the source, as far as the last twelve bits of their addresses tell, and the kernel's octets
+/// mostly begin at a page or at the 45th octet of one.
 const SLOT_OFFSET: usize = PAGE_BYTES / 2 + 32;
 const PAGE_BYTES: usize = 1 << 12;
 
@@ -113,8 +116,8 @@ fn set_option(raw: &Raw, level: libc::c_int, name: libc::c_int, value: libc::c_i
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Datagrams that the kernel dropped because the socket's receive buffer had no room: what SO_RXQ_OVFL tells with each
-/// datagram that follows, for the asking (SO_MEMINFO, Linux 4.12).
+/// Datagrams that the kernel dropped because the socket's receive buffer had no room: what SO_RXQ_OVFL tells
+/// with each datagram that follows, for the asking (SO_MEMINFO, Linux 4.12).
 pub(super) fn overflows(socket: &Socket) -> u64 {
     const DROPS: usize = libc::SK_MEMINFO_DROPS as usize;
     let mut memory = [0_u32; DROPS + 1];
@@ -136,7 +139,8 @@ pub(super) fn disable_pktinfo(raw: &Raw, ipv4: bool) -> io::Result<()> {
     }
 }
 
-/// Datagrams of this socket are cut by nobody: what is longer than its path takes is refused, as soon as a router has told.
+/// Datagrams of this socket are cut by nobody: what is longer than its path takes is refused, as soon as a
+/// router has told.
 pub(super) fn leave_whole(raw: &Raw, ipv4: bool) -> io::Result<()> {
     if ipv4 {
         set_option(raw, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
@@ -250,8 +254,8 @@ impl<'a> Sender<'a> {
         self.current = start..self.memory.slices.len();
     }
 
-    /// Sends the datagram to `to`, by `cutting` if it is too long for the path. A scope id says where IPv6 leaves, `via` the
-    /// same for IPv4.
+    /// Sends the datagram to `to`, by `cutting` if it is too long for the path. A scope id says where IPv6
+    /// leaves, `via` the same for IPv4.
     pub(crate) fn to(&mut self, socket: &'a Socket, cutting: &'a Socket, to: SocketAddr, via: Option<Via>) {
         let other_socket = self.socket.is_some_and(|before| !ptr::eq(before, socket));
         if other_socket || self.memory.messages.len() == SEND_MESSAGES_MAX {
@@ -331,7 +335,8 @@ impl SendMemory {
 }
 
 impl Message {
-    /// Whether a datagram can follow: all have the length of the first, but for the last, which may be shorter.
+    /// Whether a datagram can follow: all have the length of the first, but for the last, which may be
+    /// shorter.
     fn takes(&self, slices: &Range<usize>, bytes: usize) -> bool {
         self.via.is_none()
             && self.slices.end == slices.start
@@ -342,7 +347,8 @@ impl Message {
             && self.bytes + bytes <= SEGMENTED_BYTES_MAX
     }
 
-    /// `slices` are its own, or those of one of its datagrams; `control` is written to if there is anything to say.
+    /// `slices` are its own, or those of one of its datagrams; `control` is written to if there is anything
+    /// to say.
     fn header(
         &self,
         slices: &mut [libc::iovec],
@@ -499,9 +505,9 @@ fn send_directly(shortcut: &mut Shortcut, messages: &[Message], headers: &mut [l
 /// Sends at least the first message, or says why that was refused.
 fn send(fd: RawFd, headers: &mut [libc::mmsghdr]) -> io::Result<usize> {
     let result = match headers {
-        // SAFETY: name, slices and control of the header point into `SendMemory` and into octets borrowed for as
-        // long as the `Sender` lives; none of them moved since the header was made.
-        // Without libc's wrapper, as in `receive_into`.
+        // SAFETY: name, slices and control of the header point into `SendMemory` and into octets borrowed for
+        // as long as the `Sender` lives; none of them moved since the header was made. Without libc's
+        // wrapper, as in `receive_into`.
         [one] => unsafe {
             libc::syscall(libc::SYS_sendmsg, fd, &raw const one.msg_hdr, libc::MSG_NOSIGNAL).min(1) as isize
         },
@@ -514,7 +520,8 @@ fn send(fd: RawFd, headers: &mut [libc::mmsghdr]) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Slots that datagrams arrive in, one or several of the same sender each. Allocated once for each receive thread.
+/// Slots that datagrams arrive in, one or several of the same sender each. Allocated once for each receive
+/// thread.
 pub(crate) struct Receiver {
     /// How many the next call offers to the kernel.
     offered: usize,
@@ -568,8 +575,8 @@ impl Receiver {
         }
     }
 
-    /// Receives what is there, at most all slots; with `wait`, blocks until there is something. `each` gets one datagram
-    /// after the other.
+    /// Receives what is there, at most all slots; with `wait`, blocks until there is something. `each` gets
+    /// one datagram after the other.
     pub(crate) fn receive(
         &mut self,
         socket: &Socket,
@@ -592,8 +599,9 @@ impl Receiver {
         Ok(())
     }
 
-    /// Twice as many slots as were filled are offered next: a flow of short datagrams soon has all. Where lone datagrams follow each other the kernel
-    /// need not look for a second one each time, but now and then, so that it shows when a flow begins.
+    /// Twice as many slots as were filled are offered next: a flow of short datagrams soon has all. Where
+    /// lone datagrams follow each other the kernel need not look for a second one each time, but now and
+    /// then, so that it shows when a flow begins.
     fn note(&mut self, count: usize, longest: usize) {
         self.lone = if count == 1 { self.lone.wrapping_add(1) } else { 0 };
         let is_lone = self.lone >= LONE_MIN && !self.lone.is_multiple_of(LONE_LOOK);
@@ -633,10 +641,11 @@ fn receive_into(fd: RawFd, headers: &mut [libc::mmsghdr], wait: bool) -> io::Res
         (true, _) => libc::MSG_WAITFORONE,
     };
     let result = match headers {
-        // SAFETY: name, slice and control of the header point to parts of the `Receiver` that stay in place, borrowed,
-        // until the next call.
+        // SAFETY: name, slice and control of the header point to parts of the `Receiver` that stay in place,
+        // borrowed, until the next call.
         [one] => unsafe {
-            // The wrapper of libc would let the thread be cancelled, which nobody does: two locked instructions for nothing.
+            // The wrapper of libc would let the thread be cancelled, which nobody does: two locked
+            // instructions for nothing.
             let bytes = libc::syscall(libc::SYS_recvmsg, fd, &raw mut one.msg_hdr, flags);
             one.msg_len = libc::c_uint::try_from(bytes).unwrap_or(0);
             if bytes < 0 { -1 } else { 1 }
@@ -650,15 +659,15 @@ fn receive_into(fd: RawFd, headers: &mut [libc::mmsghdr], wait: bool) -> io::Res
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Hands on what one slot holds: a datagram, or several that the kernel put together; nothing where one did not fit, or for
-/// the empty answer of a socket shut down.
+/// Hands on what one slot holds: a datagram, or several that the kernel put together; nothing where one did
+/// not fit, or for the empty answer of a socket shut down.
 #[inline]
 fn received(header: &libc::mmsghdr, each: &mut impl FnMut(Received<'_>)) {
     let fields = &header.msg_hdr;
     let whole = fields.msg_flags & libc::MSG_TRUNC == 0 && fields.msg_namelen != 0;
     let Some(from) = whole.then(|| sender(fields)).flatten() else { return };
-    // SAFETY: a header of the `Receiver` points to its slice, which points to a slot; the kernel wrote so many octets there,
-    // which it has not for more. Nobody else uses them before the next call.
+    // SAFETY: a header of the `Receiver` points to its slice, which points to a slot; the kernel wrote so
+    // many octets there, which it has not for more. Nobody else uses them before the next call.
     let bytes = unsafe {
         let slice = &*fields.msg_iov;
         slice::from_raw_parts(slice.iov_base.cast::<u8>(), slice.iov_len.min(header.msg_len as usize))
@@ -674,8 +683,8 @@ fn received(header: &libc::mmsghdr, each: &mut impl FnMut(Received<'_>)) {
 #[inline]
 fn sender(fields: &libc::msghdr) -> Option<Locator> {
     let name = fields.msg_name.cast::<libc::sockaddr_in6>();
-    // SAFETY: the name of a header of the `Receiver` has room for either kind of address and was zeroed before the kernel wrote
-    // there; which it wrote, the first field tells.
+    // SAFETY: the name of a header of the `Receiver` has room for either kind of address and was zeroed
+    // before the kernel wrote there; which it wrote, the first field tells.
     unsafe {
         match i32::from((*name).sin6_family) {
             libc::AF_INET => {
@@ -692,8 +701,8 @@ fn sender(fields: &libc::msghdr) -> Option<Locator> {
     }
 }
 
-/// What the kernel tells of what arrived: the interface, 0 when it did not say, and the octets of each datagram but
-/// the last, when it put several together.
+/// What the kernel tells of what arrived: the interface, 0 when it did not say, and the octets of each
+/// datagram but the last, when it put several together.
 fn parse_cmsgs(fields: &libc::msghdr) -> (u32, Option<usize>) {
     let (mut interface, mut segment_bytes) = (0, None);
     // SAFETY: the control octets belong to the header and were written by the kernel up to `msg_controllen`;

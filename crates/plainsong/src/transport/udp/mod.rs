@@ -1,7 +1,7 @@
 //! UDP: the sockets of one domain, its ports, groups and locators.
 //!
-//! Sending takes no lock; an error on one destination is counted for its interface and never keeps datagrams from others
-//! (RTPS 2.5 §9.6 for ports and groups).
+//! Sending takes no lock; an error on one destination is counted for its interface and never keeps datagrams
+//! from others (RTPS 2.5 §9.6 for ports and groups).
 
 mod groups;
 mod interfaces;
@@ -62,11 +62,12 @@ const META_SOCKETS_MAX: usize = 6;
 
 /// Told of each datagram that the host refused: the interface it was for (0: unicast) and why.
 type Refused<'a> = dyn Fn(u32, &io::Error) + 'a;
-/// Told where a datagram was to go, of how many octets, that is longer than the path takes: whether it is left out. If not, IP
-/// cuts it.
+/// Told where a datagram was to go, of how many octets, that is longer than the path takes: whether it is
+/// left out. If not, IP cuts it.
 type TooLong<'a> = dyn Fn(SocketAddr, usize) -> bool + 'a;
 
-/// Octets of a UDP payload that a path takes of which the host tells nothing: Ethernet, with a header of IPv6.
+/// Octets of a UDP payload that a path takes of which the host tells nothing: Ethernet, with a header of
+/// IPv6.
 const PATH_BYTES: usize = 1_448;
 /// What a path takes that is said to take more than it just did: the least of IPv6.
 const PATH_BYTES_NARROW: usize = 1_232;
@@ -74,8 +75,8 @@ const PATH_BYTES_NARROW: usize = 1_232;
 const PATH_BYTES_MIN: usize = 512;
 const PATH_BYTES_MAX: usize = 65_000;
 
-/// The interface that a multicast datagram leaves by. The host would choose one by its routes, and on loopback
-/// without such a route even the source address 0.0.0.0.
+/// The interface that a multicast datagram leaves by. The host would choose one by its routes, and on
+/// loopback without such a route even the source address 0.0.0.0.
 #[derive(Clone, Copy, Debug)]
 struct Via {
     interface: u32,
@@ -109,14 +110,14 @@ pub struct InterfaceReport {
     pub send_errors: u64,
     /// The last such refusal.
     pub last_error: Option<String>,
-    /// Datagrams that could not be handed to the host in one piece, though it offered that: from then on they go one
-    /// by one. For unicast.
+    /// Datagrams that could not be handed to the host in one piece, though it offered that: from then on they
+    /// go one by one. For unicast.
     pub uncut: u64,
-    /// Datagrams that the host dropped because the receive buffer of a socket had no room for them. For unicast, with
-    /// those to groups.
+    /// Datagrams that the host dropped because the receive buffer of a socket had no room for them. For
+    /// unicast, with those to groups.
     pub overflows: u64,
-    /// Datagrams that were longer than their path to another host takes, and were not sent: what they held follows in shorter
-    /// ones. For unicast.
+    /// Datagrams that were longer than their path to another host takes, and were not sent: what they held
+    /// follows in shorter ones. For unicast.
     pub too_long: u64,
 }
 
@@ -157,7 +158,8 @@ pub(crate) struct Udp {
     config: Config,
     /// IPv4 before IPv6; at least one.
     families: Vec<Family>,
-    /// `None`: they are not asked for, multicast is off, their port refused, or receive threads are not to sleep.
+    /// `None`: they are not asked for, multicast is off, their port refused, or receive threads are not to
+    /// sleep.
     groups: Option<Groups>,
     /// Sorted by index.
     interfaces: ArcSwap<Vec<Interface>>,
@@ -198,7 +200,8 @@ impl Udp {
                 Err(error) => unicast.refused(&error),
             }
         }
-        // With `busy_poll` one core is given to one socket. Elsewhere than on Linux a socket would hear the groups of others.
+        // With `busy_poll` one core is given to one socket. Elsewhere than on Linux a socket would hear the
+        // groups of others.
         let hears_groups =
             cfg!(target_os = "linux") && config.host_groups && config.multicast && !config.busy_poll;
         let opens = hears_groups && families.iter().any(Family::is_ipv4);
@@ -221,7 +224,8 @@ impl Udp {
         Ok(transport)
     }
 
-    /// Whether a datagram for another host is left out that is longer than its path takes; if so, the address is noted.
+    /// Whether a datagram for another host is left out that is longer than its path takes; if so, the address
+    /// is noted.
     fn leaves_out(&self, to: IpAddr, bytes: usize, paths: &mut Vec<(IpAddr, usize)>) -> bool {
         let own = self.interfaces.load().iter().any(|interface| interface.addresses.contains(&to));
         let leaves_out = !own && !to.is_multicast();
@@ -631,8 +635,8 @@ impl Family {
         self.meta.offload.uncut()
     }
 
-    /// All families that the host has, at the first participant index whose ports are all free, or else at ports
-    /// that the host chooses.
+    /// All families that the host has, at the first participant index whose ports are all free, or else at
+    /// ports that the host chooses.
     fn open_all(domain: u16, config: &Config) -> io::Result<Vec<Self>> {
         let sizes = BufferSizes::of(config);
         let addresses: [IpAddr; 2] = if config.loopback_only() {
@@ -679,7 +683,8 @@ const fn group_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Where a configured peer listens; nothing while its name is unknown (asked again when an interface changes).
+/// Where a configured peer listens; nothing while its name is unknown (asked again when an interface
+/// changes).
 fn resolve(peer: &Peer, domain: u16) -> Vec<Locator> {
     let addresses: Vec<IpAddr> = match peer.host.parse() {
         Ok(address) => vec![address],

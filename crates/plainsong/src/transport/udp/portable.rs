@@ -1,4 +1,5 @@
-//! UDP with nothing but portable sockets: one system call for each datagram, interfaces looked at now and then.
+//! UDP with nothing but portable sockets: one system call for each datagram, interfaces looked at now and
+//! then.
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -68,8 +69,8 @@ pub(crate) struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    /// `refused` is told of each datagram that the host does not take. Portable sockets know no traffic class of
-    /// one datagram: TRANSPORT_PRIORITY, a hint, marks nothing here.
+    /// `refused` is told of each datagram that the host does not take. Portable sockets know no traffic class
+    /// of one datagram: TRANSPORT_PRIORITY, a hint, marks nothing here.
     pub(crate) fn new(_traffic_class: u8, refused: &'a Refused<'a>, _too_long: &'a TooLong<'a>) -> Self {
         Self { slices: Vec::new(), refused }
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 /// On this host the refusal comes while the datagram is sent, or right after.
 const REFUSAL_WAIT: Duration = Duration::from_millis(1);
 
-/// Whether the kernel refuses a datagram. Who wanted to forge such a refusal from outside had to name the port of a socket that lives
-/// for a millisecond.
+/// Whether the kernel refuses a datagram. Who wanted to forge such a refusal from outside had to name the
+/// port of a socket that lives for a millisecond.
 pub(super) fn is_refused(to: SocketAddr, datagram: &[u8]) -> bool {
     let any = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let asked = UdpSocket::bind(SocketAddr::new(any, 0)).and_then(|socket| {

@@ -250,8 +250,9 @@ fn lone_datagrams_are_offered_one_slot_until_a_flow_begins() {
     assert!(receiver.offered() > 1);
 }
 
-/// A slot that begins up to 31 octets behind the kernel's octets, as far as the last twelve bits tell, is filled ten times more slowly
-/// by processors with Zen 3 cores; those begin at a page, or at the 45th octet of one.
+/// A slot that begins up to 31 octets behind the kernel's octets, as far as the last twelve bits tell, is
+/// filled ten times more slowly by processors with Zen 3 cores; those begin at a page, or at the 45th octet
+/// of one.
 #[test]
 #[cfg(target_os = "linux")]
 fn slots_begin_where_no_processor_copies_slowly() {

@@ -88,7 +88,8 @@ pub(crate) fn await_any<'a>(
     }
     let timeout = timeout.map(timespec);
     let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: the pointer and count describe entries of `polled`; `timeout` is null or points to a local timespec.
+    // SAFETY: the pointer and count describe entries of `polled`; `timeout` is null or points to a local
+    // timespec.
     let result = unsafe { libc::ppoll(polled.as_mut_ptr(), count, timeout, ptr::null()) };
     if result < 0 {
         return Err(io::Error::last_os_error());
@@ -135,7 +136,8 @@ fn timespec(duration: Duration) -> libc::timespec {
     }
 }
 
-/// Looks whether a socket has something, an interface changed, or the waker was used; blocks until then if it is to.
+/// Looks whether a socket has something, an interface changed, or the waker was used; blocks until then if it
+/// is to.
 pub(crate) fn wait<'a>(
     sockets: impl Iterator<Item = &'a Socket>,
     watcher: Option<&Watcher>,

@@ -12,8 +12,8 @@ use plainsong_proto::wire::Heartbeat;
 
 use super::*;
 
-/// Runs the calling test again in a network namespace of its own, prepared by the shell commands `setup`. True in
-/// that second run: the test body is to be executed. Loopback is down until `setup` says otherwise.
+/// Runs the calling test again in a network namespace of its own, prepared by the shell commands `setup`.
+/// True in that second run: the test body is to be executed. Loopback is down until `setup` says otherwise.
 pub(crate) fn in_namespace(test: &str, setup: &str) -> bool {
     const INSIDE: &str = "PLAINSONG_TEST_INSIDE";
     if std::env::var(INSIDE).is_ok_and(|inside| inside == test) {
@@ -150,7 +150,8 @@ fn loopback_needs_neither_the_multicast_flag_nor_a_route() {
     }
 }
 
-/// How many sockets of this namespace listen to the IPv4 discovery group on each interface: the kernel's own word.
+/// How many sockets of this namespace listen to the IPv4 discovery group on each interface: the kernel's own
+/// word.
 fn listeners_of_group() -> Vec<(String, u32)> {
     let table = std::fs::read_to_string("/proc/net/igmp").unwrap();
     let group = format!("{:08X}", u32::from_le_bytes(ports::MULTICAST_V4.octets()));
