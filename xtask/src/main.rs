@@ -27,6 +27,7 @@ usage: cargo xtask <task> [options]
   docs                          write docs/qos.md and docs/tuning.md from their tables
   tidy                          the rules no compiler checks (sizes, module direction, ...)
   systems                       compile the library for other systems than Linux on x86-64
+  model                         the orderings of the driver's threads under a model checker
   setup                         install what the tests need and build the interop peers
   sim  [--seed N] [--seeds A..B] [--mutations] [...]
                                 the simulator, optimized; options go to its binary
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(&rest),
         "instructions" => instructions::run(&rest),
         "interop" => interop::run(&rest),
+        "model" => test::run_model(&rest),
         "help" | "-h" | "--help" => {
             print!("{USAGE}");
             Ok(true)

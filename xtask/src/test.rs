@@ -20,6 +20,25 @@ pub(crate) fn run(_arguments: &[String]) -> Result<bool, String> {
     Ok(steps.report())
 }
 
+/// `cargo xtask model`.
+pub(crate) fn run_model(_arguments: &[String]) -> Result<bool, String> {
+    let mut steps = Steps::default();
+    model(&mut steps);
+    Ok(steps.report())
+}
+
+/// The orderings of threads that are made by hand, in many schedules: a minute, and what it takes to compile.
+fn model(steps: &mut Steps) {
+    const TESTS: [&str; 6] = ["test", "-p", "plainsong", "--lib", "--features", "shuttle"];
+    let mut build = shell::cargo(&TESTS);
+    build.args(["--no-run", "--quiet"]);
+    if steps.run("build model", minutes(10), build) {
+        let mut run = shell::cargo(&TESTS);
+        run.args(["--offline", "runtime::model::"]);
+        steps.run("model of the driver's threads", minutes(2), run);
+    }
+}
+
 /// Adds all test steps. Each runs even when an earlier one failed, so that one run tells all.
 pub(crate) fn add_steps(steps: &mut Steps) {
     setup::add_steps(steps);
@@ -29,6 +48,7 @@ pub(crate) fn add_steps(steps: &mut Steps) {
         let unit = shell::cargo(&["test", "--workspace", "--no-fail-fast", "--offline"]);
         steps.run("cargo test --workspace", minutes(15), shell::isolated(&unit));
     }
+    model(steps);
     instructions(steps);
     let seeds = ["--seeds".to_owned(), SIM_SEEDS.to_owned()];
     steps.run("simulation", minutes(15), sim::command(&seeds));

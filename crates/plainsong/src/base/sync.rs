@@ -14,29 +14,70 @@ mod platform {
 
 #[cfg(all(test, feature = "shuttle"))]
 mod platform {
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::cell::Cell;
+    use std::sync::{LockResult, PoisonError};
+    use std::time::Duration;
 
     pub(crate) use shuttle::sync::atomic;
-    pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, TryLockError};
+    pub(crate) use shuttle::sync::{Mutex, MutexGuard, TryLockError};
     pub(crate) use shuttle::thread::yield_now;
 
     use plainsong_proto::time::Instant;
 
-    static NOW: AtomicU64 = AtomicU64::new(1);
+    // All threads of a run are coroutines of the thread of its test.
+    thread_local! {
+        static NOW: Cell<u64> = const { Cell::new(0) };
+        static LOSES_NOTIFICATIONS: Cell<bool> = const { Cell::new(false) };
+    }
     const STEP_NS: u64 = 100_000;
 
+    /// A run begins: always at the same time, so that its schedule can be replayed. With a deliberate mistake or without.
+    pub(crate) fn begin_run(loses_notifications: bool) {
+        NOW.set(0);
+        LOSES_NOTIFICATIONS.set(loses_notifications);
+    }
+
     pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-        mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Time passes with each look at the clock, so that threads that wait for it get on.
     pub(crate) fn mono() -> Instant {
-        Instant(NOW.fetch_add(STEP_NS, Ordering::Relaxed))
+        NOW.set(NOW.get() + STEP_NS);
+        Instant(NOW.get())
     }
 
-    /// A new run begins at the same time as the last, so that a schedule can be replayed.
-    pub(crate) fn reset_clock() {
-        NOW.store(1, Ordering::Relaxed);
+    #[derive(Debug, Default)]
+    pub(crate) struct Condvar(shuttle::sync::Condvar);
+
+    impl Condvar {
+        pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
+            self.0.wait(guard)
+        }
+
+        /// Without end: nobody is saved by time from a notification that was lost.
+        pub(crate) fn wait_timeout<'a, T>(
+            &self,
+            guard: MutexGuard<'a, T>,
+            _timeout: Duration,
+        ) -> LockResult<(MutexGuard<'a, T>, ())> {
+            match self.0.wait(guard) {
+                Ok(guard) => Ok((guard, ())),
+                Err(error) => Err(PoisonError::new((error.into_inner(), ()))),
+            }
+        }
+
+        pub(crate) fn notify_one(&self) {
+            if !LOSES_NOTIFICATIONS.get() {
+                self.0.notify_one();
+            }
+        }
+
+        pub(crate) fn notify_all(&self) {
+            if !LOSES_NOTIFICATIONS.get() {
+                self.0.notify_all();
+            }
+        }
     }
 }
 

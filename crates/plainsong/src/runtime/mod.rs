@@ -11,6 +11,8 @@ pub(crate) mod drops;
 pub(crate) mod heap;
 mod inbox;
 mod listener_time;
+#[cfg(all(test, feature = "shuttle"))]
+mod model;
 pub(crate) mod nested_wait;
 pub(crate) mod notify;
 pub(crate) mod placement;

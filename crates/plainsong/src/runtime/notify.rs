@@ -5,24 +5,35 @@
     allow(unsafe_code, reason = "the futex system call has no safe wrapper")
 )]
 
+use std::fmt;
 use std::sync::Arc;
 
 use plainsong_proto::time::Instant;
 
 use crate::base::sync::atomic::{AtomicU32, Ordering};
 use crate::base::sync::{self, Mutex, lock};
-use crate::transport::ThreadWaker;
+
+/// Ends a wait of one thread for something else.
+pub(crate) trait Wake: Send + Sync {
+    fn wake(&self);
+}
 
 /// An epoch that threads wait on. Waking costs no system call when nobody sleeps; nothing allocates.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Notify {
     epoch: AtomicU32,
     sleepers: AtomicU32,
     /// Threads that wait for something else as well, which ends when their waker is used.
     armed: AtomicU32,
-    wakers: Mutex<Vec<Arc<ThreadWaker>>>,
+    wakers: Mutex<Vec<Arc<dyn Wake>>>,
     #[cfg(any(not(target_os = "linux"), all(test, feature = "shuttle")))]
     parking: (Mutex<()>, sync::Condvar),
+}
+
+impl fmt::Debug for Notify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notify").field("epoch", &self.epoch).finish_non_exhaustive()
+    }
 }
 
 impl Notify {
@@ -62,9 +73,9 @@ impl Notify {
     }
 
     /// While this lives, `waker` may be armed.
-    pub(crate) fn register(&self, waker: &Arc<ThreadWaker>) -> Registration<'_> {
-        lock(&self.wakers).push(Arc::clone(waker));
-        Registration { notify: self, waker: Arc::clone(waker) }
+    pub(crate) fn register(&self, waker: Arc<dyn Wake>) -> Registration<'_> {
+        lock(&self.wakers).push(Arc::clone(&waker));
+        Registration { notify: self, waker }
     }
 
     #[cfg(all(target_os = "linux", not(all(test, feature = "shuttle"))))]
@@ -124,7 +135,7 @@ impl Notify {
 /// A waker that a [`Notify`] may use.
 pub(crate) struct Registration<'a> {
     notify: &'a Notify,
-    waker: Arc<ThreadWaker>,
+    waker: Arc<dyn Wake>,
 }
 
 /// While it lives, everything that moves the epoch uses the wakers.

@@ -4,7 +4,7 @@
 //! `owner.rs` keeps who owns it, and this file and `waiter.rs` receive.
 
 pub(super) mod estimate;
-mod owner;
+pub(super) mod owner;
 mod policy;
 pub(super) mod sched_policy;
 mod waiter;

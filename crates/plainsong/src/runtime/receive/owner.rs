@@ -23,7 +23,7 @@ use crate::base::sync::{self, Mutex, MutexGuard, lock};
 use crate::runtime::notify::Notify;
 
 /// For so long data may be in the socket of an input that nobody owns.
-pub(super) const RECLAIM_AFTER: Duration = Duration::from_millis(1);
+pub(in crate::runtime) const RECLAIM_AFTER: Duration = Duration::from_millis(1);
 /// It was of use to hand an input over when so many datagrams were received meanwhile.
 const USEFUL: u64 = 16;
 
@@ -37,7 +37,7 @@ pub(crate) enum Wanted {
 }
 
 /// Wakes one thread at a time, the one of an input, at a time that can be changed.
-pub(super) trait WakeUp {
+pub(in crate::runtime) trait WakeUp {
     /// Goes off after that time, and not when it was to before.
     fn set(&self, after: Duration);
     /// Sleeps until it goes off, or for no reason.
@@ -45,7 +45,7 @@ pub(super) trait WakeUp {
 }
 
 /// Who owns each input, and who sleeps until a receive thread wakes it.
-pub(super) struct Owners<W> {
+pub(in crate::runtime) struct Owners<W> {
     state: Mutex<State>,
     /// How many sleep, and whether the last of them waits for acknowledgements: copies for who looks without the lock.
     sleepers: AtomicUsize,
@@ -87,7 +87,7 @@ enum Owner {
 
 impl<W: WakeUp> Owners<W> {
     /// All inputs are their receive threads'.
-    pub(super) fn new(alarms: Vec<Option<W>>) -> Self {
+    pub(in crate::runtime) fn new(alarms: Vec<Option<W>>) -> Self {
         let idle =
             |_| InputState { owner: Owner::ReceiveThread, is_armed: false, received: 0, is_disturbed: false };
         let inputs = alarms.iter().map(idle).collect();
@@ -108,24 +108,24 @@ impl<W: WakeUp> Owners<W> {
         self.alarms.get(input)?.as_ref()
     }
 
-    pub(super) fn can_hand_over(&self, input: usize) -> bool {
+    pub(in crate::runtime) fn can_hand_over(&self, input: usize) -> bool {
         self.alarm(input).is_some()
     }
 
     /// Whether some input was handed over to threads that poll.
-    pub(super) fn has_pollers(&self) -> bool {
+    pub(in crate::runtime) fn has_pollers(&self) -> bool {
         self.has_pollers.load(Ordering::Relaxed)
     }
 
     /// How many sleep until a receive thread wakes them, and what the last of them wants.
-    pub(super) fn sleepers(&self) -> (usize, Wanted) {
+    pub(in crate::runtime) fn sleepers(&self) -> (usize, Wanted) {
         let wanted = if self.is_for_acks.load(Ordering::Relaxed) { Wanted::Acks } else { Wanted::Samples };
         (self.sleepers.load(Ordering::Relaxed), wanted)
     }
 
     /// Hands an input over to the one thread that sleeps, or that slept until it was woken just now, or to those that poll: how much
     /// waiting threads had received before. `None`: it stays the receive thread's.
-    pub(super) fn hand_over(&self, input: usize, to_pollers: bool) -> Option<u64> {
+    pub(in crate::runtime) fn hand_over(&self, input: usize, to_pollers: bool) -> Option<u64> {
         let alarm = self.alarm(input)?;
         let mut state = self.lock();
         if state.sleepers.len() > 1 || state.stopped {
@@ -148,7 +148,7 @@ impl<W: WakeUp> Owners<W> {
 
     /// Sleeps until the input is the receive thread's again: whether it was of use to hand it over. `before`: what
     /// [`Self::hand_over`] said.
-    pub(super) fn await_return(&self, input: usize, before: u64) -> bool {
+    pub(in crate::runtime) fn await_return(&self, input: usize, before: u64) -> bool {
         let Some(alarm) = self.alarm(input) else { return false };
         loop {
             alarm.wait();
@@ -175,7 +175,7 @@ impl<W: WakeUp> Owners<W> {
     }
 
     /// An unowned input becomes the caller's.
-    pub(super) fn acquire(&self) -> Option<Owned<'_, W>> {
+    pub(in crate::runtime) fn acquire(&self) -> Option<Owned<'_, W>> {
         let mut state = self.lock();
         if state.stopped {
             return None;
@@ -187,7 +187,11 @@ impl<W: WakeUp> Owners<W> {
     }
 
     /// While it lives, the calling thread sleeps until a receive thread wakes it.
-    pub(super) fn sleep<'a>(&'a self, notify: &'a Arc<Notify>, wanted: Wanted) -> Sleeping<'a, W> {
+    pub(in crate::runtime) fn sleep<'a>(
+        &'a self,
+        notify: &'a Arc<Notify>,
+        wanted: Wanted,
+    ) -> Sleeping<'a, W> {
         let mut state = self.lock();
         state.sleepers.push((Arc::clone(notify), wanted));
         self.copy_sleepers(&state);
@@ -220,19 +224,19 @@ impl<W: WakeUp> Owners<W> {
     }
 
     /// Nothing is received any more: receive threads that sleep return.
-    pub(super) fn stop(&self) {
+    pub(in crate::runtime) fn stop(&self) {
         let mut state = self.lock();
         state.stopped = true;
         self.alarms().for_each(|alarm| alarm.set(Duration::ZERO));
     }
 
-    pub(super) fn alarms(&self) -> impl Iterator<Item = &W> {
+    pub(in crate::runtime) fn alarms(&self) -> impl Iterator<Item = &W> {
         self.alarms.iter().flatten()
     }
 }
 
 /// See [`Owners::sleep`].
-pub(super) struct Sleeping<'a, W: WakeUp> {
+pub(in crate::runtime) struct Sleeping<'a, W: WakeUp> {
     owners: &'a Owners<W>,
     notify: &'a Arc<Notify>,
 }
@@ -248,15 +252,15 @@ impl<W: WakeUp> Drop for Sleeping<'_, W> {
 }
 
 /// An input that a waiting thread owns as long as this lives.
-pub(super) struct Owned<'a, W: WakeUp> {
+pub(in crate::runtime) struct Owned<'a, W: WakeUp> {
     owners: &'a Owners<W>,
-    pub(super) input: usize,
+    pub(in crate::runtime) input: usize,
     /// Datagrams that it received.
-    pub(super) received: u64,
+    pub(in crate::runtime) received: u64,
     /// See [`InputState::is_disturbed`].
-    pub(super) is_disturbed: bool,
+    pub(in crate::runtime) is_disturbed: bool,
     /// The receive thread shall take the input back.
-    pub(super) recalls: bool,
+    pub(in crate::runtime) recalls: bool,
 }
 
 impl<W: WakeUp> Drop for Owned<'_, W> {

@@ -25,12 +25,18 @@ use super::sched_policy::AckSources;
 use super::{Input, ReceiveState, UserInput};
 use crate::base::clock;
 use crate::base::locks::lock;
-use crate::runtime::notify::Notify;
+use crate::runtime::notify::{Notify, Wake};
 use crate::runtime::{Shared, deliver::Delivery, dispatch, nested_wait};
 use crate::transport::{Alarm, Received, ThreadWaker};
 
 /// A wait as short as that was none.
 const PROMPT: Duration = Duration::from_micros(3);
+
+impl Wake for ThreadWaker {
+    fn wake(&self) {
+        self.wake();
+    }
+}
 
 thread_local! {
     /// Kept for all waits of the thread.
@@ -129,7 +135,7 @@ impl<'a> Waiter<'a> {
             self.owned.recalls = true;
             return None;
         };
-        let registration = notify.register(&waker);
+        let registration = notify.register(Arc::<ThreadWaker>::clone(&waker));
         let mut state = lock(&self.input.state);
         let is_for_acks = self.wanted == Wanted::Acks;
         // What came while this thread wrote.
