@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::step::Steps;
-use crate::{shell, systems, test, tidy};
+use crate::{deny, miri, shell, systems, test, tidy};
 
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
@@ -19,6 +19,8 @@ pub(crate) fn run(_arguments: &[String]) -> Result<bool, String> {
     let mut documentation = shell::cargo(&["doc", "--workspace", "--no-deps"]);
     documentation.env("RUSTDOCFLAGS", "-D warnings");
     steps.run("documentation", LIMIT, documentation);
+    deny::add_steps(&mut steps);
+    miri::add_steps(&mut steps);
     systems::add_steps(&mut steps);
     test::add_steps(&mut steps);
     Ok(steps.report())

@@ -5,10 +5,12 @@
 mod attack;
 mod bench;
 mod ci;
+mod deny;
 mod docs;
 mod fuzz;
 mod instructions;
 mod interop;
+mod miri;
 mod setup;
 mod shell;
 mod sim;
@@ -23,10 +25,12 @@ const USAGE: &str = "\
 usage: cargo xtask <task> [options]
 
   test                          everything: unit tests, simulation, attacks, fuzz smoke, interop
-  ci                            formatting, lints, documentation, tidy, `systems`, then `test`
+  ci                            formatting, lints, documentation, tidy, `deny`, `miri`, `systems`, then `test`
   docs                          write docs/qos.md and docs/tuning.md from their tables
   tidy                          the rules no compiler checks (sizes, module direction, ...)
   systems                       compile the library for other systems than Linux on x86-64
+  deny                          licences, duplicates, sources and advisories of dependencies (`deny.toml`)
+  miri                          what Miri can run (nightly)
   model                         the orderings of the driver's threads under a model checker
   setup                         install what the tests need and build the interop peers
   sim  [--seed N] [--seeds A..B] [--mutations] [...]
@@ -49,6 +53,7 @@ fn main() -> ExitCode {
         "attack" => attack::run(&rest),
         "bench" => bench::run(&rest),
         "ci" => ci::run(&rest),
+        "deny" => deny::run(&rest),
         "docs" => docs::run(&rest),
         "tidy" => tidy::run(&rest),
         "setup" => setup::run(&rest),
@@ -57,6 +62,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(&rest),
         "instructions" => instructions::run(&rest),
         "interop" => interop::run(&rest),
+        "miri" => miri::run(&rest),
         "model" => test::run_model(&rest),
         "help" | "-h" | "--help" => {
             print!("{USAGE}");
