@@ -146,14 +146,7 @@ impl Domain {
         sink: Arc<dyn EventSink>,
     ) -> Arc<ParticipantSlot> {
         let slot = ParticipantSlot::new(Arc::clone(&self.shared), control, sink);
-        self.shared.registry.insert(&slot);
-        // Those that were here before; of later news of theirs it hears as all do.
-        let participants = self.shared.registry.participants();
-        let others = participants.iter().filter(|it| it.prefix != slot.prefix);
-        let introduced = others.map(|other| other.introduce_to(&slot)).count();
-        if introduced > 0 {
-            slot.begin_among_others();
-        }
+        self.shared.registry.add(&slot);
         // The interfaces may have changed since the caller asked for the locators.
         let locators = self.local_locators();
         slot.control(|participant, now, out| {

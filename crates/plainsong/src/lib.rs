@@ -74,6 +74,9 @@ pub mod sample;
 pub mod serialized;
 #[cfg(unix)]
 mod shutdown_hook;
+#[cfg(all(feature = "sim", not(test)))]
+#[doc(hidden)]
+pub mod sim;
 pub mod state;
 pub mod status;
 pub mod subscriber;

@@ -1,6 +1,8 @@
 //! One process: participants that share its sockets, their writers and readers, and its clock. It does
-//! with the state machines what a driver does, one call at a time.
+//! with the state machines what a driver does, one call at a time, or has the driver of the library do it.
 
+mod home;
+mod limits;
 mod member;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -23,6 +25,11 @@ use plainsong_proto::time::{Duration, Instant, Now};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext};
 use plainsong_proto::writer::{ComparisonPace, Writer, WriterConfig, WriterGroup, WriterLimits};
 
+use plainsong::sim::{Collected, Driver, Heard, SimWriter};
+
+use self::limits::{tight_reader, tight_writer};
+
+pub use self::home::Home;
 pub use self::member::{LocalReader, LocalWriter, Member};
 
 use crate::clock::Clock;
@@ -52,6 +59,8 @@ pub struct NodeOptions {
     pub tight: bool,
     /// What it remembers of others.
     pub limits: DiscoveryLimits,
+    /// The driver of the library dispatches, not the node.
+    pub driver: bool,
 }
 
 impl NodeOptions {
@@ -68,6 +77,7 @@ impl NodeOptions {
             peers: Vec::new(),
             tight: false,
             limits: DiscoveryLimits::default(),
+            driver: false,
         }
     }
 }
@@ -146,6 +156,8 @@ pub struct Node {
     pub members: Vec<Member>,
     /// Datagrams in the sockets of a stopped process, oldest first.
     pub waiting: VecDeque<(Locator, Rc<[u8]>)>,
+    /// The driver of the process, unless the node makes all calls itself.
+    driver: Option<Driver>,
     meta_port: u16,
     user_port: u16,
 }
@@ -181,6 +193,8 @@ pub enum Told {
 pub struct Call<'a> {
     /// The world's time.
     pub at: Instant,
+    /// The same by the clocks of the node.
+    pub now: Now,
     /// What everyone did.
     pub ledger: &'a mut Ledger,
     /// What the state machines ask for.
@@ -197,9 +211,13 @@ impl Call<'_> {
     /// Calls into a writer, whose datagrams bear the mark that it asks for.
     pub fn of_writer<R>(
         &mut self,
-        writer: &mut Writer,
+        writer: &mut Home<Writer, SimWriter>,
         call: impl FnOnce(&mut Writer, &mut Outbox) -> R,
     ) -> R {
+        let writer = match writer {
+            Home::Here(writer) => writer,
+            Home::Driver(slot) => return slot.run(self.now, call),
+        };
         let before = self.out.transmits().len();
         self.classes.resize(before, 0);
         let result = call(writer, self.out);
@@ -240,6 +258,7 @@ impl Node {
     pub fn new(options: NodeOptions, index: u16) -> Self {
         let (meta_port, user_port) =
             (ports::meta_unicast(options.domain, index), ports::user_unicast(options.domain, index));
+        let driver = options.driver.then(Driver::default);
         Self {
             options,
             state: State::Running,
@@ -247,6 +266,7 @@ impl Node {
             drops: DropCounters::default(),
             members: Vec::new(),
             waiting: VecDeque::new(),
+            driver,
             meta_port,
             user_port,
         }
@@ -280,7 +300,17 @@ impl Node {
             locators.announce_to.push(STRANGER.locator(self.meta_port));
             participant.set_locators(now, locators, call.out);
         }
-        participant.start(now, call.out);
+        let participant = match &self.driver {
+            None => {
+                participant.start(now, call.out);
+                Home::Here(Box::new(participant))
+            }
+            Some(driver) => {
+                let slot = driver.add(now, participant);
+                slot.run(now, |participant, out| participant.start(now, out));
+                Home::Driver(slot)
+            }
+        };
         let (writers, readers, groups) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         self.members.push(Member { participant, record, writers, readers, groups, prefix, next_key: 1 });
         self.settle(self.members.len() - 1, now, call);
@@ -316,6 +346,10 @@ impl Node {
     /// A datagram arrived.
     pub fn receive(&mut self, from: Locator, bytes: &[u8], call: &mut Call<'_>) {
         let now = self.options.clock.now(call.at);
+        if let Some(driver) = &self.driver {
+            driver.receive(now, from, bytes);
+            return self.settle_driver(call);
+        }
         let mut drops = std::mem::take(&mut self.drops);
         let mut out = std::mem::take(call.out);
         let mut dispatch = Dispatch { node: self, call };
@@ -338,21 +372,25 @@ impl Node {
     /// Calls everyone whose time has come.
     pub fn timeout(&mut self, call: &mut Call<'_>) {
         let now = self.options.clock.now(call.at);
+        if let Some(driver) = &self.driver {
+            driver.fire_due(now);
+            return self.settle_driver(call);
+        }
         let due = |next: Option<Instant>| next.is_some_and(|next| next <= now.mono);
         let stopped = call.mutation == Some(Mutation::StopTimers);
         for index in 0..self.members.len() {
             let member = &mut self.members[index];
-            if due(member.participant.next_timeout()) {
-                member.participant.timeout(now, call.out);
+            if due(member.participant.look(Participant::next_timeout)) {
+                member.participant.run(now, call.out, |participant, out| participant.timeout(now, out));
             }
             for local in member.writers.values_mut().filter(|_| !stopped) {
-                if due(local.writer.next_timeout()) {
+                if due(local.writer.look(Writer::next_timeout)) {
                     call.of_writer(&mut local.writer, |writer, out| writer.timeout(now, out));
                 }
             }
             for local in member.readers.values_mut().filter(|_| !stopped) {
-                if due(local.reader.next_timeout()) {
-                    local.reader.timeout(now, call.out);
+                if due(local.reader.look(Reader::next_timeout)) {
+                    local.reader.run(now, call.out, |reader, out| reader.timeout(now, out));
                 }
             }
             self.settle(index, now, call);
@@ -362,10 +400,13 @@ impl Node {
     /// The world's time at which [`Self::timeout`] is to be called next.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
+        if let Some(driver) = &self.driver {
+            return driver.next_timeout().map(|mono| self.options.clock.world(mono));
+        }
         let members = self.members.iter().flat_map(|member| {
-            let writers = member.writers.values().filter_map(|local| local.writer.next_timeout());
-            let readers = member.readers.values().filter_map(|local| local.reader.next_timeout());
-            member.participant.next_timeout().into_iter().chain(writers).chain(readers)
+            let writers = member.writers.values().filter_map(|local| local.writer.look(Writer::next_timeout));
+            let readers = member.readers.values().filter_map(|local| local.reader.look(Reader::next_timeout));
+            member.participant.look(Participant::next_timeout).into_iter().chain(writers).chain(readers)
         });
         members.min().map(|mono| self.options.clock.world(mono))
     }
@@ -376,9 +417,12 @@ impl Node {
         let now = self.options.clock.now(at).mono;
         let is_due = |next: Option<Instant>| next.is_some_and(|next| next <= now);
         let of_member = |member: &Member| -> Vec<EntityId> {
-            let writers = member.writers.iter().filter(|(_, local)| is_due(local.writer.next_timeout()));
-            let readers = member.readers.iter().filter(|(_, local)| is_due(local.reader.next_timeout()));
-            let participant = is_due(member.participant.next_timeout()).then_some(EntityId::PARTICIPANT);
+            let writers =
+                member.writers.iter().filter(|(_, local)| is_due(local.writer.look(Writer::next_timeout)));
+            let readers =
+                member.readers.iter().filter(|(_, local)| is_due(local.reader.look(Reader::next_timeout)));
+            let participant =
+                is_due(member.participant.look(Participant::next_timeout)).then_some(EntityId::PARTICIPANT);
             let endpoints = writers.map(|(id, _)| *id).chain(readers.map(|(id, _)| *id));
             participant.into_iter().chain(endpoints).collect()
         };
@@ -389,7 +433,9 @@ impl Node {
     pub fn leave(&mut self, call: &mut Call<'_>) {
         let now = self.options.clock.now(call.at);
         for index in 0..self.members.len() {
-            self.members[index].participant.shutdown(now, call.out);
+            self.members[index]
+                .participant
+                .run(now, call.out, |participant, out| participant.shutdown(now, out));
             self.settle(index, now, call);
         }
         self.state = State::Gone;
@@ -430,6 +476,10 @@ impl Node {
             content_filter,
             group: group.clone(),
         });
+        let writer = match &place.participant {
+            Home::Here(_) => Home::Here(Box::new(writer)),
+            Home::Driver(slot) => Home::Driver(slot.add_writer(now, writer)),
+        };
         let local = LocalWriter { writer, record: endpoint.record, group };
         place.writers.insert(guid.entity, local);
         self.announce(member, guid, endpoint, call, now)
@@ -456,6 +506,10 @@ impl Node {
             let signature = filter.announced(endpoint.topic).signature();
             reader.set_filter(Some(SignedFilter { filter: filter.obeyed(), signature }));
         }
+        let reader = match &place.participant {
+            Home::Here(_) => Home::Here(Box::new(reader)),
+            Home::Driver(slot) => Home::Driver(slot.add_reader(now, reader)),
+        };
         place.readers.insert(guid.entity, LocalReader { reader, record: endpoint.record });
         self.announce(member, guid, endpoint, call, now)
     }
@@ -482,7 +536,9 @@ impl Node {
             type_description: None,
         };
         (endpoint.born)(call.ledger, guid);
-        let added = self.members[member].participant.add_endpoint(now, local, call.out);
+        let added = self.members[member]
+            .participant
+            .run(now, call.out, |participant, out| participant.add_endpoint(now, local, out));
         self.settle(member, now, call);
         added.map(|()| guid).map_err(|error| error.to_string())
     }
@@ -493,16 +549,18 @@ impl Node {
         let place = &mut self.members[member];
         let obeyed = obeyed(qos.clone(), call.mutation);
         if let Some(local) = place.writers.get_mut(&entity) {
-            local.writer.set_qos(now, obeyed.clone());
+            local.writer.edit(now, |writer| writer.set_qos(now, obeyed.clone()));
         }
         if let Some(local) = place.readers.get_mut(&entity) {
-            local.reader.set_qos(now, obeyed);
+            local.reader.edit(now, |reader| reader.set_qos(now, obeyed));
         }
         if call.mutation == Some(Mutation::HideChanges) {
             return;
         }
         let qos = announced(qos.clone(), call.mutation);
-        let updated = place.participant.update_endpoint(now, place.prefix.entity(entity), qos, call.out);
+        let updated = place.participant.run(now, call.out, |participant, out| {
+            participant.update_endpoint(now, place.prefix.entity(entity), qos, out)
+        });
         debug_assert!(updated.is_ok(), "an endpoint that exists can be updated: {updated:?}");
         self.settle(member, now, call);
     }
@@ -522,12 +580,15 @@ impl Node {
         let Some(filter) = changed.filter(|_| call.mutation != Some(Mutation::KeepOldFilter)) else { return };
         let announced = filter.announced(topic);
         let signature = announced.signature();
-        local.reader.set_filter(Some(SignedFilter { filter: filter.obeyed(), signature }));
+        let signed = SignedFilter { filter: filter.obeyed(), signature };
+        local.reader.edit(now, |reader| reader.set_filter(Some(signed)));
         if call.mutation == Some(Mutation::HideFilters) {
             return;
         }
         let guid = place.prefix.entity(entity);
-        let updated = place.participant.update_content_filter(now, guid, announced, call.out);
+        let updated = place.participant.run(now, call.out, |participant, out| {
+            participant.update_content_filter(now, guid, announced, out)
+        });
         debug_assert!(updated.is_ok(), "an endpoint that exists can be updated: {updated:?}");
         self.settle(member, now, call);
     }
@@ -538,8 +599,8 @@ impl Node {
         let place = &mut self.members[member];
         let Some(local) = place.writers.get_mut(&entity) else { return };
         call.of_writer(&mut local.writer, |writer, out| writer.assert_liveliness(now, out));
-        if local.writer.qos().liveliness.kind == LivelinessKind::ManualByParticipant {
-            place.participant.assert_liveliness(now, call.out);
+        if local.writer.look(|writer| writer.qos().liveliness.kind) == LivelinessKind::ManualByParticipant {
+            place.participant.run(now, call.out, |participant, out| participant.assert_liveliness(now, out));
         }
         self.settle(member, now, call);
     }
@@ -560,9 +621,10 @@ impl Node {
             let place = &mut self.members[member];
             let mut members = Vec::new();
             let each = || readers.iter().filter_map(|reader| place.readers.get(reader));
-            each().for_each(|local| local.reader.group_members(now, &mut members));
+            each().for_each(|local| local.reader.look(|reader| reader.group_members(now, &mut members)));
             let room = |publisher, number| {
-                let of_each = each().map(|local| local.reader.group_room(publisher, number));
+                let of_each =
+                    each().map(|local| local.reader.look(|reader| reader.group_room(publisher, number)));
                 of_each.min().unwrap_or(GroupRoom::Enough)
             };
             let verdict = next_verdict(&members, room);
@@ -571,8 +633,12 @@ impl Node {
             for reader in readers {
                 let Some(local) = place.readers.get_mut(reader) else { continue };
                 match verdict {
-                    Some(verdict) => local.reader.carry_out_verdict(now, verdict, call.out),
-                    None => local.reader.ask_for_group(now, &members, call.out),
+                    Some(verdict) => local.reader.run(now, call.out, |reader, out| {
+                        reader.carry_out_verdict(now, verdict, out);
+                    }),
+                    None => local
+                        .reader
+                        .run(now, call.out, |reader, out| reader.ask_for_group(now, &members, out)),
                 }
             }
             self.settle(member, now, call);
@@ -589,7 +655,10 @@ impl Node {
         self.bind(index);
         let locators = self.locators();
         for index in 0..self.members.len() {
-            self.members[index].participant.set_locators(now, locators.clone(), call.out);
+            let locators = locators.clone();
+            self.members[index]
+                .participant
+                .run(now, call.out, |participant, out| participant.set_locators(now, locators, out));
             self.settle(index, now, call);
         }
     }
@@ -604,12 +673,27 @@ impl Node {
     pub fn remove_endpoint(&mut self, member: usize, entity: EntityId, call: &mut Call<'_>) {
         let now = self.options.clock.now(call.at);
         let place = &mut self.members[member];
-        place.participant.remove_endpoint(now, place.prefix.entity(entity), call.out);
+        if let Home::Driver(slot) = &place.participant {
+            slot.remove(entity);
+        }
+        place.participant.run(now, call.out, |participant, out| {
+            participant.remove_endpoint(now, place.prefix.entity(entity), out);
+        });
         if let Some(group) = place.writers.remove(&entity).and_then(|local| local.group) {
             group.remove_writer(entity);
         }
         place.readers.remove(&entity);
         self.settle(member, now, call);
+    }
+
+    /// After a call of the driver, which may concern any member.
+    fn settle_driver(&mut self, call: &mut Call<'_>) {
+        (0..self.members.len()).for_each(|member| self.settle(member, call.now, call));
+    }
+
+    /// What the driver sent since this was asked last.
+    pub fn take_sent(&self) -> Vec<Collected> {
+        self.driver.as_ref().map(Driver::take_sent).unwrap_or_default()
     }
 
     /// Carries out the commands of a call into `member` and turns its events into what applications hear.
@@ -620,7 +704,14 @@ impl Node {
             member.carry_out(now, command, call);
         }
         call.out.commands = commands;
-        for event in std::mem::take(&mut call.out.events) {
+        let mut events = std::mem::take(&mut call.out.events);
+        for heard in member.take_heard() {
+            match heard {
+                Heard::Command(command) => member.note_command(&command, call),
+                Heard::Event(event) => events.push(event),
+            }
+        }
+        for event in events {
             let told = match event {
                 Event::DataAvailable { reader } => {
                     member.readers.get(&reader).map(|local| Told::DataAvailable(local.record))
@@ -662,28 +753,6 @@ pub struct NewEndpoint<'a> {
     pub record: usize,
     /// Enters it into the ledger, before anyone can match it.
     pub born: &'a dyn Fn(&mut Ledger, Guid),
-}
-
-/// Room for the largest sample and little more.
-fn tight_writer() -> WriterLimits {
-    WriterLimits {
-        unacknowledged_bytes_max: 20_000,
-        burst_bytes_local: 10_000,
-        burst_bytes_remote: 4_000,
-        repeats_max: 2,
-        ..WriterLimits::default()
-    }
-}
-
-/// Room for the largest sample and little more.
-fn tight_reader() -> ReaderLimits {
-    ReaderLimits {
-        reassembly_bytes_max: 250_000,
-        reorder_samples_max: 3,
-        reorder_bytes_max: 4_000,
-        heartbeat_response_delay: Duration::from_millis(10),
-        ..ReaderLimits::default()
-    }
 }
 
 /// The registry of one process while a datagram is walked.

@@ -223,6 +223,7 @@ fn node(rng: &mut Rng, hosts: u8, topics: &[TopicPlan], usual: Presentation, unt
         peers: Vec::new(),
         tight: rng.chance(20),
         limits: DiscoveryLimits::default(),
+        driver: false,
     };
     let groups: Vec<GroupPlan> = (0..participants)
         .flat_map(|member| [(member, true), (member, false)])

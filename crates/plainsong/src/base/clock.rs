@@ -18,9 +18,32 @@ const TOGETHER: Duration = Duration::from_micros(500);
 /// Differences that come from reading one after the other; larger ones mean that the host set its clock.
 const READING: Duration = Duration::from_micros(10);
 
+#[cfg(feature = "sim")]
+thread_local! {
+    static VIRTUAL: std::cell::Cell<Option<Now>> = const { std::cell::Cell::new(None) };
+}
+
+/// Calls `f` on a thread whose clocks stand still at `now`.
+#[cfg(all(feature = "sim", not(test)))]
+pub(crate) fn at<R>(now: Now, f: impl FnOnce() -> R) -> R {
+    VIRTUAL.set(Some(now));
+    let result = f();
+    VIRTUAL.set(None);
+    result
+}
+
+#[cfg(feature = "sim")]
+pub(crate) fn is_virtual() -> bool {
+    VIRTUAL.get().is_some()
+}
+
 /// Both clocks. Wall-clock time follows half a millisecond late when the host sets its clock.
 #[inline]
 pub(crate) fn now() -> Now {
+    #[cfg(feature = "sim")]
+    if let Some(now) = VIRTUAL.get() {
+        return now;
+    }
     let mono = mono();
     let read_at = READ_AT.load(Ordering::Acquire);
     if read_at != 0 && mono.since(Instant(read_at)) < TOGETHER {
@@ -47,6 +70,10 @@ fn read_both(mono: Instant, first: bool) -> Now {
 /// Monotonic time alone, since the host started.
 #[inline]
 pub(crate) fn mono() -> Instant {
+    #[cfg(feature = "sim")]
+    if let Some(now) = VIRTUAL.get() {
+        return now.mono;
+    }
     Instant(plainsong_clock::monotonic_ns())
 }
 

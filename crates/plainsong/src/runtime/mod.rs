@@ -5,7 +5,7 @@
 
 mod deadline;
 mod delegation;
-mod deliver;
+pub(crate) mod deliver;
 pub(crate) mod dispatch;
 pub(crate) mod drops;
 pub(crate) mod heap;
@@ -25,6 +25,8 @@ use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+#[cfg(feature = "sim")]
+use plainsong_proto::discovery::Command;
 use plainsong_proto::discovery::Participant;
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::lent::Lent;
@@ -56,6 +58,10 @@ pub(crate) trait EventSink: Send + Sync {
     /// Wakes who waits for an event, on a thread that may hold locks of the application. False, and nothing done,
     /// when there is more to tell: [`EventSink::events`] then does.
     fn wake_waiters(&self, event: &Event) -> bool;
+
+    /// Called before a decision of discovery is carried out, with the lock of the participant held.
+    #[cfg(feature = "sim")]
+    fn command(&self, _command: &Command) {}
 }
 
 /// What all participants of a domain share, and its threads.
@@ -236,6 +242,11 @@ impl<M: StateMachine> Timed<M> {
         f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
     ) -> R {
         let borrower = Borrower { machine: &mut self.machine, lent };
+        // What is gathered is of several machines and bears no mark.
+        let is_apart = out.is_gathering() && borrower.machine.traffic_class() != 0;
+        if is_apart {
+            shared.send_gathered(out);
+        }
         let before = out.transmits().len();
         let result = f(borrower.machine, now, out);
         self.datagrams += out.transmits().len().saturating_sub(before) as u64;
@@ -252,6 +263,9 @@ impl<M: StateMachine> Timed<M> {
             for (address, bytes) in too_long {
                 self.machine.path(address, bytes);
             }
+        }
+        if is_apart {
+            out.gather(true);
         }
         if self.machine.moved_timeout() {
             self.arm(shared, guid);

@@ -61,6 +61,16 @@ impl Registry {
         insert(&self.participants, |slot| slot.prefix, participant);
     }
 
+    /// A participant is here from now on: it hears of those that were before, of whose later news it hears as all do.
+    pub(crate) fn add(&self, slot: &Arc<ParticipantSlot>) {
+        self.insert(slot);
+        let participants = self.participants();
+        let others = participants.iter().filter(|it| it.prefix != slot.prefix);
+        if others.map(|other| other.introduce_to(slot)).count() > 0 {
+            slot.begin_among_others();
+        }
+    }
+
     pub(crate) fn remove(&self, prefix: GuidPrefix) {
         remove(&self.participants, |slot| slot.prefix, prefix);
     }
@@ -290,6 +300,8 @@ impl ParticipantSlot {
     }
 
     fn carry_out_one(&self, now: Now, command: Command, out: &mut Outbox) {
+        #[cfg(feature = "sim")]
+        self.sink.command(&command);
         let writer = |id, out: &mut Outbox, f: &dyn Fn(&mut super::Writer, &mut Outbox)| {
             if let Some(slot) = self.writer(id) {
                 slot.run(&self.shared, now, out, |writer, _, out| f(writer, out));

@@ -48,6 +48,12 @@ impl Timer {
         lock(&self.state).heap.remove(guid);
     }
 
+    /// When the next is due.
+    #[cfg(all(feature = "sim", not(test)))]
+    pub(crate) fn next(&self) -> Option<Instant> {
+        lock(&self.state).heap.first().map(Instant)
+    }
+
     /// Makes [`Timer::run`] return.
     pub(crate) fn stop(&self) {
         lock(&self.state).stopped = true;

@@ -2,8 +2,10 @@
 //!
 //! Nothing here knows RTPS messages, and nothing outside knows sockets: there, who sent and who is sent to is a [`Locator`].
 
-#[cfg(not(test))]
+#[cfg(not(any(test, feature = "sim")))]
 mod absent;
+#[cfg(all(feature = "sim", not(test)))]
+pub(crate) mod collector;
 #[cfg(test)]
 pub(crate) mod memory;
 pub(crate) mod udp;
@@ -20,8 +22,10 @@ use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
 
 use crate::base::config::Config;
-#[cfg(not(test))]
+#[cfg(not(any(test, feature = "sim")))]
 use absent::Absent as Other;
+#[cfg(all(feature = "sim", not(test)))]
+use collector::Collector as Other;
 #[cfg(test)]
 use memory::Memory as Other;
 pub use udp::InterfaceReport;
@@ -236,6 +240,12 @@ impl Transports {
     #[cfg(test)]
     pub(crate) fn in_memory(memory: Other, config: &Config) -> Self {
         Self { other: Some(memory), ..Self::none(config) }
+    }
+
+    /// Nothing but what collects for the simulator.
+    #[cfg(all(feature = "sim", not(test)))]
+    pub(crate) fn collecting(collector: Other, config: &Config) -> Self {
+        Self { other: Some(collector), ..Self::none(config) }
     }
 
     fn none(config: &Config) -> Self {

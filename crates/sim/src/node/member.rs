@@ -15,15 +15,17 @@ use plainsong_proto::time::{Duration, Now};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
 use plainsong_proto::writer::{Writer, WriterGroup};
 
+use super::home::Home;
 use super::{Call, Told};
 use crate::mutation::Mutation;
 use crate::network::{STRANGER, is_genuine};
 use crate::sample::Filter;
+use plainsong::sim::{Heard, SimParticipant, SimReader, SimWriter};
 
 /// A participant and its endpoints.
 pub struct Member {
     /// The control plane.
-    pub participant: Participant,
+    pub participant: Home<Participant, SimParticipant>,
     /// Its place in the ledger.
     pub record: usize,
     /// User writers.
@@ -40,7 +42,7 @@ pub struct Member {
 /// A writer and its place in the ledger.
 pub struct LocalWriter {
     /// The state machine.
-    pub writer: Writer,
+    pub writer: Home<Writer, SimWriter>,
     /// Its place in the ledger.
     pub record: usize,
     pub(super) group: Option<Arc<WriterGroup>>,
@@ -49,7 +51,7 @@ pub struct LocalWriter {
 /// A reader and its place in the ledger.
 pub struct LocalReader {
     /// The state machine.
-    pub reader: Reader,
+    pub reader: Home<Reader, SimReader>,
     /// Its place in the ledger.
     pub record: usize,
 }
@@ -106,25 +108,71 @@ impl Member {
             Command::IncompatibleWriter { reader, policies } => {
                 let hidden = call.mutation == Some(Mutation::HideMismatch);
                 if let Some(local) = self.readers.get_mut(&reader).filter(|_| !hidden) {
-                    local.reader.incompatible_writer(&policies, call.out);
+                    local.reader.run(now, call.out, |reader, out| reader.incompatible_writer(&policies, out));
                 }
             }
             Command::GroupWriters { reader, publisher, writers } => {
                 if let Some(local) = self.readers.get_mut(&reader) {
-                    local.reader.set_group_writers(publisher, writers, call.out);
+                    local.reader.run(now, call.out, |reader, out| {
+                        reader.set_group_writers(publisher, writers, out);
+                    });
                 }
             }
             Command::WriterAsserted { writer } => {
                 if let Some(local) = self.writers.get_mut(&writer) {
-                    local.writer.participant_asserted(now);
+                    local.writer.edit(now, |writer| writer.participant_asserted(now));
                 }
             }
             Command::WriterAlive { reader, writer } => {
                 let hidden = call.mutation == Some(Mutation::HideLiveliness);
                 if let Some(local) = self.readers.get_mut(&reader).filter(|_| !hidden) {
-                    local.reader.writer_liveliness(now, writer, call.out);
+                    local.reader.run(now, call.out, |reader, out| reader.writer_liveliness(now, writer, out));
                 }
             }
+        }
+    }
+
+    /// What the driver of this member decided and did since this was asked last.
+    pub(super) fn take_heard(&self) -> Vec<Heard> {
+        match &self.participant {
+            Home::Here(_) => Vec::new(),
+            Home::Driver(slot) => slot.take_heard(),
+        }
+    }
+
+    /// Enters into the ledger what the driver carries out.
+    pub(super) fn note_command(&mut self, command: &Command, call: &mut Call<'_>) {
+        match command {
+            Command::MatchReader { writer, reader } => {
+                let Some(local) = self.writers.get(writer) else { return };
+                let record = &mut call.ledger.writers[local.record];
+                if record.endpoint.begin_match(reader.guid, call.at) {
+                    call.told.push(Told::Match { local: *writer, peer: reader.guid, begins: true });
+                }
+                let filter = reader.content_filter.as_ref().and_then(Filter::told);
+                record.told_filter(reader.guid, call.at, filter);
+            }
+            Command::UnmatchReader { writer, reader } => {
+                let Some(local) = self.writers.get(writer) else { return };
+                call.ledger.writers[local.record].endpoint.end_match(*reader, call.at);
+                call.told.push(Told::Match { local: *writer, peer: *reader, begins: false });
+            }
+            Command::JoinGroup { reader, writer, group } => {
+                self.groups.insert((*reader, *writer), *group);
+            }
+            Command::MatchWriter { reader, writer } => {
+                let Some(local) = self.readers.get(reader) else { return };
+                if call.ledger.readers[local.record].endpoint.begin_match(writer.guid, call.at) {
+                    call.told.push(Told::Match { local: *reader, peer: writer.guid, begins: true });
+                }
+            }
+            Command::UnmatchWriter { reader, writer } => {
+                let Some(local) = self.readers.get(reader) else { return };
+                call.ledger.readers[local.record].endpoint.end_match(*writer, call.at);
+                self.groups.remove(&(*reader, *writer));
+                call.told.push(Told::Match { local: *reader, peer: *writer, begins: false });
+            }
+            _ => {}
         }
     }
 
@@ -146,7 +194,7 @@ impl Member {
                     Some(Mutation::ForgetStrength) => writer.qos.ownership_strength = 0,
                     _ => {}
                 }
-                local.reader.match_writer(now, &writer, call.out);
+                local.reader.run(now, call.out, |reader, out| reader.match_writer(now, &writer, out));
             }
             Command::UnmatchWriter { reader, writer } => {
                 let Some(local) = self.readers.get_mut(&reader) else { return };
@@ -156,7 +204,7 @@ impl Member {
                 call.ledger.readers[local.record].endpoint.end_match(writer, call.at);
                 self.groups.remove(&(reader, writer));
                 call.told.push(Told::Match { local: reader, peer: writer, begins: false });
-                local.reader.unmatch_writer(now, writer, call.out);
+                local.reader.run(now, call.out, |reader, out| reader.unmatch_writer(now, writer, out));
             }
             _ => {}
         }
@@ -177,7 +225,9 @@ impl Member {
         };
         match submessage.target(context.source) {
             Target::Builtin if context.source == self.prefix => count(Err(DropReason::OwnDatagram)),
-            Target::Builtin => count(self.participant.on_submessage(now, context, submessage, call.out)),
+            Target::Builtin => count(self.participant.run(now, call.out, |participant, out| {
+                participant.on_submessage(now, context, submessage, out)
+            })),
             Target::Writer(writer) => match self.writers.get_mut(&writer) {
                 Some(local) if call.mutation != Some(Mutation::DropAcknacks) => {
                     count(call.of_writer(&mut local.writer, |writer, out| {
@@ -186,13 +236,21 @@ impl Member {
                 }
                 _ => count(Err(DropReason::UnknownEndpoint)),
             },
-            Target::Reader(reader) => match self.readers.get_mut(&reader) {
-                Some(local) => count(local.reader.on_submessage(now, context, submessage, call.out)),
-                None => count(Err(DropReason::UnknownEndpoint)),
-            },
+            Target::Reader(reader) => {
+                match self.readers.get_mut(&reader) {
+                    Some(local) => count(local.reader.run(now, call.out, |reader, out| {
+                        reader.on_submessage(now, context, submessage, out)
+                    })),
+                    None => count(Err(DropReason::UnknownEndpoint)),
+                }
+            }
             Target::ReadersOf(writer) => {
-                for local in self.readers.values_mut().filter(|local| local.reader.is_matched(writer)) {
-                    count(local.reader.on_submessage(now, context, submessage, call.out));
+                let is_matched =
+                    |local: &&mut LocalReader| local.reader.look(|reader| reader.is_matched(writer));
+                for local in self.readers.values_mut().filter(is_matched) {
+                    count(local.reader.run(now, call.out, |reader, out| {
+                        reader.on_submessage(now, context, submessage, out)
+                    }));
                 }
             }
         }

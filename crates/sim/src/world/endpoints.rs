@@ -230,15 +230,19 @@ impl World {
     /// LIVELINESS_CHANGED of a reader, as its application would read it now.
     pub fn liveliness(&mut self, reader: usize) -> LivelinessChangedStatus {
         let Place { node, member, entity } = self.readers[reader];
+        let now = self.nodes[node].options.clock.now(self.at);
         let local = self.nodes[node].members[member].readers.get_mut(&entity);
-        local.map(|local| local.reader.liveliness_changed_status()).unwrap_or_default()
+        local.map(|local| local.reader.edit(now, Reader::liveliness_changed_status)).unwrap_or_default()
     }
 
     /// How often a writer lost its liveliness since this was asked last.
     pub fn liveliness_lost(&mut self, writer: usize) -> i32 {
         let Place { node, member, entity } = self.writers[writer];
+        let now = self.nodes[node].options.clock.now(self.at);
         let local = self.nodes[node].members[member].writers.get_mut(&entity);
-        local.map_or(0, |local| local.writer.liveliness_lost_status().total_count_change)
+        local.map_or(0, |local| {
+            local.writer.edit(now, |writer| writer.liveliness_lost_status()).total_count_change
+        })
     }
 
     fn remove(&mut self, place: Place) {
@@ -304,18 +308,20 @@ impl World {
                 return Ok((source, SequenceNumber(0), [false; 2]));
             };
             let handle = if keyed { sample::handle(write.instance) } else { Default::default() };
-            if keyed && !local.writer.is_registered(handle) {
-                local.writer.register_instance(now, handle.into(), sample::encode_key(write.instance))?;
+            if keyed && !local.writer.look(|writer| writer.is_registered(handle)) {
+                let key = sample::encode_key(write.instance);
+                local.writer.edit(now, |writer| writer.register_instance(now, handle.into(), key))?;
             }
             let written = call.of_writer(&mut local.writer, |writer, out| {
                 writer.write(now, proto_kind, handle, payload, source, out)
             });
-            let waits = [local.writer.waits_for_path(), local.writer.waits_for_switch()];
-            let history = local.writer.history_len();
+            let waits = local.writer.look(|writer| [writer.waits_for_path(), writer.waits_for_switch()]);
+            let history = local.writer.look(|writer| writer.history_len());
             let most = &mut call.ledger.writers[writer].history_max;
             *most = history.max(*most);
-            if written.is_ok() && node.members[place.member].participant.has_manual_writers() {
-                node.members[place.member].participant.assert_liveliness(now, call.out);
+            let participant = &mut node.members[place.member].participant;
+            if written.is_ok() && participant.look(|participant| participant.has_manual_writers()) {
+                participant.run(now, call.out, |participant, out| participant.assert_liveliness(now, out));
             }
             node.settle(place.member, now, call);
             written.map(|number| (source, number, waits))
@@ -413,12 +419,12 @@ impl World {
             let now = node.options.clock.now(at);
             if let Some(local) = node.members[place.member].readers.get_mut(&place.entity) {
                 if reads_first {
-                    seen = read_all(&mut local.reader, now);
+                    seen = local.reader.edit(now, |reader| read_all(reader, now));
                 }
                 if mutation == Some(Mutation::ReadInstead) && accesses.is_multiple_of(10) {
-                    local.reader.read(now, &Selector::default(), &mut samples);
+                    local.reader.edit(now, |reader| reader.read(now, &Selector::default(), &mut samples));
                 } else {
-                    local.reader.take(now, &taken(mutation), &mut samples);
+                    local.reader.edit(now, |reader| reader.take(now, &taken(mutation), &mut samples));
                 }
             }
         });

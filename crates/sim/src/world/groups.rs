@@ -90,9 +90,9 @@ impl World {
 
     fn begin_part(&mut self, writer: usize, first: SequenceNumber) {
         let place = self.writers[writer];
-        self.call(place.node, |node, _| {
+        self.call(place.node, |node, call| {
             if let Some(local) = node.members[place.member].writers.get_mut(&place.entity) {
-                local.writer.begin_coherent_changes(first);
+                local.writer.edit(call.now, |writer| writer.begin_coherent_changes(first));
             }
         });
     }
@@ -202,7 +202,7 @@ impl World {
             node.settle_groups(member, &readers, call);
             for reader in &readers {
                 if let Some(local) = node.members[member].readers.get_mut(reader) {
-                    local.reader.begin_access();
+                    local.reader.edit(call.now, |reader| reader.begin_access());
                 }
             }
         });
@@ -229,7 +229,7 @@ impl World {
             let now = node.options.clock.now(at);
             for reader in &readers {
                 if let Some(local) = node.members[member].readers.get_mut(reader) {
-                    local.reader.end_access(now, call.out);
+                    local.reader.run(now, call.out, |reader, out| reader.end_access(now, out));
                 }
             }
             node.settle(member, now, call);

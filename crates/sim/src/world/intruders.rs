@@ -151,8 +151,10 @@ impl World {
             for other in (0..self.nodes.len()).filter(running).filter(|other| *other != victim) {
                 for member in &self.nodes[other].members {
                     let knows = |it: &crate::node::Member| {
-                        let mut known = it.participant.remote_participants();
-                        known.any(|remote| remote.guid.prefix == member.prefix && remote.proven)
+                        it.participant.look(|participant| {
+                            let mut known = participant.remote_participants();
+                            known.any(|remote| remote.guid.prefix == member.prefix && remote.proven)
+                        })
                     };
                     if self.nodes[victim].members.iter().all(knows) {
                         pairs.push((victim, member.prefix));
@@ -424,18 +426,12 @@ impl World {
     pub(super) fn beliefs(&self, node: usize) -> Vec<String> {
         let mut beliefs = Vec::new();
         for member in &self.nodes[node].members {
-            let known = member.participant.remote_participants();
-            beliefs.extend(
-                known
-                    .filter(|it| is_genuine(it.guid.prefix))
-                    .map(|it| format!("{:?} at {:?}", it.guid.prefix, it.meta_unicast)),
-            );
-            let endpoints = member.participant.remote_endpoints();
-            beliefs.extend(
-                endpoints
-                    .filter(|it| is_genuine(it.guid.prefix))
-                    .map(|it| format!("{} {:?}", it.guid, it.qos)),
-            );
+            member.participant.look(|participant| {
+                let known = participant.remote_participants().filter(|it| is_genuine(it.guid.prefix));
+                beliefs.extend(known.map(|it| format!("{:?} at {:?}", it.guid.prefix, it.meta_unicast)));
+                let endpoints = participant.remote_endpoints().filter(|it| is_genuine(it.guid.prefix));
+                beliefs.extend(endpoints.map(|it| format!("{} {:?}", it.guid, it.qos)));
+            });
         }
         beliefs
     }
@@ -458,11 +454,13 @@ impl World {
     pub(super) fn mistake(&self, node: usize, from: Locator, bytes: &[u8]) -> Option<Locator> {
         let Some(mutation) = self.mutation.filter(|_| self.intruded_at.is_some()) else { return Some(from) };
         let Some(summary) = dissect::dissect(bytes) else { return Some(from) };
-        let members = || self.nodes[node].members.iter().map(|member| &member.participant);
-        let known = members().flat_map(Participant::remote_participants);
-        let place = known
-            .filter(|it| it.guid.prefix == summary.source)
-            .find_map(|it| it.meta_unicast.first().copied());
+        let place = self.nodes[node].members.iter().find_map(|member| {
+            member.participant.look(|participant| {
+                let mut known =
+                    participant.remote_participants().filter(|it| it.guid.prefix == summary.source);
+                known.find_map(|it| it.meta_unicast.first().copied())
+            })
+        });
         let is_strange = Host::of(&from).is_some_and(|host| host >= INTRUDER);
         let says = |is_of: fn(&Submessage) -> bool| summary.submessages.iter().any(is_of);
         match mutation {
@@ -488,8 +486,11 @@ impl World {
                 (is_strange || !is_claimed || !is_ignored).then_some(from)
             }
             Mutation::RefuseNewcomers => {
-                let is_full =
-                    members().any(|it| it.remote_participants().count() >= self.limits.participants_max);
+                let is_full = self.nodes[node].members.iter().any(|it| {
+                    it.participant.look(|participant| {
+                        participant.remote_participants().count() >= self.limits.participants_max
+                    })
+                });
                 (place.is_some() || !is_full).then_some(from)
             }
             Mutation::ForgetQuotas if is_strange => {
@@ -515,13 +516,17 @@ impl World {
     /// Genuine participants that are believed to be at addresses of strangers.
     fn note_moves(&mut self) {
         for (index, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.state != State::Gone) {
-            for remote in node.members.iter().flat_map(|member| member.participant.remote_participants()) {
-                let is_there = |it: &Locator| Host::of(it).is_some_and(|host| host >= STRANGER);
-                if is_genuine(remote.guid.prefix) && remote.meta_unicast.iter().any(is_there) {
-                    self.ledger
-                        .altered
-                        .push(format!("n{index}: {:?} at {:?}", remote.guid.prefix, remote.meta_unicast));
-                }
+            let altered = &mut self.ledger.altered;
+            for member in &node.members {
+                member.participant.look(|participant| {
+                    let is_there = |it: &Locator| Host::of(it).is_some_and(|host| host >= STRANGER);
+                    let moved = participant.remote_participants().filter(|remote| {
+                        is_genuine(remote.guid.prefix) && remote.meta_unicast.iter().any(is_there)
+                    });
+                    let told =
+                        moved.map(|it| format!("n{index}: {:?} at {:?}", it.guid.prefix, it.meta_unicast));
+                    altered.extend(told);
+                });
             }
         }
     }
@@ -530,7 +535,9 @@ impl World {
     pub(super) fn strangers_known(&self) -> u64 {
         let members = self.nodes.iter().flat_map(|node| &node.members);
         let strange = |it: &crate::node::Member| {
-            it.participant.remote_participants().filter(|it| !is_genuine(it.guid.prefix)).count() as u64
+            it.participant.look(|participant| {
+                participant.remote_participants().filter(|it| !is_genuine(it.guid.prefix)).count() as u64
+            })
         };
         members.map(strange).max().unwrap_or(0)
     }
@@ -547,21 +554,24 @@ impl World {
             self.nodes.iter().filter(|node| node.state != State::Gone).flat_map(|node| &node.members)
         {
             let strange = |prefix: GuidPrefix| !is_genuine(prefix);
-            let known: Vec<_> =
-                member.participant.remote_participants().filter(|it| strange(it.guid.prefix)).collect();
+            let known: Vec<GuidPrefix> = member.participant.look(|participant| {
+                let known = participant.remote_participants().map(|it| it.guid.prefix);
+                known.filter(|prefix| strange(*prefix)).collect()
+            });
             for host in 0..ADDRESSES {
                 let there = |prefix: &GuidPrefix| prefix.0[2] == INTRUDER.0 + host;
                 self.ledger.crowds.push(Crowd {
                     what: "participants",
-                    known: known.iter().filter(|it| there(&it.guid.prefix)).count(),
+                    known: known.iter().filter(|it| there(it)).count(),
                     allowed: self.limits.participants_max / ADDRESS_SHARE,
                 });
             }
-            for participant in &known {
-                let prefix = participant.guid.prefix;
-                let endpoints = member.participant.remote_endpoints().filter(|it| it.guid.prefix == prefix);
+            for prefix in known {
+                let known = member.participant.look(|participant| {
+                    participant.remote_endpoints().filter(|it| it.guid.prefix == prefix).count()
+                });
                 let allowed = self.limits.endpoints_per_participant_max;
-                self.ledger.crowds.push(Crowd { what: "endpoints", known: endpoints.count(), allowed });
+                self.ledger.crowds.push(Crowd { what: "endpoints", known, allowed });
             }
         }
     }

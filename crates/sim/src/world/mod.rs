@@ -147,6 +147,8 @@ pub struct World {
     pub rng: Rng,
     /// A deliberate mistake.
     pub mutation: Option<Mutation>,
+    /// The driver of the library dispatches in every process.
+    pub driver: bool,
     /// Every process there ever was.
     pub nodes: Vec<Node>,
     /// Items of whoever runs the world that came up.
@@ -197,6 +199,7 @@ impl World {
             trace: Trace::new(detail),
             rng: rng.fork(2),
             mutation: None,
+            driver: false,
             nodes: Vec::new(),
             due: Vec::new(),
             queue: BTreeMap::new(),
@@ -224,6 +227,7 @@ impl World {
     /// Starts a process; its number.
     pub fn start(&mut self, mut options: NodeOptions) -> usize {
         options.limits = self.limits;
+        options.driver = self.driver;
         if self.mutation == Some(Mutation::AdmitAll) {
             options.limits.endpoints_per_participant_max = usize::MAX;
         }
@@ -510,6 +514,7 @@ impl World {
         let (mut told, mut classes) = (Vec::new(), Vec::new());
         let mut call = Call {
             at: self.at,
+            now: self.nodes[index].options.clock.now(self.at),
             ledger: &mut self.ledger,
             out: &mut out,
             told: &mut told,
@@ -518,6 +523,9 @@ impl World {
         };
         let result = f(&mut self.nodes[index], &mut call);
         self.send(index, &out, &classes);
+        for sent in self.nodes[index].take_sent() {
+            self.send_datagram(index, sent.bytes.into(), sent.traffic_class, &sent.destinations);
+        }
         out.clear();
         self.out = out;
         self.arm(index);
@@ -576,11 +584,15 @@ impl World {
 
     fn send(&mut self, index: usize, out: &Outbox, classes: &[u8]) {
         for (place, transmit) in out.transmits().iter().enumerate() {
-            let bytes: Rc<[u8]> = out.datagram(transmit).into();
-            let departs = self.witness(index, &bytes, classes.get(place).copied().unwrap_or(0));
-            for destination in out.destinations(transmit) {
-                self.send_one(index, destination, &bytes, departs);
-            }
+            let class = classes.get(place).copied().unwrap_or(0);
+            self.send_datagram(index, out.datagram(transmit).into(), class, out.destinations(transmit));
+        }
+    }
+
+    fn send_datagram(&mut self, index: usize, bytes: Rc<[u8]>, class: u8, destinations: &[Locator]) {
+        let departs = self.witness(index, &bytes, class);
+        for destination in destinations {
+            self.send_one(index, destination, &bytes, departs);
         }
     }
 

@@ -177,9 +177,11 @@ impl World {
             received.last().is_some_and(|last| *last as usize + 1 >= sent)
         });
         let (host, prefix) = (self.nodes[other].options.host, self.nodes[other].members[0].prefix);
-        let remotes = self.nodes[one].members[0].participant.remote_participants();
-        let mut known = remotes.filter(|remote| remote.guid.prefix == prefix && remote.proven);
-        let is_there = known.any(|remote| remote.meta_unicast.iter().all(|it| Host::of(it) == Some(host)));
+        let is_there = self.nodes[one].members[0].participant.look(|participant| {
+            let remotes = participant.remote_participants();
+            let mut known = remotes.filter(|remote| remote.guid.prefix == prefix && remote.proven);
+            known.any(|remote| remote.meta_unicast.iter().all(|it| Host::of(it) == Some(host)))
+        });
         let writer = &self.ledger.writers[pair.writer].endpoint;
         let reader = &self.ledger.readers[pair.reader].endpoint;
         let is_matched =

@@ -126,7 +126,7 @@ impl World {
             }
             let mut drawn = 0;
             self.with_writer(it.place, |local, now, call| {
-                let last = local.writer.last_sequence_number().0;
+                let last = local.writer.look(|writer| writer.last_sequence_number().0);
                 let base = (last - 255).max(1);
                 let mut missing = SequenceSet::empty(SequenceNumber(base));
                 for number in base..=last {
@@ -189,13 +189,14 @@ impl World {
 /// Acknowledges all that was written in the name of each reader but the stranger, from where no reader is; in
 /// whose names that was taken.
 fn forge(local: &mut LocalWriter, stranger: Guid, now: Now, call: &mut Call<'_>) -> Vec<Guid> {
-    let readers: Vec<Guid> = local.writer.matched_readers().filter(|guid| *guid != stranger).collect();
+    let readers: Vec<Guid> =
+        local.writer.look(|writer| writer.matched_readers().filter(|guid| *guid != stranger).collect());
     let mut taken = Vec::new();
     for guid in readers {
-        let next = SequenceNumber(local.writer.last_sequence_number().0 + 1);
+        let next = SequenceNumber(local.writer.look(|writer| writer.last_sequence_number().0) + 1);
         let acknack = AckNack {
             reader: guid.entity,
-            writer: local.writer.guid().entity,
+            writer: local.writer.look(|writer| writer.guid().entity),
             missing: SequenceSet::empty(next),
             count: now.mono.as_count().wrapping_add(1 << 20),
             final_flag: true,

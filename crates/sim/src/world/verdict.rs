@@ -70,38 +70,47 @@ impl World {
         }
         let ledger = &mut self.ledger;
         for node in self.nodes.iter_mut().filter(|node| node.state != State::Gone) {
+            let now = node.options.clock.now(self.at);
             for member in &mut node.members {
-                let participant = &member.participant;
                 let record = &mut ledger.participants[member.record];
-                record.knows = participant.remote_participants().map(|remote| remote.guid.prefix).collect();
-                let believed = participant.remote_endpoints();
-                record.believes = believed.map(|remote| (remote.guid, remote.qos.clone())).collect();
-                let mismatches = participant.mismatches();
-                record.mismatches =
-                    mismatches.map(|it| (it.writer.guid, it.reader.guid, it.reason)).collect();
+                member.participant.look(|participant| {
+                    let known = participant.remote_participants();
+                    record.knows = known.map(|remote| remote.guid.prefix).collect();
+                    let believed = participant.remote_endpoints();
+                    record.believes = believed.map(|remote| (remote.guid, remote.qos.clone())).collect();
+                    let mismatches = participant.mismatches();
+                    record.mismatches =
+                        mismatches.map(|it| (it.writer.guid, it.reader.guid, it.reason)).collect();
+                });
                 for local in member.writers.values_mut() {
                     let record = &mut ledger.writers[local.record];
-                    record.delivery = Some(local.writer.delivery());
-                    record.liveliness_lost = local.writer.liveliness_lost_status();
-                    let endpoint = &mut record.endpoint;
-                    endpoint.incompatible = local.writer.offered_incompatible_qos_status();
-                    endpoint.matched_status = local.writer.publication_matched_status();
-                    endpoint.deadline_missed = local.writer.offered_deadline_missed_status().count;
+                    local.writer.edit(now, |writer| {
+                        record.delivery = Some(writer.delivery());
+                        record.liveliness_lost = writer.liveliness_lost_status();
+                        let endpoint = &mut record.endpoint;
+                        endpoint.incompatible = writer.offered_incompatible_qos_status();
+                        endpoint.matched_status = writer.publication_matched_status();
+                        endpoint.deadline_missed = writer.offered_deadline_missed_status().count;
+                    });
                 }
                 for local in member.readers.values_mut() {
                     let record = &mut ledger.readers[local.record];
-                    record.endpoint.matched_status = local.reader.subscription_matched_status();
+                    local.reader.edit(now, |reader| {
+                        record.endpoint.matched_status = reader.subscription_matched_status();
+                        record.endpoint.deadline_missed = reader.requested_deadline_missed_status().count;
+                        record.liveliness = reader.liveliness_changed_status();
+                        record.endpoint.incompatible = reader.requested_incompatible_qos_status();
+                    });
                     if self.mutation == Some(Mutation::MatchAgain) {
                         record.endpoint.matched_status.total.total_count += 1;
                     }
-                    record.endpoint.deadline_missed = local.reader.requested_deadline_missed_status().count;
-                    record.liveliness = local.reader.liveliness_changed_status();
-                    record.endpoint.incompatible = local.reader.requested_incompatible_qos_status();
                     let mut instances: Vec<u32> =
                         record.deliveries.iter().map(|delivery| delivery.instance).collect();
                     instances.sort_unstable();
                     instances.dedup();
-                    instances.retain(|instance| local.reader.has_instance(sample::handle(*instance)));
+                    instances.retain(|instance| {
+                        local.reader.look(|reader| reader.has_instance(sample::handle(*instance)))
+                    });
                     record.known_instances = instances;
                 }
             }
