@@ -18,6 +18,9 @@ pub struct WriterLimits {
     /// Largest UDP payload to other readers, in octets, as long as [`super::Writer::path`] was not told what
     /// their paths take: one Ethernet frame, so that IP never fragments.
     pub datagram_bytes_max_remote: usize,
+    /// Octets of each datagram that are left free for what is put around its submessages when it is sealed
+    /// (DDS Security 1.1 §7.3.6).
+    pub sealed_bytes: usize,
     /// Octets of one sample, with the encapsulation header: what readers take, and at most what RTPS can tell
     /// of fragments, 2³² − 1.
     pub sample_bytes_max: usize,
@@ -88,6 +91,7 @@ impl Default for WriterLimits {
         Self {
             datagram_bytes_max_local: 65_000,
             datagram_bytes_max_remote: 1_456,
+            sealed_bytes: 0,
             sample_bytes_max: u32::MAX as usize,
             unacknowledged_bytes_max: 2 << 20,
             heartbeat_quickest: Duration::from_millis(1),

@@ -70,8 +70,7 @@ impl Writer {
         let unknown = Some(self.paths.unknown).filter(|_| untold);
         let bytes = known.chain(unknown).min().unwrap_or(self.paths.unknown);
         let route = self.routes.of_mut(RouteKind::Remote);
-        if bytes != route.datagram_bytes_max {
-            route.datagram_bytes_max = bytes;
+        if route.set_path_bytes(bytes) {
             route.queue.recut();
             self.plan = None;
             let is_remote = |reader| self.proxies.get(reader).is_some_and(|it| it.kind == RouteKind::Remote);

@@ -55,8 +55,9 @@ pub(in crate::writer) struct Route {
     pub(in crate::writer) kind: RouteKind,
     /// The writer.
     source: Guid,
-    /// Longest UDP payload that all paths take.
+    /// Longest datagram: what all paths take, less what sealing adds.
     pub(in crate::writer) datagram_bytes_max: usize,
+    sealed_bytes: usize,
     /// All its readers.
     pub(in crate::writer) port: Port,
     pub(in crate::writer) aim: Aim,
@@ -70,13 +71,20 @@ impl Route {
         Self {
             kind,
             source,
-            datagram_bytes_max: limits.datagram_bytes_max(kind),
+            datagram_bytes_max: limits.datagram_bytes_max(kind).saturating_sub(limits.sealed_bytes),
+            sealed_bytes: limits.sealed_bytes,
             port: Port::default(),
             aim: Aim::default(),
             queue: Queue::default(),
             controller: Controller::new(kind, limits),
             held: Held::default(),
         }
+    }
+
+    /// All paths take UDP payloads of so many octets. Whether that is news.
+    pub(in crate::writer) fn set_path_bytes(&mut self, bytes: usize) -> bool {
+        let bytes = bytes.saturating_sub(self.sealed_bytes);
+        std::mem::replace(&mut self.datagram_bytes_max, bytes) != bytes
     }
 
     /// Whether nobody is there.

@@ -166,3 +166,48 @@ fn what_a_late_reader_that_answers_nothing_gets_makes_others_tell_how_the_road_i
         );
     }
 }
+
+#[test]
+fn every_datagram_leaves_room_for_a_seal() {
+    const SEALED_BYTES: usize = 100;
+    let limits = WriterLimits { sealed_bytes: SEALED_BYTES, ..WriterLimits::default() };
+    let mut story =
+        Story::with_limits(QosSet::writer().keep_all().durability(Durability::TransientLocal), limits);
+    story.writer.path(address(8), 1_472);
+    [remote(8), reliable(7)].iter().for_each(|reader| story.matched(reader));
+    let mut longest = [0; 2];
+    let mut look = |story: &mut Story| {
+        for transmit in story.out.transmits() {
+            let near =
+                story.out.destinations(transmit).iter().all(|to| to.ip() == Some([127, 0, 0, 1].into()));
+            longest[usize::from(near)] = longest[usize::from(near)].max(transmit.len());
+        }
+        story.sent();
+    };
+    for (index, bytes) in [9, 700, 5_000, 64_880, 64_900, 65_000, 300_000].into_iter().enumerate() {
+        for _ in 0..(400_000 / bytes).clamp(1, 20) {
+            while story.write(1, &vec![7; bytes]).is_err() {
+                story.pass(Duration::from_millis(20));
+                let next = story.writer.last_sequence_number().0 + 1;
+                [remote(8), reliable(7)].iter().for_each(|it| story.acknack(it, next, &[]).unwrap());
+            }
+            look(&mut story);
+        }
+        let last = story.writer.last_sequence_number().0;
+        for reader in [remote(8), reliable(7)] {
+            story.acknack(&reader, last - 10, &[last - 10, last - 7, last - 6]).unwrap();
+            let _ = story.nack_frag(&reader, last, &[1, 3, 4]);
+            look(&mut story);
+            story.pass(Duration::from_millis(20));
+            look(&mut story);
+            story.acknack(&reader, last + 1, &[]).unwrap();
+        }
+        story.matched(&durable(20 + index as u8));
+        story.pass(Duration::from_millis(20));
+        look(&mut story);
+        story.writer.unmatch_reader(story.now, durable(20 + index as u8).guid, &mut story.out);
+    }
+    let [far, near] = longest;
+    assert!((1_472 - SEALED_BYTES - 100..=1_472 - SEALED_BYTES).contains(&far), "{far}");
+    assert!((65_000 - SEALED_BYTES - 8..=65_000 - SEALED_BYTES).contains(&near), "{near}");
+}
