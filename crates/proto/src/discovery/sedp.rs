@@ -256,7 +256,7 @@ impl Builtin {
     /// A heartbeat that wants an answer of whoever hears this channel, matched or not.
     pub(super) fn heartbeat(&mut self, channel: Channel) -> Option<Heartbeat> {
         let mut pairs = self.pairs.iter_mut().filter(|pair| pair.channel == channel);
-        pairs.next().map(|pair| pair.writer.question(channel.reader()))
+        pairs.next().map(|pair| pair.writer.ack_request(channel.reader()))
     }
 
     /// The heartbeats that challenge with these numbers.

@@ -166,7 +166,7 @@ impl Writer {
         self.note_path(now, reader, has, acknack);
         self.routes.refresh(now.mono);
         let gaps = self.send_gaps(now, reader, acknack, out);
-        let mut answer = self.repeat_missing(now, reader, acknack, out);
+        let mut answer = self.retransmit_missing(now, reader, acknack, out);
         answer.sent |= gaps;
         if answer.is_any() {
             self.heartbeat.heard(now.mono);
@@ -224,7 +224,7 @@ impl Writer {
     }
 
     /// Repeats the changes the reader misses, as far as the burst and the window allow.
-    fn repeat_missing(&mut self, now: Now, reader: Guid, acknack: &AckNack, out: &mut Outbox) -> Answer {
+    fn retransmit_missing(&mut self, now: Now, reader: Guid, acknack: &AckNack, out: &mut Outbox) -> Answer {
         let mut answer = Answer::default();
         let crossing = self.crossing();
         let Self { history, instances, proxies, config, inline_qos, routes, retransmissions, .. } = self;
@@ -243,7 +243,7 @@ impl Writer {
             let is_cut = !packetizer.fits(&packet.target, &change);
             let controller = &mut routes.of_mut(kind).controller;
             let is_behind = controller.is_windowed() && retransmissions.has_before(reader, number);
-            let is_full = is_cut && retransmissions.len() >= config.limits.repeats_max;
+            let is_full = is_cut && retransmissions.len() >= config.limits.retransmissions_max;
             if is_behind || is_full || !controller.may_send() {
                 controller.block(now.mono);
                 answer.deferred = true;
@@ -348,7 +348,7 @@ impl Writer {
         let plausible =
             nack.missing.base() as usize <= change.payload.len().div_ceil(FRAGMENT_BYTES_SENT_MIN);
         if sent == fragments && plausible && (whole || nack.missing.base() > fragments) {
-            self.repeat_recut(now, reader, number);
+            self.retransmit_recut(now, reader, number);
             self.pump(now, out);
             return Ok(());
         }
@@ -398,7 +398,7 @@ impl Writer {
         let number = nack.sequence_number;
         let crossing = self.crossing();
         let mut wanted = FragmentSet::empty(nack.missing.base().max(1));
-        if self.retransmissions.len() >= self.config.limits.repeats_max
+        if self.retransmissions.len() >= self.config.limits.retransmissions_max
             || self.routes.of(kind).controller.is_windowed()
                 && self.retransmissions.has_before(reader, number)
         {
@@ -425,7 +425,7 @@ impl Writer {
         (wanted, deferred)
     }
 
-    /// A reader answered that it has all up to a change. If it is on another host, that tells of the road to
+    /// A reader answered that it has all up to a change. If it is on another host, that tells of the path to
     /// it.
     fn note_path(&mut self, now: Now, reader: Guid, has: SequenceNumber, acknack: &AckNack) {
         let Some(proxy) = self.proxies.get(reader).filter(|proxy| proxy.kind == RouteKind::Remote) else {
@@ -445,17 +445,17 @@ impl Writer {
         }
         let Some(proxy) = self.proxies.get_mut(reader) else { return };
         proxy.losses_counted = counted.max(sample.last);
-        let trip = sample.asked.map(|asked| proxy.shortest.trip(now.mono, now.mono.since(asked)));
+        let rtt = sample.asked.map(|asked| proxy.shortest.rtt(now.mono, now.mono.since(asked)));
         let (delivered, of_all) = (sample.delivered, delay.delivered_bytes());
         self.proxies.delivered_to(reader, delivered, of_all, acknack.heartbeat.is_some());
-        self.note_delivered(now, trip);
+        self.note_delivered(now, rtt);
     }
 
     /// A reader lacks fragments of a change that is not cut like that any more: the way to it has changed
     /// since it got the first. It is sent the whole change.
-    fn repeat_recut(&mut self, now: Now, reader: Guid, number: SequenceNumber) {
+    fn retransmit_recut(&mut self, now: Now, reader: Guid, number: SequenceNumber) {
         let pause = self.crossing();
-        let full = self.retransmissions.len() >= self.config.limits.repeats_max;
+        let full = self.retransmissions.len() >= self.config.limits.retransmissions_max;
         let bytes = self.history.get(number, &self.instances).map_or(0, |change| change.payload.len());
         let Some(proxy) = self.proxies.get_mut(reader) else { return };
         if full || proxy.recent.note(number, now.mono, pause) {

@@ -46,8 +46,8 @@ pub struct WriterLimits {
     pub burst_bytes_local: usize,
     /// Octets of one burst to other readers that acknowledge nothing: with the interval, 1 Gbit/s.
     pub burst_bytes_remote: usize,
-    /// What is sent to reliable readers on other hosts waits until there is room on the road for it, as their
-    /// answers tell.
+    /// What is sent to reliable readers on other hosts waits until the congestion window has room for it, as
+    /// their answers tell.
     pub has_congestion_window: bool,
     /// Pause between the beginnings of bursts.
     pub burst_interval: Duration,
@@ -80,7 +80,7 @@ pub struct WriterLimits {
     /// Instances, beside RESOURCE_LIMITS.
     pub instances_max: usize,
     /// Repetitions under way; more must be asked for again.
-    pub repeats_max: usize,
+    pub retransmissions_max: usize,
     /// The number of the first change comes after this one. Readers learn it from HEARTBEATs alone: no GAP
     /// tells of what never was.
     pub numbers_after: SequenceNumber,
@@ -115,7 +115,7 @@ impl Default for WriterLimits {
             readers_of_participant_max: 256,
             strangers_wait_max: Duration::from_secs(20),
             instances_max: 1 << 20,
-            repeats_max: 128,
+            retransmissions_max: 128,
             numbers_after: SequenceNumber(0),
         }
     }

@@ -258,7 +258,7 @@ impl Writer {
         let expires = expiry(now, source_timestamp, self.config.qos.lifespan);
         let marks = self.marks();
         let marks = marks.as_ref();
-        let verdict = self.proxies.judge(kind, marks, view);
+        let verdict = self.proxies.evaluate(kind, marks, view);
         let octets = payload.octets();
         let shown = PayloadView::Octets(octets.unwrap_or(&[]));
         let hash = self.instances.hash_of(instance);
@@ -466,7 +466,7 @@ impl Writer {
             self.retransmissions.push_back(Retransmission { reader: reader.guid, span });
             self.pump(now, out);
         } else if reliable && !reader.begins {
-            self.tell_start(now, reader.guid, out);
+            self.announce_start(now, reader.guid, out);
         }
         // Before anything is written: a flow would have to halt.
         self.choose_delivery(now, out);
@@ -524,7 +524,8 @@ impl Writer {
         self.history.last()
     }
 
-    /// Whether new changes wait until there is room for them on the road to readers on other hosts.
+    /// Whether new changes wait until there is room for them in the congestion window of readers on other
+    /// hosts.
     #[must_use]
     pub const fn waits_for_path(&self) -> bool {
         !self.routes.of(RouteKind::Remote).queue.is_empty()
@@ -653,9 +654,9 @@ impl Writer {
         out.events.push(Event::Progress { endpoint: self.config.guid.entity });
     }
 
-    /// Takes over what has left the road to readers on other hosts, as an answer after so long shows, and who
+    /// Takes over what has arrived at readers on other hosts, as an answer after so long shows, and who
     /// they are.
-    fn note_delivered(&mut self, now: Now, trip: Option<RttSample>) {
+    fn note_delivered(&mut self, now: Now, rtt: Option<RttSample>) {
         let last = self.sent_last(false);
         let route = self.routes.of_mut(RouteKind::Remote);
         let Some(delay) = route.controller.delay_mut() else { return };
@@ -663,7 +664,7 @@ impl Writer {
         let readers = if self.config.limits.has_congestion_window { readers } else { 0 };
         delay.set_readers(readers, all_echo_counts, route.port.receive_buffer_bytes);
         if readers > 0 {
-            delay.deliver(now.mono, delivered, trip);
+            delay.deliver(now.mono, delivered, rtt);
         }
     }
 
@@ -680,7 +681,7 @@ impl Writer {
         self.batch.blocked();
     }
 
-    /// Whether what makes room asks by itself: the road to all reliable readers, on which new changes wait.
+    /// Whether what makes room asks by itself: the window of all reliable readers, on which new changes wait.
     fn path_will_request(&self) -> bool {
         let others = self.routes.of(RouteKind::SameHost).port.reliable;
         others == 0 && self.waits_for_path() && self.routes.of(RouteKind::Remote).controller.is_windowed()
@@ -708,7 +709,7 @@ impl Writer {
     }
 
     /// Who waits for room in the window is woken for a quarter of it, not for each sample's: it would be full
-    /// again at once, and everybody asked again. On a slow road, where that takes long, for as much as keeps
+    /// again at once, and everybody asked again. On a slow path, where that takes long, for as much as keeps
     /// it busy some milliseconds.
     fn has_room_to_go_on(&self) -> bool {
         self.proxies.acknowledged().is_none_or(|lowest| self.makes_room(lowest))

@@ -10,7 +10,7 @@ pub(super) fn tight_writer() -> WriterLimits {
         unacknowledged_bytes_max: 20_000,
         burst_bytes_local: 10_000,
         burst_bytes_remote: 4_000,
-        repeats_max: 2,
+        retransmissions_max: 2,
         ..WriterLimits::default()
     }
 }

@@ -226,7 +226,7 @@ impl Writer {
     }
 
     /// Tells a new reader that what was written before is not for it.
-    pub(in crate::writer) fn tell_start(&mut self, now: Now, reader: Guid, out: &mut Outbox) {
+    pub(in crate::writer) fn announce_start(&mut self, now: Now, reader: Guid, out: &mut Outbox) {
         let Some(proxy) = self.proxies.get(reader) else { return };
         let target = self.routes.target_to(proxy);
         let first = self.first_number();
@@ -251,7 +251,7 @@ impl Writer {
     }
 
     /// A HEARTBEAT that wants an answer of a reader, be it matched or not.
-    pub fn question(&mut self, reader: EntityId) -> Heartbeat {
+    pub fn ack_request(&mut self, reader: EntityId) -> Heartbeat {
         let last = self.sent_last(true).min(self.sent_last(false));
         Heartbeat {
             reader,

@@ -25,7 +25,7 @@ use crate::writer::flow::retransmission::Retransmission;
 use crate::writer::flow::route_kind::RouteKind;
 use crate::writer::flow::span::Span;
 use crate::writer::record::change::{Change, ChangeKind, Marks, Verdict};
-use crate::writer::routes::filters::is_judged;
+use crate::writer::routes::filters::is_evaluated;
 use crate::writer::routes::gap::GapBuilder;
 use crate::writer::routes::proxies::Proxies;
 use crate::writer::routes::proxy::ReaderProxy;
@@ -47,13 +47,17 @@ impl Proxies {
     }
 
     /// What the filters of all readers say about a change to be written.
-    pub(in crate::writer) fn judge(
+    pub(in crate::writer) fn evaluate(
         &self,
         kind: ChangeKind,
         marks: Option<&Marks>,
         payload: PayloadView<'_>,
     ) -> Verdict {
-        if self.is_filtering() && is_judged(kind, marks) { self.filters.judge(payload) } else { Verdict::ALL }
+        if self.is_filtering() && is_evaluated(kind, marks) {
+            self.filters.evaluate(payload)
+        } else {
+            Verdict::ALL
+        }
     }
 
     /// Whether a change is for this reader.
@@ -126,17 +130,17 @@ impl Proxies {
     fn set_filter(
         &mut self,
         guid: Guid,
-        told: Option<(&ContentFilter, &FilterFunction)>,
+        announced: Option<(&ContentFilter, &FilterFunction)>,
         last: SequenceNumber,
     ) {
         let Some(known) = self.get(guid).map(|reader| reader.filter) else { return };
-        let signature = told.map(|(filter, _)| filter.signature());
+        let signature = announced.map(|(filter, _)| filter.signature());
         if known.and_then(|slot| self.filters.signature(slot)) == signature {
             return;
         }
         self.release_filter(known);
         let filters = &mut self.filters;
-        let acquired = told.zip(signature).and_then(|((filter, compile), signature)| {
+        let acquired = announced.zip(signature).and_then(|((filter, compile), signature)| {
             filters.acquire(signature, last, || compile.compile(filter))
         });
         if let Some(reader) = self.get_mut(guid) {
@@ -188,9 +192,9 @@ impl Writer {
         let qos = &self.config.qos;
         let only_data =
             qos.ownership == Ownership::Shared && qos.liveliness.kind != LivelinessKind::ManualByTopic;
-        let told = reader.content_filter.as_ref().filter(|it| it.class_name == ContentFilter::SQL);
-        let told = told.zip(self.config.content_filter.as_ref()).filter(|_| only_data);
-        self.proxies.set_filter(reader.guid, told, self.history.last());
+        let announced = reader.content_filter.as_ref().filter(|it| it.class_name == ContentFilter::SQL);
+        let announced = announced.zip(self.config.content_filter.as_ref()).filter(|_| only_data);
+        self.proxies.set_filter(reader.guid, announced, self.history.last());
         self.routes.forget_aims();
     }
 

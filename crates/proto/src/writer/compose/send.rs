@@ -15,7 +15,7 @@ use crate::writer::flow::heartbeat::Piggyback;
 use crate::writer::flow::queue::Tail;
 use crate::writer::flow::route_kind::RouteKind;
 use crate::writer::record::change::{Change, TakenChange};
-use crate::writer::routes::filters::is_judged;
+use crate::writer::routes::filters::is_evaluated;
 use crate::writer::routes::gap::GapBuilder;
 use crate::writer::routes::route::Routes;
 
@@ -102,7 +102,7 @@ impl Writer {
             let beside_bytes = inline_qos_bytes + proxies.filters.verdict_bytes();
             if target.fits(change.payload.len() + gap.map_or(0, |_| GAP_BYTES_MAX), beside_bytes)
                 && !config.guid.entity.is_builtin()
-                && is_judged(change.kind, change.marks)
+                && is_evaluated(change.kind, change.marks)
             {
                 proxies.filters.append_verdicts(change, inline_qos);
             }

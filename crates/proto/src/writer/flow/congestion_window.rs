@@ -44,7 +44,7 @@ pub(in crate::writer) struct CongestionWindow {
     smoothed: Option<SmoothedEstimate<4>>,
     drained_at: Instant,
     /// What the window was before it was made small for a round, so that queues drain and the shortest round
-    /// trip is seen.
+    /// rtt is seen.
     drained: Option<usize>,
     /// Something had to wait for the window in this round.
     is_limiting: bool,
@@ -81,8 +81,8 @@ impl CongestionWindow {
     }
 
     /// The round trip of late, waiting included.
-    pub(in crate::writer) fn trip(&self) -> Option<Duration> {
-        self.smoothed.map(|trip| Duration(trip.get()))
+    pub(in crate::writer) fn rtt(&self) -> Option<Duration> {
+        self.smoothed.map(|rtt| Duration(rtt.get()))
     }
 
     /// Octets that may leave in such a time, so that a window is spread over a round trip, with a quarter to
@@ -91,8 +91,8 @@ impl CongestionWindow {
         if self.is_beginning && !self.are_prompt {
             return None;
         }
-        let trip = u128::from(self.trip()?.min(PACING_SPREAD_MAX).0.unsigned_abs()).max(1);
-        let bytes = self.bytes.max(CWND_MIN_BYTES) as u128 * u128::from(time.0.unsigned_abs()) / trip;
+        let rtt = u128::from(self.rtt()?.min(PACING_SPREAD_MAX).0.unsigned_abs()).max(1);
+        let bytes = self.bytes.max(CWND_MIN_BYTES) as u128 * u128::from(time.0.unsigned_abs()) / rtt;
         usize::try_from(bytes + bytes / 4).ok()
     }
 
@@ -108,24 +108,24 @@ impl CongestionWindow {
     }
 
     /// What an answer may spend in queues: no more than fills the sockets of readers.
-    fn target(&self, trip: RttSample) -> Duration {
+    fn target(&self, rtt: RttSample) -> Duration {
         if !self.are_prompt {
             return QUEUE_DELAY_TARGET_OF_OTHERS;
         }
-        let filled = trip.took.0.unsigned_abs() as u128 * self.receive_buffer_bytes as u128
+        let filled = rtt.took.0.unsigned_abs() as u128 * self.receive_buffer_bytes as u128
             / self.bytes.max(1) as u128;
         Duration(i64::try_from(filled).unwrap_or(i64::MAX)).clamp(QUEUE_DELAY_TARGET_MIN, QUEUE_DELAY_TARGET)
     }
 
-    fn answered(&mut self, trip: RttSample) {
-        let took = trip.took.max(Duration(1));
-        if self.least.is_none_or(|least| trip.waited < least.waited) {
-            self.least = Some(trip);
+    fn answered(&mut self, rtt: RttSample) {
+        let took = rtt.took.max(Duration(1));
+        if self.least.is_none_or(|least| rtt.waited < least.waited) {
+            self.least = Some(rtt);
         }
-        self.longest_wait = self.longest_wait.max(trip.waited);
+        self.longest_wait = self.longest_wait.max(rtt.waited);
         self.smoothed.get_or_insert_with(|| SmoothedEstimate::new(took.0)).add(took.0);
-        if self.is_beginning && trip.waited.0 > QUEUE_DELAY_TARGET.0.saturating_mul(2) {
-            self.find(trip);
+        if self.is_beginning && rtt.waited.0 > QUEUE_DELAY_TARGET.0.saturating_mul(2) {
+            self.find(rtt);
         }
     }
 
@@ -137,16 +137,16 @@ impl CongestionWindow {
 
     /// What it may be.
     fn most(&self) -> usize {
-        let millis = self.trip().map_or(1, |trip| trip.0.unsigned_abs() / 1_000_000).max(1);
+        let millis = self.rtt().map_or(1, |rtt| rtt.0.unsigned_abs() / 1_000_000).max(1);
         let most = if self.are_prompt { u64::MAX } else { OTHERS_BYTES_PER_MS.saturating_mul(millis) };
         usize::try_from(most).unwrap_or(usize::MAX).min(CWND_MAX_BYTES)
     }
 
     /// It has grown beyond what the path carries: what is under way on an empty one remains.
-    fn find(&mut self, trip: RttSample) {
+    fn find(&mut self, rtt: RttSample) {
         self.end_beginning();
-        let path = trip.took.0.saturating_sub(trip.waited.0).unsigned_abs();
-        let bytes = self.bytes as u128 * u128::from(path) / u128::from(trip.took.0.unsigned_abs().max(1));
+        let path = rtt.took.0.saturating_sub(rtt.waited.0).unsigned_abs();
+        let bytes = self.bytes as u128 * u128::from(path) / u128::from(rtt.took.0.unsigned_abs().max(1));
         self.bytes = usize::try_from(bytes).unwrap_or(usize::MAX).clamp(CWND_MIN_BYTES, CWND_MAX_BYTES);
     }
 
@@ -170,10 +170,10 @@ impl CongestionWindow {
         now: Instant,
         (left, more): (u64, u64),
         sent: u64,
-        trip: Option<RttSample>,
+        rtt: Option<RttSample>,
     ) -> bool {
-        if let Some(trip) = trip {
-            self.answered(trip);
+        if let Some(rtt) = rtt {
+            self.answered(rtt);
         }
         if self.is_beginning && self.is_limiting && self.drained.is_none() {
             let more = usize::try_from(more / 2).unwrap_or(usize::MAX);
@@ -204,10 +204,10 @@ impl CongestionWindow {
             self.end_beginning();
             self.shrink(CWND_AFTER_LOSS_PERCENT);
             self.is_settling = true;
-        } else if let Some(trip) = least {
-            self.adapt(trip);
+        } else if let Some(rtt) = least {
+            self.adapt(rtt);
         }
-        let pause = self.trip().map_or(0, |trip| trip.0.saturating_mul(DRAIN_ROUND_TRIPS));
+        let pause = self.rtt().map_or(0, |rtt| rtt.0.saturating_mul(DRAIN_ROUND_TRIPS));
         if self.is_limiting
             && !self.is_beginning
             && self.are_prompt
@@ -236,16 +236,16 @@ impl CongestionWindow {
         left >= LOSS_MEASURED_BYTES_MIN && lost > left / part
     }
 
-    fn adapt(&mut self, trip: RttSample) {
-        let target = self.target(trip);
+    fn adapt(&mut self, rtt: RttSample) {
+        let target = self.target(rtt);
         if self.is_beginning {
-            if trip.waited.0 > QUEUE_DELAY_TARGET.0 / 2 {
-                self.find(trip);
-            } else if trip.waited > target {
+            if rtt.waited.0 > QUEUE_DELAY_TARGET.0 / 2 {
+                self.find(rtt);
+            } else if rtt.waited > target {
                 self.end_beginning();
             }
-        } else if trip.waited > target {
-            let excess = (trip.waited.0 - target.0).unsigned_abs() * 80 / trip.waited.0.unsigned_abs().max(1);
+        } else if rtt.waited > target {
+            let excess = (rtt.waited.0 - target.0).unsigned_abs() * 80 / rtt.waited.0.unsigned_abs().max(1);
             self.shrink(100 - excess.min(CWND_SHRINK_PERCENT_MAX));
         } else if self.is_limiting && !self.has_lost(LOSS_ENDS_GROWTH) {
             let [least, most] = CWND_STEP_BYTES;

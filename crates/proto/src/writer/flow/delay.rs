@@ -53,15 +53,15 @@ pub(in crate::writer) struct LastRetransmitted {
 
 /// The shortest round trip to one reader.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Shortest {
+pub(in crate::writer) struct ShortestRtt {
     /// In this period, and in the one before.
     took: [Option<Duration>; 2],
     began: Instant,
 }
 
-impl Shortest {
+impl ShortestRtt {
     /// An answer took so long: how much of that it spent in queues.
-    pub(in crate::writer) fn trip(&mut self, now: Instant, took: Duration) -> RttSample {
+    pub(in crate::writer) fn rtt(&mut self, now: Instant, took: Duration) -> RttSample {
         if now.since(self.began) >= BASE_ROUND_TRIP_PERIOD {
             self.began = now;
             self.took = [None, self.took[0]];
@@ -195,9 +195,9 @@ impl DelayController {
 
     /// Until when readers are waited for.
     pub(in crate::writer) fn ack_timeout(&self) -> Option<Instant> {
-        let trips = self.window.trip().map_or(0, |trip| trip.0.saturating_mul(ACK_TIMEOUT_ROUND_TRIPS));
+        let rtts = self.window.rtt().map_or(0, |rtt| rtt.0.saturating_mul(ACK_TIMEOUT_ROUND_TRIPS));
         let timeout =
-            Backoff::new(Duration(trips).max(ACK_TIMEOUT_MIN), ACK_TIMEOUT_MAX).pause(self.timeouts);
+            Backoff::new(Duration(rtts).max(ACK_TIMEOUT_MIN), ACK_TIMEOUT_MAX).pause(self.timeouts);
         self.blocked_since?.after(timeout)
     }
 
@@ -209,8 +209,8 @@ impl DelayController {
             // All were answered, but the window has become smaller meanwhile.
             return Some(blocked_since);
         };
-        let trips = self.window.trip().map_or(0, |trip| trip.0.saturating_mul(2));
-        request.at.after(Duration(trips).max(CWND_REQUEST_REPEAT_MIN))
+        let rtts = self.window.rtt().map_or(0, |rtt| rtt.0.saturating_mul(2));
+        request.at.after(Duration(rtts).max(CWND_REQUEST_REPEAT_MIN))
     }
 
     /// So many octets were sent in so many datagrams, new or again.
@@ -280,7 +280,7 @@ impl DelayController {
     }
 
     /// So much has arrived to all readers that are waited for; the answer that shows it.
-    pub(in crate::writer) fn deliver(&mut self, now: Instant, delivered: u64, trip: Option<RttSample>) {
+    pub(in crate::writer) fn deliver(&mut self, now: Instant, delivered: u64, rtt: Option<RttSample>) {
         if delivered <= self.delivered {
             return;
         }
@@ -289,7 +289,7 @@ impl DelayController {
         self.blocked_since = None;
         self.timeouts = 0;
         while self.ack_requests.pop_front_if(|request| request.sent < delivered).is_some() {}
-        if self.window.left(now, (self.delivered, more), self.sent, trip) {
+        if self.window.left(now, (self.delivered, more), self.sent, rtt) {
             self.shrinks = self.shrinks.wrapping_add(1);
             // What else is lost of what was sent until now, tells nothing of the smaller window.
             self.forgiven = self.ack_requests.back().map_or(self.forgiven, |request| request.last);
@@ -435,14 +435,14 @@ mod tests {
 
     #[test]
     fn what_takes_longer_than_the_shortest_round_trip_was_spent_in_queues() {
-        let mut shortest = Shortest::default();
+        let mut shortest = ShortestRtt::default();
         let ms = Duration::from_millis;
-        assert_eq!(shortest.trip(at(0), ms(5)).waited, ms(0));
-        assert_eq!(shortest.trip(at(0), ms(3)).waited, ms(0));
-        assert_eq!(shortest.trip(at(0), ms(9)).waited, ms(6));
+        assert_eq!(shortest.rtt(at(0), ms(5)).waited, ms(0));
+        assert_eq!(shortest.rtt(at(0), ms(3)).waited, ms(0));
+        assert_eq!(shortest.rtt(at(0), ms(9)).waited, ms(6));
         // Two periods later the path has changed.
-        assert_eq!(shortest.trip(at(11_000_000), ms(9)).waited, ms(6));
-        assert_eq!(shortest.trip(at(22_000_000), ms(9)).waited, ms(0));
+        assert_eq!(shortest.rtt(at(11_000_000), ms(9)).waited, ms(6));
+        assert_eq!(shortest.rtt(at(22_000_000), ms(9)).waited, ms(0));
     }
 
     #[test]

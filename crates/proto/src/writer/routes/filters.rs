@@ -30,10 +30,10 @@ pub(in crate::writer) struct Filters {
 impl Entry {
     /// Whether a sample is worth the look, and fails it.
     fn refuses(&self, payload: PayloadView<'_>) -> bool {
-        self.judges(payload) && !self.filter.passes(payload.as_slice())
+        self.evaluates(payload) && !self.filter.passes(payload.as_slice())
     }
 
-    fn judges(&self, payload: PayloadView<'_>) -> bool {
+    fn evaluates(&self, payload: PayloadView<'_>) -> bool {
         self.filter.is_affordable(payload.as_slice(), FILTER_STEPS_MAX)
     }
 }
@@ -87,7 +87,7 @@ impl Filters {
     }
 
     /// Asks every filter once.
-    pub(in crate::writer) fn judge(&self, payload: PayloadView<'_>) -> Verdict {
+    pub(in crate::writer) fn evaluate(&self, payload: PayloadView<'_>) -> Verdict {
         let refusing = self
             .entries
             .iter()
@@ -103,7 +103,7 @@ impl Filters {
         change: &Change<'_>,
     ) -> bool {
         let Some(Some(entry)) = slot.and_then(|slot| self.entries.get(slot)) else { return true };
-        if !is_judged(change.kind, change.marks) {
+        if !is_evaluated(change.kind, change.marks) {
             return true;
         }
         if number > entry.since {
@@ -122,7 +122,7 @@ impl Filters {
         let mut verdicts = [(FilterSignature([0; 16]), false); FILTERS_MAX];
         let mut count = 0;
         for (slot, entry) in self.entries.iter().enumerate() {
-            let judged = entry.as_ref().filter(|entry| entry.judges(change.payload));
+            let judged = entry.as_ref().filter(|entry| entry.evaluates(change.payload));
             if let (Some(entry), Some(place)) = (judged, verdicts.get_mut(count)) {
                 *place = (entry.signature, change.verdict.0 >> slot & 1 == 1);
                 count += 1;
@@ -135,6 +135,6 @@ impl Filters {
 }
 
 /// Whether filters are asked about such a change.
-pub(in crate::writer) fn is_judged(kind: ChangeKind, marks: Option<&Marks>) -> bool {
+pub(in crate::writer) fn is_evaluated(kind: ChangeKind, marks: Option<&Marks>) -> bool {
     kind == ChangeKind::Alive && marks.is_none_or(|marks| marks.set.is_none() && !marks.is_end)
 }

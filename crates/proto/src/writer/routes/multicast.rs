@@ -144,7 +144,7 @@ impl Multicast {
     }
 
     /// Looks whether datagrams are long enough, which does not change with each of them, and how long.
-    fn judge(&mut self, bytes_min: usize) {
+    fn evaluate(&mut self, bytes_min: usize) {
         let least = if self.is_long { bytes_min / 2 } else { bytes_min };
         let usual_bytes = self.datagram_bytes.get() as usize;
         self.is_long = usual_bytes >= least;
@@ -256,7 +256,7 @@ impl Writer {
     /// Chooses anew, and has the way change.
     pub(in crate::writer) fn choose_delivery(&mut self, now: Now, out: &mut Outbox) {
         let multicast = &mut self.multicast;
-        multicast.judge(self.config.limits.multicast_bytes_min);
+        multicast.evaluate(self.config.limits.multicast_bytes_min);
         if multicast.processes != self.proxies.may_hear {
             multicast.processes = self.proxies.may_hear;
             multicast.comparison.doubt(multicast.processes, self.config.limits.comparison);

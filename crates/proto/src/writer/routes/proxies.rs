@@ -83,7 +83,7 @@ impl Proxies {
         self.inline_qos
     }
 
-    /// So much has left the road to a reader, and so much to all others.
+    /// So much has arrived at a reader, and so much at all others.
     pub(in crate::writer) fn delivered_to(
         &mut self,
         guid: Guid,
@@ -170,7 +170,7 @@ impl Proxies {
         if (self.acknowledged, self.awaited) == before { News::OfOne } else { News::OfAll }
     }
 
-    /// The readers on other hosts whose answers are waited for: how many, what has left the road to all of
+    /// The readers on other hosts whose answers are waited for: how many, what has arrived at all of
     /// them, and whether all say which heartbeats they answer.
     ///
     /// Changes up to `last` were sent, `sent` octets in all: to who has the changes all of that has left.
@@ -188,7 +188,7 @@ impl Proxies {
         self.readers.iter().filter(|reader| reader.kind == RouteKind::Remote).map(|reader| reader.guid)
     }
 
-    /// Those that keep others waiting, to whom more has left the road than so much, are waited for no more
+    /// Those that keep others waiting, to whom more has arrived than so much, are waited for no more
     /// until they are as far.
     pub(in crate::writer) fn pass_slow(&mut self, left: u64) {
         if self.readers.iter().any(|it| it.is_waited_for() && it.left > left) {

@@ -9,7 +9,7 @@ use crate::time::{Duration, Instant};
 
 use crate::tuning::writer::{ACKNACKS_REORDERED_MAX, NACK_FRAG_WINDOWS_MAX};
 use crate::writer::flow::crowd::Asked;
-use crate::writer::flow::delay::{LastRetransmitted, Shortest};
+use crate::writer::flow::delay::{LastRetransmitted, ShortestRtt};
 use crate::writer::flow::hearing::Hearing;
 use crate::writer::flow::repair::Repair;
 use crate::writer::flow::route_kind::RouteKind;
@@ -42,10 +42,10 @@ pub(in crate::writer) struct ReaderProxy {
     pub(in crate::writer) first_relevant: SequenceNumber,
     /// It has, or does not need, every change up to here.
     pub(in crate::writer) acknowledged: SequenceNumber,
-    /// On another host: so many octets of all that were sent have left the road to it.
+    /// On another host: so many octets of all that were sent have arrived at it.
     pub(in crate::writer) left: u64,
-    pub(in crate::writer) shortest: Shortest,
-    /// What it lacks of the changes up to here is counted as lost on the road.
+    pub(in crate::writer) shortest: ShortestRtt,
+    /// What it lacks of the changes up to here is counted as lost on its path.
     pub(in crate::writer) losses_counted: SequenceNumber,
     /// It said once which heartbeat it answered.
     pub(in crate::writer) echoes_counts: bool,
@@ -107,7 +107,7 @@ impl ReaderProxy {
             first_relevant: history.next(),
             acknowledged: history,
             left: 0,
-            shortest: Shortest::default(),
+            shortest: ShortestRtt::default(),
             losses_counted: last,
             echoes_counts: false,
             is_slow: false,

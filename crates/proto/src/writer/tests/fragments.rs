@@ -297,7 +297,7 @@ fn r13_requests_for_absurd_fragments_are_harmless() {
         story.pass(Duration::from_micros(1));
         story.nack_frag(&reader, 1, &[1 + number % 30]).unwrap();
     }
-    assert!(story.writer.retransmissions.len() <= story.writer.config.limits.repeats_max);
+    assert!(story.writer.retransmissions.len() <= story.writer.config.limits.retransmissions_max);
 }
 
 #[test]
