@@ -149,7 +149,7 @@ pub enum Mutation {
 }
 
 /// Seeds tried before a mistake counts as unnoticed.
-pub const SEEDS_MAX: u64 = 500;
+pub const SEEDS_MAX: u64 = 1_000;
 
 /// The first seed with which `invariant` notices a mistake.
 #[must_use]
