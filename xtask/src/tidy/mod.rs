@@ -34,6 +34,7 @@ fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
     let mut findings = Vec::new();
     let (mut used, mut wide) = (Vec::new(), Vec::new());
     let mut graph = cycles::Graph::default();
+    let mut places = vec![Vec::new(); settings.once.len()];
     for path in files(root)? {
         let Ok(text) = fs::read_to_string(root.join(&path)) else {
             continue; // binary
@@ -49,6 +50,7 @@ fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
             pages::comment_width(&source, settings, &mut wide, &mut findings);
             rules::confined_unsafe(&source, settings, &mut findings);
             rules::confined_names(&source, settings, &mut findings);
+            rules::note_places(&source, settings, &mut places);
             if path.starts_with("crates/plainsong/src/") {
                 rules::reads_variables_only(&source, &mut findings);
             }
@@ -64,6 +66,7 @@ fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
         }
     }
     graph.check(settings, &mut findings);
+    rules::one_place(settings, &places, &mut findings);
     rules::unused_exceptions(settings, &used, &mut findings);
     pages::unused_widths(settings, &wide, &mut findings);
     pages::octets(settings, root, &mut findings);

@@ -123,6 +123,25 @@ pub(super) fn confined_names(source: &Source, settings: &Settings, findings: &mu
     }
 }
 
+/// Where a name stands that `xtask/tidy.txt` wants in one place of a folder, tests aside.
+pub(super) fn note_places(source: &Source, settings: &Settings, places: &mut [Vec<String>]) {
+    for ((folder, name), places) in settings.once.iter().zip(places) {
+        let is_below = source.path.strip_prefix(folder.as_str()).is_some_and(|it| it.starts_with('/'));
+        if is_below && !source.path.contains("/tests/") {
+            let found = source.occurrences(name).into_iter();
+            places.extend(found.map(|offset| format!("{}:{}", source.path, source.line_at(offset))));
+        }
+    }
+}
+
+/// There is one such place.
+pub(super) fn one_place(settings: &Settings, places: &[Vec<String>], findings: &mut Vec<String>) {
+    for ((folder, name), places) in settings.once.iter().zip(places).filter(|(_, places)| places.len() != 1) {
+        let first = places.last().map_or("xtask/tidy.txt:1", String::as_str);
+        findings.push(format!("{first}: `{name}` stands in {} places of {folder}, not in one", places.len()));
+    }
+}
+
 /// The library parses no texts but its variables, the QoS profiles it is given and the kernel's list of
 /// sockets: one module each opens files for the latter two, one alone reads variables. Another asks the
 /// system for the names of host, user and executable, which are told as they are.
@@ -417,6 +436,24 @@ mod tests {
         assert_eq!(found("crates/proto/src/reader/receive.rs", "const MIN: usize = 1;\n"), 1);
         assert_eq!(found("crates/proto/src/wire/data.rs", "const MAX: usize = 65_536;\n"), 0);
         assert!(Settings::parse("constants crates/proto/src/reader/receive.rs MAX").is_err());
+    }
+
+    #[test]
+    fn a_name_that_is_to_stand_once_does() {
+        let settings = Settings::parse("once crates/a/src/net open").expect("parses");
+        let found = |files: &[(&str, &str)]| {
+            let (mut places, mut findings) = (vec![Vec::new()], Vec::new());
+            for (path, code) in files {
+                note_places(&Source::new(path, code), &settings, &mut places);
+            }
+            one_place(&settings, &places, &mut findings);
+            findings.len()
+        };
+        let (one, other) = ("crates/a/src/net/a.rs", "crates/a/src/net/b.rs");
+        assert_eq!(found(&[(one, "fn f() { open() }"), (other, "fn g() { reopen() }")]), 0);
+        assert_eq!(found(&[(one, "fn f() { open() }"), (other, "fn g() { x.open() }")]), 1);
+        assert_eq!(found(&[(one, "fn f() { open(); open() }")]), 1);
+        assert_eq!(found(&[("crates/a/src/file.rs", "fn f() { open() }")]), 1, "nowhere");
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub(super) struct Settings {
     pub(super) directories: Vec<(String, Layers)>,
     /// Circles of files that are allowed.
     pub(super) cycles: Vec<Vec<String>>,
+    /// Folders, and a name that stands in one place of each.
+    pub(super) once: Vec<(String, String)>,
     /// Folders, and the names that stand nowhere else in their crates.
     pub(super) confined: Vec<(String, Vec<String>)>,
     /// Files that may hold `unsafe`.
@@ -61,6 +63,10 @@ impl Settings {
                     self.confined.push((folder.to_owned(), words(names)));
                 }
                 _ => return Err("only FOLDER NAMES: a folder below src, and names".to_owned()),
+            },
+            "once" => match rest.split_once(' ') {
+                Some((folder, name)) => self.once.push((folder.to_owned(), name.to_owned())),
+                None => return Err("once FOLDER NAME: a folder, and a name".to_owned()),
             },
             "unsafe" => {
                 let (path, reason) = rest.split_once(' ').unwrap_or((rest, ""));

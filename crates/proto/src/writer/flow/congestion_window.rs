@@ -112,8 +112,8 @@ impl CongestionWindow {
         if !self.are_prompt {
             return QUEUE_DELAY_TARGET_OF_OTHERS;
         }
-        let filled = rtt.took.0.unsigned_abs() as u128 * self.receive_buffer_bytes as u128
-            / self.bytes.max(1) as u128;
+        let filled =
+            rtt.took.0.unsigned_abs() as u128 * self.receive_buffer_bytes as u128 / self.bytes.max(1) as u128;
         Duration(i64::try_from(filled).unwrap_or(i64::MAX)).clamp(QUEUE_DELAY_TARGET_MIN, QUEUE_DELAY_TARGET)
     }
 

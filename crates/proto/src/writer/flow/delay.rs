@@ -196,8 +196,7 @@ impl DelayController {
     /// Until when readers are waited for.
     pub(in crate::writer) fn ack_timeout(&self) -> Option<Instant> {
         let rtts = self.window.rtt().map_or(0, |rtt| rtt.0.saturating_mul(ACK_TIMEOUT_ROUND_TRIPS));
-        let timeout =
-            Backoff::new(Duration(rtts).max(ACK_TIMEOUT_MIN), ACK_TIMEOUT_MAX).pause(self.timeouts);
+        let timeout = Backoff::new(Duration(rtts).max(ACK_TIMEOUT_MIN), ACK_TIMEOUT_MAX).pause(self.timeouts);
         self.blocked_since?.after(timeout)
     }
 
