@@ -69,7 +69,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let writer = here.create_publisher(QosSet::default())?.create_writer(&topic, offered)?;
     let requested = QosSet { latency_budget: LATENCY_BUDGET, ..QosSet::reader().reliable().keep_all() };
     let topic = there.create_topic::<Path>("Path", topic_qos)?;
-    let reader = there.create_subscriber(QosSet::default())?.create_reader::<Path>(&topic, requested)?;
+    let reader = there.create_subscriber(QosSet::default())?.create_reader(&topic, requested)?;
     let taker = Arc::new(Taker::default());
     let listener = Arc::clone(&taker);
     reader.set_listener(Some(listener), StatusMask::NONE.with(StatusKind::DataAvailable));

@@ -31,9 +31,8 @@ pub(super) fn instances(options: &Options) -> Result<()> {
 
     let before_kb = footprint::resident_kb()?;
     let topic = reading.create_topic::<Measured>("Instances", QosSet::default())?;
-    let reader = reading
-        .create_subscriber(QosSet::default())?
-        .create_reader::<Measured>(&topic, durable(QosSet::reader()))?;
+    let reader =
+        reading.create_subscriber(QosSet::default())?.create_reader(&topic, durable(QosSet::reader()))?;
     let replay = Instant::now();
     reader.wait_for_historical_data(PATIENCE)?;
     let replay = replay.elapsed();
@@ -96,7 +95,7 @@ pub(super) fn endpoints(options: &Options) -> Result<()> {
         let topic = writing.create_topic::<Measured>(&name, QosSet::default())?;
         writers.push(publisher.create_writer(&topic, QosSet::writer())?);
         let topic = reading.create_topic::<Measured>(&name, QosSet::default())?;
-        readers.push(subscriber.create_reader::<Measured>(&topic, QosSet::reader().reliable())?);
+        readers.push(subscriber.create_reader(&topic, QosSet::reader().reliable())?);
     }
     for writer in &writers {
         until(begin, || Ok(!writer.matched_subscriptions()?.is_empty()))?;

@@ -32,7 +32,7 @@ pub(super) fn measure(options: &Options) -> Result<()> {
     let topic = participant.create_topic("Start", QosSet::default())?;
     let reader = participant
         .create_subscriber(QosSet::default())?
-        .create_reader::<Measured>(&topic, QosSet::reader().reliable().keep_last(1))?;
+        .create_reader(&topic, QosSet::reader().reliable().keep_last(1))?;
     let (mut millis, mut known) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {
         let begin = Instant::now();

@@ -60,10 +60,10 @@ const fn latency_budget(options: &Options) -> plainsong::time::Duration {
 
 pub(super) fn subscribe(options: &Options, warm_up: Duration, duration: Duration) -> Result<()> {
     let participant = DomainParticipant::new(options.domain)?;
-    let topic = participant.create_topic("Throughput", QosSet::default())?;
+    let topic = participant.create_topic::<Measured>("Throughput", QosSet::default())?;
     let subscriber = participant.create_subscriber(QosSet::default())?;
     let qos = QosSet { latency_budget: latency_budget(options), ..QosSet::reader().reliable().keep_all() };
-    let reader = subscriber.create_reader::<Measured>(&topic, qos)?;
+    let reader = subscriber.create_reader(&topic, qos)?;
     let counter = Arc::new(Counter::default());
     let listener = Arc::clone(&counter);
     reader.set_listener(Some(listener), StatusMask::NONE.with(StatusKind::DataAvailable));

@@ -167,12 +167,12 @@ macro_rules! untyped_operations {
     () => {
         endpoint_operations!(DataReaderListener);
 
-        /// GUIDs of the matched writers.
+        /// Handles of the matched writers: [`Self::matched_publication_data`] tells of each, [`Guid::from`] makes its GUID of it.
         ///
         /// # Errors
         /// [`Error::NotEnabled`].
-        pub fn matched_publications(&self) -> Result<Vec<Guid>> {
-            self.inner().with(|reader, _, _| reader.matched_writers().collect())
+        pub fn matched_publications(&self) -> Result<Vec<InstanceHandle>> {
+            self.inner().with(|reader, _, _| reader.matched_writers().map(InstanceHandle::from).collect())
         }
 
         /// Waits until the history of every matched transient-local writer has arrived.

@@ -53,7 +53,7 @@ pub struct DataWriter<T> {
 }
 
 /// A writer whose type is not known to the compiler: what listeners get, and who writes encoded samples
-/// ([`Publisher::create_any_writer`]).
+/// ([`DomainParticipant::create_any_topic`](crate::participant::DomainParticipant::create_any_topic)).
 #[derive(Clone)]
 pub struct AnyDataWriter(Arc<WriterInner>);
 
@@ -362,12 +362,12 @@ macro_rules! untyped_operations {
             self.inner().with(|writer, now, out| writer.flush(now, out))
         }
 
-        /// GUIDs of the matched readers.
+        /// Handles of the matched readers: [`Self::matched_subscription_data`] tells of each, [`Guid::from`] makes its GUID of it.
         ///
         /// # Errors
         /// [`Error::NotEnabled`].
-        pub fn matched_subscriptions(&self) -> Result<Vec<Guid>> {
-            self.inner().with(|writer, _, _| writer.matched_readers().collect())
+        pub fn matched_subscriptions(&self) -> Result<Vec<InstanceHandle>> {
+            self.inner().with(|writer, _, _| writer.matched_readers().map(InstanceHandle::from).collect())
         }
 
         /// The reliable readers that have not acknowledged everything: how far they are, and how long they have answered
@@ -491,7 +491,7 @@ impl WriterInner {
         let guid = participant.guid_prefix.entity(id);
         let qos = announced_qos(qos, &publisher.qos(), &topic.qos());
         let version = qos.data_representation.first().copied().unwrap_or(XcdrVersion::Xcdr1);
-        let max_blocking_time = to_std(qos.reliability.max_blocking_time);
+        let max_blocking_time = qos.reliability.max_blocking_time.into();
         let is_grouped = qos.presentation.access_scope == AccessScope::Group;
         let group = is_grouped.then(|| Arc::clone(&publisher.numbering));
         let limits = participant.config().writer_limits();
@@ -740,9 +740,4 @@ impl Drop for WriterInner {
             self.withdraw();
         }
     }
-}
-
-/// A duration of the protocol for the standard library's waits; infinite is a very long time.
-pub(crate) fn to_std(duration: plainsong_proto::time::Duration) -> Duration {
-    Duration::from_nanos(u64::try_from(duration.0).unwrap_or(0))
 }

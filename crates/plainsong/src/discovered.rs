@@ -36,7 +36,7 @@ impl DomainParticipant {
     /// [`Error::PreconditionNotMet`] when the handle is none of [`Self::discovered_participants`],
     /// [`Error::NotEnabled`].
     pub fn discovered_participant_data(&self, handle: InstanceHandle) -> Result<ParticipantBuiltinTopicData> {
-        let guid = Guid::from_bytes(handle.0);
+        let guid = Guid::from(handle);
         let found = self.inspect(|control| ParticipantBuiltinTopicData::of(control, guid))?;
         found.ok_or_else(|| Error::PreconditionNotMet("no such participant is discovered".into()))
     }
@@ -99,34 +99,33 @@ impl DomainParticipant {
 /// The publication of a writer matched with one of `matched`.
 fn publication(
     participant: &ParticipantInner,
-    matched: &[Guid],
+    matched: &[InstanceHandle],
     handle: InstanceHandle,
 ) -> Result<PublicationBuiltinTopicData> {
-    let guid = Guid::from_bytes(handle.0);
+    let guid = Guid::from(handle);
     let slot = participant.slot()?;
     let found = slot.look(|control| control.endpoint(guid).map(|it| PublicationBuiltinTopicData::of(&it)));
     found
-        .filter(|_| matched.contains(&guid))
+        .filter(|_| matched.contains(&handle))
         .ok_or_else(|| Error::BadParameter("no such writer is matched with this reader".into()))
 }
 
 fn subscription(
     participant: &ParticipantInner,
-    matched: &[Guid],
+    matched: &[InstanceHandle],
     handle: InstanceHandle,
 ) -> Result<SubscriptionBuiltinTopicData> {
-    let guid = Guid::from_bytes(handle.0);
+    let guid = Guid::from(handle);
     let slot = participant.slot()?;
     let found = slot.look(|control| control.endpoint(guid).map(|it| SubscriptionBuiltinTopicData::of(&it)));
     found
-        .filter(|_| matched.contains(&guid))
+        .filter(|_| matched.contains(&handle))
         .ok_or_else(|| Error::BadParameter("no such reader is matched with this writer".into()))
 }
 
 macro_rules! matched_publication_data {
     () => {
-        /// What a matched writer told; its handle is one of
-        /// [`Self::matched_publications`], made of its GUID.
+        /// What a matched writer told; its handle is one of [`Self::matched_publications`].
         ///
         /// # Errors
         /// [`Error::BadParameter`] when no such writer is matched, [`Error::NotEnabled`].
@@ -141,8 +140,7 @@ macro_rules! matched_publication_data {
 
 macro_rules! matched_subscription_data {
     () => {
-        /// What a matched reader told; its handle is one of
-        /// [`Self::matched_subscriptions`], made of its GUID.
+        /// What a matched reader told; its handle is one of [`Self::matched_subscriptions`].
         ///
         /// # Errors
         /// [`Error::BadParameter`] when no such reader is matched, [`Error::NotEnabled`].

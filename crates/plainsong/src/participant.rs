@@ -23,7 +23,6 @@ use crate::base::process;
 use crate::builtin_topics::Builtin;
 use crate::condition::{Condition, HasCore};
 use crate::consistent::check_qos;
-use crate::content_filtered_topic::{AnyContentFilteredTopic, ContentFilteredTopic};
 use crate::data_reader::ReaderInner;
 use crate::data_writer::WriterInner;
 use crate::domain::{Domain, EventSink, InterfaceReport};
@@ -38,7 +37,7 @@ use crate::runtime::ParticipantSlot;
 use crate::shutdown_hook;
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{AnyTopic, Topic, TopicInner};
-use crate::topic_description::Derived;
+use crate::topic_description::{Derived, WritableTopic};
 
 /// Creates participants, with a configuration and default QoS of its own.
 pub struct DomainParticipantFactory {
@@ -242,7 +241,7 @@ impl DomainParticipant {
     }
 
     /// A topic of a type that is an object: of a [`DynamicType`](type_support::DynamicType), perhaps. Its endpoints come from
-    /// [`Publisher::create_any_writer`] and [`Subscriber::create_any_reader`], and have encoded samples.
+    /// [`Publisher::create_writer`] and [`Subscriber::create_reader`], and have encoded samples.
     ///
     /// # Errors
     /// As [`Self::create_topic`].
@@ -293,38 +292,22 @@ impl DomainParticipant {
 
     /// What of `topic` the filter `expression` is true of, `%0`, `%1`, … standing for `parameters`: values as
     /// they would be written in the expression, strings in quotes. Readers of it come from
-    /// [`Subscriber::create_reader_filtered`].
+    /// [`Subscriber::create_reader`].
     ///
     /// # Errors
     /// [`Error::BadParameter`] for an empty or overlong name, and for an expression that is wrong or does not
     /// suit the type: it says in which column. [`Error::PreconditionNotMet`] when the name is in use.
-    pub fn create_content_filtered_topic<T: DdsType>(
+    pub fn create_content_filtered_topic<D: WritableTopic>(
         &self,
         name: &str,
-        topic: &Topic<T>,
+        topic: &D,
         expression: &str,
         parameters: Vec<String>,
-    ) -> Result<ContentFilteredTopic<T>> {
-        self.check_own(&topic.inner)?;
-        ContentFilteredTopic::new(name, topic, expression, parameters)
+    ) -> Result<D::ContentFiltered> {
+        topic.new_content_filtered(self, name, expression, parameters)
     }
 
-    /// As [`Self::create_content_filtered_topic`]; readers come from [`Subscriber::create_any_reader_filtered`].
-    ///
-    /// # Errors
-    /// As [`Self::create_content_filtered_topic`].
-    pub fn create_any_content_filtered_topic(
-        &self,
-        name: &str,
-        topic: &AnyTopic,
-        expression: &str,
-        parameters: Vec<String>,
-    ) -> Result<AnyContentFilteredTopic> {
-        self.check_own(&topic.0)?;
-        AnyContentFilteredTopic::new(name, topic, expression, parameters)
-    }
-
-    fn check_own(&self, topic: &TopicInner) -> Result<()> {
+    pub(crate) fn check_own(&self, topic: &TopicInner) -> Result<()> {
         self.inner.check_exists()?;
         if Arc::ptr_eq(&topic.participant, &self.inner) {
             return Ok(());
@@ -334,7 +317,7 @@ impl DomainParticipant {
 
     /// A view of several topics, joined on their keys, with samples of type `T`; see [`crate::multi_topic`] for
     /// what `expression` can say. `topics` are those after FROM, for example `&[(&location).into(), …]`.
-    /// Readers of it come from [`Subscriber::create_multi_topic_reader`].
+    /// Readers of it come from [`Subscriber::create_reader`].
     ///
     /// # Errors
     /// [`Error::BadParameter`] for an expression that is wrong or does not suit the types,
@@ -393,10 +376,10 @@ impl DomainParticipant {
         self.inner.router.listener.get()
     }
 
-    /// Calls `callback` with each remote participant that appears (`true`) or leaves (`false`).
-    pub fn on_participant(&self, callback: impl Fn(Guid, bool) + Send + Sync + 'static) {
+    /// Calls `callback` with the handle of each remote participant that appears (`true`) or leaves (`false`).
+    pub fn on_participant(&self, callback: impl Fn(InstanceHandle, bool) + Send + Sync + 'static) {
         let mut slot = write(&self.inner.router.on_participant);
-        *slot = Some(Arc::new(callback));
+        *slot = Some(Arc::new(move |guid: Guid, is_there| callback(guid.into(), is_there)));
     }
 
     /// Asserts the liveliness of all its MANUAL_BY_PARTICIPANT writers.

@@ -38,6 +38,6 @@ pub use crate::serialized::SerializedSample;
 pub use crate::state::ParticipantState;
 pub use crate::subscriber::Subscriber;
 pub use crate::topic::{AnyTopic, Topic};
-pub use crate::topic_description::TopicDescription;
+pub use crate::topic_description::{AnyTopicDescription, TopicDescription, WritableTopic};
 pub use crate::undecodable::UndecodableSamples;
 pub use crate::write_options::WriteOptions;

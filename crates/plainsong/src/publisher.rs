@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use plainsong_proto::cdr::DdsType;
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::qos::{EntityKind, QosSet};
@@ -14,13 +13,13 @@ use plainsong_proto::status::StatusMask;
 use crate::base::clock;
 use crate::base::locks::lock;
 use crate::condition::{Condition, HasCore};
-use crate::data_writer::{AnyDataWriter, DataWriter, WriterInner};
+use crate::data_writer::{AnyDataWriter, WriterInner};
 use crate::error::{Error, Result};
 use crate::group::{Group, Member};
 use crate::listener::DataWriterListener;
 use crate::participant::{DomainParticipant, ParticipantInner};
 use crate::runtime::{ParticipantSlot, dispatch};
-use crate::topic::{AnyTopic, Topic};
+use crate::topic_description::WritableTopic;
 
 pub(crate) type PublisherInner = Group<WriterInner, dyn DataWriterListener>;
 
@@ -87,24 +86,12 @@ impl Publisher {
     ///
     /// # Errors
     /// [`crate::Error::InconsistentPolicy`] for contradictory QoS.
-    pub fn create_writer<T: DdsType>(&self, topic: &Topic<T>, qos: QosSet) -> Result<DataWriter<T>> {
-        let writer = DataWriter::create(Arc::clone(&self.inner), topic, qos)?;
-        self.adopt(writer.inner())?;
-        Ok(writer)
-    }
-
-    /// A writer of encoded samples. With ENTITY_FACTORY off it is created disabled.
-    ///
-    /// # Errors
-    /// As [`Self::create_writer`].
-    pub fn create_any_writer(&self, topic: &AnyTopic, qos: QosSet) -> Result<AnyDataWriter> {
-        let writer = WriterInner::create(Arc::clone(&self.inner), &topic.0, topic.type_support(), qos)?;
-        self.adopt(&writer)?;
-        Ok(AnyDataWriter::new(writer))
+    pub fn create_writer<D: WritableTopic>(&self, topic: &D, qos: QosSet) -> Result<D::Writer> {
+        topic.new_writer(self, qos)
     }
 
     /// Adds a new writer, and enables it where that is its factory's business.
-    fn adopt(&self, writer: &Arc<WriterInner>) -> Result<()> {
+    pub(crate) fn adopt(&self, writer: &Arc<WriterInner>) -> Result<()> {
         if *lock(&self.inner.suspended) {
             writer.suspend();
         }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use plainsong_proto::cdr::DdsType;
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet};
@@ -13,16 +12,14 @@ use plainsong_proto::status::{StatusKind, StatusMask};
 use crate::base::clock;
 use crate::base::locks::lock;
 use crate::condition::{Condition, HasCore};
-use crate::content_filtered_topic::{AnyContentFilteredTopic, ContentFilteredTopic};
-use crate::data_reader::{AnyDataReader, DataReader, ReaderInner};
+use crate::data_reader::{AnyDataReader, ReaderInner};
 use crate::error::{Error, Result};
 use crate::group::{Group, Member};
 use crate::listener::DataReaderListener;
-use crate::multi_topic::{MultiTopic, MultiTopicReader};
 use crate::participant::{DomainParticipant, ParticipantInner};
 use crate::read_options::ReadOptions;
 use crate::runtime::{ParticipantSlot, dispatch};
-use crate::topic::{AnyTopic, Topic};
+use crate::topic_description::TopicDescription;
 
 pub(crate) type SubscriberInner = Group<ReaderInner, dyn DataReaderListener>;
 
@@ -85,76 +82,18 @@ impl Subscriber {
         self.inner.core.changed()
     }
 
-    /// A reader of `topic`. With ENTITY_FACTORY off it is created disabled.
+    /// A reader of a topic, a content-filtered topic or a multi-topic. With ENTITY_FACTORY off it is created disabled. Of a multi-topic,
+    /// `qos` is that of its readers of the topics; HISTORY also applies to the result, for each combination of instances.
     ///
     /// # Errors
     /// [`crate::Error::InconsistentPolicy`] for contradictory QoS.
-    pub fn create_reader<T: DdsType>(&self, topic: &Topic<T>, qos: QosSet) -> Result<DataReader<T>> {
-        let reader = DataReader::create(Arc::clone(&self.inner), topic, qos)?;
-        if self.inner.add(reader.inner()) {
-            reader.enable()?;
-        }
-        Ok(reader)
+    pub fn create_reader<D: TopicDescription>(&self, topic: &D, qos: QosSet) -> Result<D::Reader> {
+        topic.new_reader(self, qos)
     }
 
-    /// A reader of a content-filtered topic. With ENTITY_FACTORY off it is created disabled.
-    ///
-    /// # Errors
-    /// As [`Self::create_reader`].
-    pub fn create_reader_filtered<T: DdsType>(
-        &self,
-        topic: &ContentFilteredTopic<T>,
-        qos: QosSet,
-    ) -> Result<DataReader<T>> {
-        let reader = DataReader::create(Arc::clone(&self.inner), topic.related_topic(), qos)?;
-        topic.attach(reader.inner())?;
-        if self.inner.add(reader.inner()) {
-            reader.enable()?;
-        }
-        Ok(reader)
-    }
-
-    /// A reader of samples as they came. With ENTITY_FACTORY off it is created disabled.
-    ///
-    /// # Errors
-    /// As [`Self::create_reader`].
-    pub fn create_any_reader(&self, topic: &AnyTopic, qos: QosSet) -> Result<AnyDataReader> {
-        let reader = ReaderInner::create(Arc::clone(&self.inner), &topic.0, topic.type_support(), qos)?;
-        if self.inner.add(&reader) {
-            reader.enable()?;
-        }
-        Ok(AnyDataReader(reader))
-    }
-
-    /// As [`Self::create_any_reader`], of a content-filtered topic.
-    ///
-    /// # Errors
-    /// As [`Self::create_reader`].
-    pub fn create_any_reader_filtered(
-        &self,
-        topic: &AnyContentFilteredTopic,
-        qos: QosSet,
-    ) -> Result<AnyDataReader> {
-        let related = topic.related_topic();
-        let reader = ReaderInner::create(Arc::clone(&self.inner), &related.0, related.type_support(), qos)?;
-        topic.attach(&reader)?;
-        if self.inner.add(&reader) {
-            reader.enable()?;
-        }
-        Ok(AnyDataReader(reader))
-    }
-
-    /// A reader of a multi-topic. `qos` is that of its readers of the topics; HISTORY also applies to the
-    /// result, for each combination of instances.
-    ///
-    /// # Errors
-    /// As [`Self::create_reader`].
-    pub fn create_multi_topic_reader<T: DdsType>(
-        &self,
-        topic: &MultiTopic<T>,
-        qos: QosSet,
-    ) -> Result<MultiTopicReader<T>> {
-        topic.create_reader(self, qos)
+    /// Adds a new reader, and enables it where that is its factory's business.
+    pub(crate) fn adopt(&self, reader: &Arc<ReaderInner>) -> Result<()> {
+        if self.inner.add(reader) { reader.enable() } else { Ok(()) }
     }
 
     /// Hears of the statuses in `mask` of all its readers that have no closer listener for them.

@@ -207,7 +207,7 @@ fn a_writer_that_is_deleted_sends_what_waits() {
     let arrives = || {
         let writer = writer::<Point>(&participants[0], "Pair", budget(QosSet::writer()));
         until("they match", || {
-            reader.matched_publications().unwrap().contains(&writer.guid())
+            reader.matched_publications().unwrap().contains(&writer.instance_handle())
                 && !writer.matched_subscriptions().unwrap().is_empty()
         });
         writer.write(&point(9)).unwrap();

@@ -149,7 +149,7 @@ fn ignoring_ends_matches_for_good() {
     assert!(matches!(error, Error::BadParameter(_)), "{error}");
     let again = writer::<Point>(first, "Pair", QosSet::writer());
     until("another writer of the same participant matches", || {
-        pair.reader.matched_publications().unwrap() == [again.guid()]
+        pair.reader.matched_publications().unwrap() == [again.instance_handle()]
     });
     assert_eq!(pair.reader.matched_publication_data(again.instance_handle()).unwrap().topic_name, "Pair");
     second

@@ -257,8 +257,8 @@ fn partitions_can_change_while_running() {
     assert!(reader.matched_publications().unwrap().is_empty());
     publisher.set_qos(in_partition("right")).unwrap();
     until("they match now", || {
-        reader.matched_publications().unwrap() == [writer.guid()]
-            && writer.matched_subscriptions().unwrap() == [reader.guid()]
+        reader.matched_publications().unwrap() == [writer.instance_handle()]
+            && writer.matched_subscriptions().unwrap() == [reader.instance_handle()]
     });
     publisher.set_qos(in_partition("left")).unwrap();
     until("and part again", || {
@@ -336,7 +336,9 @@ fn entities_of_a_factory_that_does_not_enable_stay_silent_until_enabled() {
     assert!(matches!(writer.write(&Point::default()), Err(Error::NotEnabled(_))));
     let reader = reader::<Point>(&second, "Quiet", QosSet::reader());
     writer.enable().unwrap();
-    until("the enabled writer matches", || reader.matched_publications().unwrap() == [writer.guid()]);
+    until("the enabled writer matches", || {
+        reader.matched_publications().unwrap() == [writer.instance_handle()]
+    });
 }
 
 #[test]

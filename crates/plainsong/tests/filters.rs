@@ -35,8 +35,7 @@ fn a_reader_of_a_content_filtered_topic_gets_what_the_filter_wants() {
     assert_eq!(filtered.filter_expression(), "x < %0 AND id <> %1");
     let subscriber = sides[1].create_subscriber(QosSet::default()).unwrap();
     // Only what is wanted counts for the history.
-    let reader =
-        subscriber.create_reader_filtered(&filtered, QosSet::reader().reliable().keep_last(2)).unwrap();
+    let reader = subscriber.create_reader(&filtered, QosSet::reader().reliable().keep_last(2)).unwrap();
     until("the reader matches", || !writer.matched_subscriptions().unwrap().is_empty());
 
     for (id, x) in [(1, 1.0), (1, 20.0), (3, 2.0), (1, 3.0), (1, 30.0), (1, 40.0)] {
@@ -80,8 +79,7 @@ fn a_writer_of_the_same_participant_is_filtered_too() {
     let filtered =
         alone.create_content_filtered_topic("Odd", &topic, "id = 1 OR id = 3", Vec::new()).unwrap();
     let subscriber = alone.create_subscriber(QosSet::default()).unwrap();
-    let reader =
-        subscriber.create_reader_filtered(&filtered, QosSet::reader().reliable().keep_all()).unwrap();
+    let reader = subscriber.create_reader(&filtered, QosSet::reader().reliable().keep_all()).unwrap();
     let writer = writer::<Point>(&alone, "Own", QosSet::writer().keep_all());
     until("they match", || !writer.matched_subscriptions().unwrap().is_empty());
     for id in 0..5 {
@@ -166,7 +164,7 @@ fn other_readers_of_the_topic_get_everything() {
     let topic = sides[1].create_topic::<Point>("Shared", QosSet::default()).unwrap();
     let filtered = sides[1].create_content_filtered_topic("Few", &topic, "x = 3", Vec::new()).unwrap();
     let subscriber = sides[1].create_subscriber(QosSet::default()).unwrap();
-    let few = subscriber.create_reader_filtered(&filtered, QosSet::reader().reliable().keep_all()).unwrap();
+    let few = subscriber.create_reader(&filtered, QosSet::reader().reliable().keep_all()).unwrap();
     until("both match", || writer.matched_subscriptions().unwrap().len() == 2);
     for x in 0..6 {
         writer.write(&point(1, f64::from(x))).unwrap();

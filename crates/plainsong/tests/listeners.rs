@@ -96,7 +96,7 @@ fn liveliness_lost_is_told_once_to_the_writer_and_each_change_to_the_reader() {
         alive_count_change: alive[1],
         not_alive_count: not_alive[0],
         not_alive_count_change: not_alive[1],
-        last_publication: writer.guid(),
+        last_publication: writer.instance_handle(),
     };
     let (came, fell_silent) = (change([1, 1], [0, 0]), change([0, -1], [1, 1]));
     assert_eq!(*heard.liveliness_changed.lock().unwrap(), [came, fell_silent]);

@@ -114,8 +114,7 @@ impl Sky {
 
     fn reader<T: DdsType>(&self, topic: &MultiTopic<T>) -> MultiTopicReader<T> {
         let subscriber = self.sides[1].create_subscriber(QosSet::default()).unwrap();
-        let reader =
-            subscriber.create_multi_topic_reader(topic, QosSet::reader().reliable().keep_all()).unwrap();
+        let reader = subscriber.create_reader(topic, QosSet::reader().reliable().keep_all()).unwrap();
         until("all of its readers match", || {
             reader.readers().iter().all(|reader| !reader.matched_publications().unwrap().is_empty())
         });
@@ -262,8 +261,7 @@ fn history_applies_to_each_combination() {
     let sky = Sky::new();
     let topic = sky.multi::<Flight>("SELECT z AS height FROM Location NATURAL JOIN Plan", &[], &sky.two());
     let subscriber = sky.sides[1].create_subscriber(QosSet::default()).unwrap();
-    let reader =
-        subscriber.create_multi_topic_reader(&topic, QosSet::reader().reliable().keep_last(2)).unwrap();
+    let reader = subscriber.create_reader(&topic, QosSet::reader().reliable().keep_last(2)).unwrap();
     until("they match", || {
         reader.readers().iter().all(|it| !it.matched_publications().unwrap().is_empty())
             && !sky.locations.matched_subscriptions().unwrap().is_empty()

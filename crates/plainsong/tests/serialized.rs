@@ -69,12 +69,12 @@ fn qos(version: XcdrVersion) -> [QosSet; 2] {
 
 fn any_writer(participant: &DomainParticipant, qos: QosSet) -> AnyDataWriter {
     let topic = participant.create_any_topic("Robots", described::<Robot>(), QosSet::default()).unwrap();
-    participant.create_publisher(QosSet::default()).unwrap().create_any_writer(&topic, qos).unwrap()
+    participant.create_publisher(QosSet::default()).unwrap().create_writer(&topic, qos).unwrap()
 }
 
 fn any_reader(participant: &DomainParticipant, qos: QosSet) -> AnyDataReader {
     let topic = participant.create_any_topic("Robots", described::<Robot>(), QosSet::default()).unwrap();
-    participant.create_subscriber(QosSet::default()).unwrap().create_any_reader(&topic, qos).unwrap()
+    participant.create_subscriber(QosSet::default()).unwrap().create_reader(&topic, qos).unwrap()
 }
 
 /// What a reader takes within [`PATIENCE`], `count` samples in all.
@@ -213,13 +213,13 @@ fn content_filters_work_on_both_sides() {
     let zero = vec!["0".to_owned()];
     let filtered =
         participants[1].create_content_filtered_topic("F1", &topic, expression, zero.clone()).unwrap();
-    let typed_reader = subscriber.create_reader_filtered(&filtered, reader_qos.clone()).unwrap();
+    let typed_reader = subscriber.create_reader(&filtered, reader_qos.clone()).unwrap();
     let any_topic =
         participants[0].create_any_topic("Robots", described::<Robot>(), QosSet::default()).unwrap();
     let any_filtered =
-        participants[0].create_any_content_filtered_topic("F2", &any_topic, expression, zero).unwrap();
+        participants[0].create_content_filtered_topic("F2", &any_topic, expression, zero).unwrap();
     let subscriber = participants[0].create_subscriber(QosSet::default()).unwrap();
-    let encoded_reader = subscriber.create_any_reader_filtered(&any_filtered, reader_qos).unwrap();
+    let encoded_reader = subscriber.create_reader(&any_filtered, reader_qos).unwrap();
     let encoding = any_writer(&participants[0], writer_qos.clone());
     let typed = writer::<Robot>(&participants[1], "Robots", writer_qos);
     until("they match", || encoding.matched_subscriptions().unwrap().len() == 2);

@@ -71,12 +71,13 @@ fn a_stopped_reader_holds_a_writer_back_while_its_lease_lasts_and_is_named() {
     stopped.signal("-STOP");
     let refused = (0..20).find_map(|_| writer.write(&Point::default()).err()).unwrap();
     assert!(matches!(refused, Error::Timeout { .. }), "{refused}");
-    let reader = writer.matched_subscriptions().unwrap()[0];
+    let handle = writer.matched_subscriptions().unwrap()[0];
+    let reader = Guid::from(handle);
     assert!(
         refused.to_string().contains(&format!("for reader {reader}, which is 4 samples behind")),
         "{refused}"
     );
-    assert_eq!(writer.matched_subscriptions().unwrap(), [reader], "its lease lasts");
+    assert_eq!(writer.matched_subscriptions().unwrap(), [handle], "its lease lasts");
     let waited = writer.wait_for_acknowledgments(Duration::from_millis(1_500)).unwrap_err();
     assert!(waited.to_string().contains("has answered nothing for"), "{waited}");
     assert!(writer.write(&Point::default()).is_err(), "it is waited for after a stranger would be left out");

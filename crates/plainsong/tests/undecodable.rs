@@ -246,8 +246,7 @@ fn a_content_filter_lets_them_be_counted() {
     let topic = two.create_topic::<Dot>("Dots", QosSet::default()).unwrap();
     let filtered = two.create_content_filtered_topic("Some", &topic, "number > 2", Vec::new()).unwrap();
     let subscriber = two.create_subscriber(QosSet::default()).unwrap();
-    let reader =
-        subscriber.create_reader_filtered(&filtered, QosSet::reader().reliable().keep_all()).unwrap();
+    let reader = subscriber.create_reader(&filtered, QosSet::reader().reliable().keep_all()).unwrap();
     until("they match", || !source.matched_subscriptions().unwrap().is_empty());
     until("both match", || !reader.matched_publications().unwrap().is_empty());
     for dot in [dot(1, 1), blue(1, 3), dot(1, 4)] {
@@ -390,7 +389,7 @@ fn multi_topics_go_on_without_them() {
     );
     let subscriber = there.create_subscriber(QosSet::default()).unwrap();
     let qos = QosSet::reader().reliable().keep_all();
-    let reader = subscriber.create_multi_topic_reader(&view.unwrap(), qos).unwrap();
+    let reader = subscriber.create_reader(&view.unwrap(), qos).unwrap();
     until("its reader matches", || bench.writer.matched_subscriptions().unwrap().len() == 2);
     until("the writer matches", || !reader.readers()[0].matched_publications().unwrap().is_empty());
     bench.write(&[blue(1, 1), dot(2, 2), long(3, 3), dot(4, 4)]);

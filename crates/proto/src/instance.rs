@@ -137,6 +137,20 @@ impl From<Guid> for InstanceHandle {
     }
 }
 
+/// Sixteen octets in hexadecimal.
+impl fmt::Display for InstanceHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
+
+/// Of an entity; the handle of an instance stands for none.
+impl From<InstanceHandle> for Guid {
+    fn from(handle: InstanceHandle) -> Self {
+        Self::from_bytes(handle.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

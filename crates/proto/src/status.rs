@@ -1,6 +1,7 @@
 //! The communication statuses of DCPS 1.4 §2.2.4.1, one row each.
 
 use crate::guid::Guid;
+use crate::instance::InstanceHandle;
 
 /// The kinds of communication status. The discriminant is the bit of the standard's status mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -119,7 +120,7 @@ pub struct DeadlineMissedStatus {
     /// Cumulative count and change.
     pub count: CountStatus,
     /// Last instance that missed.
-    pub last_instance: crate::instance::InstanceHandle,
+    pub last_instance: InstanceHandle,
 }
 
 /// Offered or requested incompatible QoS.
@@ -143,23 +144,23 @@ pub struct MatchedStatus {
     /// Change of `current_count` since last read.
     pub current_count_change: i32,
     /// The endpoint that matched or unmatched last.
-    pub last_endpoint: Guid,
+    pub last_endpoint: InstanceHandle,
 }
 
 impl MatchedStatus {
     /// One more endpoint.
-    pub const fn matched(&mut self, endpoint: Guid) {
+    pub fn matched(&mut self, endpoint: Guid) {
         self.total.count();
         self.current_count += 1;
         self.current_count_change += 1;
-        self.last_endpoint = endpoint;
+        self.last_endpoint = endpoint.into();
     }
 
     /// One endpoint fewer.
-    pub const fn unmatched(&mut self, endpoint: Guid) {
+    pub fn unmatched(&mut self, endpoint: Guid) {
         self.current_count -= 1;
         self.current_count_change -= 1;
-        self.last_endpoint = endpoint;
+        self.last_endpoint = endpoint.into();
     }
 
     /// The status, with the changes reset.
@@ -183,7 +184,7 @@ pub struct LivelinessChangedStatus {
     /// Change since last read.
     pub not_alive_count_change: i32,
     /// The writer that changed last.
-    pub last_publication: Guid,
+    pub last_publication: InstanceHandle,
 }
 
 /// Why a sample was rejected.
@@ -208,7 +209,7 @@ pub struct SampleRejectedStatus {
     /// Why, the last time.
     pub last_reason: RejectReason,
     /// Instance of the last rejected sample.
-    pub last_instance: crate::instance::InstanceHandle,
+    pub last_instance: InstanceHandle,
 }
 
 #[cfg(test)]

@@ -184,6 +184,13 @@ impl From<std::time::Duration> for Duration {
     }
 }
 
+/// Infinite becomes 292 years, what is negative zero.
+impl From<Duration> for std::time::Duration {
+    fn from(value: Duration) -> Self {
+        Self::from_nanos(u64::try_from(value.0).unwrap_or(0))
+    }
+}
+
 /// For people: `infinite`, `1.5 s`, `100 ms`, `20 µs`, `7 ns`.
 /// Nanoseconds; `None` for [`Duration::INFINITE`].
 impl From<Duration> for Option<i64> {
@@ -276,6 +283,15 @@ mod tests {
         for duration in [Duration(-1), Duration(longest.0 + 1), Duration(i64::MAX - 1), Duration(i64::MIN)] {
             assert!(!duration.is_on_wire());
         }
+    }
+
+    #[test]
+    fn durations_become_those_of_std_and_back() {
+        for duration in [Duration::ZERO, Duration(1), Duration::from_secs(3), Duration::INFINITE] {
+            assert_eq!(Duration::from(std::time::Duration::from(duration)), duration);
+        }
+        assert_eq!(std::time::Duration::from(Duration(-1)), std::time::Duration::ZERO);
+        assert_eq!(Duration::from(std::time::Duration::MAX), Duration::INFINITE);
     }
 
     #[test]

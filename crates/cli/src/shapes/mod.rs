@@ -297,7 +297,7 @@ fn create_readers(
                 .create_content_filtered_topic(&name, topic, &expression, parameters)
                 .inspect_err(|_| say!("failed to create content filtered topic"))?;
             say!("Create reader for topic: {name}");
-            subscriber.create_reader_filtered(&filtered, qos.reader(topic.name())?)
+            subscriber.create_reader(&filtered, qos.reader(topic.name())?)
         })
         .collect()
 }

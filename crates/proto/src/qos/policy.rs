@@ -358,6 +358,62 @@ impl QosSet {
         self
     }
 
+    /// DEADLINE.
+    #[must_use]
+    pub fn deadline(mut self, period: impl Into<Duration>) -> Self {
+        self.deadline = period.into();
+        self
+    }
+
+    /// LIVELINESS.
+    #[must_use]
+    pub fn liveliness(mut self, kind: LivelinessKind, lease_duration: impl Into<Duration>) -> Self {
+        self.liveliness = Liveliness { kind, lease_duration: lease_duration.into() };
+        self
+    }
+
+    /// `max_blocking_time` of RELIABILITY: how long `write` may wait for room.
+    #[must_use]
+    pub fn max_blocking_time(mut self, time: impl Into<Duration>) -> Self {
+        self.reliability.max_blocking_time = time.into();
+        self
+    }
+
+    /// LATENCY_BUDGET.
+    #[must_use]
+    pub fn latency_budget(mut self, duration: impl Into<Duration>) -> Self {
+        self.latency_budget = duration.into();
+        self
+    }
+
+    /// LIFESPAN.
+    #[must_use]
+    pub fn lifespan(mut self, duration: impl Into<Duration>) -> Self {
+        self.lifespan = duration.into();
+        self
+    }
+
+    /// TIME_BASED_FILTER.
+    #[must_use]
+    pub fn time_based_filter(mut self, minimum_separation: impl Into<Duration>) -> Self {
+        self.time_based_filter = minimum_separation.into();
+        self
+    }
+
+    /// PARTITION of a publisher or subscriber.
+    #[must_use]
+    pub fn partition<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.partition = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// OWNERSHIP.
+    #[must_use]
+    pub fn ownership(mut self, ownership: Ownership) -> Self {
+        self.ownership = ownership;
+        self
+    }
+
     /// DATA_REPRESENTATION.
     #[must_use]
     pub fn representation(mut self, version: XcdrVersion) -> Self {

@@ -146,7 +146,7 @@ impl Reader {
         status.alive_count_change += alive;
         status.not_alive_count += not_alive;
         status.not_alive_count_change += not_alive;
-        status.last_publication = writer;
+        status.last_publication = writer.into();
         self.changed(StatusKind::LivelinessChanged, out);
     }
 }

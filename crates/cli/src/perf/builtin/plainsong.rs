@@ -180,13 +180,13 @@ impl Joined {
             let subscriber = participant.create_subscriber(QosSet::default())?;
             let qos = qos(endpoint, QosSet::reader());
             let Some(below) = endpoint.filter_instances_below else {
-                return subscriber.create_reader::<T>(&topic, qos);
+                return subscriber.create_reader(&topic, qos);
             };
             let name = format!("{}_below_{below}", endpoint.topic);
             let parameters = vec![below.to_string()];
             let filtered =
                 participant.create_content_filtered_topic(&name, &topic, "instance < %0", parameters)?;
-            subscriber.create_reader_filtered(&filtered, qos)
+            subscriber.create_reader(&filtered, qos)
         };
         let reader = make().map_err(failed)?;
         let taking = Arc::new(Taking(Mutex::new((sink, SampleBuffer::new()))));

@@ -34,7 +34,10 @@ fn a_writer_whose_lease_ends_is_not_alive_until_it_is_heard_again() {
     bench.take();
     bench.pass(ms(1_100));
     let status = bench.reader.liveliness_changed_status();
-    assert_eq!((status.alive_count, status.not_alive_count, status.last_publication), (1, 1, writer(2)));
+    assert_eq!(
+        (status.alive_count, status.not_alive_count, status.last_publication),
+        (1, 1, writer(2).into())
+    );
     assert_eq!(state_of(&bench.take()), InstanceState::NotAliveNoWriters);
     bench.data(2, 2, 1, 2).unwrap();
     let status = bench.reader.liveliness_changed_status();

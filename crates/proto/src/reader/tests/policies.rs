@@ -322,7 +322,10 @@ fn matching_and_incompatibility_are_counted() {
     assert!(!bench.reader.is_matched(writer(1)) && bench.reader.is_matched(writer(2)));
     assert!(bench.reader.status_changes().contains(StatusKind::SubscriptionMatched));
     let status = bench.reader.subscription_matched_status();
-    assert_eq!((status.total.total_count, status.current_count, status.last_endpoint), (2, 1, writer(1)));
+    assert_eq!(
+        (status.total.total_count, status.current_count, status.last_endpoint),
+        (2, 1, writer(1).into())
+    );
     assert!(!bench.reader.status_changes().contains(StatusKind::SubscriptionMatched));
     assert_eq!(bench.reader.subscription_matched_status().current_count_change, 0);
     bench.reader.incompatible_writer(&[11, 2], &mut bench.out);

@@ -174,7 +174,7 @@ fn matching_is_counted_both_ways() {
     story.writer.unmatch_reader(story.now, reader.guid, &mut story.out);
     let status = story.writer.publication_matched_status();
     assert_eq!((status.total.total_count, status.current_count, status.current_count_change), (1, 0, 0));
-    assert_eq!(status.last_endpoint, reader.guid);
+    assert_eq!(status.last_endpoint, reader.guid.into());
     assert!(!story.writer.status_changes().contains(StatusKind::PublicationMatched));
     assert_eq!(story.writer.matched_readers().count(), 0);
 }
