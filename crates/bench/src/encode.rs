@@ -3,9 +3,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use plainsong::Result;
 use plainsong::cdr::{Endianness, XcdrVersion, to_payload};
 use plainsong::prelude::*;
-use plainsong::{Error, Result};
 
 const ROUNDS: u32 = 5_000_000;
 
@@ -56,7 +56,7 @@ fn time<T: DdsType>(sample: &T) -> Result<f64> {
     for _ in 0..ROUNDS {
         buffer.clear();
         to_payload(black_box(sample), XcdrVersion::Xcdr2, Endianness::Little, &mut buffer)
-            .map_err(|error| Error::BadParameter(error.to_string()))?;
+            .map_err(|error| crate::failed(error.to_string()))?;
         black_box(&buffer);
     }
     Ok(begin.elapsed().as_nanos() as f64 / f64::from(ROUNDS))

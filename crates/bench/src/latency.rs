@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use plainsong::Result;
 use plainsong::prelude::*;
-use plainsong::{Error, Result};
 
 use super::{Measured, Options, io};
 
@@ -88,7 +88,7 @@ pub(super) fn ping(options: &Options, warm_up: Duration, duration: Duration) -> 
         let _ = over.recv_timeout(Duration::from_millis(500));
     }
     if over.recv_timeout(warm_up + duration + Duration::from_secs(2)) == Err(RecvTimeoutError::Timeout) {
-        return Err(Error::PreconditionNotMet("an echo did not come back within 2 s".into()));
+        return Err(crate::failed("an echo did not come back within 2 s"));
     }
     if let Some(Ok(round_trips)) = echo.measuring.as_ref().map(|it| it.round_trips.lock()) {
         round_trips.print(options.size);

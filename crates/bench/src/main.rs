@@ -116,3 +116,8 @@ fn main() -> ExitCode {
 fn io(what: &str, source: std::io::Error) -> Error {
     Error::Io { what: what.to_owned(), source }
 }
+
+/// Of the measurement itself, not of the library.
+fn failed(what: impl Into<String>) -> Error {
+    io("measuring", std::io::Error::other(what.into()))
+}

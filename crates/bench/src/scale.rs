@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use plainsong::Result;
 use plainsong::prelude::*;
 use plainsong::state::StateLimits;
-use plainsong::{Error, Result};
 
 use super::{Measured, Options, footprint, io};
 
@@ -136,7 +136,7 @@ fn report(what: &str, count: u32, begin: Instant, bytes: u64, before_kb: u64) ->
 fn until(begin: Instant, done: impl Fn() -> Result<bool>) -> Result<()> {
     while !done()? {
         if begin.elapsed() > PATIENCE {
-            return Err(Error::Timeout { what: "discovery of all".to_owned(), timeout: PATIENCE });
+            return Err(crate::failed(format!("not all were discovered within {PATIENCE:?}")));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

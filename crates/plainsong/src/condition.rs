@@ -12,7 +12,7 @@ use crate::base::clock;
 use crate::base::locks::lock;
 use crate::data_reader::{AnyDataReader, ReaderInner};
 use crate::entity::{EntityCore, Waiters};
-use crate::error::{Error, Result};
+use crate::error::{Error, PreconditionNotMet, Result, WaitedFor};
 use crate::query::Query;
 use crate::read_options::ReadOptions;
 use crate::runtime::Shared;
@@ -227,9 +227,8 @@ impl WaitSet {
     /// [`Error::PreconditionNotMet`] when it is not attached.
     pub fn detach(&self, condition: &Condition) -> Result<()> {
         let mut conditions = self.lock();
-        let index = conditions.iter().position(|known| known == condition).ok_or_else(|| {
-            Error::PreconditionNotMet("the condition is not attached to this wait set".into())
-        })?;
+        let index = conditions.iter().position(|known| known == condition);
+        let index = index.ok_or(PreconditionNotMet::NotAttached)?;
         conditions.swap_remove(index).waiters().detach(&self.notify);
         Ok(())
     }
@@ -258,7 +257,7 @@ impl WaitSet {
         }
         let conditions = self.lock().len();
         let what = format!("WaitSet::wait, for any of {conditions} conditions to be triggered,");
-        Err(Error::Timeout { what, timeout: timeout.unwrap_or_default() })
+        Err(Error::Timeout { waited_for: WaitedFor::Condition, what, timeout: timeout.unwrap_or_default() })
     }
 
     /// Like [`Self::wait_into`]; false when `deadline` passed first.

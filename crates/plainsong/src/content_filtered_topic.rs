@@ -13,7 +13,7 @@ use plainsong_proto::filter::{ContentFilter, FilterError, PayloadFilter};
 
 use crate::base::locks::lock;
 use crate::data_reader::ReaderInner;
-use crate::error::{Error, Result};
+use crate::error::{BadParameter, Error, Result};
 use crate::topic::{AnyTopic, Topic, TopicInner};
 use crate::topic_description::Derived;
 
@@ -162,10 +162,8 @@ impl Inner {
     ) -> Result<Arc<Self>> {
         const NAME_OCTETS_MAX: usize = 255;
         if name.is_empty() || name.len() > NAME_OCTETS_MAX {
-            return Err(Error::BadParameter(format!(
-                "the name of a content-filtered topic has 1 to {NAME_OCTETS_MAX} octets, not {}",
-                name.len()
-            )));
+            let (octets, max) = (name.len(), NAME_OCTETS_MAX);
+            return Err(BadParameter::Name { what: "content-filtered topic", octets, max }.into());
         }
         let filter = compile(name, topic, expression, &parameters)?;
         let state = Mutex::new(State { parameters, filter, revision: 0, readers: Vec::new() });
@@ -234,11 +232,12 @@ impl<T> Clone for ContentFilteredTopic<T> {
 }
 
 fn compile(name: &str, topic: &TopicInner, expression: &str, parameters: &[String]) -> Result<PayloadFilter> {
-    let refused = |error| refused(&format!("the content-filtered topic '{name}'"), expression, &error);
+    let refused = |error| refused(&format!("the content-filtered topic '{name}'"), expression, error);
     topic.ty.filter(expression, parameters).map_err(refused)
 }
 
 /// The error of an expression that does not compile.
-pub(crate) fn refused(entity: &str, expression: &str, error: &FilterError) -> Error {
-    Error::BadParameter(format!("the expression \"{expression}\" of {entity} is refused {error}"))
+pub(crate) fn refused(entity: &str, expression: &str, source: FilterError) -> Error {
+    let (entity, expression) = (entity.to_owned(), expression.to_owned());
+    BadParameter::Expression { entity, expression, source }.into()
 }

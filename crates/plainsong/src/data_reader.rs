@@ -29,7 +29,7 @@ use crate::condition::{Condition, HasCore, WaitSet};
 use crate::consistent::check_qos;
 use crate::content_filtered_topic::ReaderFilter;
 use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations};
-use crate::error::{Error, Result};
+use crate::error::{BadParameter, Error, OutOfResources, PreconditionNotMet, Result, WaitedFor};
 use crate::group::{Member, announced_qos};
 use crate::keys;
 use crate::listener::DataReaderListener;
@@ -118,7 +118,7 @@ impl<T: DdsType> DataReader<T> {
     pub fn key_value(&self, handle: InstanceHandle) -> Result<T> {
         let key = self.inner.with(|reader, _, _| reader.instance_key(handle))?;
         key.and_then(|key| cdr::key_of_payload(key.payload.as_slice(), key.key_only).ok())
-            .ok_or_else(|| Error::BadParameter("the reader does not know such an instance".into()))
+            .ok_or_else(|| BadParameter::UnknownInstance { entity: self.inner.describe() }.into())
     }
 
     /// The handle of the instance that `sample` belongs to, when the reader knows it.
@@ -126,10 +126,8 @@ impl<T: DdsType> DataReader<T> {
     /// # Errors
     /// [`Error::NotEnabled`], [`Error::Serialization`].
     pub fn lookup_instance(&self, sample: &T) -> Result<Option<InstanceHandle>> {
-        let key = keys::key_of::<T, T>(sample).map_err(|error| Error::Serialization {
-            topic: self.inner.topic.name.clone(),
-            reason: error.to_string(),
-        })?;
+        let key = keys::key_of::<T, T>(sample)
+            .map_err(|error| Error::Serialization { topic: self.inner.topic.name.clone(), source: error })?;
         self.inner.with(|reader, _, _| reader.find_instance(key))
     }
 
@@ -148,7 +146,7 @@ impl<T: DdsType> DataReader<T> {
             }
             if !waiting.wait_until(deadline, &mut Vec::new()) {
                 let what = format!("wait_take on {}{}", self.inner.describe(), self.inner.why_alone());
-                return Err(Error::Timeout { what, timeout });
+                return Err(Error::Timeout { waited_for: WaitedFor::Sample, what, timeout });
             }
         }
     }
@@ -375,7 +373,7 @@ impl ReaderInner {
             let content_filter = self.announced_filter();
             control.add_endpoint(now, LocalEndpoint { content_filter, ..endpoint }, out)
         })
-        .map_err(|error| Error::OutOfResources(error.to_string()))
+        .map_err(|error| OutOfResources::from(error).into())
     }
 
     /// Enables a reader that discovery does not know of.
@@ -421,10 +419,7 @@ impl ReaderInner {
     /// §2.2.2.5.2.8).
     fn check_access(&self) -> Result<()> {
         if self.in_group && !self.subscriber.is_accessing() {
-            return Err(Error::PreconditionNotMet(format!(
-                "{} has GROUP access scope: read it between begin_access and end_access of its subscriber",
-                self.describe()
-            )));
+            return Err(PreconditionNotMet::OutsideAccess { entity: self.describe() }.into());
         }
         Ok(())
     }
@@ -502,7 +497,7 @@ impl ReaderInner {
         match announced {
             // Being enabled right now: that announces the filter too.
             Ok(()) | Err(DiscoveryError::Unknown(_)) => Ok(()),
-            Err(error) => Err(Error::OutOfResources(error.to_string())),
+            Err(error) => Err(OutOfResources::from(error).into()),
         }
     }
 
@@ -537,7 +532,7 @@ impl ReaderInner {
             };
             if !came {
                 let what = format!("waiting for historical data of {}", self.describe());
-                return Err(Error::Timeout { what, timeout });
+                return Err(Error::Timeout { waited_for: WaitedFor::HistoricalData, what, timeout });
             }
         }
     }

@@ -30,7 +30,7 @@ use crate::base::clock;
 use crate::condition::{Condition, HasCore};
 use crate::consistent::check_qos;
 use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations};
-use crate::error::{Error, Result};
+use crate::error::{BadParameter, Error, OutOfResources, Result};
 use crate::group::{Member, announced_qos};
 use crate::keys;
 use crate::listener::DataWriterListener;
@@ -134,7 +134,7 @@ impl<T: DdsType> DataWriter<T> {
     /// Writes without ever waiting.
     ///
     /// # Errors
-    /// [`Error::Timeout`] when there is no room now; otherwise as [`Self::write`].
+    /// [`Error::WouldBlock`] when there is no room now; otherwise as [`Self::write`].
     pub fn try_write(&self, sample: &T) -> Result<()> {
         self.change(sample, ChangeKind::Alive, None, None)
     }
@@ -206,7 +206,7 @@ impl<T: DdsType> DataWriter<T> {
     pub fn key_value(&self, handle: InstanceHandle) -> Result<T> {
         let key = self.inner.with(|writer, _, _| writer.instance_key(handle).cloned())?;
         key.and_then(|key| cdr::key_from_payload(key.as_slice()).ok())
-            .ok_or_else(|| Error::BadParameter("no such instance is registered with this writer".into()))
+            .ok_or_else(|| BadParameter::UnknownInstance { entity: self.inner.describe() }.into())
     }
 
     /// The same writer without its type.
@@ -272,7 +272,7 @@ impl<T: DdsType> DataWriter<T> {
                     return self.inner.write(kind, key, octets, None, timestamp, patience);
                 }
                 Err(EncodeError::BufferFull { .. }) => {}
-                Err(error) => return Err(self.inner.serialization(&error)),
+                Err(error) => return Err(self.inner.serialization(error)),
             }
         }
         // Here locks are taken before the writer is asked.
@@ -303,7 +303,7 @@ impl<T: DdsType> DataWriter<T> {
 
     #[inline]
     fn key_of<S: Cdr>(&self, sample: &S) -> Result<Key> {
-        keys::key_of::<T, S>(sample).map_err(|error| self.inner.serialization(&error))
+        keys::key_of::<T, S>(sample).map_err(|error| self.inner.serialization(error))
     }
 
     fn serialize<S: Cdr>(&self, sample: &S, key_only: bool) -> Result<Payload> {
@@ -315,7 +315,7 @@ impl<T: DdsType> DataWriter<T> {
         } else {
             cdr::to_payload_as::<T, S>(sample, version, Endianness::Little, bytes)
         }
-        .map_err(|error| self.inner.serialization(&error))?;
+        .map_err(|error| self.inner.serialization(error))?;
         if !key_only {
             self.inner.usual_bytes.store(bytes.len(), Ordering::Relaxed);
         }
@@ -332,7 +332,7 @@ impl<T: DdsType> DataWriter<T> {
         match around {
             Ok(at) => Ok(at.map(|at| (payload, at))),
             Err(EncodeError::BufferFull { .. }) => Ok(None),
-            Err(error) => Err(self.inner.serialization(&error)),
+            Err(error) => Err(self.inner.serialization(error)),
         }
     }
 }
@@ -533,7 +533,7 @@ impl WriterInner {
             self.publisher.announced_id(),
         );
         slot.control(|control, now, out| control.add_endpoint(now, endpoint, out))
-            .map_err(|error| Error::OutOfResources(error.to_string()))?;
+            .map_err(|error| OutOfResources::from(error))?;
         participant.note_manual_writers();
         Ok(())
     }
@@ -696,9 +696,7 @@ impl WriterInner {
         if timestamp.is_on_wire() {
             return Ok(());
         }
-        let (writer, ns) = (self.describe(), timestamp.0);
-        let text = "RTPS tells source timestamps of 2^32 seconds from 1970-01-01 UTC";
-        Err(Error::BadParameter(format!("{writer}: {text}, and {ns} ns is none of them")))
+        Err(BadParameter::TimestampRange { entity: self.describe(), timestamp }.into())
     }
 }
 

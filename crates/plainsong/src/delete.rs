@@ -12,7 +12,7 @@ use plainsong_proto::instance::InstanceHandle;
 use crate::builtin_topics::topic_handle;
 use crate::data_reader::{AnyDataReader, DataReader};
 use crate::data_writer::AnyDataWriter;
-use crate::error::{Error, Result};
+use crate::error::{Error, PreconditionNotMet, Result};
 use crate::group::Member;
 use crate::participant::{DomainParticipant, DomainParticipantFactory, ParticipantInner};
 use crate::publisher::Publisher;
@@ -113,7 +113,7 @@ impl DomainParticipant {
         if Arc::ptr_eq(&self.inner, other) {
             return Ok(());
         }
-        Err(Error::PreconditionNotMet(format!("{what} belongs to another participant")))
+        Err(PreconditionNotMet::ForeignEntity { entity: what.to_owned(), factory: "participant" }.into())
     }
 }
 
@@ -178,5 +178,5 @@ impl<T: DdsType> DataReader<T> {
 }
 
 fn has_entities(what: &str) -> Error {
-    Error::PreconditionNotMet(format!("{what} has entities: delete them first"))
+    PreconditionNotMet::HasEntities { entity: what.to_owned() }.into()
 }

@@ -14,7 +14,7 @@ use crate::builtin_topics::{
 };
 use crate::data_reader::{AnyDataReader, DataReader};
 use crate::data_writer::{AnyDataWriter, DataWriter};
-use crate::error::{Error, Result};
+use crate::error::{BadParameter, Error, PreconditionNotMet, Result, WaitedFor};
 use crate::participant::{DomainParticipant, ParticipantInner};
 use crate::topic::{AnyTopic, Topic};
 
@@ -38,7 +38,7 @@ impl DomainParticipant {
     pub fn discovered_participant_data(&self, handle: InstanceHandle) -> Result<ParticipantBuiltinTopicData> {
         let guid = Guid::from(handle);
         let found = self.inspect(|control| ParticipantBuiltinTopicData::of(control, guid))?;
-        found.ok_or_else(|| Error::PreconditionNotMet("no such participant is discovered".into()))
+        found.ok_or_else(|| PreconditionNotMet::NotDiscovered { what: "participant" }.into())
     }
 
     /// Handles of the topics of which others have writers or readers that are not ignored.
@@ -63,7 +63,7 @@ impl DomainParticipant {
             let found = endpoints.find(|it| topic_handle(it.topic, it.type_name) == handle);
             found.map(|endpoint| TopicBuiltinTopicData::of(&endpoint))
         })?;
-        found.ok_or_else(|| Error::PreconditionNotMet("no such topic is discovered".into()))
+        found.ok_or_else(|| PreconditionNotMet::NotDiscovered { what: "topic" }.into())
     }
 
     /// The topic of this name: one made here or, as soon as somebody else has it, made here now with the QoS
@@ -76,7 +76,9 @@ impl DomainParticipant {
         loop {
             if let Some(known) = self.inner.topic(name).map(AnyTopic) {
                 return known.downcast().ok_or_else(|| {
-                    Error::PreconditionNotMet(format!("topic '{name}' has type '{}'", known.type_name()))
+                    let [topic, type_name, wanted] =
+                        [name, known.type_name(), T::TYPE_NAME].map(str::to_owned);
+                    PreconditionNotMet::OtherType { topic, type_name, wanted }.into()
                 });
             }
             let found = self.inspect(|control| {
@@ -89,7 +91,7 @@ impl DomainParticipant {
             let left = deadline.map_or(LOOK_AGAIN, |deadline| clock::until(deadline).min(LOOK_AGAIN));
             if left.is_zero() {
                 let what = format!("finding topic '{name}' of type '{}'", T::TYPE_NAME);
-                return Err(Error::Timeout { what, timeout });
+                return Err(Error::Timeout { waited_for: WaitedFor::Topic, what, timeout });
             }
             std::thread::sleep(left);
         }
@@ -107,7 +109,7 @@ fn publication(
     let found = slot.look(|control| control.endpoint(guid).map(|it| PublicationBuiltinTopicData::of(&it)));
     found
         .filter(|_| matched.contains(&handle))
-        .ok_or_else(|| Error::BadParameter("no such writer is matched with this reader".into()))
+        .ok_or_else(|| BadParameter::NotMatched { entity: "the reader".to_owned() }.into())
 }
 
 fn subscription(
@@ -120,7 +122,7 @@ fn subscription(
     let found = slot.look(|control| control.endpoint(guid).map(|it| SubscriptionBuiltinTopicData::of(&it)));
     found
         .filter(|_| matched.contains(&handle))
-        .ok_or_else(|| Error::BadParameter("no such reader is matched with this writer".into()))
+        .ok_or_else(|| BadParameter::NotMatched { entity: "the writer".to_owned() }.into())
 }
 
 macro_rules! matched_publication_data {

@@ -8,7 +8,7 @@ use plainsong_proto::status::{StatusKind, StatusMask};
 
 use crate::base::fork;
 use crate::base::locks::{lock, read, write};
-use crate::error::{Error, Result};
+use crate::error::{Error, OutOfResources, Result};
 use crate::runtime::notify::Notify;
 
 /// State behind every entity's status condition.
@@ -266,7 +266,7 @@ macro_rules! endpoint_inner {
             self.with(|endpoint, now, _| endpoint.set_qos(now, qos))?;
             let slot = self.$group.participant.slot()?;
             slot.control(|control, now, out| control.update_endpoint(now, self.guid, announced, out))
-                .map_err(|error| Error::OutOfResources(error.to_string()))
+                .map_err(|error| OutOfResources::from(error).into())
         }
 
         fn describe(&self) -> String {

@@ -1,7 +1,14 @@
-//! Errors of the API: the return codes of DCPS 1.4 §2.2.1.1, each with the fact that matters.
+//! Errors of the API: the return codes of DCPS 1.4 §2.2.1.1. Those with more than one cause have a small enum of causes, to match by;
+//! where something else is the cause, [`source`](std::error::Error::source) has it.
 
 use std::time::Duration;
 
+use plainsong_proto::cdr::{EncodeError, XcdrVersion};
+use plainsong_proto::discovery::DiscoveryError;
+use plainsong_proto::filter::FilterError;
+use plainsong_proto::malformed::Malformed;
+use plainsong_proto::qos::Inconsistent;
+use plainsong_proto::time::Time;
 use thiserror::Error;
 
 use crate::base::config::ConfigError;
@@ -26,14 +33,14 @@ pub enum Error {
     #[error(transparent)]
     QosProfile(#[from] QosProviderError),
     /// An argument is outside of what the operation accepts.
-    #[error("{0}")]
-    BadParameter(String),
+    #[error(transparent)]
+    BadParameter(#[from] BadParameter),
     /// The entity is not in a state that allows the operation.
-    #[error("{0}")]
-    PreconditionNotMet(String),
+    #[error(transparent)]
+    PreconditionNotMet(#[from] PreconditionNotMet),
     /// A limit is reached.
-    #[error("{0}")]
-    OutOfResources(String),
+    #[error(transparent)]
+    OutOfResources(#[from] OutOfResources),
     /// The entity was created disabled: call `enable` first.
     #[error("{0} is not enabled: call enable() first")]
     NotEnabled(String),
@@ -53,30 +60,316 @@ pub enum Error {
         entity: String,
     },
     /// Policies contradict each other.
-    #[error("inconsistent QoS of {entity}: {reason}")]
+    #[error("inconsistent QoS of {entity}: {}: {}", .source.policy, .source.reason)]
     InconsistentPolicy {
         /// The entity.
         entity: String,
-        /// Which policies, and why.
-        reason: String,
+        /// Which policy, and why.
+        source: Inconsistent,
     },
     /// The operation did not finish in time.
     #[error("{what} did not finish within {timeout:?}")]
     Timeout {
         /// What was waited for.
+        waited_for: WaitedFor,
+        /// The same in words, with the entity, and who keeps it waiting.
         what: String,
         /// How long.
         timeout: Duration,
     },
+    /// There is no room for the sample now, and the call was not to wait for some.
+    #[error(
+        "there is no room in the history of {entity}, full of unacknowledged samples by {limit}: try again when readers have \
+         acknowledged some, or write with a time to wait"
+    )]
+    WouldBlock {
+        /// The writer.
+        entity: String,
+        /// The limit that is reached, and its value.
+        limit: String,
+    },
     /// The sample cannot be serialized (a bound is exceeded, for example).
-    #[error("a sample of topic '{topic}' cannot be serialized: {reason}")]
+    #[error("a sample of topic '{topic}' cannot be serialized: {source}")]
     Serialization {
         /// The topic.
         topic: String,
         /// Why.
-        reason: String,
+        source: EncodeError,
     },
 }
 
 /// A result with [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// What an operation waited for in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WaitedFor {
+    /// Room in the history of a writer.
+    Room,
+    /// Acknowledgements of readers.
+    Acknowledgments,
+    /// What writers have for late joiners.
+    HistoricalData,
+    /// A sample to take.
+    Sample,
+    /// A condition of a wait set.
+    Condition,
+    /// A topic that others have.
+    Topic,
+}
+
+/// What is wrong with an argument (DCPS `BAD_PARAMETER`).
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BadParameter {
+    /// No ports are assigned to the domain.
+    #[error("domain {domain_id} does not exist: use 0 to {max}")]
+    Domain {
+        /// The domain.
+        domain_id: u16,
+        /// The last there is.
+        max: u16,
+    },
+    /// A name is empty or too long.
+    #[error("the name of a {what} has 1 to {max} octets, not {octets}")]
+    Name {
+        /// What was to have it.
+        what: &'static str,
+        /// Its length.
+        octets: usize,
+        /// The longest there may be.
+        max: usize,
+    },
+    /// The value of a policy is none that it may have.
+    #[error("{} of {entity}: {}", .source.policy, .source.reason)]
+    Policy {
+        /// The entity.
+        entity: String,
+        /// Which policy, and why.
+        source: Inconsistent,
+    },
+    /// A filter, query or multi-topic has an expression that is wrong or does not suit the type.
+    #[error("the expression \"{expression}\" of {entity} is refused {source}")]
+    Expression {
+        /// Whose expression it is.
+        entity: String,
+        /// The expression.
+        expression: String,
+        /// In which column, and why.
+        source: FilterError,
+    },
+    /// The topics and the type of a multi-topic do not fit its expression.
+    #[error("the multi-topic '{name}': {reason}")]
+    MultiTopic {
+        /// Its name.
+        name: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// The handle is none of an instance that the endpoint knows.
+    #[error(
+        "the handle names no instance that {entity} knows: take it from register_instance, lookup_instance or a SampleInfo"
+    )]
+    UnknownInstance {
+        /// The endpoint.
+        entity: String,
+    },
+    /// The handle is none of a matched endpoint.
+    #[error(
+        "the handle names no endpoint that {entity} matches: take it from matched_publications or matched_subscriptions"
+    )]
+    NotMatched {
+        /// The endpoint that was asked.
+        entity: String,
+    },
+    /// The handle is none of what is to be ignored.
+    #[error("the handle names no {what}: take it from the built-in topics")]
+    UnknownHandle {
+        /// What it should name.
+        what: &'static str,
+    },
+    /// BY_SOURCE_TIMESTAMP: readers would drop a change older than the one before it of its instance.
+    #[error("{entity}: the source timestamp is older than that of the last change of the instance")]
+    TimestampBack {
+        /// The writer.
+        entity: String,
+    },
+    /// The source timestamp has no form on the wire.
+    #[error("{entity}: RTPS tells source timestamps of 2^32 seconds from 1970-01-01 UTC, and {} ns is none of them", .timestamp.0)]
+    TimestampRange {
+        /// The writer.
+        entity: String,
+        /// The timestamp.
+        timestamp: Time,
+    },
+    /// An encoded sample is in another encoding version than the writer offers.
+    #[error(
+        "{entity}: the sample is encoded as {encoding}, and DATA_REPRESENTATION offers {offered:?}: encode it so, or make a writer \
+         that offers {version:?}"
+    )]
+    Encoding {
+        /// The writer.
+        entity: String,
+        /// Name of the encapsulation of the sample.
+        encoding: &'static str,
+        /// Its version.
+        version: XcdrVersion,
+        /// The version that the writer offers.
+        offered: XcdrVersion,
+    },
+    /// Octets are no encoded sample or key of the type.
+    #[error("{entity}: {found}: {source}")]
+    Octets {
+        /// The endpoint.
+        entity: String,
+        /// What they are, and what they should be.
+        found: String,
+        /// What is wrong with them.
+        source: Malformed,
+    },
+}
+
+/// Why an entity cannot do now what was asked of it (DCPS `PRECONDITION_NOT_MET`).
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PreconditionNotMet {
+    /// The participant has a topic, content-filtered topic or multi-topic of that name.
+    #[error(
+        "the participant has a topic, content-filtered topic or multi-topic of the name '{name}': choose another name"
+    )]
+    NameInUse {
+        /// The name.
+        name: String,
+    },
+    /// The topic exists with another type.
+    #[error("topic '{topic}' exists with {}", other_type(.type_name, .wanted))]
+    OtherType {
+        /// The topic.
+        topic: String,
+        /// The name of its type.
+        type_name: String,
+        /// The name of the type that was asked for.
+        wanted: String,
+    },
+    /// The topic exists with another QoS.
+    #[error(
+        "topic '{topic}' exists with another {policy}: pass QosSet::default() for the topic as it is, or use set_qos"
+    )]
+    OtherQos {
+        /// The topic.
+        topic: String,
+        /// The first policy that differs.
+        policy: &'static str,
+    },
+    /// The entity was made by another factory.
+    #[error("{entity} belongs to another {factory}")]
+    ForeignEntity {
+        /// The entity.
+        entity: String,
+        /// What made it.
+        factory: &'static str,
+    },
+    /// The handle names another instance than the key of the sample does.
+    #[error("the handle names another instance of {entity} than the key does")]
+    OtherInstance {
+        /// The writer.
+        entity: String,
+    },
+    /// The type has no key, so there are no instances to end.
+    #[error("type '{type_name}' of topic '{topic}' has no key, so it has no instances to end")]
+    NoKey {
+        /// The topic.
+        topic: String,
+        /// Its type.
+        type_name: String,
+    },
+    /// The instance is not registered with the writer.
+    #[error("{entity}: the instance is not registered with this writer")]
+    NotRegistered {
+        /// The writer.
+        entity: String,
+    },
+    /// The QoS of built-in entities is fixed.
+    #[error("the QoS of built-in entities is fixed")]
+    BuiltinQos,
+    /// The entity contains others.
+    #[error("{entity} has entities: delete them first")]
+    HasEntities {
+        /// The entity.
+        entity: String,
+    },
+    /// What made the entity is not enabled.
+    #[error("{entity} cannot be enabled before {factory}")]
+    FactoryNotEnabled {
+        /// The entity.
+        entity: String,
+        /// What made it.
+        factory: &'static str,
+    },
+    /// Something ends that was not begun.
+    #[error("{what}")]
+    NotBegun {
+        /// What was not begun.
+        what: &'static str,
+    },
+    /// Under GROUP access scope samples are read within an access only.
+    #[error("{entity} has GROUP access scope: read it between begin_access and end_access of its subscriber")]
+    OutsideAccess {
+        /// The reader.
+        entity: String,
+    },
+    /// The condition is not attached to the wait set.
+    #[error("the condition is not attached to this wait set")]
+    NotAttached,
+    /// Samples are chosen by read and query conditions only.
+    #[error("only a read or query condition chooses samples, and this is another")]
+    ChoosesNothing,
+    /// The condition belongs to another reader.
+    #[error("the condition belongs to another reader than {entity}")]
+    ForeignCondition {
+        /// The reader that was asked.
+        entity: String,
+    },
+    /// Nobody told of such a participant or topic, or it has left.
+    #[error("no such {what} is discovered")]
+    NotDiscovered {
+        /// What it should be.
+        what: &'static str,
+    },
+}
+
+/// Which limit is reached (DCPS `OUT_OF_RESOURCES`).
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum OutOfResources {
+    /// A limit of the writer that no acknowledgement relieves.
+    #[error("{entity}: {limit} is reached; unregister instances or raise the limit")]
+    Limit {
+        /// The writer.
+        entity: String,
+        /// The limit, and its value.
+        limit: String,
+    },
+    /// The sample is longer than readers take.
+    #[error(
+        "{entity}: the sample is longer than sample_bytes_max = {octets_max}, and readers of these settings would drop it: raise \
+         it here and where readers are"
+    )]
+    SampleTooLong {
+        /// The writer.
+        entity: String,
+        /// The longest that readers take.
+        octets_max: usize,
+    },
+    /// Discovery cannot announce the entity, or remember what to ignore.
+    #[error(transparent)]
+    Discovery(#[from] DiscoveryError),
+}
+
+fn other_type(type_name: &str, wanted: &str) -> String {
+    if type_name == wanted {
+        return format!("another type that is called '{type_name}', too");
+    }
+    format!("type '{type_name}', not '{wanted}'")
+}

@@ -12,7 +12,7 @@ use crate::base::locks::lock;
 use crate::condition::HasCore;
 use crate::consistent::check_qos;
 use crate::entity::{EntityCore, ListenerSlot};
-use crate::error::{Error, Result};
+use crate::error::{Error, PreconditionNotMet, Result};
 use crate::participant::ParticipantInner;
 use crate::topic::TopicInner;
 
@@ -130,7 +130,7 @@ impl<E: Member, L: ?Sized> Group<E, L> {
         if !self.is_builtin {
             return Ok(());
         }
-        Err(Error::PreconditionNotMet("the QoS of built-in entities is fixed".into()))
+        Err(PreconditionNotMet::BuiltinQos.into())
     }
 
     /// Refuses to enable a member before the group.
@@ -143,8 +143,9 @@ impl<E: Member, L: ?Sized> Group<E, L> {
         self.check_exists()?;
         let is_known = lock(&self.members).by_guid.remove(&member.guid()).is_some();
         if !is_known && !member.core().is_deleted() {
-            let what = format!("{} did not create that endpoint", name(self.kind));
-            return Err(Error::PreconditionNotMet(what));
+            let entity = "the endpoint".to_owned();
+            let factory = if self.kind == EntityKind::Publisher { "publisher" } else { "subscriber" };
+            return Err(PreconditionNotMet::ForeignEntity { entity, factory }.into());
         }
         member.delete()
     }
@@ -164,8 +165,7 @@ impl<E: Member, L: ?Sized> Group<E, L> {
     pub(crate) fn delete(&self) -> Result<()> {
         self.check_exists()?;
         if !self.members().is_empty() {
-            let what = format!("{} has endpoints: delete them first", name(self.kind));
-            return Err(Error::PreconditionNotMet(what));
+            return Err(PreconditionNotMet::HasEntities { entity: name(self.kind).to_owned() }.into());
         }
         if self.core.delete() { Ok(()) } else { self.check_exists() }
     }
@@ -245,8 +245,8 @@ impl<E: Send + Sync, L: ?Sized + Send + Sync> HasCore for Group<E, L> {
     }
 }
 
-fn not_enabled(entity: &str, factory: &str) -> Error {
-    Error::PreconditionNotMet(format!("{entity} cannot be enabled before {factory}"))
+fn not_enabled(entity: &str, factory: &'static str) -> Error {
+    PreconditionNotMet::FactoryNotEnabled { entity: entity.to_owned(), factory }.into()
 }
 
 const fn kind_of_members(kind: EntityKind) -> EntityKind {

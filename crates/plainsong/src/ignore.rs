@@ -8,7 +8,7 @@ use plainsong_proto::guid::Guid;
 use plainsong_proto::instance::InstanceHandle;
 
 use crate::builtin_topics::topic_handle;
-use crate::error::{Error, Result};
+use crate::error::{BadParameter, Error, OutOfResources, Result};
 use crate::participant::DomainParticipant;
 
 impl DomainParticipant {
@@ -77,10 +77,10 @@ impl DomainParticipant {
     }
 }
 
-fn no_such(what: &str) -> Error {
-    Error::BadParameter(format!("the handle names no {what}: take it from the built-in topics"))
+fn no_such(what: &'static str) -> Error {
+    BadParameter::UnknownHandle { what }.into()
 }
 
 fn full(error: DiscoveryError) -> Error {
-    Error::OutOfResources(error.to_string())
+    OutOfResources::from(error).into()
 }

@@ -91,4 +91,4 @@ pub mod write_options;
 
 pub use base::config;
 pub use domain::InterfaceReport;
-pub use error::{Error, Result};
+pub use error::{BadParameter, Error, OutOfResources, PreconditionNotMet, Result, WaitedFor};

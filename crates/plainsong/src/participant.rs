@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use plainsong_proto::cdr::DdsType;
+pub use plainsong_proto::discovery::DiscoveryError;
 use plainsong_proto::discovery::{self, Participant};
 use plainsong_proto::guid::{Guid, GuidPrefix};
 use plainsong_proto::instance::InstanceHandle;
@@ -27,7 +28,7 @@ use crate::data_reader::ReaderInner;
 use crate::data_writer::WriterInner;
 use crate::domain::{Domain, EventSink, InterfaceReport};
 use crate::entity::EntityCore;
-use crate::error::{Error, Result};
+use crate::error::{BadParameter, Error, PreconditionNotMet, Result};
 use crate::event_router::Router;
 use crate::listener::DomainParticipantListener;
 use crate::multi_topic::{Constituent, MultiTopic};
@@ -150,10 +151,7 @@ impl DomainParticipantFactory {
     pub fn create_participant(&self, domain_id: u16, name: &str, qos: QosSet) -> Result<DomainParticipant> {
         let qos = qos.or_default(EntityKind::Participant, || self.default_qos.clone());
         if domain_id > ports::DOMAIN_MAX {
-            return Err(Error::BadParameter(format!(
-                "domain {domain_id} does not exist: use 0 to {}",
-                ports::DOMAIN_MAX
-            )));
+            return Err(BadParameter::Domain { domain_id, max: ports::DOMAIN_MAX }.into());
         }
         check_qos(&qos, EntityKind::Participant, "participant")?;
         at_fork::watch();
@@ -252,10 +250,8 @@ impl DomainParticipant {
     fn topic_of(&self, name: &str, ty: Arc<dyn TypeSupport>, qos: QosSet) -> Result<Arc<TopicInner>> {
         const TOPIC_NAME_OCTETS_MAX: usize = 255;
         if name.is_empty() || name.len() > TOPIC_NAME_OCTETS_MAX {
-            return Err(Error::BadParameter(format!(
-                "a topic name has 1 to {TOPIC_NAME_OCTETS_MAX} octets, not {}",
-                name.len()
-            )));
+            let (octets, max) = (name.len(), TOPIC_NAME_OCTETS_MAX);
+            return Err(BadParameter::Name { what: "topic", octets, max }.into());
         }
         self.inner.check_exists()?;
         let says_nothing = qos == QosSet::default();
@@ -266,20 +262,12 @@ impl DomainParticipant {
         let known = topics.get(name).and_then(Weak::upgrade);
         if let Some(known) = known.filter(|known| !known.core.is_deleted()) {
             if !known.is_of(&*ty) {
-                let (type_name, other) = (known.type_name(), ty.name());
-                let what = if type_name == other {
-                    format!("topic '{name}' exists with another type that is called '{type_name}', too")
-                } else {
-                    format!("topic '{name}' exists with type '{type_name}', not '{other}'")
-                };
-                return Err(Error::PreconditionNotMet(what));
+                let [topic, type_name, wanted] = [name, known.type_name(), ty.name()].map(str::to_owned);
+                return Err(PreconditionNotMet::OtherType { topic, type_name, wanted }.into());
             }
             if !says_nothing && let Some(policy) = different(&known.qos(), &qos, EntityKind::Topic) {
-                let what = format!(
-                    "topic '{name}' exists with another {}: pass QosSet::default() for the topic as it is, or use set_qos",
-                    policy.name
-                );
-                return Err(Error::PreconditionNotMet(what));
+                let topic = name.to_owned();
+                return Err(PreconditionNotMet::OtherQos { topic, policy: policy.name }.into());
             }
             return Ok(known);
         }
@@ -312,7 +300,7 @@ impl DomainParticipant {
         if Arc::ptr_eq(&topic.participant, &self.inner) {
             return Ok(());
         }
-        Err(Error::PreconditionNotMet(format!("{} belongs to another participant", topic.describe())))
+        Err(PreconditionNotMet::ForeignEntity { entity: topic.describe(), factory: "participant" }.into())
     }
 
     /// A view of several topics, joined on their keys, with samples of type `T`; see [`crate::multi_topic`] for

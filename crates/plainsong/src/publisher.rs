@@ -14,7 +14,7 @@ use crate::base::clock;
 use crate::base::locks::lock;
 use crate::condition::{Condition, HasCore};
 use crate::data_writer::{AnyDataWriter, WriterInner};
-use crate::error::{Error, Result};
+use crate::error::{Error, PreconditionNotMet, Result};
 use crate::group::{Group, Member};
 use crate::listener::DataWriterListener;
 use crate::participant::{DomainParticipant, ParticipantInner};
@@ -52,7 +52,7 @@ impl Publisher {
         self.inner.members().into_iter().filter(|writer| writer.core().is_enabled()).try_for_each(|writer| {
             let left = end.map_or(timeout, clock::until);
             AnyDataWriter::new(writer).wait_for_acknowledgments(left).map_err(|error| match error {
-                Error::Timeout { what, .. } => Error::Timeout { what, timeout },
+                Error::Timeout { waited_for, what, .. } => Error::Timeout { waited_for, what, timeout },
                 other => other,
             })
         })
@@ -129,7 +129,10 @@ impl Publisher {
     pub fn resume_publications(&self) -> Result<()> {
         let slot = self.inner.participant.slot()?;
         if !std::mem::take(&mut *lock(&self.inner.suspended)) {
-            return Err(Error::PreconditionNotMet("publications of the publisher were not suspended".into()));
+            return Err(PreconditionNotMet::NotBegun {
+                what: "publications of the publisher were not suspended",
+            }
+            .into());
         }
         self.inner.members().iter().for_each(|writer| writer.resume(slot));
         Ok(())
@@ -172,7 +175,9 @@ impl Publisher {
         let mut depth = lock(&self.inner.depth);
         writers = self.inner.members();
         let Some(left) = depth.checked_sub(1) else {
-            return Err(Error::PreconditionNotMet("no coherent set of the publisher was begun".into()));
+            return Err(
+                PreconditionNotMet::NotBegun { what: "no coherent set of the publisher was begun" }.into()
+            );
         };
         *depth = left;
         if left == 0 {

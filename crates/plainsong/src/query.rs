@@ -144,7 +144,7 @@ fn compile<T: DdsType>(
     parameters: Vec<String>,
 ) -> Result<Compiled> {
     let filter: Filter<T> = Filter::query(expression, &parameters).map_err(|error| {
-        refused(&format!("a query of the reader of topic '{}'", reader.topic_name()), expression, &error)
+        refused(&format!("a query of the reader of topic '{}'", reader.topic_name()), expression, error)
     })?;
     let filter = Arc::new(filter);
     let by_payload = Arc::clone(&filter);

@@ -8,7 +8,7 @@ use plainsong_proto::sample_info::{InstanceSelector, SampleState, Selector};
 
 use crate::condition::Condition;
 use crate::data_reader::{DataReader, ReaderInner};
-use crate::error::{Error, Result};
+use crate::error::{BadParameter, Error, PreconditionNotMet, Result};
 use crate::query::Query;
 use crate::read_options::ReadOptions;
 use crate::sample::{Sample, SampleBuffer, Store};
@@ -133,21 +133,19 @@ impl ReaderInner {
     /// What a condition of this reader chooses.
     fn own_condition(&self, condition: &Condition) -> Result<Selector> {
         let Some((reader, selector)) = condition.reading() else {
-            return Err(Error::PreconditionNotMet(
-                "only a read or query condition chooses samples, and this is another".into(),
-            ));
+            return Err(PreconditionNotMet::ChoosesNothing.into());
         };
         if std::ptr::eq(&**reader, self) {
             return Ok(*selector);
         }
-        Err(Error::PreconditionNotMet("the condition belongs to another reader".into()))
+        Err(PreconditionNotMet::ForeignCondition { entity: self.describe() }.into())
     }
 
     fn check_instance(&self, instance: InstanceHandle) -> Result<()> {
         if self.with(|reader, _, _| reader.has_instance(instance))? {
             return Ok(());
         }
-        Err(Error::BadParameter("the reader does not know such an instance".into()))
+        Err(BadParameter::UnknownInstance { entity: self.describe() }.into())
     }
 }
 

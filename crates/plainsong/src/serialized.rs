@@ -8,7 +8,7 @@ use plainsong_proto::sample_info::SampleInfo;
 use plainsong_proto::type_support::TypeSupport;
 
 use crate::data_reader::AnyDataReader;
-use crate::error::{Error, Result};
+use crate::error::{BadParameter, Error, Result};
 use crate::group::Member;
 use crate::keys;
 use crate::read_options::ReadOptions;
@@ -111,11 +111,10 @@ impl AnyDataReader {
     /// [`Error::BadParameter`] for octets that are no key of the type, [`Error::NotEnabled`].
     pub fn lookup_instance_serialized(&self, key: &[u8]) -> Result<Option<InstanceHandle>> {
         let function = std::sync::Arc::clone(&self.0.ty).key_function(keys::fingerprint_of);
-        let key = function.key(key, true).map_err(|malformed| {
-            let (topic, name) = (self.topic_name(), self.0.ty.name());
-            Error::BadParameter(format!(
-                "the reader of topic '{topic}': the octets are no serialized key of type '{name}': {malformed}"
-            ))
+        let key = function.key(key, true).map_err(|source| {
+            let entity = format!("the reader of topic '{}'", self.topic_name());
+            let found = format!("the octets are no serialized key of type '{}'", self.0.ty.name());
+            BadParameter::Octets { entity, found, source }
         })?;
         self.0.with(|reader, _, _| reader.find_instance(key))
     }

@@ -13,7 +13,7 @@ use crate::base::clock;
 use crate::base::locks::lock;
 use crate::condition::{Condition, HasCore};
 use crate::data_reader::{AnyDataReader, ReaderInner};
-use crate::error::{Error, Result};
+use crate::error::{Error, PreconditionNotMet, Result};
 use crate::group::{Group, Member};
 use crate::listener::DataReaderListener;
 use crate::participant::{DomainParticipant, ParticipantInner};
@@ -239,7 +239,7 @@ impl SubscriberInner {
         let readers = self.members();
         let mut depth = lock(&self.depth);
         let Some(left) = depth.checked_sub(1) else {
-            return Err(Error::PreconditionNotMet("no access of the subscriber was begun".into()));
+            return Err(PreconditionNotMet::NotBegun { what: "no access of the subscriber was begun" }.into());
         };
         *depth = left;
         if left == 0 {

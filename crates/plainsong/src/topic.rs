@@ -19,7 +19,7 @@ use crate::builtin_topics::topic_handle;
 use crate::condition::{Condition, HasCore};
 use crate::consistent::check_qos;
 use crate::entity::{EntityCore, ListenerSlot};
-use crate::error::{Error, Result};
+use crate::error::{Error, PreconditionNotMet, Result};
 use crate::group::Member;
 use crate::listener::TopicListener;
 use crate::participant::{DomainParticipant, ParticipantInner};
@@ -116,7 +116,7 @@ impl TopicInner {
         if Arc::ptr_eq(&self.participant, participant) {
             return Ok(());
         }
-        Err(Error::PreconditionNotMet(format!("{} belongs to another participant", self.describe())))
+        Err(PreconditionNotMet::ForeignEntity { entity: self.describe(), factory: "participant" }.into())
     }
 
     /// Other topics of the name with another type.

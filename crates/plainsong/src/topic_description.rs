@@ -11,7 +11,7 @@ use crate::base::locks::lock;
 use crate::content_filtered_topic::{AnyContentFilteredTopic, ContentFilteredTopic};
 use crate::data_reader::{AnyDataReader, DataReader, ReaderInner};
 use crate::data_writer::{AnyDataWriter, DataWriter, WriterInner};
-use crate::error::{Error, Result};
+use crate::error::{Error, PreconditionNotMet, Result};
 use crate::multi_topic::{MultiTopic, MultiTopicReader};
 use crate::participant::{DomainParticipant, ParticipantInner};
 use crate::publisher::Publisher;
@@ -304,7 +304,5 @@ impl ParticipantInner {
 }
 
 fn in_use(name: &str) -> Error {
-    Error::PreconditionNotMet(format!(
-        "the participant has a topic, content-filtered topic or multi-topic of the name '{name}': choose another name"
-    ))
+    PreconditionNotMet::NameInUse { name: name.to_owned() }.into()
 }

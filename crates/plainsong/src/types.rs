@@ -2,6 +2,7 @@
 
 pub use plainsong_derive::DdsType;
 pub use plainsong_proto::cdr::DdsType;
+pub use plainsong_proto::filter::FilterError;
 pub use plainsong_proto::type_support::{
     DynamicType, DynamicTypeError, KeyError, TypeSupport, of as type_support_of,
 };

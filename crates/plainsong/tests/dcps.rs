@@ -9,10 +9,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use common::{Blob, PATIENCE, Pair, Point, fresh_domain, participant, reader, until, writer};
-use plainsong::Error;
 use plainsong::prelude::*;
 use plainsong::status::{IncompatibleQosStatus, MatchedStatus};
 use plainsong::time;
+use plainsong::{Error, WaitedFor};
 
 fn reliable_pair<T: DdsType>() -> Pair<T> {
     Pair::new(QosSet::writer().keep_all(), QosSet::reader().reliable().keep_all())
@@ -168,9 +168,20 @@ fn a_full_history_blocks_and_then_times_out() {
     // The reader holds one sample and refuses more; the writer holds four unacknowledged ones.
     let blob = Blob::default();
     let refused = (0..20).find_map(|_| pair.writer.write(&blob).err()).unwrap();
-    assert!(matches!(refused, Error::Timeout { .. }), "{refused}");
+    assert!(matches!(refused, Error::Timeout { waited_for: WaitedFor::Room, .. }), "{refused}");
     assert!(refused.to_string().contains("'Pair'"), "{refused}");
-    assert!(matches!(pair.writer.try_write(&blob), Err(Error::Timeout { .. })));
+    assert!(matches!(pair.writer.try_write(&blob), Err(Error::WouldBlock { .. })));
+    let now = WriteOptions::new().max_blocking_time(Duration::ZERO);
+    let refused = pair.writer.write_with(&blob, &now).unwrap_err();
+    assert!(matches!(refused, Error::WouldBlock { .. }), "{refused}");
+    assert!(
+        refused.to_string().contains("'Pair', full of unacknowledged samples by max_samples"),
+        "{refused}"
+    );
+    let soon = WriteOptions::new().max_blocking_time(Duration::from_millis(20));
+    let refused = pair.writer.write_with(&blob, &soon).unwrap_err();
+    let waited = Duration::from_millis(20);
+    assert!(matches!(refused, Error::Timeout { timeout, .. } if timeout == waited), "{refused}");
     // Taking makes room: a patient write gets through.
     let taker = pair.reader.clone();
     let drain = std::thread::spawn(move || take_until(&taker, 5).len());

@@ -3,12 +3,14 @@
 
 mod common;
 
+use std::error::Error as _;
 use std::time::Duration;
 
 use common::{PATIENCE, Pair, Point, fresh_domain, participant, reader, until, writer};
-use plainsong::Error;
 use plainsong::drops::DropReason;
 use plainsong::prelude::*;
+use plainsong::types::FilterError;
+use plainsong::{BadParameter, Error};
 
 fn strings(texts: &[&str]) -> Vec<String> {
     texts.iter().map(ToString::to_string).collect()
@@ -97,8 +99,10 @@ fn wrong_filters_are_refused_when_they_are_made() {
     let topic = alone.create_topic::<Point>("Refusals", QosSet::default()).unwrap();
     let refusal = |expression: &str, parameters: &[&str]| {
         let made = alone.create_content_filtered_topic("F", &topic, expression, strings(parameters));
-        let Err(Error::BadParameter(message)) = made else { panic!("{expression} is taken") };
-        message
+        let Err(error) = made else { panic!("{expression} is taken") };
+        assert!(matches!(error, Error::BadParameter(BadParameter::Expression { .. })), "{error}");
+        assert!(error.source().is_some_and(|source| source.is::<FilterError>()), "{error}");
+        error.to_string()
     };
     let message = refusal("id = 1 AND z > 0", &[]);
     for part in ["'F'", "\"id = 1 AND z > 0\"", "at column 12", "Point has no member 'z'", "id, x, y"] {

@@ -344,8 +344,8 @@ fn wrong_expressions_are_refused_when_they_are_made() {
     let sky = Sky::new();
     let refusal = |expression: &str, topics: &[Constituent]| {
         let made = sky.sides[1].create_multi_topic::<Flight>("View", expression, Vec::new(), topics);
-        let Err(Error::BadParameter(message)) = made else { panic!("{expression} is taken") };
-        message
+        let Err(Error::BadParameter(cause)) = made else { panic!("{expression} is taken") };
+        cause.to_string()
     };
     let (two, all) = (sky.two(), sky.all());
     for (expression, topics, expected) in [

@@ -257,7 +257,7 @@ fn what_is_no_sample_is_refused_and_the_error_says_why() {
     until("they match", || writer.matched_subscriptions().unwrap().len() == 1);
     let good = encoded(&robot("C3", 1.0), XcdrVersion::Xcdr2, Endianness::Little);
     let refusal = |sample: &[u8]| match writer.write_serialized(sample).unwrap_err() {
-        Error::BadParameter(text) => text,
+        Error::BadParameter(cause) => cause.to_string(),
         other => panic!("{other}"),
     };
     let old = encoded(&robot("C3", 1.0), XcdrVersion::Xcdr1, Endianness::Little);

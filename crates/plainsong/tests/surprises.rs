@@ -6,8 +6,8 @@ mod common;
 use std::time::Duration;
 
 use common::*;
-use plainsong::Error;
 use plainsong::prelude::*;
+use plainsong::{Error, OutOfResources, PreconditionNotMet};
 
 #[test]
 fn a_qos_that_says_nothing_is_the_default_of_the_entity_that_gets_it() {
@@ -60,9 +60,11 @@ fn a_topic_that_exists_with_another_qos_is_not_given_for_it() {
     let again = |qos| alone.create_topic::<Blob>("Same", qos);
     assert_eq!(again(QosSet::default()).unwrap().qos().history.depth, 2);
     assert!(again(first.qos()).is_ok() && again(QosSet::default().keep_last(2)).is_ok());
-    let Err(Error::PreconditionNotMet(message)) = again(QosSet::reader().keep_all()) else {
+    let Err(Error::PreconditionNotMet(cause)) = again(QosSet::reader().keep_all()) else {
         panic!("another QoS is taken")
     };
+    assert_eq!(cause, PreconditionNotMet::OtherQos { topic: "Same".into(), policy: "HISTORY" });
+    let message = cause.to_string();
     assert!(message.contains("'Same'") && message.contains("HISTORY"), "{message}");
 }
 
@@ -77,8 +79,11 @@ fn what_is_made_of_topics_has_a_name_of_its_own_and_is_found_by_it() {
     let (near, all) = (filtered("Near").unwrap(), joined("All").unwrap());
     for name in ["Near", "All", "T"] {
         for refused in [filtered(name).err(), joined(name).err()] {
-            let Some(Error::PreconditionNotMet(message)) = refused else { panic!("'{name}' is given twice") };
-            assert!(message.contains(name), "{message}");
+            let Some(Error::PreconditionNotMet(PreconditionNotMet::NameInUse { name: used })) = refused
+            else {
+                panic!("'{name}' is given twice")
+            };
+            assert_eq!(used, name);
         }
     }
     let refused = alone.create_topic::<Point>("Near", QosSet::default());
@@ -232,7 +237,9 @@ fn a_sample_that_no_reader_of_these_settings_takes_is_refused_where_it_is_writte
     let reader = reader::<Blob>(&there, "Long", QosSet::reader().reliable());
     until("the writer matches", || !writer.matched_subscriptions().unwrap().is_empty());
     let write = |number, octets| writer.write(&Blob { number, octets: vec![0; octets] });
-    let Err(Error::OutOfResources(message)) = write(0, 2_048) else { panic!("it is written") };
+    let Err(Error::OutOfResources(cause)) = write(0, 2_048) else { panic!("it is written") };
+    assert!(matches!(cause, OutOfResources::SampleTooLong { octets_max: 2_048, .. }), "{cause:?}");
+    let message = cause.to_string();
     assert!(message.contains("sample_bytes_max = 2048") && message.contains("'Long'"), "{message}");
     write(1, 2_000).unwrap();
     assert_eq!(reader.wait_take(PATIENCE).unwrap()[0].data.as_ref().unwrap().number, 1);

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use plainsong_proto::cdr::EncodeError;
 use plainsong_proto::instance::{InstanceHandle, Key};
 use plainsong_proto::writer::WriteError;
 
 use super::WriterInner;
-use crate::error::{Error, Result};
+use crate::error::{BadParameter, Error, OutOfResources, PreconditionNotMet, Result, WaitedFor};
 
 impl WriterInner {
     /// Refuses a handle that is not that of the instance with this key.
@@ -19,53 +20,51 @@ impl WriterInner {
             return Ok(());
         }
         if !self.with(|writer, _, _| writer.is_registered(handle))? {
-            return Err(Error::BadParameter(format!("the handle names no instance of {}", self.describe())));
+            return Err(BadParameter::UnknownInstance { entity: self.describe() }.into());
         }
         let key = key()?;
         if self.ty.is_keyed() && self.with(|writer, _, _| writer.find_registered(key))? == Some(handle) {
             return Ok(());
         }
-        let text = format!("the handle names another instance of {} than the key does", self.describe());
-        Err(Error::PreconditionNotMet(text))
+        Err(PreconditionNotMet::OtherInstance { entity: self.describe() }.into())
     }
 
     #[cold]
     pub(super) fn has_no_key(&self) -> Error {
-        Error::PreconditionNotMet(format!(
-            "type '{}' of topic '{}' has no key, so it has no instances to end",
-            self.ty.name(),
-            self.topic.name
-        ))
+        let (topic, type_name) = (self.topic.name.clone(), self.ty.name().to_owned());
+        PreconditionNotMet::NoKey { topic, type_name }.into()
     }
 
-    pub(super) fn serialization(&self, reason: &dyn std::fmt::Display) -> Error {
-        Error::Serialization { topic: self.topic.name.clone(), reason: reason.to_string() }
+    pub(super) fn serialization(&self, source: EncodeError) -> Error {
+        Error::Serialization { topic: self.topic.name.clone(), source }
     }
 
-    pub(super) fn write_error(&self, error: WriteError, patience: Option<Duration>) -> Error {
+    /// `timeout` is how long it waited for room, if it was to wait.
+    #[cold]
+    pub(super) fn write_error(&self, error: WriteError, timeout: Option<Duration>) -> Error {
+        let entity = self.describe();
         match error {
-            WriteError::Full => Error::Timeout {
-                what: format!(
-                    "waiting for room in the history of {}, full of unacknowledged samples by {},",
-                    self.describe(),
-                    self.slot.look(|writer| writer.limit_in_words(writer.full_by()))
-                ),
-                timeout: patience.unwrap_or_default(),
-            },
-            WriteError::OutOfResources(limit) => Error::OutOfResources(format!(
-                "{}: {} is reached; unregister instances or raise the limit",
-                self.describe(),
-                self.slot.look(|writer| writer.limit_in_words(limit))
-            )),
-            WriteError::TooLarge => Error::OutOfResources(format!(
-                "{}: the sample is longer than sample_bytes_max = {}, and readers of these settings would drop it: raise \
-                 it here and where readers are",
-                self.describe(),
-                self.publisher.participant.config().sample_bytes_max
-            )),
-            WriteError::UnknownInstance => Error::PreconditionNotMet(format!("{}: {error}", self.describe())),
-            WriteError::TimestampBack => Error::BadParameter(format!("{}: {error}", self.describe())),
-            other => Error::OutOfResources(format!("{}: {other}", self.describe())),
+            WriteError::Full => self.no_room(entity, timeout),
+            WriteError::OutOfResources(limit) => {
+                let limit = self.slot.look(|writer| writer.limit_in_words(limit));
+                OutOfResources::Limit { entity, limit }.into()
+            }
+            WriteError::TooLarge => {
+                let octets_max = self.publisher.participant.config().sample_bytes_max;
+                OutOfResources::SampleTooLong { entity, octets_max }.into()
+            }
+            WriteError::UnknownInstance => PreconditionNotMet::NotRegistered { entity }.into(),
+            WriteError::NotKeyed => self.has_no_key(),
+            WriteError::TimestampBack => BadParameter::TimestampBack { entity }.into(),
         }
+    }
+
+    fn no_room(&self, entity: String, timeout: Option<Duration>) -> Error {
+        let limit = self.slot.look(|writer| writer.limit_in_words(writer.full_by()));
+        let Some(timeout) = timeout else { return Error::WouldBlock { entity, limit } };
+        let what = format!(
+            "waiting for room in the history of {entity}, full of unacknowledged samples by {limit},"
+        );
+        Error::Timeout { waited_for: WaitedFor::Room, what, timeout }
     }
 }

@@ -10,7 +10,7 @@ use plainsong_proto::type_support::KeyError;
 use plainsong_proto::writer::ChangeKind;
 
 use super::{AnyDataWriter, WriterInner};
-use crate::error::{Error, Result};
+use crate::error::{BadParameter, Error, Result};
 use crate::group::Member;
 use crate::write_options::WriteOptions;
 
@@ -110,7 +110,7 @@ impl AnyDataWriter {
     pub fn key_value_serialized(&self, handle: InstanceHandle) -> Result<Vec<u8>> {
         let key = self.inner().with(|writer, _, _| writer.instance_key(handle).cloned())?;
         key.map(|key| key.as_slice().to_vec())
-            .ok_or_else(|| Error::BadParameter("no such instance is registered with this writer".into()))
+            .ok_or_else(|| BadParameter::UnknownInstance { entity: self.inner().describe() }.into())
     }
 }
 
@@ -165,7 +165,7 @@ impl WriterInner {
         match serialized {
             Ok(()) => Ok((key, buffer.freeze())),
             Err(KeyError::Malformed(malformed)) => Err(self.no_such(payload, key_only, malformed)),
-            Err(KeyError::Encode(error)) => Err(self.serialization(&error)),
+            Err(KeyError::Encode(error)) => Err(self.serialization(error)),
         }
     }
 
@@ -178,13 +178,13 @@ impl WriterInner {
         let parsed = Encapsulation::parse(sample);
         let (encapsulation, _) = parsed.map_err(|malformed| self.no_such(sample, false, malformed))?;
         if encapsulation.version != self.version {
-            return Err(Error::BadParameter(format!(
-                "{}: the sample is encoded as {}, and DATA_REPRESENTATION offers {:?}: encode it so, or make a writer that offers {:?}",
-                self.describe(),
-                encapsulation.name(),
-                self.version,
-                encapsulation.version
-            )));
+            return Err(BadParameter::Encoding {
+                entity: self.describe(),
+                encoding: encapsulation.name(),
+                version: encapsulation.version,
+                offered: self.version,
+            }
+            .into());
         }
         self.ty.check(sample).map_err(|malformed| self.no_such(sample, false, malformed))?;
         let padding = sample.len().next_multiple_of(ALIGNMENT) - sample.len();
@@ -210,12 +210,11 @@ impl WriterInner {
             Err(Malformed::Truncated) => "too short for an encapsulation header".to_owned(),
             Err(_) => "of an unknown encapsulation".to_owned(),
         };
-        Error::BadParameter(format!(
-            "{}: {} octets, {encapsulated}, are no {what} of type '{}', which is {extensibility:?} and encapsulated as {expected}: \
-             {malformed}",
-            self.describe(),
+        let found = format!(
+            "{} octets, {encapsulated}, are no {what} of type '{}', which is {extensibility:?} and encapsulated as {expected}",
             payload.len(),
             self.ty.name()
-        ))
+        );
+        BadParameter::Octets { entity: self.describe(), found, source: malformed }.into()
     }
 }

@@ -10,7 +10,7 @@ use plainsong_proto::writer::Writer;
 
 use super::WriterInner;
 use crate::base::clock;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, WaitedFor};
 use crate::peer_probe::{self, PeerProbe};
 use crate::runtime::receive::{self, Wanted};
 
@@ -32,7 +32,11 @@ impl WriterInner {
             }
             if !self.wait_for_progress(&mut probe, epoch, deadline) {
                 let what = format!("waiting for acknowledgments of {}", self.describe());
-                return Err(self.naming_those_behind(Error::Timeout { what, timeout }));
+                return Err(self.naming_those_behind(Error::Timeout {
+                    waited_for: WaitedFor::Acknowledgments,
+                    what,
+                    timeout,
+                }));
             }
         }
     }
@@ -72,7 +76,7 @@ impl WriterInner {
 
     /// Time passed in vain: names the readers that were waited for, those with least first.
     pub(super) fn naming_those_behind(&self, error: Error) -> Error {
-        let Error::Timeout { mut what, timeout } = error else { return error };
+        let Error::Timeout { waited_for, mut what, timeout } = error else { return error };
         let mut behind: Vec<_> = self.slot.look(|writer| writer.readers_behind(clock::mono()).collect());
         behind.retain(|reader| !reader.is_left_out);
         behind.sort_by_key(|reader| reader.acknowledged);
@@ -83,6 +87,6 @@ impl WriterInner {
         if let Some(more) = behind.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
             let _ = write!(what, "; and for {more} more readers");
         }
-        Error::Timeout { what, timeout }
+        Error::Timeout { waited_for, what, timeout }
     }
 }

@@ -20,7 +20,7 @@ use plainsong_proto::filter::{Column, Filter, TopicExpression};
 use plainsong_proto::qos::QosSet;
 
 use crate::content_filtered_topic::refused;
-use crate::error::{Error, Result};
+use crate::error::{BadParameter, Error, Result};
 use crate::participant::ParticipantInner;
 use crate::subscriber::Subscriber;
 use crate::topic::Topic;
@@ -29,6 +29,9 @@ pub use join::{COMBINATIONS_MAX, ROWS_MAX, SAMPLES_MAX};
 use join::{Fill, Plan};
 pub use reader::MultiTopicReader;
 use reader::{Source, TypedSource};
+
+/// The longest name, as of other topics.
+const NAME_OCTETS_MAX: usize = 255;
 
 /// A view of several topics with samples of type `T`. Clones are the same multi-topic.
 pub struct MultiTopic<T> {
@@ -96,16 +99,18 @@ impl<T: DdsType> MultiTopic<T> {
         constituents: &[Constituent],
     ) -> Result<Self> {
         let what = || format!("the multi-topic '{name}'");
-        if name.is_empty() {
-            return Err(Error::BadParameter("a multi-topic has a name".into()));
+        if name.is_empty() || name.len() > NAME_OCTETS_MAX {
+            return Err(
+                BadParameter::Name { what: "multi-topic", octets: name.len(), max: NAME_OCTETS_MAX }.into()
+            );
         }
         let parsed =
-            TopicExpression::parse(expression).map_err(|error| refused(&what(), expression, &error))?;
+            TopicExpression::parse(expression).map_err(|error| refused(&what(), expression, error))?;
         let constituents = in_order(&parsed, constituents, participant)
-            .map_err(|reason| Error::BadParameter(format!("{}: {reason}", what())))?;
+            .map_err(|reason| BadParameter::MultiTopic { name: name.to_owned(), reason })?;
         let plan = fills::<T>(&parsed, &constituents)
             .and_then(|fills| Plan::new(fills, &constituents))
-            .map_err(|reason| Error::BadParameter(format!("{}: {reason}", what())))?;
+            .map_err(|reason| BadParameter::MultiTopic { name: name.to_owned(), reason })?;
         let bound = bind(&parsed, name, expression, parameters)?;
         let inner = Inner {
             name: name.to_owned(),
@@ -195,7 +200,7 @@ fn bind<T: DdsType>(
 ) -> Result<Bound<T>> {
     let filter = parsed
         .condition(&parameters)
-        .map_err(|error| refused(&format!("the multi-topic '{name}'"), expression, &error))?;
+        .map_err(|error| refused(&format!("the multi-topic '{name}'"), expression, error))?;
     Ok(Bound { parameters, filter: filter.map(Arc::new) })
 }
 

@@ -15,7 +15,7 @@ use crate::base::locks::lock;
 use crate::condition::{Condition, HasCore, WaitSet};
 use crate::data_reader::{AnyDataReader, DataReader};
 use crate::entity::{EntityCore, ListenerSlot};
-use crate::error::Result;
+use crate::error::{Result, WaitedFor};
 use crate::listener::{DataReaderListener, MultiTopicListener};
 use crate::read_options::ReadOptions;
 use crate::sample::Sample;
@@ -149,7 +149,7 @@ impl<T: DdsType> MultiTopicReader<T> {
             }
             if !waiting.wait_until(deadline, &mut Vec::new()) {
                 let what = format!("wait_take on the reader of a multi-topic of type '{}'", T::TYPE_NAME);
-                return Err(crate::Error::Timeout { what, timeout });
+                return Err(crate::Error::Timeout { waited_for: WaitedFor::Sample, what, timeout });
             }
         }
     }
