@@ -533,7 +533,7 @@ impl WriterInner {
             self.publisher.announced_id(),
         );
         slot.control(|control, now, out| control.add_endpoint(now, endpoint, out))
-            .map_err(|error| OutOfResources::from(error))?;
+            .map_err(OutOfResources::from)?;
         participant.note_manual_writers();
         Ok(())
     }

@@ -8,7 +8,7 @@ use plainsong_proto::status::{StatusKind, StatusMask};
 
 use crate::base::fork;
 use crate::base::locks::{lock, read, write};
-use crate::error::{Error, OutOfResources, Result};
+use crate::error::{Error, Result};
 use crate::runtime::notify::Notify;
 
 /// State behind every entity's status condition.
@@ -269,7 +269,7 @@ macro_rules! endpoint_inner {
                 .map_err(|error| OutOfResources::from(error).into())
         }
 
-        fn describe(&self) -> String {
+        pub(crate) fn describe(&self) -> String {
             let kind = if matches!(ENTITY_KIND, EntityKind::Writer) { "writer" } else { "reader" };
             format!("the {kind} of topic '{}'", self.topic.name)
         }

@@ -8,7 +8,7 @@ use plainsong_proto::sample_info::{InstanceSelector, SampleState, Selector};
 
 use crate::condition::Condition;
 use crate::data_reader::{DataReader, ReaderInner};
-use crate::error::{BadParameter, Error, PreconditionNotMet, Result};
+use crate::error::{BadParameter, PreconditionNotMet, Result};
 use crate::query::Query;
 use crate::read_options::ReadOptions;
 use crate::sample::{Sample, SampleBuffer, Store};
@@ -20,7 +20,7 @@ impl<T: DdsType> DataReader<T> {
     /// domain. It calls no listener for that.
     ///
     /// # Errors
-    /// [`Error::NotEnabled`].
+    /// [`crate::Error::NotEnabled`].
     pub fn take(&self) -> Result<Vec<Sample<T>>> {
         let mut samples = Vec::new();
         self.inner().collect(&mut samples, &all(Access::Take))?;
@@ -30,7 +30,7 @@ impl<T: DdsType> DataReader<T> {
     /// Returns all samples and marks them read.
     ///
     /// # Errors
-    /// [`Error::NotEnabled`].
+    /// [`crate::Error::NotEnabled`].
     pub fn read(&self) -> Result<Vec<Sample<T>>> {
         let mut samples = Vec::new();
         self.inner().collect(&mut samples, &all(Access::Read))?;
@@ -40,8 +40,8 @@ impl<T: DdsType> DataReader<T> {
     /// Removes and returns what `options` choose.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] for an instance that the reader does not know, [`Error::PreconditionNotMet`] for a condition of
-    /// another reader or of the application, [`Error::NotEnabled`].
+    /// [`crate::Error::BadParameter`] for an instance that the reader does not know, [`crate::Error::PreconditionNotMet`] for a condition of
+    /// another reader or of the application, [`crate::Error::NotEnabled`].
     pub fn take_with(&self, options: &ReadOptions) -> Result<Vec<Sample<T>>> {
         let mut samples = Vec::new();
         self.take_into(options, &mut samples)?;
@@ -78,7 +78,7 @@ impl<T: DdsType> DataReader<T> {
     /// Returns the next sample that was not read yet, and marks it read.
     ///
     /// # Errors
-    /// [`Error::NotEnabled`].
+    /// [`crate::Error::NotEnabled`].
     pub fn read_next_sample(&self) -> Result<Option<Sample<T>>> {
         Ok(self.read_with(&next_unread())?.pop())
     }
@@ -86,7 +86,7 @@ impl<T: DdsType> DataReader<T> {
     /// Removes and returns the next sample that was not read yet.
     ///
     /// # Errors
-    /// [`Error::NotEnabled`].
+    /// [`crate::Error::NotEnabled`].
     pub fn take_next_sample(&self) -> Result<Option<Sample<T>>> {
         Ok(self.take_with(&next_unread())?.pop())
     }

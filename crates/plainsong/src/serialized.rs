@@ -8,7 +8,7 @@ use plainsong_proto::sample_info::SampleInfo;
 use plainsong_proto::type_support::TypeSupport;
 
 use crate::data_reader::AnyDataReader;
-use crate::error::{BadParameter, Error, Result};
+use crate::error::{BadParameter, Result};
 use crate::group::Member;
 use crate::keys;
 use crate::read_options::ReadOptions;
@@ -62,7 +62,7 @@ impl AnyDataReader {
     /// Announces a reader that was created disabled.
     ///
     /// # Errors
-    /// [`Error::NotEnabled`] when its participant is not, [`Error::OutOfResources`] at a limit.
+    /// [`crate::Error::NotEnabled`] when its participant is not, [`crate::Error::OutOfResources`] at a limit.
     pub fn enable(&self) -> Result<()> {
         self.0.enable()
     }
@@ -70,7 +70,7 @@ impl AnyDataReader {
     /// Removes and returns all samples, as they came.
     ///
     /// # Errors
-    /// [`Error::NotEnabled`].
+    /// [`crate::Error::NotEnabled`].
     pub fn take_serialized(&self) -> Result<Vec<SerializedSample>> {
         self.take_serialized_with(&ReadOptions::new())
     }
@@ -86,7 +86,7 @@ impl AnyDataReader {
     /// Returns all samples, as they came, and marks them read.
     ///
     /// # Errors
-    /// [`Error::NotEnabled`].
+    /// [`crate::Error::NotEnabled`].
     pub fn read_serialized(&self) -> Result<Vec<SerializedSample>> {
         self.read_serialized_with(&ReadOptions::new())
     }
@@ -108,7 +108,7 @@ impl AnyDataReader {
     /// The handle of the instance with this serialized key, when the reader knows it.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] for octets that are no key of the type, [`Error::NotEnabled`].
+    /// [`crate::Error::BadParameter`] for octets that are no key of the type, [`crate::Error::NotEnabled`].
     pub fn lookup_instance_serialized(&self, key: &[u8]) -> Result<Option<InstanceHandle>> {
         let function = std::sync::Arc::clone(&self.0.ty).key_function(keys::fingerprint_of);
         let key = function.key(key, true).map_err(|source| {

@@ -13,7 +13,7 @@ use crate::base::clock;
 use crate::base::locks::lock;
 use crate::condition::{Condition, HasCore};
 use crate::data_reader::{AnyDataReader, ReaderInner};
-use crate::error::{Error, PreconditionNotMet, Result};
+use crate::error::{PreconditionNotMet, Result};
 use crate::group::{Group, Member};
 use crate::listener::DataReaderListener;
 use crate::participant::{DomainParticipant, ParticipantInner};
@@ -48,7 +48,7 @@ impl Subscriber {
     /// its readers, then enable it: readers that are created later miss what was shown before.
     ///
     /// # Errors
-    /// [`Error::PreconditionNotMet`] when its participant is not enabled, [`Error::AlreadyDeleted`].
+    /// [`crate::Error::PreconditionNotMet`] when its participant is not enabled, [`crate::Error::AlreadyDeleted`].
     pub fn enable(&self) -> Result<()> {
         self.inner.enable_at_once()
     }
@@ -57,7 +57,7 @@ impl Subscriber {
     /// of DATA_ON_READERS does when it leaves the reading to them.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`].
+    /// [`crate::Error::AlreadyDeleted`].
     pub fn notify_readers(&self) -> Result<()> {
         self.inner.check_exists()?;
         self.inner.members().iter().for_each(|reader| reader.notify());
@@ -107,7 +107,7 @@ impl Subscriber {
     /// scope, samples can be read within such a pair only (DCPS 1.4 §2.2.2.5.2.8).
     ///
     /// # Errors
-    /// [`Error::NotEnabled`].
+    /// [`crate::Error::NotEnabled`].
     pub fn begin_access(&self) -> Result<()> {
         self.inner.check_exists()?;
         let slot = self.inner.participant.slot()?;
@@ -121,7 +121,7 @@ impl Subscriber {
     /// Ends what [`Self::begin_access`] began.
     ///
     /// # Errors
-    /// [`Error::PreconditionNotMet`] when nothing was begun, [`Error::NotEnabled`].
+    /// [`crate::Error::PreconditionNotMet`] when nothing was begun, [`crate::Error::NotEnabled`].
     pub fn end_access(&self) -> Result<()> {
         self.inner.check_exists()?;
         let slot = self.inner.participant.slot()?;

@@ -175,7 +175,7 @@ fn a_full_history_blocks_and_then_times_out() {
     let refused = pair.writer.write_with(&blob, &now).unwrap_err();
     assert!(matches!(refused, Error::WouldBlock { .. }), "{refused}");
     assert!(
-        refused.to_string().contains("'Pair', full of unacknowledged samples by max_samples"),
+        refused.to_string().contains("'Pair', full of unacknowledged samples by RESOURCE_LIMITS max_samples"),
         "{refused}"
     );
     let soon = WriteOptions::new().max_blocking_time(Duration::from_millis(20));

@@ -20,7 +20,7 @@ use plainsong_proto::filter::{Column, Filter, TopicExpression};
 use plainsong_proto::qos::QosSet;
 
 use crate::content_filtered_topic::refused;
-use crate::error::{BadParameter, Error, Result};
+use crate::error::{BadParameter, Result};
 use crate::participant::ParticipantInner;
 use crate::subscriber::Subscriber;
 use crate::topic::Topic;
@@ -150,7 +150,7 @@ impl<T: DdsType> MultiTopic<T> {
     /// Replaces the values of %0, %1, …: for what arrives from now on.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] when a value is missing or of the wrong kind; then nothing changed.
+    /// [`crate::Error::BadParameter`] when a value is missing or of the wrong kind; then nothing changed.
     pub fn set_expression_parameters(&self, parameters: Vec<String>) -> Result<()> {
         let bound = bind(&self.inner.parsed, &self.inner.name, &self.inner.expression, parameters)?;
         *self.inner.condition.0.write().unwrap_or_else(PoisonError::into_inner) = bound;
