@@ -7,6 +7,9 @@ use crate::{deny, miri, shell, systems, test, tidy};
 
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
+/// Those of the library that are off by default.
+const FEATURES: &str = "plainsong/serde,plainsong/tracing";
+
 /// `cargo xtask ci`.
 pub(crate) fn run(_arguments: &[String]) -> Result<bool, String> {
     let mut steps = Steps::default();
@@ -19,6 +22,9 @@ pub(crate) fn run(_arguments: &[String]) -> Result<bool, String> {
     let mut documentation = shell::cargo(&["doc", "--workspace", "--no-deps"]);
     documentation.env("RUSTDOCFLAGS", "-D warnings");
     steps.run("documentation", LIMIT, documentation);
+    let mut documentation = shell::cargo(&["doc", "--no-deps", "-p", "plainsong", "-p", "plainsong-proto"]);
+    documentation.args(["--features", FEATURES]).env("RUSTDOCFLAGS", "-D warnings");
+    steps.run("documentation with features", LIMIT, documentation);
     deny::add_steps(&mut steps);
     miri::add_steps(&mut steps);
     systems::add_steps(&mut steps);

@@ -23,8 +23,8 @@ use plainsong_proto::status::{
 use plainsong_proto::time::Now;
 use plainsong_proto::type_support::{self, TypeSupport};
 
-use crate::base::clock;
 use crate::base::locks::lock;
+use crate::base::{clock, trace};
 use crate::condition::{Condition, HasCore, WaitSet};
 use crate::consistent::check_qos;
 use crate::content_filtered_topic::ReaderFilter;
@@ -369,6 +369,7 @@ impl ReaderInner {
             self.slot.look(|reader| reader.qos().clone()),
             self.subscriber.announced_id(),
         );
+        trace::endpoint_created(self.guid, &self.topic.name, self.topic.type_name(), &endpoint.qos);
         slot.control(|control, now, out| {
             let content_filter = self.announced_filter();
             control.add_endpoint(now, LocalEndpoint { content_filter, ..endpoint }, out)
@@ -542,11 +543,19 @@ impl ReaderInner {
         if kind == StatusKind::DataAvailable && self.tell_data_on_readers() {
             return;
         }
+        if kind != StatusKind::DataAvailable {
+            self.trace(kind);
+        }
         let listener = self.listener_of(kind);
         self.core.raise(kind);
         if let Some(listener) = listener {
             self.tell(&*listener, kind);
         }
+    }
+
+    fn trace(&self, kind: StatusKind) {
+        let matches = || self.slot.look(|reader| reader.matched_writers().count());
+        trace::status_changed(self.guid, &self.topic.name, kind, matches);
     }
 
     /// Who hears of a status: the closest that wants it (DCPS 1.4 §2.2.4.2.3).
@@ -595,6 +604,7 @@ impl ReaderInner {
     pub(crate) fn wake_on_status(&self, kind: StatusKind) -> bool {
         let is_quiet = self.listener_of(kind).is_none();
         if is_quiet {
+            self.trace(kind);
             self.core.raise(kind);
         }
         is_quiet
@@ -635,6 +645,7 @@ impl ReaderInner {
         let participant = &self.subscriber.participant;
         let Ok(slot) = participant.slot() else { return };
         if self.core.is_enabled() {
+            trace::endpoint_deleted(self.guid, &self.topic.name);
             participant.router.remove(self.guid.entity);
             slot.control(|control, now, out| control.remove_endpoint(now, self.guid, out));
             slot.remove_reader(self.guid.entity);

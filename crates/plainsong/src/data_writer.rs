@@ -26,7 +26,7 @@ use plainsong_proto::type_support::{self, TypeSupport};
 use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig};
 pub use plainsong_proto::writer::{Delivery, ReaderBehind, UnicastReason};
 
-use crate::base::clock;
+use crate::base::{clock, trace};
 use crate::condition::{Condition, HasCore};
 use crate::consistent::check_qos;
 use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations};
@@ -532,6 +532,7 @@ impl WriterInner {
             self.slot.look(|writer| writer.qos().clone()),
             self.publisher.announced_id(),
         );
+        trace::endpoint_created(self.guid, &self.topic.name, self.topic.type_name(), &endpoint.qos);
         slot.control(|control, now, out| control.add_endpoint(now, endpoint, out))
             .map_err(OutOfResources::from)?;
         participant.note_manual_writers();
@@ -612,6 +613,7 @@ impl WriterInner {
     /// Something happened to the writer: `None` is progress without a status.
     pub(crate) fn on_event(self: &Arc<Self>, kind: Option<StatusKind>) {
         let Some(kind) = kind else { return self.core.wake_waiters() };
+        self.trace(kind);
         let listener = self.listener_of(kind);
         self.core.raise(kind);
         if let Some(listener) = listener {
@@ -623,9 +625,15 @@ impl WriterInner {
     pub(crate) fn wake_on_status(&self, kind: StatusKind) -> bool {
         let is_quiet = self.listener_of(kind).is_none();
         if is_quiet {
+            self.trace(kind);
             self.core.raise(kind);
         }
         is_quiet
+    }
+
+    fn trace(&self, kind: StatusKind) {
+        let matches = || self.slot.look(|writer| writer.matched_readers().count());
+        trace::status_changed(self.guid, &self.topic.name, kind, matches);
     }
 
     /// Who hears of a status: the closest that wants it (DCPS 1.4 §2.2.4.2.3).
@@ -683,6 +691,7 @@ impl WriterInner {
         let Ok(slot) = participant.slot() else { return };
         if self.core.is_enabled() {
             self.slot.with(slot, |writer, now, out| writer.flush(now, out));
+            trace::endpoint_deleted(self.guid, &self.topic.name);
             participant.router.remove(self.guid.entity);
             slot.control(|control, now, out| control.remove_endpoint(now, self.guid, out));
             slot.remove_writer(self.guid.entity);

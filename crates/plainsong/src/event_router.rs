@@ -8,6 +8,7 @@ use plainsong_proto::outbox::Event;
 use plainsong_proto::status::StatusKind;
 
 use crate::base::locks::{read, write};
+use crate::base::trace;
 use crate::data_reader::ReaderInner;
 use crate::data_writer::WriterInner;
 use crate::domain::EventSink;
@@ -151,6 +152,7 @@ impl EventSink for Router {
                     }
                 }
                 Event::ParticipantChanged { participant, alive } => {
+                    trace::participant_discovered(participant, alive);
                     if let Some(local) = self.participant.get().and_then(Weak::upgrade)
                         && let (Some(builtin), Ok(slot)) = (local.builtin(), local.slot())
                     {
@@ -162,6 +164,7 @@ impl EventSink for Router {
                     }
                 }
                 Event::ParticipantUnanswering { participant } => {
+                    trace::participant_unresponsive(participant);
                     let callback = read(&self.on_unresponsive).clone();
                     if let Some(callback) = callback {
                         callback(participant);

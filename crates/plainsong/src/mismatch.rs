@@ -6,6 +6,7 @@ use plainsong_proto::discovery::Participant;
 pub use plainsong_proto::discovery::{Difference, Mismatch, MismatchReason, Party};
 use plainsong_proto::guid::Guid;
 
+use crate::base::trace;
 use crate::error::Result;
 use crate::participant::{DomainParticipant, ParticipantInner};
 
@@ -68,6 +69,7 @@ impl ParticipantInner {
     /// names of types are noticed when the endpoints are, whether or not there is one to match with.
     pub(crate) fn note_mismatch(&self, writer: Guid, reader: Guid) {
         let Some(mismatch) = self.mismatch(writer, reader) else { return };
+        trace::mismatched(&mismatch);
         let differences = &mismatch.differences;
         if let Some(difference) = differences.iter().find(|it| it.subject == Difference::TYPE)
             && let Some(topic) = self.topic(&mismatch.topic)

@@ -21,6 +21,7 @@ use crate::base::clock;
 use crate::base::config::Config;
 use crate::base::locks::{lock, write};
 use crate::base::process;
+use crate::base::trace;
 use crate::builtin_topics::Builtin;
 use crate::condition::{Condition, HasCore};
 use crate::consistent::check_qos;
@@ -582,6 +583,7 @@ impl ParticipantInner {
         self.config.apply_to(&mut config);
         let control = Participant::new(config);
         let slot = self.domain.add_participant(control, Arc::clone(&self.router) as Arc<dyn EventSink>);
+        trace::participant_created(self.guid_prefix.participant(), self.domain_id, &self.name);
         // `enable` above lets one caller through, so the cell is still empty.
         let _ = self.slot.set(slot);
         if self.qos().entity_factory.autoenable_created_entities {
@@ -600,6 +602,7 @@ impl ParticipantInner {
             return self.check_exists();
         }
         if let Some(slot) = self.slot.get() {
+            trace::participant_deleted(self.guid_prefix.participant());
             self.domain.remove_participant(slot);
         }
         Ok(())
@@ -615,6 +618,7 @@ impl HasCore for ParticipantInner {
 impl Drop for ParticipantInner {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.get().filter(|_| self.core.is_to_end()) {
+            trace::participant_deleted(self.guid_prefix.participant());
             self.domain.remove_participant(slot);
         }
     }

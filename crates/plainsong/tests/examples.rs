@@ -36,6 +36,9 @@ fn examples() -> &'static Path {
                 "--profile",
                 name,
             ])
+            // What was built for this test is what is built here.
+            .args(cfg!(feature = "serde").then_some(["--features", "serde"]).into_iter().flatten())
+            .args(cfg!(feature = "tracing").then_some(["--features", "tracing"]).into_iter().flatten())
             .arg("--target-dir")
             .arg(profile.parent().unwrap())
             .current_dir(env!("CARGO_MANIFEST_DIR"))

@@ -31,3 +31,30 @@ fn a_snapshot_is_read_from_json_as_it_was_written() {
     let text = serde_json::to_string_pretty(&state).unwrap();
     assert_eq!(serde_json::from_str::<ParticipantState>(&text).unwrap(), state);
 }
+
+#[test]
+fn statuses_and_sample_infos_are_read_from_json_as_they_were_written() {
+    fn same<T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug>(
+        value: &T,
+    ) -> String {
+        let json = serde_json::to_string(value).unwrap();
+        assert_eq!(serde_json::from_str::<T>(&json).unwrap(), *value);
+        json
+    }
+    let domain = fresh_domain();
+    let here = participant(domain);
+    let writer = writer::<Point>(&here, "Statuses", QosSet::writer());
+    let reader = reader::<Point>(&here, "Statuses", QosSet::reader().reliable());
+    until("they match", || !writer.matched_subscriptions().unwrap().is_empty());
+    let matched = same(&writer.publication_matched_status().unwrap());
+    assert!(matched.contains(&reader.instance_handle().to_string()), "{matched}");
+    same(&reader.liveliness_changed_status().unwrap());
+    same(&reader.sample_rejected_status().unwrap());
+    same(&reader.sample_lost_status().unwrap());
+    same(&reader.requested_deadline_missed_status().unwrap());
+    same(&reader.requested_incompatible_qos_status().unwrap());
+    assert_eq!(same(&StatusKind::SampleLost), "\"SampleLost\"");
+    same(&StatusMask::ALL);
+    writer.write(&Point::default()).unwrap();
+    same(&reader.wait_take(common::PATIENCE).unwrap()[0].info);
+}

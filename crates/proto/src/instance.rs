@@ -4,16 +4,22 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::num::NonZeroU64;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::cdr::KeyHash;
 use crate::guid::Guid;
-use crate::malformed::Malformed;
+use crate::malformed::{InvalidText, Malformed, octets_of_hex};
 
 /// Names an instance or an entity. For an instance it is the key hash of its key (RTPS 2.5 §9.6.4.8), so
 /// every participant gives the same instance the same handle. Only where another key has the same hash, and
 /// came first, it is one that the endpoint chooses.
 #[derive(Clone, Copy, Debug, Default, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(try_from = "String", into = "String")
+)]
 #[repr(align(8))]
 pub struct InstanceHandle(pub [u8; 16]);
 
@@ -141,6 +147,31 @@ impl From<Guid> for InstanceHandle {
 impl fmt::Display for InstanceHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
+
+/// Reads what `Display` writes.
+impl FromStr for InstanceHandle {
+    type Err = InvalidText;
+
+    fn from_str(text: &str) -> Result<Self, InvalidText> {
+        let mut octets = [0; 16];
+        octets_of_hex(text, &mut octets).ok_or(InvalidText("instance handle"))?;
+        Ok(Self(octets))
+    }
+}
+
+impl TryFrom<String> for InstanceHandle {
+    type Error = InvalidText;
+
+    fn try_from(text: String) -> Result<Self, InvalidText> {
+        text.parse()
+    }
+}
+
+impl From<InstanceHandle> for String {
+    fn from(handle: InstanceHandle) -> Self {
+        handle.to_string()
     }
 }
 

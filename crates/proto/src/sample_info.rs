@@ -5,6 +5,7 @@ use crate::time::Time;
 
 /// Whether the sample was read before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum SampleState {
     /// Returned by an earlier `read`.
@@ -15,6 +16,7 @@ pub enum SampleState {
 
 /// Whether the reader has seen the instance since it last became alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum ViewState {
     /// First time.
@@ -25,6 +27,7 @@ pub enum ViewState {
 
 /// The life of the instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum InstanceState {
     /// Samples received and a writer is alive.
@@ -37,6 +40,7 @@ pub enum InstanceState {
 
 /// Facts about one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SampleInfo {
     /// Read before or not.
     pub sample_state: SampleState,

@@ -1,10 +1,13 @@
 //! The communication statuses of DCPS 1.4 §2.2.4.1, one row each.
 
+use std::fmt;
+
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
 
 /// The kinds of communication status. The discriminant is the bit of the standard's status mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u32)]
 pub enum StatusKind {
     /// Another topic of the same name has another type.
@@ -56,6 +59,7 @@ impl StatusKind {
 
 /// A set of status kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct StatusMask(pub u32);
 
 impl StatusMask {
@@ -92,6 +96,7 @@ impl StatusMask {
 /// A total and its change since the status was last read: deadline missed, liveliness lost,
 /// sample lost, inconsistent topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CountStatus {
     /// Cumulative count.
     pub total_count: i32,
@@ -116,6 +121,7 @@ impl CountStatus {
 
 /// Offered or requested deadline missed, with the instance it happened to last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct DeadlineMissedStatus {
     /// Cumulative count and change.
     pub count: CountStatus,
@@ -125,6 +131,7 @@ pub struct DeadlineMissedStatus {
 
 /// Offered or requested incompatible QoS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct IncompatibleQosStatus {
     /// Cumulative count of incompatible endpoints, and change.
     pub count: CountStatus,
@@ -136,6 +143,7 @@ pub struct IncompatibleQosStatus {
 
 /// Publication or subscription matched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct MatchedStatus {
     /// Cumulative count of matches, and change.
     pub total: CountStatus,
@@ -174,6 +182,7 @@ impl MatchedStatus {
 
 /// Liveliness changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LivelinessChangedStatus {
     /// Matched writers that are alive.
     pub alive_count: i32,
@@ -189,6 +198,7 @@ pub struct LivelinessChangedStatus {
 
 /// Why a sample was rejected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum RejectReason {
     /// None was.
     #[default]
@@ -203,6 +213,7 @@ pub enum RejectReason {
 
 /// Sample rejected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SampleRejectedStatus {
     /// Cumulative count and change.
     pub count: CountStatus,
@@ -210,6 +221,105 @@ pub struct SampleRejectedStatus {
     pub last_reason: RejectReason,
     /// Instance of the last rejected sample.
     pub last_instance: InstanceHandle,
+}
+
+impl StatusKind {
+    /// Its name in the standard.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InconsistentTopic => "INCONSISTENT_TOPIC",
+            Self::OfferedDeadlineMissed => "OFFERED_DEADLINE_MISSED",
+            Self::RequestedDeadlineMissed => "REQUESTED_DEADLINE_MISSED",
+            Self::OfferedIncompatibleQos => "OFFERED_INCOMPATIBLE_QOS",
+            Self::RequestedIncompatibleQos => "REQUESTED_INCOMPATIBLE_QOS",
+            Self::SampleLost => "SAMPLE_LOST",
+            Self::SampleRejected => "SAMPLE_REJECTED",
+            Self::DataOnReaders => "DATA_ON_READERS",
+            Self::DataAvailable => "DATA_AVAILABLE",
+            Self::LivelinessLost => "LIVELINESS_LOST",
+            Self::LivelinessChanged => "LIVELINESS_CHANGED",
+            Self::PublicationMatched => "PUBLICATION_MATCHED",
+            Self::SubscriptionMatched => "SUBSCRIPTION_MATCHED",
+        }
+    }
+}
+
+impl fmt::Display for StatusKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Names of the kinds, with `|` between them; `none`.
+impl fmt::Display for StatusMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> =
+            StatusKind::ALL.into_iter().filter(|kind| self.contains(*kind)).map(StatusKind::name).collect();
+        f.write_str(if names.is_empty() { "none".to_owned() } else { names.join(" | ") }.as_str())
+    }
+}
+
+impl fmt::Display for CountStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in all, {} new", self.total_count, self.total_count_change)
+    }
+}
+
+impl fmt::Display for DeadlineMissedStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, last by instance {}", self.count, self.last_instance)
+    }
+}
+
+impl fmt::Display for IncompatibleQosStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name =
+            |id: u32| crate::qos::policy_name(id).map_or_else(|| format!("policy {id}"), str::to_owned);
+        write!(f, "{}", self.count)?;
+        for (place, (id, times)) in self.policies.iter().enumerate() {
+            write!(f, "{} {} {times} times", if place == 0 { ":" } else { "," }, name(*id))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for MatchedStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { total, current_count, current_count_change, last_endpoint } = self;
+        write!(f, "{current_count} now ({current_count_change:+}), {total}, last {last_endpoint}")
+    }
+}
+
+impl fmt::Display for LivelinessChangedStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} writers alive ({:+}), {} not alive ({:+}), last {}",
+            self.alive_count,
+            self.alive_count_change,
+            self.not_alive_count,
+            self.not_alive_count_change,
+            self.last_publication
+        )
+    }
+}
+
+impl fmt::Display for RejectReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotRejected => "none",
+            Self::InstancesLimit => "max_instances",
+            Self::SamplesLimit => "max_samples",
+            Self::SamplesPerInstanceLimit => "max_samples_per_instance",
+        })
+    }
+}
+
+impl fmt::Display for SampleRejectedStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, last at {} in instance {}", self.count, self.last_reason, self.last_instance)
+    }
 }
 
 #[cfg(test)]
@@ -221,5 +331,18 @@ mod tests {
         let all = StatusKind::ALL.into_iter().fold(StatusMask::NONE, StatusMask::with);
         assert_eq!(all, StatusMask::ALL);
         assert!(!all.without(StatusKind::SampleLost).contains(StatusKind::SampleLost));
+    }
+
+    #[test]
+    fn statuses_are_told_in_words() {
+        let mask = StatusMask::NONE.with(StatusKind::SampleLost).with(StatusKind::DataAvailable);
+        assert_eq!(mask.to_string(), "SAMPLE_LOST | DATA_AVAILABLE");
+        assert_eq!(StatusMask::NONE.to_string(), "none");
+        let mut matched = MatchedStatus::default();
+        matched.matched(Guid::from_bytes([0x1f; 16]));
+        assert_eq!(matched.to_string(), format!("1 now (+1), 1 in all, 1 new, last {}", "1f".repeat(16)));
+        let count = CountStatus { total_count: 3, total_count_change: 2 };
+        let incompatible = IncompatibleQosStatus { count, last_policy_id: 11, policies: vec![(11, 3)] };
+        assert_eq!(incompatible.to_string(), "3 in all, 2 new: RELIABILITY 3 times");
     }
 }

@@ -7,3 +7,4 @@ mod limits;
 pub(crate) mod locks;
 pub(crate) mod process;
 pub(crate) mod sync;
+pub(crate) mod trace;

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use plainsong_proto::stats::{CountDrops, DropCounters, DropReason};
 
+use crate::base::trace;
+
 /// How often each reason occurred, in its order.
 #[derive(Debug)]
 pub(crate) struct Drops([AtomicU64; DropReason::ALL.len()]);
@@ -17,6 +19,7 @@ impl Default for Drops {
 impl Drops {
     #[cold]
     pub(crate) fn count(&self, reason: DropReason) {
+        trace::dropped(reason);
         if let Some(counter) = self.0.get(reason as usize) {
             counter.fetch_add(1, Ordering::Relaxed);
         }

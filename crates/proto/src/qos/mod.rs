@@ -1,6 +1,7 @@
 //! Quality of service: the policies, one table about them, and the request/offered rules.
 
 pub mod check;
+mod display;
 pub mod explain;
 pub mod policy;
 pub mod rxo;
