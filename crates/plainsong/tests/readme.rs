@@ -1,0 +1,59 @@
+//! The Rust of the README compiles: each of its blocks stands in this file, too.
+#![allow(missing_docs, dead_code, clippy::unwrap_used, reason = "tests")]
+
+mod writer_and_reader {
+    use plainsong::prelude::*;
+
+    #[derive(DdsType, Debug, Default)]
+    struct Temperature {
+        #[dds(key)]
+        sensor: u32,
+        celsius: f64,
+    }
+
+    fn main() -> plainsong::Result<()> {
+        let participant = DomainParticipant::new(0)?;
+        let topic = participant.create_topic::<Temperature>("Temperature", QosSet::default())?;
+
+        let subscriber = participant.create_subscriber(QosSet::default())?;
+        let reader = subscriber.create_reader(&topic, QosSet::reader().reliable())?;
+
+        let publisher = participant.create_publisher(QosSet::default())?;
+        let writer = publisher.create_writer(&topic, QosSet::writer())?;
+        writer.write(&Temperature { sensor: 7, celsius: 21.5 })?;
+
+        for sample in reader.wait_take(std::time::Duration::from_secs(1))? {
+            println!("{:?}", sample.data);
+        }
+        Ok(())
+    }
+
+    fn latest_values(subscriber: &Subscriber, topic: &Topic<Temperature>) -> plainsong::Result<()> {
+        let topic = topic.clone();
+        let latest = QosSet::reader().reliable().durability(Durability::TransientLocal).keep_last(1);
+        let reader = subscriber.create_reader(&topic, latest)?;
+        loop {
+            for sample in reader.wait_take(std::time::Duration::from_secs(60))? {
+                match sample.data {
+                    Some(now) => println!("sensor {} has {} °C", now.sensor, now.celsius),
+                    None => {
+                        let key = reader.key_value(sample.info.instance_handle)?;
+                        println!("sensor {} is gone: {:?}", key.sensor, sample.info.instance_state);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_rust_of_the_readme_compiles() {
+    let lines = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
+    let (readme, here) = (lines(include_str!("../../../README.md")), lines(include_str!("readme.rs")));
+    let blocks: Vec<_> =
+        readme.split("```rust\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(blocks.len(), 2);
+    for block in blocks {
+        assert!(here.contains(block.trim()), "not in this file: {block}");
+    }
+}
