@@ -272,18 +272,6 @@ impl fmt::Display for DeadlineMissedStatus {
     }
 }
 
-impl fmt::Display for IncompatibleQosStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name =
-            |id: u32| crate::qos::policy_name(id).map_or_else(|| format!("policy {id}"), str::to_owned);
-        write!(f, "{}", self.count)?;
-        for (place, (id, times)) in self.policies.iter().enumerate() {
-            write!(f, "{} {} {times} times", if place == 0 { ":" } else { "," }, name(*id))?;
-        }
-        Ok(())
-    }
-}
-
 impl fmt::Display for MatchedStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { total, current_count, current_count_change, last_endpoint } = self;
@@ -341,8 +329,5 @@ mod tests {
         let mut matched = MatchedStatus::default();
         matched.matched(Guid::from_bytes([0x1f; 16]));
         assert_eq!(matched.to_string(), format!("1 now (+1), 1 in all, 1 new, last {}", "1f".repeat(16)));
-        let count = CountStatus { total_count: 3, total_count_change: 2 };
-        let incompatible = IncompatibleQosStatus { count, last_policy_id: 11, policies: vec![(11, 3)] };
-        assert_eq!(incompatible.to_string(), "3 in all, 2 new: RELIABILITY 3 times");
     }
 }

@@ -3,11 +3,12 @@
 use std::fmt;
 
 use super::policy::{History, HistoryKind, LENGTH_UNLIMITED, Property, QosSet, ResourceLimits};
-use super::table::POLICIES;
+use super::table::{POLICIES, policy_name};
 use super::words;
+use crate::status::IncompatibleQosStatus;
 
-/// `RELIABILITY RELIABLE 100 ms, HISTORY KEEP_LAST 5`; `defaults` when it says nothing. Properties are named, their values are not:
-/// they may be secret.
+/// `RELIABILITY RELIABLE 100 ms, HISTORY KEEP_LAST 5`; `defaults` when it says nothing. Properties are named,
+/// their values are not: they may be secret.
 impl fmt::Display for QosSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let default = Self::default();
@@ -18,6 +19,17 @@ impl fmt::Display for QosSet {
             told += 1;
         }
         if told == 0 { f.write_str("defaults") } else { Ok(()) }
+    }
+}
+
+impl fmt::Display for IncompatibleQosStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |id: u32| policy_name(id).map_or_else(|| format!("policy {id}"), str::to_owned);
+        write!(f, "{}", self.count)?;
+        for (place, (id, times)) in self.policies.iter().enumerate() {
+            write!(f, "{} {} {times} times", if place == 0 { ":" } else { "," }, name(*id))?;
+        }
+        Ok(())
     }
 }
 
@@ -127,6 +139,7 @@ fn properties(properties: &[Property]) -> String {
 mod tests {
     use super::super::policy::{Durability, LivelinessKind};
     use super::*;
+    use crate::status::CountStatus;
     use crate::time::Duration;
 
     #[test]
@@ -156,6 +169,13 @@ mod tests {
             assert!(text.contains(part), "{text}");
         }
         assert!(!text.contains("xyzzy"), "{text}");
+    }
+
+    #[test]
+    fn incompatible_policies_are_named() {
+        let count = CountStatus { total_count: 3, total_count_change: 2 };
+        let incompatible = IncompatibleQosStatus { count, last_policy_id: 11, policies: vec![(11, 3)] };
+        assert_eq!(incompatible.to_string(), "3 in all, 2 new: RELIABILITY 3 times");
     }
 
     #[test]
