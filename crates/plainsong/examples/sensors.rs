@@ -86,10 +86,11 @@ impl DataReaderListener for Watch {
 
 fn subscribe(participant: &DomainParticipant, topic: &Topic<Temperature>) -> plainsong::Result<()> {
     let subscriber = participant.create_subscriber(QosSet::default())?;
-    let reader = subscriber.create_reader(topic, watched(QosSet::reader()))?;
     let (told, news) = channel();
     let mask = StatusMask::NONE.with(StatusKind::RequestedDeadlineMissed).with(StatusKind::LivelinessChanged);
-    reader.set_listener(Some(Arc::new(Watch(told))), mask);
+    // A listener of the subscriber hears of all its readers, and so of this one from the beginning.
+    subscriber.set_listener(Some(Arc::new(Watch(told))), mask);
+    let reader = subscriber.create_reader(topic, watched(QosSet::reader()))?;
 
     let waiting = WaitSet::new();
     waiting.attach(reader.read_condition(&ReadOptions::new()));
