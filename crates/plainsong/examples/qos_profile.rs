@@ -48,11 +48,15 @@ fn publish(writer: &DataWriter<Event>) -> plainsong::Result<()> {
     for (number, text) in (1..).zip(EVENTS) {
         writer.write(&Event { number, text: text.to_owned() })?;
     }
-    // The profile has the writer keep them for readers that come later.
+    // The profile has the writer keep them for readers that come later. It stays until its reader has gone.
     let waiting = WaitSet::new();
     waiting.attach(writer.status_condition(StatusMask::NONE.with(StatusKind::PublicationMatched)));
-    waiting.wait(Some(TIMEOUT))?;
-    writer.wait_for_acknowledgments(TIMEOUT)
+    loop {
+        waiting.wait(Some(TIMEOUT))?;
+        if writer.publication_matched_status()?.current_count == 0 {
+            return Ok(());
+        }
+    }
 }
 
 fn subscribe(reader: &DataReader<Event>) -> plainsong::Result<()> {
