@@ -138,7 +138,7 @@ impl Writer {
         }
         // What is not final and tells nothing new asks, which is no answer.
         let answers = acknack.final_flag || base.previous() > proxy.acknowledged;
-        if answers && let Some(took) = proxy.asked.answered(now.mono) {
+        if answers && let Some(took) = proxy.request.answered(now.mono) {
             self.heartbeat.one_answered(took);
         }
         let has = self.proxies.get(reader).map(|proxy| self.acknowledged_by(proxy, base)).unwrap_or_default();
@@ -173,7 +173,7 @@ impl Writer {
         }
         if answer.deferred {
             let later = now.mono.after(self.crossing()).unwrap_or(now.mono);
-            self.heartbeat.hurry(later.max(self.routes.burst_end()));
+            self.heartbeat.bring_forward(later.max(self.routes.burst_end()));
         }
         if answer.refused {
             self.drops.count(DropReason::RepairBudget);
@@ -300,7 +300,7 @@ impl Writer {
         }
         if owes {
             proxy.answered = Some(now.mono);
-            self.heartbeat.asked_one(now.mono);
+            self.heartbeat.requested_one(now.mono);
         }
         let Some(proxy) = self.proxies.get(reader) else { return };
         let target = self.routes.target_to(proxy);
@@ -370,7 +370,7 @@ impl Writer {
             self.retransmissions.queue(Retransmission { reader, span }, is_windowed);
         } else if deferred {
             let later = now.mono.after(self.crossing()).unwrap_or(now.mono);
-            self.heartbeat.hurry(later);
+            self.heartbeat.bring_forward(later);
         }
         self.pump(now, out);
         Ok(())
@@ -459,7 +459,7 @@ impl Writer {
         let bytes = self.history.get(number, &self.instances).map_or(0, |change| change.payload.len());
         let Some(proxy) = self.proxies.get_mut(reader) else { return };
         if full || proxy.recent.note(number, now.mono, pause) {
-            self.heartbeat.hurry(now.mono.after(pause).unwrap_or(now.mono));
+            self.heartbeat.bring_forward(now.mono.after(pause).unwrap_or(now.mono));
         } else if !proxy.repair.allows(now.mono, number, bytes, bytes) {
             self.drops.count(DropReason::RepairBudget);
         } else if !self.retransmissions.cover(reader, number, 1) {

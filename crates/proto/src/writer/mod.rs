@@ -31,7 +31,9 @@ use crate::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, MatchedStatus, StatusKind, StatusMask,
 };
 use crate::time::{Duration, Instant, Now, Time};
-use crate::tuning::writer::{CHANGE_OVERHEAD_BYTES, HISTORY_WINDOW_BYTES_MIN, LONG_SAMPLE_BYTES};
+use crate::tuning::writer::{
+    CHANGE_OVERHEAD_BYTES, HISTORY_WINDOW_BYTES_MIN, LONG_SAMPLE_BYTES, PROMPT_READERS,
+};
 
 pub use config::WriterConfig;
 pub use flow::cost::{ComparisonPace, SendCosts};
@@ -45,7 +47,6 @@ pub use state::{ReaderRoute, WriterTotals};
 use compose::batch::Batch;
 use compose::plan::Plan;
 use flow::congestion_window::RttSample;
-use flow::crowd::Crowd;
 use flow::delay::DelayController;
 use flow::heartbeat::HeartbeatTimer;
 use flow::retransmission::{Retransmission, Retransmissions};
@@ -294,7 +295,7 @@ impl Writer {
         // What is acknowledged, or waits for others, may be all that takes the room.
         self.settle(now);
         if !self.is_answer_enough() {
-            self.heartbeat.demand();
+            self.heartbeat.request_soon();
         }
         self.flush(now, out);
         let mut result = self.admit(self.instances.find(instance), kind, bytes);
@@ -673,8 +674,8 @@ impl Writer {
         if error == WriteError::Full && !self.blocked {
             self.blocked = true;
             // The last sample may have asked already.
-            let is_unasked = self.heartbeat.is_unasked() && !self.is_answer_enough();
-            if (is_unasked || self.routes.unsent().is_some()) && !self.path_will_request() {
+            let is_unrequested = self.heartbeat.is_unrequested() && !self.is_answer_enough();
+            if (is_unrequested || self.routes.unsent().is_some()) && !self.path_will_request() {
                 self.ask(now, out);
             }
         }
@@ -699,7 +700,7 @@ impl Writer {
         let window = match readers {
             0 | 1 if is_far => most,
             0 | 1 if !self.writes_long => most / 4,
-            _ => most / (2 * (readers / Crowd::PROMPT).max(1)),
+            _ => most / (2 * (readers / PROMPT_READERS).max(1)),
         };
         self.window_bytes = window.max(most.min(HISTORY_WINDOW_BYTES_MIN));
         self.heartbeat.set_readers(readers, self.window_bytes, is_far);
@@ -717,7 +718,7 @@ impl Writer {
 
     /// Many readers owe an answer that will make as much room: one more question is an answer more of each.
     fn is_answer_enough(&self) -> bool {
-        !self.is_limited() && self.heartbeat.question().is_some_and(|last| self.makes_room(last))
+        !self.is_limited() && self.heartbeat.pending_request().is_some_and(|last| self.makes_room(last))
     }
 
     /// Whether RESOURCE_LIMITS may be what a change finds no room for.

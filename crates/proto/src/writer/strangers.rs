@@ -8,10 +8,10 @@ use crate::time::{Duration, Instant, Now};
 
 use super::compose::acks::send_control;
 use super::compose::submessages::heartbeat_to;
-use super::flow::silence::QUESTIONS_LEAST;
 use super::routes::proxies::Proxies;
 use super::routes::proxy::ReaderProxy;
 use super::{ReaderBehind, Writer, WriterLimits};
+use crate::tuning::writer::UNRESPONSIVE_REQUESTS_MIN;
 
 impl Proxies {
     /// Leaves out those that keep others waiting for room and have been silent for too long; how many changes
@@ -47,7 +47,7 @@ impl Proxies {
         let mut is_new = false;
         for reader in self.readers.iter_mut().filter(|it| it.reliable && it.acknowledged < last) {
             let silence = &mut reader.silence;
-            is_new |= silence.is_long(now, limits) && !std::mem::replace(&mut silence.is_told, true);
+            is_new |= silence.is_long(now, limits) && !std::mem::replace(&mut silence.is_reported, true);
         }
         is_new
     }
@@ -81,7 +81,7 @@ impl Writer {
 
     /// One more question than needed fits: timers are late.
     fn pause_of_strangers(&self) -> Duration {
-        let pause = self.patience_with_strangers().0 / i64::from(QUESTIONS_LEAST + 1);
+        let pause = self.patience_with_strangers().0 / i64::from(UNRESPONSIVE_REQUESTS_MIN + 1);
         Duration(pause).max(self.config.limits.heartbeat_shortest)
     }
 
@@ -137,7 +137,7 @@ impl Writer {
             let is_in_the_way = blocked && reader.is_strange_to(last);
             if is_in_the_way || reader.silence.is_left_out {
                 (blocks, any) = (blocks | is_in_the_way, true);
-                reader.silence.asked(now.mono);
+                reader.silence.requested(now.mono);
                 let target = self.routes.target_to(reader);
                 let heartbeat =
                     heartbeat_to(&mut self.heartbeat, &self.history, &self.routes, reader, &target, false);

@@ -9,8 +9,8 @@ use crate::wire::Heartbeat;
 
 use super::packet::Packet;
 use super::submessages::{heartbeat, heartbeat_to, sent_last};
+use crate::tuning::writer::PROMPT_READERS;
 use crate::writer::Writer;
-use crate::writer::flow::crowd::Crowd;
 use crate::writer::flow::heartbeat::{HeartbeatTimer, Piggyback};
 use crate::writer::flow::route_kind::RouteKind;
 use crate::writer::record::history::History;
@@ -61,7 +61,7 @@ pub(in crate::writer) fn put_heartbeats(
 impl Writer {
     /// All readers were asked what they have.
     pub(in crate::writer) fn asked(&mut self, now: Now) {
-        self.heartbeat.asked(now.mono);
+        self.heartbeat.requested(now.mono);
         // The last heartbeat was that to other hosts, if there are readers.
         self.note_ack_request(now, self.heartbeat.count());
     }
@@ -91,7 +91,11 @@ impl Writer {
             && self.routes.reliable() < self.config.limits.multicast_processes_min;
         let carried =
             if self.is_switching() { None } else { self.heartbeat.piggyback(now.mono, urgent, unhurried) };
-        if self.routes.of(RouteKind::Remote).controller.wants_ack() { Some(Piggyback::Asks) } else { carried }
+        if self.routes.of(RouteKind::Remote).controller.wants_ack() {
+            Some(Piggyback::Request)
+        } else {
+            carried
+        }
     }
 
     /// Whether readers are asked what they have with queued changes that were just sent: where their answers
@@ -102,10 +106,12 @@ impl Writer {
         match kind {
             RouteKind::SameHost => route.port.window_bytes.is_none_or(|window_bytes| {
                 let urgent = half_full || 2 * route.controller.in_flight() >= window_bytes;
-                self.is_switching() || self.heartbeat.must_ask(now.mono, urgent)
+                self.is_switching() || self.heartbeat.requests_with_queued(now.mono, urgent)
             }),
             RouteKind::Remote if route.controller.is_windowed() => {
-                is_last || route.controller.wants_ack() || self.heartbeat.must_ask(now.mono, false)
+                is_last
+                    || route.controller.wants_ack()
+                    || self.heartbeat.requests_with_queued(now.mono, false)
             }
             RouteKind::Remote => true,
         }
@@ -156,7 +162,7 @@ impl Writer {
             return self.ask_each(now, out);
         }
         for reader in self.proxies.readers.iter_mut().filter(|reader| owes(reader)) {
-            reader.silence.asked(now.mono);
+            reader.silence.requested(now.mono);
         }
         for route in self.routes.iter().filter(|route| route.port.reliable > 0) {
             let target = route.target();
@@ -201,7 +207,7 @@ impl Writer {
             if !which(reader, last) {
                 continue;
             }
-            reader.silence.asked(now.mono);
+            reader.silence.requested(now.mono);
             let gap = reader.close_gap(last.next());
             let target = self.routes.target_to(reader);
             let heartbeat =
@@ -269,7 +275,7 @@ impl Writer {
     /// anybody was asked.
     pub(in crate::writer) fn ask_again(&mut self, now: Now, out: &mut Outbox) -> bool {
         let readers = self.routes.reliable();
-        if readers <= Crowd::PROMPT {
+        if readers <= PROMPT_READERS {
             return self.ask(now, out);
         }
         let pause = self.heartbeat.pause();
@@ -278,12 +284,12 @@ impl Writer {
             reader.is_awaited() && reader.acknowledged < sent_last(history, routes, reader.kind)
         };
         for reader in self.proxies.readers.iter_mut().filter(|reader| owes(reader)) {
-            due += usize::from(reader.asked.again(now.mono, pause, readers));
+            due += usize::from(reader.request.again(now.mono, pause, readers));
         }
         if 2 * due > readers {
             return self.ask(now, out);
         }
-        let asked = due > 0 && self.ask_those(now, out, |reader| reader.asked.at == now.mono);
+        let asked = due > 0 && self.ask_those(now, out, |reader| reader.request.at == now.mono);
         if asked {
             self.asked(now);
         }

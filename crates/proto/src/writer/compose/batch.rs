@@ -15,10 +15,9 @@ use super::packetizer::{Rules, is_full};
 use super::submessages::{encode, heartbeat};
 use crate::tuning::writer::{
     COSTLY_FLOW_WRITES, COSTLY_SEND, COSTLY_WAIT_BATCHES, COSTLY_WAIT_MAX, FLOW_PAUSE_COST_DIVISOR,
-    FLOW_WRITES, GREAT_FLOW_WAIT, GREAT_FLOW_WRITES, LONG_FLOW_WRITES, SAMPLE_OVERHEAD_BYTES,
+    FLOW_WRITES, GREAT_FLOW_WAIT, GREAT_FLOW_WRITES, LONG_FLOW_WRITES, PROMPT_READERS, SAMPLE_OVERHEAD_BYTES,
     SEND_COST_OF_READER_MAX,
 };
-use crate::writer::flow::crowd::Crowd;
 use crate::writer::flow::heartbeat::Piggyback;
 use crate::writer::flow::route_kind::RouteKind;
 use crate::writer::flow::span::Span;
@@ -82,7 +81,7 @@ impl Batch {
     /// What sending costs where many readers make it costly.
     fn cost_of_many(&self) -> Option<Duration> {
         let most = Duration(SEND_COST_OF_READER_MAX.0.saturating_mul(self.readers as i64));
-        (self.readers > Crowd::PROMPT).then(|| Duration(self.cost.get()).min(most))
+        (self.readers > PROMPT_READERS).then(|| Duration(self.cost.get()).min(most))
     }
 
     /// A shorter pause is none.
@@ -115,7 +114,7 @@ impl Batch {
     /// A sample leaves alone, to so many readers.
     pub(in crate::writer) const fn leaves_alone(&mut self, now: Instant, readers: usize) {
         self.readers = readers;
-        if readers > Crowd::PROMPT {
+        if readers > PROMPT_READERS {
             self.leaving = Some(now);
         }
     }
@@ -429,11 +428,11 @@ impl Writer {
             let route = self.routes.of(kind);
             let carried = carried.filter(|_| route.port.reliable > 0);
             let heartbeat = carried.filter(|_| !route.is_empty()).map(|carried| {
-                let final_flag = carried == Piggyback::Tells;
+                let final_flag = carried == Piggyback::Final;
                 heartbeat(&mut self.heartbeat, &self.history, &self.routes, &route.target(), final_flag)
             });
             self.routes.of_mut(kind).send_held(heartbeat.as_ref(), out);
-            asked |= carried == Some(Piggyback::Asks);
+            asked |= carried == Some(Piggyback::Request);
         }
         if asked {
             self.asked(now);

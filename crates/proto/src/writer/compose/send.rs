@@ -54,7 +54,7 @@ impl Writer {
                 queued = true;
             }
         }
-        if self.proxies.is_filtering() && carried == Some(Piggyback::Asks) {
+        if self.proxies.is_filtering() && carried == Some(Piggyback::Request) {
             asked |= self.ask_those(now, out, |reader| reader.passed_over.is_some());
         }
         if asked {
@@ -122,7 +122,7 @@ impl Writer {
         let sent = packet.total();
         let carried = carried.filter(|_| proxies.aimed(route).reliable > 0);
         if let Some(carried) = carried {
-            let final_flag = carried == Piggyback::Tells;
+            let final_flag = carried == Piggyback::Final;
             put_heartbeats(&mut packet, heartbeat, (history, proxies, routes), final_flag);
         }
         packet.seal();
@@ -131,7 +131,7 @@ impl Writer {
             RouteKind::Remote => self.routes.of_mut(kind).controller.sent(sent, Some(number)),
         }
         self.batch.leaves_alone(now.mono, self.proxies.len());
-        Some(carried == Some(Piggyback::Asks))
+        Some(carried == Some(Piggyback::Request))
     }
 
     /// Sends what waits, as far as the current burst and the windows allow: new changes and retransmissions

@@ -10,7 +10,7 @@ use crate::time::{Duration, Instant};
 use crate::wire::HeartbeatGroup;
 
 use super::ack_policy::{self, Decision, Periods, Situation, Spacing};
-use super::crowd::Crowd;
+use super::fan_out::FanOut;
 use super::round_trip::RoundTrip;
 use crate::tuning::writer::{CROSSING_MIN, PROMPT_READERS};
 use crate::writer::record::change::window_bytes;
@@ -21,21 +21,21 @@ use crate::writer::{WriterConfig, WriterGroup};
 #[derive(Debug)]
 pub(in crate::writer) struct HeartbeatTimer {
     count: i32,
-    /// What each heartbeat tells of the publisher.
+    /// What each heartbeat says of the publisher.
     group: Option<Arc<WriterGroup>>,
     periods: Periods,
     request: Request,
     sample: Sample,
     timer: Timer,
     round_trip: RoundTrip,
-    crowd: Crowd,
+    fan_out: FanOut,
     /// Reliable readers: so many answer when all are asked.
     readers: usize,
     /// There is one, on this host.
     is_single_and_near: bool,
     /// So much may be unacknowledged.
     window_bytes: usize,
-    /// When readers were last told of fragments.
+    /// When a HEARTBEAT_FRAG was last sent.
     fragments: Option<Instant>,
 }
 
@@ -43,8 +43,8 @@ pub(in crate::writer) struct HeartbeatTimer {
 #[derive(Debug)]
 struct Request {
     at: Option<Instant>,
-    /// When readers were last asked or told.
-    told: Option<Instant>,
+    /// When a HEARTBEAT of either kind was last sent.
+    heartbeat_at: Option<Instant>,
     /// Samples sent since.
     samples: usize,
     /// Octets of the window that samples have taken since.
@@ -73,7 +73,7 @@ struct Timer {
     /// Times in a row that it went off and asked.
     tries: u32,
     /// `due` was brought forward: samples do not put it off.
-    is_hurried: bool,
+    is_brought_forward: bool,
     /// Readers that owe an answer.
     owing: usize,
 }
@@ -82,9 +82,9 @@ struct Timer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::writer) enum Piggyback {
     /// With the final flag: who misses something asks for it, others are silent.
-    Tells,
+    Final,
     /// Without: everyone acknowledges.
-    Asks,
+    Request,
 }
 
 impl HeartbeatTimer {
@@ -96,7 +96,7 @@ impl HeartbeatTimer {
             periods: Periods::new(limits),
             request: Request {
                 at: None,
-                told: None,
+                heartbeat_at: None,
                 samples: 0,
                 bytes: 0,
                 unanswered: Some(SequenceNumber(0)),
@@ -107,11 +107,11 @@ impl HeartbeatTimer {
                 due: None,
                 timeout: limits.heartbeat_shortest,
                 tries: 0,
-                is_hurried: false,
+                is_brought_forward: false,
                 owing: 0,
             },
             round_trip: RoundTrip::default(),
-            crowd: Crowd::default(),
+            fan_out: FanOut::default(),
             readers: 0,
             is_single_and_near: false,
             window_bytes: limits.unacknowledged_bytes_max,
@@ -119,7 +119,7 @@ impl HeartbeatTimer {
         }
     }
 
-    /// What a heartbeat from `first` to `last` tells of the publisher.
+    /// What a heartbeat from `first` to `last` says of the publisher.
     pub(in crate::writer) fn group_info(
         &self,
         history: &History,
@@ -146,8 +146,8 @@ impl HeartbeatTimer {
 
     /// The first pause after a request.
     pub(in crate::writer) fn pause(&self) -> Duration {
-        let fan_out = || self.crowd.pause(self.timer.owing, self.periods.shortest);
-        ack_policy::timeout(self.readers, self.round_trip.rto(), fan_out, &self.periods)
+        let of_many = || self.fan_out.pause(self.timer.owing, self.periods.shortest);
+        ack_policy::timeout(self.readers, self.round_trip.rto(), of_many, &self.periods)
     }
 
     /// A request of a reader that comes within this time of what it asks for crossed it; `default` before any
@@ -172,7 +172,7 @@ impl HeartbeatTimer {
     }
 
     /// The next sample that leaves asks if the window is at least half full.
-    pub(in crate::writer) const fn demand(&mut self) {
+    pub(in crate::writer) const fn request_soon(&mut self) {
         if self.request.bytes > 0 {
             self.request.bytes = usize::MAX;
         }
@@ -181,22 +181,22 @@ impl HeartbeatTimer {
     /// One of many readers answered what it was asked so long ago.
     pub(in crate::writer) fn one_answered(&mut self, took: Duration) {
         if self.readers > PROMPT_READERS {
-            self.crowd.one_answered(took);
+            self.fan_out.one_answered(took);
         }
     }
 
     /// How long many readers took lately until the last had answered.
     pub(in crate::writer) const fn answers_take(&self) -> Duration {
-        self.crowd.took()
+        self.fan_out.took()
     }
 
     /// The last change that many readers were asked about, as long as some owe the answer.
-    pub(in crate::writer) fn question(&self) -> Option<SequenceNumber> {
-        self.crowd.question().filter(|_| self.readers > PROMPT_READERS)
+    pub(in crate::writer) fn pending_request(&self) -> Option<SequenceNumber> {
+        self.fan_out.request().filter(|_| self.readers > PROMPT_READERS)
     }
 
     /// Not everyone was asked about all that was written.
-    pub(in crate::writer) const fn is_unasked(&self) -> bool {
+    pub(in crate::writer) const fn is_unrequested(&self) -> bool {
         self.request.bytes > 0
     }
 
@@ -224,26 +224,26 @@ impl HeartbeatTimer {
 
     /// Nobody owes anything.
     pub(in crate::writer) const fn disarm(&mut self) {
-        self.crowd.forget();
+        self.fan_out.forget();
         self.timer.due = None;
-        self.timer.is_hurried = false;
+        self.timer.is_brought_forward = false;
     }
 
     /// A reader acknowledged something: it is there, so the back-off starts anew, for those who still owe.
     pub(in crate::writer) fn progressed(&mut self, now: Instant, owing: usize, lowest: SequenceNumber) {
         self.round_trip.answered(now);
-        self.crowd.answered(now, lowest);
+        self.fan_out.answered(now, lowest);
         self.request.unanswered = self.request.unanswered.filter(|last| lowest < *last);
         self.timer.owing = owing;
         self.restart(now);
-        self.timer.is_hurried = false;
+        self.timer.is_brought_forward = false;
         let is_isolated = self.sample.spacing == Spacing::Isolated;
         self.wait(now, if is_isolated { Spacing::Isolated } else { self.request.spacing });
     }
 
     /// A reader asked for something that it gets: it is there.
     pub(in crate::writer) fn heard(&mut self, now: Instant) {
-        if self.timer.due.is_some() && !self.timer.is_hurried {
+        if self.timer.due.is_some() && !self.timer.is_brought_forward {
             self.restart(now);
         }
         self.timer.tries = 0;
@@ -251,8 +251,8 @@ impl HeartbeatTimer {
     }
 
     /// Asks again soon: something was left out that the readers must ask for.
-    pub(in crate::writer) fn hurry(&mut self, at: Instant) {
-        self.timer.is_hurried = true;
+    pub(in crate::writer) fn bring_forward(&mut self, at: Instant) {
+        self.timer.is_brought_forward = true;
         self.timer.due = Some(self.timer.due.map_or(at, |due| due.min(at)));
     }
 
@@ -272,21 +272,21 @@ impl HeartbeatTimer {
         situation.may_wait = unhurried;
         let (decision, spacing) = ack_policy::decide(&situation, &self.periods);
         self.sample.spacing = spacing;
-        if self.timer.due.is_some() && !self.timer.is_hurried {
+        if self.timer.due.is_some() && !self.timer.is_brought_forward {
             self.wait(now, self.flow());
         }
         match decision {
             Decision::No => None,
             Decision::Final => {
-                self.request.told = Some(now);
-                Some(Piggyback::Tells)
+                self.request.heartbeat_at = Some(now);
+                Some(Piggyback::Final)
             }
-            Decision::Ask => Some(Piggyback::Asks),
+            Decision::Ask => Some(Piggyback::Request),
         }
     }
 
     /// Whether readers are asked with queued changes that were just sent.
-    pub(in crate::writer) fn must_ask(&self, now: Instant, urgent: bool) -> bool {
+    pub(in crate::writer) fn requests_with_queued(&self, now: Instant, urgent: bool) -> bool {
         let situation = Situation { is_queued: true, ..self.situation(now, urgent) };
         ack_policy::decide(&situation, &self.periods).0 == Decision::Ask
     }
@@ -297,7 +297,7 @@ impl HeartbeatTimer {
             bytes: self.request.bytes,
             samples: self.request.samples,
             since_request: since(self.request.at, now),
-            since_heartbeat: since(self.request.told, now),
+            since_heartbeat: since(self.request.heartbeat_at, now),
             since_sample: Duration::ZERO,
             readers: self.readers,
             is_answered: self.request.unanswered.is_none(),
@@ -317,7 +317,7 @@ impl HeartbeatTimer {
         self.timer.due = now.after(spacing.pause(self.timer.timeout, self.periods.shortest));
     }
 
-    /// Whether readers should be told of fragments of a sample that is still being sent.
+    /// Whether a HEARTBEAT_FRAG is due of a sample that is still being sent.
     pub(in crate::writer) fn fragments_due(&mut self, now: Instant) -> bool {
         let due = self.fragments.is_none_or(|told| now.since(told) >= self.pause());
         if due {
@@ -327,25 +327,25 @@ impl HeartbeatTimer {
     }
 
     /// One reader was asked; the others were not.
-    pub(in crate::writer) fn asked_one(&mut self, now: Instant) {
+    pub(in crate::writer) fn requested_one(&mut self, now: Instant) {
         if self.readers > 1 {
             self.put_off(now, Spacing::Asked);
         } else {
-            self.asked(now);
+            self.requested(now);
         }
     }
 
     /// Readers were asked by a heartbeat with the final flag clear.
-    pub(in crate::writer) fn asked(&mut self, now: Instant) {
+    pub(in crate::writer) fn requested(&mut self, now: Instant) {
         self.round_trip.asked(now);
         if self.timer.due.is_some() || self.request.bytes > 0 {
-            self.crowd.asked(now, self.sample.number);
+            self.fan_out.requested(now, self.sample.number);
         }
         let is_in_flow = self.sample.spacing == Spacing::AskedInFlow;
         let spacing = if is_in_flow { Spacing::AskedInFlow } else { Spacing::Asked };
         self.request = Request {
             at: Some(now),
-            told: Some(now),
+            heartbeat_at: Some(now),
             samples: 0,
             bytes: 0,
             unanswered: Some(self.sample.number),
@@ -357,7 +357,7 @@ impl HeartbeatTimer {
 
     /// Who was asked is given time to answer.
     fn put_off(&mut self, now: Instant, spacing: Spacing) {
-        self.timer.is_hurried = false;
+        self.timer.is_brought_forward = false;
         if self.timer.due.is_some() {
             self.wait(now, spacing);
         }
@@ -371,7 +371,7 @@ impl HeartbeatTimer {
                 ack_policy::next_timeout(self.timer.timeout, self.timer.tries, self.periods.longest);
         }
         self.timer.due = now.after(self.timer.timeout);
-        self.timer.is_hurried = false;
+        self.timer.is_brought_forward = false;
     }
 }
 

@@ -57,7 +57,7 @@ impl Repair {
         if number > self.acknowledged {
             let changes = number.0.saturating_sub(self.acknowledged.0);
             self.acknowledged = number;
-            self.gets_on(changes.saturating_mul(length(usual_bytes)));
+            self.progressed(changes.saturating_mul(length(usual_bytes)));
         }
     }
 
@@ -72,7 +72,7 @@ impl Repair {
         if (number, before) > self.fragments {
             let known = if number == last { known } else { 1 };
             self.fragments = (number, before);
-            self.gets_on(i64::from(before.saturating_sub(known)).saturating_mul(length(bytes)));
+            self.progressed(i64::from(before.saturating_sub(known)).saturating_mul(length(bytes)));
         }
     }
 
@@ -124,7 +124,7 @@ impl Repair {
     }
 
     /// It has so many octets more.
-    fn gets_on(&mut self, bytes: i64) {
+    fn progressed(&mut self, bytes: i64) {
         let of_lowest = self.keep(bytes.saturating_mul(REPAIR_TIMES_OF_LOWEST));
         self.earn((bytes - of_lowest).max(0));
     }

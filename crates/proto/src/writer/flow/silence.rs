@@ -3,7 +3,7 @@
 //! long it is silent then. A stranger, which was announced and has never answered since, would stop a writer for good with a lease that never ends.
 //!
 //! Its silence alone costs even a stranger nothing: what it lacks stays while there is room. It is left out when a change has found no
-//! room for `max_blocking_time`, and it has answered none of many questions since its match. Then nothing waits for it until
+//! room for `max_blocking_time`, and it has answered none of many requests since its match. Then nothing waits for it until
 //! it answers; what left the history meanwhile is told to be gone, by HEARTBEAT and GAP, as to a reader that comes later.
 //! [`crate::writer::Writer::readers_behind`] tells who holds a writer back, and who was left out.
 
@@ -12,10 +12,11 @@ use crate::guid::Guid;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
 
-use crate::tuning::writer::{UNRESPONSIVE_AFTER, UNRESPONSIVE_PAUSE, UNRESPONSIVE_PAUSE_MAX};
+use crate::tuning::writer::{
+    UNRESPONSIVE_AFTER, UNRESPONSIVE_PAUSE, UNRESPONSIVE_PAUSE_MAX, UNRESPONSIVE_REQUESTS_MIN,
+};
 use crate::writer::WriterLimits;
 
-pub(in crate::writer) use crate::tuning::writer::UNRESPONSIVE_REQUESTS_MIN as QUESTIONS_LEAST;
 const PAUSES: Backoff = Backoff::new(UNRESPONSIVE_PAUSE, UNRESPONSIVE_PAUSE_MAX);
 
 /// How long a reader has given no answer.
@@ -24,19 +25,19 @@ pub(in crate::writer) struct Silence {
     /// When it was asked first since it last answered.
     since: Option<Instant>,
     /// How often it was asked since then.
-    questions: u32,
+    requests: u32,
     /// It has answered before, or is of the writer's own participant.
     pub(in crate::writer) is_known: bool,
-    /// Those who wait for acknowledgements were told that it gives none.
-    pub(in crate::writer) is_told: bool,
+    /// Those who wait for acknowledgements were notified that it gives none.
+    pub(in crate::writer) is_reported: bool,
     /// Nothing waits for it.
     pub(in crate::writer) is_left_out: bool,
 }
 
 impl Silence {
-    /// It comes, and is told and asked.
+    /// It is matched, and a HEARTBEAT requests its acknowledgement.
     pub(in crate::writer) const fn first(now: Instant) -> Self {
-        Self { since: Some(now), questions: 0, is_known: false, is_told: false, is_left_out: false }
+        Self { since: Some(now), requests: 0, is_known: false, is_reported: false, is_left_out: false }
     }
 
     /// It is of the participant that the writer is of, and no stranger.
@@ -44,15 +45,15 @@ impl Silence {
         self.is_known = true;
     }
 
-    pub(in crate::writer) fn asked(&mut self, now: Instant) {
+    pub(in crate::writer) fn requested(&mut self, now: Instant) {
         self.since.get_or_insert(now);
-        self.questions = self.questions.saturating_add(1);
+        self.requests = self.requests.saturating_add(1);
     }
 
     /// It answered: whether it had been left out.
     pub(in crate::writer) const fn ends(&mut self) -> bool {
         let was_left_out = self.is_left_out;
-        *self = Self { since: None, questions: 0, is_known: true, is_told: false, is_left_out: false };
+        *self = Self { since: None, requests: 0, is_known: true, is_reported: false, is_left_out: false };
         was_left_out
     }
 
@@ -62,7 +63,10 @@ impl Silence {
 
     /// Whether it has never answered, though it was asked for so long.
     fn is_strange(&self, now: Instant, time: Duration) -> bool {
-        !self.is_known && self.questions >= QUESTIONS_LEAST && !time.is_infinite() && self.lasts(now) >= time
+        !self.is_known
+            && self.requests >= UNRESPONSIVE_REQUESTS_MIN
+            && !time.is_infinite()
+            && self.lasts(now) >= time
     }
 
     /// Whether nobody needs to wait for its acknowledgement any more.

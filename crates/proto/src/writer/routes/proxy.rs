@@ -8,8 +8,8 @@ use crate::sources::{Origin, Sources};
 use crate::time::{Duration, Instant};
 
 use crate::tuning::writer::{ACKNACKS_REORDERED_MAX, NACK_FRAG_WINDOWS_MAX};
-use crate::writer::flow::crowd::Asked;
 use crate::writer::flow::delay::{LastRetransmitted, ShortestRtt};
+use crate::writer::flow::fan_out::ReaderRequest;
 use crate::writer::flow::hearing::Hearing;
 use crate::writer::flow::repair::Repair;
 use crate::writer::flow::route_kind::RouteKind;
@@ -56,7 +56,7 @@ pub(in crate::writer) struct ReaderProxy {
     pub(in crate::writer) confirmed: SequenceNumber,
     pub(in crate::writer) acknack_count: Option<i32>,
     pub(in crate::writer) nack_frag_count: Option<i32>,
-    pub(in crate::writer) asked: Asked,
+    pub(in crate::writer) request: ReaderRequest,
     pub(in crate::writer) silence: Silence,
     /// When a HEARTBEAT last answered one of its ACKNACKs.
     pub(in crate::writer) answered: Option<Instant>,
@@ -114,7 +114,7 @@ impl ReaderProxy {
             confirmed: before_all,
             acknack_count: None,
             nack_frag_count: None,
-            asked: Asked::first(now),
+            request: ReaderRequest::first(now),
             silence: Silence::first(now),
             answered: None,
             filter: None,

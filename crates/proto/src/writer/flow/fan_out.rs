@@ -11,32 +11,27 @@ use crate::tuning::writer::{
 
 /// The readers of a writer, as far as their answers take time.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Crowd {
+pub(in crate::writer) struct FanOut {
     /// When all were asked about changes up to this one, and have not answered yet.
-    question: Option<(Instant, SequenceNumber)>,
+    request: Option<(Instant, SequenceNumber)>,
     /// What their answers took: long ones count at once, short ones by and by.
     took: Duration,
 }
 
-impl Crowd {
-    /// So many readers answer in no time.
-    pub(in crate::writer) const PROMPT: usize = PROMPT_READERS;
-    /// No pause is longer.
-    pub(in crate::writer) const PAUSE_MAX: Duration = FAN_OUT_PAUSE_MAX;
-
+impl FanOut {
     /// All were asked about changes up to `last`.
-    pub(in crate::writer) fn asked(&mut self, now: Instant, last: SequenceNumber) {
-        self.question.get_or_insert((now, last));
+    pub(in crate::writer) fn requested(&mut self, now: Instant, last: SequenceNumber) {
+        self.request.get_or_insert((now, last));
     }
 
     /// Nobody owes an answer: who did may have left.
     pub(in crate::writer) const fn forget(&mut self) {
-        self.question = None;
+        self.request = None;
     }
 
     /// All have answered about changes up to `lowest`.
     pub(in crate::writer) fn answered(&mut self, now: Instant, lowest: SequenceNumber) {
-        if let Some((asked, _)) = self.question.take_if(|(_, last)| *last <= lowest) {
+        if let Some((asked, _)) = self.request.take_if(|(_, last)| *last <= lowest) {
             let took = now.since(asked);
             self.moves::<8>(took);
         }
@@ -44,7 +39,7 @@ impl Crowd {
 
     /// One has answered what it alone was asked so long ago. As there are many of them, each moves what is known by little.
     pub(in crate::writer) fn one_answered(&mut self, took: Duration) {
-        self.moves::<64>(took.min(Self::PAUSE_MAX));
+        self.moves::<64>(took.min(FAN_OUT_PAUSE_MAX));
     }
 
     const fn moves<const PARTS: i64>(&mut self, took: Duration) {
@@ -54,8 +49,8 @@ impl Crowd {
     }
 
     /// The last change that all were asked about, until all have answered.
-    pub(in crate::writer) fn question(&self) -> Option<SequenceNumber> {
-        self.question.map(|(_, last)| last)
+    pub(in crate::writer) fn request(&self) -> Option<SequenceNumber> {
+        self.request.map(|(_, last)| last)
     }
 
     pub(in crate::writer) const fn took(&self) -> Duration {
@@ -64,22 +59,22 @@ impl Crowd {
 
     /// First pause before those of them that owe an answer are asked again; `shortest` were they few.
     pub(in crate::writer) fn pause(&self, owing: usize, shortest: Duration) -> Duration {
-        let times = (owing / Self::PROMPT).max(1) as i64;
+        let times = (owing / PROMPT_READERS).max(1) as i64;
         let usual = Duration(shortest.0.saturating_mul(times));
         // Some take longer than all did the last time.
-        usual.max(Duration(self.took.0.saturating_mul(2))).min(Self::PAUSE_MAX)
+        usual.max(Duration(self.took.0.saturating_mul(2))).min(FAN_OUT_PAUSE_MAX)
     }
 }
 
 /// When one of many readers was asked by itself, or by the timer, and how often since it last answered.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::writer) struct Asked {
+pub(in crate::writer) struct ReaderRequest {
     pub(in crate::writer) at: Instant,
     times: u32,
 }
 
-impl Asked {
-    /// It comes, and is told and asked.
+impl ReaderRequest {
+    /// It is matched, and a HEARTBEAT requests its acknowledgement.
     pub(in crate::writer) const fn first(now: Instant) -> Self {
         Self { at: now, times: 1 }
     }
@@ -114,23 +109,23 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_is_given_twice_the_time_that_its_last_answer_took_and_not_more_than_that() {
-        let mut crowd = Crowd::default();
-        assert_eq!(crowd.pause(24, SHORTEST), Duration::from_millis(24));
-        crowd.asked(ms(1_000), SequenceNumber(7));
-        crowd.asked(ms(1_020), SequenceNumber(9));
-        crowd.answered(ms(1_050), SequenceNumber(6));
-        assert_eq!(crowd.pause(24, SHORTEST), Duration::from_millis(24), "one still owes");
-        crowd.answered(ms(1_090), SequenceNumber(8));
-        assert_eq!(crowd.pause(24, SHORTEST), Duration::from_millis(180));
-        assert_eq!(crowd.pause(1, SHORTEST), Duration::from_millis(180));
+    fn many_readers_are_given_twice_the_time_that_its_last_answer_took_and_not_more_than_that() {
+        let mut fan_out = FanOut::default();
+        assert_eq!(fan_out.pause(24, SHORTEST), Duration::from_millis(24));
+        fan_out.requested(ms(1_000), SequenceNumber(7));
+        fan_out.requested(ms(1_020), SequenceNumber(9));
+        fan_out.answered(ms(1_050), SequenceNumber(6));
+        assert_eq!(fan_out.pause(24, SHORTEST), Duration::from_millis(24), "one still owes");
+        fan_out.answered(ms(1_090), SequenceNumber(8));
+        assert_eq!(fan_out.pause(24, SHORTEST), Duration::from_millis(180));
+        assert_eq!(fan_out.pause(1, SHORTEST), Duration::from_millis(180));
         for round in 2..60 {
-            crowd.asked(ms(1_000 * round), SequenceNumber(7));
-            crowd.answered(ms(1_000 * round + 1), SequenceNumber(7));
+            fan_out.requested(ms(1_000 * round), SequenceNumber(7));
+            fan_out.answered(ms(1_000 * round + 1), SequenceNumber(7));
         }
-        assert_eq!(crowd.pause(24, SHORTEST), Duration::from_millis(24), "the host is idle again");
-        crowd.asked(ms(90_000), SequenceNumber(7));
-        crowd.answered(ms(99_000), SequenceNumber(7));
-        assert_eq!(crowd.pause(24, SHORTEST), Crowd::PAUSE_MAX, "not for ever");
+        assert_eq!(fan_out.pause(24, SHORTEST), Duration::from_millis(24), "the host is idle again");
+        fan_out.requested(ms(90_000), SequenceNumber(7));
+        fan_out.answered(ms(99_000), SequenceNumber(7));
+        assert_eq!(fan_out.pause(24, SHORTEST), FAN_OUT_PAUSE_MAX, "not for ever");
     }
 }
