@@ -10,7 +10,7 @@ use crate::step::Steps;
 const VERSION: &str = "0.20.2";
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 /// To compile it takes minutes, once.
-const INSTALL_LIMIT: Duration = Duration::from_secs(30 * 60);
+const INSTALL_SECONDS_MAX: &str = "600";
 
 /// `cargo xtask deny`.
 pub(crate) fn run(_arguments: &[String]) -> Result<bool, String> {
@@ -21,20 +21,26 @@ pub(crate) fn run(_arguments: &[String]) -> Result<bool, String> {
 
 /// Adds the checks. The tool is installed below the target directory where it is missing.
 pub(crate) fn add_steps(steps: &mut Steps) {
-    if !is_installed() && !steps.run("install cargo-deny", INSTALL_LIMIT, install()) {
-        return;
+    if !is_installed() {
+        // Where it cannot be had, that is no pass.
+        let is_there = install().status().is_ok_and(|status| status.success()) && is_installed();
+        if !is_there {
+            return not_checked(steps, "dependencies", "cargo-deny cannot be installed");
+        }
     }
     steps.run("licences, duplicates and sources", LIMIT, deny(&["check", "licenses", "bans", "sources"]));
     // The database of advisories is fetched anew. Where it cannot be had, that is no pass.
     if deny(&["fetch", "db"]).output().is_ok_and(|output| output.status.success()) {
         steps.run("advisories", LIMIT, deny(&["check", "advisories"]));
     } else {
-        let mut skipped = Command::new("printf");
-        skipped.arg(
-            "NOT CHECKED: the database of advisories cannot be fetched\\n0 passed, 0 failed, 1 skipped\\n",
-        );
-        steps.run("advisories", LIMIT, skipped);
+        not_checked(steps, "advisories", "their database cannot be fetched");
     }
+}
+
+fn not_checked(steps: &mut Steps, step: &str, why: &str) {
+    let mut skipped = Command::new("printf");
+    skipped.arg(format!("NOT CHECKED: {why}\\n0 passed, 0 failed, 1 skipped\\n"));
+    steps.run(step, LIMIT, skipped);
 }
 
 fn directory() -> PathBuf {
@@ -51,8 +57,10 @@ fn is_installed() -> bool {
 }
 
 fn install() -> Command {
-    let mut install =
-        shell::cargo(&["install", "--locked", "--quiet", "--debug", "cargo-deny", "--version", VERSION]);
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut install = Command::new("timeout");
+    install.arg(INSTALL_SECONDS_MAX).arg(program).current_dir(shell::root());
+    install.args(["install", "--locked", "--quiet", "--debug", "cargo-deny", "--version", VERSION]);
     install.arg("--root").arg(directory()).env("CARGO_TARGET_DIR", directory().join("build"));
     install
 }
