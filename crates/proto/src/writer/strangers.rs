@@ -21,7 +21,7 @@ impl Proxies {
         for reader in self.readers.iter_mut().filter(|it| it.reliable && it.acknowledged < last) {
             if reader.silence.is_enough(now, limits) {
                 reader.silence.is_left_out = true;
-                behind = behind.saturating_add(last.0.abs_diff(reader.awaited().0));
+                behind = behind.saturating_add(last.0.abs_diff(reader.acknowledged.0));
             }
         }
         self.update_acknowledged();

@@ -239,6 +239,23 @@ fn waiting_for_acknowledgements_of_a_silent_reader_ends_and_costs_it_nothing() {
 }
 
 #[test]
+fn a_stranger_that_came_after_all_was_written_is_left_out_as_others_are() {
+    let genuine = durable(2);
+    let mut story = Story::new(QosSet { durability: Durability::TransientLocal, ..keep_all() });
+    story.matched(&genuine);
+    story.acknack(&genuine, 1, &[]).unwrap();
+    story.fill_up();
+    story.matched(&durable(7));
+    story.acknack(&genuine, 4, &[]).unwrap();
+    assert_eq!(story.write(1, b"data"), Err(WriteError::Full), "it is waited for");
+    story.events();
+    story.pass(Duration::from_secs(3));
+    assert!(story.was_told_of_progress(), "who waits for room is woken");
+    assert!(story.write(1, b"data").is_ok());
+    assert_eq!(story.writer.drops().get(DropReason::ReaderSilent), 3, "the history it did not get");
+}
+
+#[test]
 fn an_infinite_limit_is_that_of_the_lease() {
     let limits =
         WriterLimits { batch_bytes: 0, strangers_wait_max: Duration::INFINITE, ..WriterLimits::default() };
