@@ -96,6 +96,11 @@ impl Sets {
         self.open.as_ref()?.group
     }
 
+    /// All changes before `expected` are here or will never be; whether that is news of the group.
+    pub(super) fn advance(&mut self, expected: SequenceNumber) -> bool {
+        self.progress.advance(expected, &self.filtered)
+    }
+
     /// Between which group numbers changes were lost, when all before `expected` came or never will.
     pub(super) fn lost_in_group(&self, expected: SequenceNumber) -> Option<(SequenceNumber, SequenceNumber)> {
         self.progress.lost(expected, &self.filtered)

@@ -79,13 +79,20 @@ impl Progress {
     pub(super) fn take_in(&mut self, change: &Change<'_>, filtered: &Intervals) {
         let number = change.sequence_number;
         if let Some(in_group) = change.number_in_group() {
-            if self.misses(number, filtered) {
-                self.lost = Some((self.lost_after(), in_group.previous()));
-            }
+            self.give_up(number, in_group.previous(), filtered);
             self.seen = self.seen.max(in_group);
         }
         self.next = self.next.map(|next| next.max(number.next()));
         self.taken_in = self.taken_in.max(number);
+    }
+
+    /// What is missing before `expected` is lost, and has no group number beyond `to`.
+    fn give_up(&mut self, expected: SequenceNumber, to: SequenceNumber, filtered: &Intervals) {
+        if self.misses(expected, filtered) {
+            self.lost = Some((self.lost_after(), to));
+            self.next = Some(expected);
+            self.seen = self.seen.max(to);
+        }
     }
 
     /// After which group number changes were lost of which sets that were not shown yet may have been.
@@ -128,10 +135,14 @@ impl Progress {
         self.pass(group.first.previous())
     }
 
-    /// All changes before `expected` are here or will never be.
-    pub(super) fn advance(&mut self, expected: SequenceNumber) -> bool {
+    /// All changes before `expected` are here or will never be. Of those that were lost up to an announced one
+    /// it is known now where in the group they were, and no more when the next comes.
+    pub(super) fn advance(&mut self, expected: SequenceNumber, filtered: &Intervals) -> bool {
         match self.announced {
-            Some((last, current, _)) if expected > last => self.pass(current),
+            Some((last, current, _)) if expected > last => {
+                self.give_up(last.next(), current, filtered);
+                self.pass(current)
+            }
             _ => false,
         }
     }
@@ -570,7 +581,7 @@ impl Reader {
         if let Some(proxy) = proxies.get_mut(id as usize).and_then(Option::as_mut)
             && presenter.is_grouped()
         {
-            presenter.part_ended |= proxy.sets.progress.advance(proxy.order.expected());
+            presenter.part_ended |= proxy.sets.advance(proxy.order.expected());
         }
     }
 }

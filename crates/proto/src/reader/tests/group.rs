@@ -593,6 +593,34 @@ fn a_set_of_which_a_writer_has_not_even_the_end_any_more_is_not_shown() {
 }
 
 #[test]
+fn what_was_lost_before_a_set_began_makes_it_no_less_whole() {
+    let whole = |lose: &dyn Fn(&mut Subscriber)| {
+        let mut subscriber = Subscriber::new(2, &ordered(true));
+        subscriber.heartbeat(1, (1, 0), Some([0, 1, 0]));
+        subscriber.heartbeat(2, (1, 0), Some([0, 1, 0]));
+        lose(&mut subscriber);
+        subscriber.part(0, 1, 1, 6, (1, 6), 60);
+        subscriber.end(0, 1, 2, 8, 6, BOTH);
+        assert_eq!(subscriber.shown(), []);
+        subscriber.end(1, 2, 4, 8, 6, BOTH);
+        subscriber.shown() == [60]
+    };
+    // Three changes of the second writer, when its publisher had written five.
+    assert!(whole(&|it| it.heartbeat(2, (4, 3), Some([5, 5, 4]))), "the writer lost sight of it for a while");
+    assert!(whole(&|it| {
+        it.heartbeat(2, (1, 3), Some([5, 1, 5]));
+        it.gap(1, 2, (1, 3), 0);
+    }));
+    assert!(
+        !whole(&|it| {
+            it.heartbeat(2, (1, 2), Some([5, 1, 5]));
+            it.gap(1, 2, (1, 3), 0);
+        }),
+        "the third came after that, and may be of the set"
+    );
+}
+
+#[test]
 fn what_came_before_the_first_heartbeat_is_not_lost() {
     let mut subscriber = Subscriber::new(2, &ordered(true));
     subscriber.heartbeat(1, (1, 0), Some([0, 1, 0]));
