@@ -135,6 +135,7 @@ impl Writer {
         let proxy = self.proxies.get_mut(reader).ok_or(DropReason::NotMatched)?;
         if base.0 > 0 {
             proxy.confirmed = base.previous().max(self.config.limits.numbers_after);
+            proxy.refused.confirm(base.previous());
         }
         // What is not final and tells nothing new asks, which is no answer.
         let answers = acknack.final_flag || base.previous() > proxy.acknowledged;
@@ -196,31 +197,33 @@ impl Writer {
         let sent = sent_last(packetizer.history, routes, proxy.kind);
         // Of what never was HEARTBEATs tell.
         let mut gone_below = packetizer.config.limits.numbers_after.next();
-        let mut gap: Option<GapBuilder> = None;
+        let mut send = |(gap, of_refused): (GapBuilder, bool)| {
+            let gap = if of_refused { gap.of_refused() } else { gap };
+            send_control(target, Some(&gap), None, out);
+        };
+        let mut gap: Option<(GapBuilder, bool)> = None;
         for number in acknack.missing.iter() {
             if number < gone_below || number > sent || packetizer.is_held_for(now, proxy, number) {
                 continue;
             }
-            // Whole ranges go into one GAP, also beyond what was asked for.
+            // Whole ranges go into one GAP, also beyond what was asked for; what a filter refused into others
+            // than what is gone, since a GAP tells only how many of its changes are of which.
+            let refused_until = packetizer.refused_until(proxy, number, sent);
             gone_below =
-                packetizer.history.next_held(number.next()).max(proxy.first_relevant).min(sent.next());
+                refused_until.unwrap_or_else(|| packetizer.gone_until(proxy, number)).min(sent.next());
             let rest = match &mut gap {
-                Some(gap) => gap.add(number, gone_below),
-                None => Some((number, gone_below)),
+                Some((gap, of_refused)) if *of_refused == refused_until.is_some() => {
+                    gap.add(number, gone_below)
+                }
+                _ => Some((number, gone_below)),
             };
             if let Some((start, end)) = rest
-                && let Some(full) = gap.replace(GapBuilder::range(start, end))
+                && let Some(full) = gap.replace((GapBuilder::range(start, end), refused_until.is_some()))
             {
-                send_control(target, Some(&full), None, out);
+                send(full);
             }
-            let filtered =
-                rest.is_none_or(|(start, _)| start == number) && packetizer.is_filtered(proxy, number);
-            gap = gap.map(|gap| gap.filtering(filtered.into()));
         }
-        if let Some(gap) = &gap {
-            send_control(target, Some(gap), None, out);
-        }
-        gap.is_some()
+        gap.map(send).is_some()
     }
 
     /// Repeats the changes the reader misses, as far as the burst and the window allow.
@@ -302,10 +305,11 @@ impl Writer {
             proxy.answered = Some(now.mono);
             self.heartbeat.requested_one(now.mono);
         }
-        let Some(proxy) = self.proxies.get(reader) else { return };
+        let Some(proxy) = self.proxies.get_mut(reader) else { return };
+        let gap = proxy.close_gap(sent_last(&self.history, &self.routes, proxy.kind).next());
         let target = self.routes.target_to(proxy);
         let heartbeat = heartbeat_to(&mut self.heartbeat, &self.history, &self.routes, proxy, &target, !owes);
-        send_control(target, None, Some(&heartbeat), out);
+        send_control(target, gap.as_ref(), Some(&heartbeat), out);
         if owes && target.kind == RouteKind::Remote {
             self.note_ack_request(now, heartbeat.count);
         }

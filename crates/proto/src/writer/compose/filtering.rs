@@ -34,9 +34,9 @@ use crate::writer::routes::route::{Port, Route};
 impl ReaderProxy {
     /// Tells the reader that what it was passed over with is filtered out, up to but without `end`.
     pub(in crate::writer) fn close_gap(&mut self, end: SequenceNumber) -> Option<GapBuilder> {
-        let start = self.passed_over.take()?;
-        let count = u64::try_from(end.0 - start.0).unwrap_or(0);
-        Some(GapBuilder::range(start, end).filtering(count))
+        let start = self.passed_over.take_if(|start| *start < end)?;
+        self.refused.add(start, end);
+        Some(GapBuilder::range(start, end).of_refused())
     }
 }
 

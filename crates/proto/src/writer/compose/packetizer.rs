@@ -188,10 +188,33 @@ impl Packetizer<'_> {
             })
     }
 
-    /// Whether a change is held, but does not pass the reader's content filter.
-    pub(in crate::writer) fn is_filtered(&self, reader: &ReaderProxy, number: SequenceNumber) -> bool {
-        let change = self.history.get(number, self.instances).filter(|_| number >= reader.first_relevant);
-        change.is_some_and(|change| !self.proxies.wants(reader, number, &change))
+    /// The first after a change that is not there for the reader which is held, or was refused by its filter.
+    pub(in crate::writer) fn gone_until(
+        &self,
+        reader: &ReaderProxy,
+        number: SequenceNumber,
+    ) -> SequenceNumber {
+        let refused = reader.refused.start_after(number).or(reader.passed_over);
+        let held = self.history.next_held(number.next()).max(reader.first_relevant);
+        refused.map_or(held, |refused| refused.min(held))
+    }
+
+    /// If a change does not pass the reader's content filter: the first after it that may, or is beyond `sent`.
+    /// The history may have let go of it.
+    pub(in crate::writer) fn refused_until(
+        &self,
+        reader: &ReaderProxy,
+        number: SequenceNumber,
+        sent: SequenceNumber,
+    ) -> Option<SequenceNumber> {
+        if reader.passed_over.is_some_and(|from| from <= number) {
+            return Some(sent.next());
+        }
+        let is_refused = || {
+            let change = self.history.get(number, self.instances).filter(|_| number >= reader.first_relevant);
+            change.is_some_and(|change| !self.proxies.wants(reader, number, &change))
+        };
+        reader.refused.end_covering(number).or_else(|| is_refused().then(|| number.next()))
     }
 
     /// Whether a change goes whole.

@@ -1,12 +1,14 @@
 //! The content filters that readers announced, and what they say about a change.
 
+use std::collections::VecDeque;
+
 use crate::filter::PayloadFilter;
 use crate::payload::PayloadView;
 use crate::seq::SequenceNumber;
 use crate::wire::FilterSignature;
 use crate::wire::content_filter::append_content_filter_info;
 
-use crate::tuning::writer::{FILTER_STEPS_MAX, FILTERS_MAX};
+use crate::tuning::writer::{FILTER_STEPS_MAX, FILTERS_MAX, REFUSED_RANGES_MAX};
 use crate::writer::record::change::{Change, ChangeKind, Marks, Verdict};
 
 /// A filter that readers announced.
@@ -25,6 +27,47 @@ pub(in crate::writer) struct Filters {
     entries: Vec<Option<Entry>>,
     /// Readers with a filter.
     pub(in crate::writer) readers: usize,
+}
+
+/// Ranges of changes, without their ends, of which a reader was told that its filter refused them, as long as
+/// it may not have heard that. The history may have let go of them, and what is gone without that word counts
+/// as lost. Of more ranges than there is room for the oldest are forgotten.
+#[derive(Debug, Default)]
+pub(in crate::writer) struct Refused(VecDeque<(SequenceNumber, SequenceNumber)>);
+
+impl Refused {
+    pub(in crate::writer) fn add(&mut self, start: SequenceNumber, end: SequenceNumber) {
+        if let Some((_, last)) = self.0.back_mut().filter(|(_, last)| *last == start) {
+            *last = end;
+            return;
+        }
+        if self.0.len() >= REFUSED_RANGES_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back((start, end));
+    }
+
+    /// The reader knows of all changes up to this one.
+    pub(in crate::writer) fn confirm(&mut self, up_to: SequenceNumber) {
+        while self.0.pop_front_if(|(_, end)| *end <= up_to.next()).is_some() {}
+    }
+
+    /// The end of the range that a change is in.
+    pub(in crate::writer) fn end_covering(&self, number: SequenceNumber) -> Option<SequenceNumber> {
+        let at = self.0.partition_point(|(_, end)| *end <= number);
+        self.0.get(at).filter(|(start, _)| *start <= number).map(|(_, end)| *end)
+    }
+
+    /// The start of the next range.
+    pub(in crate::writer) fn start_after(&self, number: SequenceNumber) -> Option<SequenceNumber> {
+        let at = self.0.partition_point(|(start, _)| *start <= number);
+        self.0.get(at).map(|(start, _)| *start)
+    }
+
+    #[cfg(test)]
+    pub(in crate::writer) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 impl Entry {

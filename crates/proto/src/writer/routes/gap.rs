@@ -24,6 +24,13 @@ impl GapBuilder {
         self
     }
 
+    /// All of them are there, or were, but not for the reader.
+    pub(in crate::writer) fn of_refused(mut self) -> Self {
+        let range = self.list.base().0.abs_diff(self.start.0);
+        self.filtered = range + self.list.iter().count() as u64;
+        self
+    }
+
     /// Adds the numbers from `start` up to but without `end`; what does not fit is returned.
     pub(in crate::writer) fn add(
         &mut self,

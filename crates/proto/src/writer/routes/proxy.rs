@@ -15,6 +15,8 @@ use crate::writer::flow::repair::Repair;
 use crate::writer::flow::route_kind::RouteKind;
 use crate::writer::flow::silence::Silence;
 
+use super::filters::Refused;
+
 /// One matched reader.
 #[derive(Debug)]
 pub(in crate::writer) struct ReaderProxy {
@@ -64,6 +66,8 @@ pub(in crate::writer) struct ReaderProxy {
     pub(in crate::writer) filter: Option<usize>,
     /// From this change on it was sent nothing, because nothing passed its filter, and it was not told so.
     pub(in crate::writer) passed_over: Option<SequenceNumber>,
+    /// What it was told so of, and may not have heard.
+    pub(in crate::writer) refused: Refused,
     /// Changes repeated for it lately.
     pub(in crate::writer) recent: RecentNumbers<SequenceNumber>,
     pub(in crate::writer) last_retransmitted: LastRetransmitted,
@@ -119,6 +123,7 @@ impl ReaderProxy {
             answered: None,
             filter: None,
             passed_over: None,
+            refused: Refused::default(),
             recent: RecentNumbers::new(SequenceNumber::FIRST),
             last_retransmitted: LastRetransmitted::default(),
             repair: Repair::new(now),

@@ -393,6 +393,45 @@ fn fact_62_a_heartbeat_does_not_say_that_what_a_reader_does_not_know_of_is_gone(
 }
 
 #[test]
+fn what_is_filtered_out_is_told_to_be_so_when_the_history_has_let_go_of_it() {
+    let reader = wanting(10, reliable(7));
+    let mut story = story(std::slice::from_ref(&reader));
+    for value in [1, 2] {
+        story.write(1, &[value]).unwrap();
+    }
+    assert_eq!(story.writer.history.next_held(SequenceNumber(1)), SequenceNumber(3), "nobody needs them");
+    // It asks what there is: another reader of its subscriber, say, has heard of more.
+    story.acknack_with(&reader, 1, &[], 1, false).unwrap();
+    assert_eq!(shape(&story.sent()), ["gap 1..3 filtered 2", "heartbeat 1..=2"]);
+    // The GAP was lost.
+    story.acknack_with(&reader, 1, &[1], 2, true).unwrap();
+    assert_eq!(without_heartbeats(&story.sent()), ["gap 1..3 filtered 2"]);
+    for value in [10, 3, 4, 11] {
+        story.write(1, &[value]).unwrap();
+    }
+    story.sent();
+    story.acknack_with(&reader, 1, &[1, 2, 4, 5], 3, true).unwrap();
+    assert_eq!(without_heartbeats(&story.sent()), ["gap 1..3 filtered 4"], "and 4 and 5 in its bitmap");
+    story.acknack_with(&reader, 3, &[4, 5], 4, true).unwrap();
+    assert_eq!(without_heartbeats(&story.sent()), ["gap 4..6 filtered 2"]);
+    story.acknack_with(&reader, 7, &[], 5, true).unwrap();
+    assert!(story.writer.proxies.get(reader.guid).unwrap().refused.is_empty(), "it knows");
+}
+
+#[test]
+fn what_was_replaced_is_not_told_with_what_was_filtered_out() {
+    let reader = wanting(10, reliable(7));
+    let mut story = Story::new(QosSet::writer());
+    story.matched(&reader);
+    for value in [10, 1, 11] {
+        story.write(1, &[value]).unwrap();
+    }
+    story.sent();
+    story.acknack(&reader, 1, &[1, 2]).unwrap();
+    assert_eq!(without_heartbeats(&story.sent()), ["gap 1..2 filtered 0", "gap 2..3 filtered 1"]);
+}
+
+#[test]
 fn r15_a_filter_that_would_take_long_is_left_to_its_reader() {
     let patterns = ContentFilter { parameters: vec![String::new(); 100], ..filter("10") };
     let signature = patterns.signature();
