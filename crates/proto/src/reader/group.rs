@@ -135,8 +135,8 @@ impl Progress {
         self.pass(group.first.previous())
     }
 
-    /// All changes before `expected` are here or will never be. Of those that were lost up to an announced one
-    /// it is known now where in the group they were, and no more when the next comes.
+    /// All changes before `expected` are here or will never be. Of those that were lost up to an announced
+    /// one it is known now where in the group they were, and no more when the next comes.
     pub(super) fn advance(&mut self, expected: SequenceNumber, filtered: &Intervals) -> bool {
         match self.announced {
             Some((last, current, _)) if expected > last => {

@@ -265,8 +265,8 @@ rows! { HISTORY: "Writer: history and window";
     /// Steps that looking at one sample for one filter may take: a reader must not make its writer slow by
     /// patterns. What would take more is sent.
     FILTER_STEPS_MAX: usize = 262_144, steps;
-    /// Runs of changes refused by its filter, of which a reader was told and may not have heard. Each takes 16
-    /// octets; what is forgotten counts as lost where coherent sets are concerned.
+    /// Runs of changes refused by its filter, of which a reader was told and may not have heard. Each takes
+    /// 16 octets; what is forgotten counts as lost where coherent sets are concerned.
     REFUSED_RANGES_MAX: usize = 64, ranges;
     /// Changes that one write releases at most: an acknowledgement is of thousands, and no single write is to
     /// pay for all.
