@@ -160,11 +160,7 @@ impl Inner {
         expression: &str,
         parameters: Vec<String>,
     ) -> Result<Arc<Self>> {
-        const NAME_OCTETS_MAX: usize = 255;
-        if name.is_empty() || name.len() > NAME_OCTETS_MAX {
-            let (octets, max) = (name.len(), NAME_OCTETS_MAX);
-            return Err(BadParameter::Name { what: "content-filtered topic", octets, max }.into());
-        }
+        BadParameter::check_name("content-filtered topic", name, 1)?;
         let filter = compile(name, topic, expression, &parameters)?;
         let state = Mutex::new(State { parameters, filter, revision: 0, readers: Vec::new() });
         let (name, expression) = (name.to_owned(), expression.to_owned());

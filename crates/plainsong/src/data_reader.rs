@@ -96,8 +96,8 @@ impl<T: DdsType> DataReader<T> {
         self.inner.enable()
     }
 
-    /// A condition that chooses samples by state, as `options` say, and content: `expression` may have a condition,
-    /// ORDER BY, both or neither, with `%0`, `%1`, … standing for `parameters`.
+    /// A condition that chooses samples by state, as `options` say, and content: `expression` may have a
+    /// condition, ORDER BY, both or neither, with `%0`, `%1`, … standing for `parameters`.
     ///
     /// # Errors
     /// [`Error::BadParameter`] for an expression that is wrong or does not suit the type: it says in which
@@ -165,7 +165,8 @@ macro_rules! untyped_operations {
     () => {
         endpoint_operations!(DataReaderListener);
 
-        /// Handles of the matched writers: [`Self::matched_publication_data`] tells of each, [`Guid::from`] makes its GUID of it.
+        /// Handles of the matched writers: [`Self::matched_publication_data`] tells of each, [`Guid::from`]
+        /// makes its GUID of it.
         ///
         /// # Errors
         /// [`Error::NotEnabled`].
@@ -173,7 +174,8 @@ macro_rules! untyped_operations {
             self.inner().with(|reader, _, _| reader.matched_writers().map(InstanceHandle::from).collect())
         }
 
-        /// Waits until the history of every matched transient-local writer has arrived.
+        /// Waits until the history of every matched transient-local writer has arrived. Where none is
+        /// matched, there is nothing to wait for: it succeeds at once.
         ///
         /// # Errors
         /// [`Error::Timeout`], [`Error::NotEnabled`].
@@ -181,7 +183,8 @@ macro_rules! untyped_operations {
             self.inner().wait_for_historical_data(timeout)
         }
 
-        /// Samples that arrived but could not be decoded as the reader's type, and were discarded. They count in SAMPLE_LOST, too.
+        /// Samples that arrived but could not be decoded as the reader's type, and were discarded. They count
+        /// in SAMPLE_LOST, too.
         #[must_use]
         pub fn undecodable_samples(&self) -> u64 {
             self.inner().slot.look(Reader::undecodable_samples)
@@ -425,7 +428,8 @@ impl ReaderInner {
         Ok(())
     }
 
-    /// Runs `f` on the protocol's reader, which has nothing to send after that. The clock is read where the time matters.
+    /// Runs `f` on the protocol's reader, which has nothing to send after that. The clock is read where the
+    /// time matters.
     #[inline]
     pub(crate) fn access(&self, f: impl FnOnce(&mut Reader, Now)) -> Result<()> {
         self.core.check_enabled(|| self.describe())?;

@@ -44,9 +44,10 @@ const DELETION_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Writes samples of type `T`. Clones are the same writer; it leaves when the last is dropped.
 ///
-/// Dropping waits for nobody: samples that readers have not acknowledged may not reach them, and its instances are left
-/// without writers. [`Publisher::delete_writer`] disposes them first where WRITER_DATA_LIFECYCLE says so, and
-/// waits for readers to hear of that, `max_blocking_time` or a second at most. [`Self::wait_for_acknowledgments`] before either makes sure of all.
+/// Dropping waits for nobody: samples that readers have not acknowledged may not reach them, and its
+/// instances are left without writers. [`Publisher::delete_writer`] disposes them first where
+/// WRITER_DATA_LIFECYCLE says so, and waits for readers to hear of that, `max_blocking_time` or a second at
+/// most. [`Self::wait_for_acknowledgments`] before either makes sure of all.
 pub struct DataWriter<T> {
     inner: Arc<WriterInner>,
     marker: PhantomData<fn(T)>,
@@ -94,19 +95,24 @@ impl<T: DdsType> DataWriter<T> {
         self.inner.enable()
     }
 
-    /// Writes `sample` now. With RELIABLE and KEEP_ALL it waits for room, at most `max_blocking_time`: up to RESOURCE_LIMITS and
-    /// [`Config::unacknowledged_bytes_max`](crate::base::config::Config::unacknowledged_bytes_max), for which a sample counts for 192 octets more than it has.
-    /// Readers that have never answered anything are not waited for again and again ([`Self::readers_behind`]).
+    /// Writes `sample` now. With RELIABLE and KEEP_ALL it waits for room, at most `max_blocking_time`: up to
+    /// RESOURCE_LIMITS and
+    /// [`Config::unacknowledged_bytes_max`](crate::base::config::Config::unacknowledged_bytes_max), for which
+    /// a sample counts for 192 octets more than it has. Readers that have never answered anything are not
+    /// waited for again and again ([`Self::readers_behind`]).
     ///
     /// # Errors
-    /// [`Error::Timeout`] when no room came, [`Error::OutOfResources`] at a limit that waiting cannot
-    /// lift, and for a sample longer than [`Config::sample_bytes_max`](crate::base::config::Config::sample_bytes_max), [`Error::Serialization`] when a bound is exceeded, [`Error::NotEnabled`].
+    /// [`Error::Timeout`] when no room came, [`Error::OutOfResources`] at a limit that waiting cannot lift,
+    /// and for a sample longer than
+    /// [`Config::sample_bytes_max`](crate::base::config::Config::sample_bytes_max), [`Error::Serialization`]
+    /// when a bound is exceeded, [`Error::NotEnabled`].
     pub fn write(&self, sample: &T) -> Result<()> {
         self.change(sample, ChangeKind::Alive, None, Some(self.inner.max_blocking_time))
     }
 
-    /// Writes a sample with borrowed members as [`Self::write`] does: `Image<'_>` on a topic of `Image<'static>`. The octets are
-    /// copied once, before they are sent or, of long samples, after that; nothing is borrowed after the return.
+    /// Writes a sample with borrowed members as [`Self::write`] does: `Image<'_>` on a topic of
+    /// `Image<'static>`. The octets are copied once, before they are sent or, of long samples, after that;
+    /// nothing is borrowed after the return.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -117,8 +123,9 @@ impl<T: DdsType> DataWriter<T> {
     /// Writes as [`Self::write`] does, but for what `options` say.
     ///
     /// # Errors
-    /// As [`Self::write`]; [`Error::PreconditionNotMet`] for the handle of another instance; [`Error::BadParameter`] for one that
-    /// names none of this writer, for a timestamp that goes back, or is before 1970 or 2³² seconds later.
+    /// As [`Self::write`]; [`Error::PreconditionNotMet`] for the handle of another instance;
+    /// [`Error::BadParameter`] for one that names none of this writer, for a timestamp that goes back, or is
+    /// before 1970 or 2³² seconds later.
     pub fn write_with(&self, sample: &T, options: &WriteOptions) -> Result<()> {
         self.change_with(sample, ChangeKind::Alive, options)
     }
@@ -292,7 +299,8 @@ impl<T: DdsType> DataWriter<T> {
         self.inner.write(kind, key, NewPayload::Payload(&mut payload), None, timestamp, patience)
     }
 
-    /// Has the writer know a key that is not the only one with its hash, for when the instance ends with the writer.
+    /// Has the writer know a key that is not the only one with its hash, for when the instance ends with the
+    /// writer.
     #[cold]
     fn keep_key<S: Cdr>(&self, sample: &S, key: Key) -> Result<()> {
         let payload = self.serialize(sample, true)?;
@@ -322,7 +330,8 @@ impl<T: DdsType> DataWriter<T> {
         Ok(buffer.freeze())
     }
 
-    /// A payload without `octets`, which are of the sample, and where they belong; `None` where no buffer was long enough yet.
+    /// A payload without `octets`, which are of the sample, and where they belong; `None` where no buffer was
+    /// long enough yet.
     fn serialize_around<S: Cdr>(&self, sample: &S, octets: &[u8]) -> Result<Option<(Payload, usize)>> {
         let mut buffer = self.inner.pool.take_as_left();
         let (version, bytes) = (self.inner.version, buffer.bytes_mut());
@@ -344,8 +353,10 @@ macro_rules! untyped_operations {
     () => {
         endpoint_operations!(DataWriterListener);
 
-        /// Waits until every reliable reader matched when a sample was written has acknowledged it, those apart that have
-        /// answered nothing at all for 20 s since their match: [`Self::readers_behind`] tells of them.
+        /// Waits until every reliable reader matched when a sample was written has acknowledged it, those
+        /// apart that have answered nothing at all for 20 s since their match: [`Self::readers_behind`] tells
+        /// of them. Where none is matched, it succeeds at once. A process that ends without it takes with it
+        /// what readers still miss.
         ///
         /// # Errors
         /// [`Error::Timeout`], [`Error::NotEnabled`].
@@ -362,7 +373,8 @@ macro_rules! untyped_operations {
             self.inner().with(|writer, now, out| writer.flush(now, out))
         }
 
-        /// Handles of the matched readers: [`Self::matched_subscription_data`] tells of each, [`Guid::from`] makes its GUID of it.
+        /// Handles of the matched readers: [`Self::matched_subscription_data`] tells of each, [`Guid::from`]
+        /// makes its GUID of it.
         ///
         /// # Errors
         /// [`Error::NotEnabled`].
@@ -370,9 +382,9 @@ macro_rules! untyped_operations {
             self.inner().with(|writer, _, _| writer.matched_readers().map(InstanceHandle::from).collect())
         }
 
-        /// The reliable readers that have not acknowledged everything: how far they are, and how long they have answered
-        /// nothing. Those that have least hold the writer back when `write` finds no room; one that has never answered anything
-        /// is not waited for (`docs/qos.md`, RELIABILITY).
+        /// The reliable readers that have not acknowledged everything: how far they are, and how long they
+        /// have answered nothing. Those that have least hold the writer back when `write` finds no room; one
+        /// that has never answered anything is not waited for (`docs/qos.md`, RELIABILITY).
         ///
         /// # Errors
         /// [`Error::NotEnabled`].
@@ -380,8 +392,8 @@ macro_rules! untyped_operations {
             self.inner().with(|writer, now, _| writer.readers_behind(now.mono).collect())
         }
 
-        /// How samples go to the readers of this host: one datagram for each process, or one for all, and why. The writer
-        /// chooses anew while it writes.
+        /// How samples go to the readers of this host: one datagram for each process, or one for all, and
+        /// why. The writer chooses anew while it writes.
         ///
         /// # Errors
         /// [`Error::NotEnabled`].
@@ -664,7 +676,8 @@ impl WriterInner {
         };
     }
 
-    /// Deleting a writer unregisters its instances, and disposes them when WRITER_DATA_LIFECYCLE says so (DCPS
+    /// Deleting a writer unregisters its instances, and disposes them when WRITER_DATA_LIFECYCLE says so
+    /// (DCPS
     /// 1.4 §2.2.3.21). Merely unregistered they are by its leaving.
     fn dispose_all(&self) {
         let mut instances: Vec<_> = self.slot.look(|writer| {

@@ -45,7 +45,8 @@ impl EntityCore {
         self.deleted.load(Ordering::Acquire)
     }
 
-    /// It was made in the process that this one was forked from: nothing of it may be used, and none of its locks taken.
+    /// It was made in the process that this one was forked from: nothing of it may be used, and none of its
+    /// locks taken.
     pub(crate) fn is_inherited(&self) -> bool {
         self.generation != fork::generation()
     }
@@ -114,8 +115,8 @@ impl EntityCore {
     }
 }
 
-/// What readers and writers can do alike, whether or not their type is known. For an `impl` block with a method
-/// `inner`; the names in it are those of the module that calls.
+/// What readers and writers can do alike, whether or not their type is known. For an `impl` block with a
+/// method `inner`; the names in it are those of the module that calls.
 macro_rules! endpoint_operations {
     ($listener:ident) => {
         /// Its GUID.
@@ -154,7 +155,9 @@ macro_rules! endpoint_operations {
             self.inner().topic.type_name()
         }
 
-        /// Hears of the statuses in `mask`; `None` removes the listener.
+        /// Hears of the statuses in `mask` from now on, not of matches or samples before: a listener of the
+        /// publisher or subscriber, set before this entity is created, hears those, too. `None` removes the
+        /// listener.
         pub fn set_listener(&self, listener: Option<Arc<dyn $listener>>, mask: StatusMask) {
             self.inner().listener.set(listener, mask);
         }
@@ -201,8 +204,8 @@ macro_rules! endpoint_operations {
 }
 pub(crate) use endpoint_operations;
 
-/// What the inner halves of readers and writers do alike: calls into the protocol's state machine, and QoS. The names
-/// in it are those of the module that calls.
+/// What the inner halves of readers and writers do alike: calls into the protocol's state machine, and QoS.
+/// The names in it are those of the module that calls.
 macro_rules! endpoint_inner {
     ($machine:ident, $group:ident) => {
         /// Runs `f` on the protocol's endpoint and sends what it leaves.

@@ -1,6 +1,7 @@
 //! Errors of the API: the return codes of DCPS 1.4 §2.2.1.1. Those with more than one cause have a small enum of causes, to match by;
 //! where something else is the cause, [`source`](std::error::Error::source) has it.
 
+use std::fmt;
 use std::time::Duration;
 
 use plainsong_proto::cdr::{EncodeError, XcdrVersion};
@@ -15,7 +16,9 @@ use crate::base::config::ConfigError;
 use crate::qos_provider::QosProviderError;
 
 /// What went wrong, in which entity, and what to do about it.
-#[derive(Debug, Error)]
+///
+/// `Debug` says the same as `Display`: it is what `fn main() -> Result<()>` prints.
+#[derive(Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused something the entity cannot do without.
@@ -101,6 +104,12 @@ pub enum Error {
 /// A result with [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// What an operation waited for in vain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -140,6 +149,12 @@ pub enum BadParameter {
         octets: usize,
         /// The longest there may be.
         max: usize,
+    },
+    /// A name contains NUL, which ends a string on the wire.
+    #[error("the name of a {what} contains NUL, which ends a string in CDR; remove it")]
+    NameWithNul {
+        /// What was to have it.
+        what: &'static str,
     },
     /// The value of a policy is none that it may have.
     #[error("{} of {entity}: {}", .source.policy, .source.reason)]
@@ -228,6 +243,19 @@ pub enum BadParameter {
         /// What is wrong with them.
         source: Malformed,
     },
+}
+
+impl BadParameter {
+    /// A name of so many octets at least may be announced.
+    pub(crate) const NAME_OCTETS_MAX: usize = 255;
+
+    pub(crate) fn check_name(what: &'static str, name: &str, least: usize) -> Result<()> {
+        let (octets, max) = (name.len(), Self::NAME_OCTETS_MAX);
+        if !(least..=max).contains(&octets) {
+            return Err(Self::Name { what, octets, max }.into());
+        }
+        if name.contains('\0') { Err(Self::NameWithNul { what }.into()) } else { Ok(()) }
+    }
 }
 
 /// Why an entity cannot do now what was asked of it (DCPS `PRECONDITION_NOT_MET`).

@@ -48,11 +48,11 @@ pub struct DomainParticipantFactory {
     default_qos: QosSet,
 }
 
-/// Membership of an application in a domain. Clones are the same participant; it leaves the domain
-/// when the last clone and the last entity made by it are dropped.
+/// Membership of an application in a domain. Clones are the same participant; it leaves the domain when the
+/// last clone and the last entity made by it are dropped.
 ///
-/// It belongs to the process that made it: after `fork()` every call in the child gives [`Error::Forked`], whatever the child
-/// drops stays with the parent, and a participant that the child makes works.
+/// It belongs to the process that made it: after `fork()` every call in the child gives [`Error::Forked`],
+/// whatever the child drops stays with the parent, and a participant that the child makes works.
 #[derive(Clone)]
 pub struct DomainParticipant {
     pub(crate) inner: Arc<ParticipantInner>,
@@ -147,13 +147,14 @@ impl DomainParticipantFactory {
     /// Joins domain `domain_id` (0 to 232).
     ///
     /// # Errors
-    /// [`Error::BadParameter`] for a domain whose ports do not exist, [`Error::Io`] when no socket can
-    /// be opened, [`Error::InconsistentPolicy`] for contradictory QoS.
+    /// [`Error::BadParameter`] for a domain whose ports do not exist or a name that cannot be announced,
+    /// [`Error::Io`] when no socket can be opened, [`Error::InconsistentPolicy`] for contradictory QoS.
     pub fn create_participant(&self, domain_id: u16, name: &str, qos: QosSet) -> Result<DomainParticipant> {
         let qos = qos.or_default(EntityKind::Participant, || self.default_qos.clone());
         if domain_id > ports::DOMAIN_MAX {
             return Err(BadParameter::Domain { domain_id, max: ports::DOMAIN_MAX }.into());
         }
+        BadParameter::check_name("participant", name, 0)?;
         check_qos(&qos, EntityKind::Participant, "participant")?;
         at_fork::watch();
         let domain = Domain::join(domain_id, &self.config)
@@ -229,18 +230,19 @@ impl DomainParticipant {
         self.inner.enable()
     }
 
-    /// A topic of type `T`. The same name gives the same topic, if `qos` says nothing ([`QosSet::default`]) or what the
-    /// topic has.
+    /// A topic of type `T`. The same name gives the same topic, if `qos` says nothing ([`QosSet::default`])
+    /// or what the topic has.
     ///
     /// # Errors
     /// [`Error::PreconditionNotMet`] when the name is in use, with another type or another QoS,
-    /// [`Error::BadParameter`] for an empty or overlong name.
+    /// [`Error::BadParameter`] for a name that is empty or too long, or has a NUL.
     pub fn create_topic<T: DdsType>(&self, name: &str, qos: QosSet) -> Result<Topic<T>> {
         self.topic_of(name, type_support::of::<T>(), qos).map(Topic::from_inner)
     }
 
-    /// A topic of a type that is an object: of a [`DynamicType`](type_support::DynamicType), perhaps. Its endpoints come from
-    /// [`Publisher::create_writer`] and [`Subscriber::create_reader`], and have encoded samples.
+    /// A topic of a type that is an object: of a [`DynamicType`](type_support::DynamicType), perhaps. Its
+    /// endpoints come from [`Publisher::create_writer`] and [`Subscriber::create_reader`], and have encoded
+    /// samples.
     ///
     /// # Errors
     /// As [`Self::create_topic`].
@@ -249,11 +251,7 @@ impl DomainParticipant {
     }
 
     fn topic_of(&self, name: &str, ty: Arc<dyn TypeSupport>, qos: QosSet) -> Result<Arc<TopicInner>> {
-        const TOPIC_NAME_OCTETS_MAX: usize = 255;
-        if name.is_empty() || name.len() > TOPIC_NAME_OCTETS_MAX {
-            let (octets, max) = (name.len(), TOPIC_NAME_OCTETS_MAX);
-            return Err(BadParameter::Name { what: "topic", octets, max }.into());
-        }
+        BadParameter::check_name("topic", name, 1)?;
         self.inner.check_exists()?;
         let says_nothing = qos == QosSet::default();
         let qos = self.inner.qos_of_topic(qos);
@@ -304,8 +302,8 @@ impl DomainParticipant {
         Err(PreconditionNotMet::ForeignEntity { entity: topic.describe(), factory: "participant" }.into())
     }
 
-    /// A view of several topics, joined on their keys, with samples of type `T`; see [`crate::multi_topic`] for
-    /// what `expression` can say. `topics` are those after FROM, for example `&[(&location).into(), …]`.
+    /// A view of several topics, joined on their keys, with samples of type `T`; see [`crate::multi_topic`]
+    /// for what `expression` can say. `topics` are those after FROM, for example `&[(&location).into(), …]`.
     /// Readers of it come from [`Subscriber::create_reader`].
     ///
     /// # Errors
@@ -447,7 +445,8 @@ impl DomainParticipant {
         self.inner.domain.interfaces()
     }
 
-    /// What was dropped on the way in, or had no way out, by reason, for all participants of the process in this domain.
+    /// What was dropped on the way in, or had no way out, by reason, for all participants of the process in
+    /// this domain.
     #[must_use]
     pub fn drops(&self) -> DropCounters {
         self.inner.domain.drops()
@@ -636,7 +635,8 @@ pub(crate) fn lock_all() -> AllLocked {
     lock(&PARTICIPANTS)
 }
 
-/// All participants of the process; some may be deleted, or inherited from the process that it was forked from.
+/// All participants of the process; some may be deleted, or inherited from the process that it was forked
+/// from.
 pub(crate) fn all() -> Vec<Arc<ParticipantInner>> {
     let mut participants = lock(&PARTICIPANTS);
     participants.retain(|participant| participant.strong_count() > 0);

@@ -25,6 +25,22 @@ fn is_precondition<T>(result: Result<T, Error>) -> bool {
 }
 
 #[test]
+fn a_name_that_no_string_of_the_wire_has_is_refused_with_what_to_do() {
+    let participant = participant(fresh_domain());
+    let refused = |result: Result<(), Error>| {
+        let error = result.expect_err("a NUL ends a string");
+        assert!(matches!(error, Error::BadParameter(_)), "{error}");
+        assert!(format!("{error:?}").contains("remove it"), "{error:?}");
+    };
+    refused(participant.create_topic::<Point>("a\0b", QosSet::default()).map(drop));
+    let topic = participant.create_topic::<Point>("Named", QosSet::default()).unwrap();
+    let filtered = participant.create_content_filtered_topic("a\0b", &topic, "x > 1", Vec::new());
+    refused(filtered.map(drop));
+    let factory = DomainParticipantFactory::new().unwrap();
+    refused(factory.create_participant(fresh_domain(), "a\0b", QosSet::default()).map(drop));
+}
+
+#[test]
 fn a_deleted_writer_is_gone_for_everyone_who_holds_it() {
     let pair = Pair::<Point>::new(QosSet::writer(), QosSet::reader().reliable());
     let publisher = pair.writer.publisher();

@@ -14,7 +14,7 @@ use crate::malformed::{InvalidText, Malformed, octets_of_hex};
 /// Names an instance or an entity. For an instance it is the key hash of its key (RTPS 2.5 §9.6.4.8), so
 /// every participant gives the same instance the same handle. Only where another key has the same hash, and
 /// came first, it is one that the endpoint chooses.
-#[derive(Clone, Copy, Debug, Default, Eq)]
+#[derive(Clone, Copy, Default, Eq)]
 #[cfg_attr(
     feature = "serde",
     derive(serde::Serialize, serde::Deserialize),
@@ -22,6 +22,12 @@ use crate::malformed::{InvalidText, Malformed, octets_of_hex};
 )]
 #[repr(align(8))]
 pub struct InstanceHandle(pub [u8; 16]);
+
+impl fmt::Debug for InstanceHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "InstanceHandle({self})")
+    }
+}
 
 impl InstanceHandle {
     /// `HANDLE_NIL`: also the one instance of a topic without key.

@@ -30,9 +30,6 @@ use join::{Fill, Plan};
 pub use reader::MultiTopicReader;
 use reader::{Source, TypedSource};
 
-/// The longest name, as of other topics.
-const NAME_OCTETS_MAX: usize = 255;
-
 /// A view of several topics with samples of type `T`. Clones are the same multi-topic.
 pub struct MultiTopic<T> {
     inner: Arc<Inner<T>>,
@@ -99,11 +96,7 @@ impl<T: DdsType> MultiTopic<T> {
         constituents: &[Constituent],
     ) -> Result<Self> {
         let what = || format!("the multi-topic '{name}'");
-        if name.is_empty() || name.len() > NAME_OCTETS_MAX {
-            return Err(
-                BadParameter::Name { what: "multi-topic", octets: name.len(), max: NAME_OCTETS_MAX }.into()
-            );
-        }
+        BadParameter::check_name("multi-topic", name, 1)?;
         let parsed =
             TopicExpression::parse(expression).map_err(|error| refused(&what(), expression, error))?;
         let constituents = in_order(&parsed, constituents, participant)
