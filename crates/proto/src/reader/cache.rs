@@ -304,11 +304,21 @@ impl Cache {
             .is_some_and(|(held, sample)| self.policy.order.is_before(sample, held))
     }
 
+    /// Whether a sample in the queue of the instance comes after the one in the slot `at`.
+    fn shows_newer(&self, id: InstanceId, at: SlotId) -> bool {
+        let Some(instance) = self.instances.get(id) else { return false };
+        let newest = self.samples.backwards(instance.samples).find(|(_, sample)| sample.valid);
+        newest
+            .zip(self.samples.get(at))
+            .is_some_and(|((_, newest), sample)| self.policy.order.is_before(sample, newest))
+    }
+
     /// Holds back a sample that follows its predecessor too closely (TIME_BASED_FILTER). Only the last
-    /// one is kept, for the case that no other follows (DCPS 1.4 §2.2.3.12).
+    /// one is kept, for the case that no other follows (DCPS 1.4 §2.2.3.12): never one that comes before a
+    /// sample shown, which may be taken before it would be its turn.
     #[cold]
     fn hold(&mut self, id: InstanceId, at: SlotId) {
-        if self.holds_newer(id, at) {
+        if self.holds_newer(id, at) || self.shows_newer(id, at) {
             return self.samples.free(at);
         }
         self.ledger.bytes += self.samples.get(at).map_or(0, |sample| sample.payload.len());

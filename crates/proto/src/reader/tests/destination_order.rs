@@ -130,6 +130,19 @@ fn a_sample_held_back_is_not_lost_to_an_older_one_that_is_shown() {
 }
 
 #[test]
+fn what_is_older_than_a_sample_shown_is_not_held_back_to_follow_it() {
+    let qos = QosSet { time_based_filter: Duration::from_secs(1), ..QosSet::reader() };
+    for qos in [qos.clone().keep_all(), qos.keep_last(1)] {
+        let mut bench = by_source(qos);
+        bench.data_at(1, 1, 1, 50, at(50)).unwrap();
+        let _ = bench.data_at(2, 1, 1, 40, at(40));
+        assert_eq!(bench.values(), [50]);
+        bench.pass(Duration::from_secs(3));
+        assert_eq!(bench.values(), [], "40 would go back");
+    }
+}
+
+#[test]
 fn nothing_goes_back_behind_the_news_that_an_instance_has_no_writers() {
     let mut bench = by_source(QosSet::reader().reliable().keep_all());
     bench.data_at(1, 1, 1, 30, at(30)).unwrap();
