@@ -477,8 +477,12 @@ impl Writer {
     /// Removes a reader.
     pub fn unmatch_reader(&mut self, now: Now, reader: Guid, out: &mut Outbox) {
         let had_inline_qos = self.proxies.inline_qos();
+        let held_up_switches = self.holds_up_switches(reader);
         if !self.proxies.remove(reader, &mut self.routes) {
             return;
+        }
+        if held_up_switches {
+            self.multicast.switches = Default::default();
         }
         self.recut_for_inline_qos(had_inline_qos);
         self.fit_window();

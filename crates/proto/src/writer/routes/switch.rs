@@ -7,6 +7,7 @@
 //! waits until then, as it would for a burst. What was begun is sent to its end before.
 
 use crate::backoff::Backoff;
+use crate::guid::Guid;
 use crate::outbox::Outbox;
 use crate::qos::HistoryKind;
 use crate::time::{Instant, Now};
@@ -85,6 +86,13 @@ impl Writer {
             self.routes.of(RouteKind::SameHost).queue.unsent().is_some_and(|(_, fragments)| fragments > 0);
         let has_all = |it: &ReaderProxy| it.by_group == (by_group && it.hears()) || it.acknowledged >= last;
         !is_inside && !self.holds() && self.proxies.iter().all(has_all)
+    }
+
+    /// Whether a switch may have been given up for want of an acknowledgement of this reader: as soon as it
+    /// is gone, another has better prospects.
+    pub(in crate::writer) fn holds_up_switches(&self, reader: Guid) -> bool {
+        let reader = self.proxies.get(reader).filter(|it| it.may_hear());
+        reader.is_some_and(|it| it.acknowledged < self.sent_last(true))
     }
 
     /// The way has changed, or is not to any more: what waited for that follows.

@@ -603,6 +603,24 @@ fn when_who_was_waited_for_leaves_the_way_changes_or_need_not() {
 }
 
 #[test]
+fn who_did_not_acknowledge_and_left_puts_off_no_further_switch() {
+    let readers = many(9);
+    let mut story = Story::flowing(keep_all(), unbatched(), &readers[..7]);
+    readers[7..].iter().for_each(|reader| story.matched(reader));
+    story.acknowledged(&readers[1..], 4);
+    story.write(1, b"waits").unwrap();
+    story.pass(Duration::from_millis(40));
+    assert_eq!(story.data_by_way(), [vec![5], vec![]]);
+    assert_eq!(story.writer.delivery(), Delivery::Unicast(UnicastReason::NotAcknowledged));
+    story.writer.unmatch_reader(story.now, readers[0].guid, &mut story.out);
+    assert_ne!(story.writer.delivery(), Delivery::Unicast(UnicastReason::NotAcknowledged));
+    story.write(1, b"waits for the others").unwrap();
+    assert_eq!(story.data_by_way(), NOTHING, "it is tried again at once");
+    story.acknowledged(&readers[1..], 5);
+    assert_eq!(story.data_by_way(), [vec![], vec![6]]);
+}
+
+#[test]
 fn a_filter_ends_the_wait() {
     let readers = many(8);
     let mut story = Story::flowing(keep_all(), unbatched(), &readers[..7]);
