@@ -2,12 +2,13 @@
 //! it, and to none that nobody hears, nor where that costs more. What arrives by it is judged by all other
 //! checkers.
 
+use plainsong_proto::guid::Guid;
 use plainsong_proto::qos::{HistoryKind, QosSet};
-use plainsong_proto::time::Duration;
+use plainsong_proto::time::{Duration, Instant};
 use plainsong_proto::writer::{Delivery, UnicastReason};
 
 use super::Findings;
-use crate::ledger::{Ledger, ReaderRecord, WriterRecord};
+use crate::ledger::{Ending, Ledger, ReaderRecord, WriterRecord};
 use crate::node::{Hearing, prefers_groups};
 
 /// Who has written so often since everything went well has heard from its readers as often as it takes.
@@ -29,7 +30,7 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
                 findings.report(|| format!("{guid} sends to {group}, which nobody hears"));
             }
             Some(Delivery::Unicast(reason))
-                if is_expected(ledger, writer, &near) && !is_plausible(reason, writer, &near) =>
+                if is_expected(ledger, writer, &near) && !is_plausible(ledger, reason, writer, &near) =>
             {
                 findings.report(|| format!("{guid} sends by unicast: {reason}"));
             }
@@ -41,9 +42,18 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
 /// What is sent to one reader beside it may make the group as dear as unicast, and who writes little has sent
 /// little alone. Who replaces samples does not let them wait for readers that take their time to answer,
 /// without which the way does not change; and one that is full answers when its application takes.
-fn is_plausible(reason: UnicastReason, writer: &WriterRecord, near: &[&ReaderRecord]) -> bool {
+fn is_plausible(
+    ledger: &Ledger,
+    reason: UnicastReason,
+    writer: &WriterRecord,
+    near: &[&ReaderRecord],
+) -> bool {
     match reason {
-        UnicastReason::NotMeasured => writer.changes.len() < MEASURED_MIN,
+        UnicastReason::NotMeasured => {
+            let missed = missed_until(ledger, writer);
+            let since = |at| writer.changes.iter().filter(|change| change.at >= at).count();
+            missed.map_or(writer.changes.len(), since) < MEASURED_MIN
+        }
         UnicastReason::NotAcknowledged => {
             writer.endpoint.qos.history.kind == HistoryKind::KeepLast
                 || near.iter().any(|reader| !reader.can_hold_everything())
@@ -53,9 +63,21 @@ fn is_plausible(reason: UnicastReason, writer: &WriterRecord, near: &[&ReaderRec
     }
 }
 
+/// When the last reader left whose process had died: it was waited for until its lease ended, and the way
+/// does not change, nor is the other measured, before all whom it concerns have acknowledged.
+fn missed_until(ledger: &Ledger, writer: &WriterRecord) -> Option<Instant> {
+    let has_crashed = |reader: &Guid| {
+        let participant = ledger.participants.iter().find(|one| one.prefix == reader.prefix);
+        participant.is_some_and(|one| matches!(one.ended, Some((_, Ending::Crashed))))
+    };
+    let dead = writer.endpoint.matches.iter().filter(|(reader, _)| has_crashed(reader));
+    dead.flat_map(|(_, epochs)| epochs).map(|epoch| epoch.end.unwrap_or(ledger.finished_at)).max()
+}
+
 /// Whether a writer should have found out that a reader hears the group.
 fn is_expected(ledger: &Ledger, writer: &WriterRecord, near: &[&ReaderRecord]) -> bool {
     let Some(settled) = ledger.calm_since.and_then(|calm| calm.after(SETTLED)) else { return false };
+    let settled = missed_until(ledger, writer).map_or(settled, |missed| missed.max(settled));
     let guid = writer.endpoint.guid;
     let written = writer.changes.iter().filter(|change| change.at >= settled).count();
     let has_no_priority = |qos: &QosSet| qos.transport_priority == 0;
