@@ -21,6 +21,8 @@ mod writer_and_reader {
         let publisher = participant.create_publisher(QosSet::default())?;
         let writer = publisher.create_writer(&topic, QosSet::writer())?;
         writer.write(&Temperature { sensor: 7, celsius: 21.5 })?;
+        // A process that ends here first waits until its reliable readers have everything.
+        writer.wait_for_acknowledgments(std::time::Duration::from_secs(1))?;
 
         for sample in reader.wait_take(std::time::Duration::from_secs(1))? {
             println!("{:?}", sample.data);
