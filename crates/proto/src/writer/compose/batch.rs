@@ -278,8 +278,11 @@ impl Writer {
         let rules = Rules { begun: fresh.copied(), fills_bytes, ..Rules::default() };
         let mut bytes = 0;
         for kind in RouteKind::ALL {
+            if self.routes.of(kind).is_empty() {
+                continue;
+            }
             let mut span = Span::new(number, number);
-            while !self.routes.of(kind).is_empty() && !span.is_over() {
+            while !span.is_over() {
                 let (mut packetizer, routes) = self.packetizer();
                 let mut packet = routes.of_mut(kind).open_held();
                 let filled = packetizer.fill(&mut packet, &mut span, &rules);

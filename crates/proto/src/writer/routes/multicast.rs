@@ -4,7 +4,7 @@
 //! are announced. What a writer has for such a reader goes to the group, also what is for it alone: on the
 //! way of another socket it would overtake what went to all, and ask for what is on its way. A reader that
 //! falls silent, or that repetitions do not reach, is written to by unicast for a while. It is chosen where
-//! it costs less (`cost.rs`), and begins when it overtakes nothing (`turn.rs`).
+//! it costs less (`cost.rs`), and begins when it overtakes nothing (`switch.rs`).
 
 use crate::estimate::SmoothedEstimate;
 use crate::guid::Guid;
