@@ -13,6 +13,7 @@ pub mod filter;
 pub mod guid;
 pub mod instance;
 pub mod lent;
+mod limits;
 pub mod locator;
 mod long_keys;
 pub mod malformed;

@@ -35,8 +35,6 @@ const STORIES: u64 = 160;
 const STEPS: usize = 60;
 const INSTANCES: usize = 3;
 const WRITER: Guid = GuidPrefix([1; 12]).entity(EntityId::user_writer(1, true));
-/// What sending a datagram to one destination takes, as far as the writer is told.
-const COST_NANOS: i64 = 2_000;
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// Who may be matched, each of them once.
@@ -311,7 +309,6 @@ impl Story {
         if from.is_none() {
             self.sent.add(format!("{:?}", self.out.events).as_bytes());
             let writer = &mut self.ends.writer;
-            writer.sending_took(writer.wants_cost().then_some(Duration(COST_NANOS * destinations as i64)));
             writer.sent(self.now.mono);
         }
         self.out.clear();

@@ -1,5 +1,5 @@
-//! `docs/tuning.md` is printed from the tables of tuning and from the limits that drivers can set. `cargo
-//! xtask docs` writes the page; the test refuses one that is out of date.
+//! `docs/tuning.md` is printed from the tables of tuning, and `docs/limits.md` from the limits that drivers can
+//! set. `cargo xtask docs` writes the pages; the test refuses one that is out of date.
 
 use std::collections::BTreeSet;
 use std::fmt::{Debug, Write};
@@ -17,23 +17,31 @@ const WRITE_VARIABLE: &str = "PLAINSONG_WRITE_PAGES";
 
 const INTRODUCTION: &str = "# Tuning of the protocol core
 
-This page is written by `cargo xtask docs` from `crates/proto/src/tuning` and from the limits that drivers can set; a
-test fails when it is out of date. Numbers that a standard prescribes are not here: they stand in `wire` and where
+This page is written by `cargo xtask docs` from `crates/proto/src/tuning`; a test fails when it is out of date. What
+drivers set is in `limits.md`. Numbers that a standard prescribes are not here: they stand in `wire` and where
 they are used. The rows are constants, since the path of a sample is counted in instructions; `cargo xtask tidy`
 refuses numbers of writers, readers and discovery outside the table.
 
 ";
 
+const INTRODUCTION_OF_LIMITS: &str = "# Limits of writers, readers and discovery
+
+This page is written by `cargo xtask docs` from the structures that drivers fill in; a test fails when it is out of
+date. RESOURCE_LIMITS only tightens them.
+
+";
+
 #[test]
-fn the_page_says_what_the_tables_say() {
-    let path = root().join("docs/tuning.md");
-    let page = page();
-    if env::var_os(WRITE_VARIABLE).is_some() {
-        fs::write(&path, page).expect("docs/tuning.md can be written");
-        return;
+fn the_pages_say_what_the_tables_say() {
+    for (name, page) in [("docs/tuning.md", tuning()), ("docs/limits.md", limits())] {
+        let path = root().join(name);
+        if env::var_os(WRITE_VARIABLE).is_some() {
+            fs::write(&path, page).unwrap_or_else(|error| panic!("{name}: {error}"));
+        } else {
+            let there = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(there == page, "{name} is out of date: run `cargo xtask docs`");
+        }
     }
-    let there = fs::read_to_string(&path).expect("docs/tuning.md can be read");
-    assert!(there == page, "docs/tuning.md is out of date: run `cargo xtask docs`");
 }
 
 #[test]
@@ -52,7 +60,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn page() -> String {
+fn tuning() -> String {
     let mut page = INTRODUCTION.to_owned();
     for group in GROUPS {
         heading(&mut page, group.owner);
@@ -62,15 +70,21 @@ fn page() -> String {
         }
         page.push('\n');
     }
-    limits(&mut page, "WriterLimits", "src/writer/limits.rs", &WriterLimits::default());
-    limits(&mut page, "ReaderLimits", "src/reader/mod.rs", &ReaderLimits::default());
-    limits(&mut page, "DiscoveryLimits", "src/discovery/config.rs", &DiscoveryLimits::default());
+    page.truncate(page.trim_end().len() + 1);
+    page
+}
+
+fn limits() -> String {
+    let mut page = INTRODUCTION_OF_LIMITS.to_owned();
+    fields(&mut page, "WriterLimits", "src/limits.rs", &WriterLimits::default());
+    fields(&mut page, "ReaderLimits", "src/limits.rs", &ReaderLimits::default());
+    fields(&mut page, "DiscoveryLimits", "src/discovery/config.rs", &DiscoveryLimits::default());
     page.truncate(page.trim_end().len() + 1);
     page
 }
 
 fn heading(page: &mut String, title: &str) {
-    write!(page, "## {title}\n\n| name | default | why |\n|---|---|---|\n").expect("text grows");
+    write!(page, "## {title}\n| name | default | why |\n|---|---|---|\n").expect("text grows");
 }
 
 fn line(page: &mut String, name: &str, default: &str, why: &str) {
@@ -82,8 +96,8 @@ fn reason(row: &Row) -> &str {
 }
 
 /// The fields of a structure of limits, with the defaults that it shows and the comments that its source has.
-fn limits(page: &mut String, name: &str, file: &str, defaults: &impl Debug) {
-    heading(page, &format!("`{name}`, which drivers can set"));
+fn fields(page: &mut String, name: &str, file: &str, defaults: &impl Debug) {
+    heading(page, &format!("`{name}`"));
     let shown = format!("{defaults:?}");
     for (field, why) in &comments(name, file) {
         let value = shown.split_once(&format!(" {field}: ")).map(|(_, rest)| value(rest));

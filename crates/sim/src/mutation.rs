@@ -101,7 +101,7 @@ pub enum Mutation {
     /// See [`Mutation::ALL`].
     PretendToHear,
     /// See [`Mutation::ALL`].
-    OverchargeGroups,
+    ShunGroups,
     /// See [`Mutation::ALL`].
     TakeUnread,
     /// See [`Mutation::ALL`].
@@ -209,7 +209,7 @@ impl Mutation {
         (Self::SettleAlone, "group_order", "readers of a subscriber do not wait for each other"),
         (Self::SwapDeliveries, "group_order", "a take is turned round"),
         (Self::SwallowJoins, "host_group", "processes do not join the groups of their host"),
-        (Self::OverchargeGroups, "host_group", "processes measure groups as dearer than they are"),
+        (Self::ShunGroups, "host_group", "writers send to no group, whoever hears it"),
         (Self::PretendToHear, "host_group", "processes that hear no group announce that they do"),
         (
             Self::BelieveAnnouncements,

@@ -23,7 +23,7 @@ use plainsong_proto::receiver::{self, Registry};
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::time::{Duration, Instant, Now};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext};
-use plainsong_proto::writer::{ComparisonPace, Writer, WriterConfig, WriterGroup, WriterLimits};
+use plainsong_proto::writer::{Writer, WriterConfig, WriterGroup, WriterLimits};
 
 use plainsong::sim::{Collected, Driver, Heard, SimWriter};
 
@@ -113,17 +113,14 @@ impl Hearing {
     }
 }
 
-/// Whether the writers of a process send to a group whenever anybody hears it and it costs less: those of
-/// every other process.
+/// Whether the writers of a process send to a group already when one process hears it: those of every other
+/// process.
 const fn is_eager(prefix: GuidPrefix) -> bool {
     prefix.0[6].is_multiple_of(2)
 }
 
-/// Whether to send to a group costs a process less than one datagram by unicast: most of the eager ones
-/// always, all others four seconds in eight.
-const fn is_group_cheap(prefix: GuidPrefix, at: Instant) -> bool {
-    prefers_groups(prefix) || (at.0 / 4_000_000_000).is_multiple_of(2)
-}
+/// The other eager ones send such datagrams to a group, so that the way changes with what is written.
+const LONG_BYTES: usize = 400;
 
 /// Whether the writers of a process are to send to a group whenever anybody hears it.
 #[must_use]
@@ -222,30 +219,7 @@ impl Call<'_> {
         self.classes.resize(before, 0);
         let result = call(writer, self.out);
         self.classes.resize(self.out.transmits().len(), writer.traffic_class());
-        if self.out.transmits().len() > before {
-            let took = writer.wants_cost().then(|| self.cost_of_sending(before, writer.guid().prefix));
-            writer.sending_took(took);
-        }
         result
-    }
-
-    /// How long it takes to send the datagrams after the first few: each copy costs something, and so does a
-    /// group.
-    fn cost_of_sending(&self, before: usize, prefix: GuidPrefix) -> Duration {
-        let is_dear = !is_group_cheap(prefix, self.at) || self.mutation == Some(Mutation::OverchargeGroups);
-        let cost_of = |to: &Locator| match to.ip() {
-            Some(ip) if ports::is_host_group(ip) => {
-                if is_dear {
-                    100
-                } else {
-                    1
-                }
-            }
-            _ => 10,
-        };
-        let sent = self.out.transmits().iter().skip(before);
-        let micros = sent.flat_map(|transmit| self.out.destinations(transmit)).map(cost_of).sum();
-        Duration::from_micros(micros)
     }
 }
 
@@ -458,8 +432,11 @@ impl Node {
         let qos = obeyed(endpoint.qos.clone(), call.mutation);
         let mut limits = if self.options.tight { tight_writer() } else { WriterLimits::default() };
         if is_eager(guid.prefix) {
-            (limits.multicast_bytes_min, limits.multicast_processes_min) = (0, 1);
-            limits.comparison = ComparisonPace { first_after: 2, measured: 3 };
+            let bytes_min = if prefers_groups(guid.prefix) { 0 } else { LONG_BYTES };
+            (limits.multicast_bytes_min, limits.multicast_processes_min) = (bytes_min, 1);
+        }
+        if call.mutation == Some(Mutation::ShunGroups) {
+            limits.multicast_processes_min = usize::MAX;
         }
         if call.mutation == Some(Mutation::AwaitStrangers) {
             limits.strangers_wait_max = Duration::INFINITE;

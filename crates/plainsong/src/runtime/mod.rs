@@ -106,12 +106,8 @@ pub(crate) trait StateMachine: Send {
     const FOLLOWS_PATHS: bool = false;
 
     fn path(&mut self, _address: IpAddr, _bytes: usize) {}
-    /// Whether it wants to know how long it takes to send what the last call left.
-    fn wants_cost(&self) -> bool {
-        false
-    }
-    /// What the last call left was sent; `clock` tells when. `begun`: since when, if it was to be told.
-    fn sent(&mut self, _begun: Option<Instant>, _clock: fn() -> Instant) {}
+    /// What the last call left was sent; `clock` tells when.
+    fn sent(&mut self, _clock: fn() -> Instant) {}
     /// So much as was lent for the last call is lent no longer.
     fn settle_lent(&mut self, _lent: &Lent<'_>) {}
 }
@@ -253,13 +249,12 @@ impl<M: StateMachine> Timed<M> {
         if out.transmits().is_empty() || lent.is_none() && out.is_gathering() {
             drop(borrower);
         } else {
-            let begun = borrower.machine.wants_cost().then(clock::mono);
             let traffic_class = borrower.machine.traffic_class();
             let too_long =
                 shared.transport.send(&Batch { out, lent, traffic_class, recuts: M::FOLLOWS_PATHS });
             out.clear_transmits();
             drop(borrower);
-            self.machine.sent(begun, clock::mono);
+            self.machine.sent(clock::mono);
             for (address, bytes) in too_long {
                 self.machine.path(address, bytes);
             }
@@ -497,14 +492,8 @@ impl StateMachine for Writer {
         Self::path(self, address, bytes);
     }
 
-    fn wants_cost(&self) -> bool {
-        Self::wants_cost(self)
-    }
-
-    fn sent(&mut self, begun: Option<Instant>, clock: fn() -> Instant) {
-        let now = clock();
-        self.sending_took(begun.map(|begun| now.since(begun)));
-        Self::sent(self, now);
+    fn sent(&mut self, clock: fn() -> Instant) {
+        Self::sent(self, clock());
     }
 
     fn settle_lent(&mut self, lent: &Lent<'_>) {

@@ -33,6 +33,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+pub use crate::limits::ReaderLimits;
 pub use access::{Access, CachedSample, CachedSamples, Fetch, rank_together};
 pub use group::{GroupMember, GroupRoom, GroupVerdict, next_verdict};
 pub use instances::InstanceKey;
@@ -52,7 +53,7 @@ use crate::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
     RejectReason, SampleRejectedStatus, StatusKind, StatusMask,
 };
-use crate::time::{Duration, Instant, Now, Time};
+use crate::time::{Instant, Now, Time};
 use crate::wire::FilterSignature;
 use access::Choice;
 use assembly::Assembly;
@@ -75,77 +76,6 @@ pub struct ReaderConfig {
     pub limits: ReaderLimits,
     /// How to find the instance of a payload.
     pub key: KeyFunction,
-}
-
-/// Bounds on everything a peer can make grow; RESOURCE_LIMITS only tightens them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReaderLimits {
-    /// Largest sample accepted, in octets.
-    pub sample_bytes_max: usize,
-    /// Octets of incomplete samples, of all writers.
-    pub reassembly_bytes_max: usize,
-    /// Samples of one writer waiting for a gap to close.
-    pub reorder_samples_max: usize,
-    /// Octets of such samples of all writers, with what keeping them takes; each may keep as much as its part
-    /// of that anyway.
-    pub reorder_bytes_max: usize,
-    /// Samples in the cache.
-    pub samples_max: usize,
-    /// Octets of samples in the cache.
-    pub cache_bytes_max: usize,
-    /// Instances, with or without samples, where RESOURCE_LIMITS names as many.
-    pub instances_max: usize,
-    /// Where it names none: a key costs a peer some octets, and a reader some hundred.
-    pub instances_unlimited_max: usize,
-    /// New instances of one writer beyond so many are dropped.
-    pub instances_per_writer_max: usize,
-    /// Empty instances that are not alive but still remembered.
-    pub retired_instances_max: usize,
-    /// Instances that writers leave in one call as they go; the others follow with the next
-    /// [`Reader::timeout`].
-    pub instances_left_per_call: usize,
-    /// Octets kept only to tell the key of an instance.
-    pub key_bytes_max: usize,
-    /// Samples held back until their coherent sets have ended; a set that needs more is dropped.
-    pub coherent_samples_max: usize,
-    /// Octets of such samples.
-    pub coherent_bytes_max: usize,
-    /// GROUP access: how long samples wait for writers that may never be found, or never tell how far they
-    /// are.
-    pub group_wait_max: Duration,
-    /// Matched writers.
-    pub writers_max: usize,
-    /// Of them those of one participant, which is not to keep all others out.
-    pub writers_of_participant_max: usize,
-    /// How long the answer to a heartbeat may wait; zero answers at once.
-    pub heartbeat_response_delay: Duration,
-}
-
-impl Default for ReaderLimits {
-    fn default() -> Self {
-        Self {
-            // An uncompressed 4K image is 24 MiB; two of them in flight fit.
-            sample_bytes_max: 64 << 20,
-            reassembly_bytes_max: 64 << 20,
-            // One second of 8 kHz; a window of small samples, or two images.
-            reorder_samples_max: 8192,
-            reorder_bytes_max: 64 << 20,
-            samples_max: 1 << 20,
-            cache_bytes_max: 1 << 30,
-            instances_max: 1 << 20,
-            instances_unlimited_max: 1 << 17,
-            instances_per_writer_max: 1 << 20,
-            retired_instances_max: 1024,
-            instances_left_per_call: 4096,
-            key_bytes_max: 64 << 20,
-            coherent_samples_max: 1 << 16,
-            coherent_bytes_max: 64 << 20,
-            group_wait_max: Duration::from_secs(2),
-            writers_max: 4096,
-            writers_of_participant_max: 1024,
-            heartbeat_response_delay: Duration::ZERO,
-        }
-    }
 }
 
 /// The statuses of one reader.

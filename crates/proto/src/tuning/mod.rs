@@ -2,7 +2,8 @@
 //! and reason.
 //!
 //! The rows are constants, as the path of a sample is counted in instructions; [`GROUPS`] lists them for
-//! `docs/tuning.md`. What drivers set is in `WriterLimits`, `ReaderLimits` and `DiscoveryLimits`.
+//! `docs/tuning.md`. What drivers set is in `WriterLimits`, `ReaderLimits` and `DiscoveryLimits`
+//! (`docs/limits.md`).
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]

@@ -67,29 +67,8 @@ rows! { REPAIR: "Writer: repetitions";
 }
 
 rows! { MULTICAST: "Writer: multicast within a host";
-    /// Sends of each way measured at most. A third as many after those with which the way changes are not:
-    /// receivers have yet to wake up.
-    COST_SAMPLES_MAX: usize = 12, sends;
-    /// A comparison that changes nothing is repeated after so many times as many sends.
-    COMPARISON_GROWTH: u32 = 4, times;
-    /// Up to that often, counted in `ComparisonPace::first_after`.
-    COMPARISON_GROWTH_MAX: u32 = 1_024, times;
-    /// One that changes the way is repeated after that many.
-    COMPARISON_AFTER_CHANGE: u32 = 16, times;
-    /// Multicast is taken when it costs so much of what unicast does, or less: it has to save more than the
-    /// wake-ups at a second socket cost the readers.
-    MULTICAST_TAKEN_EIGHTHS: u64 = 6, eighths;
-    /// And kept while it costs so much.
-    MULTICAST_KEPT_EIGHTHS: u64 = 7, eighths;
-    /// For so many processes multicast is taken to cost less until it is measured.
-    MULTICAST_LIKELY_PROCESSES: usize = 8, processes;
-    /// Which is after so many times as many sends: a flow halts while its way changes, and the more wait for
-    /// a core the longer.
-    COMPARISON_WHERE_LIKELY: u32 = 128, times;
-    /// Costs are kept by the length of datagrams in powers of two, from this one on.
-    COST_LENGTH_BITS_MIN: u32 = 12, bits;
-    /// So many of them; those beyond the last count as that.
-    COST_LENGTHS: usize = 5, lengths;
+    /// For so many processes a group saves with datagrams of any length.
+    MULTICAST_ANY_LENGTH_PROCESSES: usize = 8, processes;
     /// A reader that was lost is not written to by the group for so long after it answers; each time for
     /// twice as long.
     GROUP_PAUSE: Duration = 1, s;
@@ -285,8 +264,8 @@ rows! { SWITCHES: "Writer: switches between unicast and multicast";
     /// a core has run for some milliseconds. Whoever needs longer has more in its socket than it is worth to
     /// halt a flow for.
     SWITCH_WAIT_MAX: Duration = 40, ms;
-    /// No longer than this when KEEP_LAST has later samples replace those that wait: they would have been
-    /// sent.
+    /// No longer than this with KEEP_LAST, where later samples may replace those that wait: they would have
+    /// been sent.
     SWITCH_WAIT_REPLACING_MAX: Duration = 4, ms;
     /// After a switch that was given up there is none for so long; each time for twice as long.
     SWITCH_PAUSE: Duration = 1, s;

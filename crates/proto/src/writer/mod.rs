@@ -35,10 +35,10 @@ use crate::tuning::writer::{
     CHANGE_OVERHEAD_BYTES, HISTORY_WINDOW_BYTES_MIN, LONG_SAMPLE_BYTES, PROMPT_READERS,
 };
 
+pub use crate::limits::WriterLimits;
 pub use config::WriterConfig;
-pub use flow::cost::{ComparisonPace, SendCosts};
 pub use flow::silence::ReaderBehind;
-pub use limits::{Limit, WriterLimits};
+pub use limits::Limit;
 pub use record::change::ChangeKind;
 pub use record::group::WriterGroup;
 pub use routes::multicast::{Delivery, UnicastReason};
@@ -249,7 +249,6 @@ impl Writer {
             return Err(WriteError::UnknownInstance);
         }
         self.check_timestamp(known, source_timestamp)?;
-        self.hasten_switch(now, known);
         if self.admit(known, kind, payload_bytes).is_err() {
             self.make_room(now, kind, instance, payload_bytes, out)?;
         }

@@ -1,6 +1,5 @@
 //! One datagram for all: a writer that may sends to a group of its host what a process hears that has joined
-//! it, and to none that nobody hears, nor where that costs more. What arrives by it is judged by all other
-//! checkers.
+//! it, and to none that nobody hears. What arrives by it is judged by all other checkers.
 
 use plainsong_proto::guid::Guid;
 use plainsong_proto::qos::{HistoryKind, QosSet};
@@ -13,8 +12,6 @@ use crate::node::{Hearing, prefers_groups};
 
 /// Who has written so often since everything went well has heard from its readers as often as it takes.
 const CHANGES_MIN: usize = 30;
-/// Who has written so often has measured what a group costs.
-const MEASURED_MIN: usize = 100;
 /// By then everyone who was there is matched again.
 const SETTLED: Duration = Duration::from_millis(500);
 
@@ -30,7 +27,7 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
                 findings.report(|| format!("{guid} sends to {group}, which nobody hears"));
             }
             Some(Delivery::Unicast(reason))
-                if is_expected(ledger, writer, &near) && !is_plausible(ledger, reason, writer, &near) =>
+                if is_expected(ledger, writer, &near) && !is_plausible(reason, writer, &near) =>
             {
                 findings.report(|| format!("{guid} sends by unicast: {reason}"));
             }
@@ -39,32 +36,16 @@ pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
     }
 }
 
-/// What is sent to one reader beside it may make the group as dear as unicast, and who writes little has sent
-/// little alone. Who replaces samples does not let them wait for readers that take their time to answer,
+/// Who replaces samples does not let them wait for readers that take their time to answer,
 /// without which the way does not change; and one that is full answers when its application takes.
-fn is_plausible(
-    ledger: &Ledger,
-    reason: UnicastReason,
-    writer: &WriterRecord,
-    near: &[&ReaderRecord],
-) -> bool {
-    match reason {
-        UnicastReason::NotMeasured => {
-            let missed = missed_until(ledger, writer);
-            let since = |at| writer.changes.iter().filter(|change| change.at >= at).count();
-            missed.map_or(writer.changes.len(), since) < MEASURED_MIN
-        }
-        UnicastReason::NotAcknowledged => {
-            writer.endpoint.qos.history.kind == HistoryKind::KeepLast
-                || near.iter().any(|reader| !reader.can_hold_everything())
-        }
-        UnicastReason::Cheap(costs) => costs.multicast.0 < 2 * costs.unicast.0,
-        _ => false,
-    }
+fn is_plausible(reason: UnicastReason, writer: &WriterRecord, near: &[&ReaderRecord]) -> bool {
+    reason == UnicastReason::NotAcknowledged
+        && (writer.endpoint.qos.history.kind == HistoryKind::KeepLast
+            || near.iter().any(|reader| !reader.can_hold_everything()))
 }
 
 /// When the last reader left whose process had died: it was waited for until its lease ended, and the way
-/// does not change, nor is the other measured, before all whom it concerns have acknowledged.
+/// does not change before all whom it concerns have acknowledged.
 fn missed_until(ledger: &Ledger, writer: &WriterRecord) -> Option<Instant> {
     let has_crashed = |reader: &Guid| {
         let participant = ledger.participants.iter().find(|one| one.prefix == reader.prefix);

@@ -26,6 +26,7 @@ use crate::matched::MatchedWriter;
 use crate::sample_info::{InstanceSelector, InstanceState, SampleState, ViewState};
 use crate::seq::SequenceSet;
 use crate::sources::Sources;
+use crate::time::Duration;
 use crate::wire::StatusInfo;
 use crate::wire::param::{InlineQos, encode_inline_qos};
 use crate::wire::{Data, DataFrag, Gap, Heartbeat, MessageContext, ParameterListView};

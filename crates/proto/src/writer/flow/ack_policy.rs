@@ -76,45 +76,21 @@ impl Spacing {
     }
 }
 
-/// The times of one writer, by its limits.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::writer) struct Periods {
-    /// Least, first and longest time until the timer requests acknowledgements.
-    pub(in crate::writer) quickest: Duration,
-    pub(in crate::writer) shortest: Duration,
-    pub(in crate::writer) longest: Duration,
-    /// Between HEARTBEATs of a flow, and between requests of it.
-    pub(in crate::writer) heartbeat: Duration,
-    pub(in crate::writer) request: Duration,
-}
-
-impl Periods {
-    pub(in crate::writer) const fn new(limits: &WriterLimits) -> Self {
-        Self {
-            quickest: limits.heartbeat_quickest,
-            shortest: limits.heartbeat_shortest,
-            longest: limits.heartbeat_longest,
-            heartbeat: limits.heartbeat_piggyback,
-            request: limits.acknowledgement_period,
-        }
-    }
-}
-
 /// What the samples that leave carry, and what that means for the timer.
 #[inline]
-pub(in crate::writer) fn decide(now: &Situation, periods: &Periods) -> (Decision, Spacing) {
-    if now.is_queued { (on_queued(now, periods), Spacing::Asked) } else { on_sample(now, periods) }
+pub(in crate::writer) fn decide(now: &Situation, limits: &WriterLimits) -> (Decision, Spacing) {
+    if now.is_queued { (on_queued(now, limits), Spacing::Asked) } else { on_sample(now, limits) }
 }
 
 #[inline]
-fn on_sample(now: &Situation, periods: &Periods) -> (Decision, Spacing) {
+fn on_sample(now: &Situation, limits: &WriterLimits) -> (Decision, Spacing) {
     let is_isolated = now.since_sample >= ISOLATED_AFTER && now.readers <= PROMPT_READERS;
     let need_not_ask = now.may_wait
         && now.is_answered
         && now.bytes <= ISOLATED_BYTES_MAX
         && now.since_request < ISOLATED_REQUEST_PERIOD;
     let final_or_none =
-        || if now.since_heartbeat >= periods.heartbeat { Decision::Final } else { Decision::No };
+        || if now.since_heartbeat >= limits.heartbeat_piggyback { Decision::Final } else { Decision::No };
     if is_isolated {
         // Lost, it would be missed by nobody before the next.
         return if need_not_ask {
@@ -124,8 +100,8 @@ fn on_sample(now: &Situation, periods: &Periods) -> (Decision, Spacing) {
         };
     }
     // By time the more rarely the more readers there are: each answers.
-    let period = Duration(periods.request.0.saturating_mul(now.readers.max(1) as i64));
-    let is_time = now.since_request >= period.min(FAN_OUT_PAUSE_MAX.max(periods.request));
+    let period = Duration(limits.acknowledgement_period.0.saturating_mul(now.readers.max(1) as i64));
+    let is_time = now.since_request >= period.min(FAN_OUT_PAUSE_MAX.max(limits.acknowledgement_period));
     if is_time || now.is_half_full && now.bytes >= now.share_bytes {
         return (Decision::Ask, if now.is_half_full { Spacing::Asked } else { Spacing::AskedInFlow });
     }
@@ -133,11 +109,11 @@ fn on_sample(now: &Situation, periods: &Periods) -> (Decision, Spacing) {
 }
 
 #[inline]
-fn on_queued(now: &Situation, periods: &Periods) -> Decision {
+fn on_queued(now: &Situation, limits: &WriterLimits) -> Decision {
     let is_urgent = now.is_half_full
-        && (now.since_request.0 >= periods.heartbeat.0 / URGENT_PERIOD_DIVISOR
+        && (now.since_request.0 >= limits.heartbeat_piggyback.0 / URGENT_PERIOD_DIVISOR
             || now.samples >= URGENT_SAMPLES);
-    if is_urgent || now.since_request >= periods.request { Decision::Ask } else { Decision::No }
+    if is_urgent || now.since_request >= limits.acknowledgement_period { Decision::Ask } else { Decision::No }
 }
 
 /// After so many octets readers are asked again once the window is half full. One of this host is so close
@@ -153,12 +129,12 @@ pub(in crate::writer) fn timeout(
     readers: usize,
     rto: Option<Duration>,
     fan_out: impl FnOnce() -> Duration,
-    periods: &Periods,
+    limits: &WriterLimits,
 ) -> Duration {
     if readers > PROMPT_READERS {
         return fan_out();
     }
-    rto.unwrap_or(periods.shortest).max(periods.quickest).min(periods.longest)
+    rto.unwrap_or(limits.heartbeat_shortest).max(limits.heartbeat_quickest).min(limits.heartbeat_longest)
 }
 
 /// The timeout after one that has passed. If readers were asked, and some times before in vain, it is twice
@@ -175,8 +151,8 @@ mod tests {
         Duration::from_micros(micros)
     }
 
-    fn periods() -> Periods {
-        Periods::new(&WriterLimits::default())
+    fn limits() -> WriterLimits {
+        WriterLimits::default()
     }
 
     /// In the midst of a flow to one reader, asked and told just now.
@@ -249,7 +225,7 @@ mod tests {
             ("isolated, to many", Situation { readers: PROMPT_READERS + 1, ..PAUSE }, (Final, Flow)),
         ];
         for (name, situation, decision) in table {
-            assert_eq!(decide(&situation, &periods()), decision, "{name}");
+            assert_eq!(decide(&situation, &limits()), decision, "{name}");
         }
     }
 
@@ -267,13 +243,13 @@ mod tests {
             (Situation { samples: URGENT_SAMPLES, ..flow }, Decision::No),
         ];
         for (situation, decision) in table {
-            assert_eq!(decide(&situation, &periods()).0, decision, "{situation:?}");
+            assert_eq!(decide(&situation, &limits()).0, decision, "{situation:?}");
         }
     }
 
     #[test]
     fn more_time_more_octets_or_a_fuller_window_never_make_a_flow_ask_less() {
-        let asks = |situation: &Situation| decide(situation, &periods()).0 == Decision::Ask;
+        let asks = |situation: &Situation| decide(situation, &limits()).0 == Decision::Ask;
         for readers in [1, 2, 4, 5, 50, 2_000] {
             for bytes in [0, 499_999, 500_000, 2_000_000] {
                 for since in [0, 125, 5_000, 10_000, 100_000, 2_000_000].map(us) {
@@ -300,12 +276,12 @@ mod tests {
 
     #[test]
     fn timeouts_follow_round_trips_within_their_limits_and_grow_when_nobody_answers() {
-        let of_few = |rto| timeout(1, rto, || unreachable!("few readers"), &periods());
+        let of_few = |rto| timeout(1, rto, || unreachable!("few readers"), &limits());
         assert_eq!(of_few(None), us(4_000));
         assert_eq!(of_few(Some(us(1))), us(1_000));
         assert_eq!(of_few(Some(us(7_000))), us(7_000));
         assert_eq!(of_few(Some(us(700_000))), us(60_000));
-        assert_eq!(timeout(PROMPT_READERS + 1, Some(us(1)), || us(30_000), &periods()), us(30_000));
+        assert_eq!(timeout(PROMPT_READERS + 1, Some(us(1)), || us(30_000), &limits()), us(30_000));
         assert_eq!(next_timeout(us(7_000), PROMPT_TRIES, us(60_000)), us(7_000), "some are lost in a row");
         assert_eq!(next_timeout(us(7_000), PROMPT_TRIES + 1, us(60_000)), us(14_000));
         assert_eq!(next_timeout(us(50_000), PROMPT_TRIES + 1, us(60_000)), us(60_000));

@@ -84,7 +84,7 @@ impl Controller {
         };
         Self {
             window,
-            burst_bytes: limits.burst_bytes(kind),
+            burst_bytes: kind.burst_bytes(limits),
             burst_interval: limits.burst_interval,
             left: 0,
             burst_began: Instant(0),

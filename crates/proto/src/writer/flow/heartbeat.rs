@@ -9,13 +9,13 @@ use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
 use crate::wire::HeartbeatGroup;
 
-use super::ack_policy::{self, Decision, Periods, Situation, Spacing};
+use super::ack_policy::{self, Decision, Situation, Spacing};
 use super::fan_out::FanOut;
 use super::round_trip::RoundTrip;
 use crate::tuning::writer::{CROSSING_MIN, PROMPT_READERS};
 use crate::writer::record::change::window_bytes;
 use crate::writer::record::history::History;
-use crate::writer::{WriterConfig, WriterGroup};
+use crate::writer::{WriterConfig, WriterGroup, WriterLimits};
 
 /// The timer and the counter of one writer's heartbeats.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(in crate::writer) struct HeartbeatTimer {
     count: i32,
     /// What each heartbeat says of the publisher.
     group: Option<Arc<WriterGroup>>,
-    periods: Periods,
+    limits: WriterLimits,
     request: Request,
     sample: Sample,
     timer: Timer,
@@ -93,7 +93,7 @@ impl HeartbeatTimer {
         Self {
             count: 0,
             group: config.group.clone(),
-            periods: Periods::new(limits),
+            limits: limits.clone(),
             request: Request {
                 at: None,
                 heartbeat_at: None,
@@ -146,15 +146,15 @@ impl HeartbeatTimer {
 
     /// The first pause after a request.
     pub(in crate::writer) fn pause(&self) -> Duration {
-        let of_many = || self.fan_out.pause(self.timer.owing, self.periods.shortest);
-        ack_policy::timeout(self.readers, self.round_trip.rto(), of_many, &self.periods)
+        let of_many = || self.fan_out.pause(self.timer.owing, self.limits.heartbeat_shortest);
+        ack_policy::timeout(self.readers, self.round_trip.rto(), of_many, &self.limits)
     }
 
     /// A request of a reader that comes within this time of what it asks for crossed it; `default` before any
     /// answer came.
     pub(in crate::writer) fn crossing(&self, default: Duration) -> Duration {
         let crossing = self.round_trip.crossing().unwrap_or(default);
-        crossing.max(CROSSING_MIN).min(self.periods.longest)
+        crossing.max(CROSSING_MIN).min(self.limits.heartbeat_longest)
     }
 
     /// So many reliable readers answer when all are asked, and so much may be unacknowledged.
@@ -270,7 +270,7 @@ impl HeartbeatTimer {
         let mut situation = self.situation(now, urgent);
         situation.since_sample = since(before, now);
         situation.may_wait = unhurried;
-        let (decision, spacing) = ack_policy::decide(&situation, &self.periods);
+        let (decision, spacing) = ack_policy::decide(&situation, &self.limits);
         self.sample.spacing = spacing;
         if self.timer.due.is_some() && !self.timer.is_brought_forward {
             self.wait(now, self.flow());
@@ -288,7 +288,7 @@ impl HeartbeatTimer {
     /// Whether readers are asked with queued changes that were just sent.
     pub(in crate::writer) fn requests_with_queued(&self, now: Instant, urgent: bool) -> bool {
         let situation = Situation { is_queued: true, ..self.situation(now, urgent) };
-        ack_policy::decide(&situation, &self.periods).0 == Decision::Ask
+        ack_policy::decide(&situation, &self.limits).0 == Decision::Ask
     }
 
     #[inline]
@@ -314,7 +314,7 @@ impl HeartbeatTimer {
     }
 
     fn wait(&mut self, now: Instant, spacing: Spacing) {
-        self.timer.due = now.after(spacing.pause(self.timer.timeout, self.periods.shortest));
+        self.timer.due = now.after(spacing.pause(self.timer.timeout, self.limits.heartbeat_shortest));
     }
 
     /// Whether a HEARTBEAT_FRAG is due of a sample that is still being sent.
@@ -368,7 +368,7 @@ impl HeartbeatTimer {
         if asked {
             self.timer.tries += 1;
             self.timer.timeout =
-                ack_policy::next_timeout(self.timer.timeout, self.timer.tries, self.periods.longest);
+                ack_policy::next_timeout(self.timer.timeout, self.timer.tries, self.limits.heartbeat_longest);
         }
         self.timer.due = now.after(self.timer.timeout);
         self.timer.is_brought_forward = false;

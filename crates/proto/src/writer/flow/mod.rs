@@ -3,7 +3,6 @@
 pub(super) mod ack_policy;
 pub(super) mod congestion_window;
 pub(super) mod controller;
-pub(super) mod cost;
 pub(super) mod delay;
 pub(super) mod fan_out;
 pub(super) mod hearing;

@@ -1,5 +1,7 @@
 //! How readers are reached.
 
+use crate::writer::WriterLimits;
+
 /// Readers that are reached alike: one route has all of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::writer) enum RouteKind {
@@ -11,4 +13,20 @@ pub(in crate::writer) enum RouteKind {
 
 impl RouteKind {
     pub(in crate::writer) const ALL: [Self; 2] = [Self::SameHost, Self::Remote];
+
+    /// The longest datagram of a route.
+    pub(in crate::writer) const fn datagram_bytes_max(self, limits: &WriterLimits) -> usize {
+        match self {
+            Self::SameHost => limits.datagram_bytes_max_local,
+            Self::Remote => limits.datagram_bytes_max_remote,
+        }
+    }
+
+    /// What may be sent at once.
+    pub(in crate::writer) const fn burst_bytes(self, limits: &WriterLimits) -> usize {
+        match self {
+            Self::SameHost => limits.burst_bytes_local,
+            Self::Remote => limits.burst_bytes_remote,
+        }
+    }
 }

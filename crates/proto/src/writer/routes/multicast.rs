@@ -4,7 +4,8 @@
 //! are announced. What a writer has for such a reader goes to the group, also what is for it alone: on the
 //! way of another socket it would overtake what went to all, and ask for what is on its way. A reader that
 //! falls silent, or that repetitions do not reach, is written to by unicast for a while. It is chosen where
-//! it costs less (`cost.rs`), and begins when it overtakes nothing (`switch.rs`).
+//! it costs less: for long datagrams to some processes, and for any to many. It begins when it overtakes
+//! nothing (`switch.rs`).
 
 use crate::estimate::SmoothedEstimate;
 use crate::guid::Guid;
@@ -15,9 +16,8 @@ use crate::time::{Duration, Instant, Now};
 use super::proxies::Proxies;
 use super::proxy::ReaderProxy;
 use super::switch::Switches;
-use crate::tuning::writer::{GROUP_SILENCE_EACH, GROUP_SILENCE_MAX};
+use crate::tuning::writer::{GROUP_SILENCE_EACH, GROUP_SILENCE_MAX, MULTICAST_ANY_LENGTH_PROCESSES};
 use crate::writer::Writer;
-use crate::writer::flow::cost::{Comparison, ComparisonPace, SendCosts};
 use crate::writer::flow::route_kind::RouteKind;
 
 /// How samples go to the readers of this host.
@@ -31,8 +31,6 @@ pub enum Delivery {
         group: Locator,
         /// Readers that hear it.
         readers: usize,
-        /// Why: what was measured; `None`: not yet, but there are so many that it is likely to cost less.
-        costs: Option<SendCosts>,
     },
 }
 
@@ -45,10 +43,6 @@ pub enum UnicastReason {
     /// Datagrams are usually so short that sharing them among few processes saves little, while readers that
     /// wait would be woken twice.
     ShortDatagrams,
-    /// Both ways are compared after some datagrams.
-    NotMeasured,
-    /// Multicast does not save enough.
-    Cheap(SendCosts),
     /// Too few of them have what was before their time, or answer what goes to it.
     NotHeard,
     /// Readers were slow to acknowledge what went by unicast, which multicast would overtake: it is tried
@@ -64,14 +58,8 @@ impl std::fmt::Display for Delivery {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Unicast(reason) => write!(f, "unicast: {reason}"),
-            Self::Multicast { group, readers, costs } => {
-                write!(f, "multicast to {group}, one datagram for {readers} readers of this host: ")?;
-                match costs {
-                    Some(costs) => costs.fmt(f),
-                    None => f.write_str(
-                        "for so many that is likely to cost less; it is measured after some datagrams",
-                    ),
-                }
+            Self::Multicast { group, readers } => {
+                write!(f, "multicast to {group}, one datagram for {readers} readers of this host")
             }
         }
     }
@@ -86,8 +74,6 @@ impl std::fmt::Display for UnicastReason {
             Self::ShortDatagrams => {
                 "datagrams are so short that sharing them among few processes saves little"
             }
-            Self::NotMeasured => "what multicast costs is measured after some datagrams",
-            Self::Cheap(costs) => return costs.fmt(f),
             Self::NotHeard => {
                 "fewer than three of these processes have the history or answer what goes to the group"
             }
@@ -106,13 +92,6 @@ pub(in crate::writer) struct Multicast {
     /// Usual octets of a datagram for all readers.
     datagram_bytes: SmoothedEstimate<8>,
     is_long: bool,
-    /// Datagrams of the call under way, or of the last one.
-    datagrams: u32,
-    /// Processes that may hear a group, for which both ways were measured.
-    processes: usize,
-    /// Nothing that takes long to look at forbids multicast.
-    is_thinkable: bool,
-    comparison: Comparison,
     pub(in crate::writer) switches: Switches,
     /// When readers that owe answers are looked at.
     due: Option<Instant>,
@@ -122,16 +101,10 @@ impl Multicast {
     /// A datagram for all readers of this host was composed, or will be.
     pub(in crate::writer) const fn sent(&mut self, bytes: usize) {
         self.datagram_bytes.add(bytes as i64);
-        self.datagrams = self.datagrams.saturating_add(1);
     }
 
     pub(in crate::writer) const fn due(&self) -> Option<Instant> {
         self.due
-    }
-
-    /// The other way is not measured now.
-    pub(in crate::writer) fn rest(&mut self) {
-        self.comparison.rest();
     }
 
     /// Somebody owes an acknowledgement, or nobody does any more.
@@ -143,21 +116,10 @@ impl Multicast {
         }
     }
 
-    /// Looks whether datagrams are long enough, which does not change with each of them, and how long.
+    /// Looks whether datagrams are long enough, which does not change with each of them.
     fn evaluate(&mut self, bytes_min: usize) {
         let least = if self.is_long { bytes_min / 2 } else { bytes_min };
-        let usual_bytes = self.datagram_bytes.get() as usize;
-        self.is_long = usual_bytes >= least;
-        self.comparison.set_length(usual_bytes);
-    }
-
-    /// The call is over and its datagrams were handed over.
-    fn over(&mut self, use_group: bool, took: Option<Duration>, pace: ComparisonPace) {
-        let datagrams = std::mem::take(&mut self.datagrams);
-        if self.is_thinkable && datagrams > 0 {
-            let each = took.map(|took| Duration(took.0 / i64::from(datagrams)));
-            self.comparison.sent(use_group, each, pace);
-        }
+        self.is_long = self.datagram_bytes.get() as usize >= least;
     }
 }
 
@@ -189,6 +151,11 @@ impl Proxies {
         self.use_group = self.readers.iter().any(|reader| reader.by_group);
     }
 
+    /// Whether so many may hear the group that it saves with datagrams of any length.
+    const fn are_many(&self) -> bool {
+        self.may_hear >= MULTICAST_ANY_LENGTH_PROCESSES
+    }
+
     /// Who is to be written to by the group, if anybody, is not, or the other way round.
     pub(in crate::writer) fn differs_from(&self, multicast: bool) -> bool {
         if !multicast {
@@ -204,37 +171,16 @@ impl Writer {
     pub fn delivery(&self) -> Delivery {
         let hearing = || self.proxies.iter().filter(|reader| reader.hears());
         let group = hearing().next().and_then(|reader| reader.group);
-        let costs = self.multicast.comparison.costs();
-        match (self.obstacle(), group, costs) {
-            (Some(reason), ..) => Delivery::Unicast(reason),
-            _ if self.multicast.switches.are_vain()
-                && !self.proxies.use_group
-                && (costs.is_none() || self.multicast.comparison.keeps_multicast()) =>
-            {
-                Delivery::Unicast(UnicastReason::NotAcknowledged)
+        match (self.obstacle(), group) {
+            (Some(reason), _) => Delivery::Unicast(reason),
+            (None, Some(group)) if self.proxies.use_group || !self.multicast.switches.are_vain() => {
+                Delivery::Multicast { group, readers: hearing().count() }
             }
-            (None, Some(group), costs) if self.multicast.comparison.keeps_multicast() => {
-                Delivery::Multicast { group, readers: hearing().count(), costs }
-            }
-            (None, _, costs) => {
-                Delivery::Unicast(costs.map_or(UnicastReason::NotMeasured, UnicastReason::Cheap))
-            }
+            (None, _) => Delivery::Unicast(UnicastReason::NotAcknowledged),
         }
     }
 
-    /// Whether the driver is to measure how long it takes to send what the last call left.
-    #[must_use]
-    pub fn wants_cost(&self) -> bool {
-        let is_wanted = self.multicast.is_thinkable && self.multicast.datagrams > 0;
-        is_wanted && self.multicast.comparison.wants(self.proxies.use_group)
-    }
-
-    /// What the last call left was sent; `took`: how long that took, if [`Self::wants_cost`] asked for it.
-    pub fn sending_took(&mut self, took: Option<Duration>) {
-        self.multicast.over(self.proxies.use_group, took, self.config.limits.comparison);
-    }
-
-    /// Why samples are to go by unicast whatever it costs; `None`: they need not. The rule is this, with
+    /// Why samples are to go by unicast; `None`: they need not. The rule is this, with
     /// [`crate::writer::WriterLimits::multicast_bytes_min`] and
     /// [`crate::writer::WriterLimits::multicast_processes_min`].
     fn obstacle(&self) -> Option<UnicastReason> {
@@ -246,7 +192,7 @@ impl Writer {
             Some(UnicastReason::FewReaders)
         } else if self.proxies.processes(ReaderProxy::hears) < self.config.limits.multicast_processes_min {
             Some(UnicastReason::NotHeard)
-        } else if !self.multicast.is_long && !Comparison::is_likely(self.proxies.may_hear) {
+        } else if !self.multicast.is_long && !self.proxies.are_many() {
             Some(UnicastReason::ShortDatagrams)
         } else {
             None
@@ -255,30 +201,19 @@ impl Writer {
 
     /// Chooses anew, and has the way change.
     pub(in crate::writer) fn choose_delivery(&mut self, now: Now, out: &mut Outbox) {
-        let multicast = &mut self.multicast;
-        multicast.evaluate(self.config.limits.multicast_bytes_min);
-        if multicast.processes != self.proxies.may_hear {
-            multicast.processes = self.proxies.may_hear;
-            multicast.comparison.doubt(multicast.processes, self.config.limits.comparison);
-        }
-        let enough = multicast.processes >= self.config.limits.multicast_processes_min;
-        let is_likely = Comparison::is_likely(multicast.processes);
-        multicast.is_thinkable = (multicast.is_long || is_likely) && enough;
-        let wanted = multicast.is_thinkable && multicast.comparison.sends_by_multicast();
+        self.multicast.evaluate(self.config.limits.multicast_bytes_min);
+        let enough = self.proxies.may_hear >= self.config.limits.multicast_processes_min;
+        let wanted = enough && (self.multicast.is_long || self.proxies.are_many());
         // Nearly always: each acknowledgement comes by here.
         if !self.proxies.differs_from(wanted) {
             self.end_switch(now, out);
             return;
         }
         let obstacle = self.obstacle();
-        if obstacle.is_some() {
-            self.multicast.comparison.rest();
-        }
-        let by_group = wanted && obstacle.is_none();
-        if self.proxies.differs_from(by_group) {
+        if self.proxies.differs_from(obstacle.is_none()) {
             // That datagrams became short is no reason to overtake.
             let must_leave = obstacle.is_some_and(|reason| reason != UnicastReason::ShortDatagrams);
-            self.switch(now, by_group, must_leave, out);
+            self.switch(now, obstacle.is_none(), must_leave, out);
         } else {
             self.end_switch(now, out);
         }

@@ -71,7 +71,7 @@ impl Route {
         Self {
             kind,
             source,
-            datagram_bytes_max: limits.datagram_bytes_max(kind).saturating_sub(limits.sealed_bytes),
+            datagram_bytes_max: kind.datagram_bytes_max(limits).saturating_sub(limits.sealed_bytes),
             sealed_bytes: limits.sealed_bytes,
             port: Port::default(),
             aim: Aim::default(),

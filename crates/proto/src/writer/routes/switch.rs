@@ -16,9 +16,8 @@ use super::proxy::ReaderProxy;
 use crate::tuning::writer::{
     SWITCH_PAUSE, SWITCH_PAUSE_DOUBLINGS, SWITCH_WAIT_MAX, SWITCH_WAIT_REPLACING_MAX,
 };
+use crate::writer::Writer;
 use crate::writer::flow::route_kind::RouteKind;
-use crate::writer::record::instances::Slot;
-use crate::writer::{Writer, bound};
 
 /// Switches that were given up since the last that was not.
 #[derive(Debug, Default)]
@@ -56,9 +55,6 @@ impl Writer {
         let is_switching = self.is_switching();
         let waits = is_switching || self.multicast.switches.pause(now.mono);
         if waits && !self.proxies.iter().any(must) && !self.nothing_is_overtaken(by_group) {
-            if !is_switching {
-                self.multicast.rest();
-            }
             return;
         }
         self.flush(now, out);
@@ -73,7 +69,10 @@ impl Writer {
         if !self.proxies.differs_from(by_group) {
             self.end_switch(now, out);
         } else if !waits {
-            self.switch_until(now.mono.after(SWITCH_WAIT_MAX));
+            // Of samples that wait KEEP_LAST has later ones replace some, which would have been sent.
+            let replaces = self.config.qos.history.kind == HistoryKind::KeepLast;
+            let wait = if replaces { SWITCH_WAIT_REPLACING_MAX } else { SWITCH_WAIT_MAX };
+            self.switch_until(now.mono.after(wait));
             self.ask(now, out);
         }
     }
@@ -103,24 +102,6 @@ impl Writer {
         }
     }
 
-    /// A change of that instance is about to be written: if it replaces one that waits, not many more are to
-    /// be.
-    pub(in crate::writer) fn hasten_switch(&mut self, now: Now, slot: Option<Slot>) {
-        let history = &self.config.qos.history;
-        if !self.is_switching() || history.kind != HistoryKind::KeepLast {
-            return;
-        }
-        let depth = bound(history.depth).max(self.service_depth().unwrap_or(0));
-        let last = self.sent_last(true);
-        let replaces = slot
-            .and_then(|slot| self.instances.get(slot))
-            .is_some_and(|instance| instance.samples >= depth && instance.oldest > last);
-        if replaces {
-            let end = [self.switch_end(), now.mono.after(SWITCH_WAIT_REPLACING_MAX)];
-            self.switch_until(Instant::earliest(end));
-        }
-    }
-
     /// Whether new changes wait until readers on this host have acknowledged those before, so that the way to
     /// them can change.
     #[must_use]
@@ -146,7 +127,6 @@ impl Writer {
         if self.switch_end().is_some_and(|end| end <= now.mono) {
             self.switch_until(None);
             self.multicast.switches.given_up(now.mono);
-            self.multicast.rest();
         }
     }
 }

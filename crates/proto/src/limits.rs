@@ -1,0 +1,183 @@
+//! Bounds and timing of writers and readers that are no QoS, and that drivers can set.
+
+use crate::seq::SequenceNumber;
+use crate::time::Duration;
+
+/// Bounds and timing of one writer.
+#[derive(Clone, Debug)]
+pub struct WriterLimits {
+    /// Largest UDP payload to readers on the same host, in octets.
+    pub datagram_bytes_max_local: usize,
+    /// Largest UDP payload to other readers, in octets, as long as `Writer::path` was not told what
+    /// their paths take: one Ethernet frame, so that IP never fragments.
+    pub datagram_bytes_max_remote: usize,
+    /// Octets of each datagram that are left free for what is put around its submessages when it is sealed
+    /// (DDS Security 1.1 §7.3.6).
+    pub sealed_bytes: usize,
+    /// Octets of one sample, with the encapsulation header: what readers take, and at most what RTPS can tell
+    /// of fragments, 2³² − 1.
+    pub sample_bytes_max: usize,
+    /// KEEP_ALL: octets of unacknowledged samples, each with some overhead, at which `write` reports
+    /// `WriteError::Full`; one sample is always admitted. Half of it where all readers are on this
+    /// host, a quarter for a single one of samples below 20 KiB, and less for many readers.
+    pub unacknowledged_bytes_max: usize,
+    /// Least pause before readers that were asked are asked again, however fast they answer.
+    pub heartbeat_quickest: Duration,
+    /// First pause before unacknowledged readers are asked, and before they are asked again while it is not
+    /// known how fast they answer.
+    pub heartbeat_shortest: Duration,
+    /// Longest pause, when a reader stays silent.
+    pub heartbeat_longest: Duration,
+    /// While samples flow, one in this time carries a heartbeat, which who misses something answers.
+    pub heartbeat_piggyback: Duration,
+    /// While samples flow, one in this time carries a heartbeat that everyone answers.
+    pub acknowledgement_period: Duration,
+    /// A sample asked for again in this time is not repeated while it is not known how fast readers answer:
+    /// the requests crossed.
+    pub repeat_pause: Duration,
+    /// Octets of one burst to readers on the same host: what a default socket buffer (208 KiB) takes.
+    pub burst_bytes_local: usize,
+    /// Octets of one burst to other readers that acknowledge nothing: with the interval, 1 Gbit/s.
+    pub burst_bytes_remote: usize,
+    /// What is sent to reliable readers on other hosts waits until the congestion window has room for it, as
+    /// their answers tell.
+    pub has_congestion_window: bool,
+    /// Pause between the beginnings of bursts.
+    pub burst_interval: Duration,
+    /// Octets of a batch of samples that share datagrams, headers included; samples larger than half of it
+    /// leave alone, unless they may be cut to fill datagrams. 0: all do.
+    pub batch_bytes: usize,
+    /// Datagrams that are usually this long, in octets, may go to a group where several readers of this host
+    /// hear one. To share shorter ones among few processes saves little, and a reader that waits at its own
+    /// socket would be woken twice (`docs/performance-many.md`).
+    pub multicast_bytes_min: usize,
+    /// So many processes have to hear the group: sharing a datagram among two costs what a copy does.
+    pub multicast_processes_min: usize,
+    /// An application that pauses for less between writes writes in a flow: its samples may share datagrams.
+    pub flow_pause: Duration,
+    /// How long a sample of a flow waits for others at most, if the flow is not a great one and sending costs
+    /// little.
+    pub flow_wait: Duration,
+    /// How long a sample waits at most, whatever LATENCY_BUDGET allows.
+    pub batch_wait_max: Duration,
+    /// Matched readers.
+    pub readers_max: usize,
+    /// Of them those of one participant, which is not to keep all others out.
+    pub readers_of_participant_max: usize,
+    /// Nobody waits longer for acknowledgements of a reliable reader that has never answered since its match;
+    /// for room even less (see `writer/strangers.rs`). One that has answered is waited for until its lease
+    /// ends. INFINITE: so is every reader.
+    pub strangers_wait_max: Duration,
+    /// Instances, beside RESOURCE_LIMITS.
+    pub instances_max: usize,
+    /// Repetitions under way; more must be asked for again.
+    pub retransmissions_max: usize,
+    /// The number of the first change comes after this one. Readers learn it from HEARTBEATs alone: no GAP
+    /// tells of what never was.
+    pub numbers_after: SequenceNumber,
+}
+
+impl Default for WriterLimits {
+    fn default() -> Self {
+        Self {
+            datagram_bytes_max_local: 65_000,
+            datagram_bytes_max_remote: 1_456,
+            sealed_bytes: 0,
+            sample_bytes_max: u32::MAX as usize,
+            unacknowledged_bytes_max: 2 << 20,
+            heartbeat_quickest: Duration::from_millis(1),
+            heartbeat_shortest: Duration::from_millis(4),
+            heartbeat_longest: Duration::from_millis(60),
+            heartbeat_piggyback: Duration::from_millis(1),
+            acknowledgement_period: Duration::from_millis(10),
+            repeat_pause: Duration::from_millis(2),
+            burst_bytes_local: 3 * 64_000,
+            burst_bytes_remote: 64_000,
+            has_congestion_window: true,
+            burst_interval: Duration::from_micros(500),
+            batch_bytes: 65_000,
+            multicast_bytes_min: 4_000,
+            multicast_processes_min: 3,
+            flow_pause: Duration::from_micros(5),
+            flow_wait: Duration::from_micros(200),
+            batch_wait_max: Duration::from_millis(100),
+            readers_max: 1_024,
+            readers_of_participant_max: 256,
+            strangers_wait_max: Duration::from_secs(20),
+            instances_max: 1 << 20,
+            retransmissions_max: 128,
+            numbers_after: SequenceNumber(0),
+        }
+    }
+}
+
+/// Bounds on everything a peer can make grow; RESOURCE_LIMITS only tightens them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReaderLimits {
+    /// Largest sample accepted, in octets.
+    pub sample_bytes_max: usize,
+    /// Octets of incomplete samples, of all writers.
+    pub reassembly_bytes_max: usize,
+    /// Samples of one writer waiting for a gap to close.
+    pub reorder_samples_max: usize,
+    /// Octets of such samples of all writers, with what keeping them takes; each may keep as much as its part
+    /// of that anyway.
+    pub reorder_bytes_max: usize,
+    /// Samples in the cache.
+    pub samples_max: usize,
+    /// Octets of samples in the cache.
+    pub cache_bytes_max: usize,
+    /// Instances, with or without samples, where RESOURCE_LIMITS names as many.
+    pub instances_max: usize,
+    /// Where it names none: a key costs a peer some octets, and a reader some hundred.
+    pub instances_unlimited_max: usize,
+    /// New instances of one writer beyond so many are dropped.
+    pub instances_per_writer_max: usize,
+    /// Empty instances that are not alive but still remembered.
+    pub retired_instances_max: usize,
+    /// Instances that writers leave in one call as they go; the others follow with the next
+    /// `Reader::timeout`.
+    pub instances_left_per_call: usize,
+    /// Octets kept only to tell the key of an instance.
+    pub key_bytes_max: usize,
+    /// Samples held back until their coherent sets have ended; a set that needs more is dropped.
+    pub coherent_samples_max: usize,
+    /// Octets of such samples.
+    pub coherent_bytes_max: usize,
+    /// GROUP access: how long samples wait for writers that may never be found, or never tell how far they
+    /// are.
+    pub group_wait_max: Duration,
+    /// Matched writers.
+    pub writers_max: usize,
+    /// Of them those of one participant, which is not to keep all others out.
+    pub writers_of_participant_max: usize,
+    /// How long the answer to a heartbeat may wait; zero answers at once.
+    pub heartbeat_response_delay: Duration,
+}
+
+impl Default for ReaderLimits {
+    fn default() -> Self {
+        Self {
+            // An uncompressed 4K image is 24 MiB; two of them in flight fit.
+            sample_bytes_max: 64 << 20,
+            reassembly_bytes_max: 64 << 20,
+            // One second of 8 kHz; a window of small samples, or two images.
+            reorder_samples_max: 8192,
+            reorder_bytes_max: 64 << 20,
+            samples_max: 1 << 20,
+            cache_bytes_max: 1 << 30,
+            instances_max: 1 << 20,
+            instances_unlimited_max: 1 << 17,
+            instances_per_writer_max: 1 << 20,
+            retired_instances_max: 1024,
+            instances_left_per_call: 4096,
+            key_bytes_max: 64 << 20,
+            coherent_samples_max: 1 << 16,
+            coherent_bytes_max: 64 << 20,
+            group_wait_max: Duration::from_secs(2),
+            writers_max: 4096,
+            writers_of_participant_max: 1024,
+            heartbeat_response_delay: Duration::ZERO,
+        }
+    }
+}
