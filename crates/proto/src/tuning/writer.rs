@@ -174,6 +174,11 @@ rows! { CONGESTION: "Writer: congestion windows and pacing";
 }
 
 rows! { DATAGRAMS: "Writer: batches and datagrams";
+    /// A TIME_BASED_FILTER that all readers of a route have is applied before sending, if it is as long: for
+    /// shorter ones sharing datagrams saves more.
+    SEPARATION_MIN: Duration = 1, ms;
+    /// Samples are sent so large a part of it later: by how much one may gain on the one before.
+    SEPARATION_MARGIN_DIVISOR: i64 = 16, parts;
     /// So many writes without a pause are a flow.
     FLOW_WRITES: u32 = 8, writes;
     /// So many where sending one costs much, which is to many readers alone.

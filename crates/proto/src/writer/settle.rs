@@ -6,6 +6,7 @@ use crate::time::Now;
 use crate::tuning::writer::{RELEASES_PER_WRITE_MAX, RELEASES_TOGETHER};
 
 use super::Writer;
+use super::compose::submessages::sent_last;
 
 impl Writer {
     /// Lets go of what nobody needs any more, and keeps the heartbeat timer running while somebody
@@ -40,11 +41,16 @@ impl Writer {
             let sent = self.routes.unsent().map_or(last, SequenceNumber::previous);
             self.history.release(now.mono, acknowledged.min(sent).min(most), &mut self.instances);
         }
-        if acknowledged < last {
+        // Nobody owes anything of what waits for its turn; what waits for others leaves at once.
+        let (history, routes) = (&self.history, &self.routes);
+        let reliable = routes.iter().filter(|route| route.port.reliable > 0);
+        let sent = reliable.map(|route| sent_last(history, routes, route.kind)).max();
+        let owes = acknowledged < sent.filter(|_| !self.holds()).unwrap_or(last);
+        if owes {
             self.heartbeat.arm(now.mono);
         } else {
             self.heartbeat.disarm();
         }
-        self.multicast.watch(now.mono, acknowledged < last && self.proxies.use_group);
+        self.multicast.watch(now.mono, owes && self.proxies.use_group);
     }
 }

@@ -48,9 +48,12 @@ pub(super) fn late<'a>(
 ) -> impl Iterator<Item = (&'a Change, u32, Instant)> {
     let budget = writer.endpoint.ever().map(|qos| qos.latency_budget.min(WAIT_MAX)).max();
     let patience = Duration(budget.unwrap_or(Duration::ZERO).max(FLOW_WAIT).0 + LATENESS.0);
+    // What readers filter out by time may wait for their separation.
+    let wants_all =
+        |pair: &Pair<'_>| pair.reader.filters.is_empty() && (!pair.is_thinned() || writer.endpoint.keyed);
     let readers: Vec<Pair<'_>> = ledger
         .pairs()
-        .filter(|pair| pair.writer.endpoint.guid == writer.endpoint.guid && pair.reader.filters.is_empty())
+        .filter(|pair| pair.writer.endpoint.guid == writer.endpoint.guid && wants_all(pair))
         .collect();
     writer.changes.iter().filter_map(move |change| {
         let ChangeKind::Data(counter) = change.kind else { return None };

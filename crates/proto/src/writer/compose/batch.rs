@@ -391,7 +391,7 @@ impl Writer {
 
     /// Sends what waits for others, as many samples in a datagram as it takes.
     pub fn flush(&mut self, now: Now, out: &mut Outbox) {
-        if self.routes.of_mut(RouteKind::SameHost).queue.release_tail() {
+        if self.routes.iter_mut().fold(false, |any, route| route.queue.release() | any) {
             self.pump(now, out);
         }
         if !self.holds() {

@@ -1,9 +1,12 @@
 //! What every write would ask anew, though only QoS, matching, routes and coherent sets change it: asked
 //! once, and kept until one of these changes.
 
-use crate::qos::{HistoryKind, LivelinessKind};
+use crate::qos::{HistoryKind, LivelinessKind, Ownership};
+use crate::time::Duration;
 
-use crate::tuning::writer::{FILLING_BYTES_LEAST, SAMPLE_OVERHEAD_BYTES};
+use crate::tuning::writer::{
+    FILLING_BYTES_LEAST, SAMPLE_OVERHEAD_BYTES, SEPARATION_MARGIN_DIVISOR, SEPARATION_MIN,
+};
 use crate::writer::Writer;
 use crate::writer::flow::route_kind::RouteKind;
 use crate::writer::routes::target::INLINE_QOS_BYTES_MAX;
@@ -19,9 +22,15 @@ pub(in crate::writer) struct Plan {
     /// Samples of up to so many octets join those that wait, and nothing is asked but whether there is room
     /// in the window: data is all that they are, and all readers are on this host.
     pub(in crate::writer) joining_bytes_max: Option<usize>,
+    /// By route: after a sample, all its readers filter out by time what is sent sooner than this.
+    pub(in crate::writer) separations: [Option<Duration>; RouteKind::ALL.len()],
 }
 
 impl Plan {
+    pub(in crate::writer) const fn separation(&self, kind: RouteKind) -> Option<Duration> {
+        self.separations[kind as usize]
+    }
+
     /// Whether it lets nothing pass that the other one does not.
     #[cfg(debug_assertions)]
     fn is_within(self, other: Self) -> bool {
@@ -32,8 +41,9 @@ impl Plan {
 
 impl Writer {
     /// QoS, matching, a route or a coherent set changes.
-    pub(in crate::writer) const fn void_plan(&mut self) {
+    pub(in crate::writer) fn void_plan(&mut self) {
         self.plan = None;
+        self.routes.iter_mut().for_each(|route| route.queue.separation_end = None);
     }
 
     /// What holds until then.
@@ -57,18 +67,39 @@ impl Writer {
             .map(|route| route.target().whole_bytes_max(INLINE_QOS_BYTES_MAX))
             .min();
         let half = (limits.batch_bytes / 2).saturating_sub(SAMPLE_OVERHEAD_BYTES);
-        let waiting_bytes_max = whole_bytes_max.filter(|_| limits.batch_bytes > 0).map(|most| most.min(half));
+        let separations = RouteKind::ALL.map(|kind| self.separation(kind));
+        let may_wait = limits.batch_bytes > 0 && separations == [None; RouteKind::ALL.len()];
+        let waiting_bytes_max = whole_bytes_max.filter(|_| may_wait).map(|most| most.min(half));
         let near = self.routes.of(RouteKind::SameHost);
         let fills = near.target().may_fill()
             && near.port.receive_buffer_bytes.is_some()
             && self.routes.of(RouteKind::Remote).is_empty();
         let filling_bytes = whole_bytes_max
-            .filter(|_| fills)
+            .filter(|_| fills && may_wait)
             .map(|most| (FILLING_BYTES_LEAST, (most + 1).min(limits.batch_bytes)));
         let joining_bytes_max = waiting_bytes_max
             .filter(|_| self.is_plain())
             .map(|most| if fills { most.min(FILLING_BYTES_LEAST - 1) } else { most });
-        Plan { waiting_bytes_max, filling_bytes, joining_bytes_max }
+        Plan { waiting_bytes_max, filling_bytes, joining_bytes_max, separations }
+    }
+
+    /// How far apart samples of a route are sent, because all its readers filter by time (TIME_BASED_FILTER,
+    /// DCPS 1.4 §2.2.3.12), and would drop all between. Only where that is all that samples have to do with
+    /// each other, and there is one instance: readers of keyed topics filter each by itself, and what is kept
+    /// for one cannot follow what another was sent.
+    fn separation(&self, kind: RouteKind) -> Option<Duration> {
+        let qos = &self.config.qos;
+        let is_single = !self.config.keyed
+            && self.open_set.is_none()
+            && self.config.group.is_none()
+            && qos.ownership == Ownership::Shared
+            && qos.liveliness.kind == LivelinessKind::Automatic
+            && !self.is_by_source()
+            && !self.proxies.is_filtering();
+        let least = self.routes.of(kind).port.separation;
+        // On its way a sample may gain on the one before it: readers would keep it for the next separation.
+        let apart = Duration(least.0.saturating_add(least.0 / SEPARATION_MARGIN_DIVISOR));
+        Some(apart).filter(|_| is_single && least >= SEPARATION_MIN && !least.is_infinite())
     }
 
     /// Whether data is all that a sample is: nothing is noted of it but its number, and no limit is asked but

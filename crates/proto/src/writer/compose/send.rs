@@ -126,6 +126,7 @@ impl Writer {
             put_heartbeats(&mut packet, heartbeat, (history, proxies, routes), final_flag);
         }
         packet.seal();
+        self.separate(now, kind);
         match kind {
             RouteKind::SameHost => self.multicast.sent(sent.0),
             RouteKind::Remote => self.routes.of_mut(kind).controller.sent(sent, Some(number)),
@@ -204,13 +205,25 @@ impl Writer {
         }
     }
 
+    /// A sample was sent by a route: the next waits as long as its readers would filter it out.
+    fn separate(&mut self, now: Now, kind: RouteKind) {
+        if let Some(separation) = self.plan().separation(kind) {
+            self.routes.of_mut(kind).queue.separation_end = now.mono.after(separation);
+        }
+    }
+
     /// Drops what is first in the queue and was replaced, or has expired, before its turn came, and tells
-    /// readers so before they ask; those that filter are told when they ask.
+    /// readers so before they ask; those that filter are told when they ask. Where all filter by time, the
+    /// last replaces all.
     fn skip_replaced(&mut self, kind: RouteKind, out: &mut Outbox) {
+        let separates = self.plan().separation(kind).is_some();
         let route = self.routes.of_mut(kind);
         let Some(pending) = route.queue.first().filter(|pending| pending.begun.is_none()) else { return };
         let (start, after_last) = (pending.span.number, pending.span.last.next());
         let mut end = start;
+        if separates {
+            end = after_last.previous();
+        }
         while end < after_last && self.history.kind(end).is_none() {
             end = self.history.next_held(end).min(after_last);
         }
@@ -295,6 +308,9 @@ impl Writer {
         out: &mut Outbox,
     ) -> bool {
         let is_filtering = self.proxies.is_filtering();
+        if filled.ended.is_some() {
+            self.separate(now, kind);
+        }
         let goes_on = filled.shares && !is_filtering && self.next_is_there(kind);
         let reliable = self.proxies.aimed(self.routes.of(kind)).reliable > 0;
         let asks = is_filtering || self.must_ask(now, kind);

@@ -37,6 +37,8 @@ pub(in crate::writer) struct Queue {
     held: Option<SequenceNumber>,
     /// Until then changes that were not begun wait, so that readers can be moved to another address.
     pub(in crate::writer) pause_end: Option<Instant>,
+    /// Until then they wait because all readers would filter them by time: the last is sent then.
+    pub(in crate::writer) separation_end: Option<Instant>,
 }
 
 impl Queue {
@@ -110,9 +112,9 @@ impl Queue {
         }
     }
 
-    /// Whether changes that were not begun wait until readers have moved.
+    /// Whether changes that were not begun wait, until readers have moved or want the next one.
     pub(in crate::writer) const fn is_paused(&self) -> bool {
-        self.pause_end.is_some()
+        self.pause_end.is_some() || self.separation_end.is_some()
     }
 
     /// Whether what is next waits for that. What was begun is sent to its end.
@@ -132,6 +134,12 @@ impl Queue {
     pub(in crate::writer) fn release_tail(&mut self) -> bool {
         let held = self.pending.as_mut().filter(|pending| matches!(pending.tail, Tail::Held(_)));
         held.map(|pending| pending.tail = Tail::Released).is_some()
+    }
+
+    /// Nothing waits for others, or until readers want it. Whether anything did.
+    pub(in crate::writer) fn release(&mut self) -> bool {
+        let was_separated = self.separation_end.take().is_some() && !self.is_empty();
+        self.release_tail() || was_separated
     }
 
     /// Datagrams have another size from now on: what was begun begins anew.

@@ -36,6 +36,8 @@ pub(in crate::writer) struct ReaderProxy {
     /// Reader and writer are both reliable.
     pub(in crate::writer) reliable: bool,
     pub(in crate::writer) expects_inline_qos: bool,
+    /// Its TIME_BASED_FILTER.
+    pub(in crate::writer) separation: Duration,
     /// What its socket holds; 0 when unknown.
     pub(in crate::writer) receive_bytes: u32,
     /// Last change when it was matched: nobody waits for its acknowledgement of those.
@@ -106,6 +108,7 @@ impl ReaderProxy {
             kind: RouteKind::Remote,
             reliable,
             expects_inline_qos: false,
+            separation: Duration::ZERO,
             receive_bytes: 0,
             joined_at: last,
             first_relevant: history.next(),
@@ -144,6 +147,7 @@ impl ReaderProxy {
         }
         self.kind = if reader.same_host { RouteKind::SameHost } else { RouteKind::Remote };
         self.expects_inline_qos = reader.expects_inline_qos;
+        self.separation = reader.qos.time_based_filter;
         self.receive_bytes = reader.receive_bytes;
     }
 

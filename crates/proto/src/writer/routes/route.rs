@@ -4,7 +4,7 @@ use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
 use crate::outbox::Outbox;
 use crate::seq::SequenceNumber;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 use super::proxy::ReaderProxy;
 use super::target::Target;
@@ -26,6 +26,8 @@ pub(in crate::writer) struct Port {
     reader: EntityId,
     /// Reliable readers.
     pub(in crate::writer) reliable: usize,
+    /// Least TIME_BASED_FILTER; zero: a reader has none.
+    pub(in crate::writer) separation: Duration,
     /// Octets of large samples that may be on their way to them unacknowledged, whatever the time; `None`: a
     /// reader acknowledges nothing, or did not tell what its socket holds.
     pub(in crate::writer) window_bytes: Option<usize>,
@@ -141,7 +143,7 @@ impl Route {
         let waits_for_burst =
             !self.queue.is_empty() && tail.is_none() && !self.queue.waits() && timeout.is_none();
         let burst = waits_for_burst.then(|| self.controller.burst_end());
-        Instant::earliest([burst, tail, timeout, self.queue.pause_end])
+        Instant::earliest([burst, tail, timeout, self.queue.pause_end, self.queue.separation_end])
     }
 }
 
@@ -201,7 +203,7 @@ impl Routes {
 
     /// Whether so many octets of short changes may leave at once by a route.
     pub(in crate::writer) fn admits(&mut self, now: Instant, kind: RouteKind, bytes: usize) -> bool {
-        if self.of(kind).controller.is_windowed() {
+        if self.of(kind).controller.is_windowed() || self.of(kind).queue.is_paused() {
             self.refresh(now);
         }
         let route = self.of(kind);
@@ -213,9 +215,12 @@ impl Routes {
         self.list.iter().filter_map(|route| route.queue.unsent()).map(|(number, _)| number).min()
     }
 
-    /// Begins the next burst of each when it is time.
+    /// Begins the next burst of each when it is time, and ends what kept changes waiting.
     pub(in crate::writer) fn refresh(&mut self, now: Instant) {
-        self.list.iter_mut().for_each(|route| route.controller.refresh(now));
+        for route in &mut self.list {
+            route.controller.refresh(now);
+            route.queue.separation_end = route.queue.separation_end.filter(|end| *end > now);
+        }
     }
 
     /// When the next burst begins.
@@ -277,6 +282,8 @@ impl Port {
         let holds = all.clone().filter(|reader| reader.reliable).map(|reader| reader.receive_bytes);
         let hold = (holds.min().unwrap_or(0) / SOCKET_FRAMES_DIVISOR).min(ROUTE_WINDOW_BYTES_MAX);
         self.receive_buffer_bytes = usize::try_from(hold).ok().filter(|bytes| *bytes > 0);
+        let separations = all.clone().map(|reader| reader.separation);
+        self.separation = separations.min().unwrap_or(Duration::ZERO);
         self.reliable = 0;
         self.destinations.clear();
         for reader in all {

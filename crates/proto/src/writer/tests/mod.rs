@@ -18,6 +18,7 @@ mod multicast;
 mod multipliers;
 mod paths;
 mod reliability;
+mod separation;
 mod silence;
 mod tuning;
 
