@@ -1,5 +1,5 @@
-//! `docs/tuning.md` is printed from the tables of tuning, and `docs/limits.md` from the limits that drivers can
-//! set. `cargo xtask docs` writes the pages; the test refuses one that is out of date.
+//! `docs/tuning.md` is printed from the tables of tuning, and `docs/limits.md` from the limits that drivers
+//! can set. `cargo xtask docs` writes the pages; the test refuses one that is out of date.
 
 use std::collections::BTreeSet;
 use std::fmt::{Debug, Write};
