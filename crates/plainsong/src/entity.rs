@@ -158,8 +158,8 @@ macro_rules! endpoint_operations {
         /// Hears of the statuses in `mask` from now on, not of matches or samples before: a listener of the
         /// publisher or subscriber, set before this entity is created, hears those, too. `None` removes the
         /// listener.
-        pub fn set_listener(&self, listener: Option<Arc<dyn $listener>>, mask: StatusMask) {
-            self.inner().listener.set(listener, mask);
+        pub fn set_listener(&self, listener: Option<Arc<dyn $listener>>, mask: impl Into<StatusMask>) {
+            self.inner().listener.set(listener, mask.into());
         }
 
         /// The listener, if one is set.
@@ -170,8 +170,8 @@ macro_rules! endpoint_operations {
 
         /// A condition on the statuses in `mask`.
         #[must_use]
-        pub fn status_condition(&self, mask: StatusMask) -> Condition {
-            Condition::status(Arc::clone(self.inner()) as Arc<dyn HasCore>, mask)
+        pub fn status_condition(&self, mask: impl Into<StatusMask>) -> Condition {
+            Condition::status(Arc::clone(self.inner()) as Arc<dyn HasCore>, mask.into())
         }
 
         /// Statuses that changed since they were last read.

@@ -4,7 +4,7 @@
 pub use plainsong_proto::qos::{
     AccessScope, DestinationOrder, Durability, DurabilityService, EntityFactory, EntityKind, History,
     HistoryKind, Inconsistent, LENGTH_UNLIMITED, Liveliness, LivelinessKind, Ownership, POLICIES, Policy,
-    Presentation, Property, QosSet, ReaderDataLifecycle, Reliability, ReliabilityKind, ResourceLimits,
-    Shortfall, TypeConsistency, Unhonoured, WriterDataLifecycle, consistent, incompatible, partitions_match,
-    policy_name, shortfalls, unhonoured,
+    PolicyId, Presentation, Property, QosSet, ReaderDataLifecycle, Reliability, ReliabilityKind,
+    ResourceLimits, Shortfall, TypeConsistency, Unhonoured, WriterDataLifecycle, consistent, incompatible,
+    partitions_match, shortfalls, unhonoured,
 };

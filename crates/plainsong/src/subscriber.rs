@@ -98,8 +98,8 @@ impl Subscriber {
 
     /// Hears of the statuses in `mask` of all its readers that have no closer listener for them.
     /// With DATA_ON_READERS in the mask it hears of that instead of DATA_AVAILABLE.
-    pub fn set_listener(&self, listener: Option<Arc<dyn DataReaderListener>>, mask: StatusMask) {
-        self.inner.listener.set(listener, mask);
+    pub fn set_listener(&self, listener: Option<Arc<dyn DataReaderListener>>, mask: impl Into<StatusMask>) {
+        self.inner.listener.set(listener, mask.into());
     }
 
     /// Begins to look at what there is now: until [`Self::end_access`] nothing new becomes readable in any
@@ -162,8 +162,8 @@ impl Subscriber {
 
     /// A condition on the subscriber's own status, DATA_ON_READERS.
     #[must_use]
-    pub fn status_condition(&self, mask: StatusMask) -> Condition {
-        Condition::status(Arc::clone(&self.inner) as Arc<dyn HasCore>, mask)
+    pub fn status_condition(&self, mask: impl Into<StatusMask>) -> Condition {
+        Condition::status(Arc::clone(&self.inner) as Arc<dyn HasCore>, mask.into())
     }
 
     /// The participant it belongs to.

@@ -232,8 +232,8 @@ macro_rules! untyped_operations {
         }
 
         /// Hears of INCONSISTENT_TOPIC if it is in `mask`; `None` removes the listener.
-        pub fn set_listener(&self, listener: Option<Arc<dyn TopicListener>>, mask: StatusMask) {
-            self.inner().listener.set(listener, mask);
+        pub fn set_listener(&self, listener: Option<Arc<dyn TopicListener>>, mask: impl Into<StatusMask>) {
+            self.inner().listener.set(listener, mask.into());
         }
 
         /// The listener, if one is set.
@@ -258,8 +258,8 @@ macro_rules! untyped_operations {
 
         /// A condition on the statuses in `mask`.
         #[must_use]
-        pub fn status_condition(&self, mask: StatusMask) -> Condition {
-            Condition::status(Arc::clone(self.inner()) as Arc<dyn HasCore>, mask)
+        pub fn status_condition(&self, mask: impl Into<StatusMask>) -> Condition {
+            Condition::status(Arc::clone(self.inner()) as Arc<dyn HasCore>, mask.into())
         }
 
         /// The participant it belongs to.

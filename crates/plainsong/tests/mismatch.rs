@@ -63,7 +63,7 @@ fn both_sides_hear_why_and_then_that_it_is_cured() {
     // The partition is cured: what is left is told as another reason.
     publisher.set_qos(QosSet::default()).unwrap();
     for heard in [&heard_here, &heard_there] {
-        assert_eq!(next_mismatch(heard).reason, MismatchReason::Qos(vec![11]));
+        assert_eq!(next_mismatch(heard).reason, MismatchReason::Qos(vec![PolicyId::Reliability]));
     }
     let ended = MismatchEvent::Ended { writer: writer.guid(), reader: reader.guid() };
     drop(reader);

@@ -33,6 +33,24 @@ fn a_snapshot_is_read_from_json_as_it_was_written() {
 }
 
 #[test]
+fn a_qos_is_read_from_a_part_and_what_is_no_policy_is_named() {
+    let read = serde_json::from_str::<QosSet>;
+    assert_eq!(read("{}").unwrap(), QosSet::default());
+    let text = r#"{"reliability": {"kind": "Reliable"}, "deadline": 20000000, "resource_limits": {"max_samples": 7}}"#;
+    let limits = ResourceLimits { max_samples: 7, ..ResourceLimits::default() };
+    let expected = QosSet::default().reliable().deadline(Duration::from_millis(20)).resource_limits(limits);
+    assert_eq!(read(text).unwrap(), expected);
+    for (wrong, name) in [
+        (r#"{"deadlin": 1}"#, "`deadlin`"),
+        (r#"{"history": {"dept": 3}}"#, "`dept`"),
+        (r#"{"durability": "Sometimes"}"#, "`Sometimes`"),
+    ] {
+        let error = read(wrong).unwrap_err().to_string();
+        assert!(error.contains(name), "{error}");
+    }
+}
+
+#[test]
 fn statuses_and_sample_infos_are_read_from_json_as_they_were_written() {
     fn same<T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug>(
         value: &T,
@@ -55,6 +73,7 @@ fn statuses_and_sample_infos_are_read_from_json_as_they_were_written() {
     same(&reader.requested_incompatible_qos_status().unwrap());
     assert_eq!(same(&StatusKind::SampleLost), "\"SampleLost\"");
     same(&StatusMask::ALL);
+    assert_eq!(same(&PolicyId::TimeBasedFilter), "\"TimeBasedFilter\"");
     writer.write(&Point::default()).unwrap();
     same(&reader.wait_take(common::PATIENCE).unwrap()[0].info);
 }

@@ -20,6 +20,7 @@ pub mod malformed;
 pub mod matched;
 pub mod outbox;
 pub mod payload;
+pub mod policy_id;
 pub mod qos;
 pub mod reader;
 pub mod receiver;

@@ -8,6 +8,7 @@
 use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
+use crate::policy_id::PolicyId;
 use crate::qos::QosSet;
 use crate::sources::Sources;
 use crate::wire::GroupDigest;
@@ -90,7 +91,7 @@ pub enum Command {
         /// Local writer.
         writer: EntityId,
         /// Ids of the offending policies.
-        policies: Vec<u32>,
+        policies: Vec<PolicyId>,
     },
     /// `Reader::match_writer`; for a known writer: its locators or QoS changed.
     MatchWriter {
@@ -121,7 +122,7 @@ pub enum Command {
         /// Local reader.
         reader: EntityId,
         /// Ids of the offending policies.
-        policies: Vec<u32>,
+        policies: Vec<PolicyId>,
     },
     /// `Writer::participant_asserted`: the participant was asserted, by a call or by writing.
     WriterAsserted {

@@ -1,9 +1,11 @@
 //! The communication statuses of DCPS 1.4 §2.2.4.1, one row each.
 
 use std::fmt;
+use std::ops::{BitAnd, BitOr, BitOrAssign, Not};
 
 use crate::guid::Guid;
 use crate::instance::InstanceHandle;
+use crate::policy_id::PolicyId;
 
 /// The kinds of communication status. The discriminant is the bit of the standard's status mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -57,7 +59,7 @@ impl StatusKind {
     ];
 }
 
-/// A set of status kinds.
+/// A set of status kinds: `StatusKind::SampleLost | StatusKind::DataAvailable`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct StatusMask(pub u32);
@@ -86,10 +88,81 @@ impl StatusMask {
         self.0 & kind as u32 != 0
     }
 
+    /// Whether nothing is in the set.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 & Self::ALL.0 == 0
+    }
+
+    /// The kinds in the set.
+    pub fn iter(self) -> impl Iterator<Item = StatusKind> {
+        StatusKind::ALL.into_iter().filter(move |kind| self.contains(*kind))
+    }
+
     /// Whether both sets share a kind.
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
+    }
+}
+
+impl From<StatusKind> for StatusMask {
+    fn from(kind: StatusKind) -> Self {
+        Self(kind as u32)
+    }
+}
+
+impl FromIterator<StatusKind> for StatusMask {
+    fn from_iter<I: IntoIterator<Item = StatusKind>>(kinds: I) -> Self {
+        kinds.into_iter().fold(Self::NONE, Self::with)
+    }
+}
+
+impl<M: Into<Self>> BitOr<M> for StatusMask {
+    type Output = Self;
+
+    fn bitor(self, other: M) -> Self {
+        Self(self.0 | other.into().0)
+    }
+}
+
+impl<M: Into<StatusMask>> BitOr<M> for StatusKind {
+    type Output = StatusMask;
+
+    fn bitor(self, other: M) -> StatusMask {
+        StatusMask::from(self) | other
+    }
+}
+
+impl<M: Into<Self>> BitOrAssign<M> for StatusMask {
+    fn bitor_assign(&mut self, other: M) {
+        *self = *self | other;
+    }
+}
+
+impl<M: Into<Self>> BitAnd<M> for StatusMask {
+    type Output = Self;
+
+    fn bitand(self, other: M) -> Self {
+        Self(self.0 & other.into().0)
+    }
+}
+
+/// Every kind that is not in the set.
+impl Not for StatusMask {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        Self(Self::ALL.0 & !self.0)
+    }
+}
+
+/// Every other kind.
+impl Not for StatusKind {
+    type Output = StatusMask;
+
+    fn not(self) -> StatusMask {
+        !StatusMask::from(self)
     }
 }
 
@@ -135,10 +208,10 @@ pub struct DeadlineMissedStatus {
 pub struct IncompatibleQosStatus {
     /// Cumulative count of incompatible endpoints, and change.
     pub count: CountStatus,
-    /// Id of one policy that was incompatible the last time (DCPS `QosPolicyId_t`).
-    pub last_policy_id: u32,
-    /// For each policy id that was ever incompatible, how often.
-    pub policies: Vec<(u32, i32)>,
+    /// One policy that was incompatible the last time; `None` before the first.
+    pub last_policy_id: Option<PolicyId>,
+    /// For each policy that was ever incompatible, how often.
+    pub policies: Vec<(PolicyId, i32)>,
 }
 
 /// Publication or subscription matched.
@@ -254,8 +327,7 @@ impl fmt::Display for StatusKind {
 /// Names of the kinds, with `|` between them; `none`.
 impl fmt::Display for StatusMask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> =
-            StatusKind::ALL.into_iter().filter(|kind| self.contains(*kind)).map(StatusKind::name).collect();
+        let names: Vec<_> = self.iter().map(StatusKind::name).collect();
         f.write_str(if names.is_empty() { "none".to_owned() } else { names.join(" | ") }.as_str())
     }
 }
@@ -319,6 +391,21 @@ mod tests {
         let all = StatusKind::ALL.into_iter().fold(StatusMask::NONE, StatusMask::with);
         assert_eq!(all, StatusMask::ALL);
         assert!(!all.without(StatusKind::SampleLost).contains(StatusKind::SampleLost));
+    }
+
+    #[test]
+    fn masks_are_made_with_the_operators_of_sets() {
+        let (lost, data) = (StatusKind::SampleLost, StatusKind::DataAvailable);
+        let both = lost | data;
+        assert_eq!(both, StatusMask::NONE.with(lost).with(data));
+        assert_eq!(both, [data, lost].into_iter().collect());
+        assert_eq!(both.iter().collect::<Vec<_>>(), [lost, data]);
+        let mut mask = StatusMask::from(lost);
+        mask |= data;
+        mask |= both;
+        assert_eq!((mask, mask & data, mask & !lost), (both, data.into(), data.into()));
+        assert_eq!((!StatusMask::NONE, !StatusMask::ALL), (StatusMask::ALL, StatusMask::NONE));
+        assert!((both & StatusKind::LivelinessLost).is_empty() && !both.is_empty());
     }
 
     #[test]

@@ -391,7 +391,7 @@ fn millis(rng: &mut Rng, low: u64, high: u64) -> Duration {
 mod tests {
     use std::collections::BTreeSet;
 
-    use plainsong_proto::qos::{POLICIES, incompatible};
+    use plainsong_proto::qos::incompatible;
 
     use super::*;
 
@@ -436,8 +436,7 @@ mod tests {
         let ruled = ["DURABILITY", "PRESENTATION", "DEADLINE", "LATENCY_BUDGET", "OWNERSHIP", "LIVELINESS"];
         let ruled = ruled.iter().chain(&["RELIABILITY", "DESTINATION_ORDER", "DATA_REPRESENTATION"]);
         for name in ruled {
-            let id = POLICIES.iter().find(|policy| policy.name == *name).map(|policy| policy.id);
-            assert!(id.is_some_and(|id| named.contains(&id)), "no pair fails in {name}");
+            assert!(named.iter().any(|id| id.name() == *name), "no pair fails in {name}");
         }
     }
 

@@ -1,7 +1,6 @@
 //! Prints each status as the OMG suite expects it.
 
 use plainsong::prelude::*;
-use plainsong::qos;
 use plainsong::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
     SampleRejectedStatus,
@@ -117,8 +116,7 @@ fn of(topic: &str, type_name: &str) -> String {
 }
 
 fn policy(status: &IncompatibleQosStatus) -> String {
-    let name = qos::policy_name(status.last_policy_id).unwrap_or("unknown");
-    format!("{} ({name})", status.last_policy_id)
+    status.last_policy_id.map_or_else(String::new, |id| format!("{} ({id})", id as u32))
 }
 
 fn count(status: &CountStatus) -> String {

@@ -14,6 +14,7 @@ use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::{Locator, ports};
 use crate::matched::{Command, MatchedReader, MatchedWriter};
 use crate::outbox::{Event, Outbox};
+use crate::policy_id::PolicyId;
 use crate::qos::{AccessScope, LivelinessKind, QosSet, rxo};
 use crate::shrink::Freed;
 use crate::time::{Duration, Instant};
@@ -40,7 +41,7 @@ pub enum MismatchReason {
     /// No partition in common.
     Partition,
     /// Requested and offered QoS are incompatible: DCPS policy ids.
-    Qos(Vec<u32>),
+    Qos(Vec<PolicyId>),
     /// No locator of the remote endpoint may be used.
     NoUsableLocator,
 }
@@ -554,7 +555,7 @@ impl Matching {
         });
     }
 
-    fn notify_incompatible(&self, writer: Guid, reader: Guid, policies: &[u32], out: &mut Outbox) {
+    fn notify_incompatible(&self, writer: Guid, reader: Guid, policies: &[PolicyId], out: &mut Outbox) {
         let policies = || policies.to_vec();
         if writer.prefix == self.own {
             out.commands.push(Command::IncompatibleReader { writer: writer.entity, policies: policies() });

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::policy::{History, HistoryKind, LENGTH_UNLIMITED, Property, QosSet, ResourceLimits};
-use super::table::{POLICIES, policy_name};
+use super::table::POLICIES;
 use super::words;
 use crate::status::IncompatibleQosStatus;
 
@@ -24,10 +24,9 @@ impl fmt::Display for QosSet {
 
 impl fmt::Display for IncompatibleQosStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |id: u32| policy_name(id).map_or_else(|| format!("policy {id}"), str::to_owned);
         write!(f, "{}", self.count)?;
         for (place, (id, times)) in self.policies.iter().enumerate() {
-            write!(f, "{} {} {times} times", if place == 0 { ":" } else { "," }, name(*id))?;
+            write!(f, "{} {id} {times} times", if place == 0 { ":" } else { "," })?;
         }
         Ok(())
     }
@@ -139,6 +138,7 @@ fn properties(properties: &[Property]) -> String {
 mod tests {
     use super::super::policy::{Durability, LivelinessKind};
     use super::*;
+    use crate::policy_id::PolicyId;
     use crate::status::CountStatus;
     use crate::time::Duration;
 
@@ -174,7 +174,8 @@ mod tests {
     #[test]
     fn incompatible_policies_are_named() {
         let count = CountStatus { total_count: 3, total_count_change: 2 };
-        let incompatible = IncompatibleQosStatus { count, last_policy_id: 11, policies: vec![(11, 3)] };
+        let id = PolicyId::Reliability;
+        let incompatible = IncompatibleQosStatus { count, last_policy_id: Some(id), policies: vec![(id, 3)] };
         assert_eq!(incompatible.to_string(), "3 in all, 2 new: RELIABILITY 3 times");
     }
 

@@ -1,5 +1,6 @@
 //! Quality of service: the policies, one table about them, and the request/offered rules.
 
+mod build;
 pub mod check;
 mod display;
 pub mod explain;
@@ -9,11 +10,12 @@ pub mod table;
 pub mod unhonoured;
 mod words;
 
+pub use crate::policy_id::PolicyId;
 pub use check::{Inconsistent, consistent};
 pub use explain::{Shortfall, shortfalls};
 pub use policy::*;
 pub use rxo::{incompatible, partitions_match};
-pub use table::{EntityKind, POLICIES, Policy, changed_immutable, different, policy_name};
+pub use table::{EntityKind, POLICIES, Policy, changed_immutable, different};
 pub use unhonoured::{Unhonoured, unhonoured};
 
 pub(crate) use words::partitions as partitions_in_words;

@@ -43,7 +43,11 @@ pub enum AccessScope {
 
 /// PRESENTATION.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, deny_unknown_fields)
+)]
 pub struct Presentation {
     /// Largest scope of coherence and order.
     pub access_scope: AccessScope,
@@ -81,7 +85,11 @@ pub enum LivelinessKind {
 
 /// LIVELINESS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, deny_unknown_fields)
+)]
 pub struct Liveliness {
     /// Who asserts.
     pub kind: LivelinessKind,
@@ -106,7 +114,11 @@ pub enum ReliabilityKind {
 
 /// RELIABILITY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, deny_unknown_fields)
+)]
 pub struct Reliability {
     /// Repeat or not.
     pub kind: ReliabilityKind,
@@ -140,7 +152,11 @@ pub enum HistoryKind {
 
 /// HISTORY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, deny_unknown_fields)
+)]
 pub struct History {
     /// Last or all.
     pub kind: HistoryKind,
@@ -150,7 +166,11 @@ pub struct History {
 
 /// RESOURCE_LIMITS (§2.2.3.19); [`LENGTH_UNLIMITED`] where there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, deny_unknown_fields)
+)]
 pub struct ResourceLimits {
     /// Samples of all instances. At this limit a KEEP_ALL writer waits for acknowledgements, and of what
     /// everybody has, the oldest leaves, also where DURABILITY keeps it for late joiners; a KEEP_LAST writer
@@ -165,7 +185,11 @@ pub struct ResourceLimits {
 
 /// WRITER_DATA_LIFECYCLE (§2.2.3.21).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, deny_unknown_fields)
+)]
 pub struct WriterDataLifecycle {
     /// Unregistering an instance also disposes it.
     pub autodispose_unregistered_instances: bool,
@@ -173,7 +197,11 @@ pub struct WriterDataLifecycle {
 
 /// READER_DATA_LIFECYCLE (§2.2.3.22).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, deny_unknown_fields)
+)]
 pub struct ReaderDataLifecycle {
     /// When to forget an instance without writers.
     pub autopurge_nowriter_samples_delay: Duration,
@@ -183,7 +211,11 @@ pub struct ReaderDataLifecycle {
 
 /// DURABILITY_SERVICE (§2.2.3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, deny_unknown_fields)
+)]
 pub struct DurabilityService {
     /// When the service may forget a disposed instance.
     pub service_cleanup_delay: Duration,
@@ -195,7 +227,11 @@ pub struct DurabilityService {
 
 /// ENTITY_FACTORY (§2.2.3.20).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, deny_unknown_fields)
+)]
 pub struct EntityFactory {
     /// New entities are enabled at once.
     pub autoenable_created_entities: bool,
@@ -203,7 +239,11 @@ pub struct EntityFactory {
 
 /// TYPE_CONSISTENCY_ENFORCEMENT (XTypes 1.3 §7.6.3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, deny_unknown_fields)
+)]
 pub struct TypeConsistency {
     /// Assignable types match, not only equal ones.
     pub allow_type_coercion: bool,
@@ -221,7 +261,11 @@ pub struct TypeConsistency {
 
 /// One name and value of PROPERTY (DDS Security 1.1 §7.2.5).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, deny_unknown_fields)
+)]
 pub struct Property {
     /// Name.
     pub name: String,
@@ -236,9 +280,15 @@ pub struct Property {
 ///
 /// [`QosSet::default`] says nothing: an entity that is asked to have it gets what its factory has by default
 /// (`DATAWRITER_QOS_DEFAULT` and its like, DCPS 1.4 §2.2.2.4.1.5). Of one that says something, each policy of
-/// which it says nothing has the standard's default.
+/// which it says nothing has the standard's default. So it is where serde reads one, too: `{}` is
+/// [`QosSet::default`], policies and their parts that are not named have the defaults, and what is no policy is
+/// an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, deny_unknown_fields)
+)]
 pub struct QosSet {
     /// USER_DATA of a participant, writer or reader.
     pub user_data: Vec<u8>,
@@ -321,104 +371,6 @@ impl QosSet {
             }
         }
         qos
-    }
-
-    /// RELIABLE.
-    #[must_use]
-    pub fn reliable(mut self) -> Self {
-        self.reliability.kind = ReliabilityKind::Reliable;
-        self
-    }
-
-    /// BEST_EFFORT.
-    #[must_use]
-    pub fn best_effort(mut self) -> Self {
-        self.reliability.kind = ReliabilityKind::BestEffort;
-        self
-    }
-
-    /// KEEP_LAST of `depth` samples per instance.
-    #[must_use]
-    pub fn keep_last(mut self, depth: i32) -> Self {
-        self.history = History { kind: HistoryKind::KeepLast, depth };
-        self
-    }
-
-    /// KEEP_ALL.
-    #[must_use]
-    pub fn keep_all(mut self) -> Self {
-        self.history.kind = HistoryKind::KeepAll;
-        self
-    }
-
-    /// DURABILITY.
-    #[must_use]
-    pub fn durability(mut self, durability: Durability) -> Self {
-        self.durability = durability;
-        self
-    }
-
-    /// DEADLINE.
-    #[must_use]
-    pub fn deadline(mut self, period: impl Into<Duration>) -> Self {
-        self.deadline = period.into();
-        self
-    }
-
-    /// LIVELINESS.
-    #[must_use]
-    pub fn liveliness(mut self, kind: LivelinessKind, lease_duration: impl Into<Duration>) -> Self {
-        self.liveliness = Liveliness { kind, lease_duration: lease_duration.into() };
-        self
-    }
-
-    /// `max_blocking_time` of RELIABILITY: how long `write` may wait for room.
-    #[must_use]
-    pub fn max_blocking_time(mut self, time: impl Into<Duration>) -> Self {
-        self.reliability.max_blocking_time = time.into();
-        self
-    }
-
-    /// LATENCY_BUDGET.
-    #[must_use]
-    pub fn latency_budget(mut self, duration: impl Into<Duration>) -> Self {
-        self.latency_budget = duration.into();
-        self
-    }
-
-    /// LIFESPAN.
-    #[must_use]
-    pub fn lifespan(mut self, duration: impl Into<Duration>) -> Self {
-        self.lifespan = duration.into();
-        self
-    }
-
-    /// TIME_BASED_FILTER.
-    #[must_use]
-    pub fn time_based_filter(mut self, minimum_separation: impl Into<Duration>) -> Self {
-        self.time_based_filter = minimum_separation.into();
-        self
-    }
-
-    /// PARTITION of a publisher or subscriber.
-    #[must_use]
-    pub fn partition<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
-        self.partition = names.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// OWNERSHIP.
-    #[must_use]
-    pub fn ownership(mut self, ownership: Ownership) -> Self {
-        self.ownership = ownership;
-        self
-    }
-
-    /// DATA_REPRESENTATION.
-    #[must_use]
-    pub fn representation(mut self, version: XcdrVersion) -> Self {
-        self.data_representation = vec![version];
-        self
     }
 
     /// Whether RELIABILITY is RELIABLE.

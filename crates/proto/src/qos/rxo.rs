@@ -3,17 +3,18 @@
 use std::str::Chars;
 
 use crate::cdr::XcdrVersion;
+use crate::policy_id::PolicyId;
 
 use super::policy::QosSet;
 use super::table::POLICIES;
 
-/// Ids of the policies in which `offered` falls short of `requested`, in order; empty when compatible.
+/// The policies in which `offered` falls short of `requested`, in order; empty when compatible.
 #[must_use]
-pub fn incompatible(offered: &QosSet, requested: &QosSet) -> Vec<u32> {
+pub fn incompatible(offered: &QosSet, requested: &QosSet) -> Vec<PolicyId> {
     POLICIES
         .iter()
         .filter(|policy| policy.rule.is_some_and(|rule| !(rule.compatible)(offered, requested)))
-        .map(|policy| policy.id)
+        .filter_map(|policy| policy.id)
         .collect()
 }
 

@@ -3,6 +3,7 @@
 
 use crate::cdr::XcdrVersion;
 use crate::malformed::Malformed;
+use crate::policy_id::PolicyId;
 use crate::wire::ParameterListView;
 use crate::wire::octets::{Reader, Sink};
 use crate::wire::param::{Parameter, ParameterListBuilder, pid};
@@ -54,8 +55,8 @@ pub(crate) struct Form {
 pub struct Policy {
     /// Name in the standard.
     pub name: &'static str,
-    /// `QosPolicyId_t`; 0 when the standards give it none.
-    pub id: u32,
+    /// `QosPolicyId_t`, when the standards give it one.
+    pub id: Option<PolicyId>,
     /// Union of the [`EntityKind`]s that have it.
     pub entities: u8,
     /// It may change after the entity is enabled.
@@ -98,7 +99,7 @@ macro_rules! equal {
 pub const POLICIES: &[Policy] = &[
     Policy {
         name: "USER_DATA",
-        id: 1,
+        id: Some(PolicyId::UserData),
         entities: PARTICIPANT | ENDPOINTS,
         changeable: true,
         section: "DCPS 1.4 §2.2.3.1",
@@ -112,7 +113,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "DURABILITY",
-        id: 2,
+        id: Some(PolicyId::Durability),
         entities: TOPIC | ENDPOINTS,
         changeable: false,
         section: "DCPS 1.4 §2.2.3.4",
@@ -126,7 +127,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "PRESENTATION",
-        id: 3,
+        id: Some(PolicyId::Presentation),
         entities: GROUPS,
         changeable: false,
         section: "DCPS 1.4 §2.2.3.6",
@@ -140,7 +141,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "DEADLINE",
-        id: 4,
+        id: Some(PolicyId::Deadline),
         entities: TOPIC | ENDPOINTS,
         changeable: true,
         section: "DCPS 1.4 §2.2.3.7",
@@ -154,7 +155,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "LATENCY_BUDGET",
-        id: 5,
+        id: Some(PolicyId::LatencyBudget),
         entities: TOPIC | ENDPOINTS,
         changeable: true,
         section: "DCPS 1.4 §2.2.3.8",
@@ -168,7 +169,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "OWNERSHIP",
-        id: 6,
+        id: Some(PolicyId::Ownership),
         entities: TOPIC | ENDPOINTS,
         changeable: false,
         section: "DCPS 1.4 §2.2.3.9",
@@ -182,7 +183,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "OWNERSHIP_STRENGTH",
-        id: 7,
+        id: Some(PolicyId::OwnershipStrength),
         entities: WRITER,
         changeable: true,
         section: "DCPS 1.4 §2.2.3.10",
@@ -196,7 +197,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "LIVELINESS",
-        id: 8,
+        id: Some(PolicyId::Liveliness),
         entities: TOPIC | ENDPOINTS,
         changeable: false,
         section: "DCPS 1.4 §2.2.3.11",
@@ -210,7 +211,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "TIME_BASED_FILTER",
-        id: 9,
+        id: Some(PolicyId::TimeBasedFilter),
         entities: READER,
         changeable: true,
         section: "DCPS 1.4 §2.2.3.12",
@@ -224,7 +225,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "PARTITION",
-        id: 10,
+        id: Some(PolicyId::Partition),
         entities: GROUPS,
         changeable: true,
         section: "DCPS 1.4 §2.2.3.13",
@@ -238,7 +239,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "RELIABILITY",
-        id: 11,
+        id: Some(PolicyId::Reliability),
         entities: TOPIC | ENDPOINTS,
         changeable: false,
         section: "DCPS 1.4 §2.2.3.14",
@@ -252,7 +253,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "DESTINATION_ORDER",
-        id: 12,
+        id: Some(PolicyId::DestinationOrder),
         entities: TOPIC | ENDPOINTS,
         changeable: false,
         section: "DCPS 1.4 §2.2.3.17",
@@ -266,7 +267,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "HISTORY",
-        id: 13,
+        id: Some(PolicyId::History),
         entities: TOPIC | ENDPOINTS,
         changeable: false,
         section: "DCPS 1.4 §2.2.3.18",
@@ -280,7 +281,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "RESOURCE_LIMITS",
-        id: 14,
+        id: Some(PolicyId::ResourceLimits),
         entities: TOPIC | ENDPOINTS,
         changeable: false,
         section: "DCPS 1.4 §2.2.3.19",
@@ -294,7 +295,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "ENTITY_FACTORY",
-        id: 15,
+        id: Some(PolicyId::EntityFactory),
         entities: PARTICIPANT | GROUPS,
         changeable: true,
         section: "DCPS 1.4 §2.2.3.20",
@@ -304,7 +305,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "WRITER_DATA_LIFECYCLE",
-        id: 16,
+        id: Some(PolicyId::WriterDataLifecycle),
         entities: WRITER,
         changeable: true,
         section: "DCPS 1.4 §2.2.3.21",
@@ -314,7 +315,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "READER_DATA_LIFECYCLE",
-        id: 17,
+        id: Some(PolicyId::ReaderDataLifecycle),
         entities: READER,
         changeable: true,
         section: "DCPS 1.4 §2.2.3.22",
@@ -324,7 +325,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "TOPIC_DATA",
-        id: 18,
+        id: Some(PolicyId::TopicData),
         entities: TOPIC,
         changeable: true,
         section: "DCPS 1.4 §2.2.3.2",
@@ -338,7 +339,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "GROUP_DATA",
-        id: 19,
+        id: Some(PolicyId::GroupData),
         entities: GROUPS,
         changeable: true,
         section: "DCPS 1.4 §2.2.3.3",
@@ -352,7 +353,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "TRANSPORT_PRIORITY",
-        id: 20,
+        id: Some(PolicyId::TransportPriority),
         entities: TOPIC | WRITER,
         changeable: true,
         section: "DCPS 1.4 §2.2.3.15",
@@ -366,7 +367,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "LIFESPAN",
-        id: 21,
+        id: Some(PolicyId::Lifespan),
         entities: TOPIC | WRITER,
         changeable: true,
         section: "DCPS 1.4 §2.2.3.16",
@@ -380,7 +381,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "DURABILITY_SERVICE",
-        id: 22,
+        id: Some(PolicyId::DurabilityService),
         entities: TOPIC | WRITER,
         changeable: false,
         section: "DCPS 1.4 §2.2.3.5",
@@ -394,7 +395,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "DATA_REPRESENTATION",
-        id: 23,
+        id: Some(PolicyId::DataRepresentation),
         entities: TOPIC | ENDPOINTS,
         changeable: false,
         section: "XTypes 1.3 §7.6.3.1",
@@ -408,7 +409,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "TYPE_CONSISTENCY_ENFORCEMENT",
-        id: 24,
+        id: Some(PolicyId::TypeConsistencyEnforcement),
         entities: READER,
         changeable: false,
         section: "XTypes 1.3 §7.6.3.4",
@@ -422,7 +423,7 @@ pub const POLICIES: &[Policy] = &[
     },
     Policy {
         name: "PROPERTY",
-        id: 0,
+        id: None,
         entities: PARTICIPANT | ENDPOINTS,
         changeable: true,
         section: "DDS Security 1.1 §7.2.5",
@@ -435,12 +436,6 @@ pub const POLICIES: &[Policy] = &[
         equal: equal!(properties),
     },
 ];
-
-/// The standard's name of a policy id; `None` for ids of other vendors.
-#[must_use]
-pub fn policy_name(id: u32) -> Option<&'static str> {
-    POLICIES.iter().find(|policy| policy.id == id && id != 0).map(|policy| policy.name)
-}
 
 /// The first policy of an enabled entity that differs although it must not change
 /// (DCPS 1.4 §2.2.3 Table "changeable").

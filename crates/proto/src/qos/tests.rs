@@ -10,15 +10,15 @@ use crate::time::Duration;
 use crate::wire::ParameterListView;
 use crate::wire::param::{Parameter, ParameterListBuilder, pid};
 
-const DURABILITY: u32 = 2;
-const PRESENTATION: u32 = 3;
-const DEADLINE: u32 = 4;
-const LATENCY_BUDGET: u32 = 5;
-const OWNERSHIP: u32 = 6;
-const LIVELINESS: u32 = 8;
-const RELIABILITY: u32 = 11;
-const DESTINATION_ORDER: u32 = 12;
-const DATA_REPRESENTATION: u32 = 23;
+const DURABILITY: PolicyId = PolicyId::Durability;
+const PRESENTATION: PolicyId = PolicyId::Presentation;
+const DEADLINE: PolicyId = PolicyId::Deadline;
+const LATENCY_BUDGET: PolicyId = PolicyId::LatencyBudget;
+const OWNERSHIP: PolicyId = PolicyId::Ownership;
+const LIVELINESS: PolicyId = PolicyId::Liveliness;
+const RELIABILITY: PolicyId = PolicyId::Reliability;
+const DESTINATION_ORDER: PolicyId = PolicyId::DestinationOrder;
+const DATA_REPRESENTATION: PolicyId = PolicyId::DataRepresentation;
 
 /// A QoS in which no policy has its default.
 fn unusual() -> QosSet {
@@ -96,15 +96,17 @@ fn decoded(list: &[u8], mut qos: QosSet) -> Result<QosSet, Malformed> {
 
 #[test]
 fn the_table_has_every_policy_once_and_in_order() {
-    let ids: Vec<u32> = POLICIES.iter().map(|policy| policy.id).collect();
-    assert_eq!(ids[..24], (1..=24).collect::<Vec<_>>());
-    assert_eq!((POLICIES.len(), ids[24]), (25, 0));
+    let ids: Vec<_> = POLICIES.iter().map(|policy| policy.id).collect();
+    assert_eq!(ids[..24], PolicyId::ALL.iter().copied().map(Some).collect::<Vec<_>>());
+    assert_eq!((POLICIES.len(), ids[24]), (25, None));
+    for (number, policy) in (1..).zip(&POLICIES[..24]) {
+        let id = policy.id.unwrap();
+        assert_eq!((id as u32, id.name()), (number, policy.name));
+    }
     let mut pids: Vec<u16> = POLICIES.iter().filter_map(Policy::parameter_id).collect();
     pids.sort_unstable();
     pids.dedup();
     assert_eq!(pids.len(), 22, "all but the three that concern nobody else");
-    assert_eq!(policy_name(23), Some("DATA_REPRESENTATION"));
-    assert_eq!((policy_name(0), policy_name(99)), (None, None));
 }
 
 #[test]
@@ -356,7 +358,7 @@ fn policies_that_may_not_change_are_named() {
     new.presentation.coherent_access = true;
     assert!(changed_immutable(&old, &new, EntityKind::Writer).is_none(), "not a writer's policy");
     assert_eq!(
-        changed_immutable(&old, &new, EntityKind::Publisher).map(|policy| policy.id),
+        changed_immutable(&old, &new, EntityKind::Publisher).and_then(|policy| policy.id),
         Some(PRESENTATION)
     );
     let explicit = old.clone().representation(XcdrVersion::Xcdr1);

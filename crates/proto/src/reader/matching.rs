@@ -6,6 +6,7 @@ use super::proxy::{Answer, Proxy};
 use crate::guid::{EntityId, Guid};
 use crate::matched::MatchedWriter;
 use crate::outbox::Outbox;
+use crate::policy_id::PolicyId;
 use crate::qos::Durability;
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
@@ -209,11 +210,11 @@ impl Reader {
     }
 
     /// A writer offers less than this reader requests.
-    pub fn incompatible_writer(&mut self, policies: &[u32], out: &mut Outbox) {
+    pub fn incompatible_writer(&mut self, policies: &[PolicyId], out: &mut Outbox) {
         let status = &mut self.statuses.incompatible_qos;
         status.count.count();
         for policy in policies {
-            status.last_policy_id = *policy;
+            status.last_policy_id = Some(*policy);
             match status.policies.iter_mut().find(|(id, _)| id == policy) {
                 Some((_, count)) => *count = count.saturating_add(1),
                 None => status.policies.push((*policy, 1)),

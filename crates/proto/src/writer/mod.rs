@@ -24,6 +24,7 @@ use crate::instance::{InstanceHandle, Key};
 use crate::matched::MatchedReader;
 use crate::outbox::{Event, Outbox};
 use crate::payload::{NewPayload, Payload, PayloadView};
+use crate::policy_id::PolicyId;
 use crate::qos::{Durability, HistoryKind, QosSet};
 use crate::seq::SequenceNumber;
 use crate::stats::{DropCounters, DropReason};
@@ -503,11 +504,11 @@ impl Writer {
         self.progress(out);
     }
 
-    /// A reader of the topic asks for more than this writer offers; `policies` names what, by DCPS id.
-    pub fn incompatible_reader(&mut self, policies: &[u32], out: &mut Outbox) {
+    /// A reader of the topic asks for more than this writer offers; `policies` names what.
+    pub fn incompatible_reader(&mut self, policies: &[PolicyId], out: &mut Outbox) {
         self.incompatible.count.count();
         for &policy in policies {
-            self.incompatible.last_policy_id = policy;
+            self.incompatible.last_policy_id = Some(policy);
             match self.incompatible.policies.iter_mut().find(|(id, _)| *id == policy) {
                 Some((_, count)) => *count = count.saturating_add(1),
                 None => self.incompatible.policies.push((policy, 1)),

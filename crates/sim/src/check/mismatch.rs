@@ -3,7 +3,6 @@
 
 use plainsong_proto::discovery::MismatchReason;
 use plainsong_proto::guid::Guid;
-use plainsong_proto::qos::policy_name;
 
 use super::Findings;
 use super::rules::{meets_topic, partitions_meet, shortfalls};
@@ -36,7 +35,7 @@ fn check_pair(ledger: &Ledger, (writer, reader): (&Endpoint, &Endpoint), finding
         }
         let counted = |name: &&str| {
             let policies = &endpoint.incompatible.policies;
-            policies.iter().any(|(id, count)| *count > 0 && policy_name(*id) == Some(*name))
+            policies.iter().any(|(id, count)| *count > 0 && id.name() == *name)
         };
         let uncounted = expected.iter().filter(|name| **name != "PARTITION" && !counted(name));
         for name in uncounted {
@@ -52,7 +51,7 @@ fn named(ledger: &Ledger, participant: usize, writer: Guid, reader: Guid) -> Vec
     match found.map(|(_, _, reason)| reason) {
         None => Vec::new(),
         Some(MismatchReason::Partition) => vec!["PARTITION"],
-        Some(MismatchReason::Qos(policies)) => policies.iter().filter_map(|id| policy_name(*id)).collect(),
+        Some(MismatchReason::Qos(policies)) => policies.iter().map(|id| id.name()).collect(),
         Some(_) => vec!["something else"],
     }
 }

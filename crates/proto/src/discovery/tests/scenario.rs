@@ -9,6 +9,7 @@ use crate::discovery::{
 use crate::guid::EntityId;
 use crate::locator::Locator;
 use crate::outbox::Event;
+use crate::policy_id::PolicyId;
 use crate::qos::{Durability, Liveliness, LivelinessKind, QosSet};
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
@@ -409,7 +410,7 @@ fn incompatible_qos_is_told_once_on_both_sides() {
     network.start(0);
     network.start(1);
     network.run_for(Duration::from_secs(30));
-    let policies = vec![2, 11];
+    let policies = vec![PolicyId::Durability, PolicyId::Reliability];
     let offered = Command::IncompatibleReader { writer: WRITER, policies: policies.clone() };
     let requested = Command::IncompatibleWriter { reader: READER, policies: policies.clone() };
     assert_eq!(network.count(0, |it| *it == offered), 1);

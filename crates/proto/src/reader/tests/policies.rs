@@ -2,6 +2,7 @@
 //! TIME_BASED_FILTER, and the statuses they raise.
 
 use super::*;
+use crate::policy_id::PolicyId;
 use crate::qos::{DestinationOrder, Ownership, ResourceLimits};
 use crate::status::RejectReason;
 
@@ -328,12 +329,13 @@ fn matching_and_incompatibility_are_counted() {
     );
     assert!(!bench.reader.status_changes().contains(StatusKind::SubscriptionMatched));
     assert_eq!(bench.reader.subscription_matched_status().current_count_change, 0);
-    bench.reader.incompatible_writer(&[11, 2], &mut bench.out);
-    bench.reader.incompatible_writer(&[2], &mut bench.out);
+    bench.reader.incompatible_writer(&[PolicyId::Reliability, PolicyId::Durability], &mut bench.out);
+    bench.reader.incompatible_writer(&[PolicyId::Durability], &mut bench.out);
     assert_eq!(bench.reported(StatusKind::RequestedIncompatibleQos), 2);
     let status = bench.reader.requested_incompatible_qos_status();
     assert_eq!((status.count.total_count, status.count.total_count_change), (2, 2));
-    assert_eq!((status.last_policy_id, status.policies), (2, vec![(11, 1), (2, 2)]));
+    assert_eq!(status.last_policy_id, Some(PolicyId::Durability));
+    assert_eq!(status.policies, [(PolicyId::Reliability, 1), (PolicyId::Durability, 2)]);
     assert_eq!(bench.reader.requested_incompatible_qos_status().count.total_count_change, 0);
 }
 

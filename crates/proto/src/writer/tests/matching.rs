@@ -1,6 +1,7 @@
 //! Readers come and go: who is sent what, and where.
 
 use super::*;
+use crate::policy_id::PolicyId;
 
 fn durable_writer() -> QosSet {
     QosSet::writer().keep_all().durability(Durability::TransientLocal)
@@ -182,12 +183,13 @@ fn matching_is_counted_both_ways() {
 #[test]
 fn incompatible_readers_are_counted_by_policy() {
     let mut story = Story::new(QosSet::writer());
-    story.writer.incompatible_reader(&[11], &mut story.out);
-    story.writer.incompatible_reader(&[4, 11], &mut story.out);
+    story.writer.incompatible_reader(&[PolicyId::Reliability], &mut story.out);
+    story.writer.incompatible_reader(&[PolicyId::Deadline, PolicyId::Reliability], &mut story.out);
     assert_eq!(story.events().len(), 2);
     let status = story.writer.offered_incompatible_qos_status();
     assert_eq!((status.count.total_count, status.count.total_count_change), (2, 2));
-    assert_eq!((status.last_policy_id, status.policies), (11, vec![(11, 2), (4, 1)]));
+    assert_eq!(status.last_policy_id, Some(PolicyId::Reliability));
+    assert_eq!(status.policies, [(PolicyId::Reliability, 2), (PolicyId::Deadline, 1)]);
     assert_eq!(story.writer.offered_incompatible_qos_status().count.total_count_change, 0);
 }
 
