@@ -80,7 +80,7 @@ fn a_snapshot_says_who_does_not_match_why_and_what_to_do() {
 
     let state = here.state().unwrap();
     let of = |topic: &str| state.mismatches.items.iter().find(|it| it.topic == topic).unwrap();
-    assert_eq!(of("Qos").reason, MismatchReason::Qos(vec![11]));
+    assert_eq!(of("Qos").reason, MismatchReason::Qos(vec![PolicyId::Reliability]));
     let [difference] = &of("Qos").differences[..] else { panic!("{state}") };
     let sides = (&*difference.subject, difference.writer.as_str(), difference.reader.as_str());
     assert_eq!(sides, ("RELIABILITY", "BEST_EFFORT", "RELIABLE"));
@@ -105,6 +105,78 @@ fn a_reader_that_left_is_in_no_route_any_more() {
     assert!(state.remote_endpoints.items.is_empty() && state.mismatches.items.is_empty(), "{state}");
     let reading = participants[1].state().unwrap();
     assert!(reading.readers.items.is_empty(), "{reading}");
+}
+
+#[test]
+fn each_participant_has_a_line_with_its_name_guid_and_process() {
+    let domain = fresh_domain();
+    let here = participant(domain);
+    let factory = DomainParticipantFactory::with_config(common::loopback());
+    let unnamed = factory.create_participant(domain, "", QosSet::default()).unwrap();
+    until("they know each other", || here.state().unwrap().remote_participants.items.len() == 1);
+    let process = format!("process {}", std::process::id());
+
+    let state = here.state().unwrap();
+    assert_eq!((state.process.id, state.name.as_str()), (std::process::id(), "test"));
+    let [other] = &state.remote_participants.items[..] else { panic!("{state}") };
+    assert_eq!((other.process.id, other.name.as_str()), (std::process::id(), ""));
+    let text = state.to_string();
+    let first = text.lines().next().unwrap();
+    assert!(first.starts_with(&format!("participant {} \"test\", {process} ", here.guid())), "{first}");
+    let line = format!("  participant {} unnamed, {process} ", unnamed.guid());
+    assert!(text.lines().any(|it| it.starts_with(&line)), "{line:?} is missing in\n{text}");
+}
+
+#[test]
+fn reasons_come_first_and_those_that_ended_are_told_apart() {
+    let domain = fresh_domain();
+    let [here, there] = [participant(domain), participant(domain)];
+    let offering = writer::<Point>(&here, "Qos", QosSet::writer().best_effort());
+    let asking = || reader::<Point>(&there, "Qos", QosSet::reader().reliable());
+    let (first, second) = (asking(), asking());
+    let now = || here.state().unwrap().writers.items[0].incompatible_now;
+    until("two do not match", || now() == 2);
+    let text = here.state().unwrap().to_string();
+    assert!(text.lines().nth(1).unwrap().contains("do not match"), "{text}");
+    assert!(text.contains("2 incompatible readers now and 2 in all"), "{text}");
+    drop((first, second));
+    until("they have gone", || now() == 0);
+    let text = here.state().unwrap().to_string();
+    assert!(text.contains("0 incompatible readers now and 2 in all"), "{text}");
+    drop(offering);
+}
+
+#[test]
+fn every_policy_that_is_not_the_default_is_shown() {
+    let here = participant(fresh_domain());
+    let mut qos = QosSet::writer().keep_last(3);
+    qos.liveliness =
+        Liveliness { kind: LivelinessKind::ManualByTopic, lease_duration: Duration::from_secs(1) };
+    qos.resource_limits = ResourceLimits { max_samples: 40, ..ResourceLimits::default() };
+    let _writer = writer::<Point>(&here, "Shown", qos);
+    let text = here.state().unwrap().to_string();
+    for part in
+        ["RELIABLE VOLATILE KEEP_LAST 3", "LIVELINESS MANUAL_BY_TOPIC 1 s", "RESOURCE_LIMITS max_samples 40"]
+    {
+        assert!(text.contains(part), "{part:?} is missing in\n{text}");
+    }
+}
+
+#[test]
+fn samples_that_a_limit_refuses_wait_for_room_and_not_for_others() {
+    let mut qos = QosSet::reader().reliable().keep_all();
+    qos.resource_limits.max_samples = 2;
+    let Pair { writer, reader, participants } = Pair::<Point>::new(QosSet::writer().keep_all(), qos);
+    for id in 0..5 {
+        writer.write(&Point { id, ..Point::default() }).unwrap();
+    }
+    let route = || participants[1].state().unwrap().readers.items[0].writers.items[0].clone();
+    until("all are there", || route().waiting == 3);
+    assert!(route().is_refused, "{}", route());
+    let text = route().to_string();
+    assert!(text.contains("3 wait for room: RESOURCE_LIMITS refuse more until samples are taken"), "{text}");
+    until("the rest comes", || !reader.take().unwrap().is_empty() && route().received == 5);
+    assert!(!route().is_refused && route().waiting == 0, "{}", route());
 }
 
 #[test]

@@ -19,7 +19,7 @@ use plainsong_proto::stats::DropReason;
 use plainsong_proto::time::{Duration, Time};
 
 use crate::domain::InterfaceReport;
-pub use plainsong_proto::discovery::{Difference, Mismatch, MismatchReason, Party};
+pub use plainsong_proto::discovery::{Difference, Mismatch, MismatchReason, Party, ProcessData};
 
 /// How long the lists of a snapshot may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +59,10 @@ pub struct ParticipantState {
     pub time: Time,
     /// Its GUID.
     pub guid: Guid,
-    /// Its name.
+    /// Its name; may be empty.
     pub name: String,
+    /// Its process.
+    pub process: ProcessData,
     /// Its domain.
     pub domain_id: u16,
     /// It was enabled.
@@ -164,6 +166,8 @@ pub struct WriterState {
     pub readers_left_out: usize,
     /// Why the readers of this host are reached so.
     pub delivery: String,
+    /// So many of the readers known now do not match because of their QoS.
+    pub incompatible_now: usize,
     /// What it counted.
     pub counters: WriterCounters,
     /// What it dropped.
@@ -226,7 +230,7 @@ pub struct WriterCounters {
     pub datagrams: u64,
     /// Readers that were matched.
     pub matched: i32,
-    /// OFFERED_INCOMPATIBLE_QOS.
+    /// OFFERED_INCOMPATIBLE_QOS: in all, also readers that have gone.
     pub incompatible: i32,
     /// OFFERED_DEADLINE_MISSED.
     pub deadlines_missed: i32,
@@ -255,6 +259,8 @@ pub struct ReaderState {
     pub unhonoured: Vec<UnhonouredPolicy>,
     /// The matched writers.
     pub writers: Bounded<MatchedWriterState>,
+    /// So many of the writers known now do not match because of their QoS.
+    pub incompatible_now: usize,
     /// What it counted.
     pub counters: ReaderCounters,
     /// What it dropped.
@@ -274,8 +280,10 @@ pub struct MatchedWriterState {
     pub destinations: Vec<Locator>,
     /// Every sample up to this number is received or known to be gone; 0 before the first.
     pub received: u64,
-    /// So many later samples wait for those before them.
+    /// So many later samples wait for those before them, or for room.
     pub waiting: usize,
+    /// They wait for room: RESOURCE_LIMITS have none until samples are taken, or under KEEP_LAST read.
+    pub is_refused: bool,
 }
 
 /// What a reader counted since it was made.
@@ -297,7 +305,7 @@ pub struct ReaderCounters {
     pub alive: i32,
     /// Matched writers that are not.
     pub not_alive: i32,
-    /// REQUESTED_INCOMPATIBLE_QOS.
+    /// REQUESTED_INCOMPATIBLE_QOS: in all, also writers that have gone.
     pub incompatible: i32,
     /// REQUESTED_DEADLINE_MISSED.
     pub deadlines_missed: i32,
@@ -312,6 +320,8 @@ pub struct RemoteParticipantState {
     pub guid: Guid,
     /// Its name; empty when it told none.
     pub name: String,
+    /// What it told of its process.
+    pub process: ProcessData,
     /// The product that its vendor id names.
     pub product: Option<String>,
     /// Vendor id.

@@ -7,31 +7,32 @@ use plainsong_proto::locator::Locator;
 use plainsong_proto::qos::{HistoryKind, QosSet};
 
 use super::{
-    Bounded, DropCount, MatchedReaderState, MatchedWriterState, ParticipantState, ReaderState,
+    Bounded, DropCount, MatchedReaderState, MatchedWriterState, ParticipantState, ProcessData, ReaderState,
     RemoteEndpointState, RemoteParticipantState, RouteKind, RouteState, TopicState, UnhonouredPolicy,
     WriterState,
 };
 
 impl Display for ParticipantState {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { guid, name, domain_id, .. } = self;
-        writeln!(f, "participant {guid} {name:?} in domain {domain_id}{}", disabled(self.is_enabled))?;
+        let participant = ParticipantName { guid: self.guid, name: &self.name, process: &self.process };
+        writeln!(f, "{participant} in domain {}{}", self.domain_id, disabled(self.is_enabled))?;
+        // What somebody looks for who misses samples comes first.
+        for mismatch in &self.mismatches.items {
+            // The cause and the cure of each stand in lines of their own.
+            writeln!(f, "  {}", mismatch.to_string().replace('\n', "\n  "))?;
+        }
+        left_out(f, "  ", "mismatches", self.mismatches.left_out)?;
         for interface in &self.interfaces {
             writeln!(f, "  interface {interface}")?;
         }
+        list(f, "  ", "participants", &self.remote_participants)?;
         list(f, "  ", "topics", &self.topics)?;
         for (kind, groups) in [("publishers", &self.publishers), ("subscribers", &self.subscribers)] {
             left_out(f, "  ", kind, groups.left_out)?;
         }
         list(f, "  ", "writers", &self.writers)?;
         list(f, "  ", "readers", &self.readers)?;
-        list(f, "  ", "participants", &self.remote_participants)?;
         list(f, "  ", "remote endpoints", &self.remote_endpoints)?;
-        for mismatch in &self.mismatches.items {
-            // The cause and the cure of each stand in lines of their own.
-            writeln!(f, "  {}", mismatch.to_string().replace('\n', "\n  "))?;
-        }
-        left_out(f, "  ", "mismatches", self.mismatches.left_out)?;
         drops(f, "  discovery dropped", &self.discovery_drops)?;
         drops(f, "  the process dropped", &self.domain_drops)
     }
@@ -64,7 +65,27 @@ const fn disabled(is_enabled: bool) -> &'static str {
     if is_enabled { "" } else { " (not enabled)" }
 }
 
-/// What people ask of a QoS first.
+/// A participant, as its lines begin.
+struct ParticipantName<'a> {
+    guid: Guid,
+    name: &'a str,
+    process: &'a ProcessData,
+}
+
+impl Display for ParticipantName<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { guid, name, process } = self;
+        if name.is_empty() {
+            write!(f, "participant {guid} unnamed")?;
+        } else {
+            write!(f, "participant {guid} {name:?}")?;
+        }
+        let process = process.to_string();
+        if process.is_empty() { Ok(()) } else { write!(f, ", {process}") }
+    }
+}
+
+/// What people ask of a QoS first, and then all that is not as by default.
 struct Brief<'a>(&'a QosSet);
 
 impl Display for Brief<'_> {
@@ -74,20 +95,17 @@ impl Display for Brief<'_> {
         if qos.history.kind == HistoryKind::KeepLast {
             write!(f, " {}", qos.history.depth)?;
         }
-        for (name, period) in [("deadline", qos.deadline), ("lifespan", qos.lifespan)] {
-            if !period.is_infinite() {
-                write!(f, ", {name} {period}")?;
-            }
+        let default = QosSet::default();
+        if qos.reliability.max_blocking_time != default.reliability.max_blocking_time {
+            write!(f, ", max_blocking_time {}", qos.reliability.max_blocking_time)?;
         }
-        if !qos.partition.is_empty() {
-            const SHOWN_MAX: usize = 4;
-            let shown: Vec<_> = qos.partition.iter().take(SHOWN_MAX).map(|it| format!("{it:?}")).collect();
-            write!(f, ", partition {}", shown.join(" "))?;
-            if qos.partition.len() > SHOWN_MAX {
-                write!(f, " and {} more", qos.partition.len() - SHOWN_MAX)?;
-            }
-        }
-        Ok(())
+        let others = QosSet {
+            reliability: default.reliability,
+            durability: default.durability,
+            history: default.history,
+            ..qos.clone()
+        };
+        if others == default { Ok(()) } else { write!(f, ", {others}") }
     }
 }
 
@@ -140,16 +158,21 @@ impl Display for WriterState {
             "    {} written, {} in the history, {} datagrams",
             counters.written, counters.in_history, counters.datagrams
         )?;
+        incompatible(f, "readers", self.incompatible_now, counters.incompatible)?;
         others(
             f,
-            &[
-                (counters.incompatible, "incompatible readers"),
-                (counters.deadlines_missed, "deadlines missed"),
-                (counters.liveliness_lost, "times not alive"),
-            ],
+            &[(counters.deadlines_missed, "deadlines missed"), (counters.liveliness_lost, "times not alive")],
         )?;
         drops(f, "    dropped", &self.drops)
     }
+}
+
+/// Endpoints of incompatible QoS: those known now, and all there ever were.
+fn incompatible(f: &mut Formatter<'_>, whom: &str, now: usize, total: i32) -> fmt::Result {
+    if now == 0 && total == 0 {
+        return Ok(());
+    }
+    write!(f, ", {now} incompatible {whom} now and {total} in all")
 }
 
 /// Counters that are told when they are not 0.
@@ -195,12 +218,12 @@ impl Display for ReaderState {
         list(f, "    ", "writers", &self.writers)?;
         let counters = &self.counters;
         write!(f, "    {} held, {} lost", counters.held, counters.lost)?;
+        incompatible(f, "writers", self.incompatible_now, counters.incompatible)?;
         others(
             f,
             &[
                 (counters.rejected, "rejected"),
                 (counters.not_alive, "writers not alive"),
-                (counters.incompatible, "incompatible writers"),
                 (counters.deadlines_missed, "deadlines missed"),
             ],
         )?;
@@ -212,8 +235,13 @@ impl Display for MatchedWriterState {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { guid, received, waiting, .. } = self;
         write!(f, "writer {guid} at {}, received up to {received}", places(&self.destinations))?;
-        if *waiting > 0 {
-            write!(f, ", {waiting} wait for those before them")?;
+        match (waiting, self.is_refused) {
+            (0, _) => {}
+            (_, false) => write!(f, ", {waiting} wait for those before them")?,
+            (_, true) => write!(
+                f,
+                ", {waiting} wait for room: RESOURCE_LIMITS refuse more until samples are taken (KEEP_LAST: read)"
+            )?,
         }
         writeln!(f, "{}", if self.is_reliable { "" } else { ", best effort" })
     }
@@ -221,10 +249,10 @@ impl Display for MatchedWriterState {
 
 impl Display for RemoteParticipantState {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { guid, name, .. } = self;
+        let participant = ParticipantName { guid: self.guid, name: &self.name, process: &self.process };
         let product = self.product.as_deref().unwrap_or("unknown vendor");
         let from = self.address.map_or_else(|| "?".to_owned(), |address| address.to_string());
-        write!(f, "participant {guid} {name:?} ({product}) from {from}")?;
+        write!(f, "{participant} ({product}) from {from}")?;
         if self.same_host {
             f.write_str(", this host")?;
         }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use plainsong_proto::discovery::Participant;
+use plainsong_proto::discovery::{MismatchReason, Participant, ProcessData};
+use plainsong_proto::guid::Guid;
 use plainsong_proto::qos::{EntityKind, QosSet, unhonoured};
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::time::Now;
@@ -13,7 +14,7 @@ use super::{
     ReaderState, RemoteEndpointState, RemoteParticipantState, RouteKind, RouteState, StateLimits, TopicState,
     UnhonouredPolicy, WriterCounters, WriterState,
 };
-use crate::base::clock;
+use crate::base::{clock, process};
 use crate::condition::HasCore;
 use crate::data_reader::ReaderInner;
 use crate::data_writer::WriterInner;
@@ -46,6 +47,7 @@ impl DomainParticipant {
             time: now.wall,
             guid: self.guid(),
             name: inner.name.clone(),
+            process: process::describe(),
             domain_id: inner.domain_id,
             is_enabled: inner.core.is_enabled(),
             qos: inner.qos(),
@@ -75,6 +77,7 @@ impl ParticipantState {
             Bounded::of(control.remote_participants(), limits.remote, |remote| RemoteParticipantState {
                 guid: remote.guid,
                 name: remote.name.to_owned(),
+                process: ProcessData::of_properties(remote.properties),
                 product: vendor::name(remote.vendor).map(str::to_owned),
                 vendor: remote.vendor,
                 address: remote.address,
@@ -96,8 +99,24 @@ impl ParticipantState {
         let mismatches: Vec<_> = control.mismatches().take(limits.mismatches).collect();
         let left_out = control.mismatch_count().saturating_sub(mismatches.len());
         self.mismatches = Bounded { items: mismatches, left_out };
+        let incompatible = incompatible_now(control);
+        let count = |guid| incompatible.get(&guid).copied().unwrap_or(0);
+        self.writers.items.iter_mut().for_each(|writer| writer.incompatible_now = count(writer.guid));
+        self.readers.items.iter_mut().for_each(|reader| reader.incompatible_now = count(reader.guid));
         self.discovery_drops = drop_counts(control.drops());
     }
+}
+
+/// With how many each endpoint does not match because of QoS.
+fn incompatible_now(control: &Participant) -> BTreeMap<Guid, usize> {
+    let mut counts = BTreeMap::new();
+    for (writer, reader, reason) in control.mismatched_pairs() {
+        if matches!(reason, MismatchReason::Qos(_)) {
+            *counts.entry(writer).or_default() += 1;
+            *counts.entry(reader).or_default() += 1;
+        }
+    }
+    counts
 }
 
 impl<T> Default for Bounded<T> {
@@ -170,6 +189,7 @@ fn writer_state(inner: &WriterInner, now: Now, limits: &StateLimits) -> WriterSt
         is_enabled: inner.core().is_enabled(),
         unhonoured: unhonoured_policies(&qos, EntityKind::Writer),
         qos,
+        incompatible_now: 0,
         routes: routes.into_iter().map(route).collect(),
         readers_left_out,
         delivery: delivery.to_string(),
@@ -195,6 +215,7 @@ fn reader_state(inner: &ReaderInner, limits: &StateLimits) -> ReaderState {
             destinations: writer.destinations,
             received: u64::try_from(writer.received.0).unwrap_or(0),
             waiting: writer.waiting,
+            is_refused: writer.is_refused,
         });
         (reader.qos().clone(), writers, reader.totals(), reader.held_samples(), reader.drops().clone())
     });
@@ -206,6 +227,7 @@ fn reader_state(inner: &ReaderInner, limits: &StateLimits) -> ReaderState {
         is_enabled: inner.core().is_enabled(),
         unhonoured: unhonoured_policies(&qos, EntityKind::Reader),
         qos,
+        incompatible_now: 0,
         writers,
         counters: ReaderCounters {
             held,

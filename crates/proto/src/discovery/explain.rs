@@ -90,6 +90,11 @@ impl Participant {
         self.matching.mismatches().filter_map(|(writer, reader, _)| self.mismatch(writer, reader))
     }
 
+    /// The pairs that [`Self::mismatches`] tells of, writer first, with the first reason of each.
+    pub fn mismatched_pairs(&self) -> impl Iterator<Item = (Guid, Guid, &MismatchReason)> + '_ {
+        self.matching.mismatches()
+    }
+
     /// How many pairs [`Self::mismatches`] tells of.
     #[must_use]
     pub fn mismatch_count(&self) -> usize {
@@ -302,7 +307,11 @@ impl fmt::Display for Party {
         if self.local {
             return f.write_str(" of this participant");
         }
-        write!(f, " of participant {:?}", self.participant)?;
+        if self.participant.is_empty() {
+            f.write_str(" of an unnamed participant")?;
+        } else {
+            write!(f, " of participant {:?}", self.participant)?;
+        }
         match (&self.product, self.address) {
             (Some(product), Some(address)) => write!(f, " ({product}, {address})"),
             (None, Some(address)) => write!(f, " ({address})"),

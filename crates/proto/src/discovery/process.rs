@@ -4,16 +4,19 @@
 //! when one of theirs was heard, since each announcement carries them. What the application says under the
 //! same name stands.
 
+use std::fmt;
+
 use crate::qos::Property;
 
 /// The process of a participant, for people. What is empty is not told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ProcessData {
     /// Name of its host.
     pub host: String,
     /// Name of its user.
     pub user: String,
-    /// Path of its executable.
+    /// Path of its executable, or its name alone.
     pub executable: String,
     /// Its id on its host; 0 when unknown.
     pub id: u32,
@@ -69,6 +72,23 @@ const NAMES: [(&str, Option<Product>, Value); 10] = [
 ];
 
 impl ProcessData {
+    /// What a participant of any product announced of its process. Texts are as long as properties may be.
+    #[must_use]
+    pub fn of_properties(properties: &[Property]) -> Self {
+        let first = |names: [&str; 3]| {
+            let named = |name: &str| properties.iter().find(|it| !name.is_empty() && it.name == name);
+            names.into_iter().find_map(named).map_or("", |property| property.value.as_str())
+        };
+        Self {
+            host: first(["__Hostname", "fastdds.physical_data.host", "dds.sys_info.hostname"]).to_owned(),
+            user: first(["fastdds.physical_data.user", "dds.sys_info.username", ""]).to_owned(),
+            executable: first(["dds.sys_info.executable_filepath", "__ProcessName", ""]).to_owned(),
+            id: first(["__Pid", "fastdds.physical_data.process", "dds.sys_info.process_id"])
+                .parse()
+                .unwrap_or(0),
+        }
+    }
+
     /// The last part of the path of its executable.
     fn name(&self) -> &str {
         self.executable.rsplit(['/', '\\']).next().unwrap_or_default()
@@ -87,6 +107,25 @@ impl ProcessData {
                 properties.push(Property { name: name.to_owned(), value, propagate: true });
             }
         }
+    }
+}
+
+/// `process 4711 "planner" on host "robot"`; nothing where nothing is known.
+impl fmt::Display for ProcessData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (id, name, host) = (self.id_text(), self.name(), &self.host);
+        let mut separator = "";
+        if !id.is_empty() || !name.is_empty() {
+            f.write_str("process")?;
+            separator = " ";
+        }
+        if !id.is_empty() {
+            write!(f, " {id}")?;
+        }
+        if !name.is_empty() {
+            write!(f, " {name:?}")?;
+        }
+        if host.is_empty() { Ok(()) } else { write!(f, "{separator}on host {host:?}") }
     }
 }
 
@@ -111,6 +150,22 @@ mod tests {
 
     const EVERYONE: [(&str, &str); 3] =
         [("__Hostname", "robot"), ("__ProcessName", "planner"), ("__Pid", "4711")];
+
+    #[test]
+    fn what_a_process_announces_is_read_back_and_shown() {
+        let mut properties = Vec::new();
+        process().add_to(&mut properties, Audience::default());
+        let read = ProcessData::of_properties(&properties);
+        assert_eq!((read.host.as_str(), read.executable.as_str(), read.id), ("robot", "planner", 4_711));
+        assert_eq!(read.to_string(), "process 4711 \"planner\" on host \"robot\"");
+        let audience = Audience { fast_dds: true, rti: true };
+        properties.clear();
+        process().add_to(&mut properties, audience);
+        properties.retain(|property| !property.name.starts_with("__"));
+        assert_eq!(ProcessData::of_properties(&properties), process());
+        assert_eq!(ProcessData::of_properties(&[]), ProcessData::default());
+        assert_eq!(ProcessData::default().to_string(), "");
+    }
 
     #[test]
     fn each_product_finds_host_process_and_id_under_its_own_names() {

@@ -17,8 +17,10 @@ pub struct WriterRoute {
     pub reliable: bool,
     /// Every sample up to this one is received or known to be gone; 0 before the first.
     pub received: SequenceNumber,
-    /// So many later samples wait for those before them.
+    /// So many later samples wait for those before them, or for room.
     pub waiting: usize,
+    /// They wait for room: the cache has none until samples are taken, or under KEEP_LAST read.
+    pub is_refused: bool,
 }
 
 /// Totals of a reader since it was made.
@@ -54,6 +56,7 @@ impl Reader {
                 writer.received
             },
             waiting: writer.order.waiting(),
+            is_refused: writer.blocked && !self.presenter.is_accessing(),
         })
     }
 
