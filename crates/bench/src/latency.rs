@@ -150,7 +150,7 @@ pub(super) fn wait_for_match(writer: &DataWriter<Measured>, reader: &DataReader<
         if readers > 0 && writers > 0 {
             return Ok(());
         }
-        waiting.wait(Some(Duration::from_secs(10)))?;
+        waiting.wait(Duration::from_secs(10))?;
     }
 }
 

@@ -76,7 +76,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let waiting = WaitSet::new();
     waiting.attach(writer.status_condition(StatusMask::NONE.with(StatusKind::PublicationMatched)));
     while writer.publication_matched_status()?.current_count == 0 {
-        waiting.wait(Some(Duration::from_secs(30)))?;
+        waiting.wait(Duration::from_secs(30))?;
     }
     path_write(&writer, options.count)?;
     writer.wait_for_acknowledgments(Duration::from_secs(60))?;

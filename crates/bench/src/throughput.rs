@@ -39,7 +39,7 @@ pub(super) fn publish(options: &Options, duration: Duration) -> Result<()> {
     let waiting = WaitSet::new();
     waiting.attach(writer.status_condition(StatusMask::NONE.with(StatusKind::PublicationMatched)));
     while writer.publication_matched_status()?.current_count == 0 {
-        waiting.wait(Some(Duration::from_secs(10)))?;
+        waiting.wait(Duration::from_secs(10))?;
     }
     let mut sample = Measured { payload: vec![0; options.size], ..Measured::default() };
     let end = Instant::now() + duration;
@@ -70,7 +70,7 @@ pub(super) fn subscribe(options: &Options, warm_up: Duration, duration: Duration
     let waiting = WaitSet::new();
     waiting.attach(reader.status_condition(StatusMask::NONE.with(StatusKind::SubscriptionMatched)));
     while reader.subscription_matched_status()?.current_count == 0 {
-        waiting.wait(Some(Duration::from_secs(10)))?;
+        waiting.wait(Duration::from_secs(10))?;
     }
     std::thread::sleep(warm_up);
     let (begin, before) = (Instant::now(), counter.samples.load(Ordering::Relaxed));

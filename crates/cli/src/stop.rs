@@ -43,6 +43,6 @@ impl Stop {
     /// Sleeps, but not past the end of the program.
     pub(crate) fn sleep(&self, duration: Duration) {
         // The result says only which of the two ended the sleep.
-        let _ = self.waiting.wait(Some(duration));
+        let _ = self.waiting.wait(duration);
     }
 }

@@ -10,7 +10,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
-use std::time::Duration;
 
 use plainsong::prelude::*;
 
@@ -46,7 +45,7 @@ async fn publish() -> plainsong::Result<()> {
     let writer = publisher.create_writer(&topic, few(QosSet::writer()))?;
     let waiting = WaitSet::new();
     waiting.attach(writer.status_condition(StatusMask::NONE.with(StatusKind::PublicationMatched)));
-    waiting.wait(Some(Duration::from_secs(30)))?;
+    waiting.wait(Duration::from_secs(30))?;
     for value in 1..=COUNTS {
         writer.write_async(&Count { value }).await?;
     }

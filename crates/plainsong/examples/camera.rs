@@ -6,8 +6,6 @@
 //! ```
 //! `DOMAIN_ID` chooses a domain other than 0.
 
-use std::time::Duration;
-
 use plainsong::prelude::*;
 
 #[derive(Clone, Debug, Default, DdsType)]
@@ -46,7 +44,7 @@ fn publish(participant: &DomainParticipant, topic: &Topic<Image<'static>>) -> pl
     let writer = publisher.create_writer(topic, qos)?;
     let waiting = WaitSet::new();
     waiting.attach(writer.status_condition(StatusMask::NONE.with(StatusKind::PublicationMatched)));
-    waiting.wait(Some(TIMEOUT))?;
+    waiting.wait(TIMEOUT)?;
 
     // What the camera fills again and again.
     let mut pixels = vec![0; (WIDTH * HEIGHT * 3) as usize];
@@ -66,7 +64,7 @@ fn subscribe(participant: &DomainParticipant, topic: &Topic<Image<'static>>) -> 
     let mut images = SampleBuffer::new();
     let mut last = None;
     while last != Some(FRAMES - 1) {
-        waiting.wait(Some(TIMEOUT))?;
+        waiting.wait(TIMEOUT)?;
         reader.take_reusing(&ReadOptions::new(), &mut images)?;
         for image in images.iter().filter_map(|sample| sample.data.as_ref()) {
             let sum: u64 = image.pixels.iter().map(|octet| u64::from(*octet)).sum();

@@ -6,8 +6,6 @@
 //! ```
 //! They may start in either order. `DOMAIN_ID` chooses a domain other than 0.
 
-use std::time::Duration;
-
 use plainsong::prelude::*;
 
 #[derive(Clone, Debug, Default, DdsType)]
@@ -42,7 +40,7 @@ fn publish(participant: &DomainParticipant, topic: &Topic<Temperature>) -> plain
     let writer = publisher.create_writer(topic, kept(QosSet::writer()))?;
     let waiting = WaitSet::new();
     waiting.attach(writer.status_condition(StatusMask::NONE.with(StatusKind::PublicationMatched)));
-    waiting.wait(Some(TIMEOUT))?;
+    waiting.wait(TIMEOUT)?;
     for celsius in 15..=25 {
         for room in ["kitchen", "cellar"] {
             writer.write(&Temperature { room: room.to_owned(), celsius: f64::from(celsius) })?;

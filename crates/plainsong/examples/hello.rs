@@ -6,8 +6,6 @@
 //! ```
 //! They may start in either order. `DOMAIN_ID` chooses a domain other than 0.
 
-use std::time::Duration;
-
 use plainsong::prelude::*;
 
 #[derive(Debug, Default, DdsType)]
@@ -42,7 +40,7 @@ fn publish(participant: &DomainParticipant, topic: &Topic<Greeting>) -> plainson
 
     let waiting = WaitSet::new();
     waiting.attach(writer.status_condition(StatusMask::NONE.with(StatusKind::PublicationMatched)));
-    waiting.wait(Some(Duration::from_secs(30)))?;
+    waiting.wait(Duration::from_secs(30))?;
     println!("a reader is there");
 
     for number in 1..=GREETINGS {

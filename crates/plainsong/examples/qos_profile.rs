@@ -6,8 +6,6 @@
 //! ```
 //! A second argument names another file with the profile `Plant::Event`. `DOMAIN_ID` chooses a domain other than 0.
 
-use std::time::Duration;
-
 use plainsong::prelude::*;
 
 #[derive(Debug, Default, DdsType)]
@@ -52,7 +50,7 @@ fn publish(writer: &DataWriter<Event>) -> plainsong::Result<()> {
     let waiting = WaitSet::new();
     waiting.attach(writer.status_condition(StatusMask::NONE.with(StatusKind::PublicationMatched)));
     loop {
-        waiting.wait(Some(TIMEOUT))?;
+        waiting.wait(TIMEOUT)?;
         if writer.publication_matched_status()?.current_count == 0 {
             return Ok(());
         }

@@ -6,8 +6,6 @@
 //! ```
 //! The server runs until it is ended. `DOMAIN_ID` chooses a domain other than 0.
 
-use std::time::Duration;
-
 use plainsong::prelude::*;
 
 #[derive(Clone, Debug, Default, DdsType)]
@@ -62,7 +60,7 @@ fn serve(
     let waiting = WaitSet::new();
     waiting.attach(reader.read_condition(&ReadOptions::new()));
     loop {
-        waiting.wait(None)?;
+        waiting.wait(Duration::INFINITE)?;
         for Request { client, number, value } in reader.take()?.into_iter().filter_map(|sample| sample.data) {
             println!("request {number}: {value}");
             writer.write(&Reply { client, number, result: value * value })?;
@@ -93,7 +91,7 @@ fn ask(
     // A request that is written before the server is known would reach nobody.
     let waiting = WaitSet::new();
     waiting.attach(writer.status_condition(StatusMask::NONE.with(StatusKind::PublicationMatched)));
-    waiting.wait(Some(TIMEOUT))?;
+    waiting.wait(TIMEOUT)?;
 
     for number in 0..3 {
         writer.write(&Request { client: client.clone(), number, value: value + i64::from(number) })?;

@@ -48,7 +48,7 @@ fn publish(participant: &DomainParticipant, topic: &Topic<Temperature>) -> plain
     let writer = publisher.create_writer(topic, watched(QosSet::writer()))?;
     let waiting = WaitSet::new();
     waiting.attach(writer.status_condition(StatusMask::NONE.with(StatusKind::PublicationMatched)));
-    waiting.wait(Some(Duration::from_secs(30)))?;
+    waiting.wait(Duration::from_secs(30))?;
 
     let write = |sensor, celsius| writer.write(&Temperature { sensor, celsius });
     for step in 0..10 {
@@ -96,7 +96,7 @@ fn subscribe(participant: &DomainParticipant, topic: &Topic<Temperature>) -> pla
     waiting.attach(reader.read_condition(&ReadOptions::new()));
     loop {
         // Also without samples it looks now and then whether there is news.
-        let came = waiting.wait(Some(Duration::from_millis(100)));
+        let came = waiting.wait(Duration::from_millis(100));
         news.try_iter().for_each(|line| println!("{line}"));
         if came.is_err() {
             continue;

@@ -2,11 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use plainsong_proto::sample_info::Selector;
 use plainsong_proto::status::StatusMask;
-use plainsong_proto::time::Instant;
+use plainsong_proto::time::{Duration, Instant};
 
 use crate::base::clock;
 use crate::base::locks::lock;
@@ -239,8 +238,8 @@ impl WaitSet {
     /// listener.
     ///
     /// # Errors
-    /// [`Error::Timeout`] when none was within `timeout`; `None` waits for ever.
-    pub fn wait(&self, timeout: Option<Duration>) -> Result<Vec<Condition>> {
+    /// [`Error::Timeout`] when none was within `timeout`; [`Duration::INFINITE`] waits for ever.
+    pub fn wait(&self, timeout: impl Into<Duration>) -> Result<Vec<Condition>> {
         let mut triggered = Vec::new();
         self.wait_into(timeout, &mut triggered)?;
         Ok(triggered)
@@ -250,14 +249,15 @@ impl WaitSet {
     ///
     /// # Errors
     /// As [`Self::wait`].
-    pub fn wait_into(&self, timeout: Option<Duration>, triggered: &mut Vec<Condition>) -> Result<()> {
+    pub fn wait_into(&self, timeout: impl Into<Duration>, triggered: &mut Vec<Condition>) -> Result<()> {
+        let timeout = timeout.into();
         self.check_process()?;
-        if self.wait_until(timeout.and_then(clock::deadline), triggered) {
+        if self.wait_until(clock::deadline(timeout), triggered) {
             return Ok(());
         }
         let conditions = self.lock().len();
         let what = format!("WaitSet::wait, for any of {conditions} conditions to be triggered,");
-        Err(Error::Timeout { waited_for: WaitedFor::Condition, what, timeout: timeout.unwrap_or_default() })
+        Err(Error::Timeout { waited_for: WaitedFor::Condition, what, timeout })
     }
 
     /// Like [`Self::wait_into`]; false when `deadline` passed first.

@@ -18,6 +18,9 @@ use crate::topic::{AnyTopic, Topic, TopicInner};
 use crate::topic_description::Derived;
 
 /// A topic seen through a filter. Clones are the same content-filtered topic.
+///
+/// DEADLINE of a reader of it is met by samples that pass the filter: it is missed by an instance of which none
+/// passes for a period, also where its writer writes in time.
 pub struct ContentFilteredTopic<T> {
     inner: Arc<Inner>,
     topic: Topic<T>,

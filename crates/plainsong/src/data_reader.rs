@@ -5,22 +5,23 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
 use plainsong_proto::cdr::{self, DdsType};
-use plainsong_proto::discovery::{DiscoveryError, LocalEndpoint};
+use plainsong_proto::discovery::{DiscoveryError, LocalEndpoint, Participant};
 use plainsong_proto::filter::{ContentFilter, PayloadFilter, SignedFilter};
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::Outbox;
-use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, Unhonoured, changed_immutable, unhonoured};
+use plainsong_proto::qos::{
+    AccessScope, Durability, EntityKind, QosSet, Unhonoured, changed_immutable, unhonoured,
+};
 use plainsong_proto::reader::{CachedSamples, Fetch, Reader, ReaderConfig};
 use plainsong_proto::sample_info::Selector;
 use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
     SampleRejectedStatus, StatusKind, StatusMask,
 };
-use plainsong_proto::time::Now;
+use plainsong_proto::time::{Duration, Now};
 use plainsong_proto::type_support::{self, TypeSupport};
 
 use crate::base::locks::lock;
@@ -133,9 +134,13 @@ impl<T: DdsType> DataReader<T> {
 
     /// Blocks until there is something to take, and takes it.
     ///
+    /// A VOLATILE reader, as one is by default, gets what is written after it matched: to have what a
+    /// TRANSIENT_LOCAL writer wrote before, ask for [`Durability::TransientLocal`], too.
+    ///
     /// # Errors
     /// [`Error::Timeout`], [`Error::NotEnabled`].
-    pub fn wait_take(&self, timeout: Duration) -> Result<Vec<Sample<T>>> {
+    pub fn wait_take(&self, timeout: impl Into<Duration>) -> Result<Vec<Sample<T>>> {
+        let timeout = timeout.into();
         let deadline = clock::deadline(timeout);
         let waiting = WaitSet::new();
         waiting.attach(self.read_condition(&ReadOptions::new()));
@@ -145,7 +150,7 @@ impl<T: DdsType> DataReader<T> {
                 return Ok(samples);
             }
             if !waiting.wait_until(deadline, &mut Vec::new()) {
-                let what = format!("wait_take on {}{}", self.inner.describe(), self.inner.why_alone());
+                let what = format!("wait_take on {}{}", self.inner.describe(), self.inner.why_empty());
                 return Err(Error::Timeout { waited_for: WaitedFor::Sample, what, timeout });
             }
         }
@@ -159,6 +164,8 @@ impl<T: DdsType> DataReader<T> {
 }
 
 const ENTITY_KIND: EntityKind = EntityKind::Reader;
+/// So many writers are looked at to find out why nothing came.
+const WRITERS_ASKED_MAX: usize = 100;
 
 /// What a reader can do whether or not its type is known.
 macro_rules! untyped_operations {
@@ -179,8 +186,8 @@ macro_rules! untyped_operations {
         ///
         /// # Errors
         /// [`Error::Timeout`], [`Error::NotEnabled`].
-        pub fn wait_for_historical_data(&self, timeout: Duration) -> Result<()> {
-            self.inner().wait_for_historical_data(timeout)
+        pub fn wait_for_historical_data(&self, timeout: impl Into<Duration>) -> Result<()> {
+            self.inner().wait_for_historical_data(timeout.into())
         }
 
         /// Samples that arrived but could not be decoded as the reader's type, and were discarded. They count
@@ -507,10 +514,14 @@ impl ReaderInner {
     }
 
     /// Behind the reader in a text: that no writer matches it, and why.
-    fn why_alone(&self) -> String {
-        let is_alone = self.with(|reader, _, _| reader.matched_writers().next().is_none());
-        if !is_alone.is_ok_and(|is_alone| is_alone) {
-            return String::new();
+    fn why_empty(&self) -> String {
+        let matched = self.with(|reader, _, _| {
+            let is_volatile = reader.qos().durability == Durability::Volatile;
+            (is_volatile, reader.matched_writers().take(WRITERS_ASKED_MAX).collect::<Vec<_>>())
+        });
+        let Ok((is_volatile, writers)) = matched else { return String::new() };
+        if !writers.is_empty() {
+            return if is_volatile { self.missed_history(&writers) } else { String::new() };
         }
         match &self.subscriber.participant.mismatches_of(self.guid)[..] {
             [] => ", whose topic no writer is known of,".to_owned(),
@@ -521,6 +532,21 @@ impl ReaderInner {
                 format!(", which writer {}{others} does not match ({}),", first.writer.guid, why.join("; "))
             }
         }
+    }
+
+    /// What a VOLATILE reader does not get of writers that keep samples for late joiners.
+    fn missed_history(&self, writers: &[Guid]) -> String {
+        let Ok(slot) = self.subscriber.participant.slot() else { return String::new() };
+        let keeps = |control: &Participant, writer: Guid| {
+            control.endpoint(writer).is_some_and(|it| it.qos.durability >= Durability::TransientLocal)
+        };
+        let keeping = slot.look(|control| writers.iter().copied().find(|writer| keeps(control, *writer)));
+        keeping.map_or_else(String::new, |writer| {
+            format!(
+                ", which is VOLATILE and gets only what is written after it matched (what writer {writer} wrote before is for \
+                 readers of DURABILITY TRANSIENT_LOCAL),"
+            )
+        })
     }
 
     fn wait_for_historical_data(&self, timeout: Duration) -> Result<()> {

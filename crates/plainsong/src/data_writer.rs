@@ -8,7 +8,6 @@ use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use plainsong_proto::cdr::{self, Cdr, DdsType, EncodeError, Endianness, XcdrVersion};
 use plainsong_proto::guid::{EntityId, Guid};
@@ -21,7 +20,7 @@ use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, MatchedStatus, StatusKind, StatusMask,
 };
-use plainsong_proto::time::{Now, Time};
+use plainsong_proto::time::{Duration, Now, Time};
 use plainsong_proto::type_support::{self, TypeSupport};
 use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig};
 pub use plainsong_proto::writer::{Delivery, ReaderBehind, UnicastReason};
@@ -194,7 +193,7 @@ impl<T: DdsType> DataWriter<T> {
         let payload = self.serialize(sample, true)?;
         self.inner
             .with(|writer, now, _| writer.register_instance(now, key, payload))?
-            .map_err(|error| self.inner.write_error(error, None))
+            .map_err(|error| self.inner.write_error(error, None, None))
     }
 
     /// The handle of a registered instance.
@@ -360,8 +359,8 @@ macro_rules! untyped_operations {
         ///
         /// # Errors
         /// [`Error::Timeout`], [`Error::NotEnabled`].
-        pub fn wait_for_acknowledgments(&self, timeout: Duration) -> Result<()> {
-            self.inner().wait_for_acknowledgments(timeout)
+        pub fn wait_for_acknowledgments(&self, timeout: impl Into<Duration>) -> Result<()> {
+            self.inner().wait_for_acknowledgments(timeout.into())
         }
 
         /// Sends samples that wait for others to share a datagram with: in a flow of writes, or because
@@ -503,7 +502,7 @@ impl WriterInner {
         let guid = participant.guid_prefix.entity(id);
         let qos = announced_qos(qos, &publisher.qos(), &topic.qos());
         let version = qos.data_representation.first().copied().unwrap_or(XcdrVersion::Xcdr1);
-        let max_blocking_time = qos.reliability.max_blocking_time.into();
+        let max_blocking_time = qos.reliability.max_blocking_time;
         let is_grouped = qos.presentation.access_scope == AccessScope::Group;
         let group = is_grouped.then(|| Arc::clone(&publisher.numbering));
         let limits = participant.config().writer_limits();
@@ -606,12 +605,12 @@ impl WriterInner {
                 return Ok(lacks_key);
             };
             let Some(patience) = patience.filter(|_| matches!(error, WriteError::Full)) else {
-                return Err(self.write_error(error, patience));
+                return Err(self.write_error(error, patience, timestamp.map(|it| (key, it))));
             };
             let deadline = *deadline.get_or_insert_with(|| clock::deadline(patience));
             let probe = probe.get_or_insert_with(|| self.peer_probe());
             if is_last_try {
-                return Err(self.naming_those_behind(self.write_error(error, Some(patience))));
+                return Err(self.naming_those_behind(self.write_error(error, Some(patience), None)));
             }
             // Readers that are silent are waited for until then, and no longer.
             is_last_try = !self.wait_for_progress(probe, epoch, deadline);

@@ -1,11 +1,11 @@
 //! What was discovered of others (DCPS 1.4 §2.2.2.2.1.27 to .30, §2.2.2.4.2.23, §2.2.2.5.3.33).
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use plainsong_proto::cdr::DdsType;
 use plainsong_proto::guid::Guid;
 use plainsong_proto::instance::InstanceHandle;
+use plainsong_proto::time::Duration;
 
 use crate::base::clock;
 use crate::builtin_topics::{
@@ -19,7 +19,7 @@ use crate::participant::{DomainParticipant, ParticipantInner};
 use crate::topic::{AnyTopic, Topic};
 
 /// How often discovery is looked at while waiting for a topic.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(20);
 
 impl DomainParticipant {
     /// Handles of the other participants that are known and not ignored.
@@ -71,7 +71,8 @@ impl DomainParticipant {
     ///
     /// # Errors
     /// [`Error::Timeout`] when nobody has it, [`Error::PreconditionNotMet`] when it has another type here.
-    pub fn find_topic<T: DdsType>(&self, name: &str, timeout: Duration) -> Result<Topic<T>> {
+    pub fn find_topic<T: DdsType>(&self, name: &str, timeout: impl Into<Duration>) -> Result<Topic<T>> {
+        let timeout = timeout.into();
         let deadline = clock::deadline(timeout);
         loop {
             if let Some(known) = self.inner.topic(name).map(AnyTopic) {

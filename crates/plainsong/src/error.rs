@@ -2,14 +2,14 @@
 //! where something else is the cause, [`source`](std::error::Error::source) has it.
 
 use std::fmt;
-use std::time::Duration;
 
 use plainsong_proto::cdr::{EncodeError, XcdrVersion};
 use plainsong_proto::discovery::DiscoveryError;
 use plainsong_proto::filter::FilterError;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::qos::Inconsistent;
-use plainsong_proto::time::Time;
+use plainsong_proto::time::{Duration, Time};
+use plainsong_proto::writer::ReaderBehind;
 use thiserror::Error;
 
 use crate::base::config::ConfigError;
@@ -71,7 +71,7 @@ pub enum Error {
         source: Inconsistent,
     },
     /// The operation did not finish in time.
-    #[error("{what} did not finish within {timeout:?}")]
+    #[error("{what} did not finish within {timeout}")]
     Timeout {
         /// What was waited for.
         waited_for: WaitedFor,
@@ -82,14 +82,17 @@ pub enum Error {
     },
     /// There is no room for the sample now, and the call was not to wait for some.
     #[error(
-        "there is no room in the history of {entity}, full of unacknowledged samples by {limit}: try again when readers have \
-         acknowledged some, or write with a time to wait"
+        "there is no room in the history of {entity}, full of unacknowledged samples by {limit}, waiting{}: try again when that \
+         has acknowledged some (a reader at its RESOURCE_LIMITS does when it takes samples), or write with a time to wait",
+        Behind(.behind)
     )]
     WouldBlock {
         /// The writer.
         entity: String,
         /// The limit that is reached, and its value.
         limit: String,
+        /// The readers whose acknowledgements would make room, the slowest first.
+        behind: Vec<ReaderBehind>,
     },
     /// The sample cannot be serialized (a bound is exceeded, for example).
     #[error("a sample of topic '{topic}' cannot be serialized: {source}")]
@@ -107,6 +110,24 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// So many readers are named to whom waits for them.
+const NAMED_MAX: usize = 3;
+
+/// The readers that somebody waits for: ` for …; …; and for 7 more readers`.
+pub(crate) struct Behind<'a>(pub(crate) &'a [ReaderBehind]);
+
+impl fmt::Display for Behind<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, reader) in self.0.iter().take(NAMED_MAX).enumerate() {
+            write!(f, "{} {reader}", if place == 0 { " for" } else { ";" })?;
+        }
+        match self.0.len().saturating_sub(NAMED_MAX) {
+            0 => Ok(()),
+            more => write!(f, "; and for {more} more readers"),
+        }
     }
 }
 
@@ -205,13 +226,23 @@ pub enum BadParameter {
         what: &'static str,
     },
     /// BY_SOURCE_TIMESTAMP: readers would drop a change older than the one before it of its instance.
-    #[error("{entity}: the source timestamp is older than that of the last change of the instance")]
+    #[error(
+        "{entity}: the source timestamp {timestamp} is older than {last}, that of the last change of the instance, and readers \
+         order BY_SOURCE_TIMESTAMP: give none, or one that is not older"
+    )]
     TimestampBack {
         /// The writer.
         entity: String,
+        /// The timestamp.
+        timestamp: Time,
+        /// The least that is allowed: that of the last change of the instance.
+        last: Time,
     },
     /// The source timestamp has no form on the wire.
-    #[error("{entity}: RTPS tells source timestamps of 2^32 seconds from 1970-01-01 UTC, and {} ns is none of them", .timestamp.0)]
+    #[error(
+        "{entity}: the source timestamp {timestamp} ({} ns) cannot be sent: RTPS has those from {} to {}",
+        .timestamp.0, Time::FIRST_ON_WIRE, Time::LAST_ON_WIRE
+    )]
     TimestampRange {
         /// The writer.
         entity: String,

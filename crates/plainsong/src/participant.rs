@@ -353,8 +353,12 @@ impl DomainParticipant {
     }
 
     /// Hears of the statuses in `mask` that no closer listener asked for; `None` removes the listener.
-    pub fn set_listener(&self, listener: Option<Arc<dyn DomainParticipantListener>>, mask: StatusMask) {
-        self.inner.router.listener.set(listener, mask);
+    pub fn set_listener(
+        &self,
+        listener: Option<Arc<dyn DomainParticipantListener>>,
+        mask: impl Into<StatusMask>,
+    ) {
+        self.inner.router.listener.set(listener, mask.into());
     }
 
     /// The listener, if one is set.
@@ -385,8 +389,8 @@ impl DomainParticipant {
 
     /// A condition on the participant's own statuses.
     #[must_use]
-    pub fn status_condition(&self, mask: StatusMask) -> Condition {
-        Condition::status(Arc::clone(&self.inner) as Arc<dyn HasCore>, mask)
+    pub fn status_condition(&self, mask: impl Into<StatusMask>) -> Condition {
+        Condition::status(Arc::clone(&self.inner) as Arc<dyn HasCore>, mask.into())
     }
 
     /// Its GUID.
@@ -427,7 +431,7 @@ impl DomainParticipant {
         Ok(())
     }
 
-    /// The time that stamps what is written and received.
+    /// The time that stamps what is written and received: `Time::now()`.
     #[must_use]
     pub fn current_time(&self) -> Time {
         clock::now().wall

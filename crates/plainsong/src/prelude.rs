@@ -4,14 +4,14 @@ pub use crate::cdr::{OctetSeq, XcdrVersion};
 pub use crate::instance::{Guid, InstanceHandle};
 pub use crate::qos::{
     AccessScope, DestinationOrder, Durability, History, HistoryKind, Liveliness, LivelinessKind, Ownership,
-    Presentation, QosSet, ReliabilityKind, ResourceLimits,
+    PolicyId, Presentation, QosSet, ReliabilityKind, ResourceLimits,
 };
 pub use crate::sample::{InstanceState, SampleInfo, SampleState, ViewState};
 pub use crate::status::{
     CountStatus, DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
     RejectReason, SampleRejectedStatus, StatusKind, StatusMask,
 };
-pub use crate::time::{Duration, Time};
+pub use crate::time::{Duration, Time, TimeExt as _};
 pub use crate::types::{DdsType, DynamicType, TypeSupport};
 
 pub use crate::base::config::Config;

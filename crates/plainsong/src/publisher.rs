@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::qos::{EntityKind, QosSet};
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::status::StatusMask;
+use plainsong_proto::time::Duration;
 
 use crate::base::clock;
 use crate::base::locks::lock;
@@ -46,11 +46,12 @@ impl Publisher {
     ///
     /// # Errors
     /// [`Error::Timeout`], [`Error::AlreadyDeleted`].
-    pub fn wait_for_acknowledgments(&self, timeout: Duration) -> Result<()> {
+    pub fn wait_for_acknowledgments(&self, timeout: impl Into<Duration>) -> Result<()> {
+        let timeout = timeout.into();
         self.inner.check_exists()?;
         let end = clock::deadline(timeout);
         self.inner.members().into_iter().filter(|writer| writer.core().is_enabled()).try_for_each(|writer| {
-            let left = end.map_or(timeout, clock::until);
+            let left = end.map_or(timeout, |end| clock::until(end).into());
             AnyDataWriter::new(writer).wait_for_acknowledgments(left).map_err(|error| match error {
                 Error::Timeout { waited_for, what, .. } => Error::Timeout { waited_for, what, timeout },
                 other => other,
@@ -78,8 +79,8 @@ impl Publisher {
 
     /// A condition on the statuses in `mask`.
     #[must_use]
-    pub fn status_condition(&self, mask: StatusMask) -> Condition {
-        Condition::status(Arc::clone(&self.inner) as Arc<dyn HasCore>, mask)
+    pub fn status_condition(&self, mask: impl Into<StatusMask>) -> Condition {
+        Condition::status(Arc::clone(&self.inner) as Arc<dyn HasCore>, mask.into())
     }
 
     /// A writer of `topic`. With ENTITY_FACTORY off it is created disabled.
@@ -110,8 +111,8 @@ impl Publisher {
     }
 
     /// Hears of the statuses in `mask` of all its writers that have no closer listener for them.
-    pub fn set_listener(&self, listener: Option<Arc<dyn DataWriterListener>>, mask: StatusMask) {
-        self.inner.listener.set(listener, mask);
+    pub fn set_listener(&self, listener: Option<Arc<dyn DataWriterListener>>, mask: impl Into<StatusMask>) {
+        self.inner.listener.set(listener, mask.into());
     }
 
     /// Tells that many small changes are coming (DCPS 1.4 §2.2.2.4.1.8): the writers keep samples together,

@@ -1,9 +1,7 @@
 //! What may be said of a single write, disposal or unregistration beside the sample.
 
-use std::time::Duration;
-
 use plainsong_proto::instance::InstanceHandle;
-use plainsong_proto::time::Time;
+use plainsong_proto::time::{Duration, Time};
 
 /// What [`DataWriter::write_with`](crate::data_writer::DataWriter::write_with) and its like are told beside
 /// the sample. By default they do what `write` does.
@@ -11,7 +9,7 @@ use plainsong_proto::time::Time;
 /// ```
 /// use plainsong::prelude::*;
 ///
-/// let options = WriteOptions::new().source_timestamp(Time(1_700_000_000_000_000_000));
+/// let options = WriteOptions::new().source_timestamp(Time::now()).max_blocking_time(Duration::from_millis(5));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
@@ -31,8 +29,8 @@ impl WriteOptions {
     /// DESTINATION_ORDER BY_SOURCE_TIMESTAMP it must not be older than that of the last change of the
     /// instance.
     #[must_use]
-    pub const fn source_timestamp(mut self, time: Time) -> Self {
-        self.source_timestamp = Some(time);
+    pub fn source_timestamp(mut self, time: impl Into<Time>) -> Self {
+        self.source_timestamp = Some(time.into());
         self
     }
 
@@ -46,8 +44,8 @@ impl WriteOptions {
 
     /// How long to wait for room, instead of `max_blocking_time` of RELIABILITY; zero does not wait at all.
     #[must_use]
-    pub const fn max_blocking_time(mut self, time: Duration) -> Self {
-        self.max_blocking_time = Some(time);
+    pub fn max_blocking_time(mut self, time: impl Into<Duration>) -> Self {
+        self.max_blocking_time = Some(time.into());
         self
     }
 
@@ -61,6 +59,6 @@ impl WriteOptions {
 
     /// How long to wait; `None` for not at all.
     pub(crate) fn timeout(&self, usual: Duration) -> Option<Duration> {
-        Some(self.max_blocking_time.unwrap_or(usual)).filter(|time| !time.is_zero())
+        Some(self.max_blocking_time.unwrap_or(usual)).filter(|time| *time > Duration::ZERO)
     }
 }

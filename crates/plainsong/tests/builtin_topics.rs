@@ -131,7 +131,7 @@ fn listeners_and_wait_sets_hear_of_built_in_topics_and_the_participants_listener
     let waiting = WaitSet::new();
     waiting.attach(participants.read_condition(&ReadOptions::new()));
     let other = participant(domain);
-    assert_eq!(waiting.wait(Some(PATIENCE)).unwrap().len(), 1);
+    assert_eq!(waiting.wait(PATIENCE).unwrap().len(), 1);
     let _writer = writer::<Point>(&other, "Places", QosSet::writer());
     until("the listener hears of the writer", || own.0.load(Ordering::SeqCst) > 0);
     assert_eq!(above.0.load(Ordering::SeqCst), 0);

@@ -109,7 +109,14 @@ fn wrong_filters_are_refused_when_they_are_made() {
         assert!(message.contains(part), "{message}");
     }
     assert!(refusal("x = 'far'", &[]).contains("expected a number"));
-    assert!(refusal("x = %0", &[]).contains("%0 has no value"));
+    let message = refusal("x = %0", &[]);
+    for part in ["at column 5", "%0 has no value: no parameters are given; it needs 1"] {
+        assert!(message.contains(part), "{message}");
+    }
+    let message = refusal("x = %2", &["1", "2"]);
+    assert!(message.contains("%2 has no value: 2 parameters are given, %0 to %1; it needs 3"), "{message}");
+    let message = refusal("x = %x", &[]);
+    assert!(message.contains("at column 5: '%' is no parameter"), "{message}");
     assert!(refusal("", &[]).contains("needs a condition"));
 
     let filtered = alone.create_content_filtered_topic("F", &topic, "x > %0", strings(&["1"])).unwrap();
@@ -131,12 +138,12 @@ fn a_query_condition_waits_for_content() {
     pair.writer.write(&point(1, 5.0)).unwrap();
     pair.writer.wait_for_acknowledgments(PATIENCE).unwrap();
     assert!(!query.condition().trigger_value());
-    assert!(matches!(waiting.wait(Some(Duration::ZERO)), Err(Error::Timeout { .. })));
+    assert!(matches!(waiting.wait(Duration::ZERO), Err(Error::Timeout { .. })));
 
     for (id, x) in [(1, 30.0), (2, 20.0), (2, 8.0), (3, 40.0)] {
         pair.writer.write(&point(id, x)).unwrap();
     }
-    assert_eq!(waiting.wait(Some(PATIENCE)).unwrap().len(), 1);
+    assert_eq!(waiting.wait(PATIENCE).unwrap().len(), 1);
     pair.writer.wait_for_acknowledgments(PATIENCE).unwrap();
     assert_eq!(
         xs(pair.reader.read_with(&ReadOptions::new().condition(&query)).unwrap()),

@@ -104,7 +104,7 @@ fn use_everything(pair: &Pair<Blob>, waiting: &WaitSet, blob: &Blob) {
     assert_forked("wait_take", reader.wait_take(timeout));
     assert_forked("wait_for_historical_data", reader.wait_for_historical_data(timeout));
     assert_forked("set_qos of a reader", reader.set_qos(QosSet::reader()));
-    assert_forked("WaitSet::wait", waiting.wait(Some(timeout)));
+    assert_forked("WaitSet::wait", waiting.wait(timeout));
     assert_forked("create_writer", publisher.create_writer(&topic, QosSet::writer()));
     assert_forked("create_reader", subscriber.create_reader(&topic, QosSet::reader()));
     assert_forked("create_topic", participant.create_topic::<Blob>("New", QosSet::default()));

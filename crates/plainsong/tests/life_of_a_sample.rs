@@ -157,7 +157,7 @@ fn a_thread_that_waits_and_takes_into_its_own_memory_allocates_nothing() {
             let (mut triggered, mut samples, mut costs) = (Vec::new(), Vec::new(), Vec::new());
             while taken.load(Ordering::SeqCst) < ROUNDS {
                 let before = spent();
-                waiting.wait_into(Some(common::PATIENCE), &mut triggered).unwrap();
+                waiting.wait_into(common::PATIENCE, &mut triggered).unwrap();
                 pair.reader.take_into(&ReadOptions::new(), &mut samples).unwrap();
                 costs.push(spent().since(before).allocations);
                 triggered.clear();

@@ -40,5 +40,9 @@ fn a_listener_and_a_type_need_nothing_but_the_prelude() {
     let _: &dyn DomainParticipantListener = &All;
     let qos = QosSet { deadline: Duration::from_millis(20), ..QosSet::reader() };
     assert_eq!(qos.deadline, Duration::from_millis(20));
+    let options = WriteOptions::new().max_blocking_time(Duration::from_secs(1)).source_timestamp(Time::now());
+    assert_eq!(options, options.max_blocking_time(std::time::Duration::from_secs(1)));
+    assert!(Time::now().since(std::time::SystemTime::now().into()) < Duration::from_secs(1));
+    assert!((StatusKind::SampleLost | StatusKind::DataAvailable).contains(StatusKind::SampleLost));
     assert_eq!((Time(1).since(Time(0)), Reading::default().sensor), (Duration(1), 0));
 }

@@ -22,9 +22,9 @@ mod writer_and_reader {
         let writer = publisher.create_writer(&topic, QosSet::writer())?;
         writer.write(&Temperature { sensor: 7, celsius: 21.5 })?;
         // A process that ends here first waits until its reliable readers have everything.
-        writer.wait_for_acknowledgments(std::time::Duration::from_secs(1))?;
+        writer.wait_for_acknowledgments(Duration::from_secs(1))?;
 
-        for sample in reader.wait_take(std::time::Duration::from_secs(1))? {
+        for sample in reader.wait_take(Duration::from_secs(1))? {
             println!("{:?}", sample.data);
         }
         Ok(())
@@ -35,7 +35,7 @@ mod writer_and_reader {
         let latest = QosSet::reader().reliable().durability(Durability::TransientLocal).keep_last(1);
         let reader = subscriber.create_reader(&topic, latest)?;
         loop {
-            for sample in reader.wait_take(std::time::Duration::from_secs(60))? {
+            for sample in reader.wait_take(Duration::from_secs(60))? {
                 match sample.data {
                     Some(now) => println!("sensor {} has {} °C", now.sensor, now.celsius),
                     None => {

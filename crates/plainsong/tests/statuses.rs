@@ -19,7 +19,7 @@ fn a_missed_deadline_is_told_on_both_sides() {
     let waiting = WaitSet::new();
     let missed = StatusMask::NONE.with(StatusKind::RequestedDeadlineMissed);
     waiting.attach(pair.reader.status_condition(missed));
-    assert_eq!(waiting.wait(Some(PATIENCE)).unwrap().len(), 1);
+    assert_eq!(waiting.wait(PATIENCE).unwrap().len(), 1);
     let requested = pair.reader.requested_deadline_missed_status().unwrap();
     assert!(requested.count.total_count >= 1);
     assert_eq!(Some(requested.last_instance), handle);

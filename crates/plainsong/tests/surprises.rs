@@ -121,21 +121,29 @@ fn a_timeout_tells_which_call_waited_and_for_how_long_it_was_to() {
     let asked = Duration::from_millis(15);
     let message = message_of_timeout(reader.wait_take(asked));
     let on = "wait_take on the reader of topic 'Silent'";
-    assert_eq!(message, format!("{on}, whose topic no writer is known of, did not finish within 15ms"));
+    assert_eq!(message, format!("{on}, whose topic no writer is known of, did not finish within 15 ms"));
     let unreliable = writer::<Blob>(&alone, "Silent", QosSet::writer().best_effort());
     let picky = common::reader::<Blob>(&alone, "Silent", QosSet::reader().reliable());
     let message = message_of_timeout(picky.wait_take(asked));
     let why = "RELIABILITY: the writer has BEST_EFFORT, the reader wants RELIABLE; ";
     let begin = format!("{on}, which writer {} does not match ({why}", unreliable.guid());
-    assert!(message.starts_with(&begin) && message.ends_with("), did not finish within 15ms"), "{message}");
+    assert!(message.starts_with(&begin) && message.ends_with("), did not finish within 15 ms"), "{message}");
     let _reliable = writer::<Blob>(&alone, "Silent", QosSet::writer());
     let message = message_of_timeout(picky.wait_take(asked));
-    assert_eq!(message, format!("{on} did not finish within 15ms"));
+    assert_eq!(message, format!("{on} did not finish within 15 ms"));
+    let keeping = writer::<Blob>(&alone, "Kept", QosSet::writer().durability(Durability::TransientLocal));
+    keeping.write(&Blob::default()).unwrap();
+    let late = common::reader::<Blob>(&alone, "Kept", QosSet::reader().reliable());
+    until("it matches", || !late.matched_publications().unwrap().is_empty());
+    let message = message_of_timeout(late.wait_take(asked));
+    let why =
+        format!("(what writer {} wrote before is for readers of DURABILITY TRANSIENT_LOCAL)", keeping.guid());
+    assert!(message.contains(&why), "{message}");
     let waiting = WaitSet::new();
     waiting.attach(reader.read_condition(&ReadOptions::new()));
-    let message = message_of_timeout(waiting.wait(Some(asked)));
+    let message = message_of_timeout(waiting.wait(asked));
     assert!(message.starts_with("WaitSet::wait, for any of 1 condition"), "{message}");
-    assert!(message.ends_with("within 15ms"), "{message}");
+    assert!(message.ends_with("within 15 ms"), "{message}");
 }
 
 #[test]

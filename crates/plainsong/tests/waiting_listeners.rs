@@ -182,7 +182,7 @@ impl AwaitsStatus {
             let waiting = WaitSet::new();
             waiting.attach(self.waiting.clone());
             self.entered.lock().unwrap().send(()).unwrap();
-            self.results.lock().unwrap().send(waiting.wait(Some(PATIENCE)).is_ok()).unwrap();
+            self.results.lock().unwrap().send(waiting.wait(PATIENCE).is_ok()).unwrap();
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Time as integers: instants, wall-clock times and durations. Nothing here reads a clock.
 
 use std::fmt;
+use std::time::SystemTime;
 
 use crate::malformed::Malformed;
 
@@ -19,11 +20,6 @@ pub struct Time(pub i64);
 
 /// A signed span of time in nanoseconds; [`Duration::INFINITE`] compares greater than any other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(from = "Option<i64>", into = "Option<i64>")
-)]
 pub struct Duration(pub i64);
 
 /// Both clocks, read once by the driver for each call into the state machines.
@@ -74,6 +70,11 @@ impl Instant {
 impl Time {
     /// `TIME_INVALID` of RTPS 2.5 §9.3.2.
     pub const INVALID: Self = Self(i64::MIN);
+
+    /// The first time that RTPS can tell, in 1970.
+    pub const FIRST_ON_WIRE: Self = Self(0);
+    /// The last time that RTPS can tell, in 2106.
+    pub const LAST_ON_WIRE: Self = Self(WIRE_END_NANOS as i64 - 1);
 
     /// From seconds and fractions of 2⁻³² s, as `Time_t` travels (RTPS 2.5 §9.3.2.1).
     #[must_use]
@@ -139,6 +140,12 @@ impl Duration {
         Self(micros.saturating_mul(1_000))
     }
 
+    /// A duration of whole nanoseconds.
+    #[must_use]
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self(nanos)
+    }
+
     /// Whether RTPS can tell it: infinite, or from zero to less than 2³¹ − 1 seconds, which stand for
     /// infinite (RTPS 2.5 §9.3.2.3).
     #[must_use]
@@ -191,21 +198,75 @@ impl From<Duration> for std::time::Duration {
     }
 }
 
+/// Nanoseconds; nothing (`null`) for [`Duration::INFINITE`].
+#[cfg(feature = "serde")]
+impl serde::Serialize for Duration {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (!self.is_infinite()).then_some(self.0).serialize(serializer)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Duration {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::<i64>::deserialize(deserializer).map(|nanos| nanos.map_or(Self::INFINITE, Self))
+    }
+}
+
+/// Those beyond what 64 bits of nanoseconds tell (from 1677 to 2262) become the first or last.
+impl From<SystemTime> for Time {
+    fn from(time: SystemTime) -> Self {
+        let nanos = |span: std::time::Duration| i64::try_from(span.as_nanos()).unwrap_or(i64::MAX);
+        match time.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(since) => Self(nanos(since)),
+            Err(before) => Self(-nanos(before.duration())),
+        }
+    }
+}
+
+impl From<Time> for SystemTime {
+    fn from(time: Time) -> Self {
+        let span = std::time::Duration::from_nanos(time.0.unsigned_abs());
+        if time.0 < 0 { Self::UNIX_EPOCH - span } else { Self::UNIX_EPOCH + span }
+    }
+}
+
+/// As RFC 3339 writes it, with as many digits as it needs: `2026-11-28T21:02:15.25Z`; `invalid` of
+/// [`Time::INVALID`].
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::INVALID {
+            return f.write_str("invalid");
+        }
+        let (seconds, nanos) = (self.0.div_euclid(NANOS_PER_SECOND), self.0.rem_euclid(NANOS_PER_SECOND));
+        let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+        let (year, month, day) = date(days);
+        let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
+        if nanos != 0 {
+            write!(f, ".{}", format!("{nanos:09}").trim_end_matches('0'))?;
+        }
+        f.write_str("Z")
+    }
+}
+
+/// Year, month and day of the Gregorian calendar, so many days after 1970-01-01. Years are counted from March,
+/// so that the day that some of them have more is their last.
+const fn date(days: i64) -> (i64, i64, i64) {
+    const DAYS_OF_400_YEARS: i64 = 146_097;
+    let since_march_of_year_0 = days + 719_468;
+    let cycle = since_march_of_year_0.div_euclid(DAYS_OF_400_YEARS);
+    let day = since_march_of_year_0.rem_euclid(DAYS_OF_400_YEARS);
+    let year = (day - day / 1_460 + day / 36_524 - day / (DAYS_OF_400_YEARS - 1)) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    // Five months from March on, or from August on, have 153 days.
+    let month = (5 * day + 2) / 153;
+    let day_of_month = day - (153 * month + 2) / 5 + 1;
+    let (month, turn) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (cycle * 400 + year + turn, month, day_of_month)
+}
+
 /// For people: `infinite`, `1.5 s`, `100 ms`, `20 µs`, `7 ns`.
-/// Nanoseconds; `None` for [`Duration::INFINITE`].
-impl From<Duration> for Option<i64> {
-    fn from(duration: Duration) -> Self {
-        (!duration.is_infinite()).then_some(duration.0)
-    }
-}
-
-/// From nanoseconds; `None` for [`Duration::INFINITE`].
-impl From<Option<i64>> for Duration {
-    fn from(nanos: Option<i64>) -> Self {
-        nanos.map_or(Self::INFINITE, Self)
-    }
-}
-
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.0;
@@ -261,6 +322,7 @@ mod tests {
     fn times_that_have_no_place_on_the_wire_are_told_as_invalid() {
         let last = Time((i64::from(u32::MAX) + 1) * NANOS_PER_SECOND - 1);
         assert!(Time(0).is_on_wire() && last.is_on_wire());
+        assert_eq!((Time::FIRST_ON_WIRE, Time::LAST_ON_WIRE), (Time(0), last));
         assert_eq!(Time(0).to_wire(), (0, 0));
         let (seconds, fraction) = last.to_wire();
         assert_eq!((seconds, Time::from_wire(seconds, fraction)), (u32::MAX, last));
@@ -292,6 +354,41 @@ mod tests {
         }
         assert_eq!(std::time::Duration::from(Duration(-1)), std::time::Duration::ZERO);
         assert_eq!(Duration::from(std::time::Duration::MAX), Duration::INFINITE);
+    }
+
+    #[test]
+    fn times_become_those_of_std_and_back() {
+        for time in [Time(0), Time(1_700_000_000_123_456_789), Time(-1), Time(-86_400_000_000_001)] {
+            assert_eq!(Time::from(SystemTime::from(time)), time);
+        }
+        assert_eq!(SystemTime::from(Time(0)), SystemTime::UNIX_EPOCH);
+    }
+
+    #[test]
+    fn times_read_as_rfc_3339_writes_them() {
+        let cases = [
+            (Time(0), "1970-01-01T00:00:00Z"),
+            (Time(1_700_000_000_250_000_000), "2023-11-14T22:13:20.25Z"),
+            (Time(951_782_400_000_000_000), "2000-02-29T00:00:00Z"),
+            (Time(1_709_251_199_999_999_999), "2024-02-29T23:59:59.999999999Z"),
+            (Time(4_107_542_400_000_000_000), "2100-03-01T00:00:00Z"),
+            (Time(-1), "1969-12-31T23:59:59.999999999Z"),
+            (Time(i64::MAX), "2262-04-11T23:47:16.854775807Z"),
+            (Time(-i64::MAX), "1677-09-21T00:12:43.145224193Z"),
+            (Time::INVALID, "invalid"),
+        ];
+        for (time, words) in cases {
+            assert_eq!(time.to_string(), words);
+        }
+        let mut first = date(0);
+        for days in 1..=200_000 {
+            let next = date(days);
+            let (year, month, day) = first;
+            let follows = [(year, month, day + 1), (year, month + 1, 1), (year + 1, 1, 1)];
+            assert!(follows.contains(&next), "{next:?} after {first:?}");
+            first = next;
+        }
+        assert_eq!(first, (2517, 8, 1));
     }
 
     #[test]

@@ -98,7 +98,10 @@ fn parameters_are_values_of_their_place() {
     assert!(passes("name = %1 AND x BETWEEN %0 AND %0", &["-3", "'R2'"]));
     assert!(passes("pose.mode = %0 AND pose.speed < %2 AND armed = %1", &["'Moving'", "true", "+3.5"]));
     assert!(passes("name LIKE %99", &std::array::from_fn::<_, 100, _>(|_| "'R%'")));
-    assert!(refusal("x = %1", &["3"]).contains("at column 5: %1 has no value: 1 are given"));
+    assert!(
+        refusal("x = %1", &["3"])
+            .contains("at column 5: %1 has no value: 1 parameter is given, %0; it needs 2")
+    );
     assert!(refusal("name = %0", &["R2"]).contains("quote strings"));
     assert!(refusal("x = %0", &["'3'"]).contains("expected a number, found the value of %0, the string '3'"));
     assert!(refusal("x = %0", &["3 4"]).contains("is no number"));
@@ -157,7 +160,7 @@ fn mistakes_are_told_with_their_column() {
         ("x = 3..4", "'3..4' is no number"),
         ("x = 0xg", "a hexadecimal number is 0x and 1 to 16 digits"),
         ("name = 'R2", "at column 8: the string that begins here has no closing quote"),
-        ("x = %100", "a parameter is %0 to %99"),
+        ("x = %100", "'%100' is no parameter: those are %0 to %99"),
         ("é = 3 AND x ; 3", "at column 13: ';' has no meaning here"),
         ("", "a filter needs a condition"),
         ("x = 3 ORDER BY x", "a filter has no ORDER BY"),
@@ -226,8 +229,13 @@ fn r15_expressions_are_bounded() {
     assert!(refusal(&long, &[]).contains("more than 4096 octets"));
     assert!(passes(&vec!["x=-3"; TERMS_MAX].join(" OR "), &[]));
     assert!(refusal(&vec!["x=-3"; TERMS_MAX + 1].join(" OR "), &[]).contains("more than 256 comparisons"));
-    assert!(refusal("x = 1", &["1"; PARAMETERS_MAX + 1]).contains("more than 100 parameters"));
-    assert!(refusal("x = 1", &[&"1".repeat(257)]).contains("more than 256 octets"));
+    assert!(
+        refusal("x = 1", &["1"; PARAMETERS_MAX + 1])
+            .contains("101 parameters are given, and there may be 100")
+    );
+    assert!(
+        refusal("x = 1", &[&"1".repeat(257)]).contains("the value of %0 has 257 octets, and may have 256")
+    );
     assert!(refusal(&format!("{}x = 1", "next.".repeat(16)), &[]).contains("more than 16 steps"));
 }
 

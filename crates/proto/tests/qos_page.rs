@@ -105,8 +105,11 @@ const ROWS: &[Row] = &[
                 "fact_33_each_instance_has_a_deadline_that_re_arms",
             ),
             (POLICIES_OF_READERS, "fact_33_a_missed_deadline_is_told_per_instance_and_again_each_period"),
+            ("crates/proto/src/reader/tests/filter.rs", "what_the_filter_leaves_out_meets_no_deadline"),
         ],
-        effect: "Watched for each instance on both sides.",
+        effect: "Watched for each instance on both sides. With a content filter only samples that pass meet the \
+                 reader's deadline, from the first of an instance on, wherever the others were left out; the \
+                 writer's is met by every sample that it writes.",
     },
     Row {
         policy: "LATENCY_BUDGET",

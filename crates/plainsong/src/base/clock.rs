@@ -87,7 +87,7 @@ fn wall() -> Time {
 }
 
 /// The instant that is `timeout` from now; `None` when that is never.
-pub(crate) fn deadline(timeout: std::time::Duration) -> Option<Instant> {
+pub(crate) fn deadline(timeout: impl Into<Duration>) -> Option<Instant> {
     mono().after(timeout.into())
 }
 

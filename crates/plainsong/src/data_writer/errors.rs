@@ -1,12 +1,12 @@
 //! What a writer refuses, and what it says of a change that it did not write.
 
-use std::time::Duration;
-
 use plainsong_proto::cdr::EncodeError;
 use plainsong_proto::instance::{InstanceHandle, Key};
+use plainsong_proto::time::{Duration, Now, Time};
 use plainsong_proto::writer::WriteError;
 
 use super::WriterInner;
+use crate::base::clock;
 use crate::error::{BadParameter, Error, OutOfResources, PreconditionNotMet, Result, WaitedFor};
 
 impl WriterInner {
@@ -39,9 +39,14 @@ impl WriterInner {
         Error::Serialization { topic: self.topic.name.clone(), source }
     }
 
-    /// `timeout` is how long it waited for room, if it was to wait.
+    /// `timeout` is how long it waited for room, if it was to wait; `change` has its instance and the timestamp that it was given.
     #[cold]
-    pub(super) fn write_error(&self, error: WriteError, timeout: Option<Duration>) -> Error {
+    pub(super) fn write_error(
+        &self,
+        error: WriteError,
+        timeout: Option<Duration>,
+        change: Option<(Key, Time)>,
+    ) -> Error {
         let entity = self.describe();
         match error {
             WriteError::Full => self.no_room(entity, timeout),
@@ -55,13 +60,25 @@ impl WriterInner {
             }
             WriteError::UnknownInstance => PreconditionNotMet::NotRegistered { entity }.into(),
             WriteError::NotKeyed => self.has_no_key(),
-            WriteError::TimestampBack => BadParameter::TimestampBack { entity }.into(),
+            WriteError::TimestampBack => {
+                let (key, timestamp) = change.unzip();
+                let timestamp = timestamp.unwrap_or(Time::INVALID);
+                let last = key.map_or(timestamp, |key| {
+                    // What a change that is no later would be stamped with.
+                    let now = Now { mono: clock::mono(), wall: timestamp };
+                    self.slot.look(|writer| writer.source_timestamp(now, key))
+                });
+                BadParameter::TimestampBack { entity, timestamp, last }.into()
+            }
         }
     }
 
     fn no_room(&self, entity: String, timeout: Option<Duration>) -> Error {
         let limit = self.slot.look(|writer| writer.limit_in_words(writer.full_by()));
-        let Some(timeout) = timeout else { return Error::WouldBlock { entity, limit } };
+        let Some(timeout) = timeout else {
+            let behind = self.readers_waited_for();
+            return Error::WouldBlock { entity, limit, behind };
+        };
         let what = format!(
             "waiting for room in the history of {entity}, full of unacknowledged samples by {limit},"
         );

@@ -91,7 +91,7 @@ impl AnyDataWriter {
         let (key, payload) = writer.own_key(key, true)?;
         writer
             .with(|writer, now, _| writer.register_instance(now, key, payload))?
-            .map_err(|error| writer.write_error(error, None))
+            .map_err(|error| writer.write_error(error, None, None))
     }
 
     /// The handle of the registered instance with this serialized key.

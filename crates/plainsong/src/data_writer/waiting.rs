@@ -1,21 +1,17 @@
 //! Waiting for readers: for room, or for their acknowledgements.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use plainsong_proto::guid::Guid;
 use plainsong_proto::seq::SequenceNumber;
-use plainsong_proto::time::Instant;
-use plainsong_proto::writer::Writer;
+use plainsong_proto::time::{Duration, Instant};
+use plainsong_proto::writer::{ReaderBehind, Writer};
 
 use super::WriterInner;
 use crate::base::clock;
-use crate::error::{Error, Result, WaitedFor};
+use crate::error::{Behind, Error, Result, WaitedFor};
 use crate::peer_probe::{self, PeerProbe};
 use crate::runtime::receive::{self, Wanted};
-
-/// So many readers are named to whom waited for them in vain.
-const NAMED_MAX: usize = 3;
 
 impl WriterInner {
     pub(super) fn wait_for_acknowledgments(&self, timeout: Duration) -> Result<()> {
@@ -77,16 +73,16 @@ impl WriterInner {
     /// Time passed in vain: names the readers that were waited for, those with least first.
     pub(super) fn naming_those_behind(&self, error: Error) -> Error {
         let Error::Timeout { waited_for, mut what, timeout } = error else { return error };
+        // Nothing goes wrong where text is appended to text.
+        let _ = write!(what, "{}", Behind(&self.readers_waited_for()));
+        Error::Timeout { waited_for, what, timeout }
+    }
+
+    /// Those whose acknowledgements would make room, the slowest first.
+    pub(super) fn readers_waited_for(&self) -> Vec<ReaderBehind> {
         let mut behind: Vec<_> = self.slot.look(|writer| writer.readers_behind(clock::mono()).collect());
         behind.retain(|reader| !reader.is_left_out);
         behind.sort_by_key(|reader| reader.acknowledged);
-        for (place, reader) in behind.iter().take(NAMED_MAX).enumerate() {
-            // Nothing goes wrong where text is appended to text.
-            let _ = write!(what, "{} {reader}", if place == 0 { " for" } else { ";" });
-        }
-        if let Some(more) = behind.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
-            let _ = write!(what, "; and for {more} more readers");
-        }
-        Error::Timeout { waited_for, what, timeout }
+        behind
     }
 }

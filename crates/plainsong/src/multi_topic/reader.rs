@@ -1,12 +1,12 @@
 //! Readers of multi-topics: one reader of each topic, and the join of what they get.
 
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::Duration;
 
 use plainsong_proto::cdr::DdsType;
 use plainsong_proto::qos::{HistoryKind, QosSet};
 use plainsong_proto::sample_info::{InstanceState, SampleInfo};
 use plainsong_proto::status::{StatusKind, StatusMask};
+use plainsong_proto::time::Duration;
 
 use super::Condition as Where;
 use super::join::{AnyRow, Join, Plan};
@@ -134,7 +134,8 @@ impl<T: DdsType> MultiTopicReader<T> {
     ///
     /// # Errors
     /// [`crate::Error::Timeout`]; otherwise as [`Self::take`].
-    pub fn wait_take(&self, timeout: Duration) -> Result<Vec<Sample<T>>> {
+    pub fn wait_take(&self, timeout: impl Into<Duration>) -> Result<Vec<Sample<T>>> {
+        let timeout = timeout.into();
         let deadline = clock::deadline(timeout);
         let waiting = WaitSet::new();
         waiting.attach(self.status_condition(StatusMask::NONE.with(StatusKind::DataAvailable)));
@@ -156,8 +157,8 @@ impl<T: DdsType> MultiTopicReader<T> {
 
     /// A condition on DATA_AVAILABLE, the only status it has of its own.
     #[must_use]
-    pub fn status_condition(&self, mask: StatusMask) -> Condition {
-        Condition::status(Arc::clone(&self.inner) as Arc<dyn HasCore>, mask)
+    pub fn status_condition(&self, mask: impl Into<StatusMask>) -> Condition {
+        Condition::status(Arc::clone(&self.inner) as Arc<dyn HasCore>, mask.into())
     }
 
     /// Statuses that changed since samples were last taken.
@@ -167,8 +168,12 @@ impl<T: DdsType> MultiTopicReader<T> {
     }
 
     /// Hears of DATA_AVAILABLE, if `mask` has it; `None` removes the listener.
-    pub fn set_listener(&self, listener: Option<Arc<dyn MultiTopicListener<T>>>, mask: StatusMask) {
-        self.inner.listener.set(listener, mask);
+    pub fn set_listener(
+        &self,
+        listener: Option<Arc<dyn MultiTopicListener<T>>>,
+        mask: impl Into<StatusMask>,
+    ) {
+        self.inner.listener.set(listener, mask.into());
     }
 
     /// The listener, if one is set.

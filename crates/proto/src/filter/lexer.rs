@@ -154,7 +154,7 @@ impl<'t> Lexer<'t> {
         let digits = self.take_while(|next| next.is_ascii_digit());
         match digits.parse() {
             Ok(index) if index < PARAMETERS_MAX => Ok(TokenKind::Parameter(index)),
-            _ => Err(self.error(start, "a parameter is %0 to %99")),
+            _ => Err(self.error(start, format!("'%{digits}' is no parameter: those are %0 to %99"))),
         }
     }
 

@@ -315,11 +315,16 @@ struct Binder<'e, 'f, F> {
 impl<'f, F: NamedFields<'f>> Binder<'_, 'f, F> {
     fn check_parameters(&self) -> Result<(), FilterError> {
         if self.parameters.len() > PARAMETERS_MAX {
-            return Err(self.lexer.error(0, format!("there are more than {PARAMETERS_MAX} parameters")));
+            let count = self.parameters.len();
+            let message =
+                format!("{count} parameters are given, and there may be {PARAMETERS_MAX}, %0 to %99");
+            return Err(self.lexer.error(0, message));
         }
         match self.parameters.iter().position(|parameter| parameter.len() > PARAMETER_BYTES_MAX) {
             Some(at) => {
-                let message = format!("the value of %{at} has more than {PARAMETER_BYTES_MAX} octets");
+                let octets = self.parameters.get(at).map_or(0, String::len);
+                let message =
+                    format!("the value of %{at} has {octets} octets, and may have {PARAMETER_BYTES_MAX}");
                 Err(self.lexer.error(0, message))
             }
             None => Ok(()),
@@ -399,7 +404,12 @@ impl<'f, F: NamedFields<'f>> Binder<'_, 'f, F> {
             Operand::Literal(literal) => (literal.clone(), String::new()),
             Operand::Parameter(index) => {
                 let text = self.parameters.get(*index).ok_or_else(|| {
-                    let message = format!("%{index} has no value: {} are given", self.parameters.len());
+                    let given = match self.parameters.len() {
+                        0 => "no parameters are given".to_owned(),
+                        1 => "1 parameter is given, %0".to_owned(),
+                        count => format!("{count} parameters are given, %0 to %{}", count - 1),
+                    };
+                    let message = format!("%{index} has no value: {given}; it needs {}", index + 1);
                     self.lexer.error(operand.at, message)
                 })?;
                 let literal = Lexer::literal(text).ok_or_else(|| {

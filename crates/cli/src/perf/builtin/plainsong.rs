@@ -341,7 +341,7 @@ impl<T: Measured> Reader for Reading<T> {
 
     fn wait(&mut self, timeout: Duration) -> Result<bool, Failure> {
         self.triggered.clear();
-        match self.waiting.wait_into(Some(timeout), &mut self.triggered) {
+        match self.waiting.wait_into(timeout, &mut self.triggered) {
             Ok(()) => Ok(true),
             Err(Error::Timeout { .. }) => Ok(false),
             Err(error) => Err(failed(error)),

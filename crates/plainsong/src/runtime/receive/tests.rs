@@ -117,7 +117,7 @@ fn take_all(reader: &DataReader<Number>, taken: &AtomicU32, end: &AtomicBool, gu
     waiting.attach(reader.read_condition(&ReadOptions::new()));
     waiting.attach(guard.condition());
     while !end.load(Ordering::SeqCst) {
-        waiting.wait(Some(TIMEOUT)).unwrap();
+        waiting.wait(TIMEOUT).unwrap();
         for value in values(reader) {
             assert_eq!(value, taken.fetch_add(1, Ordering::SeqCst), "in order, each once");
         }
@@ -189,7 +189,7 @@ fn a_thread_that_receives_hears_a_guard_condition_and_the_time() {
     let waiting = WaitSet::new();
     waiting.attach(reader.read_condition(&ReadOptions::new()));
     for timeout_ms in [0, 1, 20] {
-        assert!(matches!(waiting.wait(Some(Duration::from_millis(timeout_ms))), Err(Error::Timeout { .. })));
+        assert!(matches!(waiting.wait(Duration::from_millis(timeout_ms)), Err(Error::Timeout { .. })));
     }
 }
 
@@ -362,7 +362,11 @@ fn many_threads_that_wait_and_leave_lose_nothing() {
                 while next < SAMPLES {
                     assert!(Instant::now() < end, "reader {index} has {next} samples");
                     let timeout = Duration::from_micros(u64::from(rests % 3) * 400);
-                    let _ = waiting.wait((index > 0).then_some(timeout));
+                    let _ = waiting.wait(if index > 0 {
+                        timeout.into()
+                    } else {
+                        plainsong_proto::time::Duration::INFINITE
+                    });
                     for value in values(reader) {
                         assert_eq!(value, next);
                         next += 1;

@@ -48,6 +48,22 @@ fn what_the_filter_does_not_want_takes_no_room_and_is_acknowledged() {
 }
 
 #[test]
+fn what_the_filter_leaves_out_meets_no_deadline() {
+    let deadline = Duration::from_secs(1);
+    let mut bench = filtering(QosSet { deadline, ..QosSet::reader().reliable().keep_all() });
+    let _ = bench.data(1, 1, 2, 1);
+    bench.pass(Duration::from_secs(5));
+    let missed = |bench: &mut Bench| bench.reader.requested_deadline_missed_status().count.total_count;
+    assert_eq!(missed(&mut bench), 0, "an instance of which nothing passed is not watched");
+    bench.data(1, 2, 1, 10).unwrap();
+    for number in 3..7 {
+        bench.pass(Duration::from_millis(600));
+        let _ = bench.data(1, number, 1, 1);
+    }
+    assert_eq!(missed(&mut bench), 2, "written every 600 ms, and nothing passed for 2.4 s");
+}
+
+#[test]
 fn filtered_samples_out_of_order_do_not_hold_up_those_behind() {
     let mut bench = filtering(QosSet::reader().reliable().keep_all());
     bench.data(1, 3, 1, 12).unwrap();
