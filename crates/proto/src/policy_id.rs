@@ -4,7 +4,8 @@ use std::fmt;
 
 macro_rules! policy_ids {
     ($($id:ident = $number:literal $name:literal,)+) => {
-        /// A policy by its `QosPolicyId_t` (DCPS 1.4 §2.3.3, XTypes 1.3 §7.6.3); the discriminant is that number.
+        /// A policy by its `QosPolicyId_t` (DCPS 1.4 §2.3.3, XTypes 1.3 §7.6.3); the discriminant is that
+        /// number.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[non_exhaustive]

@@ -250,8 +250,8 @@ impl fmt::Display for Time {
     }
 }
 
-/// Year, month and day of the Gregorian calendar, so many days after 1970-01-01. Years are counted from March,
-/// so that the day that some of them have more is their last.
+/// Year, month and day of the Gregorian calendar, so many days after 1970-01-01. Years are counted from
+/// March, so that the day that some of them have more is their last.
 const fn date(days: i64) -> (i64, i64, i64) {
     const DAYS_OF_400_YEARS: i64 = 146_097;
     let since_march_of_year_0 = days + 719_468;

@@ -281,8 +281,8 @@ pub struct Property {
 /// [`QosSet::default`] says nothing: an entity that is asked to have it gets what its factory has by default
 /// (`DATAWRITER_QOS_DEFAULT` and its like, DCPS 1.4 §2.2.2.4.1.5). Of one that says something, each policy of
 /// which it says nothing has the standard's default. So it is where serde reads one, too: `{}` is
-/// [`QosSet::default`], policies and their parts that are not named have the defaults, and what is no policy is
-/// an error.
+/// [`QosSet::default`], policies and their parts that are not named have the defaults, and what is no policy
+/// is an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
