@@ -171,12 +171,18 @@ const ROWS: &[Row] = &[
         policy: "TIME_BASED_FILTER",
         value: |qos| qos.time_based_filter.to_string(),
         rule: "",
-        files: &["crates/proto/src/reader/cache.rs"],
-        tests: &[(
-            POLICIES_OF_READERS,
-            "fact_32_filtered_samples_are_acknowledged_and_the_last_is_shown_when_the_writer_stops",
-        )],
-        effect: "The reader thins out what arrives; writers send all the same.",
+        files: &["crates/proto/src/reader/cache.rs", "crates/proto/src/writer/compose/plan.rs"],
+        tests: &[
+            (
+                POLICIES_OF_READERS,
+                "fact_32_filtered_samples_are_acknowledged_and_the_last_is_shown_when_the_writer_stops",
+            ),
+            (
+                "crates/proto/src/writer/tests/separation.rs",
+                "readers_that_filter_by_time_are_sent_the_first_and_then_the_last_of_each_separation",
+            ),
+        ],
+        effect: "The reader thins out what arrives. Where all readers that a writer reaches alike have a filter, and the topic has no key, it sends no more than they want.",
     },
     Row {
         policy: "PARTITION",
