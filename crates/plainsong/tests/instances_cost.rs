@@ -110,6 +110,7 @@ impl Ends {
             qos: requested,
             content_filter: None,
             begins: false,
+            is_of_own_process: false,
         };
         writer.match_reader(now, &matched, &mut out);
         let matched = MatchedWriter {

@@ -38,6 +38,8 @@ pub struct MatchedReader {
     pub content_filter: Option<ContentFilter>,
     /// It speaks first, as soon as it hears of the writer: nothing has to be said to it until then.
     pub begins: bool,
+    /// It is of this process, and lives as long as the writer does.
+    pub is_of_own_process: bool,
 }
 
 /// What a local reader must know of a matched writer.

@@ -168,6 +168,7 @@ impl Scene {
             qos: pair.reader.qos().clone(),
             content_filter: None,
             begins: false,
+            is_of_own_process: false,
         };
         let writer = MatchedWriter {
             guid: pair.writer.guid(),

@@ -61,6 +61,7 @@ impl Member {
             qos: self.reader.qos().clone(),
             content_filter: (self.divisor > 1).then(|| announced(self.divisor)),
             begins: false,
+            is_of_own_process: false,
         }
     }
 }

@@ -218,8 +218,8 @@ const ROWS: &[Row] = &[
                 "a_stopped_reader_holds_a_writer_back_while_its_lease_lasts_and_is_named",
             ),
         ],
-        effect: "Repeats until acknowledged; `max_blocking_time` bounds `write`. When a sample has found no room for so long, readers that have \
-                 never answered anything, a second after their match, are not waited for until they do; what left meanwhile is told to be gone. One that \
+        effect: "Repeats until acknowledged; `max_blocking_time` bounds `write`. When a sample has found no room for so long, readers of other \
+                 processes that have never answered anything, a second after their match, are not waited for until they do; what left meanwhile is told to be gone. One that \
                  has answered is waited for until the lease of its participant ends. `DataWriter::readers_behind` tells who holds a writer back.",
     },
     Row {

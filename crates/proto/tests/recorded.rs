@@ -112,6 +112,7 @@ impl Kind {
             qos: self.qos(offered),
             content_filter: self.filter(),
             begins: false,
+            is_of_own_process: false,
         }
     }
 }

@@ -123,6 +123,7 @@ impl Pair {
             qos,
             content_filter: self.filter.clone(),
             begins: false,
+            is_of_own_process: false,
         };
         self.ends.writer.match_reader(self.now, &reader, &mut self.out);
         self.send();

@@ -30,6 +30,7 @@ fn reader(number: u8, qos: QosSet) -> MatchedReader {
         qos,
         content_filter: None,
         begins: false,
+        is_of_own_process: false,
     }
 }
 

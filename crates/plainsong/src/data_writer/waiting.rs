@@ -73,8 +73,14 @@ impl WriterInner {
     /// Time passed in vain: names the readers that were waited for, those with least first.
     pub(super) fn naming_those_behind(&self, error: Error) -> Error {
         let Error::Timeout { waited_for, mut what, timeout } = error else { return error };
+        let mut behind = self.readers_waited_for();
+        if waited_for == WaitedFor::Acknowledgments {
+            // What was written before its match is waited for only where that makes room.
+            let last = self.slot.look(Writer::last_sequence_number);
+            behind.retain(|reader| reader.matched_at < last);
+        }
         // Nothing goes wrong where text is appended to text.
-        let _ = write!(what, "{}", Behind(&self.readers_waited_for()));
+        let _ = write!(what, "{}", Behind(&behind));
         Error::Timeout { waited_for, what, timeout }
     }
 

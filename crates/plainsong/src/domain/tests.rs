@@ -135,6 +135,7 @@ impl Pair {
             qos: qos.clone(),
             content_filter: None,
             begins: false,
+            is_of_own_process: false,
         });
         let to_writer = Box::new(MatchedWriter {
             guid: writer.guid,

@@ -209,7 +209,7 @@ pub struct MatchedReaderState {
     pub guid: Guid,
     /// It acknowledges what it has.
     pub is_reliable: bool,
-    /// So many samples that were written since it was matched are not acknowledged.
+    /// So many samples are not acknowledged, those of the history for a late joiner among them.
     pub behind: u64,
     /// How long it has been asked for an answer and given none; `None`: it answers, or need not.
     pub silent_for: Option<Duration>,

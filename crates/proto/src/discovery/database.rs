@@ -531,7 +531,8 @@ impl Remote {
                 self.proven_meta(host).filter(|meta| is_same_vendor && meta.same_host == path.same_host);
             let urgent = meta.map(|meta| meta.locator);
             let (locators, same_host) = (vec![path.locator], path.same_host);
-            return EndpointPath { locators, sources, urgent, same_host };
+            let is_of_own_process = self.is_of_own_process;
+            return EndpointPath { locators, sources, urgent, same_host, is_of_own_process };
         }
         let multicast =
             if unicast.is_empty() && multicast.is_empty() { &self.data.default_multicast } else { multicast };

@@ -615,6 +615,7 @@ impl Endpoint {
             qos: self.qos.clone(),
             content_filter: self.content_filter.clone(),
             begins,
+            is_of_own_process: self.path.is_of_own_process,
         }
     }
 

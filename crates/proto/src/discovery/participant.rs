@@ -487,6 +487,7 @@ impl Participant {
             urgent: nearest(meta_unicast),
             sources: self.host.sources(core::iter::empty()),
             same_host: true,
+            is_of_own_process: true,
         }
     }
 }

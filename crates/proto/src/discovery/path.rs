@@ -25,6 +25,8 @@ pub(super) struct EndpointPath {
     pub(super) urgent: Option<Locator>,
     /// All of them stay on this host.
     pub(super) same_host: bool,
+    /// It is of this process.
+    pub(super) is_of_own_process: bool,
 }
 
 /// Where one participant or endpoint is reached.

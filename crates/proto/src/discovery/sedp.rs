@@ -245,6 +245,7 @@ impl Builtin {
                     qos: pair.channel.qos(),
                     content_filter: (has_copies && pair.channel.announces()).then(|| peer.form.filter()),
                     begins: false,
+                    is_of_own_process: false,
                 };
                 quietly(out, |out| pair.writer.match_reader(now, &matched, out));
             } else {

@@ -456,7 +456,7 @@ impl Writer {
         if !new {
             return;
         }
-        if reader.guid.prefix == self.config.guid.prefix {
+        if reader.is_of_own_process {
             self.proxies.is_own(reader.guid);
         }
         self.matched.matched(reader.guid);

@@ -47,7 +47,8 @@ impl Writer {
     pub fn reader_routes(&self, now: Instant) -> impl Iterator<Item = ReaderRoute> {
         let last = self.last_sequence_number();
         self.proxies.iter().map(move |reader| {
-            let behind = if reader.reliable { last.0.abs_diff(reader.awaited().0.min(last.0)) } else { 0 };
+            let has = reader.has_of(&self.history).min(last);
+            let behind = if reader.reliable { last.0.abs_diff(has.0) } else { 0 };
             let silence = reader.silence.lasts(now);
             ReaderRoute {
                 reader: reader.guid,

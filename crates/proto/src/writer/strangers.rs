@@ -8,6 +8,7 @@ use crate::time::{Duration, Instant, Now};
 
 use super::compose::acks::send_control;
 use super::compose::submessages::heartbeat_to;
+use super::record::history::History;
 use super::routes::proxies::Proxies;
 use super::routes::proxy::ReaderProxy;
 use super::{ReaderBehind, Writer, WriterLimits};
@@ -28,7 +29,7 @@ impl Proxies {
         behind
     }
 
-    /// It is of the participant that the writer is of.
+    /// It is of the process that the writer is of.
     pub(super) fn is_own(&mut self, guid: Guid) {
         if let Some(reader) = self.get_mut(guid) {
             reader.silence.is_own();
@@ -54,6 +55,12 @@ impl Proxies {
 }
 
 impl ReaderProxy {
+    /// It has, or will not get, everything up to here: of what was written before it was matched, what is held
+    /// is still for it.
+    pub(super) fn has_of(&self, history: &History) -> SequenceNumber {
+        self.acknowledged.max(history.first().previous().min(self.joined_at))
+    }
+
     /// It lacks changes, has never answered, and is waited for still.
     fn is_strange_to(&self, last: SequenceNumber) -> bool {
         self.is_awaited() && self.acknowledged < last && !self.silence.is_known
@@ -61,17 +68,20 @@ impl ReaderProxy {
 }
 
 impl Writer {
-    /// The reliable readers that have not acknowledged everything, and whether they answer at all. Those that
-    /// have least hold the writer back when it has no room.
+    /// The reliable readers that have not acknowledged everything, late joiners with what they lack of the
+    /// history, and whether they answer at all. Those that have least hold the writer back when it has no room.
     pub fn readers_behind(&self, now: Instant) -> impl Iterator<Item = ReaderBehind> {
         let last = self.last_sequence_number();
-        let behind = self.proxies.iter().filter(move |it| it.reliable && it.awaited() < last);
-        behind.map(move |it| ReaderBehind {
-            reader: it.guid,
-            acknowledged: it.awaited(),
-            behind: last.0.abs_diff(it.awaited().0),
-            silent_for: Some(it.silence.lasts(now)).filter(|silence| *silence > Duration::ZERO),
-            is_left_out: it.silence.is_left_out,
+        self.proxies.iter().filter(|it| it.reliable).filter_map(move |it| {
+            let acknowledged = it.has_of(&self.history);
+            (acknowledged < last).then(|| ReaderBehind {
+                reader: it.guid,
+                acknowledged,
+                behind: last.0.abs_diff(acknowledged.0),
+                matched_at: it.joined_at,
+                silent_for: Some(it.silence.lasts(now)).filter(|silence| *silence > Duration::ZERO),
+                is_left_out: it.silence.is_left_out,
+            })
         })
     }
 

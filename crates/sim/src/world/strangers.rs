@@ -84,6 +84,7 @@ impl World {
             qos,
             content_filter: None,
             begins: false,
+            is_of_own_process: false,
         };
         self.with_writer(stranger.place, |local, now_at, call| {
             let now = now_at;

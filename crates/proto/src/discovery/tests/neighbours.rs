@@ -188,3 +188,18 @@ fn of_two_endpoints_the_one_that_was_there_speaks_first() {
         assert_eq!(begins, is_newer, "{node}: {own} of {other}");
     }
 }
+
+#[test]
+fn a_writer_is_told_which_readers_are_of_its_process() {
+    let mut network = processes(4, 2);
+    network.run_for(Duration::from_secs(1));
+    let told = network.nodes[0].commands.iter().filter_map(|(_, command)| match command {
+        Command::MatchReader { reader, .. } => Some((reader.guid.prefix, reader.is_of_own_process)),
+        _ => None,
+    });
+    let told: std::collections::BTreeMap<_, _> = told.collect();
+    assert_eq!(told.len(), 4);
+    for (node, prefix) in network.nodes.iter().map(|node| node.participant.guid().prefix).enumerate() {
+        assert_eq!(told[&prefix], network.nodes[node].process == network.nodes[0].process, "{node}");
+    }
+}

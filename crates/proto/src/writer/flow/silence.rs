@@ -1,11 +1,14 @@
-//! Readers that answer nothing. RELIABILITY lets a reader keep a writer waiting for room for as long as the lease of its participant lasts
-//! (DCPS 1.4 §2.2.3.14). That is for readers that take part: one that has answered once is waited for until its lease ends, however
-//! long it is silent then. A stranger, which was announced and has never answered since, would stop a writer for good with a lease that never ends.
+//! Readers that answer nothing. RELIABILITY lets a reader keep a writer waiting for room for as long as the
+//! lease of its participant lasts (DCPS 1.4 §2.2.3.14). That is for readers that take part: one that has
+//! answered once is waited for until its lease ends, however long it is silent then. So is one of the own
+//! process, which cannot but live. A stranger, which was announced by another process and has never answered
+//! since, would stop a writer for good with a lease that never ends.
 //!
-//! Its silence alone costs even a stranger nothing: what it lacks stays while there is room. It is left out when a change has found no
-//! room for `max_blocking_time`, and it has answered none of many requests since its match. Then nothing waits for it until
-//! it answers; what left the history meanwhile is told to be gone, by HEARTBEAT and GAP, as to a reader that comes later.
-//! [`crate::writer::Writer::readers_behind`] tells who holds a writer back, and who was left out.
+//! Its silence alone costs even a stranger nothing: what it lacks stays while there is room. It is left out
+//! when a change has found no room for `max_blocking_time`, and it has answered none of many requests since
+//! its match. Then nothing waits for it until it answers; what left the history meanwhile is told to be gone,
+//! by HEARTBEAT and GAP, as to a reader that comes later. [`crate::writer::Writer::readers_behind`] tells who
+//! holds a writer back, and who was left out.
 
 use crate::backoff::Backoff;
 use crate::guid::Guid;
@@ -26,7 +29,7 @@ pub(in crate::writer) struct Silence {
     since: Option<Instant>,
     /// How often it was asked since then.
     requests: u32,
-    /// It has answered before, or is of the writer's own participant.
+    /// It has answered before, or is of the writer's own process.
     pub(in crate::writer) is_known: bool,
     /// Those who wait for acknowledgements were notified that it gives none.
     pub(in crate::writer) is_reported: bool,
@@ -40,7 +43,7 @@ impl Silence {
         Self { since: Some(now), requests: 0, is_known: false, is_reported: false, is_left_out: false }
     }
 
-    /// It is of the participant that the writer is of, and no stranger.
+    /// It is of the process that the writer is of, and no stranger: they live and die together.
     pub(in crate::writer) const fn is_own(&mut self) {
         self.is_known = true;
     }
@@ -112,7 +115,7 @@ impl SilenceTimer {
     }
 }
 
-/// A reliable reader that has not acknowledged all that was written since it was matched.
+/// A reliable reader that has not acknowledged all that is for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReaderBehind {
     /// Its GUID.
@@ -121,9 +124,13 @@ pub struct ReaderBehind {
     pub acknowledged: SequenceNumber,
     /// So many samples were written after that.
     pub behind: u64,
+    /// The last sample when it was matched. What it lacks up to there is history for a late joiner, whose
+    /// acknowledgement nobody waits for.
+    pub matched_at: SequenceNumber,
     /// How long it has been asked for an answer and given none; `None`: it answers.
     pub silent_for: Option<Duration>,
-    /// There was no room, so nothing waits for it until it answers: what left the history meanwhile it does not get.
+    /// There was no room, so nothing waits for it until it answers: what left the history meanwhile it does
+    /// not get.
     pub is_left_out: bool,
 }
 

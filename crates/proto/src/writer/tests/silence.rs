@@ -95,9 +95,8 @@ fn who_answered_before_is_waited_for_until_its_lease_ends() {
 }
 
 #[test]
-fn a_reader_of_the_own_participant_is_no_stranger() {
-    let mut reader = reliable(7);
-    reader.guid.prefix = WRITER.prefix;
+fn a_reader_of_the_own_process_is_no_stranger() {
+    let reader = MatchedReader { is_of_own_process: true, ..reliable(7) };
     let mut story = Story::new(keep_all());
     story.matched(&reader);
     story.fill_up();
@@ -253,6 +252,31 @@ fn a_stranger_that_came_after_all_was_written_is_left_out_as_others_are() {
     assert!(story.was_told_of_progress(), "who waits for room is woken");
     assert!(story.write(1, b"data").is_ok());
     assert_eq!(story.writer.drops().get(DropReason::ReaderSilent), 3, "the history it did not get");
+}
+
+#[test]
+fn a_late_joiner_is_behind_by_what_it_lacks_of_the_history() {
+    let qos = QosSet {
+        durability: Durability::TransientLocal,
+        history: History { kind: HistoryKind::KeepLast, depth: 3 },
+        ..QosSet::writer()
+    };
+    let reader = durable(7);
+    let mut story = Story::new(qos);
+    for _ in 0..10 {
+        story.write(1, b"data").unwrap();
+    }
+    story.matched(&reader);
+    let behind_of = |story: &Story| story.writer.reader_routes(story.now.mono).next().unwrap().behind;
+    let [behind] = story.behind()[..] else { panic!("{:?}", story.behind()) };
+    assert_eq!((behind.acknowledged.0, behind.behind, behind.matched_at.0), (7, 3, 10));
+    assert_eq!(behind_of(&story), 3);
+    assert!(story.writer.is_acknowledged(story.now.mono, SequenceNumber(10)), "nobody waits for that");
+    story.acknack(&reader, 10, &[10]).unwrap();
+    assert_eq!((story.behind()[0].behind, behind_of(&story)), (1, 1));
+    story.acknack(&reader, 11, &[]).unwrap();
+    assert!(story.behind().is_empty());
+    assert_eq!(behind_of(&story), 0);
 }
 
 #[test]
