@@ -45,8 +45,6 @@ use crate::wire::{GroupDigest, HeartbeatGroup};
 /// What a reader knows of the group numbers of one writer.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Nothing up to this number is still to come.
-    passed: SequenceNumber,
     /// The highest number shown.
     pub(super) shown: SequenceNumber,
     /// The heartbeat that told most: the writer's last number then, the group's, and who the writers were.
@@ -55,11 +53,21 @@ pub(super) struct Progress {
     informs: bool,
     /// It was waited for in vain.
     excused: bool,
+    /// The number of the writer's own of its last change that came.
+    taken_in: SequenceNumber,
+    followed: Followed,
+    /// The same when its last change came: heartbeats say what else is gone, and may be taken back.
+    at_last_change: Followed,
+}
+
+/// How far the changes of a writer can be followed, and what of them was lost.
+#[derive(Clone, Copy, Debug, Default)]
+struct Followed {
+    /// Nothing up to this number of the group is still to come.
+    passed: SequenceNumber,
     /// The number of the writer's own that comes next, once a heartbeat told where what was before the match
     /// ends.
     next: Option<SequenceNumber>,
-    /// The number of the writer's own of its last change that came.
-    taken_in: SequenceNumber,
     /// The group number of its last change that came, or that the group had at the match.
     seen: SequenceNumber,
     /// Changes were lost between these group numbers: after the first, up to the second.
@@ -71,8 +79,9 @@ impl Progress {
     /// it.
     pub(super) fn begin(&mut self, last: SequenceNumber, group: Option<&HeartbeatGroup>) {
         // The heartbeat may be older than what came before it.
-        self.next = Some(last.max(self.taken_in).next());
-        self.seen = self.seen.max(group.map_or(SequenceNumber(0), |group| group.current));
+        self.followed.next = Some(last.max(self.taken_in).next());
+        self.followed.seen = self.followed.seen.max(group.map_or(SequenceNumber(0), |group| group.current));
+        self.at_last_change = self.followed;
     }
 
     /// A change comes in its turn; what is missing before it and was not `filtered` is lost.
@@ -80,28 +89,35 @@ impl Progress {
         let number = change.sequence_number;
         if let Some(in_group) = change.number_in_group() {
             self.give_up(number, in_group.previous(), filtered);
-            self.seen = self.seen.max(in_group);
+            self.followed.seen = self.followed.seen.max(in_group);
         }
-        self.next = self.next.map(|next| next.max(number.next()));
+        self.followed.next = self.followed.next.map(|next| next.max(number.next()));
         self.taken_in = self.taken_in.max(number);
+        self.at_last_change = self.followed;
+    }
+
+    /// What heartbeats said to be gone since the last change came may still come: others wait for it.
+    pub(super) fn take_back(&mut self) {
+        self.followed = self.at_last_change;
+        self.announced = None;
     }
 
     /// What is missing before `expected` is lost, and has no group number beyond `to`.
     fn give_up(&mut self, expected: SequenceNumber, to: SequenceNumber, filtered: &Intervals) {
         if self.misses(expected, filtered) {
-            self.lost = Some((self.lost_after(), to));
-            self.next = Some(expected);
-            self.seen = self.seen.max(to);
+            self.followed.lost = Some((self.lost_after(), to));
+            self.followed.next = Some(expected);
+            self.followed.seen = self.followed.seen.max(to);
         }
     }
 
     /// After which group number changes were lost of which sets that were not shown yet may have been.
     fn lost_after(&self) -> SequenceNumber {
-        self.lost.filter(|(_, to)| *to > self.shown).map_or(self.seen, |(after, _)| after)
+        self.followed.lost.filter(|(_, to)| *to > self.shown).map_or(self.followed.seen, |(after, _)| after)
     }
 
     fn misses(&self, expected: SequenceNumber, filtered: &Intervals) -> bool {
-        let next = self.next.filter(|next| *next < expected);
+        let next = self.followed.next.filter(|next| *next < expected);
         next.is_some_and(|next| filtered.end_covering(next.0) < Some(expected.0 - 1))
     }
 
@@ -112,15 +128,15 @@ impl Progress {
         filtered: &Intervals,
     ) -> Option<(SequenceNumber, SequenceNumber)> {
         if self.misses(expected, filtered) {
-            return Some((self.lost_after(), self.passed));
+            return Some((self.lost_after(), self.followed.passed));
         }
-        self.lost
+        self.followed.lost
     }
 
     /// Nothing up to `number` is still to come; whether that is news.
     pub(super) fn pass(&mut self, number: SequenceNumber) -> bool {
-        let news = number > self.passed;
-        self.passed = self.passed.max(number);
+        let news = number > self.followed.passed;
+        self.followed.passed = self.followed.passed.max(number);
         news
     }
 
@@ -151,14 +167,14 @@ impl Progress {
     /// incomplete.
     pub(super) const fn leave(&mut self) {
         self.excused = true;
-        self.next = None;
-        self.lost = None;
+        self.followed.next = None;
+        self.followed.lost = None;
     }
 
     /// Whether nothing can be learnt from the writer about `number` by asking once more.
     pub(super) fn has_announced(&self, number: SequenceNumber) -> bool {
         self.excused
-            || self.passed >= number
+            || self.followed.passed >= number
             || self.announced.is_some_and(|(_, current, _)| current >= number)
     }
 }
@@ -387,7 +403,8 @@ impl Reader {
         let stops = self.stops();
         for proxy in self.proxies.iter().flatten() {
             let Some(publisher) = proxy.publisher else { continue };
-            let Progress { passed, shown, informs, excused, .. } = proxy.sets.progress;
+            let Progress { shown, informs, excused, followed: Followed { passed, .. }, .. } =
+                proxy.sets.progress;
             members.push(GroupMember {
                 publisher,
                 writer: proxy.guid,
@@ -520,7 +537,8 @@ impl Reader {
             let progress = &mut proxy.sets.progress;
             refusals.extend(refused);
             progress.shown = progress.shown.max(verdict.end);
-            progress.excused |= verdict.overdue && !progress.informs && progress.passed < verdict.end;
+            progress.excused |=
+                verdict.overdue && !progress.informs && progress.followed.passed < verdict.end;
         }
         // The changes of a set as its writers made them, by turns.
         due.sort_by_key(|(number, ..)| *number);

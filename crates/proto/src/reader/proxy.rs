@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::coherent::Sets;
 use super::fragment::{Age, Fragments};
 use super::liveliness::Lease;
-use super::reorder::Reorder;
+use super::reorder::{Reorder, TakenBack};
 use crate::backoff::Backoff;
 use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
@@ -15,8 +15,9 @@ use crate::seq::SequenceNumber;
 use crate::sources::Origin;
 use crate::time::{Duration, Instant};
 use crate::tuning::reader::{
-    FRAGMENTS_STALLED, HEARTBEATS_OVERTAKEN_MAX, IN_FLIGHT, PROBE_PAUSE, PROBE_PAUSE_MAX, PROBE_PAUSE_SLOW,
-    PROBE_WRITERS, PROBES_FAST_MAX, RETRY_PAUSE, RETRY_PAUSE_MAX, UNANSWERED_PAUSE, UNANSWERED_REQUESTS_MAX,
+    FRAGMENTS_STALLED, HEARTBEATS_OVERTAKEN_FOR, HEARTBEATS_OVERTAKEN_MAX, IN_FLIGHT, PROBE_PAUSE,
+    PROBE_PAUSE_MAX, PROBE_PAUSE_SLOW, PROBE_WRITERS, PROBES_FAST_MAX, RETRY_PAUSE, RETRY_PAUSE_MAX,
+    UNANSWERED_PAUSE, UNANSWERED_REQUESTS_MAX,
 };
 
 /// First and longest pause before what is missing is asked for again without another heartbeat.
@@ -84,8 +85,9 @@ pub(super) struct Proxy {
 /// What the writer's heartbeats said.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// Count of the last HEARTBEAT; `None` before the first.
+    /// Count of the last HEARTBEAT, and when it came; `None` before the first.
     pub(super) count: Option<i32>,
+    pub(super) counted: Instant,
     /// Count of the last HEARTBEAT_FRAG.
     pub(super) fragment_count: Option<i32>,
     /// Highest number its last HEARTBEAT announced.
@@ -105,9 +107,15 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    /// Whether a heartbeat with this count was sent before the last one that came.
-    pub(super) fn is_overtaken(&self, count: i32) -> bool {
-        self.count.is_some_and(|last| (1..=HEARTBEATS_OVERTAKEN_MAX).contains(&last.wrapping_sub(count)))
+    /// Whether a heartbeat with this count was sent before the last one that came. Plainsong never counts
+    /// anew; but were every lower count of it refused, a forged one would silence a writer for good.
+    pub(super) fn is_overtaken(&self, now: Instant, count: i32) -> bool {
+        let behind = self.count.map_or(0, |last| last.wrapping_sub(count));
+        if self.is_same_vendor {
+            behind > 0 && now.since(self.counted) < HEARTBEATS_OVERTAKEN_FOR
+        } else {
+            (1..=HEARTBEATS_OVERTAKEN_MAX).contains(&behind)
+        }
     }
 }
 
@@ -167,6 +175,18 @@ impl Proxy {
             refused: SequenceNumber(0),
             departed: false,
         }
+    }
+
+    /// A heartbeat that none overtook says from which change to which the writer has them. Returns how many
+    /// are lost by that, and whether the writer began anew.
+    pub(super) fn hear(&mut self, first: SequenceNumber, last: SequenceNumber) -> (u64, bool) {
+        self.heard.last = last;
+        // What a later one, or a GAP with it, told is no lie.
+        let lost = self.order.hear(first, last).unwrap_or_else(|TakenBack| {
+            self.sets.progress.take_back();
+            0
+        });
+        (lost, std::mem::take(&mut self.heard.began_anew) && lost > 0)
     }
 
     /// The writer is gone. Nothing is asked of it, expected or waited for any more.

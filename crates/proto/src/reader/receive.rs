@@ -577,10 +577,10 @@ impl Reader {
             proxy.heard.named_last = Some(last);
         }
         let unheard = proxy.heard.count.is_none();
-        let is_overtaken = proxy.heard.is_overtaken(heartbeat.count);
         proxy.heard.is_same_vendor = context.vendor == vendor::PLAINSONG;
+        let is_overtaken = proxy.heard.is_overtaken(now.mono, heartbeat.count);
         if !is_overtaken {
-            proxy.heard.count = Some(heartbeat.count);
+            (proxy.heard.count, proxy.heard.counted) = (Some(heartbeat.count), now.mono);
         }
         let is_news = !is_overtaken || proxy.answer.request_count.is_none();
         if is_news && !heartbeat.final_flag {
@@ -595,10 +595,7 @@ impl Reader {
         let known = proxy.heard.last;
         let (mut lost, mut began_anew) = (0, false);
         if !is_overtaken {
-            proxy.heard.last = last;
-            // What a later one, or a GAP with it, told is no lie.
-            lost = proxy.order.hear(first, last);
-            began_anew = std::mem::take(&mut proxy.heard.began_anew) && lost > 0;
+            (lost, began_anew) = proxy.hear(first, last);
         }
         lost += proxy.order.first_available(first, known);
         if unheard {

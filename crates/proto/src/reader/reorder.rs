@@ -76,6 +76,10 @@ pub(super) enum Arrival {
     Early,
 }
 
+/// What was skipped since the last delivery may still come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TakenBack;
+
 /// The order of one reliable writer: everything below `expected` is delivered or irrelevant.
 #[derive(Debug)]
 pub(super) struct Reorder {
@@ -217,16 +221,16 @@ impl Reorder {
     /// The writer says what its first and last are. When more was skipped than it has, or what it still has
     /// on the word of another HEARTBEAT alone, somebody lied: the skipping is taken back, and what was hidden
     /// is asked for after all. Otherwise nothing is unconfirmed any more. Returns how many are lost by that.
-    pub(super) fn hear(&mut self, first: SequenceNumber, last: SequenceNumber) -> u64 {
+    pub(super) fn hear(&mut self, first: SequenceNumber, last: SequenceNumber) -> Result<u64, TakenBack> {
         let unconfirmed = std::mem::take(&mut self.unconfirmed);
         let beyond = self.expected.max(self.first_available) - 1 > last.0.max(self.delivered);
         if beyond || unconfirmed > 0 && first.0 < self.first_available {
             self.expected = self.delivered + 1;
             self.first_available = self.expected;
             self.irrelevant = Intervals::default();
-            return 0;
+            return Err(TakenBack);
         }
-        unconfirmed
+        Ok(unconfirmed)
     }
 
     /// Nothing that was skipped so far counts.

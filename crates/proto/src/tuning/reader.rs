@@ -36,9 +36,13 @@ rows! { ACKNOWLEDGEMENTS: "Reader: acknowledgements and requests";
     /// What follows within this time is on its way, not lost: fragments behind the last one, samples behind a
     /// later one.
     IN_FLIGHT: Duration = 300, us;
-    /// So many HEARTBEATs may be on their way at once: one that comes after a later one is not of a writer
-    /// that began anew.
+    /// So many HEARTBEATs of another vendor may be on their way at once: one that comes after a later one is
+    /// not of a writer that began anew.
     HEARTBEATS_OVERTAKEN_MAX: i32 = 64, submessages;
+    /// A writer of Plainsong counts those to all readers together, and for ever: one with a lower count was
+    /// overtaken, if it comes within this time. Paths differ by some 100 ms. Later it is believed, so that a
+    /// forged count does no lasting harm.
+    HEARTBEATS_OVERTAKEN_FOR: Duration = 1, s;
     /// No writer gets further than this between two messages that a reader hears: 2³² changes are an hour at
     /// a million a second. A number beyond it is forged or broken.
     SEQUENCE_JUMP_MAX: i64 = 1 << 32, changes;

@@ -723,3 +723,22 @@ fn what_waits_of_a_writer_that_comes_back_is_shown_before_what_comes_anew() {
     assert_eq!(subscriber.shown(), [30]);
     assert_eq!(subscriber.readers[0].reader.matched_writers().count(), 2);
 }
+
+#[test]
+fn where_a_heartbeat_takes_back_what_another_said_to_be_gone_others_wait_again() {
+    let mut subscriber = Subscriber::new(1, &ordered(false));
+    subscriber.discovers(2, Some(0));
+    subscriber.heartbeat(2, (1, 0), Some([1, 1, 0]));
+    subscriber.heartbeat(1, (1, 1), Some([1, 1, 1]));
+    subscriber.data(0, 1, 1, (1, BOTH), 10);
+    assert_eq!(subscriber.shown(), [10]);
+    // Forged: the second change is not gone.
+    subscriber.heartbeat(1, (4, 3), Some([5, 5, 4]));
+    subscriber.count = -1_000;
+    subscriber.heartbeat(1, (2, 2), Some([2, 2, 2]));
+    subscriber.data(0, 2, 1, (3, BOTH), 30);
+    assert_eq!(subscriber.shown(), [], "the second change may come after all");
+    subscriber.data(0, 1, 2, (2, BOTH), 20);
+    subscriber.heartbeat(1, (2, 2), Some([3, 2, 2]));
+    assert_eq!(subscriber.shown(), [20, 30]);
+}

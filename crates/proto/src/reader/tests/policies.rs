@@ -382,6 +382,34 @@ fn a_heartbeat_that_a_later_one_overtook_takes_back_nothing_that_was_told_since(
 }
 
 #[test]
+fn a_heartbeat_of_plainsong_that_hundreds_overtook_takes_back_nothing() {
+    let mut bench = Bench::reliable();
+    bench.vendor = crate::vendor::PLAINSONG;
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.heartbeat_counted(1, 1, 1, true, 700).unwrap();
+    bench.heartbeat_counted(1, 5, 4, true, 100_000).unwrap();
+    bench.heartbeat_counted(1, 2, 2, true, 701).unwrap();
+    assert_eq!(bench.data(1, 3, 1, 3), Err(DropReason::Duplicate), "it is gone, as was said later");
+    assert_eq!(bench.values(), [1]);
+}
+
+#[test]
+fn a_forged_count_hides_what_a_writer_of_plainsong_says_for_a_second_at_most() {
+    let mut bench = Bench::reliable();
+    bench.vendor = crate::vendor::PLAINSONG;
+    bench.data(1, 1, 1, 1).unwrap();
+    bench.heartbeat_counted(1, 1, 1, true, 7).unwrap();
+    bench.heartbeat_counted(1, 1_000, 2_000, true, 1 << 30).unwrap();
+    bench.pass(Duration::from_secs(1));
+    bench.acks();
+    bench.heartbeat_counted(1, 1, 3, true, 8).unwrap();
+    assert_eq!(bench.acks(), [Ack { base: 2, missing: vec![2, 3], final_flag: false }]);
+    bench.heartbeat_counted(1, 1, 3, true, 9).unwrap();
+    bench.data(1, 2, 1, 2).unwrap();
+    assert_eq!(bench.values(), [1, 2]);
+}
+
+#[test]
 fn what_a_forged_heartbeat_or_gap_hid_is_asked_for_after_all() {
     let mut bench = Bench::reliable();
     bench.data(1, 1, 1, 1).unwrap();
