@@ -36,12 +36,6 @@ struct Answer {
     refused: bool,
 }
 
-impl Answer {
-    const fn is_any(self) -> bool {
-        self.sent || self.queued || self.deferred
-    }
-}
-
 impl Writer {
     /// What is asked for again in this time is not repeated: the requests crossed.
     fn crossing(&self) -> Duration {
@@ -169,12 +163,11 @@ impl Writer {
         let gaps = self.send_gaps(now, reader, acknack, out);
         let mut answer = self.retransmit_missing(now, reader, acknack, out);
         answer.sent |= gaps;
-        if answer.is_any() {
+        if answer.sent || answer.queued {
             self.heartbeat.heard(now.mono);
         }
         if answer.deferred {
-            let later = now.mono.after(self.crossing()).unwrap_or(now.mono);
-            self.heartbeat.bring_forward(later.max(self.routes.burst_end()));
+            self.ask_soon(now, reader, self.routes.burst_end());
         }
         if answer.refused {
             self.drops.count(DropReason::RepairBudget);
@@ -358,10 +351,8 @@ impl Writer {
         }
         let sizes = (change.payload.len(), fragment_bytes);
         let (wanted, deferred) = self.wanted_fragments(now, reader, kind, nack, (sent, sizes));
-        if deferred || !wanted.is_empty() {
-            self.heartbeat.heard(now.mono);
-        }
         if !wanted.is_empty() {
+            self.heartbeat.heard(now.mono);
             if let Some(proxy) = self.proxies.get_mut(reader).filter(|proxy| proxy.is_waited_for()) {
                 let bytes = wanted.iter().count() * fragment_bytes;
                 if let Some(delay) = self.routes.of_mut(kind).controller.delay_mut() {
@@ -373,11 +364,21 @@ impl Writer {
             let is_windowed = self.routes.of(kind).controller.is_windowed();
             self.retransmissions.queue(Retransmission { reader, span }, is_windowed);
         } else if deferred {
-            let later = now.mono.after(self.crossing()).unwrap_or(now.mono);
-            self.heartbeat.bring_forward(later);
+            self.ask_soon(now, reader, now.mono);
         }
         self.pump(now, out);
         Ok(())
+    }
+
+    /// What a reader asked for was left out: it is asked again soon, but not before a time. While answers must
+    /// make room, its route asks as often as can be of use.
+    fn ask_soon(&mut self, now: Now, reader: Guid, not_before: Instant) {
+        let kind = self.proxies.get(reader).map(|proxy| proxy.kind);
+        if !kind.is_some_and(|kind| self.routes.of(kind).controller.waits_for_answers()) {
+            let later = now.mono.after(self.crossing()).unwrap_or(now.mono);
+            self.heartbeat.heard(now.mono);
+            self.heartbeat.bring_forward(later.max(not_before));
+        }
     }
 
     /// Takes over what a reader has.
@@ -463,7 +464,7 @@ impl Writer {
         let bytes = self.history.get(number, &self.instances).map_or(0, |change| change.payload.len());
         let Some(proxy) = self.proxies.get_mut(reader) else { return };
         if full || proxy.recent.note(number, now.mono, pause) {
-            self.heartbeat.bring_forward(now.mono.after(pause).unwrap_or(now.mono));
+            self.ask_soon(now, reader, now.mono);
         } else if !proxy.repair.allows(now.mono, number, bytes, bytes) {
             self.drops.count(DropReason::RepairBudget);
         } else if !self.retransmissions.cover(reader, number, 1) {

@@ -587,10 +587,13 @@ impl Writer {
         }
     }
 
-    /// When more of what waits may be sent.
+    /// When more of what waits may be sent. Of retransmissions that wait for answers the route tells when.
     fn pump_due(&self) -> Option<Instant> {
-        let burst = (!self.retransmissions.is_empty()).then(|| self.routes.burst_end());
-        Instant::earliest([self.routes.due(), burst])
+        let waits_for_answers = |reader| {
+            self.proxies.get(reader).is_some_and(|it| self.routes.of(it.kind).controller.waits_for_answers())
+        };
+        let burst = !self.retransmissions.readers().all(waits_for_answers);
+        Instant::earliest([self.routes.due(), burst.then(|| self.routes.burst_end())])
     }
 
     /// When [`Writer::timeout`] is due.

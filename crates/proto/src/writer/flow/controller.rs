@@ -162,6 +162,12 @@ impl Controller {
         self.left > 0 && self.delay().is_none_or(|delay| !delay.is_full())
     }
 
+    /// Whether something waits until answers make room in the window; [`Self::due`] tells when readers are
+    /// asked again.
+    pub(in crate::writer) fn waits_for_answers(&self) -> bool {
+        self.delay().is_some_and(|delay| delay.is_blocked() && delay.is_full())
+    }
+
     /// Whether so many octets of short changes may leave at once: bursts within this host, and at a fixed
     /// rate, are of long ones.
     pub(in crate::writer) fn admits(&self, bytes: usize) -> bool {

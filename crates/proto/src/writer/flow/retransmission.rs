@@ -25,8 +25,8 @@ impl Retransmissions {
         self.queue.len()
     }
 
-    pub(in crate::writer) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+    pub(in crate::writer) fn readers(&self) -> impl Iterator<Item = Guid> {
+        self.queue.iter().map(|it| it.reader)
     }
 
     pub(in crate::writer) fn pop_front(&mut self) -> Option<Retransmission> {

@@ -167,6 +167,86 @@ fn what_a_late_reader_that_answers_nothing_gets_makes_others_tell_how_the_road_i
     }
 }
 
+/// Answers a heartbeat by its count: it has everything below `base`, and misses `missing`.
+fn answer(story: &mut Story, reader: &MatchedReader, count: i32, base: i64, missing: &[i64]) {
+    let mut set = SequenceSet::empty(SequenceNumber(base));
+    assert!(missing.iter().all(|number| set.insert(SequenceNumber(*number))));
+    story.acknack_count += 1;
+    let (reader_id, count_of) = (reader.guid.entity, story.acknack_count);
+    let acknack = AckNack {
+        reader: reader_id,
+        writer: WRITER.entity,
+        missing: set,
+        count: count_of,
+        final_flag: true,
+        heartbeat: Some(count),
+    };
+    story.writer.on_acknack(story.now, Sender::unplaced(reader.guid), &acknack, &mut story.out).unwrap();
+}
+
+/// A writer with these readers on other hosts, of which all have answered, and whose window is full.
+fn full_window(readers: &[MatchedReader]) -> Story {
+    let mut story = Story::new(QosSet::writer().keep_all());
+    readers.iter().for_each(|reader| story.matched(reader));
+    for number in 1..=10 {
+        story.write(1, &[7; 100]).unwrap();
+        story.pass(Duration::from_micros(200));
+        story.writer.request_acknowledgments(story.now, &mut story.out);
+        story.pass(Duration::from_micros(200));
+        let count = heartbeats(&story.sent()).last().unwrap().count;
+        readers.iter().for_each(|reader| answer(&mut story, reader, count, number + 1, &[]));
+    }
+    story.sent();
+    story.write(1, &[7; 8_000]).unwrap();
+    story.pass(Duration::from_millis(1));
+    while !story.writer.waits_for_path() {
+        story.write(1, &[7; 1_000]).unwrap();
+        story.pass(Duration::from_micros(20));
+    }
+    story
+}
+
+fn kin(number: u8) -> MatchedReader {
+    MatchedReader { receive_bytes: 200_000, ..remote(number) }
+}
+
+#[test]
+fn who_asks_while_the_window_is_full_is_not_asked_again_before_it_may_be_answered() {
+    let (asking, silent) = (kin(7), kin(8));
+    let mut story = full_window(&[asking.clone(), silent]);
+    let mut requests = heartbeats(&story.sent());
+    answer(&mut story, &asking, requests.last().unwrap().count, 12, &[12]);
+    requests.clear();
+    for _ in 0..200 {
+        story.pass(Duration::from_micros(100));
+        let heard = heartbeats(&story.sent());
+        for heartbeat in heard.iter().filter(|heartbeat| !heartbeat.final_flag) {
+            answer(&mut story, &asking, heartbeat.count, 12, &[12]);
+        }
+        requests.extend(heard);
+    }
+    // Everyone is asked each millisecond, and besides by a timer that goes off ever more rarely.
+    assert!((5..=30).contains(&requests.len()), "{} requests in 20 ms", requests.len());
+}
+
+#[test]
+fn a_writer_whose_retransmissions_wait_for_answers_wakes_only_to_ask() {
+    let reader = kin(7);
+    let mut story = full_window(std::slice::from_ref(&reader));
+    story.nack_frag(&reader, 11, &[1, 2, 3]).unwrap();
+    story.sent();
+    let end = story.now.mono.after(Duration::from_millis(20)).unwrap();
+    let mut wakes = 0;
+    let mut sent = 0;
+    while let Some(due) = story.writer.next_timeout().filter(|due| *due <= end) {
+        story.advance_to(due.max(story.now.mono));
+        story.writer.timeout(story.now, &mut story.out);
+        wakes += 1;
+        sent += story.sent_by_datagram().len();
+    }
+    assert!(wakes <= sent + 1, "{wakes} times it woke, and {sent} datagrams it sent");
+}
+
 #[test]
 fn every_datagram_leaves_room_for_a_seal() {
     const SEALED_BYTES: usize = 100;
