@@ -170,6 +170,9 @@ fn a_full_history_blocks_and_then_times_out() {
     let refused = (0..20).find_map(|_| pair.writer.write(&blob).err()).unwrap();
     assert!(matches!(refused, Error::Timeout { waited_for: WaitedFor::Room, .. }), "{refused}");
     assert!(refused.to_string().contains("'Pair'"), "{refused}");
+    let who = format!("for reader {}, which is ", pair.reader.guid());
+    let text = refused.to_string();
+    assert!(text.contains(&who) && text.ends_with(" and answers, did not finish within 50 ms"), "{text}");
     assert!(matches!(pair.writer.try_write(&blob), Err(Error::WouldBlock { .. })));
     let now = WriteOptions::new().max_blocking_time(Duration::ZERO);
     let refused = pair.writer.write_with(&blob, &now).unwrap_err();

@@ -79,8 +79,10 @@ impl WriterInner {
             let last = self.slot.look(Writer::last_sequence_number);
             behind.retain(|reader| reader.matched_at < last);
         }
-        // Nothing goes wrong where text is appended to text.
-        let _ = write!(what, "{}", Behind(&behind));
+        if !behind.is_empty() {
+            // Nothing goes wrong where text is appended to text.
+            let _ = write!(what, "{},", Behind(&behind));
+        }
         Error::Timeout { waited_for, what, timeout }
     }
 
