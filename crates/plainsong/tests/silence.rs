@@ -69,7 +69,13 @@ fn a_stopped_reader_holds_a_writer_back_while_its_lease_lasts_and_is_named() {
     assert!(writer.readers_behind().unwrap().is_empty());
 
     stopped.signal("-STOP");
-    let refused = (0..20).find_map(|_| writer.write(&Point::default()).err()).unwrap();
+    // The signal takes effect a little later.
+    let mut refused = None;
+    until("a write is refused", || {
+        refused = writer.write(&Point::default()).err();
+        refused.is_some()
+    });
+    let refused = refused.unwrap();
     assert!(matches!(refused, Error::Timeout { .. }), "{refused}");
     let handle = writer.matched_subscriptions().unwrap()[0];
     let reader = Guid::from(handle);
