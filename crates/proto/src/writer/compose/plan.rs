@@ -90,7 +90,7 @@ impl Writer {
     fn separation(&self, kind: RouteKind) -> Option<Duration> {
         let qos = &self.config.qos;
         let is_single = !self.config.keyed
-            && self.open_set.is_none()
+            && !qos.presentation.coherent_access
             && self.config.group.is_none()
             && qos.ownership == Ownership::Shared
             && qos.liveliness.kind == LivelinessKind::Automatic

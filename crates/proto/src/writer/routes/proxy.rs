@@ -3,6 +3,7 @@
 use crate::guid::Guid;
 use crate::locator::Locator;
 use crate::matched::MatchedReader;
+use crate::qos::QosSet;
 use crate::seq::{FragmentNumber, Number, NumberSet, SET_BITS_MAX, SequenceNumber};
 use crate::sources::{Origin, Sources};
 use crate::time::{Duration, Instant};
@@ -147,7 +148,7 @@ impl ReaderProxy {
         }
         self.kind = if reader.same_host { RouteKind::SameHost } else { RouteKind::Remote };
         self.expects_inline_qos = reader.expects_inline_qos;
-        self.separation = reader.qos.time_based_filter;
+        self.separation = separation(&reader.qos);
         self.receive_bytes = reader.receive_bytes;
     }
 
@@ -274,4 +275,11 @@ pub(in crate::writer) fn is_news(last: &mut Option<i32>, count: i32) -> bool {
     }
     *last = Some(count);
     true
+}
+
+/// The TIME_BASED_FILTER that may be applied for a reader. Samples that wait here arrive a little more than it
+/// apart, and a DEADLINE that is hardly longer would be missed.
+fn separation(qos: &QosSet) -> Duration {
+    let least = qos.time_based_filter;
+    if qos.deadline.0 / 2 < least.0 { Duration::ZERO } else { least }
 }

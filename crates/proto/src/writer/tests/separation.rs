@@ -164,3 +164,75 @@ fn a_long_sample_is_sent_to_its_end_and_the_next_waits() {
     story.pass(Duration::from_millis(1_100));
     assert_eq!(data(&story.sent()), [2]);
 }
+
+#[test]
+fn readers_with_a_deadline_hardly_longer_than_their_separation_are_sent_everything() {
+    let mut reader = filtering(reliable(6), SECOND);
+    reader.qos.deadline = Duration::from_millis(1_050);
+    let mut story =
+        Story::without_key(QosSet::writer(), WriterLimits::default(), std::slice::from_ref(&reader));
+    let mut sent = Vec::new();
+    for _ in 0..21 {
+        story.write_next();
+        sent.extend(data(&story.sent()));
+        story.pass(Duration::from_millis(50));
+    }
+    assert_eq!(sent, (1..=21).collect::<Vec<_>>(), "the reader has the next in time");
+}
+
+#[test]
+fn of_a_coherent_set_that_waits_for_a_burst_nothing_is_left_out() {
+    let reader = filtering(reader(6, QosSet::reader()), SECOND);
+    let mut qos = QosSet::writer().keep_all();
+    qos.presentation.coherent_access = true;
+    let mut story = Story::without_key(qos, WriterLimits::default(), std::slice::from_ref(&reader));
+    story.writer.begin_coherent_changes(SequenceNumber(0));
+    for _ in 0..4 {
+        let Story { writer, now, out, .. } = &mut story;
+        let payload = Payload::from_vec(vec![7; 150_000]);
+        writer.write(*now, ChangeKind::Alive, InstanceHandle::NIL, payload, now.wall, out).unwrap();
+    }
+    let Story { writer, now, out, .. } = &mut story;
+    writer.end_coherent_changes(*now, SequenceNumber(0), out);
+    assert!(story.writer.routes.unsent().is_some_and(|first| first < SequenceNumber(4)));
+    story.pass(Duration::from_secs(2));
+    let sent = story.sent();
+    assert_eq!(gaps(&sent, 9), [0; 0], "no sample of the set is declared irrelevant");
+    assert_eq!(data(&sent), [5], "the end of the set");
+}
+
+#[test]
+fn a_history_that_is_full_sends_what_waits() {
+    for (near, kind) in [(true, reliable(6)), (false, reliable(6)), (true, reader(6, QosSet::reader()))] {
+        let reader = filtering(MatchedReader { same_host: near, ..kind }, Duration::from_secs(3_600));
+        let mut qos = QosSet::writer().keep_all();
+        qos.resource_limits.max_samples = 4;
+        let mut story = Story::without_key(qos, WriterLimits::default(), std::slice::from_ref(&reader));
+        let mut last = 0;
+        for number in 1..=40 {
+            let payload = Payload::from_vec(vec![7; 20]);
+            for tries in 0.. {
+                assert!(tries < 3, "sample {number}");
+                let Story { writer, now, out, .. } = &mut story;
+                let written = writer.write(
+                    *now,
+                    ChangeKind::Alive,
+                    InstanceHandle::NIL,
+                    payload.clone(),
+                    now.wall,
+                    out,
+                );
+                let sent = story.sent();
+                last = data(&sent).last().copied().unwrap_or(last);
+                if reader.qos.is_reliable() {
+                    story.acknack(&reader, last + 1, &[]).unwrap();
+                }
+                if written.is_ok() {
+                    break;
+                }
+                story.pass(Duration::from_millis(5));
+            }
+        }
+        assert!(last > 30);
+    }
+}
