@@ -1,5 +1,5 @@
-//! The two paths of a sample, for a profiler that counts the instructions of each thread: the calling thread writes, the
-//! receive thread of another participant's own domain takes.
+//! The two paths of a sample, for a profiler that counts the instructions of each thread: the calling thread
+//! writes, the receive thread of another participant's own domain takes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -4,7 +4,8 @@
 //! cargo run -p plainsong --example qos_profile -- subscribe
 //! cargo run -p plainsong --example qos_profile -- publish
 //! ```
-//! A second argument names another file with the profile `Plant::Event`. `DOMAIN_ID` chooses a domain other than 0.
+//! A second argument names another file with the profile `Plant::Event`. `DOMAIN_ID` chooses a domain other
+//! than 0.
 
 use plainsong::prelude::*;
 

@@ -1,5 +1,5 @@
-//! Two sensors are instances of one topic. Readers hear when one of them falls silent (DEADLINE), and when the writer of both does
-//! (LIVELINESS).
+//! Two sensors are instances of one topic. Readers hear when one of them falls silent (DEADLINE), and when
+//! the writer of both does (LIVELINESS).
 //!
 //! ```text
 //! cargo run -p plainsong --example sensors -- subscribe
@@ -23,7 +23,8 @@ struct Temperature {
 
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// Each sensor tells its temperature every 200 ms at least; the writer is alive if it writes something in 500 ms.
+/// Each sensor tells its temperature every 200 ms at least; the writer is alive if it writes something in 500
+/// ms.
 fn watched(qos: QosSet) -> QosSet {
     qos.reliable()
         .deadline(Duration::from_millis(200))

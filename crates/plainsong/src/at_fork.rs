@@ -1,12 +1,14 @@
-//! After `fork` the child has the parent's memory and descriptors, but none of its threads: nobody receives there, a lock may
-//! be held by a thread that is not there, and whatever the child did to a socket, timer or event would happen to the parent.
+//! After `fork` the child has the parent's memory and descriptors, but none of its threads: nobody receives
+//! there, a lock may be held by a thread that is not there, and whatever the child did to a socket, timer or
+//! event would happen to the parent.
 //!
-//! So entities know in which process they were made, and refuse every call in another ([`Error::Forked`]); descriptors are
-//! replaced in the child, before `fork` returns there, by one that leads nowhere. A participant that the child makes has
-//! sockets and threads of its own.
+//! So entities know in which process they were made, and refuse every call in another ([`Error::Forked`]);
+//! descriptors are replaced in the child, before `fork` returns there, by one that leads nowhere. A
+//! participant that the child makes has sockets and threads of its own.
 //!
-//! The number of forks is counted by a handler in the child. To ask for the process id would take a system call for each
-//! `write`; memory that the kernel wipes (`MADV_WIPEONFORK`) is no cheaper to look at, and is Linux's alone.
+//! The number of forks is counted by a handler in the child. To ask for the process id would take a system
+//! call for each `write`; memory that the kernel wipes (`MADV_WIPEONFORK`) is no cheaper to look at, and is
+//! Linux's alone.
 //!
 //! [`Error::Forked`]: crate::Error::Forked
 //!
@@ -23,8 +25,8 @@ pub(crate) fn watch() {
 
     static IS_WATCHED: AtomicBool = AtomicBool::new(false);
     if !IS_WATCHED.swap(true, Ordering::SeqCst) {
-        // SAFETY: the functions have the right type and live as long as the library. When they cannot be noted, forks are
-        // not noticed.
+        // SAFETY: the functions have the right type and live as long as the library. When they cannot be
+        // noted, forks are not noticed.
         let _ = unsafe {
             libc::pthread_atfork(Some(handlers::prepare), Some(handlers::parent), Some(handlers::child))
         };

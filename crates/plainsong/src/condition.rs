@@ -234,8 +234,8 @@ impl WaitSet {
 
     /// Blocks until a condition is triggered, and returns all that are.
     ///
-    /// A thread that waits for data may receive it itself, for all readers and writers of the domain. It calls no
-    /// listener.
+    /// A thread that waits for data may receive it itself, for all readers and writers of the domain. It
+    /// calls no listener.
     ///
     /// # Errors
     /// [`Error::Timeout`] when none was within `timeout`; [`Duration::INFINITE`] waits for ever.
@@ -284,8 +284,8 @@ impl WaitSet {
         Ok(())
     }
 
-    /// Finds the conditions that are triggered. When none is: the domain that data may come from, that of the first
-    /// condition that waits for some.
+    /// Finds the conditions that are triggered. When none is: the domain that data may come from, that of the
+    /// first condition that waits for some.
     #[expect(clippy::option_option, reason = "nothing is triggered, and no domain has what is waited for")]
     fn look(&self, triggered: &mut Vec<Condition>) -> Option<Option<Arc<Shared>>> {
         let conditions = self.lock();

@@ -1,9 +1,9 @@
 //! Content-filtered topics (DCPS 1.4 §2.2.2.3.3): readers of them get the samples of a topic that an
-//! expression is true of. The others are not sent by writers that filter (RTPS 2.5 §8.7.3), and are dropped as
-//! they arrive from those that do not, before they take room in the history.
+//! expression is true of. The others are not sent by writers that filter (RTPS 2.5 §8.7.3), and are dropped
+//! as they arrive from those that do not, before they take room in the history.
 //!
-//! Only data is filtered. That an instance was disposed or has no writers any more comes with its key alone, so
-//! there is nothing to evaluate: readers hear of it for the instances of which they got data.
+//! Only data is filtered. That an instance was disposed or has no writers any more comes with its key alone,
+//! so there is nothing to evaluate: readers hear of it for the instances of which they got data.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -19,14 +19,15 @@ use crate::topic_description::Derived;
 
 /// A topic seen through a filter. Clones are the same content-filtered topic.
 ///
-/// DEADLINE of a reader of it is met by samples that pass the filter: it is missed by an instance of which none
-/// passes for a period, also where its writer writes in time.
+/// DEADLINE of a reader of it is met by samples that pass the filter: it is missed by an instance of which
+/// none passes for a period, also where its writer writes in time.
 pub struct ContentFilteredTopic<T> {
     inner: Arc<Inner>,
     topic: Topic<T>,
 }
 
-/// A content-filtered topic whose type is not known to the compiler. Clones are the same content-filtered topic.
+/// A content-filtered topic whose type is not known to the compiler. Clones are the same content-filtered
+/// topic.
 #[derive(Clone)]
 pub struct AnyContentFilteredTopic {
     inner: Arc<Inner>,
@@ -131,8 +132,8 @@ macro_rules! untyped_operations {
             self.inner.lock().parameters.clone()
         }
 
-        /// Replaces the values of %0, %1, …: for the samples that its readers receive from now on. Writers that
-        /// filter hear of it a little later; what they hold back until then does not come.
+        /// Replaces the values of %0, %1, …: for the samples that its readers receive from now on. Writers
+        /// that filter hear of it a little later; what they hold back until then does not come.
         ///
         /// # Errors
         /// [`Error::BadParameter`] when a value is missing or of the wrong kind; then nothing changed.

@@ -381,9 +381,10 @@ macro_rules! untyped_operations {
             self.inner().with(|writer, _, _| writer.matched_readers().map(InstanceHandle::from).collect())
         }
 
-        /// The reliable readers that have not acknowledged everything, late joiners with what they lack of the
-        /// history: how far they are, and how long they have answered nothing. Those that have least hold the writer back when `write` finds no room; one
-        /// that has never answered anything is not waited for (`docs/qos.md`, RELIABILITY).
+        /// The reliable readers that have not acknowledged everything, late joiners with what they lack of
+        /// the history: how far they are, and how long they have answered nothing. Those that have least hold
+        /// the writer back when `write` finds no room; one that has never answered anything is not waited for
+        /// (`docs/qos.md`, RELIABILITY).
         ///
         /// # Errors
         /// [`Error::NotEnabled`].

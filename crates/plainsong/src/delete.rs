@@ -118,9 +118,9 @@ impl DomainParticipant {
 }
 
 impl Publisher {
-    /// Deletes a writer of this publisher. With `autodispose_unregistered_instances` it disposes its instances
-    /// first, and waits for readers to hear of it, at most `max_blocking_time` or a second; without, or when
-    /// its last handle is dropped, readers see them without writers.
+    /// Deletes a writer of this publisher. With `autodispose_unregistered_instances` it disposes its
+    /// instances first, and waits for readers to hear of it, at most `max_blocking_time` or a second;
+    /// without, or when its last handle is dropped, readers see them without writers.
     ///
     /// # Errors
     /// [`Error::PreconditionNotMet`] for a writer of another publisher, [`Error::AlreadyDeleted`].

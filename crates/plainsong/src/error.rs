@@ -1,5 +1,5 @@
-//! Errors of the API: the return codes of DCPS 1.4 §2.2.1.1. Those with more than one cause have a small enum of causes, to match by;
-//! where something else is the cause, [`source`](std::error::Error::source) has it.
+//! Errors of the API: the return codes of DCPS 1.4 §2.2.1.1. Those with more than one cause have a small enum
+//! of causes, to match by; where something else is the cause, [`source`](std::error::Error::source) has it.
 
 use std::fmt;
 
@@ -50,8 +50,8 @@ pub enum Error {
     /// The entity was deleted, by itself or with what contained it.
     #[error("{0} was deleted")]
     AlreadyDeleted(String),
-    /// The entity was made before `fork()`, in the parent process, which alone can use it. A participant that is made after
-    /// `fork()` works.
+    /// The entity was made before `fork()`, in the parent process, which alone can use it. A participant that
+    /// is made after `fork()` works.
     #[error("{0} was made before fork(), in another process: make a participant after fork()")]
     Forked(String),
     /// The policy cannot change once the entity is enabled.

@@ -1,7 +1,9 @@
-//! A thread that waits for readers probes them: a process of this host may have been killed, and its lease lasts long.
+//! A thread that waits for readers probes them: a process of this host may have been killed, and its lease
+//! lasts long.
 //!
-//! Its sockets went with it, and the kernel refuses what is sent to them. Refused by all of them, the participant is gone; if it is not,
-//! its next announcement brings it back. Where another process has the ports by now, and on other hosts, the lease tells.
+//! Its sockets went with it, and the kernel refuses what is sent to them. Refused by all of them, the
+//! participant is gone; if it is not, its next announcement brings it back. Where another process has the
+//! ports by now, and on other hosts, the lease tells.
 //!
 //! A `write` that waits for room asks about the slowest readers, after 50 ms or four times what answers of
 //! many readers took.
@@ -14,7 +16,8 @@ use plainsong_proto::vendor::PLAINSONG as VENDOR_ID;
 use crate::base::clock;
 use crate::runtime::ParticipantSlot;
 
-/// First and longest pause before somebody who waits probes; where acknowledgements usually take longer, so many times that.
+/// First and longest pause before somebody who waits probes; where acknowledgements usually take longer, so
+/// many times that.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const USUAL_TIMES: i64 = 4;
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -34,7 +37,8 @@ impl PeerProbe {
         Self { pause: Duration(usual.0.max(0).saturating_mul(USUAL_TIMES)).clamp(PAUSE_FIRST, PAUSE_MAX) }
     }
 
-    /// Waits until `deadline` by `wait`, which is false when the time that it is given has passed, and calls `probe` now and then.
+    /// Waits until `deadline` by `wait`, which is false when the time that it is given has passed, and calls
+    /// `probe` now and then.
     pub(crate) fn wait(
         &mut self,
         deadline: Option<Instant>,

@@ -15,8 +15,9 @@ use crate::error::Result;
 use crate::read_options::ReadOptions;
 use crate::sample::Sample;
 
-/// Chooses among the samples of one reader by state and by content: to wait for with a [`WaitSet`](crate::condition::WaitSet), and to
-/// read by with [`ReadOptions::condition`]. Clones are the same condition.
+/// Chooses among the samples of one reader by state and by content: to wait for with a
+/// [`WaitSet`](crate::condition::WaitSet), and to read by with [`ReadOptions::condition`]. Clones are the
+/// same condition.
 pub struct QueryCondition<T> {
     inner: Arc<Inner<T>>,
 }

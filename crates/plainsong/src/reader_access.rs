@@ -16,8 +16,8 @@ use crate::sample::{Sample, SampleBuffer, Store};
 impl<T: DdsType> DataReader<T> {
     /// Removes and returns all samples.
     ///
-    /// Who asks again and again, and finds nothing, may receive what comes itself, for all readers and writers of the
-    /// domain. It calls no listener for that.
+    /// Who asks again and again, and finds nothing, may receive what comes itself, for all readers and
+    /// writers of the domain. It calls no listener for that.
     ///
     /// # Errors
     /// [`crate::Error::NotEnabled`].
@@ -40,8 +40,9 @@ impl<T: DdsType> DataReader<T> {
     /// Removes and returns what `options` choose.
     ///
     /// # Errors
-    /// [`crate::Error::BadParameter`] for an instance that the reader does not know, [`crate::Error::PreconditionNotMet`] for a condition of
-    /// another reader or of the application, [`crate::Error::NotEnabled`].
+    /// [`crate::Error::BadParameter`] for an instance that the reader does not know,
+    /// [`crate::Error::PreconditionNotMet`] for a condition of another reader or of the application,
+    /// [`crate::Error::NotEnabled`].
     pub fn take_with(&self, options: &ReadOptions) -> Result<Vec<Sample<T>>> {
         let mut samples = Vec::new();
         self.take_into(options, &mut samples)?;
@@ -66,7 +67,8 @@ impl<T: DdsType> DataReader<T> {
         self.collect(Access::Take, options, samples)
     }
 
-    /// Like [`Self::take_with`], in place of what `samples` has: where that is possible it is overwritten, and nothing allocated.
+    /// Like [`Self::take_with`], in place of what `samples` has: where that is possible it is overwritten,
+    /// and nothing allocated.
     ///
     /// # Errors
     /// As [`Self::take_with`].

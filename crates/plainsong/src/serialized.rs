@@ -17,8 +17,8 @@ use crate::sample::{Store, settle};
 /// One sample as it came, or a change of its instance's state.
 #[derive(Clone, Debug)]
 pub struct SerializedSample {
-    /// With the encapsulation header: the sample where `info.valid_data` says so, else the serialized key, or nothing.
-    /// Long ones are not copied, but shared with the reader.
+    /// With the encapsulation header: the sample where `info.valid_data` says so, else the serialized key, or
+    /// nothing. Long ones are not copied, but shared with the reader.
     pub payload: Payload,
     /// Facts about it.
     pub info: SampleInfo,
@@ -56,8 +56,8 @@ impl Store for SerializedStore<'_> {
     }
 }
 
-/// Samples are looked at once before they are handed out: those that do not decode are discarded and counted, as with a reader that
-/// decodes them.
+/// Samples are looked at once before they are handed out: those that do not decode are discarded and counted,
+/// as with a reader that decodes them.
 impl AnyDataReader {
     /// Announces a reader that was created disabled.
     ///

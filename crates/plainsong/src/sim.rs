@@ -1,8 +1,10 @@
-//! The driver for the simulator: dispatch, registry, slots and deadlines as they are, without threads, sockets or clock.
+//! The driver for the simulator: dispatch, registry, slots and deadlines as they are, without threads,
+//! sockets or clock.
 //!
 //! One thread calls, and says what time it is; what is sent is collected. So a run depends on its seed alone.
 //! What is left out: threads, sockets, the receive policy, and the entities of the API; a call of the
-//! application goes to its slot as `DataWriter::write` does. With the feature `sim` only, and for nobody else.
+//! application goes to its slot as `DataWriter::write` does. With the feature `sim` only, and for nobody
+//! else.
 
 use std::sync::{Arc, Mutex};
 

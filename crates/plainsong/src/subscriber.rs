@@ -43,12 +43,13 @@ impl Subscriber {
         Ok(subscriber)
     }
 
-    /// Enables a subscriber that was created disabled and, when its ENTITY_FACTORY says so, its readers:
-    /// all of them before any shows something. With coherent access of GROUP scope, create it disabled, then
-    /// its readers, then enable it: readers that are created later miss what was shown before.
+    /// Enables a subscriber that was created disabled and, when its ENTITY_FACTORY says so, its readers: all
+    /// of them before any shows something. With coherent access of GROUP scope, create it disabled, then its
+    /// readers, then enable it: readers that are created later miss what was shown before.
     ///
     /// # Errors
-    /// [`crate::Error::PreconditionNotMet`] when its participant is not enabled, [`crate::Error::AlreadyDeleted`].
+    /// [`crate::Error::PreconditionNotMet`] when its participant is not enabled,
+    /// [`crate::Error::AlreadyDeleted`].
     pub fn enable(&self) -> Result<()> {
         self.inner.enable_at_once()
     }
@@ -82,8 +83,9 @@ impl Subscriber {
         self.inner.core.changed()
     }
 
-    /// A reader of a topic, a content-filtered topic or a multi-topic. With ENTITY_FACTORY off it is created disabled. Of a multi-topic,
-    /// `qos` is that of its readers of the topics; HISTORY also applies to the result, for each combination of instances.
+    /// A reader of a topic, a content-filtered topic or a multi-topic. With ENTITY_FACTORY off it is created
+    /// disabled. Of a multi-topic, `qos` is that of its readers of the topics; HISTORY also applies to the
+    /// result, for each combination of instances.
     ///
     /// # Errors
     /// [`crate::Error::InconsistentPolicy`] for contradictory QoS.
@@ -133,7 +135,8 @@ impl Subscriber {
     }
 
     /// The readers that have what `options` choose by state. With ordered access of GROUP scope there is one
-    /// entry for each sample, in the order the publishers wrote them: take one sample from each. One that does not decode gives none.
+    /// entry for each sample, in the order the publishers wrote them: take one sample from each. One that
+    /// does not decode gives none.
     #[must_use]
     pub fn readers(&self, options: &ReadOptions) -> Vec<AnyDataReader> {
         let selector = &options.selector;
@@ -272,7 +275,8 @@ impl SubscriberInner {
     }
 }
 
-/// Shows or drops what has its turn in all readers under GROUP access, and asks writers for what the rest waits for.
+/// Shows or drops what has its turn in all readers under GROUP access, and asks writers for what the rest
+/// waits for.
 fn settle_groups(readers: &[Arc<ReaderInner>], slot: &ParticipantSlot, out: &mut Outbox) {
     let mut last = None;
     loop {

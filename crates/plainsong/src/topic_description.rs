@@ -1,5 +1,5 @@
-//! What readers can be made of (DCPS 1.4 §2.2.2.3.1): topics, and what is made of topics. They share the names of their
-//! participant.
+//! What readers can be made of (DCPS 1.4 §2.2.2.3.1): topics, and what is made of topics. They share the
+//! names of their participant.
 
 use std::any::Any;
 use std::sync::{Arc, Weak};
@@ -33,7 +33,8 @@ pub trait TopicDescription: sealed::Sealed {
     fn new_reader(&self, subscriber: &Subscriber, qos: QosSet) -> Result<Self::Reader>;
 }
 
-/// What [`Publisher::create_writer`] makes writers of, and what can be filtered by content: a topic, with or without a Rust type.
+/// What [`Publisher::create_writer`] makes writers of, and what can be filtered by content: a topic, with or
+/// without a Rust type.
 pub trait WritableTopic: TopicDescription {
     /// What writes to it.
     type Writer;
@@ -128,7 +129,8 @@ impl AnyTopicDescription {
 }
 
 impl DomainParticipant {
-    /// What this participant has of this name, as long as somebody holds it: a topic, a content-filtered topic or a multi-topic.
+    /// What this participant has of this name, as long as somebody holds it: a topic, a content-filtered
+    /// topic or a multi-topic.
     #[must_use]
     pub fn lookup_topic_description(&self, name: &str) -> Option<AnyTopicDescription> {
         let topic = self.inner.topic(name).map(|topic| Kind::Topic(AnyTopic(topic)));
@@ -296,7 +298,8 @@ impl ParticipantInner {
         Ok(())
     }
 
-    /// Refuses the name of something made of topics to a topic. As long as the result lives, nobody gives it to such.
+    /// Refuses the name of something made of topics to a topic. As long as the result lives, nobody gives it
+    /// to such.
     pub(crate) fn keep_for_topic(&self, name: &str) -> Result<impl Drop> {
         let all = lock(&self.derived_topics);
         if all.get(name).is_some_and(|known| known.strong_count() > 0) { Err(in_use(name)) } else { Ok(all) }

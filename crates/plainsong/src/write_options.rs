@@ -9,7 +9,8 @@ use plainsong_proto::time::{Duration, Time};
 /// ```
 /// use plainsong::prelude::*;
 ///
-/// let options = WriteOptions::new().source_timestamp(Time::now()).max_blocking_time(Duration::from_millis(5));
+/// let patience = Duration::from_millis(5);
+/// let options = WriteOptions::new().source_timestamp(Time::now()).max_blocking_time(patience);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {

@@ -72,7 +72,8 @@ fn what_goes_to_several_processes_is_handed_over_and_told_once_a_datagram() {
     struct Counter {
         samples: AtomicU32,
         calls: AtomicU32,
-        /// Locks that the receive thread had taken when the last call ended, and before each call since the first.
+        /// Locks that the receive thread had taken when the last call ended, and before each call since the
+        /// first.
         locks: AtomicU64,
         locks_before_calls: AtomicU64,
     }

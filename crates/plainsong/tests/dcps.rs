@@ -55,8 +55,8 @@ fn five_megabytes_arrive_whole() {
     }
 }
 
-/// Says that it is a `Blob`, and promises more octets than there are. It may contain itself, so that nobody is told
-/// its members.
+/// Says that it is a `Blob`, and promises more octets than there are. It may contain itself, so that nobody
+/// is told its members.
 #[derive(Clone, Debug, DdsType)]
 #[dds(name = "Blob", appendable)]
 struct Impostor {

@@ -1,4 +1,5 @@
-//! Samples that do not decode: each is discarded by itself, counted once and told, and hides none of the others.
+//! Samples that do not decode: each is discarded by itself, counted once and told, and hides none of the
+//! others.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 mod common;

@@ -32,7 +32,7 @@ pub(crate) fn run(_arguments: &[String]) -> Result<bool, String> {
 /// Every finding in the tree below `root`, as `path:line: what, and what to do`.
 fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
     let mut findings = Vec::new();
-    let (mut used, mut wide) = (Vec::new(), Vec::new());
+    let mut used = Vec::new();
     let mut graph = cycles::Graph::default();
     let mut places = vec![Vec::new(); settings.once.len()];
     for path in files(root)? {
@@ -47,7 +47,7 @@ fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
             let source = Source::new(&path, &text);
             rules::begins_with_comment(&source, &mut findings);
             rules::sizes(&source, settings, &mut used, &mut findings);
-            pages::comment_width(&source, settings, &mut wide, &mut findings);
+            pages::comment_width(&source, &mut findings);
             rules::confined_unsafe(&source, settings, &mut findings);
             rules::confined_names(&source, settings, &mut findings);
             rules::note_places(&source, settings, &mut places);
@@ -68,7 +68,6 @@ fn check(root: &Path, settings: &Settings) -> Result<Vec<String>, String> {
     graph.check(settings, &mut findings);
     rules::one_place(settings, &places, &mut findings);
     rules::unused_exceptions(settings, &used, &mut findings);
-    pages::unused_widths(settings, &wide, &mut findings);
     pages::octets(settings, root, &mut findings);
     let confined = settings.confined.iter().map(|(folder, _)| folder);
     let constants = settings.constants.iter().map(|(path, _)| path);

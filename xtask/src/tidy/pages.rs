@@ -52,33 +52,17 @@ pub(super) fn octets(settings: &Settings, root: &Path, findings: &mut Vec<String
     }
 }
 
-/// Lines that are comments are no wider than code; `used` collects the folders of exceptions needed.
-pub(super) fn comment_width(
-    source: &Source,
-    settings: &Settings,
-    used: &mut Vec<String>,
-    findings: &mut Vec<String>,
-) {
+/// Lines that are comments are no wider than code.
+pub(super) fn comment_width(source: &Source, findings: &mut Vec<String>) {
     for (index, line) in source.text.lines().enumerate() {
         let columns = line.chars().count();
-        if columns <= COMMENT_COLUMNS || !line.trim_start().starts_with("//") {
-            continue;
-        }
-        match settings.wide.iter().find(|folder| source.path.starts_with(&format!("{folder}/"))) {
-            Some(folder) => used.push(folder.clone()),
-            None => findings.push(format!(
+        if columns > COMMENT_COLUMNS && line.trim_start().starts_with("//") {
+            findings.push(format!(
                 "{}:{}: a comment of {columns} columns, {COMMENT_COLUMNS} are allowed: wrap it",
                 source.path,
                 index + 1
-            )),
+            ));
         }
-    }
-}
-
-/// Folders without wide comments need no exception.
-pub(super) fn unused_widths(settings: &Settings, used: &[String], findings: &mut Vec<String>) {
-    for folder in settings.wide.iter().filter(|folder| !used.contains(folder)) {
-        findings.push(format!("xtask/tidy.txt:1: {folder} has no wide comments any more: remove it"));
     }
 }
 
@@ -120,21 +104,13 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_no_wider_than_code_but_where_it_is_allowed() {
-        let settings = Settings::parse("wide crates/a/src/old it is written anew").expect("settings parse");
-        let found = |path: &str, line: &str| {
-            let (mut used, mut findings) = (Vec::new(), Vec::new());
-            comment_width(&Source::new(path, line), &settings, &mut used, &mut findings);
-            (used.len(), findings.len())
+    fn comments_are_no_wider_than_code() {
+        let found = |line: &str| {
+            let mut findings = Vec::new();
+            comment_width(&Source::new("crates/a/src/new.rs", line), &mut findings);
+            findings.len()
         };
         let wide = format!("/// {}", "é".repeat(COMMENT_COLUMNS - 3));
-        assert_eq!(found("crates/a/src/new.rs", &wide), (0, 1));
-        assert_eq!(found("crates/a/src/old/a.rs", &wide), (1, 0));
-        assert_eq!(found("crates/a/src/new.rs", &wide.replacen("é", "", 1)), (0, 0));
-        let code = format!("let text = \"{}\";", "x".repeat(COMMENT_COLUMNS));
-        assert_eq!(found("crates/a/src/new.rs", &code), (0, 0), "code is for rustfmt");
-        let mut findings = Vec::new();
-        unused_widths(&settings, &[], &mut findings);
-        assert_eq!(findings.len(), 1);
+        assert_eq!((found(&wide), found(&wide.replacen("é", "", 1))), (1, 0));
     }
 }

@@ -25,8 +25,6 @@ pub(super) struct Settings {
     pub(super) unsafe_files: Vec<String>,
     /// Pages, and how many octets they may have together.
     pub(super) pages: Vec<(Vec<String>, u64)>,
-    /// Folders whose comments may be wide.
-    pub(super) wide: Vec<String>,
     /// Files, and the constants outside the table of tuning that they may have; none named: any.
     pub(super) constants: Vec<(String, Vec<String>)>,
 }
@@ -79,13 +77,6 @@ impl Settings {
                 Some((Ok(most), pages)) => self.pages.push((pages, most)),
                 _ => return Err("pages OCTETS PAGES: octets are a number".to_owned()),
             },
-            "wide" => {
-                let (folder, reason) = rest.split_once(' ').unwrap_or((rest, ""));
-                if reason.len() < 10 {
-                    return Err(format!("wide {folder} REASON: a reason is needed"));
-                }
-                self.wide.push(folder.to_owned());
-            }
             "constants" => {
                 let (subject, reason) = rest.split_once(": ").unwrap_or((rest, ""));
                 if reason.len() < 10 {

@@ -13,7 +13,8 @@ use plainsong_proto::vendor::PLAINSONG as VENDOR_ID;
 static READ_AT: AtomicU64 = AtomicU64::new(0);
 static AHEAD: AtomicI64 = AtomicI64::new(0);
 
-/// Both clocks go at the same speed, so for so long one is told from the other: reading one is half of the work.
+/// Both clocks go at the same speed, so for so long one is told from the other: reading one is half of the
+/// work.
 const TOGETHER: Duration = Duration::from_micros(500);
 /// Differences that come from reading one after the other; larger ones mean that the host set its clock.
 const READING: Duration = Duration::from_micros(10);
@@ -98,15 +99,15 @@ pub(crate) fn until(deadline: Instant) -> std::time::Duration {
 
 /// A number that differs from call to call and from process to process.
 pub(crate) fn seed() -> u64 {
-    // The standard library keys each of these hashers from the operating system's randomness, which a forked process shares
-    // with its parent.
+    // The standard library keys each of these hashers from the operating system's randomness, which a forked
+    // process shares with its parent.
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());
     hasher.finish()
 }
 
-/// A prefix that no other participant has: our vendor id, then ten random octets (RTPS 2.5 §9.3.1.5), of which the first six are the same
-/// for all participants of this process.
+/// A prefix that no other participant has: our vendor id, then ten random octets (RTPS 2.5 §9.3.1.5), of
+/// which the first six are the same for all participants of this process.
 pub(crate) fn fresh_guid_prefix() -> GuidPrefix {
     static PROCESS: OnceLock<u64> = OnceLock::new();
     let mut prefix = [0; 12];

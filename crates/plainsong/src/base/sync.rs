@@ -1,6 +1,6 @@
-//! What threads order themselves by. Hand-made orderings take these types, so that a model checker can take their place: with the
-//! feature `shuttle`, which only the tests of this crate use, they are those of [shuttle](https://docs.rs/shuttle), and time
-//! passes by looking at the clock.
+//! What threads order themselves by. Hand-made orderings take these types, so that a model checker can take
+//! their place: with the feature `shuttle`, which only the tests of this crate use, they are those of
+//! [shuttle](https://docs.rs/shuttle), and time passes by looking at the clock.
 
 #[cfg(not(all(test, feature = "shuttle")))]
 mod platform {
@@ -31,7 +31,8 @@ mod platform {
     }
     const STEP_NS: u64 = 100_000;
 
-    /// A run begins: always at the same time, so that its schedule can be replayed. With a deliberate mistake or without.
+    /// A run begins: always at the same time, so that its schedule can be replayed. With a deliberate mistake
+    /// or without.
     pub(crate) fn begin_run(loses_notifications: bool) {
         NOW.set(0);
         LOSES_NOTIFICATIONS.set(loses_notifications);

@@ -1,5 +1,5 @@
-//! Events for `tracing`, with the feature of that name; without it nothing. What happens to entities is told, nothing that happens to
-//! every sample. All have the target `plainsong`.
+//! Events for `tracing`, with the feature of that name; without it nothing. What happens to entities is told,
+//! nothing that happens to every sample. All have the target `plainsong`.
 #![cfg_attr(
     not(feature = "tracing"),
     allow(unused_variables, reason = "without the feature nothing is told")

@@ -39,7 +39,8 @@ impl WriterInner {
         Error::Serialization { topic: self.topic.name.clone(), source }
     }
 
-    /// `timeout` is how long it waited for room, if it was to wait; `change` has its instance and the timestamp that it was given.
+    /// `timeout` is how long it waited for room, if it was to wait; `change` has its instance and the
+    /// timestamp that it was given.
     #[cold]
     pub(super) fn write_error(
         &self,

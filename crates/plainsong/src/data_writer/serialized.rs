@@ -17,9 +17,9 @@ use crate::write_options::WriteOptions;
 /// Payloads are padded to a multiple of so many octets, of which the options of the encapsulation tell.
 const ALIGNMENT: usize = 4;
 
-/// Samples and keys as octets, with their encapsulation header: samples in the encoding version that the writer offers, the first
-/// of its DATA_REPRESENTATION, in either byte order; keys in any version. Each is decoded once before it is written, so that nothing
-/// leaves that readers would discard.
+/// Samples and keys as octets, with their encapsulation header: samples in the encoding version that the
+/// writer offers, the first of its DATA_REPRESENTATION, in either byte order; keys in any version. Each is
+/// decoded once before it is written, so that nothing leaves that readers would discard.
 impl AnyDataWriter {
     /// Announces a writer that was created disabled.
     ///
@@ -32,8 +32,8 @@ impl AnyDataWriter {
     /// Writes an encoded sample, otherwise as [`DataWriter::write`](super::DataWriter::write).
     ///
     /// # Errors
-    /// [`Error::BadParameter`] for octets that are no sample of the type, or not in the encoding version of the writer: it says
-    /// which and why. Otherwise those of [`DataWriter::write`](super::DataWriter::write).
+    /// [`Error::BadParameter`] for octets that are no sample of the type, or not in the encoding version of
+    /// the writer: it says which and why. Otherwise those of [`DataWriter::write`](super::DataWriter::write).
     pub fn write_serialized(&self, sample: &[u8]) -> Result<()> {
         self.write_serialized_with(sample, &WriteOptions::new())
     }
@@ -49,8 +49,8 @@ impl AnyDataWriter {
     /// Disposes the instance with this serialized key.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] for octets that are no key of the type, [`Error::PreconditionNotMet`] for a type without key;
-    /// otherwise those of [`Self::write_serialized`].
+    /// [`Error::BadParameter`] for octets that are no key of the type, [`Error::PreconditionNotMet`] for a
+    /// type without key; otherwise those of [`Self::write_serialized`].
     pub fn dispose_serialized(&self, key: &[u8]) -> Result<()> {
         self.dispose_serialized_with(key, &WriteOptions::new())
     }
@@ -58,7 +58,8 @@ impl AnyDataWriter {
     /// Disposes as [`Self::dispose_serialized`] does, but for what `options` say.
     ///
     /// # Errors
-    /// Those of [`Self::dispose_serialized`] and of [`DataWriter::write_with`](super::DataWriter::write_with).
+    /// Those of [`Self::dispose_serialized`] and of
+    /// [`DataWriter::write_with`](super::DataWriter::write_with).
     pub fn dispose_serialized_with(&self, key: &[u8], options: &WriteOptions) -> Result<()> {
         self.inner().end_serialized(key, ChangeKind::Dispose, options)
     }
@@ -74,12 +75,14 @@ impl AnyDataWriter {
     /// Unregisters as [`Self::unregister_instance_serialized`] does, but for what `options` say.
     ///
     /// # Errors
-    /// Those of [`Self::unregister_instance_serialized`] and of [`DataWriter::write_with`](super::DataWriter::write_with).
+    /// Those of [`Self::unregister_instance_serialized`] and of
+    /// [`DataWriter::write_with`](super::DataWriter::write_with).
     pub fn unregister_instance_serialized_with(&self, key: &[u8], options: &WriteOptions) -> Result<()> {
         self.inner().end_serialized(key, ChangeKind::Unregister, options)
     }
 
-    /// Prepares to write the instance with this serialized key, and gives its handle; NIL for a type without key.
+    /// Prepares to write the instance with this serialized key, and gives its handle; NIL for a type without
+    /// key.
     ///
     /// # Errors
     /// As [`Self::dispose_serialized`]; [`Error::OutOfResources`] at `max_instances`.

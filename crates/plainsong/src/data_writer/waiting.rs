@@ -43,7 +43,8 @@ impl WriterInner {
         PeerProbe::new(usual)
     }
 
-    /// False when `deadline` passed first. Acknowledgements are received meanwhile, here or by a receive thread.
+    /// False when `deadline` passed first. Acknowledgements are received meanwhile, here or by a receive
+    /// thread.
     pub(super) fn wait_for_progress(
         &self,
         probe: &mut PeerProbe,

@@ -1,9 +1,9 @@
 //! Multi-topics (DCPS 1.4 §2.2.2.3.4, Annex B): one typed view of several topics, joined on their keys.
 //!
 //! `SELECT flight, x, z AS height FROM Location NATURAL JOIN FlightPlan WHERE height < %0` gives a sample
-//! whenever one of the topics does, for every combination of instances whose common key members are equal, out
-//! of the last sample of each. Members of the result are filled by name; of a name that several topics have,
-//! the first in FROM counts. WHERE is about the members of the result. Members are numbers, booleans,
+//! whenever one of the topics does, for every combination of instances whose common key members are equal,
+//! out of the last sample of each. Members of the result are filled by name; of a name that several topics
+//! have, the first in FROM counts. WHERE is about the members of the result. Members are numbers, booleans,
 //! characters, strings and enumerations, also those inside of structures (`pose.x AS x`).
 //!
 //! Limits: 8 topics, [`ROWS_MAX`] instances of each, [`COMBINATIONS_MAX`] combinations and [`SAMPLES_MAX`]

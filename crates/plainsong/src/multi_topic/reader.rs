@@ -90,8 +90,8 @@ impl<T: DdsType> MultiTopicReader<T> {
     /// Removes and returns all samples, in the order they came to be.
     ///
     /// # Errors
-    /// [`crate::Error::NotEnabled`], [`crate::Error::PreconditionNotMet`] under GROUP access scope outside of an
-    /// access.
+    /// [`crate::Error::NotEnabled`], [`crate::Error::PreconditionNotMet`] under GROUP access scope outside of
+    /// an access.
     pub fn take(&self) -> Result<Vec<Sample<T>>> {
         self.take_up_to(usize::MAX)
     }
@@ -182,8 +182,8 @@ impl<T: DdsType> MultiTopicReader<T> {
         self.inner.listener.get()
     }
 
-    /// The readers of the topics, in the order of FROM: for their matches, statuses and QoS. What is taken from
-    /// them is not joined.
+    /// The readers of the topics, in the order of FROM: for their matches, statuses and QoS. What is taken
+    /// from them is not joined.
     #[must_use]
     pub fn readers(&self) -> Vec<AnyDataReader> {
         self.inner.readers.iter().map(|source| source.reader()).collect()

@@ -231,8 +231,8 @@ impl<'a> Router<'a> {
         registry::find(self.participants, |slot| slot.prefix, prefix).map(|slot| &**slot)
     }
 
-    /// The one reader here that is matched with `writer`, if it is the only one: what goes to the readers of several processes
-    /// names no participant.
+    /// The one reader here that is matched with `writer`, if it is the only one: what goes to the readers of
+    /// several processes names no participant.
     fn only_reader(
         &self,
         destination: GuidPrefix,
@@ -333,7 +333,8 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// Listeners are notified of the samples of one datagram together, as many as none of the readers has to forget any for.
+    /// Listeners are notified of the samples of one datagram together, as many as none of the readers has to
+    /// forget any for.
     #[inline]
     fn notify_later(
         &mut self,

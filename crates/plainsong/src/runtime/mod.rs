@@ -1,7 +1,8 @@
-//! Who runs the state machines: slots that lock them, the registry that finds them, the threads that feed them.
+//! Who runs the state machines: slots that lock them, the registry that finds them, the threads that feed
+//! them.
 //!
-//! Lock order: participant → endpoint → timer. Datagrams of one state machine leave under its lock, so they keep
-//! their order; events are reported after all locks are gone.
+//! Lock order: participant → endpoint → timer. Datagrams of one state machine leave under its lock, so they
+//! keep their order; events are reported after all locks are gone.
 
 mod deadline;
 mod delegation;
@@ -52,11 +53,12 @@ pub(crate) type ReaderSlot = EndpointSlot<Reader>;
 
 /// Where the driver reports what happened to a participant and its endpoints.
 pub(crate) trait EventSink: Send + Sync {
-    /// Called with no lock held, on the thread that caused the events. Whatever is left in `events` is dropped.
+    /// Called with no lock held, on the thread that caused the events. Whatever is left in `events` is
+    /// dropped.
     fn events(&self, events: &mut Vec<Event>);
 
-    /// Wakes who waits for an event, on a thread that may hold locks of the application. False, and nothing done,
-    /// when there is more to tell: [`EventSink::events`] then does.
+    /// Wakes who waits for an event, on a thread that may hold locks of the application. False, and nothing
+    /// done, when there is more to tell: [`EventSink::events`] then does.
     fn wake_waiters(&self, event: &Event) -> bool;
 
     /// Called before a decision of discovery is carried out, with the lock of the participant held.
@@ -101,8 +103,8 @@ pub(crate) trait StateMachine: Send {
     fn traffic_class(&self) -> u8 {
         0
     }
-    /// The path to an address takes datagrams of so many octets. A machine that takes it into account sends what did not pass
-    /// in smaller ones; that of others is left to IP.
+    /// The path to an address takes datagrams of so many octets. A machine that takes it into account sends
+    /// what did not pass in smaller ones; that of others is left to IP.
     const FOLLOWS_PATHS: bool = false;
 
     fn path(&mut self, _address: IpAddr, _bytes: usize) {}
@@ -189,8 +191,8 @@ impl Drop for Held {
     }
 }
 
-/// A state machine while octets are lent to it. It is told of their end also when something panics: what it keeps is whole
-/// for those who use it after that.
+/// A state machine while octets are lent to it. It is told of their end also when something panics: what it
+/// keeps is whole for those who use it after that.
 struct Borrower<'a, 'b, M: StateMachine> {
     machine: &'a mut M,
     lent: Option<&'a Lent<'b>>,
@@ -378,8 +380,8 @@ impl<M: StateMachine> EndpointSlot<M> {
         result
     }
 
-    /// Makes a call now or, when the endpoint is busy, leaves it to who holds the lock: the receive thread does
-    /// not wait for an application in the middle of a `write`, and that `write` need not wake it.
+    /// Makes a call now or, when the endpoint is busy, leaves it to who holds the lock: the receive thread
+    /// does not wait for an application in the middle of a `write`, and that `write` need not wake it.
     pub(crate) fn run_or_defer(&self, shared: &Shared, now: Now, out: &mut Outbox, call: M::Call) {
         self.run_or_enqueue(shared, now, out, Deferred::Call(call));
     }

@@ -1,12 +1,15 @@
-//! The orderings of threads that are made by hand, under a model checker: many schedules of a few threads, chosen at random and by
-//! PCT. `cargo test -p plainsong --lib --features shuttle model` runs them; a failure prints a schedule that `shuttle::replay` repeats.
+//! The orderings of threads that are made by hand, under a model checker: many schedules of a few threads,
+//! chosen at random and by PCT. `cargo test -p plainsong --lib --features shuttle model` runs them; a failure
+//! prints a schedule that `shuttle::replay` repeats.
 //!
-//! No wake-up is lost and nothing waits for ever (a run that cannot go on fails, and time saves nobody), each delegated call is
-//! made once, a deadline that moved earlier is noticed, and an input is received from by one thread at a time, and by one always.
-//! With notifications that are lost on purpose each model fails, so it looks where it should.
+//! No wake-up is lost and nothing waits for ever (a run that cannot go on fails, and time saves nobody), each
+//! delegated call is made once, a deadline that moved earlier is noticed, and an input is received from by
+//! one thread at a time, and by one always. With notifications that are lost on purpose each model fails, so
+//! it looks where it should.
 //!
-//! What is new in the files that take their atomics, locks and clock from `base/sync.rs` needs a story here. The checker
-//! knows sequentially consistent memory only: orderings weaker than `SeqCst` need an argument in a comment.
+//! What is new in the files that take their atomics, locks and clock from `base/sync.rs` needs a story here.
+//! The checker knows sequentially consistent memory only: orderings weaker than `SeqCst` need an argument in
+//! a comment.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -284,7 +287,8 @@ impl Socket {
         lock(&self.content).is_closed
     }
 
-    /// Sleeps until there is a datagram, the waker is used or the socket is closed: whether there is a datagram.
+    /// Sleeps until there is a datagram, the waker is used or the socket is closed: whether there is a
+    /// datagram.
     fn wait(&self, waker: Option<&ModelWaker>) -> bool {
         let mut content = lock(&self.content);
         let is_woken = || waker.is_some_and(|waker| waker.is_set.load(Ordering::SeqCst));

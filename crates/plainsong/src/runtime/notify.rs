@@ -44,8 +44,8 @@ impl Notify {
 
     /// Sleeps while the epoch is `seen`. False when `deadline` passed first; `None` waits for ever.
     pub(crate) fn wait(&self, seen: u32, deadline: Option<Instant>) -> bool {
-        // A waker first moves the epoch, then looks for sleepers; we first count ourselves in, then look at the
-        // epoch. In one total order, at least one of the two sees the other.
+        // A waker first moves the epoch, then looks for sleepers; we first count ourselves in, then look at
+        // the epoch. In one total order, at least one of the two sees the other.
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let woken = loop {
             if self.epoch() != seen {

@@ -61,7 +61,8 @@ impl Registry {
         insert(&self.participants, |slot| slot.prefix, participant);
     }
 
-    /// A participant is here from now on: it hears of those that were before, of whose later news it hears as all do.
+    /// A participant is here from now on: it hears of those that were before, of whose later news it hears as
+    /// all do.
     pub(crate) fn add(&self, slot: &Arc<ParticipantSlot>) {
         self.insert(slot);
         let participants = self.participants();
@@ -201,7 +202,8 @@ impl ParticipantSlot {
         result
     }
 
-    /// Has the others of this process told what is news to them. The participant stays locked, so that they hear in order.
+    /// Has the others of this process told what is news to them. The participant stays locked, so that they
+    /// hear in order.
     fn pass_on(&self, control: &mut Timed<Participant>, now: Now) {
         if !control.machine.has_news() {
             return;
@@ -219,8 +221,8 @@ impl ParticipantSlot {
         newcomer.leave_news(&introduction, clock::now());
     }
 
-    /// It will tell the others of this process what is new, and hears first what they told it: one of them may hear other
-    /// processes for it.
+    /// It will tell the others of this process what is new, and hears first what they told it: one of them
+    /// may hear other processes for it.
     pub(crate) fn begin_among_others(&self) {
         self.control(|participant, _, _| participant.share_process());
         dispatch::with_outbox(|out| {
@@ -229,8 +231,8 @@ impl ParticipantSlot {
         });
     }
 
-    /// The timer thread soon reads them: no thread has to hold the locks of two participants, nor to call the listeners of
-    /// another than its own.
+    /// The timer thread soon reads them: no thread has to hold the locks of two participants, nor to call the
+    /// listeners of another than its own.
     fn leave_news(&self, news: &[News], now: Now) {
         let mut deferred = lock(&self.deferred);
         if deferred.is_empty() && !news.is_empty() {

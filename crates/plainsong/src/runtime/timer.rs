@@ -23,7 +23,8 @@ struct State {
     stopped: bool,
 }
 
-/// A binary heap with one entry for each GUID, which can be moved: nothing stale, no growth in the steady state.
+/// A binary heap with one entry for each GUID, which can be moved: nothing stale, no growth in the steady
+/// state.
 #[derive(Debug, Default)]
 struct Heap {
     entries: Vec<(u64, Guid)>,
@@ -68,7 +69,8 @@ impl Timer {
             if let Some(guid) = state.heap.pop_due(now.0) {
                 drop(state);
                 fire(guid);
-                // It may have sent a burst of a long sample: what waited for the core meanwhile goes before the next.
+                // It may have sent a burst of a long sample: what waited for the core meanwhile goes before
+                // the next.
                 sync::yield_now();
                 state = lock(&self.state);
                 continue;
@@ -89,7 +91,8 @@ impl Timer {
 }
 
 impl Timer {
-    /// Calls `fire` for one GUID that is due, if there is one: whether there was. On the thread of [`Self::run`].
+    /// Calls `fire` for one GUID that is due, if there is one: whether there was. On the thread of
+    /// [`Self::run`].
     pub(crate) fn fire_due(&self, fire: impl FnOnce(Guid)) -> bool {
         let due = lock(&self.state).heap.pop_due(sync::mono().0);
         due.map(fire).is_some()

@@ -1,6 +1,7 @@
 //! Datagrams in and out, whatever carries them: what a transport is, and those that a domain has.
 //!
-//! Nothing here knows RTPS messages, and nothing outside knows sockets: there, who sent and who is sent to is a [`Locator`].
+//! Nothing here knows RTPS messages, and nothing outside knows sockets: there, who sent and who is sent to is
+//! a [`Locator`].
 
 #[cfg(not(any(test, feature = "sim")))]
 mod absent;
@@ -34,43 +35,48 @@ pub(crate) use udp::{Alarm, ThreadWaker};
 
 /// A way by which datagrams leave and arrive.
 ///
-/// One value serves all participants of a domain in this process, and all its members are called by many threads at once.
-/// Whatever is received by it is received by threads of the domain, one for each of its [`inputs`](Transport::inputs), or by
-/// threads of the application that wait for it: a transport starts none, and calls nobody but `each`, on the thread that receives.
+/// One value serves all participants of a domain in this process, and all its members are called by many
+/// threads at once. Whatever is received by it is received by threads of the domain, one for each of its
+/// [`inputs`](Transport::inputs), or by threads of the application that wait for it: a transport starts none,
+/// and calls nobody but `each`, on the thread that receives.
 ///
-/// It may lose, repeat and reorder datagrams, as UDP does, but never cut or alter them, and never deliver one to who was not meant.
-/// What it can do without is the fewer repairs for the reliable. A writer's datagrams are sent under that writer's lock, one batch
-/// after the other: a transport that keeps them in order spares its readers repairs.
+/// It may lose, repeat and reorder datagrams, as UDP does, but never cut or alter them, and never deliver one
+/// to who was not meant. What it can do without is the fewer repairs for the reliable. A writer's datagrams
+/// are sent under that writer's lock, one batch after the other: a transport that keeps them in order spares
+/// its readers repairs.
 ///
-/// Its value lives as long as any thread of the domain, and longer than what was sent by it: what a batch borrows ends with `send`,
-/// what was received with `each`.
+/// Its value lives as long as any thread of the domain, and longer than what was sent by it: what a batch
+/// borrows ends with `send`, what was received with `each`.
 pub(crate) trait Transport: Send + Sync {
-    /// What one thread receives in: buffers, allocated once. Those of several threads may be in use at one time, also of one input.
+    /// What one thread receives in: buffers, allocated once. Those of several threads may be in use at one
+    /// time, also of one input.
     type Receiver: Send;
 
-    /// Where datagrams arrive: one input for discovery traffic, at least one for user traffic. The same for the whole life of the
-    /// transport.
+    /// Where datagrams arrive: one input for discovery traffic, at least one for user traffic. The same for
+    /// the whole life of the transport.
     fn inputs(&self) -> Vec<Input>;
 
     fn receiver(&self) -> Self::Receiver;
 
-    /// The next call of [`receive`](Transport::receive) had better bring one datagram: a lone one is expected, or others would wait.
+    /// The next call of [`receive`](Transport::receive) had better bring one datagram: a lone one is
+    /// expected, or others would wait.
     fn expect_one(receiver: &mut Self::Receiver);
 
-    /// Whether it would carry a datagram there, now: by the kind of the locator, and what this host has. That somebody listens there
-    /// is not asked. A locator is reached by one transport of a domain at most.
+    /// Whether it would carry a datagram there, now: by the kind of the locator, and what this host has. That
+    /// somebody listens there is not asked. A locator is reached by one transport of a domain at most.
     fn reaches(&self, locator: &Locator) -> bool;
 
-    /// Sends all datagrams of a batch to those destinations that it reaches, in order, from the calling thread, which holds the lock
-    /// of the writer, reader or participant that they are of. So it never waits for a receiver: what there is no room for is lost. It
-    /// may wait for a moment for a device that is busy. When it returns, nothing of the batch is needed any more, and receivers that
-    /// sleep have been woken. A destination that fails keeps nothing from others.
+    /// Sends all datagrams of a batch to those destinations that it reaches, in order, from the calling
+    /// thread, which holds the lock of the writer, reader or participant that they are of. So it never waits
+    /// for a receiver: what there is no room for is lost. It may wait for a moment for a device that is busy.
+    /// When it returns, nothing of the batch is needed any more, and receivers that sleep have been woken. A
+    /// destination that fails keeps nothing from others.
     fn send(&self, batch: &Batch<'_>) -> Sent;
 
-    /// Hands each datagram that is there to `each`, a few at most, so that the caller can look after other things; with `wait`, sleeps
-    /// until there is one, [`close`](Transport::close) is called, or for no reason. No datagram is handed out twice, whoever else
-    /// receives from the same input. `each` may send, and may take long. True when [`locators`](Transport::locators) would tell
-    /// something else than before.
+    /// Hands each datagram that is there to `each`, a few at most, so that the caller can look after other
+    /// things; with `wait`, sleeps until there is one, [`close`](Transport::close) is called, or for no
+    /// reason. No datagram is handed out twice, whoever else receives from the same input. `each` may send,
+    /// and may take long. True when [`locators`](Transport::locators) would tell something else than before.
     fn receive(
         &self,
         traffic: Traffic,
@@ -79,8 +85,9 @@ pub(crate) trait Transport: Send + Sync {
         each: impl FnMut(Received<'_>),
     ) -> bool;
 
-    /// Sleeps until a datagram is there, `waker` is used, the time is over, or the transport is closed; nothing is received. A datagram
-    /// or a wake from before the call ends it at once. A waker is given only where inputs [can be handed over](Transport::can_hand_over).
+    /// Sleeps until a datagram is there, `waker` is used, the time is over, or the transport is closed;
+    /// nothing is received. A datagram or a wake from before the call ends it at once. A waker is given only
+    /// where inputs [can be handed over](Transport::can_hand_over).
     ///
     /// # Errors
     /// A signal came (`Interrupted`), or it cannot wait for what it was given.
@@ -91,15 +98,16 @@ pub(crate) trait Transport: Send + Sync {
         timeout: Option<Duration>,
     ) -> io::Result<WokenBy>;
 
-    /// Whether threads of the application may receive from an input while they wait for what it brings: [`wait`](Transport::wait) then
-    /// heeds the waker, and a thread of the domain in [`receive`](Transport::receive) is not needed to make anything arrive.
+    /// Whether threads of the application may receive from an input while they wait for what it brings:
+    /// [`wait`](Transport::wait) then heeds the waker, and a thread of the domain in
+    /// [`receive`](Transport::receive) is not needed to make anything arrive.
     fn can_hand_over(&self, traffic: Traffic) -> bool;
 
     /// Adds where participants can be reached by it, and where they announce themselves.
     fn locators(&self, locators: &mut LocalLocators);
 
-    /// Makes everyone return who receives or waits, now and from now on, also who is about to begin. Sending does no harm afterwards,
-    /// nor good.
+    /// Makes everyone return who receives or waits, now and from now on, also who is about to begin. Sending
+    /// does no harm afterwards, nor good.
     fn close(&self);
 
     /// Octets that the path to an address takes in one datagram, if the transport goes there.
@@ -118,7 +126,8 @@ pub(crate) trait Transport: Send + Sync {
     /// A reader is not written to by a writer any more; `None`: by any.
     fn leave_groups(&self, _reader: Guid, _writer: Option<Guid>) {}
 
-    /// Whether nobody has that locator of this host any more, as far as is certain: `message`, which means nothing, may be sent to it.
+    /// Whether nobody has that locator of this host any more, as far as is certain: `message`, which means
+    /// nothing, may be sent to it.
     fn is_gone(&self, _locator: &Locator, _message: &[u8]) -> bool {
         false
     }
@@ -150,8 +159,9 @@ pub(crate) struct Batch<'a> {
     pub(crate) lent: Option<&'a Lent<'a>>,
     /// The octet of the IP header that marks the datagrams.
     pub(crate) traffic_class: u8,
-    /// Datagrams for other hosts that are longer than their path takes are left out; else they are cut on their way. Who recuts is a
-    /// writer of samples, for whom a thread may have a socket of its own; what discovery and readers answer opens none.
+    /// Datagrams for other hosts that are longer than their path takes are left out; else they are cut on
+    /// their way. Who recuts is a writer of samples, for whom a thread may have a socket of its own; what
+    /// discovery and readers answer opens none.
     pub(crate) recuts: bool,
 }
 
@@ -203,7 +213,8 @@ pub(crate) enum Receiver {
     Other(<Other as Transport>::Receiver),
 }
 
-/// All transports of a domain. Which there are is known when the library is compiled, so that nothing is called by way of a table.
+/// All transports of a domain. Which there are is known when the library is compiled, so that nothing is
+/// called by way of a table.
 pub(crate) struct Transports {
     config: Config,
     udp: Option<Udp>,
@@ -292,8 +303,8 @@ impl Transports {
         }
     }
 
-    /// Sends all datagrams of a batch, each by the transport that reaches its destination, and counts those that none does. Returned are
-    /// the addresses of [`Sent::left_out`].
+    /// Sends all datagrams of a batch, each by the transport that reaches its destination, and counts those
+    /// that none does. Returned are the addresses of [`Sent::left_out`].
     pub(crate) fn send(&self, batch: &Batch<'_>) -> Vec<(IpAddr, usize)> {
         if batch.out.transmits().is_empty() {
             return Vec::new();

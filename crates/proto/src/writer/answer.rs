@@ -370,8 +370,8 @@ impl Writer {
         Ok(())
     }
 
-    /// What a reader asked for was left out: it is asked again soon, but not before a time. While answers must
-    /// make room, its route asks as often as can be of use.
+    /// What a reader asked for was left out: it is asked again soon, but not before a time. While answers
+    /// must make room, its route asks as often as can be of use.
     fn ask_soon(&mut self, now: Now, reader: Guid, not_before: Instant) {
         let kind = self.proxies.get(reader).map(|proxy| proxy.kind);
         if !kind.is_some_and(|kind| self.routes.of(kind).controller.waits_for_answers()) {

@@ -456,9 +456,6 @@ impl Writer {
         if !new {
             return;
         }
-        if reader.is_of_own_process {
-            self.proxies.is_own(reader.guid);
-        }
         self.matched.matched(reader.guid);
         self.changed(StatusKind::PublicationMatched, out);
         self.start_lease(now);

@@ -29,13 +29,6 @@ impl Proxies {
         behind
     }
 
-    /// It is of the process that the writer is of.
-    pub(super) fn is_own(&mut self, guid: Guid) {
-        if let Some(reader) = self.get_mut(guid) {
-            reader.silence.is_own();
-        }
-    }
-
     /// It answered: it is waited for again if it was not.
     pub(super) fn heard(&mut self, guid: Guid) {
         if self.get_mut(guid).is_some_and(|reader| reader.silence.ends()) {
@@ -55,8 +48,8 @@ impl Proxies {
 }
 
 impl ReaderProxy {
-    /// It has, or will not get, everything up to here: of what was written before it was matched, what is held
-    /// is still for it.
+    /// It has, or will not get, everything up to here: of what was written before it was matched, what is
+    /// held is still for it.
     pub(super) fn has_of(&self, history: &History) -> SequenceNumber {
         self.acknowledged.max(history.first().previous().min(self.joined_at))
     }
@@ -69,7 +62,8 @@ impl ReaderProxy {
 
 impl Writer {
     /// The reliable readers that have not acknowledged everything, late joiners with what they lack of the
-    /// history, and whether they answer at all. Those that have least hold the writer back when it has no room.
+    /// history, and whether they answer at all. Those that have least hold the writer back when it has no
+    /// room.
     pub fn readers_behind(&self, now: Instant) -> impl Iterator<Item = ReaderBehind> {
         let last = self.last_sequence_number();
         self.proxies.iter().filter(|it| it.reliable).filter_map(move |it| {

@@ -1,7 +1,7 @@
 //! The threads of a domain: what arrives goes to the state machines it concerns, what is due is done.
 //!
-//! `estimate.rs` measures what arrives at an input, `policy.rs` says whether to poll, to sleep or to hand the input over,
-//! `owner.rs` keeps who owns it, and this file and `waiter.rs` receive.
+//! `estimate.rs` measures what arrives at an input, `policy.rs` says whether to poll, to sleep or to hand the
+//! input over, `owner.rs` keeps who owns it, and this file and `waiter.rs` receive.
 
 pub(super) mod estimate;
 pub(super) mod owner;
@@ -112,7 +112,8 @@ pub(crate) fn run_timer(shared: &Arc<Shared>) {
 
 impl UserInputs {
     pub(crate) fn new(transport: &Transports, config: &Config) -> Self {
-        // Where a receive thread was given a place, a priority or a core of its own, that is where data is received.
+        // Where a receive thread was given a place, a priority or a core of its own, that is where data is
+        // received.
         let may_hand_over =
             !config.busy_poll && config.receive_cpus.is_empty() && config.receive_priority == 0;
         let sources = transport.inputs().into_iter().filter(|it| matches!(it.traffic, Traffic::User(_)));

@@ -1,12 +1,13 @@
-//! Who receives from an input for user data: its receive thread, or a thread of the application that waits for what it brings
-//! (leader and followers). Who owns an input is the only one to receive from it.
+//! Who receives from an input for user data: its receive thread, or a thread of the application that waits
+//! for what it brings (leader and followers). Who owns an input is the only one to receive from it.
 //!
-//! A receive thread hands its input over, and then sleeps in [`InputOwners::await_return`]. Whoever waits next acquires it, receives
-//! what it waits for, and leaves it unowned when its wait is over. If nobody acquires it again within [`RECLAIM_AFTER`], an
-//! alarm that was set wakes the receive thread, which takes it back. Anybody who needs the receive thread sooner recalls it.
+//! A receive thread hands its input over, and then sleeps in [`InputOwners::await_return`]. Whoever waits
+//! next acquires it, receives what it waits for, and leaves it unowned when its wait is over. If nobody
+//! acquires it again within [`RECLAIM_AFTER`], an alarm that was set wakes the receive thread, which takes it
+//! back. Anybody who needs the receive thread sooner recalls it.
 //!
-//! An owned input is always received from; an unowned one has its alarm set; a recalled one has its alarm going off. `model.rs` looks
-//! for schedules of threads in which that does not hold.
+//! An owned input is always received from; an unowned one has its alarm set; a recalled one has its alarm
+//! going off. `model.rs` looks for schedules of threads in which that does not hold.
 //!
 //! The receive thread takes its input back at once when somebody else waits for something, or when samples
 //! come faster than they are waited for. So a sample, an acknowledgement or a request for repairs waits for a
@@ -47,7 +48,8 @@ pub(in crate::runtime) trait WakeUp {
 /// Who owns each input, and who sleeps until a receive thread wakes it.
 pub(in crate::runtime) struct Owners<W> {
     state: Mutex<State>,
-    /// How many sleep, and whether the last of them waits for acknowledgements: copies for who looks without the lock.
+    /// How many sleep, and whether the last of them waits for acknowledgements: copies for who looks without
+    /// the lock.
     sleepers: AtomicUsize,
     is_for_acks: AtomicBool,
     /// Some input was handed over to threads that poll by `take`.
@@ -70,7 +72,8 @@ struct InputState {
     is_armed: bool,
     /// Datagrams that waiting threads received.
     received: u64,
-    /// A thread that waited for acknowledgements of one participant got samples, or acknowledgements of others.
+    /// A thread that waited for acknowledgements of one participant got samples, or acknowledgements of
+    /// others.
     is_disturbed: bool,
 }
 
@@ -123,8 +126,8 @@ impl<W: WakeUp> Owners<W> {
         (self.sleepers.load(Ordering::Relaxed), wanted)
     }
 
-    /// Hands an input over to the one thread that sleeps, or that slept until it was woken just now, or to those that poll: how much
-    /// waiting threads had received before. `None`: it stays the receive thread's.
+    /// Hands an input over to the one thread that sleeps, or that slept until it was woken just now, or to
+    /// those that poll: how much waiting threads had received before. `None`: it stays the receive thread's.
     pub(in crate::runtime) fn hand_over(&self, input: usize, to_pollers: bool) -> Option<u64> {
         let alarm = self.alarm(input)?;
         let mut state = self.lock();
@@ -146,8 +149,8 @@ impl<W: WakeUp> Owners<W> {
         Some(received)
     }
 
-    /// Sleeps until the input is the receive thread's again: whether it was of use to hand it over. `before`: what
-    /// [`Self::hand_over`] said.
+    /// Sleeps until the input is the receive thread's again: whether it was of use to hand it over. `before`:
+    /// what [`Self::hand_over`] said.
     pub(in crate::runtime) fn await_return(&self, input: usize, before: u64) -> bool {
         let Some(alarm) = self.alarm(input) else { return false };
         loop {

@@ -1,9 +1,11 @@
-//! When a thread that receives is of SCHED_BATCH: when it receives acknowledgements of many readers, and no samples.
+//! When a thread that receives is of SCHED_BATCH: when it receives acknowledgements of many readers, and no
+//! samples.
 //!
-//! Each of many readers acknowledges each batch of a writer. Where they share the cores of a host, an acknowledgement that wakes the
-//! thread which receives for the writer preempts a reader that is in the middle of a batch, for some microseconds' work, and as
-//! many times a batch as there are readers. Nothing is lost if it waits until the core is free or the reader's time slice is over: the
-//! window opens with the last acknowledgement. A core that is idle takes such a thread at once all the same. The first sample or
+//! Each of many readers acknowledges each batch of a writer. Where they share the cores of a host, an
+//! acknowledgement that wakes the thread which receives for the writer preempts a reader that is in the
+//! middle of a batch, for some microseconds' work, and as many times a batch as there are readers. Nothing is
+//! lost if it waits until the core is free or the reader's time slice is over: the window opens with the last
+//! acknowledgement. A core that is idle takes such a thread at once all the same. The first sample or
 //! fragment makes it an ordinary thread again.
 //!
 //! The price: on a host whose cores are all busy such an acknowledgement waits for the end of a time slice,
@@ -52,8 +54,8 @@ pub(in crate::runtime) struct SchedPolicy {
 }
 
 impl SchedPolicy {
-    /// So many datagrams came, with these acknowledgements, and perhaps octets of samples. Returns what the thread shall be from now on, when it
-    /// is something else.
+    /// So many datagrams came, with these acknowledgements, and perhaps octets of samples. Returns what the
+    /// thread shall be from now on, when it is something else.
     #[inline]
     pub(in crate::runtime) fn note(
         &mut self,

@@ -1,11 +1,13 @@
 //! A thread of the application that waits, and that receives what it waits for when it can own an input.
 //!
-//! If it slept until a receive thread woke it, each sample would cost a second wake-up: first the receive thread, then it. So it sleeps
-//! in the socket, does with a datagram what the receive thread would have done, and leaves the input when its wait is over.
+//! If it slept until a receive thread woke it, each sample would cost a second wake-up: first the receive
+//! thread, then it. So it sleeps in the socket, does with a datagram what the receive thread would have done,
+//! and leaves the input when its wait is over.
 //!
-//! A thread that waits for room to write is one of those: it receives the acknowledgements that make room, most of which came while
-//! it wrote, so that nobody sleeps or is woken for them. It does so only while one participant answers and nothing comes for
-//! readers: nobody receives as long as it writes, and each answer of many would wake it.
+//! A thread that waits for room to write is one of those: it receives the acknowledgements that make room,
+//! most of which came while it wrote, so that nobody sleeps or is woken for them. It does so only while one
+//! participant answers and nothing comes for readers: nobody receives as long as it writes, and each answer
+//! of many would wake it.
 //!
 //! A waiting thread calls no listener: events of that kind are left to a receive thread.
 //!
@@ -73,8 +75,8 @@ pub(crate) fn found_nothing(shared: &Shared) {
     polls.store(polls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
 
-/// Sleeps while the epoch of `notify` is `seen`, receiving meanwhile when nobody else does. False when `deadline`
-/// passed first.
+/// Sleeps while the epoch of `notify` is `seen`, receiving meanwhile when nobody else does. False when
+/// `deadline` passed first.
 pub(crate) fn wait(
     shared: &Shared,
     notify: &Arc<Notify>,
@@ -94,7 +96,8 @@ pub(crate) fn wait(
     notify.wait(seen, deadline)
 }
 
-/// Sleeps while the epoch of `notify` is `seen`, for what no socket of a domain brings. False when `deadline` passed first.
+/// Sleeps while the epoch of `notify` is `seen`, for what no socket of a domain brings. False when `deadline`
+/// passed first.
 pub(crate) fn sleep(notify: &Notify, seen: u32, deadline: Option<Instant>) -> bool {
     nested_wait::wait(notify, seen, deadline).unwrap_or_else(|| notify.wait(seen, deadline))
 }
@@ -122,8 +125,8 @@ impl<'a> Waiter<'a> {
         self.input.source
     }
 
-    /// Receives until the epoch of `notify` is not `seen` any more (true) or `deadline` has passed (false); `None`
-    /// when the receive thread had better do that.
+    /// Receives until the epoch of `notify` is not `seen` any more (true) or `deadline` has passed (false);
+    /// `None` when the receive thread had better do that.
     fn receive(
         &mut self,
         shared: &Shared,

@@ -1,8 +1,9 @@
-//! A socket of a thread's own, connected to the place on this host where that thread sends again and again: the kernel looks for
-//! no route and copies no name each time.
+//! A socket of a thread's own, connected to the place on this host where that thread sends again and again:
+//! the kernel looks for no route and copies no name each time.
 //!
-//! Only places of this host: to others, which route and which source address is right changes, and whoever is connected does not notice. What
-//! such a socket does not take is sent the usual way. It stays open until its thread sends elsewhere as often, or ends.
+//! Only places of this host: to others, which route and which source address is right changes, and whoever is
+//! connected does not notice. What such a socket does not take is sent the usual way. It stays open until its
+//! thread sends elsewhere as often, or ends.
 //!
 //! Source ports mean nothing: who hears it knows the address of the host, never the port, as the way back.
 
@@ -12,7 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::socket::SEND_TIMEOUT;
 
-/// So often a thread sends to one place, and nowhere else, before it gets a socket for that; after each failure twice as often.
+/// So often a thread sends to one place, and nowhere else, before it gets a socket for that; after each
+/// failure twice as often.
 const ENOUGH: u32 = 64;
 const ENOUGH_MAX: u32 = 1 << 20;
 /// Sockets of this kind of all threads of the process.

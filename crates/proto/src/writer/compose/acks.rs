@@ -21,7 +21,7 @@ use crate::writer::routes::route::Routes;
 use crate::writer::routes::target::Target;
 
 /// A datagram that has no data, but one or both of these.
-pub(in crate::writer) fn send_control(
+pub(crate) fn send_control(
     target: Target<'_>,
     gap: Option<&GapBuilder>,
     heartbeat: Option<&Heartbeat>,
@@ -39,7 +39,7 @@ pub(in crate::writer) fn send_control(
 
 /// Adds a heartbeat for the readers of a route; while readers filter, one for each of them that is reliable
 /// and was sent the change aimed last.
-pub(in crate::writer) fn put_heartbeats(
+pub(crate) fn put_heartbeats(
     packet: &mut Packet<'_, '_>,
     timer: &mut HeartbeatTimer,
     (history, proxies, routes): (&History, &Proxies, &Routes),
@@ -60,14 +60,14 @@ pub(in crate::writer) fn put_heartbeats(
 
 impl Writer {
     /// All readers were asked what they have.
-    pub(in crate::writer) fn asked(&mut self, now: Now) {
+    pub(crate) fn asked(&mut self, now: Now) {
         self.heartbeat.requested(now.mono);
         // The last heartbeat was that to other hosts, if there are readers.
         self.note_ack_request(now, self.heartbeat.count());
     }
 
     /// A heartbeat of that count asks readers on other hosts.
-    pub(in crate::writer) fn note_ack_request(&mut self, now: Now, count: i32) {
+    pub(crate) fn note_ack_request(&mut self, now: Now, count: i32) {
         let last = self.sent_last(false);
         if let Some(delay) = self.routes.delay_mut() {
             delay.requested(now.mono, count, last);
@@ -81,7 +81,7 @@ impl Writer {
 
     /// The heartbeat that samples sent now carry. Those that wait until readers have moved carry none, and do
     /// not put off the timer.
-    pub(in crate::writer) fn carried_heartbeat(&mut self, now: Now) -> Option<Piggyback> {
+    pub(crate) fn carried_heartbeat(&mut self, now: Now) -> Option<Piggyback> {
         let urgent = self.is_half_full();
         self.proxies.acknowledged()?;
         // Of those that may share a group the answers tell who hears it.
@@ -100,7 +100,7 @@ impl Writer {
 
     /// Whether readers are asked what they have with queued changes that were just sent: where their answers
     /// make room, in time and when nothing follows; else with each.
-    pub(in crate::writer) fn must_ask(&self, now: Now, kind: RouteKind) -> bool {
+    pub(crate) fn must_ask(&self, now: Now, kind: RouteKind) -> bool {
         let route = self.routes.of(kind);
         let (half_full, is_last) = (self.is_half_full(), route.queue.unsent().is_none());
         match kind {
@@ -118,7 +118,7 @@ impl Writer {
     }
 
     /// Asks in the middle of a sample for readers on other hosts, so that they tell when this has arrived.
-    pub(in crate::writer) fn request_acks_inside(&mut self, now: Now, out: &mut Outbox) {
+    pub(crate) fn request_acks_inside(&mut self, now: Now, out: &mut Outbox) {
         if self.proxies.is_filtering() {
             // Also those that want none of what is being sent: nobody knows otherwise that it has arrived at
             // their host.
@@ -133,7 +133,7 @@ impl Writer {
 
     /// Asks one reader on another host in the middle of retransmissions, so that it tells when these have
     /// arrived; for one that never answers, the others.
-    pub(in crate::writer) fn request_ack_inside(&mut self, now: Now, reader: Guid, out: &mut Outbox) {
+    pub(crate) fn request_ack_inside(&mut self, now: Now, reader: Guid, out: &mut Outbox) {
         let Some(proxy) = self.proxies.get(reader) else { return };
         if !proxy.reliable {
             return self.request_acks_inside(now, out);
@@ -146,7 +146,7 @@ impl Writer {
 
     /// Asks the reliable readers that owe an acknowledgement of what was sent: each of them when they are the
     /// lesser part, all of a route otherwise. Whether there was any.
-    pub(in crate::writer) fn ask(&mut self, now: Now, out: &mut Outbox) -> bool {
+    pub(crate) fn ask(&mut self, now: Now, out: &mut Outbox) -> bool {
         if self.proxies.is_filtering() {
             return self.ask_each(now, out);
         }
@@ -175,7 +175,7 @@ impl Writer {
 
     /// Asks every reliable reader that owes an acknowledgement, each for itself: what is gone differs, and
     /// who was passed over is told of that with it. Whether there were any.
-    pub(in crate::writer) fn ask_each(&mut self, now: Now, out: &mut Outbox) -> bool {
+    pub(crate) fn ask_each(&mut self, now: Now, out: &mut Outbox) -> bool {
         let asked = self.ask_those(now, out, |_| true);
         if asked {
             self.asked(now);
@@ -184,7 +184,7 @@ impl Writer {
     }
 
     /// The same for some of them.
-    pub(in crate::writer) fn ask_those(
+    pub(crate) fn ask_those(
         &mut self,
         now: Now,
         out: &mut Outbox,
@@ -195,7 +195,7 @@ impl Writer {
 
     /// Asks some reliable readers, each for itself, whatever they owe of what was sent up to a last change.
     /// Whether there were any.
-    pub(in crate::writer) fn ask_readers(
+    pub(crate) fn ask_readers(
         &mut self,
         now: Now,
         out: &mut Outbox,
@@ -222,7 +222,7 @@ impl Writer {
     }
 
     /// Tells all readers that the application asserted this writer (RTPS 2.5 §8.3.8.6.3).
-    pub(in crate::writer) fn send_liveliness(&mut self, out: &mut Outbox) {
+    pub(crate) fn send_liveliness(&mut self, out: &mut Outbox) {
         for route in self.routes.iter().filter(|route| !route.is_empty()) {
             let target = route.target();
             let mut heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.routes, &target, true);
@@ -232,7 +232,7 @@ impl Writer {
     }
 
     /// Tells a new reader that what was written before is not for it.
-    pub(in crate::writer) fn announce_start(&mut self, now: Now, reader: Guid, out: &mut Outbox) {
+    pub(crate) fn announce_start(&mut self, now: Now, reader: Guid, out: &mut Outbox) {
         let Some(proxy) = self.proxies.get(reader) else { return };
         let target = self.routes.target_to(proxy);
         let first = self.first_number();
@@ -252,7 +252,7 @@ impl Writer {
     }
 
     /// The number of the first change there ever was.
-    pub(in crate::writer) const fn first_number(&self) -> SequenceNumber {
+    pub(crate) const fn first_number(&self) -> SequenceNumber {
         self.config.limits.numbers_after.next()
     }
 
@@ -273,7 +273,7 @@ impl Writer {
 
     /// The timer went off: asks again who owes an answer, of many only those whose time it is. Whether
     /// anybody was asked.
-    pub(in crate::writer) fn ask_again(&mut self, now: Now, out: &mut Outbox) -> bool {
+    pub(crate) fn ask_again(&mut self, now: Now, out: &mut Outbox) -> bool {
         let readers = self.routes.reliable();
         if readers <= PROMPT_READERS {
             return self.ask(now, out);
@@ -297,7 +297,7 @@ impl Writer {
     }
 
     /// The last change that readers on this host, or elsewhere, were sent.
-    pub(in crate::writer) fn sent_last(&self, same_host: bool) -> SequenceNumber {
+    pub(crate) fn sent_last(&self, same_host: bool) -> SequenceNumber {
         let kind = if same_host { RouteKind::SameHost } else { RouteKind::Remote };
         sent_last(&self.history, &self.routes, kind)
     }

@@ -28,7 +28,7 @@ use crate::writer::{Writer, WriterLimits};
 
 /// How the application writes, and what waits.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Batch {
+pub(crate) struct Batch {
     /// Writes in a row without a pause.
     streak: u32,
     /// Writes of the flow, of which each interruption takes a quarter.
@@ -46,7 +46,7 @@ pub(in crate::writer) struct Batch {
     bytes: usize,
     samples: usize,
     /// The last call added one to them, and moved no deadline.
-    pub(in crate::writer) joined: bool,
+    pub(crate) joined: bool,
     /// When they leave at the latest; of a batch that was full, when the next would at the earliest.
     due: Option<Instant>,
     /// When what is being handed over was composed, of few readers a batch alone, and how long that took
@@ -59,7 +59,7 @@ pub(in crate::writer) struct Batch {
 
 impl Batch {
     /// When what waits leaves at the latest.
-    pub(in crate::writer) const fn due(&self) -> Option<Instant> {
+    pub(crate) const fn due(&self) -> Option<Instant> {
         self.due
     }
 
@@ -102,17 +102,17 @@ impl Batch {
     }
 
     /// Whether the application writes without a pause and will write again any moment.
-    pub(in crate::writer) fn is_flowing(&self, now: Instant, limits: &WriterLimits) -> bool {
+    pub(crate) fn is_flowing(&self, now: Instant, limits: &WriterLimits) -> bool {
         self.streak >= self.flow_writes() && self.over.is_some_and(|over| now.since(over) < limits.flow_wait)
     }
 
     /// Whether the application had paused before a write that begins now.
-    pub(in crate::writer) fn follows_pause(&self, now: Instant, limits: &WriterLimits) -> bool {
+    pub(crate) fn follows_pause(&self, now: Instant, limits: &WriterLimits) -> bool {
         !self.blocked && self.over.is_none_or(|over| now.since(over) >= limits.flow_pause)
     }
 
     /// A sample leaves alone, to so many readers.
-    pub(in crate::writer) const fn leaves_alone(&mut self, now: Instant, readers: usize) {
+    pub(crate) const fn leaves_alone(&mut self, now: Instant, readers: usize) {
         self.readers = readers;
         if readers > PROMPT_READERS {
             self.leaving = Some(now);
@@ -120,19 +120,14 @@ impl Batch {
     }
 
     /// A write found no room.
-    pub(in crate::writer) const fn blocked(&mut self) {
+    pub(crate) const fn blocked(&mut self) {
         self.blocked = true;
     }
 
     /// A write begins that follows others without a pause, or whose sample may wait for others whatever the
     /// pause was. If it is neither, it has not begun.
     #[inline]
-    pub(in crate::writer) fn goes_on(
-        &mut self,
-        now: Instant,
-        budget: Duration,
-        limits: &WriterLimits,
-    ) -> bool {
+    pub(crate) fn goes_on(&mut self, now: Instant, budget: Duration, limits: &WriterLimits) -> bool {
         let follows = self.over.is_some_and(|over| now.since(over) < limits.flow_pause);
         (follows || self.suspended || budget > Duration::ZERO) && self.begin(now, budget, limits)
     }
@@ -183,7 +178,7 @@ impl Batch {
     }
 
     /// How long that is in a flow.
-    pub(in crate::writer) fn linger_in_flow(&self, limits: &WriterLimits) -> Duration {
+    pub(crate) fn linger_in_flow(&self, limits: &WriterLimits) -> Duration {
         let costly = Duration(self.cost.get().saturating_mul(COSTLY_WAIT_BATCHES)).min(COSTLY_WAIT_MAX);
         let is_great = self.since_begun >= GREAT_FLOW_WRITES;
         let least = if is_great { GREAT_FLOW_WAIT } else { limits.flow_wait };
@@ -215,7 +210,7 @@ impl Writer {
 
     /// Whether the change just written waits for others. What waited before it and cannot wait with it
     /// was sent.
-    pub(in crate::writer) fn batched(
+    pub(crate) fn batched(
         &mut self,
         now: Now,
         number: SequenceNumber,
@@ -314,12 +309,7 @@ impl Writer {
     /// A sample of so many octets of an instance is to be written: the place of the instance, if the sample
     /// joins those which wait. If not, nothing was done.
     #[inline]
-    pub(in crate::writer) fn joins(
-        &mut self,
-        now: Now,
-        instance: InstanceHandle,
-        payload_bytes: usize,
-    ) -> Option<Slot> {
+    pub(crate) fn joins(&mut self, now: Now, instance: InstanceHandle, payload_bytes: usize) -> Option<Slot> {
         let may_join = self.holds()
             && self.plan().joining_bytes_max.is_some_and(|most| payload_bytes <= most)
             && self.history.pending_bytes() + window_bytes(payload_bytes) <= self.window_bytes;
@@ -333,7 +323,7 @@ impl Writer {
 
     /// Writes a sample that [joins](Self::joins) those which wait.
     #[inline]
-    pub(in crate::writer) fn join(
+    pub(crate) fn join(
         &mut self,
         now: Now,
         (slot, instance): (Slot, InstanceHandle),
@@ -385,7 +375,7 @@ impl Writer {
     }
 
     /// Whether something waits for others.
-    pub(in crate::writer) const fn holds(&self) -> bool {
+    pub(crate) const fn holds(&self) -> bool {
         self.batch.bytes > 0
     }
 
@@ -407,7 +397,7 @@ impl Writer {
 
     /// Sends what waits for others. `next`: a change that was just written and follows; no heartbeat names it
     /// yet, and the history keeps what nobody has to acknowledge until that is sent, too.
-    pub(in crate::writer) fn send_held(&mut self, now: Now, next: Option<SequenceNumber>, out: &mut Outbox) {
+    pub(crate) fn send_held(&mut self, now: Now, next: Option<SequenceNumber>, out: &mut Outbox) {
         self.batch.due = None;
         self.batch.samples = 0;
         let bytes = std::mem::take(&mut self.batch.bytes);

@@ -33,7 +33,7 @@ use crate::writer::routes::route::{Port, Route};
 
 impl ReaderProxy {
     /// Tells the reader that what it was passed over with is filtered out, up to but without `end`.
-    pub(in crate::writer) fn close_gap(&mut self, end: SequenceNumber) -> Option<GapBuilder> {
+    pub(crate) fn close_gap(&mut self, end: SequenceNumber) -> Option<GapBuilder> {
         let start = self.passed_over.take_if(|start| *start < end)?;
         self.refused.add(start, end);
         Some(GapBuilder::range(start, end).of_refused())
@@ -42,12 +42,12 @@ impl ReaderProxy {
 
 impl Proxies {
     /// Whether any reader has a filter that is applied here.
-    pub(in crate::writer) const fn is_filtering(&self) -> bool {
+    pub(crate) const fn is_filtering(&self) -> bool {
         self.filters.readers > 0
     }
 
     /// What the filters of all readers say about a change to be written.
-    pub(in crate::writer) fn evaluate(
+    pub(crate) fn evaluate(
         &self,
         kind: ChangeKind,
         marks: Option<&Marks>,
@@ -61,24 +61,19 @@ impl Proxies {
     }
 
     /// Whether a change is for this reader.
-    pub(in crate::writer) fn wants(
-        &self,
-        proxy: &ReaderProxy,
-        number: SequenceNumber,
-        change: &Change<'_>,
-    ) -> bool {
+    pub(crate) fn wants(&self, proxy: &ReaderProxy, number: SequenceNumber, change: &Change<'_>) -> bool {
         self.filters.wants(proxy.filter, number, change)
     }
 
     /// The filter of a reader that leaves is not its any more.
-    pub(in crate::writer) fn release_filter(&mut self, slot: Option<usize>) {
+    pub(crate) fn release_filter(&mut self, slot: Option<usize>) {
         if let Some(slot) = slot {
             self.filters.release(slot);
         }
     }
 
     /// Works out for whom of a route a change is.
-    pub(in crate::writer) fn aim(&self, route: &mut Route, number: SequenceNumber, change: &Change<'_>) {
+    pub(crate) fn aim(&self, route: &mut Route, number: SequenceNumber, change: &Change<'_>) {
         let (aim, kind) = (&mut route.aim, route.kind);
         if !self.is_filtering() || aim.number == Some(number) {
             return;
@@ -92,18 +87,13 @@ impl Proxies {
     }
 
     /// The readers of a route that want the change that was aimed last.
-    pub(in crate::writer) const fn aimed<'r>(&self, route: &'r Route) -> &'r Port {
+    pub(crate) const fn aimed<'r>(&self, route: &'r Route) -> &'r Port {
         if self.is_filtering() { &route.aim.port } else { &route.port }
     }
 
     /// A change goes to those of a route that want it: passes over the others, which thereby have all they
     /// need of it.
-    pub(in crate::writer) fn pass_over(
-        &mut self,
-        kind: RouteKind,
-        number: SequenceNumber,
-        change: &Change<'_>,
-    ) {
+    pub(crate) fn pass_over(&mut self, kind: RouteKind, number: SequenceNumber, change: &Change<'_>) {
         if !self.is_filtering() {
             return;
         }
@@ -150,7 +140,7 @@ impl Proxies {
 
     /// A change is about to go to those of a route that want it. The others are passed over; who was passed
     /// over before is told of that first, or with the change: the GAP for the only reader that wants it.
-    pub(in crate::writer) fn begin(
+    pub(crate) fn begin(
         &mut self,
         route: &Route,
         (number, change): (SequenceNumber, &Change<'_>),
@@ -178,7 +168,7 @@ impl Proxies {
     }
 
     /// Tells the readers of a route what they were passed over with, up to but without `end`.
-    pub(in crate::writer) fn close_gaps(&mut self, route: &Route, end: SequenceNumber, out: &mut Outbox) {
+    pub(crate) fn close_gaps(&mut self, route: &Route, end: SequenceNumber, out: &mut Outbox) {
         for reader in self.readers.iter_mut().filter(|reader| reader.kind == route.kind) {
             let gap = reader.close_gap(end);
             send_control(route.target_to(reader), gap.as_ref(), None, out);
@@ -188,7 +178,7 @@ impl Proxies {
 
 impl Writer {
     /// Takes over the filter of a reader that was matched, or has changed.
-    pub(in crate::writer) fn adopt_filter(&mut self, reader: &MatchedReader) {
+    pub(crate) fn adopt_filter(&mut self, reader: &MatchedReader) {
         let qos = &self.config.qos;
         let only_data =
             qos.ownership == Ownership::Shared && qos.liveliness.kind != LivelinessKind::ManualByTopic;
@@ -201,7 +191,7 @@ impl Writer {
     /// A reader comes that is not to hear what is queued for others on other hosts: each of these gets it by
     /// itself. What they were passed over with ends before it: of what follows each is asked when it is its
     /// turn.
-    pub(in crate::writer) fn part_queue(&mut self, out: &mut Outbox) {
+    pub(crate) fn part_queue(&mut self, out: &mut Outbox) {
         let route = self.routes.of_mut(RouteKind::Remote);
         let Some(pending) = route.queue.take() else { return };
         let Span { number, last, .. } = pending.span;
@@ -214,11 +204,7 @@ impl Writer {
 
     /// What a reader has that acknowledges everything below `base`: also what it was passed over with after
     /// that and was not told of yet.
-    pub(in crate::writer) fn acknowledged_by(
-        &self,
-        proxy: &ReaderProxy,
-        base: SequenceNumber,
-    ) -> SequenceNumber {
+    pub(crate) fn acknowledged_by(&self, proxy: &ReaderProxy, base: SequenceNumber) -> SequenceNumber {
         match proxy.passed_over {
             Some(from) if base >= from => {
                 sent_last(&self.history, &self.routes, proxy.kind).max(base.previous())

@@ -12,8 +12,8 @@ use crate::writer::routes::target::Target;
 
 /// A datagram that is being composed, for all readers of a route or for some.
 #[derive(Debug)]
-pub(in crate::writer) struct Packet<'a, 'o> {
-    pub(in crate::writer) target: Target<'a>,
+pub(crate) struct Packet<'a, 'o> {
+    pub(crate) target: Target<'a>,
     message: MessageBuilder<'o>,
     /// Octets of those before it, which it goes on from, and how many they are.
     before: (usize, usize),
@@ -22,7 +22,7 @@ pub(in crate::writer) struct Packet<'a, 'o> {
 impl<'a, 'o> Packet<'a, 'o> {
     /// Begins one. If nothing is added to it, it vanishes.
     #[inline]
-    pub(in crate::writer) fn open(target: Target<'a>, out: &'o mut Outbox) -> Self {
+    pub(crate) fn open(target: Target<'a>, out: &'o mut Outbox) -> Self {
         let message = out.message_to(
             target.prefix,
             &target.source.prefix,
@@ -34,62 +34,57 @@ impl<'a, 'o> Packet<'a, 'o> {
 
     /// Goes on with the one at the end of an outbox, which was paused.
     #[inline]
-    pub(in crate::writer) const fn resume(target: Target<'a>, out: &'o mut Outbox) -> Self {
+    pub(crate) const fn resume(target: Target<'a>, out: &'o mut Outbox) -> Self {
         Self { target, message: out.resume(), before: (0, 0) }
     }
 
     /// Ends it.
     #[inline]
-    pub(in crate::writer) fn seal(self) {
+    pub(crate) fn seal(self) {
         self.message.finish();
     }
 
     /// Leaves it open: [`Self::resume`] goes on with it.
     #[inline]
-    pub(in crate::writer) fn pause(self) {
+    pub(crate) fn pause(self) {
         self.message.pause();
     }
 
     /// Ends it, and begins another like it.
-    pub(in crate::writer) fn next(&mut self) {
+    pub(crate) fn next(&mut self) {
         self.before = self.total();
         self.message.renew(self.target.prefix, &self.target.source.prefix);
     }
 
     /// Its octets so far.
-    pub(in crate::writer) const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         self.message.len()
     }
 
     /// Octets and datagrams, with those before it; none that has nothing in it.
-    pub(in crate::writer) const fn total(&self) -> (usize, usize) {
+    pub(crate) const fn total(&self) -> (usize, usize) {
         let (bytes, datagrams) = self.before;
         if self.is_empty() { self.before } else { (bytes + self.message.len(), datagrams + 1) }
     }
 
-    pub(in crate::writer) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.message.is_empty()
     }
 
     /// Octets that it has room for, if it is to have so many at most.
-    pub(in crate::writer) fn room_bytes(&self, bytes_max: usize) -> usize {
+    pub(crate) fn room_bytes(&self, bytes_max: usize) -> usize {
         self.message.remaining().min(bytes_max.saturating_sub(self.message.len()))
     }
 
     /// Addresses what follows to one participant.
-    pub(in crate::writer) fn address(&mut self, prefix: GuidPrefix) {
+    pub(crate) fn address(&mut self, prefix: GuidPrefix) {
         self.message.info_destination(prefix);
     }
 
     /// Adds a whole sample; false when it has no room for it.
     #[inline]
     #[must_use = "false: nothing was added"]
-    pub(in crate::writer) fn sample(
-        &mut self,
-        number: SequenceNumber,
-        change: &Change<'_>,
-        inline_qos: &[u8],
-    ) -> bool {
+    pub(crate) fn sample(&mut self, number: SequenceNumber, change: &Change<'_>, inline_qos: &[u8]) -> bool {
         self.message.info_timestamp(Some(change.source_timestamp));
         let header = DataHeader {
             reader: self.target.reader,
@@ -103,7 +98,7 @@ impl<'a, 'o> Packet<'a, 'o> {
 
     /// Adds fragments of a sample from `first` on, as many as it has room for of `most`, and says how many;
     /// inline QoS goes with the first only.
-    pub(in crate::writer) fn fragments(
+    pub(crate) fn fragments(
         &mut self,
         number: SequenceNumber,
         change: &Change<'_>,
@@ -141,18 +136,18 @@ impl<'a, 'o> Packet<'a, 'o> {
     }
 
     /// Adds a GAP, in another datagram if this has no room for it.
-    pub(in crate::writer) fn gap(&mut self, gap: &GapBuilder) {
+    pub(crate) fn gap(&mut self, gap: &GapBuilder) {
         let gap = gap.gap(self.target.reader, self.target.source.entity);
         self.control(|message| message.gap(&gap));
     }
 
     /// The same with a HEARTBEAT.
-    pub(in crate::writer) fn heartbeat(&mut self, heartbeat: &Heartbeat) {
+    pub(crate) fn heartbeat(&mut self, heartbeat: &Heartbeat) {
         self.control(|message| message.heartbeat(heartbeat));
     }
 
     /// The same with a HEARTBEAT_FRAG.
-    pub(in crate::writer) fn heartbeat_frag(&mut self, heartbeat: &HeartbeatFrag) {
+    pub(crate) fn heartbeat_frag(&mut self, heartbeat: &HeartbeatFrag) {
         self.control(|message| message.heartbeat_frag(heartbeat));
     }
 

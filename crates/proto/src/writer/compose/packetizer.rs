@@ -19,47 +19,47 @@ use crate::writer::routes::proxy::ReaderProxy;
 use crate::writer::routes::target::Target;
 
 /// Whether a batch of so many octets and samples is full.
-pub(in crate::writer) const fn is_full(bytes: usize, samples: usize, bytes_max: usize) -> bool {
+pub(crate) const fn is_full(bytes: usize, samples: usize, bytes_max: usize) -> bool {
     bytes > bytes_max || bytes >= FULL_BATCH_BYTES && samples >= FULL_BATCH_SAMPLES
 }
 
 /// What the packetizer reads.
 #[derive(Debug)]
-pub(in crate::writer) struct Packetizer<'a> {
-    pub(in crate::writer) history: &'a History,
-    pub(in crate::writer) instances: &'a Instances,
-    pub(in crate::writer) proxies: &'a Proxies,
-    pub(in crate::writer) config: &'a WriterConfig,
+pub(crate) struct Packetizer<'a> {
+    pub(crate) history: &'a History,
+    pub(crate) instances: &'a Instances,
+    pub(crate) proxies: &'a Proxies,
+    pub(crate) config: &'a WriterConfig,
     /// Inline QoS of the change being sent; kept for its memory.
-    pub(in crate::writer) inline_qos: &'a mut Vec<u8>,
+    pub(crate) inline_qos: &'a mut Vec<u8>,
 }
 
 /// For whom, and how, a span is put into datagrams.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::writer) struct Rules<'a> {
+pub(crate) struct Rules<'a> {
     /// One reader, now: it gets what is for it, and is told of what is not.
-    pub(in crate::writer) reader: Option<(&'a ReaderProxy, Instant)>,
+    pub(crate) reader: Option<(&'a ReaderProxy, Instant)>,
     /// The first change, if it is at hand: the history may have let go of it.
-    pub(in crate::writer) begun: Option<Change<'a>>,
+    pub(crate) begun: Option<Change<'a>>,
     /// Fragments to put at most; `None`: as many as there is room for.
-    pub(in crate::writer) fragments_max: Option<FragmentNumber>,
+    pub(crate) fragments_max: Option<FragmentNumber>,
     /// A sample that the rest of a datagram of up to so many octets has no room for is cut there.
-    pub(in crate::writer) fills_bytes: Option<usize>,
+    pub(crate) fills_bytes: Option<usize>,
     /// Every sample has a datagram of its own.
-    pub(in crate::writer) is_alone: bool,
+    pub(crate) is_alone: bool,
 }
 
 /// What was put into a datagram.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::writer) struct Filled {
+pub(crate) struct Filled {
     /// The last change of which the end was.
-    pub(in crate::writer) ended: Option<SequenceNumber>,
+    pub(crate) ended: Option<SequenceNumber>,
     /// The change of which fragments were, the first of these, and the one after the last.
-    pub(in crate::writer) cut: Option<(SequenceNumber, FragmentNumber, FragmentNumber)>,
+    pub(crate) cut: Option<(SequenceNumber, FragmentNumber, FragmentNumber)>,
     /// Octets of payload.
-    pub(in crate::writer) payload_bytes: usize,
+    pub(crate) payload_bytes: usize,
     /// Where that change shares datagrams with the next.
-    pub(in crate::writer) shares: bool,
+    pub(crate) shares: bool,
 }
 
 /// How far one change got.
@@ -74,12 +74,7 @@ enum Put {
 impl Packetizer<'_> {
     /// Adds as much of a span to a datagram as it takes, and takes that out of the span. Stops at the end of
     /// a change that was cut, after which others may follow in the same datagram.
-    pub(in crate::writer) fn fill(
-        &mut self,
-        packet: &mut Packet<'_, '_>,
-        span: &mut Span,
-        rules: &Rules<'_>,
-    ) -> Filled {
+    pub(crate) fn fill(&mut self, packet: &mut Packet<'_, '_>, span: &mut Span, rules: &Rules<'_>) -> Filled {
         let mut filled = Filled::default();
         let mut samples = 0;
         while !span.is_over() {
@@ -176,12 +171,7 @@ impl Packetizer<'_> {
     }
 
     /// Whether a change can be sent to the reader: it is for it, held, and of use.
-    pub(in crate::writer) fn is_held_for(
-        &self,
-        now: Now,
-        reader: &ReaderProxy,
-        number: SequenceNumber,
-    ) -> bool {
+    pub(crate) fn is_held_for(&self, now: Now, reader: &ReaderProxy, number: SequenceNumber) -> bool {
         number >= reader.first_relevant
             && self.history.get(number, self.instances).is_some_and(|change| {
                 !change.is_expired(now.mono) && self.proxies.wants(reader, number, &change)
@@ -189,19 +179,15 @@ impl Packetizer<'_> {
     }
 
     /// The first after a change that is not there for the reader which is held, or was refused by its filter.
-    pub(in crate::writer) fn gone_until(
-        &self,
-        reader: &ReaderProxy,
-        number: SequenceNumber,
-    ) -> SequenceNumber {
+    pub(crate) fn gone_until(&self, reader: &ReaderProxy, number: SequenceNumber) -> SequenceNumber {
         let refused = reader.refused.start_after(number).or(reader.passed_over);
         let held = self.history.next_held(number.next()).max(reader.first_relevant);
         refused.map_or(held, |refused| refused.min(held))
     }
 
-    /// If a change does not pass the reader's content filter: the first after it that may, or is beyond `sent`.
-    /// The history may have let go of it.
-    pub(in crate::writer) fn refused_until(
+    /// If a change does not pass the reader's content filter: the first after it that may, or is beyond
+    /// `sent`. The history may have let go of it.
+    pub(crate) fn refused_until(
         &self,
         reader: &ReaderProxy,
         number: SequenceNumber,
@@ -218,7 +204,7 @@ impl Packetizer<'_> {
     }
 
     /// Whether a change goes whole.
-    pub(in crate::writer) fn fits(&mut self, target: &Target<'_>, change: &Change<'_>) -> bool {
+    pub(crate) fn fits(&mut self, target: &Target<'_>, change: &Change<'_>) -> bool {
         target.fits(change.payload.len(), encode(self.config, self.proxies, change, self.inline_qos))
     }
 

@@ -13,21 +13,21 @@ use crate::writer::routes::target::INLINE_QOS_BYTES_MAX;
 
 /// What a write may skip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::writer) struct Plan {
+pub(crate) struct Plan {
     /// Samples of up to so many octets may wait for others in a datagram, because they go whole to all
     /// readers; `None`: nobody is there.
-    pub(in crate::writer) waiting_bytes_max: Option<usize>,
+    pub(crate) waiting_bytes_max: Option<usize>,
     /// Longer ones that are shorter than the second may wait, too, as they are cut to fill datagrams.
-    pub(in crate::writer) filling_bytes: Option<(usize, usize)>,
+    pub(crate) filling_bytes: Option<(usize, usize)>,
     /// Samples of up to so many octets join those that wait, and nothing is asked but whether there is room
     /// in the window: data is all that they are, and all readers are on this host.
-    pub(in crate::writer) joining_bytes_max: Option<usize>,
+    pub(crate) joining_bytes_max: Option<usize>,
     /// By route: after a sample, all its readers filter out by time what is sent sooner than this.
-    pub(in crate::writer) separations: [Option<Duration>; RouteKind::ALL.len()],
+    pub(crate) separations: [Option<Duration>; RouteKind::ALL.len()],
 }
 
 impl Plan {
-    pub(in crate::writer) const fn separation(&self, kind: RouteKind) -> Option<Duration> {
+    pub(crate) const fn separation(&self, kind: RouteKind) -> Option<Duration> {
         self.separations[kind as usize]
     }
 
@@ -41,14 +41,14 @@ impl Plan {
 
 impl Writer {
     /// QoS, matching, a route or a coherent set changes.
-    pub(in crate::writer) fn void_plan(&mut self) {
+    pub(crate) fn void_plan(&mut self) {
         self.plan = None;
         self.routes.iter_mut().for_each(|route| route.queue.separation_end = None);
     }
 
     /// What holds until then.
     #[inline]
-    pub(in crate::writer) fn plan(&mut self) -> Plan {
+    pub(crate) fn plan(&mut self) -> Plan {
         #[cfg(debug_assertions)]
         assert!(self.plan.is_none_or(|plan| plan.is_within(self.make_plan())), "the plan was made void");
         match self.plan {
@@ -104,7 +104,7 @@ impl Writer {
 
     /// Whether data is all that a sample is: nothing is noted of it but its number, and no limit is asked but
     /// the window; and whether all readers are on this host.
-    pub(in crate::writer) fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         let qos = &self.config.qos;
         let is_free =
             qos.history.kind == HistoryKind::KeepAll && !self.is_limited() && self.service_depth().is_none();

@@ -12,7 +12,7 @@ use crate::writer::flow::retransmission::Retransmission;
 
 impl Writer {
     /// One more datagram of the next retransmission, readers by turns; false when nothing may be sent.
-    pub(in crate::writer) fn pump_retransmissions(&mut self, now: Now, out: &mut Outbox) -> bool {
+    pub(crate) fn pump_retransmissions(&mut self, now: Now, out: &mut Outbox) -> bool {
         for _ in 0..self.retransmissions.len() {
             let Some(next) = self.retransmissions.pop_front() else { return false };
             let reader = next.reader;

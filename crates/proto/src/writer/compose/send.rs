@@ -21,14 +21,14 @@ use crate::writer::routes::route::Routes;
 
 impl Writer {
     /// What composes datagrams, and the routes that it composes for.
-    pub(in crate::writer) const fn packetizer(&mut self) -> (Packetizer<'_>, &mut Routes) {
+    pub(crate) const fn packetizer(&mut self) -> (Packetizer<'_>, &mut Routes) {
         let Self { history, instances, proxies, config, inline_qos, routes, .. } = self;
         (Packetizer { history, instances, proxies, config, inline_qos }, routes)
     }
 
     /// Sends a change just written: whole where it fits, the first burst of its fragments where not. `fresh`:
     /// the change, if it need not be looked up.
-    pub(in crate::writer) fn send_new(
+    pub(crate) fn send_new(
         &mut self,
         now: Now,
         number: SequenceNumber,
@@ -137,7 +137,7 @@ impl Writer {
 
     /// Sends what waits, as far as the current burst and the windows allow: new changes and retransmissions
     /// by turns.
-    pub(in crate::writer) fn pump(&mut self, now: Now, out: &mut Outbox) {
+    pub(crate) fn pump(&mut self, now: Now, out: &mut Outbox) {
         self.routes.refresh(now.mono);
         let near = self.routes.of_mut(RouteKind::SameHost);
         if let Some(window_bytes) = near.port.window_bytes {

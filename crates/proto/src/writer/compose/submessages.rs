@@ -16,12 +16,12 @@ use crate::writer::routes::target::Target;
 
 /// The last change that was sent to all readers of a route: heartbeats announce no more than that,
 /// lest readers ask for what is on its way.
-pub(in crate::writer) fn sent_last(history: &History, routes: &Routes, kind: RouteKind) -> SequenceNumber {
+pub(crate) fn sent_last(history: &History, routes: &Routes, kind: RouteKind) -> SequenceNumber {
     routes.of(kind).queue.unsent().map_or_else(|| history.last(), |(number, _)| number.previous())
 }
 
 /// How many fragments of a change were sent to all readers of a route.
-pub(in crate::writer) fn sent_fragments(
+pub(crate) fn sent_fragments(
     routes: &Routes,
     target: &Target<'_>,
     number: SequenceNumber,
@@ -35,7 +35,7 @@ pub(in crate::writer) fn sent_fragments(
 }
 
 /// A HEARTBEAT for all readers of a route.
-pub(in crate::writer) fn heartbeat(
+pub(crate) fn heartbeat(
     timer: &mut HeartbeatTimer,
     history: &History,
     routes: &Routes,
@@ -57,7 +57,7 @@ pub(in crate::writer) fn heartbeat(
 }
 
 /// A HEARTBEAT for one reader: what is not for it is not announced.
-pub(in crate::writer) fn heartbeat_to(
+pub(crate) fn heartbeat_to(
     timer: &mut HeartbeatTimer,
     history: &History,
     routes: &Routes,
@@ -80,7 +80,7 @@ pub(in crate::writer) fn heartbeat_to(
 /// Encodes the inline QoS of a change: status and key hash for keyed topics (RTPS 2.5 §9.6.4.8 and
 /// §9.6.4.9), the rest when a reader expects it. Its length in octets.
 #[inline]
-pub(in crate::writer) fn encode(
+pub(crate) fn encode(
     config: &WriterConfig,
     proxies: &Proxies,
     change: &Change<'_>,

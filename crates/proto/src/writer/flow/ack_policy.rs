@@ -12,35 +12,35 @@ use crate::writer::WriterLimits;
 
 /// What is known when samples leave.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::writer) struct Situation {
+pub(crate) struct Situation {
     /// Octets of the window that samples have taken since acknowledgements were requested.
-    pub(in crate::writer) bytes: usize,
+    pub(crate) bytes: usize,
     /// Samples sent since then, with this one.
-    pub(in crate::writer) samples: usize,
+    pub(crate) samples: usize,
     /// Time since then; INFINITE: never.
-    pub(in crate::writer) since_request: Duration,
+    pub(crate) since_request: Duration,
     /// Time since a HEARTBEAT of either kind.
-    pub(in crate::writer) since_heartbeat: Duration,
+    pub(crate) since_heartbeat: Duration,
     /// Time since the sample before.
-    pub(in crate::writer) since_sample: Duration,
+    pub(crate) since_sample: Duration,
     /// Reliable readers: so many answer a request.
-    pub(in crate::writer) readers: usize,
+    pub(crate) readers: usize,
     /// All of them have answered the last one.
-    pub(in crate::writer) is_answered: bool,
+    pub(crate) is_answered: bool,
     /// Half of what may be unacknowledged is.
-    pub(in crate::writer) is_half_full: bool,
+    pub(crate) is_half_full: bool,
     /// So many octets unacknowledged after a request are worth another, once it is half full.
-    pub(in crate::writer) share_bytes: usize,
+    pub(crate) share_bytes: usize,
     /// Few readers, all of them on this host, and nothing waits for their acknowledgements.
-    pub(in crate::writer) may_wait: bool,
+    pub(crate) may_wait: bool,
     /// Queued changes leave, which are long, so that answers cost little beside them, and few fill the
     /// window.
-    pub(in crate::writer) is_queued: bool,
+    pub(crate) is_queued: bool,
 }
 
 /// What a sample carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::writer) enum Decision {
+pub(crate) enum Decision {
     No,
     /// A HEARTBEAT with the final flag: who misses something requests it, others are silent.
     Final,
@@ -50,7 +50,7 @@ pub(in crate::writer) enum Decision {
 
 /// Where in the flow of samples one stands, for the time until the timer requests acknowledgements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::writer) enum Spacing {
+pub(crate) enum Spacing {
     /// Readers were asked since, or are with it: the time that acknowledgements take.
     #[default]
     Asked,
@@ -67,7 +67,7 @@ impl Spacing {
     /// of a shorter time at once, and would find nothing to do in the end, samples in a flow are given no
     /// shorter one.
     #[inline]
-    pub(in crate::writer) fn pause(self, timeout: Duration, shortest: Duration) -> Duration {
+    pub(crate) fn pause(self, timeout: Duration, shortest: Duration) -> Duration {
         match self {
             Self::Asked => timeout,
             Self::AskedInFlow | Self::Flow => timeout.max(shortest),
@@ -78,7 +78,7 @@ impl Spacing {
 
 /// What the samples that leave carry, and what that means for the timer.
 #[inline]
-pub(in crate::writer) fn decide(now: &Situation, limits: &WriterLimits) -> (Decision, Spacing) {
+pub(crate) fn decide(now: &Situation, limits: &WriterLimits) -> (Decision, Spacing) {
     if now.is_queued { (on_queued(now, limits), Spacing::Asked) } else { on_sample(now, limits) }
 }
 
@@ -118,14 +118,14 @@ fn on_queued(now: &Situation, limits: &WriterLimits) -> Decision {
 
 /// After so many octets readers are asked again once the window is half full. One of this host is so close
 /// behind that an acknowledgement for each half of short samples keeps the writer going.
-pub(in crate::writer) const fn share(window_bytes: usize, is_single_and_near: bool, is_short: bool) -> usize {
+pub(crate) const fn share(window_bytes: usize, is_single_and_near: bool, is_short: bool) -> usize {
     window_bytes / if is_single_and_near && is_short { WINDOW_PARTS_OF_ONE } else { WINDOW_PARTS }
 }
 
 /// How long answers are waited for before they are requested again: of few readers the retransmission
 /// timeout, if there is one yet; of many what `fan_out` says. An application may set a longest pause below
 /// the others.
-pub(in crate::writer) fn timeout(
+pub(crate) fn timeout(
     readers: usize,
     rto: Option<Duration>,
     fan_out: impl FnOnce() -> Duration,
@@ -139,7 +139,7 @@ pub(in crate::writer) fn timeout(
 
 /// The timeout after one that has passed. If readers were asked, and some times before in vain, it is twice
 /// as long; if what they owe was not even sent yet, it is not.
-pub(in crate::writer) fn next_timeout(timeout: Duration, tries: u32, longest: Duration) -> Duration {
+pub(crate) fn next_timeout(timeout: Duration, tries: u32, longest: Duration) -> Duration {
     if tries > PROMPT_TRIES { Backoff::new(timeout, longest).after(timeout).max(timeout) } else { timeout }
 }
 

@@ -3,11 +3,12 @@
 //!
 //! The window of a writer follows what answers spend in queues (as Swift does, Kumar et al. 2020, with a
 //! delay that is measured from the shortest round trip). Each round, the time in which one window leaves the
-//! path, it grows by a datagram or two while even the quickest answer waited for less than [`QUEUE_DELAY_TARGET`]; else
-//! it shrinks by the part that is too much. Who has more shrinks by more and grows by as much as others, so
-//! that writers which share a path come to equal parts. It begins, and begins anew after silence, by growing
-//! half as large again each round, until answers come later. Losses shrink it, too, where answers wait:
-//! queues may be shorter than the target. Where none does, paths lose some by themselves.
+//! path, it grows by a datagram or two while even the quickest answer waited for less than
+//! [`QUEUE_DELAY_TARGET`]; else it shrinks by the part that is too much. Who has more shrinks by more and
+//! grows by as much as others, so that writers which share a path come to equal parts. It begins, and begins
+//! anew after silence, by growing half as large again each round, until answers come later. Losses shrink it,
+//! too, where answers wait: queues may be shorter than the target. Where none does, paths lose some by
+//! themselves.
 
 use crate::estimate::SmoothedEstimate;
 use crate::time::{Duration, Instant};
@@ -21,14 +22,14 @@ use crate::tuning::writer::{
 
 /// An answer to what was sent so long ago, of which it spent so much in queues.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::writer) struct RttSample {
-    pub(in crate::writer) took: Duration,
-    pub(in crate::writer) waited: Duration,
+pub(crate) struct RttSample {
+    pub(crate) took: Duration,
+    pub(crate) waited: Duration,
 }
 
 /// The window of one writer. Octets are counted from its beginning.
 #[derive(Debug)]
-pub(in crate::writer) struct CongestionWindow {
+pub(crate) struct CongestionWindow {
     bytes: usize,
     /// What the readers' sockets hold: no more than that is sent beyond what is under way on an empty path.
     receive_buffer_bytes: usize,
@@ -57,7 +58,7 @@ pub(in crate::writer) struct CongestionWindow {
 }
 
 impl CongestionWindow {
-    pub(in crate::writer) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             bytes: CWND_INITIAL_BYTES,
             receive_buffer_bytes: SOCKET_BYTES_ASSUMED,
@@ -76,18 +77,18 @@ impl CongestionWindow {
         }
     }
 
-    pub(in crate::writer) const fn bytes(&self) -> usize {
+    pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// The round trip of late, waiting included.
-    pub(in crate::writer) fn rtt(&self) -> Option<Duration> {
+    pub(crate) fn rtt(&self) -> Option<Duration> {
         self.smoothed.map(|rtt| Duration(rtt.get()))
     }
 
     /// Octets that may leave in such a time, so that a window is spread over a round trip, with a quarter to
     /// spare; `None`: no round trip is known, or nothing of what readers of other makes are sent.
-    pub(in crate::writer) fn spread_bytes(&self, time: Duration) -> Option<usize> {
+    pub(crate) fn spread_bytes(&self, time: Duration) -> Option<usize> {
         if self.is_beginning && !self.are_prompt {
             return None;
         }
@@ -97,13 +98,13 @@ impl CongestionWindow {
     }
 
     /// The readers' sockets hold so many octets; `None`: nobody told, and nobody knows when they answer.
-    pub(in crate::writer) fn set_receive_buffer(&mut self, bytes: Option<usize>) {
+    pub(crate) fn set_receive_buffer(&mut self, bytes: Option<usize>) {
         self.receive_buffer_bytes = bytes.unwrap_or(SOCKET_BYTES_ASSUMED);
         self.are_prompt = bytes.is_some();
     }
 
     /// Something waits because this window is closed.
-    pub(in crate::writer) const fn limits(&mut self) {
+    pub(crate) const fn limits(&mut self) {
         self.is_limiting = true;
     }
 
@@ -129,7 +130,7 @@ impl CongestionWindow {
         }
     }
 
-    pub(in crate::writer) fn end_beginning(&mut self) {
+    pub(crate) fn end_beginning(&mut self) {
         if std::mem::take(&mut self.is_beginning) && !self.are_prompt {
             self.bytes = self.most();
         }
@@ -151,12 +152,12 @@ impl CongestionWindow {
     }
 
     /// So many octets are lost.
-    pub(in crate::writer) const fn lost(&mut self, bytes: usize) {
+    pub(crate) const fn lost(&mut self, bytes: usize) {
         self.lost = self.lost.saturating_add(bytes as u64);
     }
 
     /// Nobody answers: whatever was on its way is most likely lost.
-    pub(in crate::writer) const fn silence(&mut self) {
+    pub(crate) const fn silence(&mut self) {
         self.bytes = CWND_MIN_BYTES;
         self.is_beginning = self.are_prompt;
         self.drained = None;
@@ -165,7 +166,7 @@ impl CongestionWindow {
     /// So many octets have left the path now, `more` of them by this answer, of those `sent`.
     ///
     /// Whether losses made it smaller.
-    pub(in crate::writer) fn left(
+    pub(crate) fn left(
         &mut self,
         now: Instant,
         (left, more): (u64, u64),
@@ -226,7 +227,7 @@ impl CongestionWindow {
     }
 
     /// Whether each answer counts: it grows with them, or the path loses some.
-    pub(in crate::writer) fn needs_answers(&self) -> bool {
+    pub(crate) fn needs_answers(&self) -> bool {
         self.is_beginning || self.has_lost(LOSS_OF_LOSSY_PATH)
     }
 

@@ -17,7 +17,7 @@ use crate::writer::WriterLimits;
 /// New changes that were sent to readers on this host and not acknowledged: they may all still be in the
 /// buffers of sockets.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Flight {
+pub(crate) struct Flight {
     /// Octets sent since the beginning, and how many of them were acknowledged.
     sent: u64,
     acknowledged: u64,
@@ -65,7 +65,7 @@ enum Window {
 
 /// The controller of one route.
 #[derive(Debug)]
-pub(in crate::writer) struct Controller {
+pub(crate) struct Controller {
     window: Window,
     /// Octets of a burst, and how long it lasts.
     burst_bytes: usize,
@@ -77,7 +77,7 @@ pub(in crate::writer) struct Controller {
 }
 
 impl Controller {
-    pub(in crate::writer) fn new(kind: RouteKind, limits: &WriterLimits) -> Self {
+    pub(crate) fn new(kind: RouteKind, limits: &WriterLimits) -> Self {
         let window = match kind {
             RouteKind::SameHost => Window::Local(Flight::default()),
             RouteKind::Remote => Window::Delay(DelayController::new()),
@@ -93,7 +93,7 @@ impl Controller {
     }
 
     /// Begins the next burst when it is time.
-    pub(in crate::writer) fn refresh(&mut self, now: Instant) {
+    pub(crate) fn refresh(&mut self, now: Instant) {
         if now < self.burst_end {
             return;
         }
@@ -116,13 +116,13 @@ impl Controller {
     }
 
     /// Readers on this host acknowledge what they have: as much may be in flight as their sockets hold.
-    pub(in crate::writer) fn widen(&mut self, window_bytes: usize) {
+    pub(crate) fn widen(&mut self, window_bytes: usize) {
         let room = isize::try_from(window_bytes.saturating_sub(self.in_flight())).unwrap_or(isize::MAX);
         self.left = room.max(self.left);
     }
 
     /// Octets of new changes that were sent to readers on this host and not acknowledged.
-    pub(in crate::writer) fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         match &self.window {
             Window::Local(flight) => flight.bytes(),
             Window::Delay(_) => 0,
@@ -130,18 +130,14 @@ impl Controller {
     }
 
     /// Everyone has all changes up to this one.
-    pub(in crate::writer) fn acknowledged(&mut self, up_to: SequenceNumber) {
+    pub(crate) fn acknowledged(&mut self, up_to: SequenceNumber) {
         if let Window::Local(flight) = &mut self.window {
             flight.acknowledge(up_to);
         }
     }
 
     /// Octets of new changes were sent in so many datagrams; `end`: the last of which this was the end.
-    pub(in crate::writer) fn sent(
-        &mut self,
-        (bytes, datagrams): (usize, usize),
-        end: Option<SequenceNumber>,
-    ) {
+    pub(crate) fn sent(&mut self, (bytes, datagrams): (usize, usize), end: Option<SequenceNumber>) {
         self.left = self.left.saturating_sub_unsigned(bytes);
         match &mut self.window {
             Window::Local(flight) => flight.sent(bytes, end),
@@ -150,7 +146,7 @@ impl Controller {
     }
 
     /// Octets of what had been sent before were sent in so many datagrams.
-    pub(in crate::writer) fn sent_again(&mut self, (bytes, datagrams): (usize, usize)) {
+    pub(crate) fn sent_again(&mut self, (bytes, datagrams): (usize, usize)) {
         self.left = self.left.saturating_sub_unsigned(bytes);
         if let Window::Delay(delay) = &mut self.window {
             delay.sent(bytes, datagrams);
@@ -158,38 +154,38 @@ impl Controller {
     }
 
     /// Whether more may be sent now: the burst is not over, and the window has room.
-    pub(in crate::writer) fn may_send(&self) -> bool {
+    pub(crate) fn may_send(&self) -> bool {
         self.left > 0 && self.delay().is_none_or(|delay| !delay.is_full())
     }
 
     /// Whether something waits until answers make room in the window; [`Self::due`] tells when readers are
     /// asked again.
-    pub(in crate::writer) fn waits_for_answers(&self) -> bool {
+    pub(crate) fn waits_for_answers(&self) -> bool {
         self.delay().is_some_and(|delay| delay.is_blocked() && delay.is_full())
     }
 
     /// Whether so many octets of short changes may leave at once: bursts within this host, and at a fixed
     /// rate, are of long ones.
-    pub(in crate::writer) fn admits(&self, bytes: usize) -> bool {
+    pub(crate) fn admits(&self, bytes: usize) -> bool {
         self.delay().is_none_or(|delay| !delay.is_answered() || self.may_send() && delay.has_room(bytes))
     }
 
     /// Something waits until more may be sent.
-    pub(in crate::writer) fn block(&mut self, now: Instant) {
+    pub(crate) fn block(&mut self, now: Instant) {
         if let Window::Delay(delay) = &mut self.window {
             delay.block(now);
         }
     }
 
     /// The delay-based one, of a route to other hosts.
-    pub(in crate::writer) const fn delay(&self) -> Option<&DelayController> {
+    pub(crate) const fn delay(&self) -> Option<&DelayController> {
         match &self.window {
             Window::Local(_) => None,
             Window::Delay(delay) => Some(delay),
         }
     }
 
-    pub(in crate::writer) const fn delay_mut(&mut self) -> Option<&mut DelayController> {
+    pub(crate) const fn delay_mut(&mut self) -> Option<&mut DelayController> {
         match &mut self.window {
             Window::Local(_) => None,
             Window::Delay(delay) => Some(delay),
@@ -197,27 +193,27 @@ impl Controller {
     }
 
     /// Whether a window that follows answers bounds everything that is sent.
-    pub(in crate::writer) fn is_windowed(&self) -> bool {
+    pub(crate) fn is_windowed(&self) -> bool {
         self.delay().is_some_and(DelayController::is_answered)
     }
 
     /// Whether so much was sent that readers are to be asked what they have.
-    pub(in crate::writer) fn wants_ack(&self) -> bool {
+    pub(crate) fn wants_ack(&self) -> bool {
         self.delay().is_some_and(DelayController::wants_ack)
     }
 
     /// Whether they are to be asked in the middle of a sample, or of retransmissions.
-    pub(in crate::writer) fn wants_ack_inside(&self) -> bool {
+    pub(crate) fn wants_ack_inside(&self) -> bool {
         self.delay().is_some_and(DelayController::wants_ack_inside)
     }
 
     /// When the next burst begins.
-    pub(in crate::writer) const fn burst_end(&self) -> Instant {
+    pub(crate) const fn burst_end(&self) -> Instant {
         self.burst_end
     }
 
     /// When readers that make no room are asked again, or given up.
-    pub(in crate::writer) fn due(&self) -> Option<Instant> {
+    pub(crate) fn due(&self) -> Option<Instant> {
         let delay = self.delay()?;
         let end = delay.ack_timeout()?;
         Some(delay.requests_again_at().map_or(end, |at| at.min(end)))

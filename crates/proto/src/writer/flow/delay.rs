@@ -35,25 +35,25 @@ struct AckRequest {
 
 /// What an answer of a reader shows.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::writer) struct AckSample {
+pub(crate) struct AckSample {
     /// So many octets of all that were sent have arrived to it.
-    pub(in crate::writer) delivered: u64,
+    pub(crate) delivered: u64,
     /// Of the changes up to this one it has said what it lacks.
-    pub(in crate::writer) last: SequenceNumber,
+    pub(crate) last: SequenceNumber,
     /// When it was asked.
-    pub(in crate::writer) asked: Option<Instant>,
+    pub(crate) asked: Option<Instant>,
 }
 
 /// The greatest change that was repeated for a reader since losses made the window smaller.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::writer) struct LastRetransmitted {
+pub(crate) struct LastRetransmitted {
     number: SequenceNumber,
     shrinks: u32,
 }
 
 /// The shortest round trip to one reader.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct ShortestRtt {
+pub(crate) struct ShortestRtt {
     /// In this period, and in the one before.
     took: [Option<Duration>; 2],
     began: Instant,
@@ -61,7 +61,7 @@ pub(in crate::writer) struct ShortestRtt {
 
 impl ShortestRtt {
     /// An answer took so long: how much of that it spent in queues.
-    pub(in crate::writer) fn rtt(&mut self, now: Instant, took: Duration) -> RttSample {
+    pub(crate) fn rtt(&mut self, now: Instant, took: Duration) -> RttSample {
         if now.since(self.began) >= BASE_ROUND_TRIP_PERIOD {
             self.began = now;
             self.took = [None, self.took[0]];
@@ -74,8 +74,8 @@ impl ShortestRtt {
 
 /// The path of one writer. Octets are counted from its beginning.
 #[derive(Debug)]
-pub(in crate::writer) struct DelayController {
-    pub(in crate::writer) window: CongestionWindow,
+pub(crate) struct DelayController {
+    pub(crate) window: CongestionWindow,
     /// What may be unacknowledged at all.
     history_bytes: usize,
     /// Reliable readers whose answers are waited for; 0: nothing waits.
@@ -100,7 +100,7 @@ pub(in crate::writer) struct DelayController {
 }
 
 impl DelayController {
-    pub(in crate::writer) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             window: CongestionWindow::new(),
             history_bytes: usize::MAX,
@@ -119,7 +119,7 @@ impl DelayController {
     }
 
     /// So many readers answer, all say what they answer or not, and their sockets hold so much.
-    pub(in crate::writer) fn set_readers(
+    pub(crate) fn set_readers(
         &mut self,
         readers: usize,
         all_echo_counts: bool,
@@ -136,22 +136,22 @@ impl DelayController {
     }
 
     /// So many octets may be unacknowledged at all.
-    pub(in crate::writer) const fn set_history(&mut self, bytes: usize) {
+    pub(crate) const fn set_history(&mut self, bytes: usize) {
         self.history_bytes = bytes;
     }
 
     /// Whether readers answer, so that the window follows them.
-    pub(in crate::writer) const fn is_answered(&self) -> bool {
+    pub(crate) const fn is_answered(&self) -> bool {
         self.readers > 0
     }
 
     /// What was sent since the beginning.
-    pub(in crate::writer) const fn sent_bytes(&self) -> u64 {
+    pub(crate) const fn sent_bytes(&self) -> u64 {
         self.sent
     }
 
     /// What of that has arrived.
-    pub(in crate::writer) const fn delivered_bytes(&self) -> u64 {
+    pub(crate) const fn delivered_bytes(&self) -> u64 {
         self.delivered
     }
 
@@ -165,23 +165,23 @@ impl DelayController {
     }
 
     /// Who waits to write more is woken for so many octets: what leaves the path in some milliseconds.
-    pub(in crate::writer) const fn wakes_for_bytes(&self) -> usize {
+    pub(crate) const fn wakes_for_bytes(&self) -> usize {
         self.window.bytes().saturating_mul(2)
     }
 
     /// Whether what is to be sent has to wait.
-    pub(in crate::writer) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.room() == 0
     }
 
     /// Whether so many octets may leave at once.
-    pub(in crate::writer) fn has_room(&self, bytes: usize) -> bool {
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
         self.room() >= bytes
     }
 
     /// Something waits: for answers, if the path is full, or for the next burst, which a wider window would
     /// make longer.
-    pub(in crate::writer) fn block(&mut self, now: Instant) {
+    pub(crate) fn block(&mut self, now: Instant) {
         self.window.limits();
         if self.is_full() {
             self.blocked_since.get_or_insert(now);
@@ -189,12 +189,12 @@ impl DelayController {
     }
 
     /// Whether something waits for answers to make room.
-    pub(in crate::writer) const fn is_blocked(&self) -> bool {
+    pub(crate) const fn is_blocked(&self) -> bool {
         self.blocked_since.is_some()
     }
 
     /// Until when readers are waited for.
-    pub(in crate::writer) fn ack_timeout(&self) -> Option<Instant> {
+    pub(crate) fn ack_timeout(&self) -> Option<Instant> {
         let rtts = self.window.rtt().map_or(0, |rtt| rtt.0.saturating_mul(ACK_TIMEOUT_ROUND_TRIPS));
         let timeout = Backoff::new(Duration(rtts).max(ACK_TIMEOUT_MIN), ACK_TIMEOUT_MAX).pause(self.timeouts);
         self.blocked_since?.after(timeout)
@@ -202,7 +202,7 @@ impl DelayController {
 
     /// When readers are asked again, while something waits for their answers: the request, or all answers,
     /// may be lost.
-    pub(in crate::writer) fn requests_again_at(&self) -> Option<Instant> {
+    pub(crate) fn requests_again_at(&self) -> Option<Instant> {
         let blocked_since = self.blocked_since?;
         let Some(request) = self.ack_requests.back().filter(|request| request.sent > self.delivered) else {
             // All were answered, but the window has become smaller meanwhile.
@@ -213,7 +213,7 @@ impl DelayController {
     }
 
     /// So many octets were sent in so many datagrams, new or again.
-    pub(in crate::writer) const fn sent(&mut self, bytes: usize, datagrams: usize) {
+    pub(crate) const fn sent(&mut self, bytes: usize, datagrams: usize) {
         if self.is_answered() {
             self.sent += bytes.saturating_add(DATAGRAM_BYTES.saturating_mul(datagrams)) as u64;
         }
@@ -221,13 +221,13 @@ impl DelayController {
 
     /// Whether so much was sent that readers are to be asked in the middle of a sample, or of repetitions,
     /// what has arrived.
-    pub(in crate::writer) fn wants_ack_inside(&self) -> bool {
+    pub(crate) fn wants_ack_inside(&self) -> bool {
         self.all_echo_counts && self.wants_ack()
     }
 
     /// Whether so much was sent that readers are to be asked what they have: by parts of the window, so that
     /// while it is full a request is under way that makes room.
-    pub(in crate::writer) fn wants_ack(&self) -> bool {
+    pub(crate) fn wants_ack(&self) -> bool {
         let since = self.sent - self.requested;
         self.is_answered() && since > 0 && since >= self.part() as u64
     }
@@ -244,7 +244,7 @@ impl DelayController {
     }
 
     /// Readers are asked by a heartbeat of that count, up to a change, what they have of all that was sent.
-    pub(in crate::writer) fn requested(&mut self, now: Instant, count: i32, last: SequenceNumber) {
+    pub(crate) fn requested(&mut self, now: Instant, count: i32, last: SequenceNumber) {
         if !self.is_answered() {
             return;
         }
@@ -257,7 +257,7 @@ impl DelayController {
 
     /// What a reader shows that names a heartbeat; or, if it names none ever, has all up to a change, or
     /// knows what is missing.
-    pub(in crate::writer) fn ack_sample(
+    pub(crate) fn ack_sample(
         &self,
         heartbeat: Option<i32>,
         echoes_counts: bool,
@@ -279,7 +279,7 @@ impl DelayController {
     }
 
     /// So much has arrived to all readers that are waited for; the answer that shows it.
-    pub(in crate::writer) fn deliver(&mut self, now: Instant, delivered: u64, rtt: Option<RttSample>) {
+    pub(crate) fn deliver(&mut self, now: Instant, delivered: u64, rtt: Option<RttSample>) {
         if delivered <= self.delivered {
             return;
         }
@@ -296,24 +296,19 @@ impl DelayController {
     }
 
     /// A reader lacks so many octets of a change, which may have been repeated for it.
-    pub(in crate::writer) fn lost(
-        &mut self,
-        number: SequenceNumber,
-        repeated: LastRetransmitted,
-        bytes: usize,
-    ) {
+    pub(crate) fn lost(&mut self, number: SequenceNumber, repeated: LastRetransmitted, bytes: usize) {
         if number > self.forgiven || self.is_repeated(number, repeated) {
             self.window.lost(bytes);
         }
     }
 
     /// Whether a change was repeated since losses made the window smaller: then it is lost again.
-    pub(in crate::writer) fn is_repeated(&self, number: SequenceNumber, repeated: LastRetransmitted) -> bool {
+    pub(crate) fn is_repeated(&self, number: SequenceNumber, repeated: LastRetransmitted) -> bool {
         repeated.shrinks == self.shrinks && number <= repeated.number
     }
 
     /// A change is repeated now.
-    pub(in crate::writer) fn repeats(&self, number: SequenceNumber, repeated: &mut LastRetransmitted) {
+    pub(crate) fn repeats(&self, number: SequenceNumber, repeated: &mut LastRetransmitted) {
         let before = Some(repeated.number).filter(|_| repeated.shrinks == self.shrinks);
         let number = before.map_or(number, |before| before.max(number));
         *repeated = LastRetransmitted { number, shrinks: self.shrinks };
@@ -321,7 +316,7 @@ impl DelayController {
 
     /// Readers were waited for in vain: what is on its way, changes up to `last`, is given up, so that a
     /// little may follow.
-    pub(in crate::writer) const fn give_up(&mut self, last: SequenceNumber) {
+    pub(crate) const fn give_up(&mut self, last: SequenceNumber) {
         self.given_up = self.sent;
         self.forgiven = last;
         self.blocked_since = None;

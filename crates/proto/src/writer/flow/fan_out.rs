@@ -1,5 +1,5 @@
-//! How long many readers take until the last has answered: on a busy host that is the time until each had its turn. Who
-//! asks sooner is answered twice by all, and makes the host busier.
+//! How long many readers take until the last has answered: on a busy host that is the time until each had its
+//! turn. Who asks sooner is answered twice by all, and makes the host busier.
 
 use crate::backoff::Backoff;
 use crate::estimate::SmoothedEstimate;
@@ -11,7 +11,7 @@ use crate::tuning::writer::{
 
 /// The readers of a writer, as far as their answers take time.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct FanOut {
+pub(crate) struct FanOut {
     /// When all were asked about changes up to this one, and have not answered yet.
     request: Option<(Instant, SequenceNumber)>,
     /// What their answers took: long ones count at once, short ones by and by.
@@ -20,25 +20,26 @@ pub(in crate::writer) struct FanOut {
 
 impl FanOut {
     /// All were asked about changes up to `last`.
-    pub(in crate::writer) fn requested(&mut self, now: Instant, last: SequenceNumber) {
+    pub(crate) fn requested(&mut self, now: Instant, last: SequenceNumber) {
         self.request.get_or_insert((now, last));
     }
 
     /// Nobody owes an answer: who did may have left.
-    pub(in crate::writer) const fn forget(&mut self) {
+    pub(crate) const fn forget(&mut self) {
         self.request = None;
     }
 
     /// All have answered about changes up to `lowest`.
-    pub(in crate::writer) fn answered(&mut self, now: Instant, lowest: SequenceNumber) {
+    pub(crate) fn answered(&mut self, now: Instant, lowest: SequenceNumber) {
         if let Some((asked, _)) = self.request.take_if(|(_, last)| *last <= lowest) {
             let took = now.since(asked);
             self.moves::<8>(took);
         }
     }
 
-    /// One has answered what it alone was asked so long ago. As there are many of them, each moves what is known by little.
-    pub(in crate::writer) fn one_answered(&mut self, took: Duration) {
+    /// One has answered what it alone was asked so long ago. As there are many of them, each moves what is
+    /// known by little.
+    pub(crate) fn one_answered(&mut self, took: Duration) {
         self.moves::<64>(took.min(FAN_OUT_PAUSE_MAX));
     }
 
@@ -49,16 +50,16 @@ impl FanOut {
     }
 
     /// The last change that all were asked about, until all have answered.
-    pub(in crate::writer) fn request(&self) -> Option<SequenceNumber> {
+    pub(crate) fn request(&self) -> Option<SequenceNumber> {
         self.request.map(|(_, last)| last)
     }
 
-    pub(in crate::writer) const fn took(&self) -> Duration {
+    pub(crate) const fn took(&self) -> Duration {
         self.took
     }
 
     /// First pause before those of them that owe an answer are asked again; `shortest` were they few.
-    pub(in crate::writer) fn pause(&self, owing: usize, shortest: Duration) -> Duration {
+    pub(crate) fn pause(&self, owing: usize, shortest: Duration) -> Duration {
         let times = (owing / PROMPT_READERS).max(1) as i64;
         let usual = Duration(shortest.0.saturating_mul(times));
         // Some take longer than all did the last time.
@@ -68,25 +69,25 @@ impl FanOut {
 
 /// When one of many readers was asked by itself, or by the timer, and how often since it last answered.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::writer) struct ReaderRequest {
-    pub(in crate::writer) at: Instant,
+pub(crate) struct ReaderRequest {
+    pub(crate) at: Instant,
     times: u32,
 }
 
 impl ReaderRequest {
     /// It is matched, and a HEARTBEAT requests its acknowledgement.
-    pub(in crate::writer) const fn first(now: Instant) -> Self {
+    pub(crate) const fn first(now: Instant) -> Self {
         Self { at: now, times: 1 }
     }
 
     /// It answered: how long ago it was asked, if that was once.
-    pub(in crate::writer) fn answered(&mut self, now: Instant) -> Option<Duration> {
+    pub(crate) fn answered(&mut self, now: Instant) -> Option<Duration> {
         (std::mem::take(&mut self.times) == 1).then(|| now.since(self.at))
     }
 
-    /// Notes that it is asked again, if it is time: after a pause, and each time after twice as long. Who takes so long has many
-    /// others to answer, or is not there.
-    pub(in crate::writer) fn again(&mut self, now: Instant, pause: Duration, readers: usize) -> bool {
+    /// Notes that it is asked again, if it is time: after a pause, and each time after twice as long. Who
+    /// takes so long has many others to answer, or is not there.
+    pub(crate) fn again(&mut self, now: Instant, pause: Duration, readers: usize) -> bool {
         let most = Duration(READER_PAUSE_EACH.0.saturating_mul(readers as i64)).min(READER_PAUSE_MAX);
         let pauses = Backoff::doubling(pause, READER_PAUSE_DOUBLINGS);
         let doubled = pauses.pause(self.times.saturating_sub(1)).min(most);

@@ -6,11 +6,11 @@ use crate::tuning::writer::{GROUP_PAUSE, GROUP_PAUSE_DOUBLINGS, REQUESTS_WITHOUT
 
 /// What is known of whether a reader hears its group: it does until it is lost.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Hearing {
+pub(crate) struct Hearing {
     /// How often it was lost.
     losses: u32,
     /// It is not written to by the group before, and then when it answers.
-    pub(in crate::writer) pause_end: Option<Instant>,
+    pub(crate) pause_end: Option<Instant>,
     /// Since when it has owed an answer and given none.
     silent_since: Option<Instant>,
     /// Requests in a row that followed no progress.
@@ -19,27 +19,27 @@ pub(in crate::writer) struct Hearing {
 
 impl Hearing {
     /// It said something, whatever it was.
-    pub(in crate::writer) const fn speaks(&mut self) {
+    pub(crate) const fn speaks(&mut self) {
         self.silent_since = None;
     }
 
     /// It asks for something, after progress or without: whether what is repeated does not reach it.
-    pub(in crate::writer) const fn is_stuck(&mut self, progressed: bool) -> bool {
+    pub(crate) const fn is_stuck(&mut self, progressed: bool) -> bool {
         self.vain = if progressed { 0 } else { self.vain + 1 };
         self.vain >= REQUESTS_WITHOUT_PROGRESS_MAX
     }
 
     /// It answered: it may have come back.
-    pub(in crate::writer) fn answers(&mut self, now: Instant) {
+    pub(crate) fn answers(&mut self, now: Instant) {
         self.pause_end = self.pause_end.filter(|end| now < *end);
     }
 
     /// It owes an answer: whether it has for too long.
-    pub(in crate::writer) fn is_silent(&mut self, now: Instant, silence: Duration) -> bool {
+    pub(crate) fn is_silent(&mut self, now: Instant, silence: Duration) -> bool {
         now.since(*self.silent_since.get_or_insert(now)) >= silence
     }
 
-    pub(in crate::writer) fn lost(&mut self, now: Instant) {
+    pub(crate) fn lost(&mut self, now: Instant) {
         let pause = Backoff::doubling(GROUP_PAUSE, GROUP_PAUSE_DOUBLINGS).pause(self.losses);
         *self = Self { losses: self.losses + 1, pause_end: now.after(pause), ..Self::default() };
     }

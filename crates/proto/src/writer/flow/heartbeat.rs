@@ -19,7 +19,7 @@ use crate::writer::{WriterConfig, WriterGroup, WriterLimits};
 
 /// The timer and the counter of one writer's heartbeats.
 #[derive(Debug)]
-pub(in crate::writer) struct HeartbeatTimer {
+pub(crate) struct HeartbeatTimer {
     count: i32,
     /// What each heartbeat says of the publisher.
     group: Option<Arc<WriterGroup>>,
@@ -80,7 +80,7 @@ struct Timer {
 
 /// The heartbeat that a sample carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::writer) enum Piggyback {
+pub(crate) enum Piggyback {
     /// With the final flag: who misses something asks for it, others are silent.
     Final,
     /// Without: everyone acknowledges.
@@ -88,7 +88,7 @@ pub(in crate::writer) enum Piggyback {
 }
 
 impl HeartbeatTimer {
-    pub(in crate::writer) fn new(config: &WriterConfig) -> Self {
+    pub(crate) fn new(config: &WriterConfig) -> Self {
         let limits = &config.limits;
         Self {
             count: 0,
@@ -120,7 +120,7 @@ impl HeartbeatTimer {
     }
 
     /// What a heartbeat from `first` to `last` says of the publisher.
-    pub(in crate::writer) fn group_info(
+    pub(crate) fn group_info(
         &self,
         history: &History,
         first: SequenceNumber,
@@ -130,79 +130,79 @@ impl HeartbeatTimer {
     }
 
     /// The count of the next HEARTBEAT or HEARTBEAT_FRAG; grows with each, wrapping.
-    pub(in crate::writer) const fn next_count(&mut self) -> i32 {
+    pub(crate) const fn next_count(&mut self) -> i32 {
         self.count = self.count.wrapping_add(1);
         self.count
     }
 
     /// That of the last one.
-    pub(in crate::writer) const fn count(&self) -> i32 {
+    pub(crate) const fn count(&self) -> i32 {
         self.count
     }
 
-    pub(in crate::writer) const fn due(&self) -> Option<Instant> {
+    pub(crate) const fn due(&self) -> Option<Instant> {
         self.timer.due
     }
 
     /// The first pause after a request.
-    pub(in crate::writer) fn pause(&self) -> Duration {
+    pub(crate) fn pause(&self) -> Duration {
         let of_many = || self.fan_out.pause(self.timer.owing, self.limits.heartbeat_shortest);
         ack_policy::timeout(self.readers, self.round_trip.rto(), of_many, &self.limits)
     }
 
     /// A request of a reader that comes within this time of what it asks for crossed it; `default` before any
     /// answer came.
-    pub(in crate::writer) fn crossing(&self, default: Duration) -> Duration {
+    pub(crate) fn crossing(&self, default: Duration) -> Duration {
         let crossing = self.round_trip.crossing().unwrap_or(default);
         crossing.max(CROSSING_MIN).min(self.limits.heartbeat_longest)
     }
 
     /// So many reliable readers answer when all are asked, and so much may be unacknowledged.
-    pub(in crate::writer) const fn set_readers(&mut self, readers: usize, window_bytes: usize, is_far: bool) {
+    pub(crate) const fn set_readers(&mut self, readers: usize, window_bytes: usize, is_far: bool) {
         self.readers = readers;
         self.window_bytes = window_bytes;
         self.is_single_and_near = readers <= 1 && !is_far;
     }
 
     /// A change took so many octets of the window.
-    pub(in crate::writer) const fn wrote(&mut self, number: SequenceNumber, bytes: usize) {
+    pub(crate) const fn wrote(&mut self, number: SequenceNumber, bytes: usize) {
         self.sample.number = number;
         self.sample.is_short = bytes <= window_bytes(COPIED_BYTES_MAX);
         self.request.bytes = self.request.bytes.saturating_add(bytes);
     }
 
     /// The next sample that leaves asks if the window is at least half full.
-    pub(in crate::writer) const fn request_soon(&mut self) {
+    pub(crate) const fn request_soon(&mut self) {
         if self.request.bytes > 0 {
             self.request.bytes = usize::MAX;
         }
     }
 
     /// One of many readers answered what it was asked so long ago.
-    pub(in crate::writer) fn one_answered(&mut self, took: Duration) {
+    pub(crate) fn one_answered(&mut self, took: Duration) {
         if self.readers > PROMPT_READERS {
             self.fan_out.one_answered(took);
         }
     }
 
     /// How long many readers took lately until the last had answered.
-    pub(in crate::writer) const fn answers_take(&self) -> Duration {
+    pub(crate) const fn answers_take(&self) -> Duration {
         self.fan_out.took()
     }
 
     /// The last change that many readers were asked about, as long as some owe the answer.
-    pub(in crate::writer) fn pending_request(&self) -> Option<SequenceNumber> {
+    pub(crate) fn pending_request(&self) -> Option<SequenceNumber> {
         self.fan_out.request().filter(|_| self.readers > PROMPT_READERS)
     }
 
     /// Not everyone was asked about all that was written.
-    pub(in crate::writer) const fn is_unrequested(&self) -> bool {
+    pub(crate) const fn is_unrequested(&self) -> bool {
         self.request.bytes > 0
     }
 
     /// Somebody owes an acknowledgement: makes sure the timer runs.
     #[inline]
-    pub(in crate::writer) fn arm(&mut self, now: Instant) {
+    pub(crate) fn arm(&mut self, now: Instant) {
         if self.timer.due.is_none() {
             self.start(now);
         }
@@ -223,14 +223,14 @@ impl HeartbeatTimer {
     }
 
     /// Nobody owes anything.
-    pub(in crate::writer) const fn disarm(&mut self) {
+    pub(crate) const fn disarm(&mut self) {
         self.fan_out.forget();
         self.timer.due = None;
         self.timer.is_brought_forward = false;
     }
 
     /// A reader acknowledged something: it is there, so the back-off starts anew, for those who still owe.
-    pub(in crate::writer) fn progressed(&mut self, now: Instant, owing: usize, lowest: SequenceNumber) {
+    pub(crate) fn progressed(&mut self, now: Instant, owing: usize, lowest: SequenceNumber) {
         self.round_trip.answered(now);
         self.fan_out.answered(now, lowest);
         self.request.unanswered = self.request.unanswered.filter(|last| lowest < *last);
@@ -242,7 +242,7 @@ impl HeartbeatTimer {
     }
 
     /// A reader asked for something that it gets: it is there.
-    pub(in crate::writer) fn heard(&mut self, now: Instant) {
+    pub(crate) fn heard(&mut self, now: Instant) {
         if self.timer.due.is_some() && !self.timer.is_brought_forward {
             self.restart(now);
         }
@@ -251,7 +251,7 @@ impl HeartbeatTimer {
     }
 
     /// Asks again soon: something was left out that the readers must ask for.
-    pub(in crate::writer) fn bring_forward(&mut self, at: Instant) {
+    pub(crate) fn bring_forward(&mut self, at: Instant) {
         self.timer.is_brought_forward = true;
         self.timer.due = Some(self.timer.due.map_or(at, |due| due.min(at)));
     }
@@ -259,12 +259,7 @@ impl HeartbeatTimer {
     /// What heartbeat a sample sent now should carry; `urgent` when the window is half full, `unhurried` when
     /// few readers, all on this host, are asked, and nothing waits for their answers.
     #[inline]
-    pub(in crate::writer) fn piggyback(
-        &mut self,
-        now: Instant,
-        urgent: bool,
-        unhurried: bool,
-    ) -> Option<Piggyback> {
+    pub(crate) fn piggyback(&mut self, now: Instant, urgent: bool, unhurried: bool) -> Option<Piggyback> {
         self.request.samples += 1;
         let before = self.sample.sent.replace(now);
         let mut situation = self.situation(now, urgent);
@@ -286,7 +281,7 @@ impl HeartbeatTimer {
     }
 
     /// Whether readers are asked with queued changes that were just sent.
-    pub(in crate::writer) fn requests_with_queued(&self, now: Instant, urgent: bool) -> bool {
+    pub(crate) fn requests_with_queued(&self, now: Instant, urgent: bool) -> bool {
         let situation = Situation { is_queued: true, ..self.situation(now, urgent) };
         ack_policy::decide(&situation, &self.limits).0 == Decision::Ask
     }
@@ -318,7 +313,7 @@ impl HeartbeatTimer {
     }
 
     /// Whether a HEARTBEAT_FRAG is due of a sample that is still being sent.
-    pub(in crate::writer) fn fragments_due(&mut self, now: Instant) -> bool {
+    pub(crate) fn fragments_due(&mut self, now: Instant) -> bool {
         let due = self.fragments.is_none_or(|told| now.since(told) >= self.pause());
         if due {
             self.fragments = Some(now);
@@ -327,7 +322,7 @@ impl HeartbeatTimer {
     }
 
     /// One reader was asked; the others were not.
-    pub(in crate::writer) fn requested_one(&mut self, now: Instant) {
+    pub(crate) fn requested_one(&mut self, now: Instant) {
         if self.readers > 1 {
             self.put_off(now, Spacing::Asked);
         } else {
@@ -336,7 +331,7 @@ impl HeartbeatTimer {
     }
 
     /// Readers were asked by a heartbeat with the final flag clear.
-    pub(in crate::writer) fn requested(&mut self, now: Instant) {
+    pub(crate) fn requested(&mut self, now: Instant) {
         self.round_trip.asked(now);
         if self.timer.due.is_some() || self.request.bytes > 0 {
             self.fan_out.requested(now, self.sample.number);
@@ -364,7 +359,7 @@ impl HeartbeatTimer {
     }
 
     /// The timer went off, and asked or not.
-    pub(in crate::writer) fn fired(&mut self, now: Instant, asked: bool) {
+    pub(crate) fn fired(&mut self, now: Instant, asked: bool) {
         if asked {
             self.timer.tries += 1;
             self.timer.timeout =

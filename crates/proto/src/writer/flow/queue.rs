@@ -10,17 +10,17 @@ use crate::writer::record::change::TakenChange;
 
 /// New changes on their way to all readers of a route.
 #[derive(Debug)]
-pub(in crate::writer) struct Pending {
+pub(crate) struct Pending {
     /// Those of them that the history still holds when they can be sent.
-    pub(in crate::writer) span: Span,
+    pub(crate) span: Span,
     /// The first, once begun: what was begun is sent to its end, even when the history lets it go.
-    pub(in crate::writer) begun: Option<TakenChange>,
-    pub(in crate::writer) tail: Tail,
+    pub(crate) begun: Option<TakenChange>,
+    pub(crate) tail: Tail,
 }
 
 /// What becomes of the last fragments of the last queued change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::writer) enum Tail {
+pub(crate) enum Tail {
     /// That is to be seen.
     Unknown,
     /// They wait for the next change of a flow, until then.
@@ -31,19 +31,19 @@ pub(in crate::writer) enum Tail {
 
 /// The queue of one route.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Queue {
+pub(crate) struct Queue {
     pending: Option<Pending>,
     /// The first change that waits for others in an open datagram, not for a burst: then nothing is pending.
     held: Option<SequenceNumber>,
     /// Until then changes that were not begun wait, so that readers can be moved to another address.
-    pub(in crate::writer) pause_end: Option<Instant>,
+    pub(crate) pause_end: Option<Instant>,
     /// Until then they wait because all readers would filter them by time: the last is sent then.
-    pub(in crate::writer) separation_end: Option<Instant>,
+    pub(crate) separation_end: Option<Instant>,
 }
 
 impl Queue {
     /// Queues a new change.
-    pub(in crate::writer) fn push(&mut self, number: SequenceNumber) {
+    pub(crate) fn push(&mut self, number: SequenceNumber) {
         match &mut self.pending {
             Some(pending) => pending.span.last = number,
             None => {
@@ -54,36 +54,36 @@ impl Queue {
     }
 
     /// A new change waits for others.
-    pub(in crate::writer) fn hold(&mut self, number: SequenceNumber) {
+    pub(crate) fn hold(&mut self, number: SequenceNumber) {
         self.held.get_or_insert(number);
     }
 
     /// Nothing waits for others any more.
-    pub(in crate::writer) const fn release_held(&mut self) {
+    pub(crate) const fn release_held(&mut self) {
         self.held = None;
     }
 
     /// The new change to send next.
-    pub(in crate::writer) const fn first(&mut self) -> Option<&mut Pending> {
+    pub(crate) const fn first(&mut self) -> Option<&mut Pending> {
         self.pending.as_mut()
     }
 
     /// Takes everything out: what was not sent.
-    pub(in crate::writer) const fn take(&mut self) -> Option<Pending> {
+    pub(crate) const fn take(&mut self) -> Option<Pending> {
         self.pending.take()
     }
 
-    pub(in crate::writer) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.pending.is_none()
     }
 
     /// The payload of the change that is being sent.
-    pub(in crate::writer) fn begun_payload(&mut self) -> Option<&mut Payload> {
+    pub(crate) fn begun_payload(&mut self) -> Option<&mut Payload> {
         self.pending.as_mut()?.begun.as_mut().map(TakenChange::payload_mut)
     }
 
     /// Queued changes below `next` were sent, or are not to be.
-    pub(in crate::writer) fn advance(&mut self, next: SequenceNumber) {
+    pub(crate) fn advance(&mut self, next: SequenceNumber) {
         match &mut self.pending {
             Some(pending) if next <= pending.span.last => {
                 pending.span.advance(next);
@@ -94,7 +94,7 @@ impl Queue {
     }
 
     /// So much is left of what was next.
-    pub(in crate::writer) fn put(&mut self, span: Span) {
+    pub(crate) fn put(&mut self, span: Span) {
         let Some(pending) = &mut self.pending else { return };
         if span.number > pending.span.number {
             self.advance(span.number);
@@ -104,7 +104,7 @@ impl Queue {
     }
 
     /// The first change not yet sent, and how many of its fragments were.
-    pub(in crate::writer) fn unsent(&self) -> Option<(SequenceNumber, FragmentNumber)> {
+    pub(crate) fn unsent(&self) -> Option<(SequenceNumber, FragmentNumber)> {
         match (self.held, &self.pending) {
             (Some(number), _) => Some((number, 0)),
             (None, Some(pending)) => Some((pending.span.number, pending.span.fragment - 1)),
@@ -113,17 +113,17 @@ impl Queue {
     }
 
     /// Whether changes that were not begun wait, until readers have moved or want the next one.
-    pub(in crate::writer) const fn is_paused(&self) -> bool {
+    pub(crate) const fn is_paused(&self) -> bool {
         self.pause_end.is_some() || self.separation_end.is_some()
     }
 
     /// Whether what is next waits for that. What was begun is sent to its end.
-    pub(in crate::writer) fn waits(&self) -> bool {
+    pub(crate) fn waits(&self) -> bool {
         self.is_paused() && self.pending.as_ref().is_none_or(|pending| pending.span.fragment == 1)
     }
 
     /// When fragments that wait for others leave at the latest.
-    pub(in crate::writer) fn tail_due(&self) -> Option<Instant> {
+    pub(crate) fn tail_due(&self) -> Option<Instant> {
         match self.pending.as_ref()?.tail {
             Tail::Held(due) => Some(due),
             Tail::Unknown | Tail::Released => None,
@@ -131,19 +131,19 @@ impl Queue {
     }
 
     /// Fragments that wait for others wait no longer. Whether there are any.
-    pub(in crate::writer) fn release_tail(&mut self) -> bool {
+    pub(crate) fn release_tail(&mut self) -> bool {
         let held = self.pending.as_mut().filter(|pending| matches!(pending.tail, Tail::Held(_)));
         held.map(|pending| pending.tail = Tail::Released).is_some()
     }
 
     /// Nothing waits for others, or until readers want it. Whether anything did.
-    pub(in crate::writer) fn release(&mut self) -> bool {
+    pub(crate) fn release(&mut self) -> bool {
         let was_separated = self.separation_end.take().is_some() && !self.is_empty();
         self.release_tail() || was_separated
     }
 
     /// Datagrams have another size from now on: what was begun begins anew.
-    pub(in crate::writer) const fn recut(&mut self) {
+    pub(crate) const fn recut(&mut self) {
         if let Some(pending) = &mut self.pending {
             pending.span.recut();
         }

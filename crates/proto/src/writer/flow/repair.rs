@@ -1,9 +1,11 @@
-//! How much a reader may have repeated to it. What a reader acknowledges anew, and what it asks for first, earns as much again: who loses samples, and gets them
-//! in the end, never comes to the limit. Asking again earns nothing, whoever asks in its name. Nothing is refused for good: who still lacks
-//! something asks for it when it hears the next heartbeat, and gets it as time allows.
+//! How much a reader may have repeated to it. What a reader acknowledges anew, and what it asks for first,
+//! earns as much again: who loses samples, and gets them in the end, never comes to the limit. Asking again
+//! earns nothing, whoever asks in its name. Nothing is refused for good: who still lacks something asks for
+//! it when it hears the next heartbeat, and gets it as time allows.
 //!
-//! Part of it is for the lowest change that the reader lacks. It gets on with that one, while those behind it may be more than it has
-//! room for: a reader that asks for all of them each time would otherwise use up what the lowest needs.
+//! Part of it is for the lowest change that the reader lacks. It gets on with that one, while those behind it
+//! may be more than it has room for: a reader that asks for all of them each time would otherwise use up what
+//! the lowest needs.
 
 use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::time::Instant;
@@ -14,7 +16,7 @@ use crate::tuning::writer::{
 
 /// What may be repeated to one reader.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::writer) struct Repair {
+pub(crate) struct Repair {
     /// Octets of any change. Below 0: the last was more than there was left.
     left: i64,
     /// Those of the lowest change that it lacks, and how many there may be.
@@ -35,7 +37,7 @@ pub(in crate::writer) struct Repair {
 }
 
 impl Repair {
-    pub(in crate::writer) const fn new(now: Instant) -> Self {
+    pub(crate) const fn new(now: Instant) -> Self {
         let first = SequenceNumber(0);
         Self {
             left: 0,
@@ -52,7 +54,7 @@ impl Repair {
     }
 
     /// It acknowledges everything up to a change; usual ones count for so much.
-    pub(in crate::writer) fn acknowledged(&mut self, number: SequenceNumber, usual_bytes: usize) {
+    pub(crate) fn acknowledged(&mut self, number: SequenceNumber, usual_bytes: usize) {
         self.lowest = number.next();
         if number > self.acknowledged {
             let changes = number.0.saturating_sub(self.acknowledged.0);
@@ -62,12 +64,7 @@ impl Repair {
     }
 
     /// It has all fragments of a change before one; they have so many octets.
-    pub(in crate::writer) fn has_fragments(
-        &mut self,
-        number: SequenceNumber,
-        before: FragmentNumber,
-        bytes: usize,
-    ) {
+    pub(crate) fn has_fragments(&mut self, number: SequenceNumber, before: FragmentNumber, bytes: usize) {
         let (last, known) = self.fragments;
         if (number, before) > self.fragments {
             let known = if number == last { known } else { 1 };
@@ -77,7 +74,7 @@ impl Repair {
     }
 
     /// It lacks what it had: it lost its writer and found it again.
-    pub(in crate::writer) fn begins_anew(&mut self, now: Instant, has: SequenceNumber) {
+    pub(crate) fn begins_anew(&mut self, now: Instant, has: SequenceNumber) {
         self.begins = Some(self.begins.map_or(has, |before| before.min(has)));
         self.begin(now);
     }
@@ -92,7 +89,7 @@ impl Repair {
     }
 
     /// Whether so many octets of a change may be repeated now, which has so many; if so, they count.
-    pub(in crate::writer) fn allows(
+    pub(crate) fn allows(
         &mut self,
         now: Instant,
         number: SequenceNumber,
@@ -154,7 +151,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Octets repeated when changes from 1 to `changes`, of `bytes` each, are asked for again and again for so many seconds.
+    /// Octets repeated when changes from 1 to `changes`, of `bytes` each, are asked for again and again for
+    /// so many seconds.
     fn drawn(repair: &mut Repair, (from, seconds): (u64, u64), changes: i64, bytes: usize) -> usize {
         let mut drawn = 0;
         repair.acknowledged(SequenceNumber(0), bytes);
@@ -253,7 +251,8 @@ mod tests {
 
     #[test]
     fn a_reader_with_little_room_that_asks_for_everything_each_time_gets_on() {
-        // It lacks forty samples, has room for one, and asks for each time for all: first for those behind the lowest.
+        // It lacks forty samples, has room for one, and asks for each time for all: first for those behind
+        // the lowest.
         let bytes = 28_000;
         let mut repair = Repair::new(Instant(0));
         repair.acknowledged(SequenceNumber(0), bytes);

@@ -9,40 +9,40 @@ use super::span::Span;
 
 /// Something on its way to one reader.
 #[derive(Debug)]
-pub(in crate::writer) struct Retransmission {
-    pub(in crate::writer) reader: Guid,
-    pub(in crate::writer) span: Span,
+pub(crate) struct Retransmission {
+    pub(crate) reader: Guid,
+    pub(crate) span: Span,
 }
 
 /// The retransmissions of one writer, in the order in which they are to be sent: readers by switches.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Retransmissions {
+pub(crate) struct Retransmissions {
     queue: VecDeque<Retransmission>,
 }
 
 impl Retransmissions {
-    pub(in crate::writer) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }
 
-    pub(in crate::writer) fn readers(&self) -> impl Iterator<Item = Guid> {
+    pub(crate) fn readers(&self) -> impl Iterator<Item = Guid> {
         self.queue.iter().map(|it| it.reader)
     }
 
-    pub(in crate::writer) fn pop_front(&mut self) -> Option<Retransmission> {
+    pub(crate) fn pop_front(&mut self) -> Option<Retransmission> {
         self.queue.pop_front()
     }
 
-    pub(in crate::writer) fn push_front(&mut self, it: Retransmission) {
+    pub(crate) fn push_front(&mut self, it: Retransmission) {
         self.queue.push_front(it);
     }
 
-    pub(in crate::writer) fn push_back(&mut self, it: Retransmission) {
+    pub(crate) fn push_back(&mut self, it: Retransmission) {
         self.queue.push_back(it);
     }
 
     /// Queues it: in a window that has not room for everything, before later changes for its reader.
-    pub(in crate::writer) fn queue(&mut self, it: Retransmission, is_windowed: bool) {
+    pub(crate) fn queue(&mut self, it: Retransmission, is_windowed: bool) {
         let is_after =
             |other: &Retransmission| other.reader == it.reader && other.span.number > it.span.number;
         match self.queue.iter().position(is_after).filter(|_| is_windowed) {
@@ -52,28 +52,23 @@ impl Retransmissions {
     }
 
     /// Whether the change, or the given fragment of it, is on its way to the reader anyway.
-    pub(in crate::writer) fn cover(
-        &self,
-        reader: Guid,
-        number: SequenceNumber,
-        fragment: FragmentNumber,
-    ) -> bool {
+    pub(crate) fn cover(&self, reader: Guid, number: SequenceNumber, fragment: FragmentNumber) -> bool {
         self.queue.iter().any(|it| it.reader == reader && it.span.has(number, fragment))
     }
 
     /// Whether earlier changes are on their way to the reader.
-    pub(in crate::writer) fn has_before(&self, reader: Guid, number: SequenceNumber) -> bool {
+    pub(crate) fn has_before(&self, reader: Guid, number: SequenceNumber) -> bool {
         self.queue.iter().any(|it| it.reader == reader && it.span.number < number)
     }
 
     /// Whether a change, or parts of it, are on their way to the reader.
-    pub(in crate::writer) fn has(&self, reader: Guid, number: SequenceNumber) -> bool {
+    pub(crate) fn has(&self, reader: Guid, number: SequenceNumber) -> bool {
         let is_of = |it: &Retransmission| (it.span.number..=it.span.last).contains(&number);
         self.queue.iter().any(|it| it.reader == reader && is_of(it))
     }
 
     /// The next reader follows; the order of what goes to one reader stays.
-    pub(in crate::writer) fn rotate(&mut self, reader: Guid) {
+    pub(crate) fn rotate(&mut self, reader: Guid) {
         for _ in 0..self.queue.len() {
             if self.queue.front().is_none_or(|it| it.reader != reader) {
                 return;
@@ -83,14 +78,14 @@ impl Retransmissions {
     }
 
     /// Datagrams to some readers have another size from now on: what was begun begins anew.
-    pub(in crate::writer) fn recut(&mut self, is_meant: impl Fn(Guid) -> bool) {
+    pub(crate) fn recut(&mut self, is_meant: impl Fn(Guid) -> bool) {
         for it in self.queue.iter_mut().filter(|it| is_meant(it.reader)) {
             it.span.recut();
         }
     }
 
     /// Drops what was meant for a reader that is gone.
-    pub(in crate::writer) fn forget(&mut self, reader: Guid) {
+    pub(crate) fn forget(&mut self, reader: Guid) {
         self.queue.retain(|it| it.reader != reader);
     }
 }

@@ -1,18 +1,18 @@
-//! How long readers take to answer, path and all: what the pauses of a writer are measured by (RFC 6298 §2, in finer
-//! units).
+//! How long readers take to answer, path and all: what the pauses of a writer are measured by (RFC 6298 §2,
+//! in finer units).
 
 use crate::estimate::SmoothedEstimate;
 use crate::time::{Duration, Instant};
 
 /// The smoothed time from an acknowledgement request to the answer.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct RoundTrip {
+pub(crate) struct RoundTrip {
     /// `None` before the first answer.
     smoothed: Option<SmoothedEstimate<8>>,
     /// How far single times are from that.
     variation: SmoothedEstimate<4>,
-    /// The shortest of late. Where a request was lost, the answer to a later one is taken for its own: that measures the
-    /// loss, not the path.
+    /// The shortest of late. Where a request was lost, the answer to a later one is taken for its own: that
+    /// measures the loss, not the path.
     least: Duration,
     /// When the request was sent that is not answered yet.
     asked: Option<Instant>,
@@ -21,12 +21,12 @@ pub(in crate::writer) struct RoundTrip {
 }
 
 impl RoundTrip {
-    pub(in crate::writer) fn asked(&mut self, now: Instant) {
+    pub(crate) fn asked(&mut self, now: Instant) {
         self.repeated |= self.asked.is_some_and(|asked| asked < now);
         self.asked.get_or_insert(now);
     }
 
-    pub(in crate::writer) fn answered(&mut self, now: Instant) {
+    pub(crate) fn answered(&mut self, now: Instant) {
         let Some(asked) = self.asked.take() else { return };
         if std::mem::take(&mut self.repeated) {
             return;
@@ -44,13 +44,13 @@ impl RoundTrip {
     }
 
     /// The retransmission timeout: an answer that takes longer is most likely lost.
-    pub(in crate::writer) fn rto(&self) -> Option<Duration> {
+    pub(crate) fn rto(&self) -> Option<Duration> {
         let smoothed = self.smoothed?;
         Some(Duration(smoothed.get().saturating_add(self.variation.get().saturating_mul(4))))
     }
 
     /// A request that comes sooner than this after an answer was most likely sent before it arrived.
-    pub(in crate::writer) fn crossing(&self) -> Option<Duration> {
+    pub(crate) fn crossing(&self) -> Option<Duration> {
         self.smoothed?;
         Some(Duration(self.least.0.saturating_add(self.least.0 / 2)))
     }

@@ -4,7 +4,7 @@ use crate::writer::WriterLimits;
 
 /// Readers that are reached alike: one route has all of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::writer) enum RouteKind {
+pub(crate) enum RouteKind {
     /// On this host, by UDP to each of them or to the group of the host: datagrams as large as UDP allows.
     SameHost = 0,
     /// Elsewhere, by UDP: datagrams that the path takes.
@@ -12,10 +12,10 @@ pub(in crate::writer) enum RouteKind {
 }
 
 impl RouteKind {
-    pub(in crate::writer) const ALL: [Self; 2] = [Self::SameHost, Self::Remote];
+    pub(crate) const ALL: [Self; 2] = [Self::SameHost, Self::Remote];
 
     /// The longest datagram of a route.
-    pub(in crate::writer) const fn datagram_bytes_max(self, limits: &WriterLimits) -> usize {
+    pub(crate) const fn datagram_bytes_max(self, limits: &WriterLimits) -> usize {
         match self {
             Self::SameHost => limits.datagram_bytes_max_local,
             Self::Remote => limits.datagram_bytes_max_remote,
@@ -23,7 +23,7 @@ impl RouteKind {
     }
 
     /// What may be sent at once.
-    pub(in crate::writer) const fn burst_bytes(self, limits: &WriterLimits) -> usize {
+    pub(crate) const fn burst_bytes(self, limits: &WriterLimits) -> usize {
         match self {
             Self::SameHost => limits.burst_bytes_local,
             Self::Remote => limits.burst_bytes_remote,

@@ -24,43 +24,39 @@ const PAUSES: Backoff = Backoff::new(UNRESPONSIVE_PAUSE, UNRESPONSIVE_PAUSE_MAX)
 
 /// How long a reader has given no answer.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::writer) struct Silence {
+pub(crate) struct Silence {
     /// When it was asked first since it last answered.
     since: Option<Instant>,
     /// How often it was asked since then.
     requests: u32,
     /// It has answered before, or is of the writer's own process.
-    pub(in crate::writer) is_known: bool,
+    pub(crate) is_known: bool,
     /// Those who wait for acknowledgements were notified that it gives none.
-    pub(in crate::writer) is_reported: bool,
+    pub(crate) is_reported: bool,
     /// Nothing waits for it.
-    pub(in crate::writer) is_left_out: bool,
+    pub(crate) is_left_out: bool,
 }
 
 impl Silence {
-    /// It is matched, and a HEARTBEAT requests its acknowledgement.
-    pub(in crate::writer) const fn first(now: Instant) -> Self {
-        Self { since: Some(now), requests: 0, is_known: false, is_reported: false, is_left_out: false }
+    /// It is matched, and a HEARTBEAT requests its acknowledgement. One of the own process is no stranger: it
+    /// lives and dies with the writer.
+    pub(crate) const fn first(now: Instant, is_own: bool) -> Self {
+        Self { since: Some(now), requests: 0, is_known: is_own, is_reported: false, is_left_out: false }
     }
 
-    /// It is of the process that the writer is of, and no stranger: they live and die together.
-    pub(in crate::writer) const fn is_own(&mut self) {
-        self.is_known = true;
-    }
-
-    pub(in crate::writer) fn requested(&mut self, now: Instant) {
+    pub(crate) fn requested(&mut self, now: Instant) {
         self.since.get_or_insert(now);
         self.requests = self.requests.saturating_add(1);
     }
 
     /// It answered: whether it had been left out.
-    pub(in crate::writer) const fn ends(&mut self) -> bool {
+    pub(crate) const fn ends(&mut self) -> bool {
         let was_left_out = self.is_left_out;
         *self = Self { since: None, requests: 0, is_known: true, is_reported: false, is_left_out: false };
         was_left_out
     }
 
-    pub(in crate::writer) fn lasts(&self, now: Instant) -> Duration {
+    pub(crate) fn lasts(&self, now: Instant) -> Duration {
         self.since.map_or(Duration::ZERO, |since| now.since(since))
     }
 
@@ -73,12 +69,12 @@ impl Silence {
     }
 
     /// Whether nobody needs to wait for its acknowledgement any more.
-    pub(in crate::writer) fn is_long(&self, now: Instant, limits: &WriterLimits) -> bool {
+    pub(crate) fn is_long(&self, now: Instant, limits: &WriterLimits) -> bool {
         self.is_left_out || self.is_strange(now, limits.strangers_wait_max)
     }
 
     /// Whether it is left out where room is wanted.
-    pub(in crate::writer) fn is_enough(&self, now: Instant, limits: &WriterLimits) -> bool {
+    pub(crate) fn is_enough(&self, now: Instant, limits: &WriterLimits) -> bool {
         !self.is_left_out
             && !limits.strangers_wait_max.is_infinite()
             && self.is_strange(now, UNRESPONSIVE_AFTER.min(limits.strangers_wait_max))
@@ -87,29 +83,29 @@ impl Silence {
 
 /// What the silence of readers has a writer do.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct SilenceTimer {
+pub(crate) struct SilenceTimer {
     /// Since when no change has found room, and the last one that had.
-    pub(in crate::writer) full_since: Option<(Instant, SequenceNumber)>,
+    pub(crate) full_since: Option<(Instant, SequenceNumber)>,
     /// When those that were left out are asked again, and after what pause then.
-    pub(in crate::writer) due: Option<Instant>,
+    pub(crate) due: Option<Instant>,
     pause: Duration,
 }
 
 impl SilenceTimer {
-    pub(in crate::writer) const fn due(&self) -> Option<Instant> {
+    pub(crate) const fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    pub(in crate::writer) fn hurry(&mut self, at: Option<Instant>) {
+    pub(crate) fn hurry(&mut self, at: Option<Instant>) {
         self.due = Instant::earliest([self.due, at]);
     }
 
-    pub(in crate::writer) fn start(&mut self, now: Instant) {
+    pub(crate) fn start(&mut self, now: Instant) {
         self.pause = UNRESPONSIVE_PAUSE;
         self.due = now.after(self.pause);
     }
 
-    pub(in crate::writer) fn fired(&mut self, now: Instant) {
+    pub(crate) fn fired(&mut self, now: Instant) {
         self.pause = PAUSES.after(self.pause);
         self.due = now.after(self.pause);
     }

@@ -5,41 +5,41 @@ use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber};
 /// Changes from `number` to `last`, of the first the fragments from `fragment` on; if there is a set, only
 /// those in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::writer) struct Span {
-    pub(in crate::writer) number: SequenceNumber,
-    pub(in crate::writer) last: SequenceNumber,
-    pub(in crate::writer) fragment: FragmentNumber,
-    pub(in crate::writer) wanted: Option<FragmentSet>,
+pub(crate) struct Span {
+    pub(crate) number: SequenceNumber,
+    pub(crate) last: SequenceNumber,
+    pub(crate) fragment: FragmentNumber,
+    pub(crate) wanted: Option<FragmentSet>,
 }
 
 impl Span {
     /// All of the changes.
-    pub(in crate::writer) const fn new(number: SequenceNumber, last: SequenceNumber) -> Self {
+    pub(crate) const fn new(number: SequenceNumber, last: SequenceNumber) -> Self {
         Self { number, last, fragment: 1, wanted: None }
     }
 
     /// Whether nothing is left of it.
-    pub(in crate::writer) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.number > self.last
     }
 
     /// Whether a part of the first change was sent, or a part is all that is to be sent of it.
-    pub(in crate::writer) const fn is_inside(&self) -> bool {
+    pub(crate) const fn is_inside(&self) -> bool {
         self.fragment > 1 || self.wanted.is_some()
     }
 
     /// Changes below `next` were sent, or are not to be.
-    pub(in crate::writer) const fn advance(&mut self, next: SequenceNumber) {
+    pub(crate) const fn advance(&mut self, next: SequenceNumber) {
         (self.number, self.fragment, self.wanted) = (next, 1, None);
     }
 
     /// Datagrams have another size from now on: what was begun begins anew.
-    pub(in crate::writer) const fn recut(&mut self) {
+    pub(crate) const fn recut(&mut self) {
         (self.fragment, self.wanted) = (1, None);
     }
 
     /// Whether the fragment of a change is in it.
-    pub(in crate::writer) fn has(&self, number: SequenceNumber, fragment: FragmentNumber) -> bool {
+    pub(crate) fn has(&self, number: SequenceNumber, fragment: FragmentNumber) -> bool {
         if number == self.number {
             fragment >= self.fragment && self.wanted.as_ref().is_none_or(|wanted| wanted.contains(fragment))
         } else {
@@ -48,7 +48,7 @@ impl Span {
     }
 
     /// Of the first change, the next fragment to send and how many follow it without a hole; `None`: none.
-    pub(in crate::writer) fn next_fragments(&self) -> Option<(FragmentNumber, FragmentNumber)> {
+    pub(crate) fn next_fragments(&self) -> Option<(FragmentNumber, FragmentNumber)> {
         let Some(wanted) = &self.wanted else { return Some((self.fragment, FragmentNumber::MAX)) };
         let first = wanted.iter().find(|fragment| *fragment >= self.fragment)?;
         let mut next = first;

@@ -21,63 +21,63 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    pub(in crate::writer) const fn disposes(self) -> bool {
+    pub(crate) const fn disposes(self) -> bool {
         matches!(self, Self::Dispose | Self::DisposeUnregister)
     }
 
-    pub(in crate::writer) const fn unregisters(self) -> bool {
+    pub(crate) const fn unregisters(self) -> bool {
         matches!(self, Self::Unregister | Self::DisposeUnregister)
     }
 
-    pub(in crate::writer) const fn is_key_only(self) -> bool {
+    pub(crate) const fn is_key_only(self) -> bool {
         !matches!(self, Self::Alive)
     }
 }
 
 /// What a change says about coherence and order beyond its writer's own numbers.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::writer) struct Marks {
+pub(crate) struct Marks {
     /// First number of the coherent set it belongs to or ends.
-    pub(in crate::writer) set: Option<SequenceNumber>,
+    pub(crate) set: Option<SequenceNumber>,
     /// First group number of the publisher's coherent set.
-    pub(in crate::writer) group_set: Option<SequenceNumber>,
+    pub(crate) group_set: Option<SequenceNumber>,
     /// Its number among the changes of all writers of the publisher.
-    pub(in crate::writer) group_number: Option<SequenceNumber>,
+    pub(crate) group_number: Option<SequenceNumber>,
     /// It has no data: it only ends the set.
-    pub(in crate::writer) is_end: bool,
+    pub(crate) is_end: bool,
 }
 
 /// Which filters let a change pass, a bit for each, as far as they were there when it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::writer) struct Verdict(pub(in crate::writer) u32);
+pub(crate) struct Verdict(pub(crate) u32);
 
 impl Verdict {
     /// The change is for everyone.
-    pub(in crate::writer) const ALL: Self = Self(u32::MAX);
+    pub(crate) const ALL: Self = Self(u32::MAX);
 }
 
 /// One change of one instance, as the history shows it.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::writer) struct Change<'a> {
-    pub(in crate::writer) kind: ChangeKind,
+pub(crate) struct Change<'a> {
+    pub(crate) kind: ChangeKind,
     /// The key hash of its instance.
-    pub(in crate::writer) hash: InstanceHandle,
+    pub(crate) hash: InstanceHandle,
     /// Data, or the serialized key for all kinds but Alive.
-    pub(in crate::writer) payload: PayloadView<'a>,
-    pub(in crate::writer) source_timestamp: Time,
+    pub(crate) payload: PayloadView<'a>,
+    pub(crate) source_timestamp: Time,
     /// End of its lifespan.
-    pub(in crate::writer) expires: Option<Instant>,
+    pub(crate) expires: Option<Instant>,
     /// `None` unless it is of a coherent set, or numbered among those of all writers of the publisher: few
     /// are.
-    pub(in crate::writer) marks: Option<&'a Marks>,
+    pub(crate) marks: Option<&'a Marks>,
     /// What the content filters of readers say.
-    pub(in crate::writer) verdict: Verdict,
+    pub(crate) verdict: Verdict,
 }
 
 impl<'a> Change<'a> {
     /// Data for all readers, and nothing else.
     #[inline]
-    pub(in crate::writer) const fn plain(
+    pub(crate) const fn plain(
         hash: InstanceHandle,
         payload: PayloadView<'a>,
         source_timestamp: Time,
@@ -87,25 +87,25 @@ impl<'a> Change<'a> {
     }
 
     /// It has no data: it only ends a coherent set.
-    pub(in crate::writer) const fn is_end(&self) -> bool {
+    pub(crate) const fn is_end(&self) -> bool {
         matches!(self.marks, Some(Marks { is_end: true, .. }))
     }
 
-    pub(in crate::writer) fn is_expired(&self, now: Instant) -> bool {
+    pub(crate) fn is_expired(&self, now: Instant) -> bool {
         self.expires.is_some_and(|end| end <= now)
     }
 }
 
 /// A change that outlives its place in the history.
 #[derive(Debug)]
-pub(in crate::writer) struct TakenChange {
+pub(crate) struct TakenChange {
     change: Change<'static>,
     marks: Option<Marks>,
     payload: Payload,
 }
 
 impl TakenChange {
-    pub(in crate::writer) fn of(change: &Change<'_>) -> Self {
+    pub(crate) fn of(change: &Change<'_>) -> Self {
         let payload = change.payload.to_payload();
         let Change { kind, hash, source_timestamp, expires, verdict, .. } = *change;
         let shown = PayloadView::Octets(&[]);
@@ -113,16 +113,16 @@ impl TakenChange {
         Self { change: kept, marks: change.marks.copied(), payload }
     }
 
-    pub(in crate::writer) const fn payload_mut(&mut self) -> &mut Payload {
+    pub(crate) const fn payload_mut(&mut self) -> &mut Payload {
         &mut self.payload
     }
 
-    pub(in crate::writer) fn view(&self) -> Change<'_> {
+    pub(crate) fn view(&self) -> Change<'_> {
         Change { payload: (&self.payload).into(), marks: self.marks.as_ref(), ..self.change }
     }
 }
 
 /// What a change counts for in the window of a writer.
-pub(in crate::writer) const fn window_bytes(payload_bytes: usize) -> usize {
+pub(crate) const fn window_bytes(payload_bytes: usize) -> usize {
     payload_bytes + CHANGE_OVERHEAD_BYTES
 }

@@ -17,7 +17,7 @@ use crate::writer::{Writer, expiry};
 
 /// The coherent set being written.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::writer) struct OpenSet {
+pub(crate) struct OpenSet {
     first: SequenceNumber,
     group: Option<SequenceNumber>,
 }
@@ -64,7 +64,7 @@ impl Writer {
     }
 
     /// The marks of a change with data that is written now.
-    pub(in crate::writer) fn marks(&mut self) -> Option<Marks> {
+    pub(crate) fn marks(&mut self) -> Option<Marks> {
         if self.open_set.is_none() && self.config.group.is_none() {
             return None;
         }

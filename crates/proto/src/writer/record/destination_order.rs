@@ -20,11 +20,7 @@ impl Writer {
         last.map_or(now.wall, |last| last.timestamp.max(now.wall))
     }
 
-    pub(in crate::writer) fn check_timestamp(
-        &self,
-        slot: Option<Slot>,
-        timestamp: Time,
-    ) -> Result<(), WriteError> {
+    pub(crate) fn check_timestamp(&self, slot: Option<Slot>, timestamp: Time) -> Result<(), WriteError> {
         if !self.is_by_source() {
             return Ok(());
         }
@@ -35,13 +31,13 @@ impl Writer {
         Ok(())
     }
 
-    pub(in crate::writer) fn note_timestamp(&mut self, slot: Slot, timestamp: Time) {
+    pub(crate) fn note_timestamp(&mut self, slot: Slot, timestamp: Time) {
         if let Some(instance) = self.instances.get_mut(slot) {
             instance.timestamp = timestamp;
         }
     }
 
-    pub(in crate::writer) fn is_by_source(&self) -> bool {
+    pub(crate) fn is_by_source(&self) -> bool {
         self.config.qos.destination_order == DestinationOrder::BySourceTimestamp
     }
 }

@@ -18,14 +18,14 @@ use crate::writer::{Limit, WriteError, Writer, bound};
 
 impl History {
     /// The instance of which `previous` was the last change is written again.
-    pub(in crate::writer) fn reopen(&mut self, previous: SequenceNumber) {
+    pub(crate) fn reopen(&mut self, previous: SequenceNumber) {
         if let Some(service) = &mut self.service {
             service.closed(previous);
         }
     }
 
     /// Everybody present has the change: the service keeps it.
-    pub(in crate::writer) fn hand_over(
+    pub(crate) fn hand_over(
         &mut self,
         now: Instant,
         number: SequenceNumber,
@@ -71,7 +71,7 @@ impl History {
     }
 
     /// Limits of the service: the oldest leaves.
-    pub(in crate::writer) fn keep_service_limits(&mut self, instances: &mut Instances) {
+    pub(crate) fn keep_service_limits(&mut self, instances: &mut Instances) {
         let Some(service) = &self.service else { return };
         let (samples_max, instances_max) = (service.samples_max, service.instances_max);
         while self.len() > samples_max && self.first() <= self.released() {
@@ -81,7 +81,7 @@ impl History {
     }
 
     /// Forgets the instance that was unregistered first; whether there is one.
-    pub(in crate::writer) fn forget_closed(&mut self, instances: &mut Instances) -> bool {
+    pub(crate) fn forget_closed(&mut self, instances: &mut Instances) -> bool {
         let first = self.service.as_ref().and_then(|service| service.closed.first_key_value());
         let Some((_, &(slot, _))) = first else { return false };
         self.purge(slot, instances);
@@ -90,7 +90,7 @@ impl History {
     }
 
     /// Forgets disposed instances whose cleanup delay has passed.
-    pub(in crate::writer) fn clean_up(&mut self, now: Instant, instances: &mut Instances) {
+    pub(crate) fn clean_up(&mut self, now: Instant, instances: &mut Instances) {
         while let Some(service) = &self.service
             && let Some(&(end, number)) = service.cleanups.first()
             && end <= now
@@ -102,14 +102,14 @@ impl History {
     }
 
     /// When [`Self::clean_up`] is due.
-    pub(in crate::writer) fn next_cleanup(&self) -> Option<Instant> {
+    pub(crate) fn next_cleanup(&self) -> Option<Instant> {
         Some(self.service.as_ref()?.cleanups.first()?.0)
     }
 }
 
 impl Writer {
     /// Makes room for one more change beside what the service keeps, or says why there is none.
-    pub(in crate::writer) fn admit_beside_service(
+    pub(crate) fn admit_beside_service(
         &mut self,
         slot: Option<Slot>,
         kind: ChangeKind,
@@ -147,11 +147,11 @@ impl Writer {
         changes.take_while(|number| *number > self.history.released()).take(most).count()
     }
 
-    pub(in crate::writer) fn service_depth(&self) -> Option<usize> {
+    pub(crate) fn service_depth(&self) -> Option<usize> {
         self.history.service.as_ref().map(|service| service.depth)
     }
 
-    pub(in crate::writer) fn admit_instance(&mut self) -> Result<(), WriteError> {
+    pub(crate) fn admit_instance(&mut self) -> Result<(), WriteError> {
         let most = bound(self.config.qos.resource_limits.max_instances).min(self.config.limits.instances_max);
         while self.instances.len() >= most {
             if !self.history.forget_closed(&mut self.instances) {

@@ -61,7 +61,7 @@ impl WriterGroup {
 
     /// What a heartbeat from `first` to `last` says; nothing before anything is written, as there is no
     /// number yet that it could name (§8.3.8.6.3).
-    pub(in crate::writer) fn heartbeat(
+    pub(crate) fn heartbeat(
         &self,
         history: &History,
         first: SequenceNumber,

@@ -54,7 +54,7 @@ impl Entry {
 
 /// The changes of one writer.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct History {
+pub(crate) struct History {
     entries: VecDeque<Entry>,
     payloads: Payloads,
     /// Entries that are not holes.
@@ -70,7 +70,7 @@ pub(in crate::writer) struct History {
     /// There was a change that expires.
     expiring: bool,
     /// What becomes of them then, when a durability service does it.
-    pub(in crate::writer) service: Option<Service>,
+    pub(crate) service: Option<Service>,
     /// Coherent sets of which anything is held, by their first numbers.
     sets: BTreeMap<SequenceNumber, HeldSet>,
     /// Ends of sets among the changes.
@@ -90,72 +90,72 @@ struct HeldSet {
 
 impl History {
     /// The history of a writer with this QoS, whose numbers begin after `last`.
-    pub(in crate::writer) fn of(qos: &QosSet, last: SequenceNumber) -> Self {
+    pub(crate) fn of(qos: &QosSet, last: SequenceNumber) -> Self {
         let durable = qos.durability >= Durability::TransientLocal;
         let payloads = Payloads::new(!durable);
         Self { durable, payloads, last, released: last, service: Service::new(qos), ..Self::default() }
     }
 
     /// Payloads of up to so many octets are copied, longer ones referenced.
-    pub(in crate::writer) const fn copied_bytes_max(&self) -> usize {
+    pub(crate) const fn copied_bytes_max(&self) -> usize {
         self.payloads.short_bytes_max()
     }
 
     /// Number of the last change written, 0 before the first.
-    pub(in crate::writer) const fn last(&self) -> SequenceNumber {
+    pub(crate) const fn last(&self) -> SequenceNumber {
         self.last
     }
 
     /// No change has a number up to this one but those written so far.
-    pub(in crate::writer) fn leave_out(&mut self, up_to: SequenceNumber) {
+    pub(crate) fn leave_out(&mut self, up_to: SequenceNumber) {
         self.last = self.last.max(up_to);
     }
 
     /// Nobody but late joiners needs changes up to this one.
-    pub(in crate::writer) const fn released(&self) -> SequenceNumber {
+    pub(crate) const fn released(&self) -> SequenceNumber {
         self.released
     }
 
     /// Number of the first change held, `last + 1` when there is none.
-    pub(in crate::writer) fn first(&self) -> SequenceNumber {
+    pub(crate) fn first(&self) -> SequenceNumber {
         self.entries.front().map_or_else(|| self.last.next(), |entry| entry.sequence_number)
     }
 
     /// Changes held, ends of coherent sets apart.
-    pub(in crate::writer) const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         self.changes - self.ends
     }
 
     /// Changes and holes.
     #[cfg(test)]
-    pub(in crate::writer) fn entries_held(&self) -> usize {
+    pub(crate) fn entries_held(&self) -> usize {
         self.entries.len()
     }
 
     /// Coherent sets of which anything is held.
     #[cfg(test)]
-    pub(in crate::writer) fn sets_held(&self) -> usize {
+    pub(crate) fn sets_held(&self) -> usize {
         self.sets.len()
     }
 
     /// Pieces of memory with short payloads.
     #[cfg(test)]
-    pub(in crate::writer) fn chunks_held(&self) -> usize {
+    pub(crate) fn chunks_held(&self) -> usize {
         self.payloads.chunks_held()
     }
 
     /// Changes not released yet.
-    pub(in crate::writer) const fn pending(&self) -> usize {
+    pub(crate) const fn pending(&self) -> usize {
         self.pending
     }
 
     /// Octets that the changes not released yet take up.
-    pub(in crate::writer) const fn pending_bytes(&self) -> usize {
+    pub(crate) const fn pending_bytes(&self) -> usize {
         self.pending_bytes
     }
 
     /// Octets that will be pending when the changes up to this one are released, were all of one length.
-    pub(in crate::writer) fn pending_bytes_above(&self, number: SequenceNumber) -> usize {
+    pub(crate) fn pending_bytes_above(&self, number: SequenceNumber) -> usize {
         let above = usize::try_from(self.last.0 - number.0).unwrap_or(0).min(self.pending);
         (self.pending_bytes / self.pending.max(1)).saturating_mul(above)
     }
@@ -163,7 +163,7 @@ impl History {
     /// When the oldest change expires. Changes expire in the order written; one written with an older
     /// source timestamp may wait for those before it, and is refused when asked for meanwhile.
     #[inline]
-    pub(in crate::writer) fn next_expiry(&self) -> Option<Instant> {
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
         // Else the oldest change, which is in no cache, is not touched by each write.
         if !self.expiring {
             return None;
@@ -172,7 +172,7 @@ impl History {
     }
 
     /// Appends a change; its number. The payload is taken from `payload`, whatever `change` shows of it.
-    pub(in crate::writer) fn push(
+    pub(crate) fn push(
         &mut self,
         slot: Slot,
         change: &Change<'_>,
@@ -221,7 +221,7 @@ impl History {
     }
 
     /// The change of that number, if it is held.
-    pub(in crate::writer) fn get(&self, number: SequenceNumber, instances: &Instances) -> Option<Change<'_>> {
+    pub(crate) fn get(&self, number: SequenceNumber, instances: &Instances) -> Option<Change<'_>> {
         let entry = self.held(number)?;
         Some(Change {
             kind: entry.kind?,
@@ -237,13 +237,13 @@ impl History {
     }
 
     /// The payload of the last change, if it is long.
-    pub(in crate::writer) fn last_payload(&mut self) -> Option<&mut Payload> {
+    pub(crate) fn last_payload(&mut self) -> Option<&mut Payload> {
         let place = self.held(self.last)?.payload;
         self.payloads.long_mut(place)
     }
 
     /// What the change of that number does to its instance, if it is held.
-    pub(in crate::writer) fn kind(&self, number: SequenceNumber) -> Option<ChangeKind> {
+    pub(crate) fn kind(&self, number: SequenceNumber) -> Option<ChangeKind> {
         self.held(number)?.kind
     }
 
@@ -253,7 +253,7 @@ impl History {
 
     /// The first change held with this number or a higher one, or, when many holes follow, a number
     /// below which there is none; `last + 1` at the end. Everything before it is gone for good.
-    pub(in crate::writer) fn next_held(&self, number: SequenceNumber) -> SequenceNumber {
+    pub(crate) fn next_held(&self, number: SequenceNumber) -> SequenceNumber {
         let (Ok(start) | Err(start)) = self.position(number);
         let end = start.saturating_add(HISTORY_HOLES_SCANNED_MAX).min(self.entries.len());
         for entry in self.entries.range(start.min(end)..end) {
@@ -265,13 +265,13 @@ impl History {
     }
 
     /// The group number of a change that is held.
-    pub(in crate::writer) fn numbered(&self, number: SequenceNumber) -> Option<SequenceNumber> {
+    pub(crate) fn numbered(&self, number: SequenceNumber) -> Option<SequenceNumber> {
         self.held(number)?.marks.as_ref()?.group_number
     }
 
     /// The group number of the last change held with this number or a lower one; `None` also after many
     /// holes.
-    pub(in crate::writer) fn last_numbered(&self, number: SequenceNumber) -> Option<SequenceNumber> {
+    pub(crate) fn last_numbered(&self, number: SequenceNumber) -> Option<SequenceNumber> {
         let (Ok(end) | Err(end)) = self.position(number.next());
         let end = end.min(self.entries.len());
         let start = end.saturating_sub(HISTORY_HOLES_SCANNED_MAX);
@@ -281,7 +281,7 @@ impl History {
 
     /// Drops one change, wherever it is: often in front, as the last of the only instance.
     #[inline]
-    pub(in crate::writer) fn remove(&mut self, number: SequenceNumber, instances: &mut Instances) {
+    pub(crate) fn remove(&mut self, number: SequenceNumber, instances: &mut Instances) {
         let is_first = |entry: &mut Entry| entry.sequence_number == number;
         if self.service.is_none()
             && let Some(entry) = self.entries.pop_front_if(is_first)
@@ -297,14 +297,14 @@ impl History {
     }
 
     /// Drops one change and leaves its hole, so that positions stay.
-    pub(in crate::writer) fn remove_in_place(&mut self, number: SequenceNumber, instances: &mut Instances) {
+    pub(crate) fn remove_in_place(&mut self, number: SequenceNumber, instances: &mut Instances) {
         if let Ok(position) = self.position(number) {
             self.empty(position, instances);
         }
     }
 
     /// Drops the changes whose lifespan has ended; whether there were any.
-    pub(in crate::writer) fn expire(&mut self, now: Instant, instances: &mut Instances) -> bool {
+    pub(crate) fn expire(&mut self, now: Instant, instances: &mut Instances) -> bool {
         let before = self.changes;
         while self.next_expiry().is_some_and(|end| end <= now) {
             self.empty(0, instances);
@@ -314,7 +314,7 @@ impl History {
     }
 
     /// LIFESPAN was changed: all changes held follow the new one.
-    pub(in crate::writer) fn set_expiry(&mut self, expiry: impl Fn(Time) -> Option<Instant>) {
+    pub(crate) fn set_expiry(&mut self, expiry: impl Fn(Time) -> Option<Instant>) {
         self.expiring = true;
         for entry in self.entries.iter_mut().filter(|entry| entry.kind.is_some()) {
             entry.expires = expiry(entry.source_timestamp).unwrap_or(NEVER);
@@ -323,7 +323,7 @@ impl History {
 
     /// Nobody but late joiners needs changes up to `number` any more; never goes back. Volatile
     /// changes are dropped, and so is all that is held of instances unregistered by then.
-    pub(in crate::writer) fn release(
+    pub(crate) fn release(
         &mut self,
         now: Instant,
         number: SequenceNumber,
@@ -437,7 +437,7 @@ impl History {
     }
 
     /// Drops every change of an instance.
-    pub(in crate::writer) fn purge(&mut self, slot: Slot, instances: &mut Instances) {
+    pub(crate) fn purge(&mut self, slot: Slot, instances: &mut Instances) {
         while let Some(instance) = instances.get(slot).filter(|instance| instance.samples > 0) {
             let Ok(position) = self.position(instance.oldest) else { return };
             self.empty(position, instances);
@@ -528,7 +528,7 @@ impl History {
 
     /// The kind of the change of that number, and of the one before it of its instance; and whether it is the
     /// last of it.
-    pub(in crate::writer) fn with_previous(
+    pub(crate) fn with_previous(
         &self,
         number: SequenceNumber,
     ) -> Option<(ChangeKind, Option<ChangeKind>, bool)> {
@@ -537,13 +537,13 @@ impl History {
     }
 
     /// The change before that number of the same instance.
-    pub(in crate::writer) fn previous(&self, number: SequenceNumber) -> Option<SequenceNumber> {
+    pub(crate) fn previous(&self, number: SequenceNumber) -> Option<SequenceNumber> {
         let previous = self.entries.get(self.position(number).ok()?)?.previous;
         self.held(previous).map(|entry| entry.sequence_number)
     }
 
     #[inline]
-    pub(in crate::writer) fn drop_holes(&mut self) {
+    pub(crate) fn drop_holes(&mut self) {
         while self.entries.front().is_some_and(|entry| entry.kind.is_none()) {
             self.pop_front();
         }

@@ -12,27 +12,27 @@ use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant, Time};
 
 /// Position of an instance in the table; stays valid until the instance is forgotten.
-pub(in crate::writer) type Slot = u32;
+pub(crate) type Slot = u32;
 
 /// No slot.
-pub(in crate::writer) const NIL: Slot = Slot::MAX;
+pub(crate) const NIL: Slot = Slot::MAX;
 
 /// One instance of the topic. One cache line: there may be many of them.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(in crate::writer) struct Instance {
-    pub(in crate::writer) handle: InstanceHandle,
+pub(crate) struct Instance {
+    pub(crate) handle: InstanceHandle,
     /// Oldest and newest change in the history; meaningful while `samples` is above 0.
-    pub(in crate::writer) oldest: SequenceNumber,
-    pub(in crate::writer) newest: SequenceNumber,
+    pub(crate) oldest: SequenceNumber,
+    pub(crate) newest: SequenceNumber,
     /// Serialized key, once known.
     key: Option<Box<Payload>>,
     /// Source timestamp of the last change, INVALID before the first.
-    pub(in crate::writer) timestamp: Time,
+    pub(crate) timestamp: Time,
     /// Changes in the history.
-    pub(in crate::writer) samples: usize,
+    pub(crate) samples: usize,
     /// The application may still write it.
-    pub(in crate::writer) registered: bool,
+    pub(crate) registered: bool,
     /// It was written, and not disposed since.
     is_alive: bool,
 }
@@ -51,12 +51,12 @@ impl Instance {
         }
     }
 
-    pub(in crate::writer) fn key(&self) -> Option<&Payload> {
+    pub(crate) fn key(&self) -> Option<&Payload> {
         self.key.as_deref()
     }
 
     /// Notes the serialized key, unless it is known.
-    pub(in crate::writer) fn set_key(&mut self, key: impl FnOnce() -> Payload) {
+    pub(crate) fn set_key(&mut self, key: impl FnOnce() -> Payload) {
         self.key.get_or_insert_with(|| Box::new(key()));
     }
 
@@ -82,7 +82,7 @@ impl Deadline {
 
 /// All instances of one writer.
 #[derive(Debug)]
-pub(in crate::writer) struct Instances {
+pub(crate) struct Instances {
     index: HashMap<InstanceHandle, Slot>,
     long_keys: LongKeys,
     slots: Vec<Instance>,
@@ -100,7 +100,7 @@ pub(in crate::writer) struct Instances {
 }
 
 impl Instances {
-    pub(in crate::writer) fn new(deadline_period: Duration) -> Self {
+    pub(crate) fn new(deadline_period: Duration) -> Self {
         Self {
             index: HashMap::new(),
             long_keys: LongKeys::default(),
@@ -116,26 +116,26 @@ impl Instances {
     }
 
     /// Instances known: registered, or with changes in the history.
-    pub(in crate::writer) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
     /// Who writes one instance again and again, or all by switches, needs no look-up.
     #[inline]
-    pub(in crate::writer) fn find(&self, handle: InstanceHandle) -> Option<Slot> {
+    pub(crate) fn find(&self, handle: InstanceHandle) -> Option<Slot> {
         let expected = self.recent.wrapping_add(self.step);
         if self.is_at(expected, handle) { Some(expected) } else { self.look_up(handle) }
     }
 
     /// The handle of the instance with this key, or that it will have.
     #[inline]
-    pub(in crate::writer) fn identify(&self, key: Key) -> Identity {
+    pub(crate) fn identify(&self, key: Key) -> Identity {
         self.long_keys.identify(key, |handle| self.find(handle))
     }
 
     /// The key hash of an instance.
     #[inline]
-    pub(in crate::writer) fn hash_of(&self, handle: InstanceHandle) -> InstanceHandle {
+    pub(crate) fn hash_of(&self, handle: InstanceHandle) -> InstanceHandle {
         self.long_keys.hash_of(handle)
     }
 
@@ -150,28 +150,28 @@ impl Instances {
         guess.or_else(|| self.index.get(&handle).copied())
     }
 
-    pub(in crate::writer) fn get(&self, slot: Slot) -> Option<&Instance> {
+    pub(crate) fn get(&self, slot: Slot) -> Option<&Instance> {
         self.slots.get(slot as usize)
     }
 
-    pub(in crate::writer) fn get_mut(&mut self, slot: Slot) -> Option<&mut Instance> {
+    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut Instance> {
         self.slots.get_mut(slot as usize)
     }
 
     /// Handles and serialized keys of the registered instances; keys that are not known are empty.
-    pub(in crate::writer) fn registered(&self) -> impl Iterator<Item = (InstanceHandle, Payload)> + '_ {
+    pub(crate) fn registered(&self) -> impl Iterator<Item = (InstanceHandle, Payload)> + '_ {
         let registered = self.slots.iter().filter(|instance| instance.registered);
         registered.map(|instance| (instance.handle, instance.key().cloned().unwrap_or_default()))
     }
 
     /// The instance's slot, made when it is new; registered from now on.
-    pub(in crate::writer) fn register(&mut self, identity: &Identity) -> Slot {
+    pub(crate) fn register(&mut self, identity: &Identity) -> Slot {
         self.register_at(None, identity)
     }
 
     /// The same; `guess`: where it was found before something else may have happened.
     #[inline]
-    pub(in crate::writer) fn register_at(&mut self, guess: Option<Slot>, identity: &Identity) -> Slot {
+    pub(crate) fn register_at(&mut self, guess: Option<Slot>, identity: &Identity) -> Slot {
         let handle = identity.handle;
         let slot = match guess.filter(|guess| self.is_at(*guess, handle)).or_else(|| self.find(handle)) {
             Some(slot) => slot,
@@ -183,7 +183,7 @@ impl Instances {
 
     /// The same for one that is known.
     #[inline]
-    pub(in crate::writer) fn register_known(&mut self, slot: Slot) {
+    pub(crate) fn register_known(&mut self, slot: Slot) {
         self.step = Slot::from(slot != self.recent);
         self.recent = slot;
         if let Some(instance) = self.get_mut(slot) {
@@ -211,7 +211,7 @@ impl Instances {
     }
 
     /// The application has nothing more to say about the instance.
-    pub(in crate::writer) fn unregister(&mut self, slot: Slot) {
+    pub(crate) fn unregister(&mut self, slot: Slot) {
         self.stop_deadline(slot);
         if let Some(instance) = self.get_mut(slot) {
             instance.registered = false;
@@ -219,7 +219,7 @@ impl Instances {
     }
 
     /// Forgets the instance if it is unregistered and the history holds nothing of it.
-    pub(in crate::writer) fn forget_if_over(&mut self, slot: Slot) {
+    pub(crate) fn forget_if_over(&mut self, slot: Slot) {
         let Some(instance) = self.get(slot) else { return };
         if instance.registered || instance.samples > 0 {
             return;
@@ -237,7 +237,7 @@ impl Instances {
 
     /// So many of its oldest changes left the history; the next is `oldest`.
     #[inline]
-    pub(in crate::writer) fn first_left(&mut self, slot: Slot, changes: usize, oldest: SequenceNumber) {
+    pub(crate) fn first_left(&mut self, slot: Slot, changes: usize, oldest: SequenceNumber) {
         let Some(instance) = self.get_mut(slot) else { return };
         instance.samples -= changes;
         instance.oldest = oldest;
@@ -248,7 +248,7 @@ impl Instances {
 
     /// The instance was written: its deadline begins anew.
     #[inline]
-    pub(in crate::writer) fn restart_deadline(&mut self, slot: Slot, now: Instant) {
+    pub(crate) fn restart_deadline(&mut self, slot: Slot, now: Instant) {
         if let Some(instance) = self.get_mut(slot) {
             instance.is_alive = true;
         }
@@ -280,7 +280,7 @@ impl Instances {
     }
 
     /// The instance was disposed: it has no deadline until it is written again.
-    pub(in crate::writer) fn disposed(&mut self, slot: Slot) {
+    pub(crate) fn disposed(&mut self, slot: Slot) {
         if let Some(instance) = self.get_mut(slot) {
             instance.is_alive = false;
         }
@@ -288,7 +288,7 @@ impl Instances {
     }
 
     /// No deadline for the instance until it is written again.
-    pub(in crate::writer) fn stop_deadline(&mut self, slot: Slot) {
+    pub(crate) fn stop_deadline(&mut self, slot: Slot) {
         let Some(deadline) = self.deadline_mut(slot) else { return };
         let Deadline { end, earlier, later } = std::mem::replace(deadline, Deadline::NONE);
         if end.is_none() {
@@ -309,12 +309,12 @@ impl Instances {
     }
 
     /// When the next deadline ends.
-    pub(in crate::writer) fn next_deadline(&self) -> Option<Instant> {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.get(self.first_deadline as usize)?.end
     }
 
     /// An instance whose deadline has ended; its next period begins.
-    pub(in crate::writer) fn missed_deadline(&mut self, now: Instant) -> Option<InstanceHandle> {
+    pub(crate) fn missed_deadline(&mut self, now: Instant) -> Option<InstanceHandle> {
         let slot = self.first_deadline;
         let handle = self.next_deadline().filter(|end| *end <= now).and_then(|_| self.get(slot))?.handle;
         self.restart_deadline(slot, now);
@@ -322,7 +322,7 @@ impl Instances {
     }
 
     /// DEADLINE was changed: running deadlines begin anew with the new period.
-    pub(in crate::writer) fn set_deadline_period(&mut self, period: Duration, now: Instant) {
+    pub(crate) fn set_deadline_period(&mut self, period: Duration, now: Instant) {
         if period == self.deadline_period {
             return;
         }

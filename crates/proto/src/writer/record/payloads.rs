@@ -12,7 +12,7 @@ use crate::tuning::writer::PAYLOAD_CHUNK_BITS;
 /// Where a payload is. Packed, since it is one of many fields in a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, packed(1))]
-pub(in crate::writer) struct Place {
+pub(crate) struct Place {
     at: u32,
     bytes: u16,
 }
@@ -37,7 +37,7 @@ impl Place {
     }
 
     /// How many octets a short one has.
-    pub(in crate::writer) fn short_len(self) -> Option<usize> {
+    pub(crate) fn short_len(self) -> Option<usize> {
         let bytes = self.bytes;
         (bytes != Self::LONG).then_some(usize::from(bytes))
     }
@@ -45,7 +45,7 @@ impl Place {
 
 /// The payloads of one writer's changes, in the order of their numbers.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Payloads {
+pub(crate) struct Payloads {
     ring: Ring,
     /// Changes leave about in the order of writing.
     in_order: bool,
@@ -67,16 +67,16 @@ struct Ring {
 
 impl Payloads {
     /// `in_order`: changes leave about in the order of writing.
-    pub(in crate::writer) fn new(in_order: bool) -> Self {
+    pub(crate) fn new(in_order: bool) -> Self {
         Self { in_order, ..Self::default() }
     }
 
     /// Payloads of up to so many octets are in the ring.
-    pub(in crate::writer) const fn short_bytes_max(&self) -> usize {
+    pub(crate) const fn short_bytes_max(&self) -> usize {
         if self.in_order { COPIED_BYTES_MAX } else { SHORT_BYTES_MAX }
     }
 
-    pub(in crate::writer) fn push(&mut self, payload: NewPayload<'_>) -> Place {
+    pub(crate) fn push(&mut self, payload: NewPayload<'_>) -> Place {
         let octets = payload.view().as_slice();
         if octets.len() <= self.short_bytes_max()
             && let Some(at) = self.ring.push(octets)
@@ -95,7 +95,7 @@ impl Payloads {
         Place { at: number, bytes: Place::LONG }
     }
 
-    pub(in crate::writer) fn get(&self, place: Place) -> PayloadView<'_> {
+    pub(crate) fn get(&self, place: Place) -> PayloadView<'_> {
         let long = match place.to() {
             Where::Short { at, len } => return PayloadView::Octets(self.ring.get(at, len)),
             Where::Long(number) => self.long.get(number.wrapping_sub(self.long_first) as usize),
@@ -103,7 +103,7 @@ impl Payloads {
         long.map_or(PayloadView::Octets(&[]), PayloadView::Payload)
     }
 
-    pub(in crate::writer) fn len(&self, place: Place) -> usize {
+    pub(crate) fn len(&self, place: Place) -> usize {
         match place.to() {
             Where::Short { len, .. } => usize::from(len),
             Where::Long(_) => self.get(place).len(),
@@ -111,20 +111,20 @@ impl Payloads {
     }
 
     /// A payload that is referenced.
-    pub(in crate::writer) fn long_mut(&mut self, place: Place) -> Option<&mut Payload> {
+    pub(crate) fn long_mut(&mut self, place: Place) -> Option<&mut Payload> {
         let Where::Long(number) = place.to() else { return None };
         self.long.get_mut(number.wrapping_sub(self.long_first) as usize)
     }
 
     /// The change is gone; others before it may not be.
-    pub(in crate::writer) fn let_go(&mut self, place: Place) {
+    pub(crate) fn let_go(&mut self, place: Place) {
         if let Some(payload) = self.long_mut(place) {
             *payload = Payload::empty();
         }
     }
 
     /// The first is gone.
-    pub(in crate::writer) fn pop_front(&mut self, place: Place) {
+    pub(crate) fn pop_front(&mut self, place: Place) {
         match place.to() {
             Where::Short { at, len } => self.ring.pop_front(at.wrapping_add(u32::from(len))),
             Where::Long(_) => {
@@ -135,7 +135,7 @@ impl Payloads {
     }
 
     /// Nothing is held any more: what comes next takes the memory that was used last.
-    pub(in crate::writer) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if !self.long.is_empty() {
             self.long.clear();
         }
@@ -144,7 +144,7 @@ impl Payloads {
     }
 
     /// Moves what is held together. `places`: those that are kept, in order.
-    pub(in crate::writer) fn compact<'p>(&mut self, places: impl Iterator<Item = &'p mut Place>) {
+    pub(crate) fn compact<'p>(&mut self, places: impl Iterator<Item = &'p mut Place>) {
         let mut end = self.ring.first;
         let mut kept = 0;
         for place in places {
@@ -163,7 +163,7 @@ impl Payloads {
     }
 
     #[cfg(test)]
-    pub(in crate::writer) fn chunks_held(&self) -> usize {
+    pub(crate) fn chunks_held(&self) -> usize {
         self.ring.chunks.len()
     }
 

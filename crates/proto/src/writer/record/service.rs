@@ -11,21 +11,21 @@ use crate::writer::bound;
 
 /// The part of a writer that stands for the durability service.
 #[derive(Debug)]
-pub(in crate::writer) struct Service {
+pub(crate) struct Service {
     /// Changes of one instance.
-    pub(in crate::writer) depth: usize,
-    pub(in crate::writer) samples_max: usize,
-    pub(in crate::writer) instances_max: usize,
-    pub(in crate::writer) cleanup_delay: Duration,
+    pub(crate) depth: usize,
+    pub(crate) samples_max: usize,
+    pub(crate) instances_max: usize,
+    pub(crate) cleanup_delay: Duration,
     /// Instances that nobody writes any more, by the change that unregistered them.
-    pub(in crate::writer) closed: BTreeMap<SequenceNumber, (Slot, Option<Instant>)>,
+    pub(crate) closed: BTreeMap<SequenceNumber, (Slot, Option<Instant>)>,
     /// When those of them that are disposed are forgotten.
-    pub(in crate::writer) cleanups: BTreeSet<(Instant, SequenceNumber)>,
+    pub(crate) cleanups: BTreeSet<(Instant, SequenceNumber)>,
 }
 
 impl Service {
     /// The service of a writer with this QoS, if its DURABILITY asks for one.
-    pub(in crate::writer) fn new(qos: &QosSet) -> Option<Self> {
+    pub(crate) fn new(qos: &QosSet) -> Option<Self> {
         if qos.durability < Durability::Transient {
             return None;
         }
@@ -45,7 +45,7 @@ impl Service {
     }
 
     /// The change left the history, or another one follows it.
-    pub(in crate::writer) fn closed(&mut self, number: SequenceNumber) {
+    pub(crate) fn closed(&mut self, number: SequenceNumber) {
         if let Some((_, Some(end))) = self.closed.remove(&number) {
             self.cleanups.remove(&(end, number));
         }

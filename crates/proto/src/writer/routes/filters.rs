@@ -23,20 +23,20 @@ struct Entry {
 
 /// The filters of all readers, each once.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Filters {
+pub(crate) struct Filters {
     entries: Vec<Option<Entry>>,
     /// Readers with a filter.
-    pub(in crate::writer) readers: usize,
+    pub(crate) readers: usize,
 }
 
 /// Ranges of changes, without their ends, of which a reader was told that its filter refused them, as long as
 /// it may not have heard that. The history may have let go of them, and what is gone without that word counts
 /// as lost. Of more ranges than there is room for the oldest are forgotten.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Refused(VecDeque<(SequenceNumber, SequenceNumber)>);
+pub(crate) struct Refused(VecDeque<(SequenceNumber, SequenceNumber)>);
 
 impl Refused {
-    pub(in crate::writer) fn add(&mut self, start: SequenceNumber, end: SequenceNumber) {
+    pub(crate) fn add(&mut self, start: SequenceNumber, end: SequenceNumber) {
         if let Some((_, last)) = self.0.back_mut().filter(|(_, last)| *last == start) {
             *last = end;
             return;
@@ -48,24 +48,24 @@ impl Refused {
     }
 
     /// The reader knows of all changes up to this one.
-    pub(in crate::writer) fn confirm(&mut self, up_to: SequenceNumber) {
+    pub(crate) fn confirm(&mut self, up_to: SequenceNumber) {
         while self.0.pop_front_if(|(_, end)| *end <= up_to.next()).is_some() {}
     }
 
     /// The end of the range that a change is in.
-    pub(in crate::writer) fn end_covering(&self, number: SequenceNumber) -> Option<SequenceNumber> {
+    pub(crate) fn end_covering(&self, number: SequenceNumber) -> Option<SequenceNumber> {
         let at = self.0.partition_point(|(_, end)| *end <= number);
         self.0.get(at).filter(|(start, _)| *start <= number).map(|(_, end)| *end)
     }
 
     /// The start of the next range.
-    pub(in crate::writer) fn start_after(&self, number: SequenceNumber) -> Option<SequenceNumber> {
+    pub(crate) fn start_after(&self, number: SequenceNumber) -> Option<SequenceNumber> {
         let at = self.0.partition_point(|(start, _)| *start <= number);
         self.0.get(at).map(|(start, _)| *start)
     }
 
     #[cfg(test)]
-    pub(in crate::writer) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
@@ -82,7 +82,7 @@ impl Entry {
 }
 
 impl Filters {
-    pub(in crate::writer) fn acquire(
+    pub(crate) fn acquire(
         &mut self,
         signature: FilterSignature,
         since: SequenceNumber,
@@ -111,11 +111,11 @@ impl Filters {
 
     /// Different filters, for tests.
     #[cfg(test)]
-    pub(in crate::writer) fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         self.entries.iter().flatten().count()
     }
 
-    pub(in crate::writer) fn release(&mut self, slot: usize) {
+    pub(crate) fn release(&mut self, slot: usize) {
         let Some(place) = self.entries.get_mut(slot) else { return };
         let Some(entry) = place else { return };
         entry.readers -= 1;
@@ -125,12 +125,12 @@ impl Filters {
         }
     }
 
-    pub(in crate::writer) fn signature(&self, slot: usize) -> Option<FilterSignature> {
+    pub(crate) fn signature(&self, slot: usize) -> Option<FilterSignature> {
         self.entries.get(slot)?.as_ref().map(|entry| entry.signature)
     }
 
     /// Asks every filter once.
-    pub(in crate::writer) fn evaluate(&self, payload: PayloadView<'_>) -> Verdict {
+    pub(crate) fn evaluate(&self, payload: PayloadView<'_>) -> Verdict {
         let refusing = self
             .entries
             .iter()
@@ -139,12 +139,7 @@ impl Filters {
         Verdict(refusing.fold(u32::MAX, |bits, (slot, _)| bits & !(1 << slot)))
     }
 
-    pub(in crate::writer) fn wants(
-        &self,
-        slot: Option<usize>,
-        number: SequenceNumber,
-        change: &Change<'_>,
-    ) -> bool {
+    pub(crate) fn wants(&self, slot: Option<usize>, number: SequenceNumber, change: &Change<'_>) -> bool {
         let Some(Some(entry)) = slot.and_then(|slot| self.entries.get(slot)) else { return true };
         if !is_evaluated(change.kind, change.marks) {
             return true;
@@ -156,12 +151,12 @@ impl Filters {
     }
 
     /// Octets that [`Self::append_verdicts`] adds at most.
-    pub(in crate::writer) fn verdict_bytes(&self) -> usize {
+    pub(crate) fn verdict_bytes(&self) -> usize {
         20 + size_of::<FilterSignature>() * self.entries.iter().flatten().count()
     }
 
     /// Appends what the filters said to the inline QoS of a change.
-    pub(in crate::writer) fn append_verdicts(&self, change: &Change<'_>, inline_qos: &mut Vec<u8>) {
+    pub(crate) fn append_verdicts(&self, change: &Change<'_>, inline_qos: &mut Vec<u8>) {
         let mut verdicts = [(FilterSignature([0; 16]), false); FILTERS_MAX];
         let mut count = 0;
         for (slot, entry) in self.entries.iter().enumerate() {
@@ -178,6 +173,6 @@ impl Filters {
 }
 
 /// Whether filters are asked about such a change.
-pub(in crate::writer) fn is_evaluated(kind: ChangeKind, marks: Option<&Marks>) -> bool {
+pub(crate) fn is_evaluated(kind: ChangeKind, marks: Option<&Marks>) -> bool {
     kind == ChangeKind::Alive && marks.is_none_or(|marks| marks.set.is_none() && !marks.is_end)
 }

@@ -6,7 +6,7 @@ use crate::wire::Gap;
 
 /// A GAP that takes ranges in ascending order until one is out of its reach.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::writer) struct GapBuilder {
+pub(crate) struct GapBuilder {
     start: SequenceNumber,
     list: SequenceSet,
     filtered: u64,
@@ -14,25 +14,25 @@ pub(in crate::writer) struct GapBuilder {
 
 impl GapBuilder {
     /// All numbers from `start` up to but without `end`.
-    pub(in crate::writer) const fn range(start: SequenceNumber, end: SequenceNumber) -> Self {
+    pub(crate) const fn range(start: SequenceNumber, end: SequenceNumber) -> Self {
         Self { start, list: SequenceSet::empty(end), filtered: 0 }
     }
 
     /// So many of the changes are there, but not for the reader.
-    pub(in crate::writer) const fn filtering(mut self, count: u64) -> Self {
+    pub(crate) const fn filtering(mut self, count: u64) -> Self {
         self.filtered += count;
         self
     }
 
     /// All of them are there, or were, but not for the reader.
-    pub(in crate::writer) fn of_refused(mut self) -> Self {
+    pub(crate) fn of_refused(mut self) -> Self {
         let range = self.list.base().0.abs_diff(self.start.0);
         self.filtered = range + self.list.iter().count() as u64;
         self
     }
 
     /// Adds the numbers from `start` up to but without `end`; what does not fit is returned.
-    pub(in crate::writer) fn add(
+    pub(crate) fn add(
         &mut self,
         start: SequenceNumber,
         end: SequenceNumber,
@@ -50,7 +50,7 @@ impl GapBuilder {
         (number < end).then_some((number, end))
     }
 
-    pub(in crate::writer) const fn gap(&self, reader: EntityId, writer: EntityId) -> Gap {
+    pub(crate) const fn gap(&self, reader: EntityId, writer: EntityId) -> Gap {
         Gap { reader, writer, start: self.start, list: self.list, filtered: self.filtered }
     }
 }

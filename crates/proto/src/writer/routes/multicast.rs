@@ -88,27 +88,27 @@ impl std::fmt::Display for UnicastReason {
 
 /// What a writer knows of its own flow, as far as the choice depends on it.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Multicast {
+pub(crate) struct Multicast {
     /// Usual octets of a datagram for all readers.
     datagram_bytes: SmoothedEstimate<8>,
     is_long: bool,
-    pub(in crate::writer) switches: Switches,
+    pub(crate) switches: Switches,
     /// When readers that owe answers are looked at.
     due: Option<Instant>,
 }
 
 impl Multicast {
     /// A datagram for all readers of this host was composed, or will be.
-    pub(in crate::writer) const fn sent(&mut self, bytes: usize) {
+    pub(crate) const fn sent(&mut self, bytes: usize) {
         self.datagram_bytes.add(bytes as i64);
     }
 
-    pub(in crate::writer) const fn due(&self) -> Option<Instant> {
+    pub(crate) const fn due(&self) -> Option<Instant> {
         self.due
     }
 
     /// Somebody owes an acknowledgement, or nobody does any more.
-    pub(in crate::writer) fn watch(&mut self, now: Instant, owing: bool) {
+    pub(crate) fn watch(&mut self, now: Instant, owing: bool) {
         match (owing, self.due) {
             (false, _) => self.due = None,
             (true, None) => self.due = now.after(GROUP_SILENCE_EACH),
@@ -125,13 +125,13 @@ impl Multicast {
 
 impl ReaderProxy {
     /// It may hear a group, and says what it has.
-    pub(in crate::writer) fn may_hear(&self) -> bool {
+    pub(crate) fn may_hear(&self) -> bool {
         self.reliable && self.kind == RouteKind::SameHost && self.group.is_some()
     }
 
     /// It hears the group and has what was written before its time: the history for it alone goes to nobody
     /// else.
-    pub(in crate::writer) fn hears(&self) -> bool {
+    pub(crate) fn hears(&self) -> bool {
         self.may_hear() && self.hearing.pause_end.is_none() && self.acknowledged >= self.joined_at
     }
 }
@@ -146,7 +146,7 @@ impl Proxies {
     }
 
     /// Counts anew who may hear the group, and who is written to by it.
-    pub(in crate::writer) fn count_near(&mut self) {
+    pub(crate) fn count_near(&mut self) {
         self.may_hear = self.processes(ReaderProxy::may_hear);
         self.use_group = self.readers.iter().any(|reader| reader.by_group);
     }
@@ -157,7 +157,7 @@ impl Proxies {
     }
 
     /// Who is to be written to by the group, if anybody, is not, or the other way round.
-    pub(in crate::writer) fn differs_from(&self, multicast: bool) -> bool {
+    pub(crate) fn differs_from(&self, multicast: bool) -> bool {
         if !multicast {
             return self.use_group;
         }
@@ -200,7 +200,7 @@ impl Writer {
     }
 
     /// Chooses anew, and has the way change.
-    pub(in crate::writer) fn choose_delivery(&mut self, now: Now, out: &mut Outbox) {
+    pub(crate) fn choose_delivery(&mut self, now: Now, out: &mut Outbox) {
         self.multicast.evaluate(self.config.limits.multicast_bytes_min);
         let enough = self.proxies.may_hear >= self.config.limits.multicast_processes_min;
         let wanted = enough && (self.multicast.is_long || self.proxies.are_many());
@@ -220,13 +220,7 @@ impl Writer {
     }
 
     /// A reader answered: after progress or missing nothing, or neither.
-    pub(in crate::writer) fn note_answer(
-        &mut self,
-        now: Now,
-        reader: Guid,
-        progressed: bool,
-        out: &mut Outbox,
-    ) {
+    pub(crate) fn note_answer(&mut self, now: Now, reader: Guid, progressed: bool, out: &mut Outbox) {
         if let Some(proxy) = self.proxies.get_mut(reader).filter(|proxy| proxy.may_hear()) {
             proxy.hearing.speaks();
             proxy.hearing.answers(now.mono);
@@ -238,7 +232,7 @@ impl Writer {
     }
 
     /// Looks whether readers that are written to by the group still answer.
-    pub(in crate::writer) fn look_for_silence(&mut self, now: Now, out: &mut Outbox) {
+    pub(crate) fn look_for_silence(&mut self, now: Now, out: &mut Outbox) {
         self.multicast.due = None;
         let mut lost = false;
         let last = self.history.last();

@@ -8,14 +8,14 @@ use crate::writer::flow::route_kind::RouteKind;
 
 /// What the paths to readers on other hosts take, in octets of UDP payload.
 #[derive(Debug)]
-pub(in crate::writer) struct Paths {
+pub(crate) struct Paths {
     /// Of a path that nobody told of.
     unknown: usize,
     known: Vec<(IpAddr, usize)>,
 }
 
 impl Paths {
-    pub(in crate::writer) const fn new(unknown: usize) -> Self {
+    pub(crate) const fn new(unknown: usize) -> Self {
         Self { unknown, known: Vec::new() }
     }
 
@@ -40,7 +40,7 @@ impl Writer {
     }
 
     /// Forgets the paths to readers that are gone.
-    pub(in crate::writer) fn forget_paths(&mut self) {
+    pub(crate) fn forget_paths(&mut self) {
         let readers = self.proxies.iter().filter(|reader| reader.kind == RouteKind::Remote);
         let addresses: Vec<IpAddr> =
             readers.flat_map(|reader| &reader.locators).filter_map(|locator| locator.ip()).collect();
@@ -50,7 +50,7 @@ impl Writer {
 
     /// Fragments of samples with inline QoS are shorter: what was begun begins anew when they get any, or
     /// have none any more.
-    pub(in crate::writer) fn recut_for_inline_qos(&mut self, before: bool) {
+    pub(crate) fn recut_for_inline_qos(&mut self, before: bool) {
         if before != self.proxies.inline_qos() {
             self.routes.iter_mut().for_each(|route| route.queue.recut());
             self.retransmissions.recut(|_| true);

@@ -14,7 +14,7 @@ use crate::writer::flow::route_kind::RouteKind;
 
 /// What an acknowledgement changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::writer) enum News {
+pub(crate) enum News {
     /// It repeats an earlier one.
     None,
     /// What is known of this reader; others still owe as much as before.
@@ -25,13 +25,13 @@ pub(in crate::writer) enum News {
 
 /// The matched readers of one writer.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Proxies {
+pub(crate) struct Proxies {
     /// In the order of their GUIDs.
-    pub(in crate::writer) readers: Vec<ReaderProxy>,
-    pub(in crate::writer) filters: Filters,
+    pub(crate) readers: Vec<ReaderProxy>,
+    pub(crate) filters: Filters,
     /// Processes of this host with readers that may hear a group; whether anything is sent to it.
-    pub(in crate::writer) may_hear: usize,
-    pub(in crate::writer) use_group: bool,
+    pub(crate) may_hear: usize,
+    pub(crate) use_group: bool,
     /// Lowest `acknowledged` of the reliable readers that were not left out; `None` without such readers.
     acknowledged: Option<SequenceNumber>,
     /// The same for who waits for acknowledgements: those of changes before a reader joined are not waited
@@ -45,32 +45,32 @@ pub(in crate::writer) struct Proxies {
 
 impl Proxies {
     /// What follows is urgent, or not any more: it goes where readers hear it beside the rest.
-    pub(in crate::writer) fn set_urgent(&mut self, is_urgent: bool, routes: &mut Routes) {
+    pub(crate) fn set_urgent(&mut self, is_urgent: bool, routes: &mut Routes) {
         if self.is_urgent != is_urgent {
             self.is_urgent = is_urgent;
             self.rebuild(routes);
         }
     }
 
-    pub(in crate::writer) fn iter(&self) -> impl Iterator<Item = &ReaderProxy> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &ReaderProxy> {
         self.readers.iter()
     }
 
-    pub(in crate::writer) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.readers.len()
     }
 
-    pub(in crate::writer) fn get(&self, guid: Guid) -> Option<&ReaderProxy> {
+    pub(crate) fn get(&self, guid: Guid) -> Option<&ReaderProxy> {
         self.readers.get(self.position(guid).ok()?)
     }
 
-    pub(in crate::writer) fn get_mut(&mut self, guid: Guid) -> Option<&mut ReaderProxy> {
+    pub(crate) fn get_mut(&mut self, guid: Guid) -> Option<&mut ReaderProxy> {
         let position = self.position(guid).ok()?;
         self.readers.get_mut(position)
     }
 
     /// The reliable reader that says something, from where it is heard.
-    pub(in crate::writer) fn speaker(&mut self, sender: &Sender) -> Result<&mut ReaderProxy, DropReason> {
+    pub(crate) fn speaker(&mut self, sender: &Sender) -> Result<&mut ReaderProxy, DropReason> {
         let proxy = self.get_mut(sender.guid).filter(|proxy| proxy.reliable).ok_or(DropReason::NotMatched)?;
         if proxy.origin.admit(&sender.from) { Ok(proxy) } else { Err(DropReason::SpoofSuspected) }
     }
@@ -79,18 +79,12 @@ impl Proxies {
         self.readers.binary_search_by_key(&guid, |reader| reader.guid)
     }
 
-    pub(in crate::writer) const fn inline_qos(&self) -> bool {
+    pub(crate) const fn inline_qos(&self) -> bool {
         self.inline_qos
     }
 
     /// So much has arrived at a reader, and so much at all others.
-    pub(in crate::writer) fn delivered_to(
-        &mut self,
-        guid: Guid,
-        left: u64,
-        to_others: u64,
-        echoes_count: bool,
-    ) {
+    pub(crate) fn delivered_to(&mut self, guid: Guid, left: u64, to_others: u64, echoes_count: bool) {
         let Some(reader) = self.get_mut(guid) else { return };
         reader.left = reader.left.max(left);
         reader.is_slow &= reader.left < to_others;
@@ -98,12 +92,12 @@ impl Proxies {
     }
 
     /// What every reliable reader has that was not left out; `None` without such readers.
-    pub(in crate::writer) const fn acknowledged(&self) -> Option<SequenceNumber> {
+    pub(crate) const fn acknowledged(&self) -> Option<SequenceNumber> {
         self.acknowledged
     }
 
     /// Adds a reader, or takes over what changed of a known one; whether it is new.
-    pub(in crate::writer) fn insert(
+    pub(crate) fn insert(
         &mut self,
         reader: &MatchedReader,
         reliable: bool,
@@ -130,13 +124,13 @@ impl Proxies {
     }
 
     /// Readers of one participant.
-    pub(in crate::writer) fn of_participant(&self, prefix: GuidPrefix) -> usize {
+    pub(crate) fn of_participant(&self, prefix: GuidPrefix) -> usize {
         let first = self.readers.partition_point(|reader| reader.guid.prefix < prefix);
         self.readers.iter().skip(first).take_while(|reader| reader.guid.prefix == prefix).count()
     }
 
     /// Whether the reader was there.
-    pub(in crate::writer) fn remove(&mut self, guid: Guid, routes: &mut Routes) -> bool {
+    pub(crate) fn remove(&mut self, guid: Guid, routes: &mut Routes) -> bool {
         let Ok(position) = self.position(guid) else { return false };
         let filter = self.readers.remove(position).filter;
         self.release_filter(filter);
@@ -144,7 +138,7 @@ impl Proxies {
         true
     }
 
-    pub(in crate::writer) fn rebuild(&mut self, routes: &mut Routes) {
+    pub(crate) fn rebuild(&mut self, routes: &mut Routes) {
         let is_urgent = self.is_urgent;
         for reader in &mut self.readers {
             reader.is_urgent = is_urgent;
@@ -157,7 +151,7 @@ impl Proxies {
     }
 
     /// The reader has everything up to `number`.
-    pub(in crate::writer) fn acknowledge(&mut self, guid: Guid, number: SequenceNumber) -> News {
+    pub(crate) fn acknowledge(&mut self, guid: Guid, number: SequenceNumber) -> News {
         let before = (self.acknowledged, self.awaited);
         let Some(reader) = self.get_mut(guid).filter(|reader| reader.acknowledged < number) else {
             return News::None;
@@ -174,7 +168,7 @@ impl Proxies {
     /// them, and whether all say which heartbeats they answer.
     ///
     /// Changes up to `last` were sent, `sent` octets in all: to who has the changes all of that has left.
-    pub(in crate::writer) fn delivered(&self, last: SequenceNumber, sent: u64) -> (usize, u64, bool) {
+    pub(crate) fn delivered(&self, last: SequenceNumber, sent: u64) -> (usize, u64, bool) {
         let waited_for = self.readers.iter().filter(|reader| reader.is_waited_for());
         waited_for.fold((0, sent, true), |(readers, left, all_echo), it| {
             let has_all = !it.echoes_counts() && it.acknowledged >= last;
@@ -184,13 +178,13 @@ impl Proxies {
     }
 
     /// The readers on other hosts.
-    pub(in crate::writer) fn remote(&self) -> impl Iterator<Item = Guid> {
+    pub(crate) fn remote(&self) -> impl Iterator<Item = Guid> {
         self.readers.iter().filter(|reader| reader.kind == RouteKind::Remote).map(|reader| reader.guid)
     }
 
     /// Those that keep others waiting, to whom more has arrived than so much, are waited for no more
     /// until they are as far.
-    pub(in crate::writer) fn pass_slow(&mut self, left: u64) {
+    pub(crate) fn pass_slow(&mut self, left: u64) {
         if self.readers.iter().any(|it| it.is_waited_for() && it.left > left) {
             let keeps_waiting = |it: &&mut ReaderProxy| it.is_waited_for() && it.left <= left;
             self.readers.iter_mut().filter(keeps_waiting).for_each(|it| it.is_slow = true);
@@ -198,13 +192,13 @@ impl Proxies {
     }
 
     /// Reliable readers that have not acknowledged everything up to `last`, and are waited for.
-    pub(in crate::writer) fn owing(&self, last: SequenceNumber) -> usize {
+    pub(crate) fn owing(&self, last: SequenceNumber) -> usize {
         self.readers.iter().filter(|reader| reader.is_awaited() && reader.acknowledged < last).count()
     }
 
     /// The reader says that it lacks what it had acknowledged; whether that is news. It lost its writer,
     /// found it again and began anew, while the writer never lost sight of it.
-    pub(in crate::writer) fn rewind(&mut self, now: Instant, guid: Guid, number: SequenceNumber) -> bool {
+    pub(crate) fn rewind(&mut self, now: Instant, guid: Guid, number: SequenceNumber) -> bool {
         let Some(reader) = self.get_mut(guid) else { return false };
         let number = number.max(reader.first_relevant.previous());
         let back = number < reader.acknowledged;
@@ -216,7 +210,7 @@ impl Proxies {
         back
     }
 
-    pub(in crate::writer) fn update_acknowledged(&mut self) {
+    pub(crate) fn update_acknowledged(&mut self) {
         let reliable = || self.readers.iter().filter(|reader| reader.is_awaited());
         self.acknowledged = reliable().map(|reader| reader.acknowledged).min();
         self.awaited = reliable().map(ReaderProxy::awaited).min();

@@ -20,79 +20,79 @@ use super::filters::Refused;
 
 /// One matched reader.
 #[derive(Debug)]
-pub(in crate::writer) struct ReaderProxy {
-    pub(in crate::writer) guid: Guid,
-    pub(in crate::writer) locators: Vec<Locator>,
-    pub(in crate::writer) origin: Origin,
+pub(crate) struct ReaderProxy {
+    pub(crate) guid: Guid,
+    pub(crate) locators: Vec<Locator>,
+    pub(crate) origin: Origin,
     /// Instead of these when it is written to with others, if it hears it.
-    pub(in crate::writer) group: Option<Locator>,
-    pub(in crate::writer) hearing: Hearing,
+    pub(crate) group: Option<Locator>,
+    pub(crate) hearing: Hearing,
     /// It is written to by its group.
-    pub(in crate::writer) by_group: bool,
+    pub(crate) by_group: bool,
     /// Instead of these for what is urgent.
     urgent: Option<Locator>,
     /// The writer has a TRANSPORT_PRIORITY.
-    pub(in crate::writer) is_urgent: bool,
-    pub(in crate::writer) kind: RouteKind,
+    pub(crate) is_urgent: bool,
+    pub(crate) kind: RouteKind,
     /// Reader and writer are both reliable.
-    pub(in crate::writer) reliable: bool,
-    pub(in crate::writer) expects_inline_qos: bool,
+    pub(crate) reliable: bool,
+    pub(crate) expects_inline_qos: bool,
     /// Its TIME_BASED_FILTER.
-    pub(in crate::writer) separation: Duration,
+    pub(crate) separation: Duration,
     /// What its socket holds; 0 when unknown.
-    pub(in crate::writer) receive_bytes: u32,
+    pub(crate) receive_bytes: u32,
     /// Last change when it was matched: nobody waits for its acknowledgement of those.
-    pub(in crate::writer) joined_at: SequenceNumber,
+    pub(crate) joined_at: SequenceNumber,
     /// Changes below were written before it was matched and are not for it.
-    pub(in crate::writer) first_relevant: SequenceNumber,
+    pub(crate) first_relevant: SequenceNumber,
     /// It has, or does not need, every change up to here.
-    pub(in crate::writer) acknowledged: SequenceNumber,
+    pub(crate) acknowledged: SequenceNumber,
     /// On another host: so many octets of all that were sent have arrived at it.
-    pub(in crate::writer) left: u64,
-    pub(in crate::writer) shortest: ShortestRtt,
+    pub(crate) left: u64,
+    pub(crate) shortest: ShortestRtt,
     /// What it lacks of the changes up to here is counted as lost on its path.
-    pub(in crate::writer) losses_counted: SequenceNumber,
+    pub(crate) losses_counted: SequenceNumber,
     /// It said once which heartbeat it answered.
-    pub(in crate::writer) echoes_counts: bool,
+    pub(crate) echoes_counts: bool,
     /// It did not answer in time: new changes do not wait for it.
-    pub(in crate::writer) is_slow: bool,
+    pub(crate) is_slow: bool,
     /// It said so itself of every change up to here; of what its filter refused, or was before its time, it
     /// may not know yet.
-    pub(in crate::writer) confirmed: SequenceNumber,
-    pub(in crate::writer) acknack_count: Option<i32>,
-    pub(in crate::writer) nack_frag_count: Option<i32>,
-    pub(in crate::writer) request: ReaderRequest,
-    pub(in crate::writer) silence: Silence,
+    pub(crate) confirmed: SequenceNumber,
+    pub(crate) acknack_count: Option<i32>,
+    pub(crate) nack_frag_count: Option<i32>,
+    pub(crate) request: ReaderRequest,
+    pub(crate) silence: Silence,
     /// When a HEARTBEAT last answered one of its ACKNACKs.
-    pub(in crate::writer) answered: Option<Instant>,
+    pub(crate) answered: Option<Instant>,
     /// Its content filter among those of all readers, when it is applied here.
-    pub(in crate::writer) filter: Option<usize>,
+    pub(crate) filter: Option<usize>,
     /// From this change on it was sent nothing, because nothing passed its filter, and it was not told so.
-    pub(in crate::writer) passed_over: Option<SequenceNumber>,
+    pub(crate) passed_over: Option<SequenceNumber>,
     /// What it was told so of, and may not have heard.
-    pub(in crate::writer) refused: Refused,
+    pub(crate) refused: Refused,
     /// Changes repeated for it lately.
-    pub(in crate::writer) recent: RecentNumbers<SequenceNumber>,
-    pub(in crate::writer) last_retransmitted: LastRetransmitted,
-    pub(in crate::writer) repair: Repair,
+    pub(crate) recent: RecentNumbers<SequenceNumber>,
+    pub(crate) last_retransmitted: LastRetransmitted,
+    pub(crate) repair: Repair,
     /// Fragments repeated for it lately.
-    pub(in crate::writer) recent_fragments: RecentFragments,
+    pub(crate) recent_fragments: RecentFragments,
 }
 
 /// When a reader came.
 #[derive(Debug)]
-pub(in crate::writer) struct Since {
-    pub(in crate::writer) now: Instant,
+pub(crate) struct Since {
+    pub(crate) now: Instant,
     /// Changes begin after it.
-    pub(in crate::writer) before_all: SequenceNumber,
+    pub(crate) before_all: SequenceNumber,
     /// It needs what follows.
-    pub(in crate::writer) history: SequenceNumber,
+    pub(crate) history: SequenceNumber,
     /// The last change when it came.
-    pub(in crate::writer) last: SequenceNumber,
+    pub(crate) last: SequenceNumber,
 }
 
 impl ReaderProxy {
-    pub(in crate::writer) fn new(
+    pub(crate) fn new(
         reader: &MatchedReader,
         reliable: bool,
         &Since { now, before_all, history, last }: &Since,
@@ -123,7 +123,7 @@ impl ReaderProxy {
             acknack_count: None,
             nack_frag_count: None,
             request: ReaderRequest::first(now),
-            silence: Silence::first(now),
+            silence: Silence::first(now, reader.is_of_own_process),
             answered: None,
             filter: None,
             passed_over: None,
@@ -137,7 +137,7 @@ impl ReaderProxy {
         proxy
     }
 
-    pub(in crate::writer) fn update(&mut self, reader: &MatchedReader) {
+    pub(crate) fn update(&mut self, reader: &MatchedReader) {
         self.locators.clone_from(&reader.locators);
         self.origin.set(&reader.sources);
         self.urgent = reader.urgent;
@@ -153,29 +153,29 @@ impl ReaderProxy {
     }
 
     /// It has every change up to here, or nobody waits for its acknowledgement.
-    pub(in crate::writer) fn awaited(&self) -> SequenceNumber {
+    pub(crate) fn awaited(&self) -> SequenceNumber {
         self.acknowledged.max(self.joined_at)
     }
 
     /// It acknowledges what it has, or is to answer at last.
-    pub(in crate::writer) const fn is_awaited(&self) -> bool {
+    pub(crate) const fn is_awaited(&self) -> bool {
         self.reliable && !self.silence.is_left_out
     }
 
     /// Whether what is sent waits for its answers: it is elsewhere, answers in time, and tells more by it
     /// than that it has what was written before it came.
-    pub(in crate::writer) fn is_waited_for(&self) -> bool {
+    pub(crate) fn is_waited_for(&self) -> bool {
         let is_prompt = self.is_awaited() && self.kind == RouteKind::Remote && !self.is_slow;
         is_prompt && (self.echoes_counts() || self.acknowledged >= self.joined_at)
     }
 
     /// It says which heartbeats it answers, as those of our like do, who tell what their sockets hold.
-    pub(in crate::writer) const fn echoes_counts(&self) -> bool {
+    pub(crate) const fn echoes_counts(&self) -> bool {
         self.echoes_counts || self.receive_bytes > 0
     }
 
     /// Where to send to it.
-    pub(in crate::writer) fn destinations(&self) -> &[Locator] {
+    pub(crate) fn destinations(&self) -> &[Locator] {
         match (&self.urgent, &self.group) {
             (Some(urgent), _) if self.is_urgent => std::slice::from_ref(urgent),
             (_, Some(group)) if self.by_group => std::slice::from_ref(group),
@@ -186,18 +186,18 @@ impl ReaderProxy {
 
 /// What was repeated for a reader lately: two requests that crossed on the wire are answered once.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::writer) struct RecentNumbers<N> {
+pub(crate) struct RecentNumbers<N> {
     numbers: NumberSet<N>,
     since: Instant,
 }
 
 impl<N: Number> RecentNumbers<N> {
-    pub(in crate::writer) const fn new(base: N) -> Self {
+    pub(crate) const fn new(base: N) -> Self {
         Self { numbers: NumberSet::empty(base), since: Instant(0) }
     }
 
     /// Whether `number` was repeated less than `pause` ago; if not, notes that it is repeated now.
-    pub(in crate::writer) fn note(&mut self, number: N, now: Instant, pause: Duration) -> bool {
+    pub(crate) fn note(&mut self, number: N, now: Instant, pause: Duration) -> bool {
         self.note_from(number, number, now, pause)
     }
 
@@ -217,14 +217,14 @@ impl<N: Number> RecentNumbers<N> {
 
 /// Fragments of one change that were repeated for a reader lately, by windows of 256.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct RecentFragments {
+pub(crate) struct RecentFragments {
     number: SequenceNumber,
     windows: Vec<RecentNumbers<FragmentNumber>>,
 }
 
 impl RecentFragments {
     /// Whether the fragment was repeated less than `pause` ago; if not, notes that it is repeated now.
-    pub(in crate::writer) fn note(
+    pub(crate) fn note(
         &mut self,
         (number, fragment): (SequenceNumber, FragmentNumber),
         now: Instant,
@@ -235,11 +235,7 @@ impl RecentFragments {
     }
 
     /// The fragment, whose turn may have come long after it was asked for, is sent now.
-    pub(in crate::writer) fn sent(
-        &mut self,
-        (number, fragment): (SequenceNumber, FragmentNumber),
-        now: Instant,
-    ) {
+    pub(crate) fn sent(&mut self, (number, fragment): (SequenceNumber, FragmentNumber), now: Instant) {
         let (start, Some(window)) = self.window(number, fragment) else { return };
         if !window.numbers.insert(fragment) {
             window.numbers = NumberSet::empty(start);
@@ -268,7 +264,7 @@ impl RecentFragments {
 
 /// Whether `count` is news after `last` (RTPS 2.5 §8.3.8.1, interoperable reading): the same count, or
 /// one shortly before it, was handled; a count from far away is a peer that began anew.
-pub(in crate::writer) fn is_news(last: &mut Option<i32>, count: i32) -> bool {
+pub(crate) fn is_news(last: &mut Option<i32>, count: i32) -> bool {
     let behind = last.map(|last| last.wrapping_sub(count));
     if behind.is_some_and(|behind| (0..ACKNACKS_REORDERED_MAX).contains(&behind)) {
         return false;

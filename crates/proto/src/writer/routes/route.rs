@@ -17,59 +17,59 @@ use crate::writer::flow::route_kind::RouteKind;
 
 /// Several readers addressed at once; worked out when one is matched or unmatched.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Port {
+pub(crate) struct Port {
     /// Each locator once; empty: nobody is there.
-    pub(in crate::writer) destinations: Vec<Locator>,
+    pub(crate) destinations: Vec<Locator>,
     /// The participant all readers live in; UNKNOWN when there are several.
     prefix: GuidPrefix,
     /// The only reader; UNKNOWN when there are several.
     reader: EntityId,
     /// Reliable readers.
-    pub(in crate::writer) reliable: usize,
+    pub(crate) reliable: usize,
     /// Least TIME_BASED_FILTER; zero: a reader has none.
-    pub(in crate::writer) separation: Duration,
+    pub(crate) separation: Duration,
     /// Octets of large samples that may be on their way to them unacknowledged, whatever the time; `None`: a
     /// reader acknowledges nothing, or did not tell what its socket holds.
-    pub(in crate::writer) window_bytes: Option<usize>,
+    pub(crate) window_bytes: Option<usize>,
     /// What the sockets of the reliable readers hold of short datagrams; `None`: one did not tell.
-    pub(in crate::writer) receive_buffer_bytes: Option<usize>,
+    pub(crate) receive_buffer_bytes: Option<usize>,
 }
 
 /// The readers of a route that want one change, while content filters are applied here.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Aim {
-    pub(in crate::writer) number: Option<SequenceNumber>,
-    pub(in crate::writer) port: Port,
+pub(crate) struct Aim {
+    pub(crate) number: Option<SequenceNumber>,
+    pub(crate) port: Port,
     /// Those of them that are reliable.
-    pub(in crate::writer) reliable: Vec<Guid>,
+    pub(crate) reliable: Vec<Guid>,
 }
 
 /// The datagrams that wait for more samples, of which the last is open.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Held {
-    pub(in crate::writer) out: Outbox,
-    pub(in crate::writer) is_open: bool,
+pub(crate) struct Held {
+    pub(crate) out: Outbox,
+    pub(crate) is_open: bool,
 }
 
 /// One route of a writer.
 #[derive(Debug)]
-pub(in crate::writer) struct Route {
-    pub(in crate::writer) kind: RouteKind,
+pub(crate) struct Route {
+    pub(crate) kind: RouteKind,
     /// The writer.
     source: Guid,
     /// Longest datagram: what all paths take, less what sealing adds.
-    pub(in crate::writer) datagram_bytes_max: usize,
+    pub(crate) datagram_bytes_max: usize,
     sealed_bytes: usize,
     /// All its readers.
-    pub(in crate::writer) port: Port,
-    pub(in crate::writer) aim: Aim,
-    pub(in crate::writer) queue: Queue,
-    pub(in crate::writer) controller: Controller,
-    pub(in crate::writer) held: Held,
+    pub(crate) port: Port,
+    pub(crate) aim: Aim,
+    pub(crate) queue: Queue,
+    pub(crate) controller: Controller,
+    pub(crate) held: Held,
 }
 
 impl Route {
-    pub(in crate::writer) fn new(kind: RouteKind, source: Guid, limits: &WriterLimits) -> Self {
+    pub(crate) fn new(kind: RouteKind, source: Guid, limits: &WriterLimits) -> Self {
         Self {
             kind,
             source,
@@ -84,45 +84,42 @@ impl Route {
     }
 
     /// All paths take UDP payloads of so many octets. Whether that is news.
-    pub(in crate::writer) fn set_path_bytes(&mut self, bytes: usize) -> bool {
+    pub(crate) fn set_path_bytes(&mut self, bytes: usize) -> bool {
         let bytes = bytes.saturating_sub(self.sealed_bytes);
         std::mem::replace(&mut self.datagram_bytes_max, bytes) != bytes
     }
 
     /// Whether nobody is there.
-    pub(in crate::writer) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.port.destinations.is_empty()
     }
 
     /// All its readers.
-    pub(in crate::writer) fn target(&self) -> Target<'_> {
+    pub(crate) fn target(&self) -> Target<'_> {
         self.target_of(&self.port)
     }
 
     /// Some of its readers.
-    pub(in crate::writer) fn target_of<'a>(&self, port: &'a Port) -> Target<'a> {
+    pub(crate) fn target_of<'a>(&self, port: &'a Port) -> Target<'a> {
         port.target(self.kind, self.source, self.datagram_bytes_max)
     }
 
     /// Those of its readers that a change is for, and what is known of them; what is queued for them, and how
     /// much may be sent.
-    pub(in crate::writer) fn parts(
-        &mut self,
-        is_filtering: bool,
-    ) -> (Target<'_>, &Port, &mut Queue, &mut Controller) {
+    pub(crate) fn parts(&mut self, is_filtering: bool) -> (Target<'_>, &Port, &mut Queue, &mut Controller) {
         let Self { kind, source, datagram_bytes_max, port, aim, queue, controller, .. } = self;
         let of = if is_filtering { &aim.port } else { &*port };
         (of.target(*kind, *source, *datagram_bytes_max), of, queue, controller)
     }
 
     /// Where the datagrams that wait go, and these.
-    pub(in crate::writer) fn held_parts(&mut self) -> (Target<'_>, &mut Outbox) {
+    pub(crate) fn held_parts(&mut self) -> (Target<'_>, &mut Outbox) {
         let Self { kind, source, datagram_bytes_max, port, held, .. } = self;
         (port.target(*kind, *source, *datagram_bytes_max), &mut held.out)
     }
 
     /// One of its readers.
-    pub(in crate::writer) fn target_to<'a>(&self, reader: &'a ReaderProxy) -> Target<'a> {
+    pub(crate) fn target_to<'a>(&self, reader: &'a ReaderProxy) -> Target<'a> {
         Target {
             source: self.source,
             destinations: reader.destinations(),
@@ -149,25 +146,25 @@ impl Route {
 
 /// The routes of one writer.
 #[derive(Debug)]
-pub(in crate::writer) struct Routes {
+pub(crate) struct Routes {
     list: [Route; RouteKind::ALL.len()],
 }
 
 impl Routes {
-    pub(in crate::writer) fn new(source: Guid, limits: &WriterLimits) -> Self {
+    pub(crate) fn new(source: Guid, limits: &WriterLimits) -> Self {
         Self { list: RouteKind::ALL.map(|kind| Route::new(kind, source, limits)) }
     }
 
-    pub(in crate::writer) fn iter(&self) -> impl Iterator<Item = &Route> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Route> {
         self.list.iter()
     }
 
-    pub(in crate::writer) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Route> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Route> {
         self.list.iter_mut()
     }
 
     #[inline]
-    pub(in crate::writer) const fn of(&self, kind: RouteKind) -> &Route {
+    pub(crate) const fn of(&self, kind: RouteKind) -> &Route {
         match kind {
             RouteKind::SameHost => &self.list[0],
             RouteKind::Remote => &self.list[1],
@@ -175,7 +172,7 @@ impl Routes {
     }
 
     #[inline]
-    pub(in crate::writer) const fn of_mut(&mut self, kind: RouteKind) -> &mut Route {
+    pub(crate) const fn of_mut(&mut self, kind: RouteKind) -> &mut Route {
         match kind {
             RouteKind::SameHost => &mut self.list[0],
             RouteKind::Remote => &mut self.list[1],
@@ -183,26 +180,26 @@ impl Routes {
     }
 
     /// One reader.
-    pub(in crate::writer) fn target_to<'a>(&self, reader: &'a ReaderProxy) -> Target<'a> {
+    pub(crate) fn target_to<'a>(&self, reader: &'a ReaderProxy) -> Target<'a> {
         self.of(reader.kind).target_to(reader)
     }
 
     /// Reliable readers.
-    pub(in crate::writer) fn reliable(&self) -> usize {
+    pub(crate) fn reliable(&self) -> usize {
         self.list.iter().map(|route| route.port.reliable).sum()
     }
 
     /// The delay-based controller, of the route to other hosts.
-    pub(in crate::writer) fn delay(&self) -> Option<&DelayController> {
+    pub(crate) fn delay(&self) -> Option<&DelayController> {
         self.of(RouteKind::Remote).controller.delay()
     }
 
-    pub(in crate::writer) fn delay_mut(&mut self) -> Option<&mut DelayController> {
+    pub(crate) fn delay_mut(&mut self) -> Option<&mut DelayController> {
         self.of_mut(RouteKind::Remote).controller.delay_mut()
     }
 
     /// Whether so many octets of short changes may leave at once by a route.
-    pub(in crate::writer) fn admits(&mut self, now: Instant, kind: RouteKind, bytes: usize) -> bool {
+    pub(crate) fn admits(&mut self, now: Instant, kind: RouteKind, bytes: usize) -> bool {
         if self.of(kind).controller.is_windowed() || self.of(kind).queue.is_paused() {
             self.refresh(now);
         }
@@ -211,12 +208,12 @@ impl Routes {
     }
 
     /// The first change not yet sent to all readers.
-    pub(in crate::writer) fn unsent(&self) -> Option<SequenceNumber> {
+    pub(crate) fn unsent(&self) -> Option<SequenceNumber> {
         self.list.iter().filter_map(|route| route.queue.unsent()).map(|(number, _)| number).min()
     }
 
     /// Begins the next burst of each when it is time, and ends what kept changes waiting.
-    pub(in crate::writer) fn refresh(&mut self, now: Instant) {
+    pub(crate) fn refresh(&mut self, now: Instant) {
         for route in &mut self.list {
             route.controller.refresh(now);
             route.queue.separation_end = route.queue.separation_end.filter(|end| *end > now);
@@ -224,18 +221,18 @@ impl Routes {
     }
 
     /// When the next burst begins.
-    pub(in crate::writer) const fn burst_end(&self) -> Instant {
+    pub(crate) const fn burst_end(&self) -> Instant {
         self.list[0].controller.burst_end()
     }
 
     /// When something that waits may leave, or was waited for long enough; what waits for answers alone does
     /// not count.
-    pub(in crate::writer) fn due(&self) -> Option<Instant> {
+    pub(crate) fn due(&self) -> Option<Instant> {
         self.list.iter().filter_map(Route::due).min()
     }
 
     /// Works out anew who is where.
-    pub(in crate::writer) fn rebuild(&mut self, readers: &[ReaderProxy]) {
+    pub(crate) fn rebuild(&mut self, readers: &[ReaderProxy]) {
         for route in &mut self.list {
             let kind = route.kind;
             route.port.rebuild(readers.iter().filter(|reader| reader.kind == kind));
@@ -244,7 +241,7 @@ impl Routes {
     }
 
     /// Readers came, went or changed.
-    pub(in crate::writer) fn forget_aims(&mut self) {
+    pub(crate) fn forget_aims(&mut self) {
         self.list.iter_mut().for_each(|route| route.aim.number = None);
     }
 }
@@ -263,14 +260,11 @@ impl Port {
     }
 
     /// The only reader.
-    pub(in crate::writer) fn only(&self) -> Option<Guid> {
+    pub(crate) fn only(&self) -> Option<Guid> {
         (self.reader != EntityId::UNKNOWN).then(|| self.prefix.entity(self.reader))
     }
 
-    pub(in crate::writer) fn rebuild<'r>(
-        &mut self,
-        mut members: impl Iterator<Item = &'r ReaderProxy> + Clone,
-    ) {
+    pub(crate) fn rebuild<'r>(&mut self, mut members: impl Iterator<Item = &'r ReaderProxy> + Clone) {
         let first = members.clone().next().map_or(Guid::UNKNOWN, |reader| reader.guid);
         self.reader = if members.clone().count() == 1 { first.entity } else { EntityId::UNKNOWN };
         let all = members.clone();

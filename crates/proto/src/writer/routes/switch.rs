@@ -21,7 +21,7 @@ use crate::writer::flow::route_kind::RouteKind;
 
 /// Switches that were given up since the last that was not.
 #[derive(Debug, Default)]
-pub(in crate::writer) struct Switches {
+pub(crate) struct Switches {
     vain: u32,
     /// When there may be another.
     again: Option<Instant>,
@@ -29,7 +29,7 @@ pub(in crate::writer) struct Switches {
 
 impl Switches {
     /// The last one was given up, and the way did not change since.
-    pub(in crate::writer) const fn are_vain(&self) -> bool {
+    pub(crate) const fn are_vain(&self) -> bool {
         self.vain > 0
     }
 
@@ -50,7 +50,7 @@ impl Writer {
     /// it any more.
     ///
     /// What waits for others leaves before, as it was addressed.
-    pub(in crate::writer) fn switch(&mut self, now: Now, by_group: bool, must_leave: bool, out: &mut Outbox) {
+    pub(crate) fn switch(&mut self, now: Now, by_group: bool, must_leave: bool, out: &mut Outbox) {
         let must = |reader: &ReaderProxy| reader.by_group && (must_leave || !reader.hears());
         let is_switching = self.is_switching();
         let waits = is_switching || self.multicast.switches.pause(now.mono);
@@ -89,13 +89,13 @@ impl Writer {
 
     /// Whether a switch may have been given up for want of an acknowledgement of this reader: as soon as it
     /// is gone, another has better prospects.
-    pub(in crate::writer) fn holds_up_switches(&self, reader: Guid) -> bool {
+    pub(crate) fn holds_up_switches(&self, reader: Guid) -> bool {
         let reader = self.proxies.get(reader).filter(|it| it.may_hear());
         reader.is_some_and(|it| it.acknowledged < self.sent_last(true))
     }
 
     /// The way has changed, or is not to any more: what waited for that follows.
-    pub(in crate::writer) fn end_switch(&mut self, now: Now, out: &mut Outbox) {
+    pub(crate) fn end_switch(&mut self, now: Now, out: &mut Outbox) {
         if self.is_switching() {
             self.switch_until(None);
             self.pump(now, out);
@@ -109,7 +109,7 @@ impl Writer {
         self.is_switching()
     }
 
-    pub(in crate::writer) const fn is_switching(&self) -> bool {
+    pub(crate) const fn is_switching(&self) -> bool {
         self.switch_end().is_some()
     }
 
@@ -123,7 +123,7 @@ impl Writer {
 
     /// Readers that do not acknowledge are not waited for any longer: the way stays as it was, and what
     /// waited may follow.
-    pub(in crate::writer) fn give_up_switch(&mut self, now: Now) {
+    pub(crate) fn give_up_switch(&mut self, now: Now) {
         if self.switch_end().is_some_and(|end| end <= now.mono) {
             self.switch_until(None);
             self.multicast.switches.given_up(now.mono);

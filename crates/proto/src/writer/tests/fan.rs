@@ -207,8 +207,8 @@ fn a_flow_that_others_interrupt_goes_on_with_its_second_sample() {
     assert_eq!(others, 19, "the others share a datagram");
 }
 
-/// Writes that many samples; each send takes 200 µs, and each pause of the application as long as given. How many samples each
-/// datagram had.
+/// Writes that many samples; each send takes 200 µs, and each pause of the application as long as given. How
+/// many samples each datagram had.
 fn written_slowly(story: &mut Story, count: usize, pause: Duration) -> Vec<usize> {
     for _ in 0..count {
         story.write(1, &[0; 100]).unwrap();

@@ -478,7 +478,8 @@ fn a_sample_under_way_is_cut_anew_when_a_reader_comes_that_wants_its_inline_qos(
     assert_eq!(one, 1, "from the beginning, once");
 }
 
-/// A writer that batches, and its reader, which has room for all, after as many samples of 64 KiB and their header as make a flow.
+/// A writer that batches, and its reader, which has room for all, after as many samples of 64 KiB and their
+/// header as make a flow.
 fn flow_of_long_samples() -> Story {
     let mut story = Story::with_limits(QosSet::writer().keep_last(64), WriterLimits::default());
     story.matched(&MatchedReader { receive_bytes: 64 << 20, ..reliable(7) });

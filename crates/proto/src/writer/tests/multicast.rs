@@ -18,7 +18,8 @@ fn near(number: u8) -> MatchedReader {
 }
 
 impl Story {
-    /// The readers have everything up to `last` and answer whatever they are asked, by a group only where they hear it.
+    /// The readers have everything up to `last` and answer whatever they are asked, by a group only where
+    /// they hear it.
     fn answer(&mut self, readers: &[(MatchedReader, bool)], last: i64) {
         for _ in 0..100 {
             let sent = self.sent_by_datagram();

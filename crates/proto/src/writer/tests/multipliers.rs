@@ -1,4 +1,5 @@
-//! What a reader, or whoever writes in its name, draws by asking again and again: octets sent for octets heard, with IP and UDP headers.
+//! What a reader, or whoever writes in its name, draws by asking again and again: octets sent for octets
+//! heard, with IP and UDP headers.
 
 use super::*;
 

@@ -49,7 +49,8 @@ fn while_samples_flow_most_heartbeats_tell_few_ask_and_the_timer_waits() {
     assert!(!last[0].final_flag);
 }
 
-/// Writes of so many octets, `pause` apart, whose questions are answered at once, if at all; whether each asked.
+/// Writes of so many octets, `pause` apart, whose questions are answered at once, if at all; whether each
+/// asked.
 pub(super) fn now_and_then(
     story: &mut Story,
     reader: &MatchedReader,
