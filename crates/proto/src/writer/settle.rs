@@ -41,16 +41,22 @@ impl Writer {
             let sent = self.routes.unsent().map_or(last, SequenceNumber::previous);
             self.history.release(now.mono, acknowledged.min(sent).min(most), &mut self.instances);
         }
-        // Nobody owes anything of what waits for its turn; what waits for others leaves at once.
-        let (history, routes) = (&self.history, &self.routes);
-        let reliable = routes.iter().filter(|route| route.port.reliable > 0);
-        let sent = reliable.map(|route| sent_last(history, routes, route.kind)).max();
-        let owes = acknowledged < sent.filter(|_| !self.holds()).unwrap_or(last);
+        let owes = self.is_owed(acknowledged);
         if owes {
             self.heartbeat.arm(now.mono);
         } else {
             self.heartbeat.disarm();
         }
         self.multicast.watch(now.mono, owes && self.proxies.use_group);
+    }
+
+    /// Whether a reader owes an acknowledgement, when all have what is before. Nobody owes anything of what
+    /// waits for its turn; what waits for others leaves at once.
+    fn is_owed(&self, acknowledged: SequenceNumber) -> bool {
+        if self.holds() || self.routes.unsent().is_none() {
+            return acknowledged < self.history.last();
+        }
+        let mut awaited = self.proxies.iter().filter(|reader| reader.is_awaited());
+        awaited.any(|reader| reader.acknowledged < sent_last(&self.history, &self.routes, reader.kind))
     }
 }

@@ -273,8 +273,8 @@ pub(crate) fn is_news(last: &mut Option<i32>, count: i32) -> bool {
     true
 }
 
-/// The TIME_BASED_FILTER that may be applied for a reader. Samples that wait here arrive a little more than it
-/// apart, and a DEADLINE that is hardly longer would be missed.
+/// The TIME_BASED_FILTER that may be applied for a reader. Samples that wait here arrive a little more than
+/// it apart, and a DEADLINE that is hardly longer would be missed.
 fn separation(qos: &QosSet) -> Duration {
     let least = qos.time_based_filter;
     if qos.deadline.0 / 2 < least.0 { Duration::ZERO } else { least }
