@@ -77,7 +77,7 @@ pub struct Config {
     /// Real-time priority (SCHED_FIFO) of the threads that receive user data; 0: none.
     pub receive_priority: u8,
     /// Long samples for three processes of this host or more, and all for eight or more, go to a group that
-    /// does not leave it, where that costs less: on Linux, if `multicast` is on and `busy_poll` off.
+    /// does not leave it, where that saves copies: on Linux, if `multicast` is on and `busy_poll` off.
     pub host_groups: bool,
 }
 
@@ -252,7 +252,7 @@ pub const KEYS: &[Key] = &[
         default: "on",
         allowed: "on or off",
         doc: "long samples for three processes of this host or more, and all for eight or more, go to a multicast \
-              group that does not leave it, where that costs less; processes with another setting are sent theirs by unicast",
+              group that does not leave it, where that saves copies; processes with another setting are sent theirs by unicast",
         set: |config, value| switch(value).map(|on| config.host_groups = on),
     },
 ];

@@ -103,7 +103,7 @@ impl Adapter for Product {
 
     fn open(&mut self, spec: &SessionSpec) -> Result<Box<dyn Session>, Failure> {
         if spec.multicast == Some(true) {
-            let reason = "Plainsong chooses multicast itself, where it costs less";
+            let reason = "Plainsong chooses multicast itself, where it saves copies";
             return Err(Failure::Unsupported(reason.to_owned()));
         }
         Ok(Box::new(Joined { spec: spec.clone(), setting: self.0, participant: None }))
