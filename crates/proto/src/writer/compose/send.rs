@@ -145,12 +145,13 @@ impl Writer {
         }
         self.check_ack_timeout(now, out);
         self.give_up_switch(now);
-        let unsent = self.routes.unsent();
+        let (unsent, mut has_sent) = (self.routes.unsent(), false);
         loop {
             let mut any = false;
             for kind in RouteKind::ALL {
                 any |= self.pump_queue(now, kind, out);
             }
+            has_sent |= any;
             if !self.pump_retransmissions(now, out) && !any {
                 break;
             }
@@ -160,6 +161,9 @@ impl Writer {
             if self.blocked && self.has_room_to_go_on() {
                 self.progress(out);
             }
+        } else if has_sent && self.heartbeat.due().is_none() {
+            // Of a route that is ahead of another its readers owed nothing until now.
+            self.settle(now);
         }
     }
 

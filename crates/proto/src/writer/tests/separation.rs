@@ -202,6 +202,49 @@ fn of_a_coherent_set_that_waits_for_a_burst_nothing_is_left_out() {
 }
 
 #[test]
+fn a_reader_that_has_what_it_was_sent_owes_nothing_while_another_route_goes_on() {
+    let near = reliable(6);
+    let far = filtering(MatchedReader { same_host: false, ..reliable(7) }, Duration::from_secs(3_600));
+    let mut story = Story::without_key(
+        QosSet::writer().keep_all(),
+        WriterLimits::default(),
+        &[near.clone(), far.clone()],
+    );
+    for number in 1..=20 {
+        story.write_next();
+        story.acknack(&near, number + 1, &[]).unwrap();
+        story.acknack(&far, 2, &[]).unwrap();
+        story.pass(Duration::from_millis(10));
+    }
+    story.acknack(&near, 21, &[]).unwrap();
+    story.sent();
+    let (mut wakes, end) = (0, story.now.mono.after(Duration::from_secs(60)).unwrap());
+    while let Some(due) = story.writer.next_timeout().filter(|due| *due <= end) {
+        story.advance_to(due.max(story.now.mono));
+        story.writer.timeout(story.now, &mut story.out);
+        wakes += 1;
+    }
+    assert!(wakes < 10, "{wakes} wake-ups in a minute");
+}
+
+#[test]
+fn a_reader_is_asked_again_for_what_its_route_sent_while_another_waits() {
+    let near = filtering(reliable(6), Duration::from_secs(3_600));
+    let far = filtering(MatchedReader { same_host: false, ..reliable(7) }, SECOND);
+    let readers = [near.clone(), far.clone()];
+    let mut story = Story::without_key(QosSet::writer(), WriterLimits::default(), &readers);
+    story.write_next();
+    readers.iter().for_each(|reader| story.acknack(reader, 2, &[]).unwrap());
+    story.write_next();
+    story.sent();
+    story.pass(Duration::from_millis(1_100));
+    assert_eq!(data(&story.sent()), [2], "which is lost");
+    story.pass(SECOND);
+    let asked = story.sent().iter().filter(|it| matches!(it, Sent::Heartbeat(it) if !it.final_flag)).count();
+    assert!(asked >= 3, "{asked}");
+}
+
+#[test]
 fn a_history_that_is_full_sends_what_waits() {
     for (near, kind) in [(true, reliable(6)), (false, reliable(6)), (true, reader(6, QosSet::reader()))] {
         let reader = filtering(MatchedReader { same_host: near, ..kind }, Duration::from_secs(3_600));
