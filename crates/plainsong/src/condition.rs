@@ -262,8 +262,22 @@ impl WaitSet {
 
     /// Like [`Self::wait_into`]; false when `deadline` passed first.
     pub(crate) fn wait_until(&self, deadline: Option<Instant>, triggered: &mut Vec<Condition>) -> bool {
+        self.wait_unless(|| false, deadline, triggered)
+    }
+
+    /// Like [`Self::wait_until`]; true without a triggered condition once `is_over`, which is asked whenever
+    /// an entity of the conditions wakes its waiters.
+    pub(crate) fn wait_unless(
+        &self,
+        is_over: impl Fn() -> bool,
+        deadline: Option<Instant>,
+        triggered: &mut Vec<Condition>,
+    ) -> bool {
         loop {
             let seen = self.notify.epoch();
+            if is_over() {
+                return true;
+            }
             let Some(domain) = self.look(triggered) else { return true };
             let woken = match domain {
                 Some(shared) => receive::wait(&shared, &self.notify, seen, deadline, Wanted::Samples),

@@ -138,7 +138,7 @@ impl<T: DdsType> DataReader<T> {
     /// TRANSIENT_LOCAL writer wrote before, ask for [`Durability::TransientLocal`], too.
     ///
     /// # Errors
-    /// [`Error::Timeout`], [`Error::NotEnabled`].
+    /// [`Error::Timeout`], [`Error::NotEnabled`]; [`Error::AlreadyDeleted`], also when it is deleted meanwhile.
     pub fn wait_take(&self, timeout: impl Into<Duration>) -> Result<Vec<Sample<T>>> {
         let timeout = timeout.into();
         let deadline = clock::deadline(timeout);
@@ -149,7 +149,8 @@ impl<T: DdsType> DataReader<T> {
             if !samples.is_empty() {
                 return Ok(samples);
             }
-            if !waiting.wait_until(deadline, &mut Vec::new()) {
+            // Taking from a deleted reader is refused: nobody waits for samples that no longer come.
+            if !waiting.wait_unless(|| self.inner.core.is_deleted(), deadline, &mut Vec::new()) {
                 let what = format!("wait_take on {}{}", self.inner.describe(), self.inner.why_empty());
                 return Err(Error::Timeout { waited_for: WaitedFor::Sample, what, timeout });
             }

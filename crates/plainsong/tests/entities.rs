@@ -117,6 +117,17 @@ fn deleting_ends_what_waits_on_the_entity() {
 }
 
 #[test]
+fn deleting_a_reader_ends_who_waits_to_take_from_it() {
+    let participant = participant(fresh_domain());
+    let lonely = reader::<Point>(&participant, "Lonely", QosSet::reader());
+    let blocked = lonely.clone();
+    let waiting = std::thread::spawn(move || blocked.wait_take(PATIENCE));
+    std::thread::sleep(Duration::from_millis(20));
+    lonely.subscriber().delete_reader(&lonely.as_any()).unwrap();
+    assert!(is_deleted(waiting.join().unwrap()));
+}
+
+#[test]
 fn deleting_what_a_participant_contains_leaves_it_empty_and_usable() {
     let pair = Pair::<Point>::new(QosSet::writer(), QosSet::reader().reliable());
     let [first, second] = &pair.participants;
