@@ -6,7 +6,7 @@ mod common;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{PATIENCE, Pair, Point, fresh_domain, loopback, participant, reader, until, writer};
+use common::{Blob, PATIENCE, Pair, Point, fresh_domain, loopback, participant, reader, until, writer};
 use plainsong::Error;
 use plainsong::prelude::*;
 use plainsong::qos::{EntityFactory, Reliability};
@@ -421,4 +421,19 @@ fn the_closest_listener_that_wants_a_status_hears_of_it_and_no_other() {
     pair.reader.set_listener(None, StatusMask::NONE);
     subscriber.set_listener(None, StatusMask::NONE);
     listen(&["participant"]);
+}
+
+#[test]
+fn the_longest_sample_that_the_settings_allow_arrives() {
+    let domain = fresh_domain();
+    let [here, there] = [participant(domain), participant(domain)];
+    let writer: DataWriter<Blob> = writer(&here, "Longest", QosSet::writer().keep_all());
+    let reader: DataReader<Blob> = reader(&there, "Longest", QosSet::reader().reliable().keep_all());
+    until("they match", || !writer.matched_subscriptions().unwrap().is_empty());
+    // The header of the encapsulation, the number and the length have 12 octets.
+    let octets = vec![7; Config::default().sample_bytes_max - 12];
+    writer.write(&Blob { number: 1, octets }).unwrap();
+    let samples = reader.wait_take(PATIENCE).unwrap();
+    assert_eq!(samples.len(), 1);
+    writer.wait_for_acknowledgments(PATIENCE).unwrap();
 }

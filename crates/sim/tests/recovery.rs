@@ -132,8 +132,8 @@ fn pooled(runs: u64, run: impl FnMut(u64) -> Vec<f64>) -> Vec<f64> {
     all
 }
 
-/// The 99.9th percentile is below `most`, in ms, where 1, 5 and 10 % are lost, or the 99th of fewer samples than
-/// a thousand; with `--nocapture` it is told.
+/// The 99.9th percentile is below `most`, in ms, where 1, 5 and 10 % are lost, or the 99th of fewer samples
+/// than a thousand; with `--nocapture` it is told.
 fn judge(what: &str, (trip, loss): (Duration, u64), took: &[f64], most: [f64; 3]) {
     let most = most[loss as usize / 5];
     let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|at| quantile(took, at));

@@ -24,7 +24,15 @@ impl Config {
 
     /// Limits of every reader.
     pub(crate) fn reader_limits(&self) -> ReaderLimits {
-        ReaderLimits { sample_bytes_max: self.sample_bytes_max, ..ReaderLimits::default() }
+        let defaults = ReaderLimits::default();
+        // What is incomplete counts with what keeping it takes: the longest sample has to fit.
+        let longest =
+            self.sample_bytes_max.saturating_add(self.sample_bytes_max / 64).saturating_add(64 << 10);
+        ReaderLimits {
+            sample_bytes_max: self.sample_bytes_max,
+            reassembly_bytes_max: defaults.reassembly_bytes_max.max(longest),
+            ..defaults
+        }
     }
 
     /// Sets what a participant announces about itself.
