@@ -138,7 +138,8 @@ impl<T: DdsType> DataReader<T> {
     /// TRANSIENT_LOCAL writer wrote before, ask for [`Durability::TransientLocal`], too.
     ///
     /// # Errors
-    /// [`Error::Timeout`], [`Error::NotEnabled`]; [`Error::AlreadyDeleted`], also when it is deleted meanwhile.
+    /// [`Error::Timeout`], [`Error::NotEnabled`]; [`Error::AlreadyDeleted`], also when it is deleted
+    /// meanwhile.
     pub fn wait_take(&self, timeout: impl Into<Duration>) -> Result<Vec<Sample<T>>> {
         let timeout = timeout.into();
         let deadline = clock::deadline(timeout);

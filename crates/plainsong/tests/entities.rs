@@ -193,7 +193,7 @@ fn entities_are_found_by_topic_and_handle() {
     assert!(writer.publisher().lookup_writer("There").is_none());
     assert_eq!(reader.subscriber().lookup_reader("Here").unwrap().guid(), reader.guid());
     let topic = one.lookup_topic_description("Here").unwrap().topic().unwrap();
-    assert!(topic.downcast::<Point>().is_some() && topic.downcast::<common::Blob>().is_none());
+    assert!(topic.downcast::<Point>().is_some() && topic.downcast::<Blob>().is_none());
     let factory = DomainParticipantFactory::with_config(loopback());
     let found = factory.lookup_participant(one.domain_id()).unwrap();
     assert_eq!(found.guid(), one.guid());
