@@ -149,7 +149,7 @@ impl Condition {
     }
 
     /// State of the entity that it is about.
-    fn entity(&self) -> Option<&EntityCore> {
+    pub(crate) fn entity(&self) -> Option<&EntityCore> {
         match &self.0 {
             Kind::Guard(_) => None,
             Kind::Status { entity, .. } => Some(entity.core()),

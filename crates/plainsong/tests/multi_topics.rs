@@ -382,3 +382,16 @@ fn wrong_expressions_are_refused_when_they_are_made() {
     let made = foreign.create_multi_topic::<Flight>("View", "SELECT name FROM Plan", Vec::new(), &all[1..2]);
     assert!(matches!(made, Err(Error::BadParameter(_))));
 }
+
+#[test]
+fn deleting_the_readers_of_a_multi_topic_ends_who_waits_to_take_from_it() {
+    let sky = Sky::new();
+    let text = "SELECT name, place.x AS x, z AS height FROM Location NATURAL JOIN Plan";
+    let reader = sky.reader(&sky.multi::<Flight>(text, &[], &sky.two()));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| reader.wait_take(PATIENCE));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        reader.readers().iter().for_each(|it| it.subscriber().delete_reader(it).unwrap());
+        assert!(matches!(waiting.join().unwrap(), Err(Error::AlreadyDeleted(_))));
+    });
+}

@@ -140,15 +140,16 @@ impl<T: DdsType> MultiTopicReader<T> {
         let waiting = WaitSet::new();
         waiting.attach(self.status_condition(StatusMask::NONE.with(StatusKind::DataAvailable)));
         // A listener for DATA_ON_READERS would keep the news from us.
-        for source in &self.inner.readers {
-            waiting.attach(source.reader().read_condition(&ReadOptions::new()));
-        }
+        let readers = self.inner.readers.iter().map(|source| source.reader());
+        let sources: Vec<_> = readers.map(|it| it.read_condition(&ReadOptions::new())).collect();
+        sources.iter().for_each(|source| waiting.attach(source.clone()));
+        let is_deleted = || sources.iter().any(|it| it.entity().is_some_and(EntityCore::is_deleted));
         loop {
             let samples = self.take()?;
             if !samples.is_empty() {
                 return Ok(samples);
             }
-            if !waiting.wait_until(deadline, &mut Vec::new()) {
+            if !waiting.wait_unless(is_deleted, deadline, &mut Vec::new()) {
                 let what = format!("wait_take on the reader of a multi-topic of type '{}'", T::TYPE_NAME);
                 return Err(crate::Error::Timeout { waited_for: WaitedFor::Sample, what, timeout });
             }
