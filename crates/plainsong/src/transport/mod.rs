@@ -8,7 +8,7 @@ mod absent;
 #[cfg(all(feature = "sim", not(test)))]
 pub(crate) mod collector;
 #[cfg(test)]
-pub(crate) mod memory;
+pub(crate) mod network;
 pub(crate) mod udp;
 
 use std::io;
@@ -28,7 +28,7 @@ use absent::Absent as Other;
 #[cfg(all(feature = "sim", not(test)))]
 use collector::Collector as Other;
 #[cfg(test)]
-use memory::Memory as Other;
+use network::NetworkHost as Other;
 pub use udp::InterfaceReport;
 use udp::Udp;
 pub(crate) use udp::{Alarm, ThreadWaker};
@@ -247,10 +247,10 @@ impl Transports {
         Udp::open(domain, config).map(|udp| Self { udp: Some(udp), ..Self::none(config) })
     }
 
-    /// Nothing but memory, and no socket.
+    /// Nothing but a network of a test, and no socket.
     #[cfg(test)]
-    pub(crate) fn in_memory(memory: Other, config: &Config) -> Self {
-        Self { other: Some(memory), ..Self::none(config) }
+    pub(crate) fn on_network(host: Other, config: &Config) -> Self {
+        Self { other: Some(host), ..Self::none(config) }
     }
 
     /// Nothing but what collects for the simulator.

@@ -35,7 +35,7 @@ struct State {
 }
 
 /// One end of a [`Network`].
-pub(crate) struct Memory {
+pub(crate) struct NetworkHost {
     network: Arc<Network>,
     host: Arc<Host>,
 }
@@ -73,11 +73,11 @@ impl Network {
     }
 
     /// A host of that number on this network.
-    pub(crate) fn host(self: &Arc<Self>, domain: u16, number: u8) -> Memory {
+    pub(crate) fn host(self: &Arc<Self>, domain: u16, number: u8) -> NetworkHost {
         let address = Ipv4Addr::new(192, 0, 2, number).into();
         let host = Arc::new(Host { domain, address, discovery: Inbox::default(), user: Inbox::default() });
         lock(&self.state).hosts.push(Arc::downgrade(&host));
-        Memory { network: Arc::clone(self), host }
+        NetworkHost { network: Arc::clone(self), host }
     }
 
     /// Datagrams that went from one host to another, and those of them that were lost.
@@ -191,7 +191,7 @@ impl Inbox {
     }
 }
 
-impl Transport for Memory {
+impl Transport for NetworkHost {
     type Receiver = Receiver;
 
     fn inputs(&self) -> Vec<Input> {

@@ -45,10 +45,10 @@ fn config() -> Config {
 }
 
 fn join(network: &Arc<Network>, number: u8) -> DomainParticipant {
-    let transports = Transports::in_memory(network.host(DOMAIN, number), &config());
+    let transports = Transports::on_network(network.host(DOMAIN, number), &config());
     let domain = Domain::with_transports(DOMAIN, &config(), transports).unwrap();
     let factory = DomainParticipantFactory::with_config(config());
-    factory.create_in(domain, "memory", QosSet::default()).unwrap()
+    factory.create_in(domain, "network", QosSet::default()).unwrap()
 }
 
 fn reliable() -> QosSet {
@@ -227,7 +227,7 @@ fn a_destination_that_no_transport_reaches_is_counted_and_keeps_nothing_from_oth
     let config = Config { multicast: false, interfaces: Some(vec!["lo".to_owned()]), ..config() };
     sends_what_it_reaches_and_counts_the_rest(&Transports::open(DOMAIN, &config).unwrap());
     let host = Network::new(6, 0).host(DOMAIN, 1);
-    sends_what_it_reaches_and_counts_the_rest(&Transports::in_memory(host, &config));
+    sends_what_it_reaches_and_counts_the_rest(&Transports::on_network(host, &config));
 }
 
 #[test]
