@@ -29,6 +29,10 @@ impl Locator {
     pub const KIND_UDP_V4: i32 = 1;
     /// `LOCATOR_KIND_UDPv6`.
     pub const KIND_UDP_V6: i32 = 2;
+    /// Memory shared with another process of this host, or its own: a kind of Plainsong that no standard
+    /// assigns. It names who was found by a handshake, and never goes by the wire: what a peer announces of
+    /// this kind is ignored as any kind that is not UDP.
+    pub const KIND_MEMORY: i32 = 0x0100_0f00;
 
     /// A UDP locator.
     #[must_use]
@@ -41,6 +45,18 @@ impl Locator {
             }
             IpAddr::V6(v6) => Self { kind: Self::KIND_UDP_V6, port: port.into(), address: v6.octets() },
         }
+    }
+
+    /// A node of this host that is reached by memory.
+    #[must_use]
+    pub const fn memory(node_id: [u8; 16]) -> Self {
+        Self { kind: Self::KIND_MEMORY, port: 0, address: node_id }
+    }
+
+    /// The node id of a memory locator; `None` for other kinds.
+    #[must_use]
+    pub const fn node_id(&self) -> Option<[u8; 16]> {
+        if self.kind == Self::KIND_MEMORY { Some(self.address) } else { None }
     }
 
     /// The IP address of a UDP locator; `None` for other kinds.
@@ -69,8 +85,15 @@ impl fmt::Debug for Locator {
             Some(IpAddr::V6(ip)) => write!(f, "udp/[{ip}]:{}", self.port),
             Some(ip) => write!(f, "udp/{ip}:{}", self.port),
             None => {
-                write!(f, "kind{}/", self.kind)?;
+                match self.node_id() {
+                    Some(_) => f.write_str("memory/")?,
+                    None => write!(f, "kind{}/", self.kind)?,
+                }
                 self.address.iter().try_for_each(|octet| write!(f, "{octet:02x}"))?;
+                // Memory has no ports.
+                if self.kind == Self::KIND_MEMORY && self.port == 0 {
+                    return Ok(());
+                }
                 write!(f, ":{}", self.port)
             }
         }
@@ -90,13 +113,22 @@ impl FromStr for Locator {
     fn from_str(text: &str) -> Result<Self, InvalidText> {
         let parse = || {
             let (kind, place) = text.split_once('/')?;
+            if kind == "memory" && !place.contains(':') {
+                let mut node_id = [0; 16];
+                octets_of_hex(place, &mut node_id)?;
+                return Some(Self::memory(node_id));
+            }
             let (address, port) = place.rsplit_once(':')?;
             let port = port.parse().ok()?;
             if kind == "udp" {
                 let address = address.trim_start_matches('[').trim_end_matches(']').parse().ok()?;
                 return Some(Self { port, ..Self::udp(address, 0) });
             }
-            let mut locator = Self { kind: kind.strip_prefix("kind")?.parse().ok()?, port, address: [0; 16] };
+            let kind = match kind {
+                "memory" => Self::KIND_MEMORY,
+                other => other.strip_prefix("kind")?.parse().ok()?,
+            };
+            let mut locator = Self { kind, port, address: [0; 16] };
             octets_of_hex(address, &mut locator.address)?;
             Some(locator)
         };
@@ -200,10 +232,15 @@ mod tests {
     fn a_locator_is_read_as_it_is_written() {
         let udp = |address: &str, port| Locator::udp(address.parse().unwrap(), port);
         let other = Locator { kind: -7, port: 70_000, address: *b"an IP of a kind." };
-        for locator in [udp("192.0.2.7", 7410), udp("fe80::1", 7411), other] {
+        let memory = Locator::memory(*b"a node of a host");
+        assert_eq!(memory.to_string(), "memory/61206e6f6465206f66206120686f7374");
+        assert_eq!((memory.node_id(), memory.ip()), (Some(*b"a node of a host"), None));
+        assert_eq!(other.node_id(), None);
+        let odd = Locator { port: 7, ..memory };
+        for locator in [udp("192.0.2.7", 7410), udp("fe80::1", 7411), other, memory, odd] {
             assert_eq!(locator.to_string().parse(), Ok(locator), "{locator}");
         }
-        for wrong in ["", "udp/", "udp/nowhere:1", "kind16/00:1", "tcp/192.0.2.7:7410"] {
+        for wrong in ["", "udp/", "udp/nowhere:1", "kind16/00:1", "memory/00", "tcp/192.0.2.7:7410"] {
             assert_eq!(wrong.parse::<Locator>(), Err(InvalidText("locator")), "{wrong:?}");
         }
     }

@@ -11,6 +11,8 @@ const VALUE_BYTES_MAX: usize = 8_192;
 const LIST_MAX: usize = 64;
 /// Longest name of a host (RFC 1035 §2.3.4) or an interface, in octets.
 const NAME_BYTES_MAX: usize = 253;
+/// Most other users with whom memory is shared.
+const USERS_MAX: usize = 16;
 /// The largest number of a CPU.
 const CPU_MAX: usize = 1023;
 /// How much of a value an error shows, in characters.
@@ -25,7 +27,7 @@ pub struct Peer {
     pub port: Option<u16>,
 }
 
-/// Whether a protocol is used.
+/// Whether a protocol or a transport is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// Where the host offers it.
@@ -79,6 +81,17 @@ pub struct Config {
     /// Long samples for three processes of this host or more, and all for eight or more, go to a group that
     /// does not leave it, where that saves copies: on Linux, if `multicast` is on and `busy_poll` off.
     pub host_groups: bool,
+    /// Memory shared with processes of this host instead of UDP, for what applications write: on Linux.
+    pub shared_memory: Use,
+    /// What the process has written and another one of this host has not read yet, without long samples: a
+    /// power of two.
+    pub memory_ring_bytes: usize,
+    /// What all samples in shared memory may take; those beyond are copied when they are sent.
+    pub memory_pool_bytes_max: u64,
+    /// Ask the kernel for huge pages for long samples.
+    pub memory_huge_pages: bool,
+    /// Users besides its own whose processes the process shares memory with: they read what it writes.
+    pub memory_users: Vec<u32>,
 }
 
 /// One setting: what it is called, means and may be.
@@ -140,14 +153,7 @@ pub const KEYS: &[Key] = &[
         default: "auto",
         allowed: "auto or off",
         doc: "IPv6 besides IPv4",
-        set: |config, value| {
-            config.ipv6 = match value {
-                "auto" => Use::Auto,
-                "off" => Use::Off,
-                _ => return None,
-            };
-            Some(())
-        },
+        set: |config, value| use_of(value).map(|it| config.ipv6 = it),
     },
     Key {
         name: "lease_duration_ms",
@@ -255,6 +261,49 @@ pub const KEYS: &[Key] = &[
               group that does not leave it, where that saves copies; processes with another setting are sent theirs by unicast",
         set: |config, value| switch(value).map(|on| config.host_groups = on),
     },
+    Key {
+        name: "shared_memory",
+        default: "auto",
+        allowed: "auto or off",
+        doc: "memory shared with processes of this host instead of UDP, for what applications write: on Linux",
+        set: |config, value| use_of(value).map(|it| config.shared_memory = it),
+    },
+    Key {
+        name: "memory_ring_bytes",
+        default: "262144",
+        allowed: "a number of octets that is a power of two from 65536 to 67108864",
+        doc: "what is on its way to one process in shared memory, without long samples",
+        set: |config, value| {
+            let bytes = number(value, 1 << 16, 1 << 26).filter(|bytes: &usize| bytes.is_power_of_two())?;
+            config.memory_ring_bytes = bytes;
+            Some(())
+        },
+    },
+    Key {
+        name: "memory_pool_bytes_max",
+        default: "268435456",
+        allowed: "a number of octets from 0 to 1099511627776",
+        doc: "what all long samples in shared memory may take; those beyond are copied when they are sent",
+        set: |config, value| number(value, 0, 1 << 40).map(|bytes| config.memory_pool_bytes_max = bytes),
+    },
+    Key {
+        name: "memory_huge_pages",
+        default: "off",
+        allowed: "on or off",
+        doc: "ask the kernel for huge pages for long samples in shared memory",
+        set: |config, value| switch(value).map(|on| config.memory_huge_pages = on),
+    },
+    Key {
+        name: "memory_users",
+        default: "",
+        allowed: "a comma-separated list of at most 16 numbers of users, such as 1000,1001",
+        doc: "users besides its own whose processes the process shares memory with: they read what it writes",
+        set: |config, value| {
+            let users = list(value, |user| number(user, 0, u32::MAX))?;
+            config.memory_users = Some(users).filter(|users| users.len() <= USERS_MAX)?;
+            Some(())
+        },
+    },
 ];
 
 impl Key {
@@ -286,6 +335,11 @@ impl Default for Config {
             receive_cpus: Vec::new(),
             receive_priority: 0,
             host_groups: true,
+            shared_memory: Use::Off,
+            memory_ring_bytes: 0,
+            memory_pool_bytes_max: 0,
+            memory_huge_pages: false,
+            memory_users: Vec::new(),
         };
         for key in KEYS {
             let set = (key.set)(&mut config, key.default);
@@ -384,6 +438,14 @@ fn switch(text: &str) -> Option<bool> {
     }
 }
 
+fn use_of(text: &str) -> Option<Use> {
+    match text {
+        "auto" => Some(Use::Auto),
+        "off" => Some(Use::Off),
+        _ => None,
+    }
+}
+
 fn number<T: FromStr + PartialOrd>(text: &str, min: T, max: T) -> Option<T> {
     text.parse().ok().filter(|value| *value >= min && *value <= max)
 }
@@ -431,6 +493,32 @@ mod tests {
         assert!(!with("PLAINSONG_ADAPTIVE_POLL", "off").unwrap().adaptive_poll);
         for (variable, bad) in [("CPUS", "1-3"), ("CPUS", "1024"), ("PRIORITY", "100"), ("PRIORITY", "-1")] {
             assert!(with(&format!("PLAINSONG_RECEIVE_{variable}"), bad).is_err(), "{variable} {bad}");
+        }
+    }
+
+    #[test]
+    fn shared_memory_is_used_unless_a_variable_says_otherwise_and_its_sizes_have_limits() {
+        let defaults = Config::default();
+        assert_eq!((defaults.shared_memory, defaults.memory_ring_bytes), (Use::Auto, 256 << 10));
+        assert_eq!((defaults.memory_pool_bytes_max, defaults.memory_huge_pages), (256 << 20, false));
+        assert_eq!(with("PLAINSONG_SHARED_MEMORY", "off").unwrap().shared_memory, Use::Off);
+        assert_eq!(with("PLAINSONG_MEMORY_RING_BYTES", "65536").unwrap().memory_ring_bytes, 65_536);
+        assert_eq!(with("PLAINSONG_MEMORY_POOL_BYTES_MAX", "0").unwrap().memory_pool_bytes_max, 0);
+        assert!(with("PLAINSONG_MEMORY_HUGE_PAGES", "on").unwrap().memory_huge_pages);
+        assert_eq!(with("PLAINSONG_MEMORY_USERS", "0, 1000").unwrap().memory_users, [0, 1000]);
+        let users = |count| (0..count).map(|user: usize| user.to_string()).collect::<Vec<_>>().join(",");
+        assert_eq!(with("PLAINSONG_MEMORY_USERS", &users(16)).unwrap().memory_users.len(), 16);
+        for (variable, bad) in [
+            ("SHARED_MEMORY", "on"),
+            ("MEMORY_RING_BYTES", "65537"),
+            ("MEMORY_RING_BYTES", "32768"),
+            ("MEMORY_RING_BYTES", "134217728"),
+            ("MEMORY_POOL_BYTES_MAX", "1099511627777"),
+            ("MEMORY_USERS", "root"),
+            ("MEMORY_USERS", "4294967296"),
+            ("MEMORY_USERS", &users(17)),
+        ] {
+            assert!(with(&format!("PLAINSONG_{variable}"), bad).is_err(), "{variable} {bad}");
         }
     }
 
