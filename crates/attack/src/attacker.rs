@@ -181,7 +181,15 @@ impl Attacker {
         };
         let now = Now { mono: Mono(0), wall: Time::INVALID };
         let locator = Locator::udp((*from.ip()).into(), from.port());
-        receiver::datagram(now, locator, bytes, &mut heard, &mut DropCounters::default(), &mut Outbox::new());
+        receiver::datagram(
+            now,
+            locator,
+            bytes,
+            None,
+            &mut heard,
+            &mut DropCounters::default(),
+            &mut Outbox::new(),
+        );
         for (own, whom, answer) in heard.answers {
             let metas = self.announced.get(&whom).and_then(|data| data.meta_unicast.iter().find_map(outside));
             self.raw.send(own, metas.unwrap_or(from), &answer);

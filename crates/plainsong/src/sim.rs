@@ -107,7 +107,9 @@ impl Default for Driver {
 impl Driver {
     /// A datagram arrived.
     pub fn receive(&self, now: Now, from: Locator, bytes: &[u8]) {
-        clock::at(now, || _ = deliver::datagram(&self.shared, &Received { from, interface: 0, bytes }));
+        clock::at(now, || {
+            _ = deliver::datagram(&self.shared, &Received { from, interface: 0, bytes, attachment: None })
+        });
     }
 
     /// Does what is due.

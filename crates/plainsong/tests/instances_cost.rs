@@ -139,7 +139,15 @@ impl Ends {
 
     fn arrive(&mut self, bytes: &[u8]) {
         let (mut drops, from) = (DropCounters::default(), Locator::default());
-        receiver::datagram(self.now, from, bytes, &mut Ear(&mut self.reader), &mut drops, &mut self.out);
+        receiver::datagram(
+            self.now,
+            from,
+            bytes,
+            None,
+            &mut Ear(&mut self.reader),
+            &mut drops,
+            &mut self.out,
+        );
     }
 
     /// What was sent, in one piece.

@@ -42,6 +42,8 @@ pub(crate) enum Segment {
     Bytes(Range<usize>),
     /// Shared octets of a sample.
     Payload(Payload),
+    /// Those of the last DATA of a message, which go beside it.
+    Attachment(Payload),
 }
 
 /// One datagram to one or more destinations.
@@ -256,12 +258,27 @@ impl Outbox {
         &self.transmits
     }
 
-    /// The octets of one datagram, as slices to gather.
+    /// The octets of one datagram, as slices to gather. Only by memory go messages with an attachment, which
+    /// is not among them.
     pub fn slices<'a>(&'a self, transmit: &Transmit) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        self.segments.get(transmit.segments.clone()).unwrap_or(&[]).iter().map(|segment| match segment {
+        self.parts(transmit).0
+    }
+
+    /// The same, and the payload of the last DATA where that goes beside the message.
+    pub fn parts<'a>(
+        &'a self,
+        transmit: &Transmit,
+    ) -> (impl Iterator<Item = &'a [u8]> + use<'a>, Option<&'a Payload>) {
+        let segments = self.segments.get(transmit.segments.clone()).unwrap_or(&[]);
+        let (segments, attachment) = match segments {
+            [segments @ .., Segment::Attachment(payload)] => (segments, Some(payload)),
+            _ => (segments, None),
+        };
+        let slices = segments.iter().map(|segment| match segment {
             Segment::Bytes(range) => self.bytes.get(range.clone()).unwrap_or(&[]),
-            Segment::Payload(payload) => payload.as_slice(),
-        })
+            Segment::Payload(payload) | Segment::Attachment(payload) => payload.as_slice(),
+        });
+        (slices, attachment)
     }
 
     /// The same, with what is lent in its place.
@@ -299,7 +316,7 @@ impl Outbox {
             self.bytes.append(&mut other.bytes);
             self.segments.extend(other.segments.drain(..).map(|segment| match segment {
                 Segment::Bytes(range) => Segment::Bytes(moved(range, bytes)),
-                Segment::Payload(payload) => Segment::Payload(payload),
+                octets => octets,
             }));
             self.destinations.append(&mut other.destinations);
             self.transmits.extend(other.transmits.drain(..).map(|transmit| Transmit {
@@ -318,7 +335,7 @@ impl Outbox {
 }
 
 impl Transmit {
-    /// Length of the datagram in octets.
+    /// Length of the datagram in octets, without what is attached to it.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len

@@ -4,12 +4,18 @@
 //! One payload serves history, datagrams, retransmission and local readers; cloning one that is shared never
 //! allocates, and the last clone returns the memory to its pool. Octets that are few are cheaper to copy than
 //! to count: they need no pool, no lock and no atomic operation. Readers copy somewhat more of them, too,
-//! into memory that stays where it is used again.
+//! into memory that stays where it is used again. Octets that a transport shares with another process stay
+//! where they are, too (`region`).
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+
+mod region;
+
+pub use region::Region;
+use region::RegionOctets;
 
 use crate::copying;
 use crate::tuning::memory::{
@@ -36,6 +42,8 @@ enum Octets {
     /// A place of its own, which stays when the octets leave it.
     Own(Vec<u8>),
     Shared(SharedOctets),
+    /// Not in the heap.
+    Region(RegionOctets),
 }
 
 /// A range of a buffer that others may use, too. Clones count; the last to go returns the buffer to its pool.
@@ -276,7 +284,7 @@ impl Payload {
                 _ => *place = std::mem::take(self),
             },
             Octets::None => *place = Self::empty(),
-            Octets::Shared(_) => *place = std::mem::take(self),
+            Octets::Shared(_) | Octets::Region(_) => *place = std::mem::take(self),
         }
     }
 
@@ -285,7 +293,7 @@ impl Payload {
     pub(crate) fn copy_over(&self, place: &mut Self) {
         match &self.0 {
             Octets::Short { .. } | Octets::Own(_) => place.copy_few(self.as_slice()),
-            Octets::None | Octets::Shared(_) => *place = self.clone(),
+            Octets::None | Octets::Shared(_) | Octets::Region(_) => *place = self.clone(),
         }
     }
 
@@ -293,7 +301,7 @@ impl Payload {
     /// is the one at `index` of several, whose first are used again soonest: those keep places of their own.
     #[inline]
     pub(crate) fn vacate(&mut self, index: usize) {
-        if matches!(self.0, Octets::Shared(_))
+        if matches!(self.0, Octets::Shared(_) | Octets::Region(_))
             || index >= PAYLOAD_PLACES_KEPT && matches!(self.0, Octets::Own(_))
         {
             *self = Self::empty();
@@ -317,6 +325,7 @@ impl Payload {
             Octets::Short { start, end, bytes } => bytes.get(usize::from(*start)..usize::from(*end)),
             Octets::Own(bytes) => Some(&**bytes),
             Octets::Shared(shared) => Some(shared.as_slice()),
+            Octets::Region(part) => Some(part.as_slice()),
         }
         .unwrap_or(&[])
     }
@@ -344,6 +353,7 @@ impl Payload {
                 (*start, *end) = (narrowed.start as u8, narrowed.end as u8);
             }
             Octets::Shared(shared) => shared.narrow(&range),
+            Octets::Region(part) => part.narrow(&range),
         }
         part
     }
@@ -352,7 +362,7 @@ impl Payload {
     pub(crate) const fn shared(&self) -> Option<&SharedOctets> {
         match &self.0 {
             Octets::Shared(shared) => Some(shared),
-            Octets::None | Octets::Short { .. } | Octets::Own(_) => None,
+            Octets::None | Octets::Short { .. } | Octets::Own(_) | Octets::Region(_) => None,
         }
     }
 
@@ -364,6 +374,7 @@ impl Payload {
             Octets::Short { start, end, .. } => (*end - *start) as usize,
             Octets::Own(bytes) => bytes.len(),
             Octets::Shared(shared) => shared.end - shared.start,
+            Octets::Region(part) => part.end - part.start,
         }
     }
 
@@ -477,6 +488,7 @@ impl Clone for Payload {
             Octets::Short { start, end, bytes } => Octets::Short { start: *start, end: *end, bytes: *bytes },
             Octets::Own(bytes) => Octets::Own(bytes.clone()),
             Octets::Shared(shared) => Octets::Shared(shared.clone()),
+            Octets::Region(part) => Octets::Region(part.clone()),
         })
     }
 }
@@ -532,6 +544,8 @@ impl PartialEq for Payload {
         self.as_slice() == other.as_slice()
     }
 }
+
+impl Eq for Payload {}
 
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,6 +5,7 @@ use crate::guid::GuidPrefix;
 use crate::locator::Locator;
 use crate::malformed::Malformed;
 use crate::outbox::Outbox;
+use crate::payload::Payload;
 use crate::stats::{CountDrops, DropReason};
 use crate::time::Now;
 use crate::tuning::memory::SEVERAL_REQUESTS_BYTES_MAX;
@@ -61,10 +62,15 @@ pub trait Registry {
 /// A malformed submessage ends the message: what came before it counts, what follows is ignored. Unknown
 /// submessages are skipped, those of other vendors' own without being counted. Work is proportional to the
 /// length of the datagram, and nothing is allocated.
+///
+/// `attachment`: the payload of its last submessage, a DATA that goes to the end of the message and has
+/// everything but its octets. They stay where they are; built-in endpoints, which look at theirs more than
+/// once, take none.
 pub fn datagram(
     now: Now,
     from: Locator,
     bytes: &[u8],
+    attachment: Option<&Payload>,
     registry: &mut impl Registry,
     counters: &mut impl CountDrops,
     out: &mut Outbox,
@@ -75,6 +81,7 @@ pub fn datagram(
     if header.version[0] != PROTOCOL_VERSION[0] {
         return counters.dropped(DropReason::UnknownVersion);
     }
+    let submessages = submessages.with(attachment);
     let mut message = Message {
         now,
         bytes_len: bytes.len(),
@@ -100,6 +107,9 @@ pub fn datagram(
             return message.counters.dropped(reason);
         }
     }
+    if message.rest.has_attachment() {
+        message.counters.dropped(DropReason::StrayAttachment);
+    }
 }
 
 /// Whether a datagram, a short one, has several HEARTBEATs and ACKNACKs and nothing that is answered at
@@ -112,7 +122,7 @@ pub fn asks_several(bytes: &[u8]) -> bool {
     let Ok((_, submessages)) = Header::parse(bytes) else { return false };
     let mut questions = 0;
     for submessage in submessages {
-        let Ok(Submessage { id, flags, body }) = submessage else { return false };
+        let Ok(Submessage { id, flags, body, .. }) = submessage else { return false };
         match id {
             id::INFO_DST | id::INFO_TS => {}
             id::HEARTBEAT => questions += 1,
@@ -154,7 +164,7 @@ impl<'a, R: Registry, C: CountDrops> Message<'a, R, C> {
 
     /// An error ends the message.
     fn submessage(&mut self, submessage: Submessage<'a>) -> Result<(), DropReason> {
-        let Submessage { id, flags, body } = submessage;
+        let Submessage { id, flags, body, .. } = submessage;
         if let Some(protection) = Protection::of(id) {
             return self.protection(protection, body);
         }
@@ -163,7 +173,7 @@ impl<'a, R: Registry, C: CountDrops> Message<'a, R, C> {
         }
         match id {
             id::DATA if flags & flag::DATA_NON_STANDARD == 0 && self.skip.is_none() => {
-                return self.samples(body, flags);
+                return self.samples(&submessage);
             }
             id::PAD => {}
             id::INFO_TS => self.context.timestamp = info::parse_timestamp(body, flags)?,
@@ -187,12 +197,15 @@ impl<'a, R: Registry, C: CountDrops> Message<'a, R, C> {
     }
 
     /// A sample, and those like it that follow.
-    fn samples(&mut self, body: &'a [u8], flags: u8) -> Result<(), DropReason> {
+    fn samples(&mut self, submessage: &Submessage<'a>) -> Result<(), DropReason> {
         self.answered = None;
-        let (reader, writer) = Data::endpoints(body)?;
+        let (reader, writer) = Data::endpoints(submessage.body)?;
         if Target::of_readers(self.context.source, reader, writer) == Target::Builtin {
-            let data = EndpointSubmessage::Data(Data::parse(body, flags)?);
-            self.control(data);
+            let data = Data::of(submessage)?;
+            if data.attachment.is_some() {
+                return Err(DropReason::StrayAttachment);
+            }
+            self.control(EndpointSubmessage::Data(data));
             return Ok(());
         }
         let (context, rest) = (&mut self.context, &mut self.rest);
@@ -202,7 +215,7 @@ impl<'a, R: Registry, C: CountDrops> Message<'a, R, C> {
             *rest = run.rest();
         } else {
             // Nobody took the first: it is passed over, unless it is none.
-            Data::parse(body, flags)?;
+            Data::of(submessage)?;
         }
         Ok(())
     }

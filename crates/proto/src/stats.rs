@@ -75,11 +75,13 @@ pub enum DropReason {
     AmbiguousKeyHash,
     /// No transport here reaches the locator: its kind is another's, or this host has no such addresses.
     Unreachable,
+    /// Octets came beside a message in which they are nobody's payload, or that of a built-in endpoint.
+    StrayAttachment,
 }
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::Malformed,
         Self::UnknownVersion,
         Self::OwnDatagram,
@@ -113,6 +115,7 @@ impl DropReason {
         Self::RepairBudget,
         Self::AmbiguousKeyHash,
         Self::Unreachable,
+        Self::StrayAttachment,
     ];
 }
 

@@ -264,7 +264,7 @@ impl Scene {
         {
             let Some(pair) = self.pairs.get_mut(index) else { return false };
             let mut drops = DropCounters::default();
-            receiver::datagram(self.now, Locator::default(), &octets, pair, &mut drops, &mut self.out);
+            receiver::datagram(self.now, Locator::default(), &octets, None, pair, &mut drops, &mut self.out);
             self.send(index);
             self.take(index);
             self.write(index);

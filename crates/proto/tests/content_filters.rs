@@ -184,7 +184,7 @@ impl World {
             let mut counters = DropCounters::default();
             let Self { writer, members, out, now, .. } = self;
             let mut place = Place { writer, members, port };
-            receiver::datagram(*now, Locator::default(), &bytes, &mut place, &mut counters, out);
+            receiver::datagram(*now, Locator::default(), &bytes, None, &mut place, &mut counters, out);
             assert_eq!(counters.iter().next(), None, "our own datagrams are well formed");
         } else {
             self.writer.timeout(self.now, &mut self.out);

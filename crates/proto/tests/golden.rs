@@ -94,7 +94,15 @@ impl Registry for Everyone {
 fn hear(bytes: &[u8]) -> (Vec<Heard>, MessageContext) {
     let (mut everyone, mut counters) = (Everyone::default(), DropCounters::default());
     let now = Now { mono: Instant(0), wall: Time(0) };
-    receiver::datagram(now, Locator::default(), bytes, &mut everyone, &mut counters, &mut Outbox::new());
+    receiver::datagram(
+        now,
+        Locator::default(),
+        bytes,
+        None,
+        &mut everyone,
+        &mut counters,
+        &mut Outbox::new(),
+    );
     assert_eq!(counters, DropCounters::default());
     (everyone.heard, everyone.context.expect("something was delivered"))
 }
@@ -134,7 +142,7 @@ fn repeat(bytes: &[u8]) -> Vec<u8> {
     let (_, submessages) = Header::parse(bytes).expect("a header");
     let mut out = bytes[..20].to_vec();
     for submessage in submessages {
-        let Submessage { id, flags, body } = submessage.expect("a submessage");
+        let Submessage { id, flags, body, .. } = submessage.expect("a submessage");
         let little = flags & 1 != 0;
         match id {
             0x06 => AckNack::parse(body, flags).expect("ACKNACK").emit(&mut out, little),
@@ -365,7 +373,7 @@ fn fact_62_fast_dds_knows_a_filter_by_the_same_signature() {
     let bytes = golden("fastdds_2_9_1_filtered_sample");
     let (_, submessages) = Header::parse(&bytes).expect("a header");
     let verdicts = submessages.filter_map(|submessage| {
-        let Submessage { id, flags, body } = submessage.expect("a submessage");
+        let Submessage { id, flags, body, .. } = submessage.expect("a submessage");
         let data = (id == 0x15).then(|| Data::parse(body, flags).expect("DATA"))?;
         ContentFilterInfo::find(&data.inline_qos.expect("inline QoS"))?.result(&filter.signature())
     });

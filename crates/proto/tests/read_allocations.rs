@@ -82,6 +82,7 @@ impl Bench {
             sequence_number: SequenceNumber(number),
             inline_qos: None,
             payload,
+            attachment: None,
             key_only: false,
         };
         self.reader.on_data(self.now, &self.context, &data, &mut self.out).expect("a sample in order");

@@ -318,7 +318,15 @@ impl Story {
     fn arrive(&mut self, to: Option<usize>, bytes: &[u8]) {
         let mut drops = DropCounters::default();
         self.ends.receives = to;
-        receiver::datagram(self.now, Locator::default(), bytes, &mut self.ends, &mut drops, &mut self.out);
+        receiver::datagram(
+            self.now,
+            Locator::default(),
+            bytes,
+            None,
+            &mut self.ends,
+            &mut drops,
+            &mut self.out,
+        );
         let malformed = drops.iter().find(|(reason, _)| *reason != DropReason::OtherDestination);
         assert_eq!(malformed, None, "what is composed here is well formed");
         self.send(to);

@@ -156,6 +156,7 @@ impl Pair {
                 self.now,
                 Locator::default(),
                 &bytes,
+                None,
                 &mut self.ends,
                 &mut counters,
                 &mut self.out,

@@ -327,7 +327,7 @@ impl Node {
         let mut drops = std::mem::take(&mut self.drops);
         let mut out = std::mem::take(call.out);
         let mut dispatch = Dispatch { node: self, call };
-        receiver::datagram(now, from, bytes, &mut dispatch, &mut drops, &mut out);
+        receiver::datagram(now, from, bytes, None, &mut dispatch, &mut drops, &mut out);
         drops.merge(&self.drops);
         self.drops = drops;
         *call.out = out;

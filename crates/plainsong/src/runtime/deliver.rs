@@ -135,7 +135,15 @@ pub(crate) fn datagram(shared: &Shared, received: &Received<'_>) -> Contents {
             // What several readers and writers answer is short, and most often goes to one socket.
             let gathers = receiver::asks_several(received.bytes);
             out.gather(gathers);
-            receiver::datagram(now, received.from, received.bytes, &mut router, &mut &shared.drops, out);
+            receiver::datagram(
+                now,
+                received.from,
+                received.bytes,
+                received.attachment,
+                &mut router,
+                &mut &shared.drops,
+                out,
+            );
             if gathers {
                 shared.send_gathered(out);
             }

@@ -21,6 +21,7 @@ use plainsong_proto::guid::Guid;
 use plainsong_proto::lent::Lent;
 use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
+use plainsong_proto::payload::Payload;
 
 use crate::base::config::Config;
 #[cfg(not(any(test, feature = "sim")))]
@@ -149,6 +150,8 @@ pub(crate) struct Received<'a> {
     /// Where it arrived; 0 when the host does not say.
     pub(crate) interface: u32,
     pub(crate) bytes: &'a [u8],
+    /// The payload that came beside them.
+    pub(crate) attachment: Option<&'a Payload>,
 }
 
 /// What is to be sent, and how.

@@ -241,7 +241,7 @@ impl Transport for NetworkHost {
         let timeout = if wait { None } else { Some(Duration::ZERO) };
         let (_, datagrams) = self.host.inbox(traffic).take(max, timeout);
         for (from, bytes) in &datagrams {
-            each(Received { from: *from, interface: 0, bytes });
+            each(Received { from: *from, interface: 0, bytes, attachment: None });
         }
         false
     }

@@ -5,7 +5,7 @@ use super::{Info, Outbox, Segment, Transmit};
 use crate::copying;
 use crate::guid::{EntityId, GuidPrefix};
 use crate::locator::Locator;
-use crate::payload::{COPIED_BYTES_MAX, PayloadView};
+use crate::payload::{COPIED_BYTES_MAX, Payload, PayloadView};
 use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::time::Time;
 
@@ -76,6 +76,29 @@ pub struct DataFragHeader<'a> {
     pub inline_qos: &'a [u8],
     /// The whole payload is a serialized key, not data.
     pub key_only: bool,
+}
+
+impl DataHeader<'_> {
+    /// What comes before the inline QoS.
+    #[inline(always)]
+    const fn head(&self, body: u16, is_empty: bool) -> [[u8; 4]; DATA_HEAD_WORDS] {
+        let payload_flag = match (is_empty, self.key_only) {
+            (true, _) => 0,
+            (false, false) => flag::DATA,
+            (false, true) => flag::DATA_KEY,
+        };
+        let flags = flag::LITTLE_ENDIAN | inline_qos_flag(self.inline_qos) | payload_flag;
+        let (high, low) = self.sequence_number.to_wire();
+        let [low_body, high_body] = body.to_le_bytes();
+        [
+            [id::DATA, flags, low_body, high_body],
+            [0, 0, 16, 0],
+            self.reader.0,
+            self.writer.0,
+            high.to_le_bytes(),
+            low.to_le_bytes(),
+        ]
+    }
 }
 
 /// One datagram under construction. INFO submessages are written with the next entity submessage, so
@@ -215,22 +238,7 @@ impl MessageBuilder<'_> {
         if body > BODY_BYTES_MAX {
             return false;
         }
-        let payload_flag = match (payload.is_empty(), data.key_only) {
-            (true, _) => 0,
-            (false, false) => flag::DATA,
-            (false, true) => flag::DATA_KEY,
-        };
-        let flags = flag::LITTLE_ENDIAN | inline_qos_flag(data.inline_qos) | payload_flag;
-        let (high, low) = data.sequence_number.to_wire();
-        let [low_body, high_body] = (body as u16).to_le_bytes();
-        let head: [[u8; 4]; DATA_HEAD_WORDS] = [
-            [id::DATA, flags, low_body, high_body],
-            [0, 0, 16, 0],
-            data.reader.0,
-            data.writer.0,
-            high.to_le_bytes(),
-            low.to_le_bytes(),
-        ];
+        let head = data.head(body as u16, payload.is_empty());
         if !self.begin_data(SUBMESSAGE_HEADER_BYTES + body, head) {
             return false;
         }
@@ -238,6 +246,21 @@ impl MessageBuilder<'_> {
             self.out.bytes.extend_from_slice(data.inline_qos);
         }
         self.payload(payload);
+        true
+    }
+
+    /// Appends a DATA of which the payload goes beside the message: `octetsToNextHeader` is 0, and nothing
+    /// follows. False, and nothing written, when it does not fit or there is no payload.
+    #[must_use = "false: the datagram is full and nothing was written"]
+    pub fn attached(&mut self, data: &DataHeader<'_>, payload: &Payload) -> bool {
+        let body = DATA_BODY_BYTES + data.inline_qos.len();
+        if payload.is_empty() || !self.begin_data(SUBMESSAGE_HEADER_BYTES + body, data.head(0, false)) {
+            return false;
+        }
+        self.out.bytes.extend_from_slice(data.inline_qos);
+        self.close_run();
+        self.out.segments.push(Segment::Attachment(payload.clone()));
+        self.out.open.datagram_bytes_max = self.out.open.len;
         true
     }
 
@@ -330,9 +353,9 @@ impl MessageBuilder<'_> {
         self.paused = true;
     }
 
-    /// Ends the datagram and begins another with the same destinations and limit, addressed to one
-    /// participant or to everyone.
-    pub(crate) fn renew(&mut self, addressed: &GuidPrefix, source: &GuidPrefix) {
+    /// Ends the datagram and begins another with the same destinations, addressed to one participant or to
+    /// everyone.
+    pub(crate) fn renew(&mut self, addressed: &GuidPrefix, source: &GuidPrefix, datagram_bytes_max: usize) {
         let before = self.out.open.destinations_start..self.out.destinations.len();
         if self.end() {
             self.out.open.destinations_start = self.out.destinations.len();
@@ -340,6 +363,7 @@ impl MessageBuilder<'_> {
         } else {
             self.out.bytes.truncate(self.out.open.bytes_start);
         }
+        self.out.open.datagram_bytes_max = datagram_bytes_max;
         self.out.begin(addressed, source);
     }
 

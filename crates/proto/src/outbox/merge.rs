@@ -56,7 +56,10 @@ impl Outbox {
         let first = group.members.first().and_then(|index| self.transmits.get(*index));
         let (Some(first), Some(next)) = (first, self.transmits.get(next)) else { return false };
         let (Some(one), Some(other)) = (self.beginning(first), self.beginning(next)) else { return false };
+        let last = group.members.last().and_then(|index| self.transmits.get(*index));
         group.len + next.len - HEADER_BYTES <= MERGED_BYTES_MAX
+            // A message ends with what goes beside it.
+            && last.is_none_or(|last| self.parts(last).1.is_none())
             && one.header == other.header
             && one.destination.is_some() == other.destination.is_some()
             // A sample without a timestamp of its own would have that of the one before.
@@ -109,7 +112,7 @@ impl Outbox {
     fn beginning(&self, transmit: &Transmit) -> Option<Beginning<'_>> {
         match self.segments.get(transmit.segments.start)? {
             Segment::Bytes(range) => Beginning::of(self.bytes.get(range.clone())?),
-            Segment::Payload(_) => None,
+            Segment::Payload(_) | Segment::Attachment(_) => None,
         }
     }
 }

@@ -183,10 +183,10 @@ impl Reader {
         if data.payload.len() > self.limits.sample_bytes_max {
             return self.unusable(now, id, data.sequence_number, DropReason::SampleTooLarge, out);
         }
-        let payload = if data.payload.len() <= COPIED_BYTES_MAX {
-            Incoming::Octets(data.payload)
-        } else {
-            Incoming::Payload(self.small.copy(data.payload))
+        let payload = match data.attachment {
+            _ if data.payload.len() <= COPIED_BYTES_MAX => Incoming::Octets(data.payload),
+            Some(attachment) => Incoming::Payload(attachment.clone()),
+            None => Incoming::Payload(self.small.copy(data.payload)),
         };
         let mut change = Change::new(data.sequence_number, now, context.timestamp, data.key_only, payload);
         if let Some(inline_qos) = &data.inline_qos

@@ -34,7 +34,7 @@ impl<'a> ControlRun<'_, 'a> {
         loop {
             // What is wrong, or anything else, ends the run; the walk meets it again.
             let submessage = rest.next()?.ok()?;
-            let Submessage { id, flags, body } = submessage;
+            let Submessage { id, flags, body, .. } = submessage;
             match id {
                 id::INFO_TS => timestamp = info::parse_timestamp(body, flags).ok()?,
                 id::INFO_DST => {
@@ -45,7 +45,7 @@ impl<'a> ControlRun<'_, 'a> {
                 }
                 _ => {
                     let parsed = parse(submessage).ok()??;
-                    if parsed.target(self.context.source) != Target::Builtin {
+                    if parsed.target(self.context.source) != Target::Builtin || parsed.is_attached() {
                         return None;
                     }
                     *self.rest = rest;
@@ -62,11 +62,11 @@ impl<'a> ControlRun<'_, 'a> {
 /// # Errors
 /// Why it is dropped.
 pub(super) fn parse(submessage: Submessage<'_>) -> Result<Option<EndpointSubmessage<'_>>, DropReason> {
-    let Submessage { id, flags, body } = submessage;
+    let Submessage { id, flags, body, .. } = submessage;
     Ok(Some(match id {
         id::DATA if flags & flag::DATA_NON_STANDARD != 0 => return Err(DropReason::SecurityRequired),
         id::DATA_FRAG if flags & flag::FRAG_NON_STANDARD != 0 => return Err(DropReason::SecurityRequired),
-        id::DATA => EndpointSubmessage::Data(Data::parse(body, flags)?),
+        id::DATA => EndpointSubmessage::Data(Data::of(&submessage)?),
         id::DATA_FRAG => EndpointSubmessage::DataFrag(DataFrag::parse(body, flags)?),
         id::HEARTBEAT => EndpointSubmessage::Heartbeat(Heartbeat::parse(body, flags)?),
         id::HEARTBEAT_FRAG => EndpointSubmessage::HeartbeatFrag(HeartbeatFrag::parse(body, flags)?),

@@ -43,7 +43,7 @@ impl Registry for Heard {
 fn hear(bytes: &[u8]) -> Heard {
     let (mut heard, mut counters) = (Heard::default(), DropCounters::default());
     let now = Now { mono: Instant(0), wall: Time(0) };
-    datagram(now, Locator::default(), bytes, &mut heard, &mut counters, &mut Outbox::new());
+    datagram(now, Locator::default(), bytes, None, &mut heard, &mut counters, &mut Outbox::new());
     Heard { counters, ..heard }
 }
 
@@ -265,7 +265,8 @@ fn every_kind_of_endpoint_submessage_is_delivered() {
     NackFrag { reader, writer, sequence_number, missing, count: 1 }.emit(bytes, true);
     HeartbeatFrag { reader, writer, sequence_number, last_fragment: 1, count: 1 }.emit(bytes, false);
     let payload = &[0, 1, 0, 0, 42, 0, 0, 0][..];
-    Data { reader, writer, sequence_number, inline_qos: None, payload, key_only: false }.emit(bytes, true);
+    Data { reader, writer, sequence_number, inline_qos: None, payload, attachment: None, key_only: false }
+        .emit(bytes, true);
     let (first_fragment, fragments, fragment_bytes, sample_bytes) = (1, 1, 8, 20);
     DataFrag {
         reader,
@@ -318,7 +319,7 @@ fn an_acknack_of_our_like_says_which_heartbeat_it_answers() {
         let (mut answers, mut counters, mut out) =
             (Answers::default(), DropCounters::default(), Outbox::new());
         let now = Now { mono: Instant(0), wall: Time(0) };
-        datagram(now, Locator::default(), &letter.0, &mut answers, &mut counters, &mut out);
+        datagram(now, Locator::default(), &letter.0, None, &mut answers, &mut counters, &mut out);
         assert_eq!(answers.0, [(1, named), (2, None), (3, None)]);
     }
 }
@@ -369,7 +370,7 @@ fn what_is_for_builtin_endpoints_comes_in_one_go_until_something_else_follows() 
     let letter = of_builtin(letter, 7);
     let (mut runs, mut counters) = (Runs::default(), DropCounters::default());
     let now = Now { mono: Instant(0), wall: Time(0) };
-    datagram(now, Locator::default(), &letter.0, &mut runs, &mut counters, &mut Outbox::new());
+    datagram(now, Locator::default(), &letter.0, None, &mut runs, &mut counters, &mut Outbox::new());
     assert_eq!(runs.runs, [vec![(1, None), (2, time)], vec![(4, time)], vec![(6, time)]]);
     assert_eq!(runs.others, 1);
     assert_eq!(counters.get(DropReason::OtherDestination), 1);
@@ -413,8 +414,16 @@ fn samples_that_nobody_took_of_a_run_begin_another_but_for_the_first() {
     let sample = |mut letter: Letter, number: i64| {
         let (reader, sequence_number) = (EntityId::UNKNOWN, SequenceNumber(number));
         let payload = &[0, 1, 0, 0, 42, 0, 0, 0][..];
-        Data { reader, writer: WRITER, sequence_number, inline_qos: None, payload, key_only: false }
-            .emit(&mut letter.0, true);
+        Data {
+            reader,
+            writer: WRITER,
+            sequence_number,
+            inline_qos: None,
+            payload,
+            attachment: None,
+            key_only: false,
+        }
+        .emit(&mut letter.0, true);
         letter
     };
     let letter = sample(sample(Letter::from(PEER).at(time), 1).at(None), 2);
@@ -423,7 +432,7 @@ fn samples_that_nobody_took_of_a_run_begin_another_but_for_the_first() {
         let mut picky = Picky { taken_max, runs: Vec::new(), others: 0 };
         let now = Now { mono: Instant(0), wall: Time(0) };
         let (mut counters, mut out) = (DropCounters::default(), Outbox::new());
-        datagram(now, Locator::default(), &letter.0, &mut picky, &mut counters, &mut out);
+        datagram(now, Locator::default(), &letter.0, None, &mut picky, &mut counters, &mut out);
         assert_eq!((picky.others, counters), (1, DropCounters::default()));
         picky.runs
     };
@@ -459,4 +468,87 @@ fn who_asks_several_asks_for_no_sample_and_brings_none() {
     assert!(!asks_several(&begun().heartbeat(2).raw(&[id::HEARTBEAT, 1, 3, 0, 1]).0), "malformed");
     let long = (0..60).fold(begun(), |letter, count| letter.heartbeat(count));
     assert!(!asks_several(&long.0), "many");
+}
+
+/// Remembers the octets of samples that came beside their messages.
+#[derive(Default)]
+struct Attached(Vec<(i64, Vec<u8>, bool)>);
+
+impl Registry for Attached {
+    fn deliver(&mut self, _: Now, _: &MessageContext, heard: &EndpointSubmessage<'_>, _: &mut Outbox) {
+        if let EndpointSubmessage::Data(data) = heard {
+            let in_place = data.attachment.is_some_and(|it| it.as_slice().as_ptr() == data.payload.as_ptr());
+            self.0.push((data.sequence_number.0, data.payload.to_vec(), in_place));
+        }
+    }
+
+    fn is_local(&self, prefix: GuidPrefix) -> bool {
+        prefix == US
+    }
+}
+
+fn hear_attached(letter: &Letter, attachment: &Payload) -> (Attached, DropCounters) {
+    let (mut heard, mut counters) = (Attached::default(), DropCounters::default());
+    let now = Now { mono: Instant(0), wall: Time(0) };
+    let out = &mut Outbox::new();
+    datagram(now, Locator::default(), &letter.0, Some(attachment), &mut heard, &mut counters, out);
+    (heard, counters)
+}
+
+/// A DATA with flags that goes to the end of its message.
+fn data_to_the_end(letter: Letter, writer: EntityId, number: u8, flags: u8, payload: &[u8]) -> Letter {
+    letter
+        .raw(&[id::DATA, flag::LITTLE_ENDIAN | flags, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0])
+        .raw(&writer.0)
+        .raw(&[0, 0, 0, 0, number, 0, 0, 0])
+        .raw(payload)
+}
+
+#[test]
+fn the_last_data_of_a_message_has_the_payload_that_came_beside_it() {
+    let attachment = Payload::from_vec(vec![7; 5_000]);
+    let mut letter = Letter::from(PEER);
+    let (reader, writer, sequence_number) = (EntityId::UNKNOWN, WRITER, SequenceNumber(1));
+    let payload = &[0, 1, 0, 0, 42, 0, 0, 0][..];
+    Data { reader, writer, sequence_number, inline_qos: None, payload, attachment: None, key_only: false }
+        .emit(&mut letter.0, true);
+    let letter = data_to_the_end(letter, WRITER, 2, flag::DATA, &[]);
+    let (heard, counters) = hear_attached(&letter, &attachment);
+    assert_eq!(heard.0, [(1, payload.to_vec(), false), (2, vec![7; 5_000], true)]);
+    assert_eq!(counters, DropCounters::default());
+    // Without, it is a sample that has none, as it always was.
+    assert_eq!(letter.heard().counters, DropCounters::default());
+}
+
+#[test]
+fn what_came_beside_a_message_and_belongs_to_nothing_in_it_is_counted() {
+    let attachment = Payload::from_vec(vec![7; 5_000]);
+    let (stray, malformed) = (DropReason::StrayAttachment, DropReason::Malformed);
+    let builtin = EntityId::SEDP_PUBLICATIONS_WRITER;
+    let whole = [0, 1, 0, 0, 42, 0, 0, 0];
+    let cases = [
+        (Letter::from(PEER).heartbeat(1), stray),
+        (data_to_the_end(Letter::from(PEER), builtin, 1, flag::DATA, &[]), stray),
+        (
+            data_to_the_end(Letter::from(PEER).to(OTHER), WRITER, 1, flag::DATA, &[]),
+            DropReason::OtherDestination,
+        ),
+        (data_to_the_end(Letter::from(PEER), WRITER, 1, 0, &[]), malformed),
+        (data_to_the_end(Letter::from(PEER), WRITER, 1, flag::DATA, &whole), malformed),
+    ];
+    for (index, (letter, reason)) in cases.iter().enumerate() {
+        let (heard, counters) = hear_attached(letter, &attachment);
+        assert_eq!(counters.iter().collect::<Vec<_>>(), [(*reason, 1)], "{index}");
+        assert!(heard.0.is_empty(), "{index}");
+    }
+    // Behind what is for built-in endpoints, too.
+    let mut letter = Letter::from(PEER).heartbeat(1);
+    let place = letter.0.len() - 32 + 8;
+    letter.0[place..place + 4].copy_from_slice(&builtin.0);
+    let (heard, counters) = hear_attached(&data_to_the_end(letter, builtin, 1, flag::DATA, &[]), &attachment);
+    assert_eq!((heard.0.len(), counters.get(stray)), (0, 1));
+    let short = Payload::short(&[0, 1]).unwrap();
+    let (_, counters) =
+        hear_attached(&data_to_the_end(Letter::from(PEER), WRITER, 1, flag::DATA, &[]), &short);
+    assert_eq!(counters.get(malformed), 1);
 }

@@ -2,9 +2,10 @@
 
 use crate::guid::EntityId;
 use crate::malformed::Malformed;
+use crate::payload::Payload;
 use crate::seq::SequenceNumber;
 
-use super::header::{flag, id};
+use super::header::{Submessage, flag, id};
 use super::octets::{Reader, Sink};
 use super::{Data, DataFrag, ParameterListView};
 
@@ -93,7 +94,33 @@ impl<'a> Data<'a> {
             return Err(Malformed::InvalidSequenceNumber);
         }
         let (reader, writer) = (EntityId(octets_at::<4>(head)), EntityId(octets_at::<8>(head)));
-        Ok(Self { reader, writer, sequence_number, inline_qos, payload, key_only: has_key })
+        Ok(Self { reader, writer, sequence_number, inline_qos, payload, attachment: None, key_only: has_key })
+    }
+
+    /// From a submessage, of which the payload may be what came with the message: then it announces one and
+    /// has none itself.
+    ///
+    /// # Errors
+    /// As [`Self::parse`], and [`Malformed::InvalidFlags`] when it is no place for what came.
+    #[inline]
+    pub fn of(submessage: &Submessage<'a>) -> Result<Self, Malformed> {
+        let data = Self::parse(submessage.body, submessage.flags)?;
+        match submessage.attachment {
+            None => Ok(data),
+            Some(attachment) => data.with(attachment, submessage.flags),
+        }
+    }
+
+    #[cold]
+    fn with(self, attachment: &'a Payload, flags: u8) -> Result<Self, Malformed> {
+        if flags & (flag::DATA | flag::DATA_KEY) == 0 || !self.payload.is_empty() {
+            return Err(Malformed::InvalidFlags);
+        }
+        let payload = attachment.as_slice();
+        if payload.len() < ENCAPSULATION_BYTES {
+            return Err(Malformed::Truncated);
+        }
+        Ok(Self { payload, attachment: Some(attachment), ..self })
     }
 
     /// Appends the submessage; the inline QoS keeps its own octet order, so it must be `little_endian`'s.

@@ -2,6 +2,7 @@
 
 use crate::guid::GuidPrefix;
 use crate::malformed::Malformed;
+use crate::payload::Payload;
 
 /// Octets of the message header.
 pub const HEADER_BYTES: usize = 20;
@@ -117,7 +118,7 @@ impl Header {
             return Err(Malformed::InvalidHeader);
         }
         let header = Self { version: [major, minor], vendor: [vendor, vendors], prefix: GuidPrefix(prefix) };
-        Ok((header, Submessages { rest }))
+        Ok((header, Submessages { rest, attachment: None }))
     }
 }
 
@@ -130,15 +131,28 @@ pub struct Submessage<'a> {
     pub flags: u8,
     /// Contents.
     pub body: &'a [u8],
+    /// What came with the message, if this is a DATA that goes to its end, whose payload it may be.
+    pub attachment: Option<&'a Payload>,
 }
 
 /// Walks the submessages of one message; ends after the first error.
 #[derive(Clone, Copy, Debug)]
 pub struct Submessages<'a> {
     rest: &'a [u8],
+    attachment: Option<&'a Payload>,
 }
 
 impl<'a> Submessages<'a> {
+    /// The same of a message with which a payload came beside its octets.
+    pub(crate) const fn with(self, attachment: Option<&'a Payload>) -> Self {
+        Self { attachment, ..self }
+    }
+
+    /// Whether no submessage had the attachment yet.
+    pub(crate) const fn has_attachment(&self) -> bool {
+        self.attachment.is_some()
+    }
+
     /// Octets that were not walked yet.
     pub(crate) const fn bytes_left(&self) -> usize {
         self.rest.len()
@@ -162,7 +176,8 @@ impl<'a> Submessages<'a> {
         let end = if to_the_end { contents.len() } else { length };
         let (body, rest) = contents.split_at_checked(end).ok_or(Malformed::Truncated)?;
         self.rest = rest;
-        Ok(Submessage { id, flags, body })
+        let attachment = if to_the_end && id == id::DATA { self.attachment.take() } else { None };
+        Ok(Submessage { id, flags, body, attachment })
     }
 }
 

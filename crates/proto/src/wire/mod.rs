@@ -18,6 +18,7 @@ pub use run::Run;
 
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::locator::Locator;
+use crate::payload::Payload;
 use crate::seq::{FragmentNumber, FragmentSet, SequenceNumber, SequenceSet};
 use crate::sources::Sender;
 use crate::time::Time;
@@ -44,6 +45,8 @@ pub struct Data<'a> {
     pub inline_qos: Option<ParameterListView<'a>>,
     /// Serialized payload with its encapsulation header; empty when there is none.
     pub payload: &'a [u8],
+    /// Where it is, if it came beside the message.
+    pub attachment: Option<&'a Payload>,
     /// The payload is a serialized key (K flag), not data (D flag).
     pub key_only: bool,
 }
@@ -243,6 +246,11 @@ impl EndpointSubmessage<'_> {
             | Self::AckNack(AckNack { reader, .. })
             | Self::NackFrag(NackFrag { reader, .. }) => *reader,
         }
+    }
+
+    /// Whether its payload came beside the message.
+    pub(crate) const fn is_attached(&self) -> bool {
+        matches!(self, Self::Data(Data { attachment: Some(_), .. }))
     }
 
     /// Who gets it in each addressed participant; `source` sent it. Only entity ids decide, never the

@@ -63,11 +63,12 @@ impl<'m, 'a> Run<'m, 'a> {
         let (mut rest, mut timestamp) = (self.rest, self.context.timestamp);
         loop {
             // What is wrong, or anything else, ends the run; the walk meets it again.
-            let Submessage { id, flags, body } = rest.next()?.ok()?;
+            let submessage = rest.next()?.ok()?;
+            let Submessage { id, flags, body, .. } = submessage;
             match id {
                 id::INFO_TS => timestamp = info::parse_timestamp(body, flags).ok()?,
                 id::DATA if flags & flag::DATA_NON_STANDARD == 0 => {
-                    let data = Data::parse(body, flags).ok()?;
+                    let data = Data::of(&submessage).ok()?;
                     if (data.writer, data.reader) != (self.writer, self.reader) {
                         return None;
                     }

@@ -174,7 +174,7 @@ impl Live {
         let mut out = Outbox::new();
         let from = Locator { port: 7410 + 7412 - self.locator.port, ..self.locator };
         let mut counters = std::mem::take(&mut self.counters);
-        receiver::datagram(self.now, from, bytes, self, &mut counters, &mut out);
+        receiver::datagram(self.now, from, bytes, None, self, &mut counters, &mut out);
         self.counters = counters;
         self.settle(&mut out)
     }

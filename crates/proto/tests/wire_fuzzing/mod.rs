@@ -59,7 +59,15 @@ fn inline_qos(list: &ParameterListView<'_>) {
 pub(crate) fn datagram(octets: &[u8]) {
     let now = Now { mono: Instant(0), wall: Time(0) };
     let (mut counters, mut out) = (DropCounters::default(), Outbox::new());
-    receiver::datagram(now, Locator::default(), octets, &mut Everyone(octets.len()), &mut counters, &mut out);
+    receiver::datagram(
+        now,
+        Locator::default(),
+        octets,
+        None,
+        &mut Everyone(octets.len()),
+        &mut counters,
+        &mut out,
+    );
 }
 
 /// Looks at everything that is delivered; remembers how long the datagram is.

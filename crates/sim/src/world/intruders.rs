@@ -250,7 +250,7 @@ impl World {
         let prefix = self.intruders[intruder].prefix;
         self.with_intruder(intruder, |participant, now, out| {
             let mut ear = Ear(participant, prefix);
-            receiver::datagram(now, from, bytes, &mut ear, &mut DropCounters::default(), out);
+            receiver::datagram(now, from, bytes, None, &mut ear, &mut DropCounters::default(), out);
         });
     }
 

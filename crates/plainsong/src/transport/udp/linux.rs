@@ -674,8 +674,10 @@ fn received(header: &libc::mmsghdr, each: &mut impl FnMut(Received<'_>)) {
     };
     let (interface, segment_bytes) = if fields.msg_controllen == 0 { (0, None) } else { parse_cmsgs(fields) };
     match segment_bytes {
-        None => each(Received { from, interface, bytes }),
-        Some(length) => bytes.chunks(length).for_each(|bytes| each(Received { from, interface, bytes })),
+        None => each(Received { from, interface, bytes, attachment: None }),
+        Some(length) => {
+            bytes.chunks(length).for_each(|bytes| each(Received { from, interface, bytes, attachment: None }))
+        }
     }
 }
 

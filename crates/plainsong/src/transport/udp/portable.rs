@@ -125,7 +125,11 @@ impl Receiver {
         // Only std's socket fills initialised memory and tells the sender.
         let (length, from) = UdpSocket::from(socket.raw.try_clone()?).recv_from(&mut self.0)?;
         let from = Locator::udp(from.ip(), from.port());
-        self.0.get(..length).map(|bytes| Received { from, interface: 0, bytes }).into_iter().for_each(each);
+        self.0
+            .get(..length)
+            .map(|bytes| Received { from, interface: 0, bytes, attachment: None })
+            .into_iter()
+            .for_each(each);
         Ok(())
     }
 }

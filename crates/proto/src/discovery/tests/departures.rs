@@ -83,6 +83,7 @@ fn who_announces_itself_while_it_is_forgotten_does_not_have_that_done_at_once() 
             sequence_number: SequenceNumber(1),
             inline_qos: None,
             payload: &announced,
+            attachment: None,
             key_only: false,
         };
         let before = withdrawn(out);

@@ -345,7 +345,7 @@ impl Network {
             }
             let now = self.clock();
             let (mut out, mut drops) = (Outbox::new(), DropCounters::default());
-            receiver::datagram(now, from, &bytes, &mut self.nodes[index], &mut drops, &mut out);
+            receiver::datagram(now, from, &bytes, None, &mut self.nodes[index], &mut drops, &mut out);
             self.nodes[index].drops.merge(&drops);
             self.carry(index, &out);
         }

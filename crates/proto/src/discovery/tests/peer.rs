@@ -268,6 +268,7 @@ pub(super) fn dissect(bytes: &[u8]) -> Dissection {
         now,
         group(),
         bytes,
+        None,
         &mut dissection,
         &mut DropCounters::default(),
         &mut Outbox::new(),

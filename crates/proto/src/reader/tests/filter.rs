@@ -283,7 +283,7 @@ impl Bench {
         }
         let mut drops = DropCounters::default();
         let (now, from) = (self.now, Locator::default());
-        receiver::datagram(now, from, &octets, &mut Ear(&mut self.reader), &mut drops, &mut self.out);
+        receiver::datagram(now, from, &octets, None, &mut Ear(&mut self.reader), &mut drops, &mut self.out);
         assert!(drops.iter().all(|(_, count)| count == 0), "{drops:?}");
     }
 }

@@ -2,6 +2,7 @@
 //! §2.2.3.18, §2.2.3.19).
 
 use super::*;
+use crate::payload::Payload;
 use crate::qos::{AccessScope, LENGTH_UNLIMITED, ResourceLimits};
 use crate::status::RejectReason;
 
@@ -235,4 +236,31 @@ fn without_a_limit_a_peer_cannot_make_instances_without_end_and_with_one_that_ho
     assert_eq!(instances(8), 6);
     // Designs with 70,000 instances, and with 100,000, work as they are.
     assert_eq!(ReaderLimits::default().instances_unlimited_max, 131_072);
+}
+
+#[test]
+fn attached_payloads_are_kept_where_they_are_and_count_as_any_others() {
+    let attachment = Payload::from_vec([&payload(1, 7)[..], &[0; 100_000]].concat());
+    let octets = attachment.as_slice();
+    let limits = ReaderLimits { cache_bytes_max: 250_000, ..ReaderLimits::default() };
+    let mut bench = Bench::with(ReaderConfig { limits, ..config(QosSet::reader().reliable().keep_all()) });
+    bench.matched(1, QosSet::writer());
+    bench.heartbeat(1, 1, 0, true).unwrap();
+    // The first waits for the second, out of order.
+    for number in [2, 1, 3, 4] {
+        let data = Data { attachment: Some(&attachment), ..plain(number, octets) };
+        bench.reader.on_data(bench.now, &bench.context(1), &data, &mut bench.out).unwrap();
+    }
+    assert_eq!(bench.reader.sample_rejected_status().last_reason, RejectReason::SamplesLimit);
+    let taken = bench.take();
+    assert_eq!(taken.len(), 2, "as many as the limit of octets takes");
+    assert!(taken.iter().all(|sample| sample.payload.as_slice().as_ptr() == octets.as_ptr()));
+    // What is short is copied, and its place is free at once.
+    let short = Payload::from_vec([&payload(1, 9)[..], &[0; 200]].concat());
+    let data = Data { attachment: Some(&short), ..plain(5, short.as_slice()) };
+    bench.reader.on_data(bench.now, &bench.context(1), &data, &mut bench.out).unwrap();
+    let copied = bench.take();
+    let copied = copied.last().unwrap().payload.as_slice();
+    assert_eq!(copied, short.as_slice());
+    assert_ne!(copied.as_ptr(), short.as_slice().as_ptr());
 }

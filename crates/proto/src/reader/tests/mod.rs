@@ -372,6 +372,7 @@ pub(super) fn plain(number: i64, payload: &[u8]) -> Data<'_> {
         sequence_number: SequenceNumber(number),
         inline_qos: None,
         payload,
+        attachment: None,
         key_only: false,
     }
 }

@@ -220,3 +220,44 @@ fn the_overheads_are_what_a_datagram_needs() {
     message.info_timestamp(Some(Time(5)));
     assert!(!message.data(&data(&[]), &Payload::from_vec(vec![1; 1004])));
 }
+
+#[test]
+fn golden_octets_of_a_data_with_its_payload_beside_the_message() {
+    let mut out = Outbox::new();
+    let mut list = Vec::new();
+    let status_info = StatusInfo { disposed: true, unregistered: false, filtered: false };
+    encode_inline_qos(&InlineQos { status_info, ..InlineQos::default() }, &mut list);
+    let payload = Payload::from_vec(vec![7; 1 << 20]);
+    let mut message = out.message(ME, &[Locator::default()], 1456);
+    message.info_timestamp(Some(Time(5_000_000_000)));
+    assert!(!message.attached(&data(&[]), &Payload::empty()), "a sample without octets has none elsewhere");
+    assert!(message.attached(&data(&list), &payload));
+    assert!(!message.heartbeat(&heartbeat()), "nothing follows it");
+    assert!(!message.data(&data(&[]), &Payload::empty()) && !message.attached(&data(&[]), &payload));
+    message.renew(&GuidPrefix::UNKNOWN, &ME, 1456);
+    assert!(message.heartbeat(&heartbeat()), "but in a message of its own");
+    message.finish();
+    let [first, second] = out.transmits() else { panic!("{:?}", out.transmits()) };
+    let expected = [
+        &b"RTPS\x02\x05\x01\xf5"[..],
+        &[1; 12],
+        &[9, 1, 8, 0, 5, 0, 0, 0, 0, 0, 0, 0],
+        &[0x15, 7, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 7, 0, 0, 0],
+        &[0x71, 0, 4, 0, 0, 0, 0, 1, 1, 0, 0, 0],
+    ];
+    assert_eq!(out.datagram(first), expected.concat());
+    assert_eq!((first.len(), out.destinations(first).len()), (expected.concat().len(), 1));
+    let (slices, attachment) = out.parts(first);
+    assert_eq!(slices.flatten().count(), first.len());
+    assert_eq!(attachment.unwrap().as_slice().as_ptr(), payload.as_slice().as_ptr(), "it is not copied");
+    assert!(out.parts(second).1.is_none());
+    let mut moved = Outbox::new();
+    assert!(moved.message(ME, &[Locator::default()], 1456).heartbeat(&heartbeat()));
+    moved.append(&mut out);
+    let attached = moved.transmits().iter().map(|it| moved.parts(it).1.is_some()).collect::<Vec<_>>();
+    assert_eq!(attached, [false, true, false]);
+    assert!(moved.datagram(&moved.transmits()[1]) == expected.concat());
+    moved.merge(0);
+    let attached = moved.transmits().iter().map(|it| moved.parts(it).1.is_some()).collect::<Vec<_>>();
+    assert_eq!(attached, [true, false], "nothing is merged behind it");
+}

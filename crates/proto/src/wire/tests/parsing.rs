@@ -47,7 +47,7 @@ fn fact_1_length_zero_reaches_to_the_end_but_not_of_pad_and_info_ts() {
 fn fact_1_an_unknown_submessage_of_length_zero_hides_the_rest() {
     let bytes = datagram(&[&[0x7e, 1, 0, 0], &[id::PAD, 1, 0, 0]]);
     let found: Vec<Submessage<'_>> = walk(&bytes).map(Result::unwrap).collect();
-    assert_eq!(found, [Submessage { id: 0x7e, flags: 1, body: &[id::PAD, 1, 0, 0] }]);
+    assert_eq!(found, [Submessage { id: 0x7e, flags: 1, body: &[id::PAD, 1, 0, 0], attachment: None }]);
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn through<T>(
     let mut out = b"RTPS\x02\x05\x01\x10aaaaaaaaaaaa".to_vec();
     emit(&mut out);
     let (_, mut submessages) = crate::wire::header::Header::parse(&out).unwrap();
-    let Submessage { id, flags, body } = submessages.next().unwrap().unwrap();
+    let Submessage { id, flags, body, .. } = submessages.next().unwrap().unwrap();
     assert!(submessages.next().is_none());
     assert_eq!((id, flags & 1 != 0), (expected_id, little_endian));
     parse(body, flags).unwrap()
@@ -124,7 +124,7 @@ proptest! {
         encode_inline_qos(&InlineQos { ownership_strength: Some(strength), ..InlineQos::default() }, &mut list);
         let (view, _) = ParameterListView::parse(&list, true).unwrap();
         for inline_qos in [None, Some(view)] {
-            let it = Data { reader, writer, sequence_number, inline_qos, payload: &payload, key_only };
+            let it = Data { reader, writer, sequence_number, inline_qos, payload: &payload, attachment: None, key_only };
             through(id::DATA, true, |out| it.emit(out, true), |body, flags| {
                 let back = Data::parse(body, flags)?;
                 assert_eq!((back.reader, back.writer, back.sequence_number), (reader, writer, sequence_number));

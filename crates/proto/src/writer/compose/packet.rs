@@ -53,7 +53,8 @@ impl<'a, 'o> Packet<'a, 'o> {
     /// Ends it, and begins another like it.
     pub(crate) fn next(&mut self) {
         self.before = self.total();
-        self.message.renew(self.target.prefix, &self.target.source.prefix);
+        let Target { prefix, source, datagram_bytes_max, .. } = self.target;
+        self.message.renew(prefix, &source.prefix, datagram_bytes_max);
     }
 
     /// Its octets so far.

@@ -51,7 +51,7 @@ impl Story {
             assert_eq!(datagram.len(), transmit.len());
             let mut drops = DropCounters::default();
             let from = Locator::default();
-            receiver::datagram(self.now, from, &datagram, &mut ear, &mut drops, &mut Outbox::new());
+            receiver::datagram(self.now, from, &datagram, None, &mut ear, &mut drops, &mut Outbox::new());
             assert_eq!(drops, DropCounters::default());
         }
         self.out.clear_transmits();

@@ -234,6 +234,7 @@ impl Story {
                 self.now,
                 Locator::default(),
                 &bytes,
+                None,
                 &mut ear,
                 &mut drops,
                 &mut Outbox::new(),
