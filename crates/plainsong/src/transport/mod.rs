@@ -7,6 +7,8 @@
 mod absent;
 #[cfg(all(feature = "sim", not(test)))]
 pub(crate) mod collector;
+#[cfg(target_os = "linux")]
+pub(crate) mod memory;
 #[cfg(test)]
 pub(crate) mod network;
 pub(crate) mod udp;

@@ -1,0 +1,8 @@
+//! The road between processes of one host: rings and chunks in memory that they share.
+
+#[cfg_attr(not(test), expect(dead_code, reason = "the transport that uses it follows"))]
+pub(crate) mod layout;
+#[cfg_attr(not(test), expect(dead_code, reason = "the transport that uses it follows"))]
+pub(crate) mod ring;
+#[cfg_attr(not(test), expect(dead_code, reason = "the transport that uses it follows"))]
+pub(crate) mod segment;

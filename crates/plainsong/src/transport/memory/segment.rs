@@ -1,0 +1,467 @@
+//! Memory that processes share: anonymous, of a size that is sealed, written to by the one that made it and
+//! read by others.
+//!
+//! Nobody but its maker can write to a segment: the seal `F_SEAL_FUTURE_WRITE` lets the maker's own mapping
+//! alone, and a descriptor that was passed on can be mapped for reading only. So what a process writes is
+//! never changed by another one, and what it reads of a peer may change at any time and be anything. Words
+//! are therefore read and written as atomics, octets copied word by word, and nothing hands out a reference
+//! to what a peer may change, but for the payloads of chunks ([`PeerSegment::range`]).
+//!
+//! No access of a peer's segment can fail: it cannot shrink, nothing can be punched out of it, and all of it
+//! was there when it was mapped.
+
+#![allow(unsafe_code, reason = "memory that processes share has no safe form")]
+
+use std::ffi::CStr;
+use std::io;
+use std::mem::MaybeUninit;
+use std::ops::RangeInclusive;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+
+use thiserror::Error;
+
+/// As `/proc/PID/maps` shows it.
+const NAME: &CStr = c"plainsong";
+/// What a reader depends on: the size stays, nothing is punched out, no one else writes, and no seal follows.
+const SEALS: libc::c_int =
+    libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL;
+/// The unit of `st_blocks`.
+const BLOCK_BYTES: u64 = 512;
+
+/// The pages of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Pages {
+    #[default]
+    Usual,
+    /// Of those that the administrator has set aside (`vm.nr_hugepages`); the size is a multiple of theirs.
+    Huge,
+}
+
+/// Why a peer's descriptor was refused.
+#[derive(Debug, Error)]
+pub(crate) enum SegmentError {
+    #[error("its kind and size cannot be asked for: {0}")]
+    Unknown(io::Error),
+    #[error("it is no sealed memory")]
+    NoMemory,
+    #[error("it lacks seals: 0x{found:x} of 0x{:x}", SEALS)]
+    Unsealed { found: libc::c_int },
+    #[error("it has {bytes} octets, between {least} and {most} are allowed")]
+    Size { bytes: u64, least: usize, most: usize },
+    #[error("only {there} of its {bytes} octets are there")]
+    Sparse { there: u64, bytes: u64 },
+    #[error("it cannot be mapped: {0}")]
+    Map(io::Error),
+}
+
+/// Octets that other processes may see, and that one may change. An offset beyond the end, or a word that is
+/// not aligned, is a mistake of the caller: it panics. What a peer tells is never an offset before it was
+/// checked.
+pub(crate) trait Memory {
+    fn bytes(&self) -> usize;
+
+    /// `Relaxed`.
+    fn load32(&self, offset: usize) -> u32;
+
+    /// `Relaxed`.
+    fn load64(&self, offset: usize) -> u64;
+
+    /// `Acquire`: what was written before the word was released is seen afterwards.
+    fn acquire64(&self, offset: usize) -> u64 {
+        let word = self.load64(offset);
+        // Loads of read-only memory are relaxed ones, by the rules of the language.
+        fence(Ordering::Acquire);
+        word
+    }
+
+    /// Appends so many octets from `offset` on, as they are at some time each.
+    fn copy_out(&self, offset: usize, bytes: usize, into: &mut Vec<u8>);
+}
+
+/// Memory of this process's own, which nobody else writes to. Who writes where is settled by who owns which
+/// end of what is in it; two who wrote to one place at a time would spoil each other's octets.
+pub(crate) trait OwnMemory: Memory {
+    /// `Relaxed`.
+    fn store32(&self, offset: usize, word: u32);
+
+    /// `Relaxed`.
+    fn store64(&self, offset: usize, word: u64);
+
+    /// `Release`: who acquires the word sees what was written before.
+    fn release64(&self, offset: usize, word: u64);
+
+    fn copy_in(&self, offset: usize, octets: &[u8]);
+}
+
+/// Where octets are. They are there as long as the value is, and begin at an address that words may have.
+struct Octets {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: they are reached as atomics only, or through who owns a chunk.
+unsafe impl Send for Octets {}
+// SAFETY: as above.
+unsafe impl Sync for Octets {}
+
+impl Octets {
+    /// # Panics
+    /// If they are not all there.
+    #[inline]
+    fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
+        assert!(offset.checked_add(bytes).is_some_and(|end| end <= self.bytes), "within the memory");
+        // SAFETY: not beyond the end, as was just checked.
+        unsafe { self.start.as_ptr().add(offset) }
+    }
+
+    #[inline]
+    fn word32(&self, offset: usize) -> &AtomicU32 {
+        let word = self.at(offset, size_of::<u32>());
+        assert!(offset.is_multiple_of(align_of::<AtomicU32>()), "a word is aligned");
+        // SAFETY: there and aligned, as was just checked; words are used as atomics only.
+        unsafe { AtomicU32::from_ptr(word.cast()) }
+    }
+
+    #[inline]
+    fn word64(&self, offset: usize) -> &AtomicU64 {
+        let word = self.at(offset, size_of::<u64>());
+        assert!(offset.is_multiple_of(align_of::<AtomicU64>()), "a word is aligned");
+        // SAFETY: there and aligned, as was just checked; words are used as atomics only.
+        unsafe { AtomicU64::from_ptr(word.cast()) }
+    }
+
+    /// How many octets stand before the next word, and in how many whole words the others.
+    #[inline]
+    fn split(offset: usize, bytes: usize) -> (usize, usize) {
+        let before = (offset.next_multiple_of(8) - offset).min(bytes);
+        (before, (bytes - before) / 8)
+    }
+
+    fn copy_out(&self, offset: usize, bytes: usize, into: &mut Vec<u8>) {
+        into.reserve(bytes);
+        let from = self.at(offset, bytes);
+        let room = into.spare_capacity_mut();
+        let (before, words) = Self::split(offset, bytes);
+        let (first, rest) = room.split_at_mut(before);
+        let one = |at: usize, into: &mut MaybeUninit<u8>| {
+            // SAFETY: one of the octets that `at` has found to be there. A peer may write to it meanwhile: as
+            // an atomic it is what it was at some time.
+            into.write(unsafe { AtomicU8::from_ptr(from.add(at)) }.load(Ordering::Relaxed));
+        };
+        first.iter_mut().enumerate().for_each(|(at, into)| one(at, into));
+        let (middle, rest) = rest.split_at_mut(words * 8);
+        for (index, into) in middle.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            // SAFETY: as above, and aligned: `before` octets lead to an aligned one.
+            let word = unsafe { AtomicU64::from_ptr(from.add(before + index * 8).cast()) };
+            *into = word.load(Ordering::Relaxed).to_ne_bytes().map(MaybeUninit::new);
+        }
+        let left = bytes - before - words * 8;
+        rest.iter_mut().take(left).enumerate().for_each(|(at, into)| one(before + words * 8 + at, into));
+        // SAFETY: `reserve` made room for so many, and each was written to just now.
+        unsafe { into.set_len(into.len() + bytes) };
+    }
+
+    fn copy_in(&self, offset: usize, octets: &[u8]) {
+        let to = self.at(offset, octets.len());
+        let (before, words) = Self::split(offset, octets.len());
+        let (first, rest) = octets.split_at(before);
+        let (middle, last) = rest.split_at(words * 8);
+        let one = |at: usize, octet: u8| {
+            // SAFETY: one of the octets that `at` has found to be there, and written to as an atomic.
+            unsafe { AtomicU8::from_ptr(to.add(at)) }.store(octet, Ordering::Relaxed);
+        };
+        first.iter().enumerate().for_each(|(at, octet)| one(at, *octet));
+        for (index, octets) in middle.as_chunks::<8>().0.iter().enumerate() {
+            // SAFETY: as above, and aligned: `before` octets lead to an aligned one.
+            let word = unsafe { AtomicU64::from_ptr(to.add(before + index * 8).cast()) };
+            word.store(u64::from_ne_bytes(*octets), Ordering::Relaxed);
+        }
+        last.iter().enumerate().for_each(|(at, octet)| one(before + words * 8 + at, *octet));
+    }
+}
+
+/// What has octets of that kind.
+trait HasOctets {
+    fn octets(&self) -> &Octets;
+}
+
+/// What has octets that may be written to.
+trait HasOwnOctets: HasOctets {}
+
+impl<T: HasOctets> Memory for T {
+    fn bytes(&self) -> usize {
+        self.octets().bytes
+    }
+
+    #[inline]
+    fn load32(&self, offset: usize) -> u32 {
+        self.octets().word32(offset).load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn load64(&self, offset: usize) -> u64 {
+        self.octets().word64(offset).load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn copy_out(&self, offset: usize, bytes: usize, into: &mut Vec<u8>) {
+        self.octets().copy_out(offset, bytes, into);
+    }
+}
+
+impl<T: HasOwnOctets> OwnMemory for T {
+    #[inline]
+    fn store32(&self, offset: usize, word: u32) {
+        self.octets().word32(offset).store(word, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn store64(&self, offset: usize, word: u64) {
+        self.octets().word64(offset).store(word, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn release64(&self, offset: usize, word: u64) {
+        self.octets().word64(offset).store(word, Ordering::Release);
+    }
+
+    #[inline]
+    fn copy_in(&self, offset: usize, octets: &[u8]) {
+        self.octets().copy_in(offset, octets);
+    }
+}
+
+/// A mapping; it ends with the value, and no child of a fork has it.
+struct Mapping(Octets);
+
+impl Mapping {
+    fn new(fd: BorrowedFd<'_>, bytes: usize, protection: libc::c_int) -> io::Result<Self> {
+        // SAFETY: a new mapping of an open file, where the kernel likes it.
+        let start =
+            unsafe { libc::mmap(ptr::null_mut(), bytes, protection, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mapped at 0"))?;
+        let mapping = Self(Octets { start, bytes });
+        // SAFETY: the mapping that was just made.
+        check(unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTFORK) })?;
+        Ok(mapping)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped with these values, and used by nobody any more: references to what is in it do not
+        // live longer than it.
+        unsafe { libc::munmap(self.0.start.as_ptr().cast(), self.0.bytes) };
+    }
+}
+
+/// Memory of this process that others may read.
+pub(crate) struct Segment {
+    fd: OwnedFd,
+    mapping: Mapping,
+}
+
+impl Segment {
+    /// So many octets, all zero, all there.
+    ///
+    /// # Errors
+    /// There are no descriptors, no huge pages, or no address space for it, it is more than half of the
+    /// memory of this host, or files may not be as large (`RLIMIT_FSIZE`).
+    pub(crate) fn create(bytes: usize, pages: Pages) -> io::Result<Self> {
+        let length = libc::off_t::try_from(bytes).ok().filter(|length| *length > 0);
+        let length = length.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        // Who exceeds these is not told so by an error but killed.
+        if file_bytes_max() < length as u64 {
+            return Err(io::Error::from_raw_os_error(libc::EFBIG));
+        }
+        if memory_bytes() / 2 < length as u64 {
+            return Err(io::Error::from_raw_os_error(libc::ENOMEM));
+        }
+        let fd = anonymous(pages)?;
+        // SAFETY: a plain system call with a descriptor of ours.
+        check(unsafe { libc::ftruncate(fd.as_raw_fd(), length) })?;
+        // Memory that is not there is an error now, and no signal later.
+        // SAFETY: as above.
+        check(unsafe { libc::fallocate(fd.as_raw_fd(), 0, 0, length) })?;
+        let mapping = Mapping::new(fd.as_fd(), bytes, libc::PROT_READ | libc::PROT_WRITE)?;
+        // SAFETY: as above.
+        check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS) })?;
+        Ok(Self { fd, mapping })
+    }
+
+    /// What others map: see [`PeerSegment::map`].
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Octets that nobody in this process writes to while they are borrowed.
+    ///
+    /// # Safety
+    /// So it has to be.
+    #[cfg_attr(test, expect(dead_code, reason = "chunks follow"))]
+    pub(super) unsafe fn range(&self, offset: usize, bytes: usize) -> &[u8] {
+        // SAFETY: there, as `at` finds, as long as `self` is, and unchanged, as the caller promises: no other
+        // process can write to it.
+        unsafe { std::slice::from_raw_parts(self.mapping.0.at(offset, bytes), bytes) }
+    }
+
+    /// Octets that nobody else in this process reads or writes while they are borrowed.
+    ///
+    /// # Safety
+    /// So it has to be.
+    #[expect(clippy::mut_from_ref, reason = "the caller owns a part of it")]
+    #[cfg_attr(test, expect(dead_code, reason = "chunks follow"))]
+    pub(super) unsafe fn range_mut(&self, offset: usize, bytes: usize) -> &mut [u8] {
+        // SAFETY: there, as `at` finds, as long as `self` is, and borrowed by nobody else, as the caller
+        // promises. Other processes can do no more than read.
+        unsafe { std::slice::from_raw_parts_mut(self.mapping.0.at(offset, bytes), bytes) }
+    }
+}
+
+impl HasOctets for Segment {
+    fn octets(&self) -> &Octets {
+        &self.mapping.0
+    }
+}
+
+impl HasOwnOctets for Segment {}
+
+/// Memory of a peer, to read.
+pub(crate) struct PeerSegment(Mapping);
+
+impl PeerSegment {
+    /// Maps what a peer says is a segment.
+    ///
+    /// # Errors
+    /// It is not, or its size is none of `bytes`.
+    pub(crate) fn map(fd: BorrowedFd<'_>, bytes: RangeInclusive<usize>) -> Result<Self, SegmentError> {
+        // SAFETY: a plain system call. It fails for what knows no seals.
+        let found = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) };
+        if found < 0 {
+            return Err(SegmentError::NoMemory);
+        }
+        if found & SEALS != SEALS {
+            return Err(SegmentError::Unsealed { found });
+        }
+        // What is asked from now on cannot change.
+        let (length, there) = size(fd).map_err(SegmentError::Unknown)?;
+        let fits = usize::try_from(length).ok().filter(|length| bytes.contains(length));
+        let Some(length) = fits else {
+            return Err(SegmentError::Size { bytes: length, least: *bytes.start(), most: *bytes.end() });
+        };
+        // Reading a hole would take memory of this process, and kill it where there is none.
+        if there < length as u64 {
+            return Err(SegmentError::Sparse { there, bytes: length as u64 });
+        }
+        Mapping::new(fd, length, libc::PROT_READ).map(Self).map_err(SegmentError::Map)
+    }
+
+    /// Octets in place, if they are all there. An honest peer does not write to what it has lent. If another
+    /// one does, their reader finds values that nobody has written, as in any message of a hostile peer.
+    pub(crate) fn range(&self, offset: usize, bytes: usize) -> Option<&[u8]> {
+        offset.checked_add(bytes).filter(|end| *end <= self.0.0.bytes)?;
+        // SAFETY: there as long as `self` is. This process has no mapping through which they could be
+        // written. That a hostile peer may write to them all the same is the price of reading in place:
+        // readers check each value that they act upon after they have copied it, and what they read twice
+        // they do not trust to be the same.
+        Some(unsafe { std::slice::from_raw_parts(self.0.0.at(offset, bytes), bytes) })
+    }
+}
+
+impl HasOctets for PeerSegment {
+    fn octets(&self) -> &Octets {
+        &self.0.0
+    }
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// A new file that nothing names.
+fn anonymous(pages: Pages) -> io::Result<OwnedFd> {
+    let huge = if pages == Pages::Huge { libc::MFD_HUGETLB } else { 0 };
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | huge;
+    // SAFETY: a name that ends with zero, and flags.
+    let create = |flags| unsafe { libc::memfd_create(NAME.as_ptr(), flags) };
+    let fd = match create(flags | libc::MFD_NOEXEC_SEAL) {
+        // Before Linux 6.3.
+        -1 if io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) => create(flags),
+        fd => fd,
+    };
+    check(fd)?;
+    // SAFETY: just made, and owned by nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// How long a file is, and how many octets of it are there.
+fn size(fd: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
+    let mut found = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the kernel writes into a local variable.
+    check(unsafe { libc::fstat(fd.as_raw_fd(), found.as_mut_ptr()) })?;
+    // SAFETY: written to, since the call succeeded.
+    let found = unsafe { found.assume_init() };
+    let unsigned = |number| u64::try_from(number).unwrap_or(0);
+    Ok((unsigned(found.st_size), unsigned(found.st_blocks).saturating_mul(BLOCK_BYTES)))
+}
+
+/// Octets of the longest file that this process may make.
+fn file_bytes_max() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes into a local variable.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    if result < 0 { u64::MAX } else { limit.rlim_cur }
+}
+
+/// Octets of memory that this host has; 0 if it does not say.
+fn memory_bytes() -> u64 {
+    let mut found = MaybeUninit::<libc::sysinfo>::uninit();
+    // SAFETY: the kernel writes into a local variable.
+    if unsafe { libc::sysinfo(found.as_mut_ptr()) } < 0 {
+        return 0;
+    }
+    // SAFETY: written to, since the call succeeded.
+    let found = unsafe { found.assume_init() };
+    found.totalram.saturating_mul(found.mem_unit.into())
+}
+
+/// Memory on the heap, in the place of a segment and of what a peer has mapped of it: it needs no kernel, so
+/// that Miri can watch.
+#[cfg(test)]
+pub(super) struct HeapMemory(Octets);
+
+#[cfg(test)]
+impl HeapMemory {
+    pub(super) fn new(bytes: usize) -> Self {
+        let words: Box<[u64]> = vec![0; bytes / 8].into();
+        let start = NonNull::new(Box::into_raw(words).cast()).unwrap();
+        Self(Octets { start, bytes: bytes / 8 * 8 })
+    }
+}
+
+#[cfg(test)]
+impl Drop for HeapMemory {
+    fn drop(&mut self) {
+        let words = ptr::slice_from_raw_parts_mut(self.0.start.as_ptr().cast::<u64>(), self.0.bytes / 8);
+        // SAFETY: what `new` has taken out of its box.
+        drop(unsafe { Box::from_raw(words) });
+    }
+}
+
+#[cfg(test)]
+impl HasOctets for HeapMemory {
+    fn octets(&self) -> &Octets {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+impl HasOwnOctets for HeapMemory {}
+
+#[cfg(test)]
+mod tests;
