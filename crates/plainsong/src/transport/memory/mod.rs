@@ -3,6 +3,9 @@
 #[cfg_attr(not(test), expect(dead_code, reason = "the transport that uses it follows"))]
 pub(crate) mod layout;
 #[cfg_attr(not(test), expect(dead_code, reason = "the transport that uses it follows"))]
-pub(crate) mod ring;
+pub(crate) mod lending;
 #[cfg_attr(not(test), expect(dead_code, reason = "the transport that uses it follows"))]
+pub(crate) mod pool;
+#[cfg_attr(not(test), expect(dead_code, reason = "the transport that uses it follows"))]
+pub(crate) mod ring;
 pub(crate) mod segment;

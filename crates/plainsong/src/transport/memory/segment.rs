@@ -303,7 +303,6 @@ impl Segment {
     ///
     /// # Safety
     /// So it has to be.
-    #[cfg_attr(test, expect(dead_code, reason = "chunks follow"))]
     pub(super) unsafe fn range(&self, offset: usize, bytes: usize) -> &[u8] {
         // SAFETY: there, as `at` finds, as long as `self` is, and unchanged, as the caller promises: no other
         // process can write to it.
@@ -315,7 +314,6 @@ impl Segment {
     /// # Safety
     /// So it has to be.
     #[expect(clippy::mut_from_ref, reason = "the caller owns a part of it")]
-    #[cfg_attr(test, expect(dead_code, reason = "chunks follow"))]
     pub(super) unsafe fn range_mut(&self, offset: usize, bytes: usize) -> &mut [u8] {
         // SAFETY: there, as `at` finds, as long as `self` is, and borrowed by nobody else, as the caller
         // promises. Other processes can do no more than read.

@@ -1,0 +1,376 @@
+//! Memory for long payloads, which processes share without copying: chunks in slabs.
+//!
+//! A slab is one segment, cut into chunks of one size. It is made when there is no free chunk of that size,
+//! twice as large as what the size has already, and unmapped when all its chunks have been free for a while,
+//! or when another size needs the room. Numbers of slabs are never used again, so that one that is gone is
+//! never taken for another one.
+//!
+//! A chunk belongs to who holds its [`Chunk`]: alone to write, shared (in an `Arc`) to read and to lend.
+//! Which are free stands in one bit each, in memory of this process alone: nothing that a peer can do changes
+//! who owns a chunk. To give one back is one atomic operation, on any thread.
+
+#![allow(unsafe_code, reason = "chunks are parts of one mapping")]
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use plainsong_proto::payload::Region;
+use plainsong_proto::time::{Duration, Instant};
+use thiserror::Error;
+
+use super::ring::Attachment;
+use super::segment::{Pages, Segment};
+use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::base::sync::{Mutex, lock};
+
+/// The smallest chunk: a page.
+const CHUNK_BYTES_LEAST: usize = 4 << 10;
+/// The first slab of a size, and the largest that is not of a single chunk.
+const SLAB_BYTES_FIRST: usize = 256 << 10;
+const SLAB_BYTES_MOST: usize = 16 << 20;
+/// Slabs of a pool: each takes a descriptor.
+pub(crate) const SLABS_MAX: usize = 512;
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// Why there is no chunk.
+#[derive(Debug, Error)]
+pub(crate) enum Exhausted {
+    #[error("the pool has {bytes_max} octets at most (memory_pool_bytes_max)")]
+    Bytes { bytes_max: u64 },
+    #[error("the pool has {} slabs at most", SLABS_MAX)]
+    Slabs,
+    #[error("no memory can be had: {0}")]
+    System(#[from] io::Error),
+}
+
+/// Chunks of this process, for all its links of a domain.
+pub(crate) struct Pool {
+    bytes_max: u64,
+    pages: Pages,
+    /// Slabs that were ever unmapped.
+    retired: AtomicU64,
+    slabs: Mutex<Slabs>,
+}
+
+#[derive(Default)]
+struct Slabs {
+    /// By the size of their chunks.
+    sizes: BTreeMap<usize, Size>,
+    /// How many there are and their octets, with those that are being made.
+    count: usize,
+    bytes: u64,
+    next_id: u32,
+}
+
+#[derive(Default)]
+struct Size {
+    slabs: Vec<Kept>,
+    bytes: usize,
+    /// Which of them had a free chunk last.
+    last: usize,
+}
+
+struct Kept {
+    slab: Arc<Slab>,
+    free_since: Option<Instant>,
+}
+
+/// A segment that is cut into chunks.
+pub(crate) struct Slab {
+    id: u32,
+    chunk_bytes: usize,
+    segment: Segment,
+    free: FreeSet,
+}
+
+/// Octets of a slab, for who has it.
+pub(crate) struct Chunk {
+    slab: Arc<Slab>,
+    number: usize,
+}
+
+/// Octets of the chunk that takes so many: a page, or a multiple of a page and of a quarter of a power of
+/// two, so that a fifth is lost at most. `None`: no address space has so many.
+pub(crate) fn chunk_bytes(bytes: usize) -> Option<usize> {
+    let bytes = bytes.max(CHUNK_BYTES_LEAST);
+    let below = 1 << (bytes - 1).ilog2();
+    let step = (below / 4).max(CHUNK_BYTES_LEAST);
+    bytes.checked_next_multiple_of(step).filter(|bytes| isize::try_from(*bytes).is_ok())
+}
+
+impl Pool {
+    /// An empty one.
+    pub(crate) fn new(bytes_max: u64, pages: Pages) -> Self {
+        Self { bytes_max, pages, retired: AtomicU64::new(0), slabs: Mutex::default() }
+    }
+
+    /// A chunk with room for so many octets, which are what somebody has left there.
+    ///
+    /// # Errors
+    /// There is none, and none can be had.
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<Chunk, Exhausted> {
+        let limit = Exhausted::Bytes { bytes_max: self.bytes_max };
+        let Some(chunk_bytes) = chunk_bytes(bytes) else { return Err(limit) };
+        let mut slabs = lock(&self.slabs);
+        if let Some(chunk) = slabs.take(chunk_bytes) {
+            return Ok(chunk);
+        }
+        let slab_bytes = self.reserve(&mut slabs, chunk_bytes)?;
+        let id = slabs.next_id;
+        slabs.next_id += 1;
+        drop(slabs);
+        // That takes long: others may go on.
+        let made = Segment::create(slab_bytes, self.pages);
+        let mut slabs = lock(&self.slabs);
+        let segment = match made {
+            Ok(segment) => segment,
+            Err(error) => {
+                slabs.count -= 1;
+                slabs.bytes -= slab_bytes as u64;
+                return Err(error.into());
+            }
+        };
+        let slab = Slab { id, chunk_bytes, free: FreeSet::new(slab_bytes / chunk_bytes), segment };
+        let size = slabs.sizes.entry(chunk_bytes).or_default();
+        size.last = size.slabs.len();
+        size.bytes += slab_bytes;
+        size.slabs.push(Kept { slab: Arc::new(slab), free_since: None });
+        slabs.take(chunk_bytes).ok_or(limit)
+    }
+
+    /// How large the next slab of that size is; what it takes is counted from now on. What nobody needs has
+    /// to go if there is no room else.
+    fn reserve(&self, slabs: &mut Slabs, chunk_bytes: usize) -> Result<usize, Exhausted> {
+        let least = self.whole_pages(chunk_bytes);
+        let has_room = |slabs: &Slabs| slabs.bytes.saturating_add(least as u64) <= self.bytes_max;
+        if !has_room(slabs) || slabs.count >= SLABS_MAX {
+            let retired = slabs.retire(|_| true);
+            self.retired.fetch_add(retired, Ordering::Release);
+        }
+        if !has_room(slabs) {
+            return Err(Exhausted::Bytes { bytes_max: self.bytes_max });
+        }
+        if slabs.count >= SLABS_MAX {
+            return Err(Exhausted::Slabs);
+        }
+        let room = usize::try_from(self.bytes_max - slabs.bytes).unwrap_or(usize::MAX);
+        let before = slabs.sizes.get(&chunk_bytes).map_or(0, |size| size.bytes);
+        let wanted = before.clamp(SLAB_BYTES_FIRST, SLAB_BYTES_MOST).min(room);
+        let bytes = self.whole_pages(wanted / chunk_bytes * chunk_bytes);
+        let bytes = if bytes <= room { bytes.max(least) } else { least };
+        slabs.count += 1;
+        slabs.bytes += bytes as u64;
+        Ok(bytes)
+    }
+
+    fn whole_pages(&self, bytes: usize) -> usize {
+        match self.pages {
+            Pages::Usual => bytes,
+            Pages::Huge => bytes.next_multiple_of(HUGE_PAGE_BYTES),
+        }
+    }
+
+    /// Unmaps slabs of which no chunk was taken for so long, as far as earlier calls saw. True if there were
+    /// any: see [`is_there`](Self::is_there).
+    pub(crate) fn trim(&self, now: Instant, unused: Duration) -> bool {
+        let retired = lock(&self.slabs).retire(|kept| {
+            let since = *kept.free_since.get_or_insert(now);
+            now.since(since) >= unused
+        });
+        self.retired.fetch_add(retired, Ordering::Release);
+        retired > 0
+    }
+
+    /// How many slabs were ever unmapped. When it has changed, links tell their peers which of those that
+    /// they know are not [there](Self::is_there) any more.
+    pub(crate) fn retired(&self) -> u64 {
+        self.retired.load(Ordering::Acquire)
+    }
+
+    /// Which slabs there are.
+    pub(crate) fn is_there(&self) -> impl Fn(u32) -> bool + use<> {
+        let slabs = lock(&self.slabs);
+        let kept = slabs.sizes.values().flat_map(|size| &size.slabs);
+        let mut ids: Vec<u32> = kept.map(|kept| kept.slab.id).collect();
+        ids.sort_unstable();
+        move |id| ids.binary_search(&id).is_ok()
+    }
+
+    /// Octets of all slabs.
+    pub(crate) fn bytes(&self) -> u64 {
+        lock(&self.slabs).bytes
+    }
+}
+
+impl Slabs {
+    fn take(&mut self, chunk_bytes: usize) -> Option<Chunk> {
+        let size = self.sizes.get_mut(&chunk_bytes)?;
+        let count = size.slabs.len();
+        for step in 0..count {
+            let at = (size.last + step) % count;
+            let Some(kept) = size.slabs.get_mut(at) else { continue };
+            if let Some(number) = kept.slab.free.take() {
+                kept.free_since = None;
+                let chunk = Chunk { slab: Arc::clone(&kept.slab), number };
+                size.last = at;
+                return Some(chunk);
+            }
+        }
+        None
+    }
+
+    /// Gives up the slabs of which all chunks are free, and which `may_go` lets go: how many. Nobody takes a
+    /// chunk meanwhile, so what is free stays free.
+    fn retire(&mut self, mut may_go: impl FnMut(&mut Kept) -> bool) -> u64 {
+        let mut retired = 0;
+        for size in self.sizes.values_mut() {
+            size.slabs.retain_mut(|kept| {
+                if !kept.slab.free.is_all() {
+                    kept.free_since = None;
+                    return true;
+                }
+                if !may_go(kept) {
+                    return true;
+                }
+                retired += 1;
+                self.count -= 1;
+                self.bytes -= kept.slab.bytes() as u64;
+                size.bytes -= kept.slab.bytes();
+                false
+            });
+        }
+        self.sizes.retain(|_, size| !size.slabs.is_empty());
+        retired
+    }
+}
+
+impl Slab {
+    /// Never used again for another one.
+    pub(crate) const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// What peers map.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.segment.fd()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        super::segment::Memory::bytes(&self.segment)
+    }
+}
+
+impl Chunk {
+    /// The slab that it is of, which a peer has to know before it is lent.
+    pub(crate) fn slab(&self) -> &Slab {
+        &self.slab
+    }
+
+    /// What it pins, whatever it is used for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.slab.chunk_bytes
+    }
+
+    fn offset(&self) -> usize {
+        self.number * self.slab.chunk_bytes
+    }
+
+    /// All of it.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: who has a `Chunk` has its octets (`FreeSet::take` gives a number to one only, and it is
+        // given back by dropping the value), and to write to them needs it mutably.
+        unsafe { self.slab.segment.range(self.offset(), self.slab.chunk_bytes) }
+    }
+
+    /// All of it, to write to.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and it is borrowed mutably.
+        unsafe { self.slab.segment.range_mut(self.offset(), self.slab.chunk_bytes) }
+    }
+
+    /// How a record names a range of it, which a peer is lent as that slot.
+    pub(crate) fn attachment(&self, range: &Range<usize>, slot: u32) -> Attachment {
+        let (start, bytes) = ((self.offset() + range.start) as u64, range.len() as u64);
+        Attachment { slab: self.slab.id, slot, offset: start, bytes }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        self.slab.free.give_back(self.number);
+    }
+}
+
+impl fmt::Debug for Chunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chunk {} of slab {}", self.number, self.slab.id)
+    }
+}
+
+impl Region for Chunk {
+    fn octets(&self) -> &[u8] {
+        self.bytes()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Which of some things are free. One thread takes at a time, all may give back.
+struct FreeSet {
+    /// One bit for each.
+    words: Box<[AtomicU64]>,
+    count: usize,
+}
+
+impl FreeSet {
+    fn new(count: usize) -> Self {
+        let words = (0..count.div_ceil(64)).map(|at| AtomicU64::new(Self::all(at, count))).collect();
+        Self { words, count }
+    }
+
+    /// The bits of a word of which all are free.
+    fn all(at: usize, count: usize) -> u64 {
+        match count - at * 64 {
+            64.. => u64::MAX,
+            bits => (1 << bits) - 1,
+        }
+    }
+
+    /// Takes one that is free. What its last owner read or wrote has happened before.
+    fn take(&self) -> Option<usize> {
+        for (at, word) in self.words.iter().enumerate() {
+            let free = word.load(Ordering::Relaxed);
+            if free != 0 {
+                let bit = free.trailing_zeros();
+                // Nobody but this thread clears bits, so that it is still set. `Acquire`: pairs with the
+                // release of who has set it.
+                word.fetch_and(!(1 << bit), Ordering::Acquire);
+                return Some(at * 64 + bit as usize);
+            }
+        }
+        None
+    }
+
+    fn give_back(&self, number: usize) {
+        if let Some(word) = self.words.get(number / 64) {
+            let before = word.fetch_or(1 << (number % 64), Ordering::Release);
+            debug_assert!(before & 1 << (number % 64) == 0, "one owner gives it back, once");
+        }
+    }
+
+    /// Whether all are. While nobody takes one, that stays so.
+    fn is_all(&self) -> bool {
+        let mut words = self.words.iter().enumerate();
+        words.all(|(at, word)| word.load(Ordering::Acquire) == Self::all(at, self.count))
+    }
+}
+
+#[cfg(test)]
+mod tests;
