@@ -4,6 +4,7 @@
 
 mod attack;
 mod bench;
+mod chaos;
 mod ci;
 mod deny;
 mod docs;
@@ -37,6 +38,8 @@ usage: cargo xtask <task> [options]
                                 the simulator, optimized; options go to its binary
   attack [--minutes N] [--only NAME] [--skip NAMES] [--seed N] [--list]
                                 an attacker with raw sockets against a live pair, in network namespaces (as root)
+  chaos [--kills N] [--seed N] [--mistake NAME]
+                                processes under load are killed at random, and the others must not notice
   fuzz [TARGET] [--seconds N] [--engine seeded|libfuzzer]
                                 seeded mutation tests (stable), or cargo-fuzz (nightly)
   interop [...]                 the interop harness; options go to interop/run.py
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         "test" => test::run(&rest),
         "attack" => attack::run(&rest),
         "bench" => bench::run(&rest),
+        "chaos" => chaos::run(&rest),
         "ci" => ci::run(&rest),
         "deny" => deny::run(&rest),
         "docs" => docs::run(&rest),

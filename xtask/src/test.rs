@@ -5,11 +5,14 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::step::Steps;
-use crate::{attack, fuzz, instructions, interop, setup, shell, sim};
+use crate::{attack, chaos, fuzz, instructions, interop, setup, shell, sim};
 
 const SIM_SEEDS: &str = "0..3000";
 const FUZZ_SECONDS: u32 = 30;
 const ATTACK_MINUTES: &str = "1";
+const KILLS: &str = "500";
+/// Other programs run meanwhile, and take the processors.
+const STALL_MS: &str = "1000";
 /// Other products whose adapters are tested.
 const OTHERS: [&str; 2] = ["cyclone", "fastdds"];
 
@@ -54,6 +57,8 @@ pub(crate) fn add_steps(steps: &mut Steps) {
     steps.run("simulation", minutes(15), sim::command(&seeds));
     steps.run("simulated mistakes", minutes(15), sim::command(&["--mutations".to_owned()]));
     attacks(steps);
+    let kills = ["--kills", KILLS, "--stall-ms", STALL_MS].map(str::to_owned);
+    steps.run("chaos", minutes(5), chaos::command(&kills));
     steps.run("fuzz smoke", minutes(10), fuzz::smoke(FUZZ_SECONDS));
     if steps.run("build plainsong", minutes(15), interop::build()) {
         steps.run("interop", minutes(20), interop::command(&[]));
