@@ -129,6 +129,17 @@ pub(crate) fn is_whole(octets: &[u8], writer: u64, number: u64) -> bool {
         && octets.chunks(8).zip(words(writer, number)).all(|(eight, word)| *eight == word[..eight.len()])
 }
 
+/// What is wrong with the octets of a sample.
+pub(crate) fn difference(octets: &[u8], writer: u64, number: u64) -> String {
+    let Some(flow) = FLOWS.get(flow_of(writer)) else { return format!("writer {writer:#x}") };
+    let mut right = Vec::new();
+    fill(&mut right, flow.length(writer, number), writer, number);
+    let mut wrong =
+        octets.iter().zip(&right).enumerate().filter(|(_, (is, must))| is != must).map(|(at, _)| at);
+    let (first, last) = (wrong.next(), wrong.next_back());
+    format!("{} octets instead of {}, others from {first:?} to {last:?}", octets.len(), right.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,12 +1,10 @@
 //! What a process does wrong on purpose, so that it is seen that checkers notice it.
 
 use std::fs::File;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::ValueEnum;
-
-use crate::worker::Shared;
 
 /// Samples between two mistakes.
 const EVERY: u64 = 40;
@@ -68,11 +66,11 @@ impl Mistake {
     }
 
     /// What goes wrong beside writing, while there is load.
-    pub(crate) fn leak(self, shared: &Shared) {
+    pub(crate) fn leak(self, resting: &AtomicBool) {
         let mut number = 0;
         loop {
             std::thread::sleep(LEAK_PAUSE);
-            if shared.resting.load(Ordering::Relaxed) {
+            if resting.load(Ordering::Relaxed) {
                 continue;
             }
             number += 1;

@@ -18,6 +18,8 @@ const GRACE_NS: u64 = 100_000_000;
 const MEMORY_BYTES: u64 = 12 << 20;
 /// Descriptors that it may hold more: threads that wait make one with their first wait, and keep it.
 const DESCRIPTORS: u64 = 4;
+/// How violations end that say how long something took.
+const STALL: &str = " (stall)";
 /// Violations that are printed.
 const SHOWN_MAX: usize = 20;
 
@@ -158,7 +160,8 @@ impl Verdict {
                 after.shared_mappings
             );
         }
-        self.violations.sort();
+        // What is told of samples first.
+        self.violations.sort_by_key(|what| what.ends_with(STALL));
         self.violations.iter().take(SHOWN_MAX).for_each(|what| println!("VIOLATION {what}"));
         println!("violations: {}", self.violations.len());
         self.violations.is_empty()

@@ -9,9 +9,9 @@ use clap::Args;
 use plainsong::Error;
 use plainsong::prelude::*;
 
-use crate::check::{Found, Streams};
+use crate::check::{Fault, Found, Streams};
 use crate::clock::{now_ns, ns, watch};
-use crate::load::{FLOWS, Flow, Load, SURVIVORS, fill, process_of, writer_id};
+use crate::load::{FLOWS, Flow, Load, SURVIVORS, difference, fill, process_of, writer_id};
 use crate::mistake::Mistake;
 use crate::random::Random;
 use crate::told::{Count, Told};
@@ -48,10 +48,10 @@ pub(crate) struct Options {
 
 /// What the threads of a process share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+struct Shared {
     options: Options,
     /// Nothing is to be written.
-    pub(crate) resting: AtomicBool,
+    resting: AtomicBool,
     /// When writing began or went on.
     load_since_ns: AtomicU64,
     /// Writers that are not at rest.
@@ -169,7 +169,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     }
     if let Some(mistake) = options.mistake {
         let shared = Arc::clone(&shared);
-        std::thread::spawn(move || mistake.leak(&shared));
+        std::thread::spawn(move || mistake.leak(&shared.resting));
     }
     if options.process < SURVIVORS {
         let long = shared.stall() / 3;
@@ -324,7 +324,13 @@ fn take(reading: &Reading, shared: &Shared) {
         if let Some(fault) = fault {
             let (topic, number) = (FLOWS[reading.index].topic, sample.number);
             let writer = process_of(sample.writer);
-            shared.violation(format!("sample {number} of {writer} in {topic}, after {count} of it: {fault}"));
+            let what = match fault {
+                Fault::Corrupted => difference(&sample.octets, sample.writer, number),
+                _ => String::new(),
+            };
+            shared.violation(format!(
+                "sample {number} of {writer} in {topic}, after {count} of it: {what} {fault}"
+            ));
         }
         shared.late.fetch_add(joined_late.into(), Ordering::Relaxed);
         if let Some(since_ns) = since_ns {
