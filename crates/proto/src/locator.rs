@@ -6,6 +6,10 @@ use std::str::FromStr;
 
 use crate::malformed::{InvalidText, octets_of_hex};
 
+/// What a process has open of a domain has a random id of its own, by which others find the memory that they
+/// may share with it.
+pub type NodeId = [u8; 16];
+
 /// A transport kind, a port and an address.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(
@@ -49,13 +53,13 @@ impl Locator {
 
     /// A node of this host that is reached by memory.
     #[must_use]
-    pub const fn memory(node_id: [u8; 16]) -> Self {
+    pub const fn memory(node_id: NodeId) -> Self {
         Self { kind: Self::KIND_MEMORY, port: 0, address: node_id }
     }
 
     /// The node id of a memory locator; `None` for other kinds.
     #[must_use]
-    pub const fn node_id(&self) -> Option<[u8; 16]> {
+    pub const fn node_id(&self) -> Option<NodeId> {
         if self.kind == Self::KIND_MEMORY { Some(self.address) } else { None }
     }
 

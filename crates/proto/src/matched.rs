@@ -7,7 +7,7 @@
 
 use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid};
-use crate::locator::Locator;
+use crate::locator::{Locator, NodeId};
 use crate::policy_id::PolicyId;
 use crate::qos::QosSet;
 use crate::sources::Sources;
@@ -61,7 +61,8 @@ pub struct MatchedWriter {
     pub begins: bool,
 }
 
-/// A decision about a local user endpoint, to be carried out by the driver in order.
+/// A decision, to be carried out by the driver in order: all but [`Command::Link`] are about a local user
+/// endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// `Writer::match_reader`; for a known reader: its locators or QoS changed.
@@ -118,6 +119,12 @@ pub enum Command {
         publisher: Guid,
         /// Its writers.
         writers: GroupDigest,
+    },
+    /// A participant of a node of this host is there: the driver tries to share memory with it, and tells by
+    /// `discovery::Participant::memory_link` what comes of it.
+    Link {
+        /// The node.
+        node: NodeId,
     },
     /// `Reader::incompatible_writer`: raises REQUESTED_INCOMPATIBLE_QOS.
     IncompatibleWriter {

@@ -44,7 +44,7 @@ pub enum DropReason {
     ImplausibleSequence,
     /// The participant's domain is not ours.
     OtherDomain,
-    /// More remote participants, endpoints or locators than allowed.
+    /// More remote participants, endpoints, locators or nodes than allowed.
     DiscoveryLimit,
     /// A locator that may not be used (port 0 or reserved, multicast as unicast, …).
     LocatorRefused,

@@ -300,6 +300,7 @@ impl Node {
             meta_multicast: if by_multicast { vec![group] } else { Vec::new() },
             user_unicast: vec![user],
             user_multicast: Vec::new(),
+            node_id: None,
             host_group_port: ports::host_multicast(domain),
             own_addresses: vec![self.options.host.address()],
             announce_to: if by_multicast { vec![group] } else { self.options.peers.clone() },

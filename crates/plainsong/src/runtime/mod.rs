@@ -28,9 +28,10 @@ use std::sync::Arc;
 
 #[cfg(feature = "sim")]
 use plainsong_proto::discovery::Command;
-use plainsong_proto::discovery::Participant;
+use plainsong_proto::discovery::{MemoryRefusal, Participant};
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::lent::Lent;
+use plainsong_proto::locator::NodeId;
 use plainsong_proto::outbox::{Event, Outbox};
 use plainsong_proto::reader::Reader;
 use plainsong_proto::time::{Instant, Now};
@@ -78,6 +79,15 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Memory is shared with a node from now on, or it is not: also later, when that ends. The caller holds
+    /// no lock that [`Transports::link`] takes, and what that says changed before.
+    #[expect(dead_code, reason = "no transport shares memory yet")]
+    pub(crate) fn memory_link(&self, node: NodeId, answer: Result<(), MemoryRefusal>) {
+        for slot in self.registry.participants().iter() {
+            slot.control(|participant, now, out| participant.memory_link(now, node, answer, out));
+        }
+    }
+
     /// Sends what was gathered, merged where it goes to the same places. What follows is sent at once.
     fn send_gathered(&self, out: &mut Outbox) {
         out.gather(false);

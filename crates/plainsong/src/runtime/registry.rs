@@ -197,7 +197,7 @@ impl ParticipantSlot {
             out.merge(first);
             result
         });
-        self.carry_out(now, out);
+        self.carry_out(&mut control, now, out);
         self.pass_on(&mut control, now);
         result
     }
@@ -248,7 +248,7 @@ impl ParticipantSlot {
             news.iter().for_each(|news| control.on_news(now, news, out));
             out.merge(0);
         });
-        self.carry_out(now, out);
+        self.carry_out(&mut control, now, out);
         self.pass_on(&mut control, now);
     }
 
@@ -273,7 +273,7 @@ impl ParticipantSlot {
                 control.machine.set_scan(self.shared.transport.scan());
             }
             control.fire(&self.shared, self.prefix.participant(), now, out);
-            self.carry_out(now, out);
+            self.carry_out(&mut control, now, out);
             self.pass_on(&mut control, now);
         } else if entity == NEWS {
             self.hear_news(now, out);
@@ -284,21 +284,32 @@ impl ParticipantSlot {
         }
     }
 
-    /// Carries out the commands in order. The control plane stays locked, so that commands of two calls
-    /// cannot overtake each other.
-    fn carry_out(&self, now: Now, out: &mut Outbox) {
-        if out.commands.is_empty() {
-            return;
+    /// Carries out the commands in order, and what follows from them. The control plane stays locked, so that
+    /// commands of two calls cannot overtake each other.
+    fn carry_out(&self, control: &mut Timed<Participant>, now: Now, out: &mut Outbox) {
+        while !out.commands.is_empty() {
+            let mut commands = std::mem::take(&mut out.commands);
+            let mut links = Vec::new();
+            // What endpoints say as they match is short, and goes to few sockets.
+            out.gather(true);
+            for command in commands.drain(..) {
+                match command {
+                    Command::Link { node } => {
+                        let answer = self.shared.transport.link(node);
+                        links.extend(answer.map(|answer| (node, answer)));
+                    }
+                    of_endpoint => self.carry_out_one(now, of_endpoint, out),
+                }
+            }
+            self.shared.send_gathered(out);
+            // Gives the memory back.
+            out.commands = commands;
+            for (node, answer) in links {
+                control.run(&self.shared, self.prefix.participant(), now, out, |control, now, out| {
+                    control.memory_link(now, node, answer, out);
+                });
+            }
         }
-        let mut commands = std::mem::take(&mut out.commands);
-        // What endpoints say as they match is short, and goes to few sockets.
-        out.gather(true);
-        for command in commands.drain(..) {
-            self.carry_out_one(now, command, out);
-        }
-        self.shared.send_gathered(out);
-        // Gives the memory back.
-        out.commands = commands;
     }
 
     fn carry_out_one(&self, now: Now, command: Command, out: &mut Outbox) {
@@ -327,6 +338,8 @@ impl ParticipantSlot {
                     writer.match_reader(now, &reader, out);
                 });
             }
+            // Is of no endpoint.
+            Command::Link { .. } => {}
             Command::UnmatchReader { writer: id, reader } => {
                 writer(id, out, &|writer, out| writer.unmatch_reader(now, reader, out));
             }

@@ -18,10 +18,10 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use plainsong_proto::discovery::LocalLocators;
+use plainsong_proto::discovery::{LocalLocators, MemoryRefusal};
 use plainsong_proto::guid::Guid;
 use plainsong_proto::lent::Lent;
-use plainsong_proto::locator::Locator;
+use plainsong_proto::locator::{Locator, NodeId};
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::Payload;
 
@@ -395,6 +395,14 @@ impl Transports {
     pub(crate) fn scan(&self) -> Vec<Locator> {
         let of_other = self.other.iter().flat_map(Transport::scan);
         self.udp.iter().flat_map(Transport::scan).chain(of_other).collect()
+    }
+
+    /// Tries to share memory with a node, unless that is done already. `None`: the answer follows by
+    /// [`crate::runtime::Shared::memory_link`]. It neither waits nor calls anybody back: the caller holds the
+    /// lock of a participant.
+    #[expect(clippy::unused_self, reason = "no transport shares memory yet")]
+    pub(crate) const fn link(&self, _node: NodeId) -> Option<Result<(), MemoryRefusal>> {
+        Some(Err(MemoryRefusal::Off))
     }
 
     /// Octets that the path to an address takes in one datagram, as far as this host knows now.

@@ -4,7 +4,7 @@
 use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::instance::{InstanceHandle, Key};
-use crate::locator::Locator;
+use crate::locator::{Locator, NodeId};
 use crate::malformed::Malformed;
 use crate::qos::table::{self, EntityKind};
 use crate::qos::{Property, QosSet};
@@ -65,6 +65,10 @@ pub struct ParticipantData {
     /// The participant of the same process that hears others of its stack for this one; told by Plainsong
     /// alone.
     pub lead: Option<GuidPrefix>,
+    /// The node that it is of, if that shares memory; told by Plainsong alone.
+    pub node_id: Option<NodeId>,
+    /// Values of parameters of Plainsong that are none, which are left out. Never encoded.
+    pub malformed: u32,
     /// Name shown to people.
     pub name: String,
     /// USER_DATA.
@@ -99,6 +103,8 @@ impl ParticipantData {
             builtin_endpoints: 0,
             manual_liveliness_count: 0,
             lead: None,
+            node_id: None,
+            malformed: 0,
             name: String::new(),
             user_data: Vec::new(),
             properties: Vec::new(),
@@ -139,6 +145,9 @@ impl ParticipantData {
         }
         if let Some(lead) = self.lead {
             list.parameter(pid::PLAINSONG_LEAD, |value| value.octets(&lead.0));
+        }
+        if let Some(node_id) = self.node_id {
+            list.parameter(pid::PLAINSONG_NODE, |value| value.octets(&node_id));
         }
         if !self.name.is_empty() {
             list.parameter(pid::ENTITY_NAME, |value| value.string(&self.name));
@@ -198,10 +207,21 @@ impl ParticipantData {
                 pid::PARTICIPANT_LEASE_DURATION => data.lease_duration = value.duration()?,
                 pid::BUILTIN_ENDPOINT_SET => data.builtin_endpoints = value.u32()?,
                 pid::PARTICIPANT_MANUAL_LIVELINESS_COUNT => data.manual_liveliness_count = value.i32()?,
-                pid::PLAINSONG_LEAD => data.lead = Some(GuidPrefix(value.array()?)),
+                // Of another product they may be anything.
+                pid::PLAINSONG_LEAD => match value.array() {
+                    Ok(prefix) => data.lead = Some(GuidPrefix(prefix)),
+                    Err(_) => data.malformed += 1,
+                },
+                pid::PLAINSONG_NODE => match value.array() {
+                    Ok(node_id) if parameter.value.len() == node_id.len() => data.node_id = Some(node_id),
+                    _ => data.malformed += 1,
+                },
                 pid::ENTITY_NAME => data.name = name(&mut value)?,
                 _ => qos_or_unknown(&mut qos, &parameter, &list)?,
             }
+        }
+        if data.vendor != VENDOR_ID {
+            (data.lead, data.node_id, data.malformed) = (None, None, 0);
         }
         let product_version = vendor::version(data.vendor, &list);
         Ok(Self { product_version, user_data: qos.user_data, properties: qos.properties, ..data })

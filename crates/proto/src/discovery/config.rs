@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::process::ProcessData;
 use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
-use crate::locator::Locator;
+use crate::locator::{Locator, NodeId};
 use crate::qos::QosSet;
 use crate::time::Duration;
 use crate::types::TypeDescription;
@@ -91,6 +91,9 @@ pub struct LocalLocators {
     /// Octets of large datagrams that a socket of user traffic holds until it is read; 0 when unknown.
     /// Announced.
     pub receive_bytes: u32,
+    /// The node that its participants are of, if it shares memory. Announced; the same as long as the driver
+    /// lives.
+    pub node_id: Option<NodeId>,
 }
 
 /// Bounds on what remote participants may make us remember.

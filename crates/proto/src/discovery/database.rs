@@ -14,7 +14,7 @@ use super::config::DiscoveryLimits;
 use super::path::{self, Acceptance, EndpointPath, Host, Path};
 use super::proof::Proof;
 use crate::guid::{Guid, GuidPrefix};
-use crate::locator::Locator;
+use crate::locator::{Locator, NodeId};
 use crate::sources::Sources;
 use crate::stats::{DropCounters, DropReason};
 use crate::time::Instant;
@@ -71,6 +71,10 @@ pub(super) struct Remote {
     pub(super) can_lead: bool,
     /// Another participant of this process hears it for us.
     pub(super) is_heard_by_lead: bool,
+    /// The node by which it is known to [`super::links`].
+    pub(super) node: Option<NodeId>,
+    /// The same, while there is a link.
+    pub(super) linked_node: Option<NodeId>,
     /// User endpoints, and what they cost in octets.
     endpoints: usize,
     endpoint_bytes: usize,
@@ -344,6 +348,8 @@ impl Remote {
             is_of_own_process: false,
             can_lead: false,
             is_heard_by_lead: false,
+            node: None,
+            linked_node: None,
             endpoints: 0,
             endpoint_bytes: 0,
             usable_meta: Vec::new(),
@@ -416,6 +422,7 @@ impl Remote {
     pub(super) fn sift(&mut self, host: &Host, limits: &DiscoveryLimits, drops: &mut DropCounters) {
         let acceptance = self.acceptance(host, limits);
         drops.count_many(DropReason::Unreachable, self.data.unreached.into());
+        drops.count_many(DropReason::Malformed, self.data.malformed.into());
         self.usable_meta = path::usable(&self.data.meta_unicast, host, acceptance, drops);
         self.usable_user = path::usable(&self.data.default_unicast, host, acceptance, drops);
         self.meta = self.choose(&self.usable_meta, host);
@@ -527,10 +534,11 @@ impl Remote {
         if let Some(path) = proven {
             // Others may hear no user data there; an endpoint with locators of its own hears it nowhere else.
             let is_same_vendor = self.data.vendor == vendor::PLAINSONG && unicast.is_empty();
+            let node = self.linked_node.filter(|_| is_same_vendor && path.same_host);
             let meta =
                 self.proven_meta(host).filter(|meta| is_same_vendor && meta.same_host == path.same_host);
-            let urgent = meta.map(|meta| meta.locator);
-            let (locators, same_host) = (vec![path.locator], path.same_host);
+            let urgent = meta.filter(|_| node.is_none()).map(|meta| meta.locator);
+            let (locators, same_host) = (vec![node.map_or(path.locator, Locator::memory)], path.same_host);
             let is_of_own_process = self.is_of_own_process;
             return EndpointPath { locators, sources, urgent, same_host, is_of_own_process };
         }
@@ -542,12 +550,13 @@ impl Remote {
     }
 
     /// From where an endpoint is heard that announces `unicast`: where its participant has answered, and what
-    /// they announce.
+    /// they announce, its node among that.
     fn sources(&self, unicast: &[Locator], host: &Host) -> Sources {
         let is_here = host.sent(&self.from) || self.proof.is_here();
         let announced = self.data.meta_unicast.iter().chain(&self.data.default_unicast).chain(unicast);
         let foreign = announced.filter(|locator| !host.sent(locator)).copied();
-        let heard = self.proof.heard_from().chain(foreign);
+        let by_memory = self.announced_node().map(Locator::memory);
+        let heard = by_memory.into_iter().chain(self.proof.heard_from()).chain(foreign);
         if is_here { host.sources(heard) } else { Sources::new(heard, false) }
     }
 

@@ -34,6 +34,7 @@ impl Participant {
 
     fn begin_to_forget(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
         let Some(remote) = self.database.remove(prefix) else { return };
+        self.leave_link(prefix, &remote);
         if remote.matched.is_none() {
             return;
         }

@@ -309,6 +309,8 @@ impl Participant {
         remote.proof = heard.proof.copy();
         remote.sift(&self.host, &self.config.limits, &mut self.drops);
         remote.matched = remote.proven_meta(&self.host).or(remote.matched);
+        // Its endpoints come next.
+        self.review_link(now, prefix, out);
         if self.is_present() {
             self.meet(now, prefix, is_new, out);
         }

@@ -97,6 +97,8 @@ pub(super) struct Matching {
     pub(super) types: TypeLibrary,
     pub(super) lookups: Lookups,
     freed: Freed,
+    /// Participants whose endpoints are not to be matched yet.
+    held: BTreeSet<GuidPrefix>,
 }
 
 /// What remembering an endpoint costs at least, in octets.
@@ -122,7 +124,7 @@ enum Pair {
         reader_revision: u64,
     },
     Mismatch(MismatchReason),
-    /// The type of the other participant is asked for.
+    /// The type of the other participant is asked for, or its endpoints are held.
     Undecided,
 }
 
@@ -143,6 +145,7 @@ impl Matching {
             types: TypeLibrary::new(types),
             lookups: Lookups::default(),
             freed: Freed::default(),
+            held: BTreeSet::new(),
         }
     }
 
@@ -222,6 +225,20 @@ impl Matching {
             self.match_pair(guid, other, None, out);
         }
         self.notify_groups_of(guid, out);
+    }
+
+    /// Endpoints of a participant are not matched from now on, or may be. Whether they were not until now.
+    pub(super) fn hold(&mut self, prefix: GuidPrefix, is_held: bool) -> bool {
+        if is_held {
+            self.held.insert(prefix);
+        }
+        !is_held && self.held.remove(&prefix)
+    }
+
+    /// Matches those endpoints of a participant that were held.
+    pub(super) fn match_held(&mut self, prefix: GuidPrefix, out: &mut Outbox) {
+        let guids: Vec<Guid> = self.of(prefix).map(|(guid, _)| guid).collect();
+        guids.into_iter().for_each(|guid| self.rematch_endpoint(guid, out));
     }
 
     /// Changes where an endpoint is reached; its matches are notified.
@@ -453,6 +470,11 @@ impl Matching {
         if before == Some(&verdict) {
             return;
         }
+        let is_held = self.held.contains(&writer.prefix) || self.held.contains(&reader.prefix);
+        if is_held && matches!((&verdict, before), (Pair::Matched { .. }, None | Some(Pair::Undecided))) {
+            self.pairs.insert((writer, reader), Pair::Undecided);
+            return;
+        }
         match &verdict {
             Pair::Matched { writer_revision, reader_revision } => {
                 let (knew_writer, knew_reader) = match before {
@@ -470,7 +492,8 @@ impl Matching {
                 }
                 if reader.prefix == self.own && !knew_writer {
                     let group = requesting.endpoint.host_group(self.host_group_port);
-                    if let Some(group) = group.filter(|_| offering.endpoint.path.same_host) {
+                    let path = &offering.endpoint.path;
+                    if let Some(group) = group.filter(|_| path.same_host && !path.is_by_memory()) {
                         let (reader, writer) = (reader.entity, writer);
                         out.commands.push(Command::JoinGroup { reader, writer, group });
                     }
@@ -598,7 +621,7 @@ impl Endpoint {
     /// own. The port is ours: nobody else names where we send.
     fn host_group(&self, port: u16) -> Option<Locator> {
         let hears = port != 0 && self.host_group_port == port;
-        let is_near = self.path.same_host && self.unicast.is_empty();
+        let is_near = self.path.same_host && self.unicast.is_empty() && !self.path.is_by_memory();
         (hears && is_near).then(|| Locator::udp(ports::host_group(&self.topic).into(), port))
     }
 

@@ -12,8 +12,10 @@ mod forms;
 mod groups;
 mod ignore;
 mod lead;
+mod links;
 mod liveliness;
 mod matching;
+mod memory;
 mod news;
 pub mod participant;
 mod path;
@@ -30,6 +32,7 @@ pub use config::{DiscoveryError, DiscoveryLimits, LocalEndpoint, LocalLocators, 
 pub use endpoint::RemoteEndpoint;
 pub use explain::{Difference, Mismatch, Party};
 pub use matching::MismatchReason;
+pub use memory::{MemoryRefusal, UsedTransport};
 pub use news::News;
 pub use participant::{Participant, RemoteParticipant};
 pub use process::ProcessData;

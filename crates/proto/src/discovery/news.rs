@@ -171,7 +171,7 @@ impl Participant {
         can_lead: bool,
         out: &mut Outbox,
     ) {
-        let here = self.local_path().urgent;
+        let here = self.local_meta();
         let from = here.unwrap_or_else(|| Locator::udp([127, 0, 0, 1].into(), 0));
         if !self.database.is_of_own_process(of) {
             // Whoever else used its name is gone.

@@ -8,8 +8,10 @@ use super::database::{Database, Remote};
 use super::departures::Departures;
 pub use super::endpoint::RemoteEndpoint;
 use super::lead::Lead;
+use super::links::Links;
 use super::liveliness::Liveliness;
 use super::matching::{Endpoint, Matching};
+use super::memory::UsedTransport;
 use super::news::ProcessMessages;
 use super::path::{EndpointPath, Host};
 use super::process::Audience;
@@ -47,6 +49,7 @@ pub struct Participant {
     pub(super) process_messages: ProcessMessages,
     pub(super) departures: Departures,
     pub(super) lead: Lead,
+    pub(super) links: Links,
     pub(super) numbers: Numbers,
     presence: Presence,
 }
@@ -75,6 +78,8 @@ pub struct RemoteParticipant<'a> {
     pub proven: bool,
     /// Runs on this host.
     pub same_host: bool,
+    /// By which transport its user endpoints are reached.
+    pub transport: UsedTransport,
     /// Where it says that it receives discovery traffic.
     pub meta_unicast: &'a [Locator],
     /// Announced lease.
@@ -106,6 +111,7 @@ impl Participant {
             process_messages: ProcessMessages::default(),
             departures: Departures::default(),
             lead: Lead::default(),
+            links: Links::default(),
             numbers: Numbers::new(config.secret),
             presence: Presence::Silent,
             config,
@@ -291,6 +297,10 @@ impl Participant {
         if self.presence != Presence::Present {
             return Err(DropReason::UnknownEndpoint);
         }
+        // Discovery goes by UDP alone.
+        if context.from.node_id().is_some() {
+            return Err(DropReason::SpoofSuspected);
+        }
         if self.database.is_of_own_process(context.source) {
             return Err(DropReason::OwnDatagram);
         }
@@ -362,6 +372,7 @@ impl Participant {
         }
         self.liveliness_timeout(now, out);
         self.type_lookup_timeout(now, out);
+        self.links_timeout(now, out);
         self.builtin.timeout(now, out);
         self.matching.groups_timeout(now.mono, out);
         out.merge(first);
@@ -379,6 +390,7 @@ impl Participant {
             self.departures.next_timeout(),
             self.liveliness.next_timeout(),
             self.matching.lookups.next_timeout(),
+            self.links.next_timeout(),
             self.builtin.next_timeout(),
             self.matching.groups_next_timeout(),
         ];
@@ -395,6 +407,7 @@ impl Participant {
             address: remote.from.ip(),
             proven: remote.matched.is_some(),
             same_host: self.host.sent(&remote.from),
+            transport: self.transport_of_remote(remote),
             meta_unicast: &remote.data.meta_unicast,
             lease_duration: remote.data.lease_duration,
             last_heard: remote.last_heard,
@@ -462,6 +475,7 @@ impl Participant {
             lease_duration: self.config.lease_duration,
             builtin_endpoints: AVAILABLE_ENDPOINTS,
             lead: self.lead.followed(),
+            node_id: locators.node_id,
             name: self.config.name.clone(),
             user_data: qos.user_data.clone(),
             properties,
@@ -477,17 +491,24 @@ impl Participant {
 
     /// Where local endpoints reach each other.
     pub(super) fn local_path(&self) -> EndpointPath {
-        let nearest = |locators: &[Locator]| {
-            let loopback = locators.iter().find(|locator| locator.ip().is_some_and(|ip| ip.is_loopback()));
-            loopback.or_else(|| locators.first()).copied()
-        };
-        let LocalLocators { user_unicast, meta_unicast, .. } = &self.config.locators;
+        let by_memory = self.config.locators.node_id.map(Locator::memory);
+        let by_udp = || nearest(&self.config.locators.user_unicast);
         EndpointPath {
-            locators: nearest(user_unicast).into_iter().collect(),
-            urgent: nearest(meta_unicast),
-            sources: self.host.sources(core::iter::empty()),
+            locators: by_memory.or_else(by_udp).into_iter().collect(),
+            urgent: self.local_meta().filter(|_| by_memory.is_none()),
+            sources: self.host.sources(by_memory.into_iter()),
             same_host: true,
             is_of_own_process: true,
         }
     }
+
+    /// Where this process hears discovery.
+    pub(super) fn local_meta(&self) -> Option<Locator> {
+        nearest(&self.config.locators.meta_unicast)
+    }
+}
+
+fn nearest(locators: &[Locator]) -> Option<Locator> {
+    let loopback = locators.iter().find(|locator| locator.ip().is_some_and(|ip| ip.is_loopback()));
+    loopback.or_else(|| locators.first()).copied()
 }

@@ -540,7 +540,7 @@ impl Participant {
     }
 
     /// The endpoints of a participant are reached at its new path, where one is proven.
-    fn resolve_endpoints(&mut self, prefix: GuidPrefix, out: &mut Outbox) {
+    pub(super) fn resolve_endpoints(&mut self, prefix: GuidPrefix, out: &mut Outbox) {
         let Some(remote) = self.database.get(prefix) else { return };
         let paths: Vec<_> = self
             .matching
@@ -604,6 +604,7 @@ impl Participant {
         let form = Form::of(&remote.data);
         self.provide(now, form, out);
         self.reconnect(now, prefix, out);
+        self.review_link(now, prefix, out);
         self.resolve_endpoints(prefix, out);
         self.enqueue_participant_heard(prefix);
     }

@@ -162,7 +162,7 @@ impl Participant {
             properties.clear();
             octets = data.encode();
         }
-        let brief = ParticipantData { domain_id: None, lead: None, properties, ..data };
+        let brief = ParticipantData { domain_id: None, lead: None, node_id: None, properties, ..data };
         self.announcer.set(Payload::from_vec(octets), Payload::from_vec(brief.encode()));
     }
 

@@ -119,6 +119,15 @@ rows! { PARTICIPANTS: "Discovery: participants";
     PARTICIPANT_MESSAGE_BYTES_MAX: usize = 1_024, octets;
     /// Locators kept of each sort; more are ignored.
     LOCATORS_MAX: usize = 16, locators;
+    /// Endpoints of a participant of this host are matched when it is known whether its process shares
+    /// memory, at the latest after this time.
+    LINK_WAIT_MAX: Duration = 50, ms;
+    /// The pause before a node is asked again with which no memory is shared; it doubles each time.
+    LINK_PAUSE_FIRST: Duration = 1, s;
+    /// The longest.
+    LINK_PAUSE_MAX: Duration = 60, s;
+    /// Nodes of this host with which memory is shared.
+    LINKS_MAX: usize = 256, nodes;
 }
 
 rows! { ENDPOINTS: "Discovery: endpoints and types";

@@ -86,6 +86,8 @@ pub mod pid {
     pub const PLAINSONG_UNTYPED: u16 = VENDOR_SPECIFIC | 0x0f02;
     /// The participant of the same process that hears other Plainsong participants for this one.
     pub const PLAINSONG_LEAD: u16 = VENDOR_SPECIFIC | 0x0f03;
+    /// The node whose memory a Plainsong participant can share with others of its host: 16 octets.
+    pub const PLAINSONG_NODE: u16 = VENDOR_SPECIFIC | 0x0f04;
     pub const DOMAIN_TAG: u16 = 0x4014;
 }
 

@@ -234,6 +234,8 @@ impl Live {
             }
             // Its groups are heard by nobody.
             Command::JoinGroup { .. } => {}
+            // It is of no node, and knows of none.
+            Command::Link { .. } => {}
             Command::MatchWriter { reader, writer } => {
                 self.reader(reader, |it| it.match_writer(now, &writer, out));
             }

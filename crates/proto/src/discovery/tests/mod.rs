@@ -6,6 +6,7 @@ mod explain;
 mod hostile;
 mod ignore;
 mod lead;
+mod links;
 mod many;
 mod moves;
 mod neighbours;

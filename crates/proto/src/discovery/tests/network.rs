@@ -79,6 +79,7 @@ pub(super) fn locators(ip: &str) -> LocalLocators {
         scan: Vec::new(),
         host_group_port: 0,
         receive_bytes: 0,
+        node_id: None,
     }
 }
 
