@@ -41,7 +41,7 @@ impl Story {
 
     /// Writes as the driver does, and gives what was sent; the octets are gone afterwards.
     fn lend(&mut self, octets: Vec<u8>) -> Vec<Sent> {
-        let mut payload = Payload::from_vec([&HEAD[..], &[STALE; MIB], &TAIL].concat());
+        let mut payload = Payload::from_vec([&HEAD[..], &vec![STALE; octets.len()], &TAIL].concat());
         let lent = Lent::new(&payload, HEAD.len(), &octets);
         let (wall, sample) = (self.now.wall, (handle(1).into(), &mut payload));
         self.writer.write_lent(self.now, sample, &lent, wall, &mut self.out).unwrap();
@@ -88,6 +88,23 @@ fn a_lone_sample_leaves_from_where_it_is_and_is_kept_as_a_copy() {
         story.pass(Duration::from_millis(50));
         assert!(put_together(&story.sent()) == sample, "what is sent again");
         story.acknack(&reader, number + 1, &[]).unwrap();
+    }
+}
+
+#[test]
+fn a_short_last_fragment_leaves_from_where_it_is_too() {
+    let reader = roomy(reliable(7));
+    let mut story = Story::of(std::slice::from_ref(&reader));
+    let sent = story.lend(octets(1));
+    let Some(Sent::Fragment(first)) = sent.first() else { panic!("{:?}", sent.first()) };
+    let fragment_bytes = usize::from(first.fragment_bytes);
+    for (number, rest) in (2..).zip([TAIL.len() + 1, 170, COPIED_BYTES_MAX]) {
+        story.acknack(&reader, number, &[]).unwrap();
+        story.pass(Duration::from_millis(50));
+        let mut octets = octets(number as usize);
+        octets.truncate(8 * fragment_bytes + rest - HEAD.len() - TAIL.len());
+        assert!(story.borrows());
+        assert!(put_together(&story.lend(octets.clone())) == whole(&octets), "a fragment of {rest} octets");
     }
 }
 
