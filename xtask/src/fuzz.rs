@@ -64,7 +64,7 @@ fn seeded(target: &str, seconds: u32) -> Command {
     // By name, for all other tests would be built in release too.
     let packages = ["--package", "plainsong-proto", "--package", "plainsong"];
     let mut command = shell::cargo(&["test", "--release"]);
-    command.args(packages).args(["--test", "fuzz_*"]);
+    command.args(packages).args(["--lib", "--test", "fuzz_*"]);
     command.arg(format!("fuzz_{target}"));
     command.env(SECONDS_VARIABLE, seconds.to_string());
     command
@@ -73,7 +73,7 @@ fn seeded(target: &str, seconds: u32) -> Command {
 /// The same tests as `cargo test --workspace` has built them: fewer inputs a second than in release, but
 /// nothing to build, and arithmetic that overflows is found too.
 pub(crate) fn smoke(seconds: u32) -> Command {
-    let mut command = shell::cargo(&["test", "--workspace", "--test", "fuzz_*"]);
+    let mut command = shell::cargo(&["test", "--workspace", "--lib", "--test", "fuzz_*", "fuzz_"]);
     command.env(SECONDS_VARIABLE, seconds.to_string());
     command
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask miri`: what Miri can run: plain structures of the derive, and queues, timer and futex of the
-//! driver.
+//! `cargo xtask miri`: what Miri can run: plain structures of the derive, and queues, timer, futex, rings and
+//! chunks of the driver.
 
 use std::process::Command;
 use std::time::Duration;
@@ -12,7 +12,15 @@ const RUNS: [(&str, &[&str]); 2] = [
     ("plainsong-proto", &["--test", "cdr_plain"]),
     (
         "plainsong",
-        &["--lib", "--", "runtime::inbox", "runtime::timer", "runtime::notify", "runtime::dispatch"],
+        &[
+            "--lib",
+            "--",
+            "runtime::inbox",
+            "runtime::timer",
+            "runtime::notify",
+            "runtime::dispatch",
+            "transport::memory",
+        ],
     ),
 ];
 const LIMIT: Duration = Duration::from_secs(10 * 60);

@@ -37,7 +37,7 @@ fn model(steps: &mut Steps) {
     build.args(["--no-run", "--quiet"]);
     if steps.run("build model", minutes(10), build) {
         let mut run = shell::cargo(&TESTS);
-        run.args(["--offline", "runtime::model::"]);
+        run.args(["--offline", "model::"]);
         steps.run("model of the driver's threads", minutes(2), run);
     }
 }

@@ -28,6 +28,13 @@ extern crate self as plainsong;
 #[doc(hidden)]
 pub use base::locks::locks_taken;
 
+/// For a fuzz target: a link of shared memory whose peer writes anything.
+#[cfg(all(feature = "fuzz", target_os = "linux"))]
+#[doc(hidden)]
+pub fn fuzz_shared_memory(octets: &[u8]) {
+    transport::memory::fuzzing::run(octets);
+}
+
 /// What `#[derive(DdsType)]` writes names these. It may change at any time.
 #[doc(hidden)]
 pub mod __private {

@@ -18,7 +18,7 @@ use std::mem::MaybeUninit;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use thiserror::Error;
 
@@ -27,6 +27,7 @@ const NAME: &CStr = c"plainsong";
 /// What a reader depends on: the size stays, nothing is punched out, no one else writes, and no seal follows.
 const SEALS: libc::c_int =
     libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL;
+const WORD: usize = size_of::<u64>();
 /// The unit of `st_blocks`.
 const BLOCK_BYTES: u64 = 512;
 
@@ -132,53 +133,71 @@ impl Octets {
         unsafe { AtomicU64::from_ptr(word.cast()) }
     }
 
-    /// How many octets stand before the next word, and in how many whole words the others.
+    /// How many octets are in the word in which the first of them is, if it is none of their own; and how
+    /// many words of their own follow.
     #[inline]
     fn split(offset: usize, bytes: usize) -> (usize, usize) {
-        let before = (offset.next_multiple_of(8) - offset).min(bytes);
-        (before, (bytes - before) / 8)
+        let before = (offset.next_multiple_of(WORD) - offset).min(bytes);
+        (before, (bytes - before) / WORD)
     }
 
-    fn copy_out(&self, offset: usize, bytes: usize, into: &mut Vec<u8>) {
-        into.reserve(bytes);
-        let from = self.at(offset, bytes);
-        let room = into.spare_capacity_mut();
-        let (before, words) = Self::split(offset, bytes);
-        let (first, rest) = room.split_at_mut(before);
-        let one = |at: usize, into: &mut MaybeUninit<u8>| {
-            // SAFETY: one of the octets that `at` has found to be there. A peer may write to it meanwhile: as
-            // an atomic it is what it was at some time.
-            into.write(unsafe { AtomicU8::from_ptr(from.add(at)) }.load(Ordering::Relaxed));
-        };
-        first.iter_mut().enumerate().for_each(|(at, into)| one(at, into));
-        let (middle, rest) = rest.split_at_mut(words * 8);
-        for (index, into) in middle.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-            // SAFETY: as above, and aligned: `before` octets lead to an aligned one.
-            let word = unsafe { AtomicU64::from_ptr(from.add(before + index * 8).cast()) };
-            *into = word.load(Ordering::Relaxed).to_ne_bytes().map(MaybeUninit::new);
+    /// So many words, the first of which is at `offset`.
+    #[inline]
+    fn words(&self, offset: usize, count: usize) -> &[AtomicU64] {
+        let first = self.at(offset, count * WORD);
+        if count == 0 {
+            return &[];
         }
-        let left = bytes - before - words * 8;
-        rest.iter_mut().take(left).enumerate().for_each(|(at, into)| one(before + words * 8 + at, into));
-        // SAFETY: `reserve` made room for so many, and each was written to just now.
-        unsafe { into.set_len(into.len() + bytes) };
+        assert!(offset.is_multiple_of(WORD), "a word is aligned");
+        // SAFETY: there and aligned, as was just checked, as long as `self` is; words are used as atomics
+        // only.
+        unsafe { std::slice::from_raw_parts(first.cast(), count) }
     }
 
+    #[inline]
+    fn copy_out(&self, offset: usize, bytes: usize, into: &mut Vec<u8>) {
+        self.at(offset, bytes);
+        into.reserve(bytes);
+        let (before, words) = Self::split(offset, bytes);
+        let part = |at: usize, bytes: usize| {
+            let octets = self.word64(at / WORD * WORD).load(Ordering::Relaxed).to_ne_bytes();
+            octets.into_iter().skip(at % WORD).take(bytes)
+        };
+        if before > 0 {
+            into.extend(part(offset, before));
+        }
+        let middle = offset + before;
+        let whole = self.words(middle, words).iter();
+        into.extend(whole.flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()));
+        let (last, left) = (middle + words * WORD, bytes - before - words * WORD);
+        if left > 0 {
+            into.extend(part(last, left));
+        }
+    }
+
+    /// Words of which a part stays what it is are read and written: nobody else writes there.
+    #[inline]
     fn copy_in(&self, offset: usize, octets: &[u8]) {
-        let to = self.at(offset, octets.len());
+        self.at(offset, octets.len());
         let (before, words) = Self::split(offset, octets.len());
         let (first, rest) = octets.split_at(before);
-        let (middle, last) = rest.split_at(words * 8);
-        let one = |at: usize, octet: u8| {
-            // SAFETY: one of the octets that `at` has found to be there, and written to as an atomic.
-            unsafe { AtomicU8::from_ptr(to.add(at)) }.store(octet, Ordering::Relaxed);
+        let (middle, last) = rest.split_at(words * WORD);
+        let part = |at: usize, octets: &[u8]| {
+            let word = self.word64(at / WORD * WORD);
+            let mut all = word.load(Ordering::Relaxed).to_ne_bytes();
+            all.iter_mut().skip(at % WORD).zip(octets).for_each(|(place, octet)| *place = *octet);
+            word.store(u64::from_ne_bytes(all), Ordering::Relaxed);
         };
-        first.iter().enumerate().for_each(|(at, octet)| one(at, *octet));
-        for (index, octets) in middle.as_chunks::<8>().0.iter().enumerate() {
-            // SAFETY: as above, and aligned: `before` octets lead to an aligned one.
-            let word = unsafe { AtomicU64::from_ptr(to.add(before + index * 8).cast()) };
+        if !first.is_empty() {
+            part(offset, first);
+        }
+        let at = offset + before;
+        for (word, octets) in self.words(at, words).iter().zip(middle.as_chunks::<WORD>().0) {
             word.store(u64::from_ne_bytes(*octets), Ordering::Relaxed);
         }
-        last.iter().enumerate().for_each(|(at, octet)| one(before + words * 8 + at, *octet));
+        if !last.is_empty() {
+            part(at + words * WORD, last);
+        }
     }
 }
 
@@ -238,16 +257,20 @@ struct Mapping(Octets);
 
 impl Mapping {
     fn new(fd: BorrowedFd<'_>, bytes: usize, protection: libc::c_int) -> io::Result<Self> {
+        // Miri has memory of one process.
+        let (shared, none) = (libc::MAP_SHARED, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let (flags, fd) = if cfg!(miri) { (none, -1) } else { (shared, fd.as_raw_fd()) };
         // SAFETY: a new mapping of an open file, where the kernel likes it.
-        let start =
-            unsafe { libc::mmap(ptr::null_mut(), bytes, protection, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
+        let start = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, fd, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mapped at 0"))?;
         let mapping = Self(Octets { start, bytes });
-        // SAFETY: the mapping that was just made.
-        check(unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTFORK) })?;
+        if !cfg!(miri) {
+            // SAFETY: the mapping that was just made.
+            check(unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTFORK) })?;
+        }
         Ok(mapping)
     }
 }
@@ -282,15 +305,9 @@ impl Segment {
         if memory_bytes() / 2 < length as u64 {
             return Err(io::Error::from_raw_os_error(libc::ENOMEM));
         }
-        let fd = anonymous(pages)?;
-        // SAFETY: a plain system call with a descriptor of ours.
-        check(unsafe { libc::ftruncate(fd.as_raw_fd(), length) })?;
-        // Memory that is not there is an error now, and no signal later.
-        // SAFETY: as above.
-        check(unsafe { libc::fallocate(fd.as_raw_fd(), 0, 0, length) })?;
+        let fd = reserved(length, pages)?;
         let mapping = Mapping::new(fd.as_fd(), bytes, libc::PROT_READ | libc::PROT_WRITE)?;
-        // SAFETY: as above.
-        check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS) })?;
+        seal(&fd)?;
         Ok(Self { fd, mapping })
     }
 
@@ -381,7 +398,41 @@ fn check(result: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// A file that nothing names, all of whose octets are there.
+#[cfg(not(miri))]
+fn reserved(bytes: libc::off_t, pages: Pages) -> io::Result<OwnedFd> {
+    let fd = anonymous(pages)?;
+    // SAFETY: a plain system call with a descriptor of ours.
+    check(unsafe { libc::ftruncate(fd.as_raw_fd(), bytes) })?;
+    // Memory that is not there is an error now, and no signal later.
+    // SAFETY: as above.
+    check(unsafe { libc::fallocate(fd.as_raw_fd(), 0, 0, bytes) })?;
+    Ok(fd)
+}
+
+#[cfg(not(miri))]
+fn seal(fd: &OwnedFd) -> io::Result<()> {
+    // SAFETY: a plain system call with a descriptor of ours.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS) })
+}
+
+/// Any descriptor: memory is what was mapped.
+#[cfg(miri)]
+fn reserved(_: libc::off_t, _: Pages) -> io::Result<OwnedFd> {
+    // SAFETY: a plain system call.
+    let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
+    check(fd)?;
+    // SAFETY: just made, and owned by nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(miri)]
+fn seal(_: &OwnedFd) -> io::Result<()> {
+    Ok(())
+}
+
 /// A new file that nothing names.
+#[cfg_attr(miri, expect(dead_code, reason = "Miri has none"))]
 fn anonymous(pages: Pages) -> io::Result<OwnedFd> {
     let huge = if pages == Pages::Huge { libc::MFD_HUGETLB } else { 0 };
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | huge;
@@ -410,6 +461,9 @@ fn size(fd: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
 
 /// Octets of the longest file that this process may make.
 fn file_bytes_max() -> u64 {
+    if cfg!(miri) {
+        return u64::MAX;
+    }
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes into a local variable.
     let result = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
@@ -418,6 +472,9 @@ fn file_bytes_max() -> u64 {
 
 /// Octets of memory that this host has; 0 if it does not say.
 fn memory_bytes() -> u64 {
+    if cfg!(miri) {
+        return u64::MAX;
+    }
     let mut found = MaybeUninit::<libc::sysinfo>::uninit();
     // SAFETY: the kernel writes into a local variable.
     if unsafe { libc::sysinfo(found.as_mut_ptr()) } < 0 {
@@ -430,19 +487,19 @@ fn memory_bytes() -> u64 {
 
 /// Memory on the heap, in the place of a segment and of what a peer has mapped of it: it needs no kernel, so
 /// that Miri can watch.
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzz"))]
 pub(super) struct HeapMemory(Octets);
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzz"))]
 impl HeapMemory {
     pub(super) fn new(bytes: usize) -> Self {
         let words: Box<[u64]> = vec![0; bytes / 8].into();
-        let start = NonNull::new(Box::into_raw(words).cast()).unwrap();
+        let start = NonNull::from(Box::leak(words)).cast();
         Self(Octets { start, bytes: bytes / 8 * 8 })
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzz"))]
 impl Drop for HeapMemory {
     fn drop(&mut self) {
         let words = ptr::slice_from_raw_parts_mut(self.0.start.as_ptr().cast::<u64>(), self.0.bytes / 8);
@@ -451,14 +508,14 @@ impl Drop for HeapMemory {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzz"))]
 impl HasOctets for HeapMemory {
     fn octets(&self) -> &Octets {
         &self.0
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzz"))]
 impl HasOwnOctets for HeapMemory {}
 
 #[cfg(test)]

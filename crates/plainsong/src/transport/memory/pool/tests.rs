@@ -15,6 +15,7 @@ fn pool(bytes_max: u64) -> Pool {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many numbers")]
 fn sizes_are_pages_and_waste_a_fifth_at_most() {
     assert_eq!(chunk_bytes(0), Some(4_096));
     assert_eq!(chunk_bytes(4_096), Some(4_096));
@@ -37,7 +38,7 @@ fn no_two_chunks_overlap_and_what_is_dropped_is_used_again() {
     let pool = pool(4 * MIB);
     let mut chunks = Vec::new();
     let mut places = BTreeSet::new();
-    for number in 0..100_u8 {
+    for number in 0..if cfg!(miri) { 6 } else { 100_u8 } {
         let mut chunk = pool.allocate(4_096 * (1 + usize::from(number) % 3)).unwrap();
         chunk.bytes_mut().fill(number);
         let attachment = chunk.attachment(&(0..1), 0);
@@ -49,7 +50,7 @@ fn no_two_chunks_overlap_and_what_is_dropped_is_used_again() {
     }
     let bytes = pool.bytes();
     drop(chunks);
-    for _ in 0..1_000 {
+    for _ in 0..if cfg!(miri) { 10 } else { 1_000 } {
         let chunk = pool.allocate(4_096).unwrap();
         let attachment = chunk.attachment(&(0..1), 0);
         assert!(places.contains(&(attachment.slab, attachment.offset)));
@@ -116,6 +117,7 @@ fn a_chunk_outlives_its_pool() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many chunks")]
 fn slabs_grow_with_their_use_and_few_are_made() {
     let pool = pool(64 * MIB);
     let chunks: Vec<Chunk> = (0..4_000).map(|_| pool.allocate(4_096).unwrap()).collect();

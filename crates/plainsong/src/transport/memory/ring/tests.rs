@@ -1,5 +1,7 @@
 //! Rings between two ends, over memory of the heap.
 
+use std::time::{Duration, Instant};
+
 use super::super::layout::{
     Header, HeaderError, RING_BYTES_LEAST, is_ring, read_echo, segment_bytes, write_echo,
 };
@@ -221,10 +223,18 @@ fn a_header_is_read_as_it_was_written_or_refused() {
     assert!(is_ring(256 << 10) && !is_ring(100_000) && !is_ring(0) && !is_ring(1 << 40));
 }
 
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Lets the other thread go on, if there is still one.
+fn wait(begin: Instant) {
+    assert!(begin.elapsed() < PATIENCE, "the other thread does nothing any more");
+    std::thread::yield_now();
+}
+
 /// Two threads, as two processes would: what one publishes the other one sees as a whole. Miri watches.
 #[test]
 fn two_threads_hand_records_and_slots_over() {
-    let rounds: usize = if cfg!(miri) { 60 } else { 200_000 };
+    let (begin, rounds) = (Instant::now(), if cfg!(miri) { 60 } else { 50_000 });
     let memory = || HeapMemory::new(segment_bytes(BYTES));
     let (sender, receiver) = (memory(), memory());
     let length = |number: usize| number * 37 % 300;
@@ -239,7 +249,7 @@ fn two_threads_hand_records_and_slots_over() {
                 let parts = octets.chunks(100);
                 match producer.push(&sender, &receiver, parts, octets.len(), Some(&attachment)) {
                     Ok(()) => number += 1,
-                    Err(PushError::Full) => std::thread::yield_now(),
+                    Err(PushError::Full) => wait(begin),
                     Err(error) => panic!("{error}"),
                 }
                 let mut each = |slot| {
@@ -253,7 +263,7 @@ fn two_threads_hand_records_and_slots_over() {
         let (mut octets, mut number) = (Vec::new(), 0);
         while number < rounds {
             let Some(record) = consumer.pop(&sender, &mut octets) else {
-                std::thread::yield_now();
+                wait(begin);
                 continue;
             };
             assert_eq!(record.unwrap().attachment.unwrap().slot, number as u32);
@@ -262,6 +272,54 @@ fn two_threads_hand_records_and_slots_over() {
             releases.push(&receiver, number as u32);
             consumer.publish(&receiver);
             number += 1;
+        }
+    });
+}
+
+/// One sleeps when there is nothing, the other one wakes it. Miri knows memory that is not sequentially
+/// consistent: without the fences it finds schedules in which neither sees what the other one wrote.
+#[test]
+fn nobody_sleeps_beside_a_record() {
+    let (begin, rounds) = (Instant::now(), if cfg!(miri) { 30_u32 } else { 20_000 });
+    let memory = || HeapMemory::new(segment_bytes(BYTES));
+    let (sender, receiver) = (memory(), memory());
+    let (woken, event) = (std::sync::Mutex::new(false), std::sync::Condvar::new());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut producer, mut peer_sleep) = (RingProducer::new(BYTES), PeerSleep::default());
+            for number in 0..rounds {
+                let octets = number.to_le_bytes();
+                while producer.push(&sender, &receiver, std::iter::once(&octets[..]), 4, None).is_err() {
+                    wait(begin);
+                }
+                if peer_sleep.must_wake(&receiver) {
+                    *woken.lock().unwrap() = true;
+                    event.notify_one();
+                }
+            }
+        });
+        let (mut consumer, mut octets) = (RingConsumer::new(BYTES), Vec::new());
+        let (mut number, mut epoch) = (0_u32, 0);
+        while number < rounds {
+            if let Some(record) = consumer.pop(&sender, &mut octets) {
+                record.unwrap();
+                assert_eq!(octets, number.to_le_bytes());
+                consumer.publish(&receiver);
+                number += 1;
+                continue;
+            }
+            epoch += 1;
+            announce_sleep(&receiver, epoch);
+            before_last_look();
+            if !consumer.has_more(&sender) {
+                // Miri calls it a deadlock if nobody comes.
+                let is_asleep = |woken: &mut bool| !*woken;
+                let slept = event.wait_timeout_while(woken.lock().unwrap(), PATIENCE, is_asleep);
+                let (mut woken, timeout) = slept.unwrap();
+                assert!(!timeout.timed_out(), "record {number} came and nobody was woken");
+                *woken = false;
+            }
+            announce_awake(&receiver);
         }
     });
 }
