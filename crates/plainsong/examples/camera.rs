@@ -1,10 +1,14 @@
-//! Images of 6 MB: borrowed to write them, and looked at where they arrived.
+//! Images of 4 MB, 30 a second: borrowed to write them, and looked at where they arrived.
+//!
+//! The subscriber shows how many come in a second and how long they take; the publisher, how they go.
 //!
 //! ```text
 //! cargo run --release -p plainsong --example camera -- subscribe
 //! cargo run --release -p plainsong --example camera -- publish
 //! ```
 //! `DOMAIN_ID` chooses a domain other than 0.
+
+use std::time::{Instant, SystemTime};
 
 use plainsong::prelude::*;
 
@@ -19,9 +23,11 @@ struct Image<'a> {
     pixels: OctetSeq<'a>,
 }
 
-const WIDTH: u32 = 1920;
-const HEIGHT: u32 = 1080;
-const FRAMES: u32 = 10;
+const WIDTH: u32 = 1280;
+const HEIGHT: u32 = 1040;
+const FRAMES: u32 = 90;
+/// Those of a second.
+const FRAMES_PER_S: u32 = 30;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn main() -> plainsong::Result<()> {
@@ -48,11 +54,20 @@ fn publish(participant: &DomainParticipant, topic: &Topic<Image<'static>>) -> pl
 
     // What the camera fills again and again.
     let mut pixels = vec![0; (WIDTH * HEIGHT * 3) as usize];
+    let begin = Instant::now();
+    let mut writing = std::time::Duration::ZERO;
     for frame in 0..FRAMES {
+        let due = begin + std::time::Duration::from_secs(1) * frame / FRAMES_PER_S;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
         pixels.fill(frame as u8);
-        let pixels = OctetSeq::from(&pixels[..]);
-        writer.write_borrowed(&Image { camera: 1, frame, width: WIDTH, height: HEIGHT, pixels })?;
+        let image = Image { camera: 1, frame, width: WIDTH, height: HEIGHT, pixels: (&pixels[..]).into() };
+        let before = Instant::now();
+        writer.write_borrowed(&image)?;
+        writing += before.elapsed();
     }
+    let milliseconds = writing.as_secs_f64() * 1_000.0 / f64::from(FRAMES);
+    println!("{FRAMES} images of {} octets: a write took {milliseconds:.2} ms", pixels.len());
+    println!("on their way: {:?}", writer.delivery()?);
     writer.wait_for_acknowledgments(TIMEOUT)
 }
 
@@ -62,17 +77,35 @@ fn subscribe(participant: &DomainParticipant, topic: &Topic<Image<'static>>) -> 
     let waiting = WaitSet::new();
     waiting.attach(reader.read_condition(&ReadOptions::new()));
     let mut images = SampleBuffer::new();
-    let mut last = None;
-    while last != Some(FRAMES - 1) {
+    let (mut next, mut wrong) = (0, 0);
+    // How long each image of this second took, in milliseconds, and when the first of them came.
+    let (mut latencies, mut begin) = (Vec::new(), Instant::now());
+    while next < FRAMES {
         waiting.wait(TIMEOUT)?;
         reader.take_reusing(&ReadOptions::new(), &mut images)?;
-        for image in images.iter().filter_map(|sample| sample.data.as_ref()) {
-            let sum: u64 = image.pixels.iter().map(|octet| u64::from(*octet)).sum();
-            let mean = sum / image.pixels.len() as u64;
-            println!("frame {}: {} x {}, mean {mean}", image.frame, image.width, image.height);
-            last = Some(image.frame);
+        for sample in images.iter() {
+            let Some(image) = &sample.data else { continue };
+            if latencies.is_empty() {
+                begin = Instant::now();
+            }
+            let took = SystemTime::from(sample.info.source_timestamp).elapsed().unwrap_or_default();
+            latencies.push(took.as_secs_f64() * 1_000.0);
+            let is_whole = image.frame == next && image.pixels.iter().all(|octet| *octet == next as u8);
+            wrong += u32::from(!is_whole);
+            next = image.frame + 1;
+            if next.is_multiple_of(FRAMES_PER_S) {
+                latencies.sort_by(f64::total_cmp);
+                let median = latencies[latencies.len() / 2];
+                let rate = (latencies.len() - 1) as f64 / begin.elapsed().as_secs_f64();
+                println!(
+                    "{} x {}: {rate:.1} images a second, {median:.2} ms each",
+                    image.width, image.height
+                );
+                latencies.clear();
+            }
         }
     }
+    println!("{next} images, {wrong} of them not whole or not in their place");
     Ok(())
 }
 
