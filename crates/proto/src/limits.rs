@@ -11,6 +11,16 @@ pub struct WriterLimits {
     /// Largest UDP payload to other readers, in octets, as long as `Writer::path` was not told what
     /// their paths take: one Ethernet frame, so that IP never fragments.
     pub datagram_bytes_max_remote: usize,
+    /// Longest message by memory, in octets, and what waits there to leave together: a reader begins with the
+    /// first part while the next is written. No more than a quarter of the ring.
+    pub message_bytes_max_memory: usize,
+    /// Samples of at least so many octets go beside their messages by memory: a chunk that is shared costs as
+    /// much as copying some thousand octets twice.
+    pub attached_bytes_min: usize,
+    /// Octets of the ring in which messages go to a process by memory: of a writer half of it may be unread.
+    pub memory_ring_bytes: usize,
+    /// Octets beside messages that may be lent by a writer and not acknowledged.
+    pub lent_bytes_max: usize,
     /// Octets of each datagram that are left free for what is put around its submessages when it is sealed
     /// (DDS Security 1.1 §7.3.6).
     pub sealed_bytes: usize,
@@ -82,6 +92,10 @@ impl Default for WriterLimits {
         Self {
             datagram_bytes_max_local: 65_000,
             datagram_bytes_max_remote: 1_456,
+            message_bytes_max_memory: 16 << 10,
+            attached_bytes_min: 4 << 10,
+            memory_ring_bytes: 256 << 10,
+            lent_bytes_max: 64 << 20,
             sealed_bytes: 0,
             sample_bytes_max: u32::MAX as usize,
             unacknowledged_bytes_max: 2 << 20,

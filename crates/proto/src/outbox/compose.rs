@@ -6,7 +6,7 @@ use crate::copying;
 use crate::guid::{EntityId, GuidPrefix};
 use crate::lent::LENT_BYTES_LEAST;
 use crate::locator::Locator;
-use crate::payload::{COPIED_BYTES_MAX, Payload, PayloadView};
+use crate::payload::{COPIED_BYTES_MAX, PayloadView};
 use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::time::Time;
 
@@ -253,14 +253,15 @@ impl MessageBuilder<'_> {
     /// Appends a DATA of which the payload goes beside the message: `octetsToNextHeader` is 0, and nothing
     /// follows. False, and nothing written, when it does not fit or there is no payload.
     #[must_use = "false: the datagram is full and nothing was written"]
-    pub fn attached(&mut self, data: &DataHeader<'_>, payload: &Payload) -> bool {
+    pub fn attached<'p>(&mut self, data: &DataHeader<'_>, payload: impl Into<PayloadView<'p>>) -> bool {
+        let payload = payload.into();
         let body = DATA_BODY_BYTES + data.inline_qos.len();
         if payload.is_empty() || !self.begin_data(SUBMESSAGE_HEADER_BYTES + body, data.head(0, false)) {
             return false;
         }
         self.out.bytes.extend_from_slice(data.inline_qos);
         self.close_run();
-        self.out.segments.push(Segment::Attachment(payload.clone()));
+        self.out.segments.push(Segment::Attachment(payload.to_payload()));
         self.out.open.datagram_bytes_max = self.out.open.len;
         true
     }

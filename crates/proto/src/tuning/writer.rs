@@ -171,6 +171,13 @@ rows! { CONGESTION: "Writer: congestion windows and pacing";
     SOCKET_FRAMES_DIVISOR: u32 = 2, parts;
     /// More on its way than this makes nothing faster.
     ROUTE_WINDOW_BYTES_MAX: u32 = 2, MiB;
+    /// A ring of shared memory has room for so many of the longest messages.
+    RING_MESSAGES_MIN: usize = 4, messages;
+    /// A reader that reads nothing from its ring for so long does not hold up others any longer.
+    RING_STALLED_AFTER: Duration = 5, ms;
+    /// Of long samples to readers that share memory so many times as much may be unacknowledged: they are not
+    /// copied on their way, so a few of 1 MiB follow each other without a pause.
+    MEMORY_WINDOW_TIMES: usize = 4, times;
 }
 
 rows! { DATAGRAMS: "Writer: batches and datagrams";

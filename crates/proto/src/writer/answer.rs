@@ -21,7 +21,7 @@ use super::flow::route_kind::RouteKind;
 use super::flow::span::Span;
 use super::routes::gap::GapBuilder;
 use super::routes::proxies::News;
-use super::routes::proxy::is_news;
+use super::routes::proxy::{ReaderProxy, is_news};
 
 /// What became of the requests of one ACKNACK.
 #[derive(Clone, Copy, Debug, Default)]
@@ -159,6 +159,7 @@ impl Writer {
             self.settle(now);
         }
         self.note_path(now, reader, has, acknack);
+        self.note_ring(now, reader, has, acknack);
         self.routes.refresh(now.mono);
         let gaps = self.send_gaps(now, reader, acknack, out);
         let mut answer = self.retransmit_missing(now, reader, acknack, out);
@@ -266,12 +267,13 @@ impl Writer {
                 continue;
             }
             let rules = Rules { begun: Some(change), ..Rules::default() };
-            packetizer.fill(&mut packet, &mut span, &rules);
+            let mut filled = packetizer.fill(&mut packet, &mut span, &rules);
             if !span.is_over() {
                 controller.sent_again((packet.len(), 1));
                 packet.next();
-                packetizer.fill(&mut packet, &mut span, &rules);
+                filled = packetizer.fill(&mut packet, &mut span, &rules);
             }
+            controller.lent_again(filled.attached_bytes);
             answer.sent = true;
         }
         if !packet.is_empty() {
@@ -454,6 +456,18 @@ impl Writer {
         let (delivered, of_all) = (sample.delivered, delay.delivered_bytes());
         self.proxies.delivered_to(reader, delivered, of_all, acknack.heartbeat.is_some());
         self.note_delivered(now, rtt);
+    }
+
+    /// A reader that is reached by memory has read what it acknowledges, and what it says it misses was lost:
+    /// nothing of that is in its ring any more.
+    fn note_ring(&mut self, now: Now, reader: Guid, has: SequenceNumber, acknack: &AckNack) {
+        let of_memory = |reader: &ReaderProxy| reader.kind == RouteKind::Memory;
+        let Some(proxy) = self.proxies.get_mut(reader).filter(|it| of_memory(it)) else { return };
+        let known = has.max(acknack.missing.iter().last().unwrap_or_default()).min(self.history.last());
+        proxy.read = proxy.read.max(known);
+        let awaited = self.proxies.iter().filter(|it| of_memory(it) && it.is_awaited());
+        let lowest = awaited.map(|it| it.read.max(it.acknowledged)).min().unwrap_or(known);
+        self.routes.of_mut(RouteKind::Memory).controller.read(now.mono, lowest);
     }
 
     /// A reader lacks fragments of a change that is not cut like that any more: the way to it has changed

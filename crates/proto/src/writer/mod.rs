@@ -33,7 +33,7 @@ use crate::status::{
 };
 use crate::time::{Duration, Instant, Now, Time};
 use crate::tuning::writer::{
-    CHANGE_OVERHEAD_BYTES, HISTORY_WINDOW_BYTES_MIN, LONG_SAMPLE_BYTES, PROMPT_READERS,
+    CHANGE_OVERHEAD_BYTES, HISTORY_WINDOW_BYTES_MIN, LONG_SAMPLE_BYTES, MEMORY_WINDOW_TIMES, PROMPT_READERS,
 };
 
 pub use crate::limits::WriterLimits;
@@ -422,10 +422,10 @@ impl Writer {
     /// Adds a reader, or takes over what changed of a known one. A durable reader is sent the history
     /// in order; any other is told that what was written before is not for it.
     pub fn match_reader(&mut self, now: Now, reader: &MatchedReader, out: &mut Outbox) {
-        let known = self.proxies.get(reader.guid).is_some();
+        let known = self.proxies.get(reader.guid).map(|proxy| proxy.kind);
         let limits = &self.config.limits;
         let of_participant = || self.proxies.of_participant(reader.guid.prefix);
-        if !known
+        if known.is_none()
             && (self.proxies.len() >= limits.readers_max
                 || of_participant() >= limits.readers_of_participant_max)
         {
@@ -437,8 +437,10 @@ impl Writer {
             && reader.qos.durability >= Durability::TransientLocal;
         // What waits for others is addressed to those who were here before.
         self.flush(now, out);
-        if !known && !durable && !reader.same_host {
-            self.part_queue(out);
+        let kind = RouteKind::of(&reader.locators, reader.same_host);
+        let moved = known.filter(|before| *before != kind);
+        if kind == RouteKind::Remote && known.is_none() && !durable || moved.is_some() {
+            self.part_queue(kind, out);
         }
         let last = self.history.last();
         let had_inline_qos = self.proxies.inline_qos();
@@ -453,6 +455,9 @@ impl Writer {
         let sent = self.routes.delay().map_or(0, DelayController::sent_bytes);
         self.proxies.delivered_to(reader.guid, sent, sent, false);
         self.note_delivered(now, None);
+        if let Some(before) = moved {
+            self.moved(now, reader.guid, before, out);
+        }
         if !new {
             return;
         }
@@ -460,7 +465,7 @@ impl Writer {
         self.changed(StatusKind::PublicationMatched, out);
         self.start_lease(now);
         if durable && self.history.len() > 0 {
-            let span = Span::new(self.first_number(), self.sent_last(reader.same_host));
+            let span = Span::new(self.first_number(), self.sent_last(kind));
             self.retransmissions.push_back(Retransmission { reader: reader.guid, span });
             self.pump(now, out);
         } else if reliable && !reader.begins {
@@ -662,7 +667,7 @@ impl Writer {
     /// Takes over what has arrived at readers on other hosts, as an answer after so long shows, and who
     /// they are.
     fn note_delivered(&mut self, now: Now, rtt: Option<RttSample>) {
-        let last = self.sent_last(false);
+        let last = self.sent_last(RouteKind::Remote);
         let route = self.routes.of_mut(RouteKind::Remote);
         let Some(delay) = route.controller.delay_mut() else { return };
         let (readers, delivered, all_echo_counts) = self.proxies.delivered(last, delay.sent_bytes());
@@ -688,7 +693,7 @@ impl Writer {
 
     /// Whether what makes room asks by itself: the window of all reliable readers, on which new changes wait.
     fn path_will_request(&self) -> bool {
-        let others = self.routes.of(RouteKind::SameHost).port.reliable;
+        let others = self.routes.reliable() - self.routes.of(RouteKind::Remote).port.reliable;
         others == 0 && self.waits_for_path() && self.routes.of(RouteKind::Remote).controller.is_windowed()
     }
 
@@ -701,7 +706,10 @@ impl Writer {
         let readers = self.routes.reliable();
         let is_far = self.routes.of(RouteKind::Remote).port.reliable > 0;
         let most = self.config.limits.unacknowledged_bytes_max;
+        let by_memory = self.routes.of(RouteKind::Memory).port.reliable;
         let window = match readers {
+            // What is written follows sooner than it is copied, and is in the memory that readers share.
+            1.. if by_memory == readers && self.writes_long => most.saturating_mul(MEMORY_WINDOW_TIMES),
             0 | 1 if is_far => most,
             0 | 1 if !self.writes_long => most / 4,
             _ => most / (2 * (readers / PROMPT_READERS).max(1)),

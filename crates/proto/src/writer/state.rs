@@ -17,6 +17,8 @@ pub struct ReaderRoute {
     pub destinations: Vec<Locator>,
     /// It is on this host.
     pub same_host: bool,
+    /// It is reached by memory shared with its process.
+    pub by_memory: bool,
     /// The destination is a group of this host, which other readers hear, too.
     pub by_group: bool,
     /// It acknowledges what it has.
@@ -53,7 +55,8 @@ impl Writer {
             ReaderRoute {
                 reader: reader.guid,
                 destinations: reader.destinations().to_vec(),
-                same_host: reader.kind == RouteKind::SameHost,
+                same_host: reader.kind != RouteKind::Remote,
+                by_memory: reader.kind == RouteKind::Memory,
                 by_group: reader.by_group,
                 reliable: reader.reliable,
                 behind,

@@ -62,13 +62,14 @@ impl Writer {
     /// All readers were asked what they have.
     pub(crate) fn asked(&mut self, now: Now) {
         self.heartbeat.requested(now.mono);
+        self.routes.of_mut(RouteKind::Memory).controller.requested();
         // The last heartbeat was that to other hosts, if there are readers.
         self.note_ack_request(now, self.heartbeat.count());
     }
 
     /// A heartbeat of that count asks readers on other hosts.
     pub(crate) fn note_ack_request(&mut self, now: Now, count: i32) {
-        let last = self.sent_last(false);
+        let last = self.sent_last(RouteKind::Remote);
         if let Some(delay) = self.routes.delay_mut() {
             delay.requested(now.mono, count, last);
         }
@@ -91,7 +92,7 @@ impl Writer {
             && self.routes.reliable() < self.config.limits.multicast_processes_min;
         let carried =
             if self.is_switching() { None } else { self.heartbeat.piggyback(now.mono, urgent, unhurried) };
-        if self.routes.of(RouteKind::Remote).controller.wants_ack() {
+        if self.routes.iter().any(|route| route.controller.wants_ack()) {
             Some(Piggyback::Request)
         } else {
             carried
@@ -104,6 +105,11 @@ impl Writer {
         let route = self.routes.of(kind);
         let (half_full, is_last) = (self.is_half_full(), route.queue.unsent().is_none());
         match kind {
+            RouteKind::Memory => {
+                is_last
+                    || route.controller.wants_ack()
+                    || self.heartbeat.requests_with_queued(now.mono, half_full)
+            }
             RouteKind::SameHost => route.port.window_bytes.is_none_or(|window_bytes| {
                 let urgent = half_full || 2 * route.controller.in_flight() >= window_bytes;
                 self.is_switching() || self.heartbeat.requests_with_queued(now.mono, urgent)
@@ -239,7 +245,7 @@ impl Writer {
         let gap = (proxy.first_relevant > first).then(|| GapBuilder::range(first, proxy.first_relevant));
         // Of an empty history nothing has to be acknowledged. A reader of another stack may have been waiting
         // for a request, and the answer of one elsewhere tells how long the path is.
-        let is_near_kin = proxy.echoes_counts() && proxy.kind == RouteKind::SameHost;
+        let is_near_kin = proxy.echoes_counts() && proxy.kind != RouteKind::Remote;
         let is_final = self.history.len() == 0 && (self.config.guid.entity.is_builtin() || is_near_kin);
         let mut heartbeat =
             heartbeat_to(&mut self.heartbeat, &self.history, &self.routes, proxy, &target, is_final);
@@ -258,7 +264,8 @@ impl Writer {
 
     /// A HEARTBEAT that wants an answer of a reader, be it matched or not.
     pub fn ack_request(&mut self, reader: EntityId) -> Heartbeat {
-        let last = self.sent_last(true).min(self.sent_last(false));
+        let last = RouteKind::ALL.map(|kind| self.sent_last(kind));
+        let last = last.into_iter().min().unwrap_or_default();
         Heartbeat {
             reader,
             writer: self.config.guid.entity,
@@ -296,9 +303,8 @@ impl Writer {
         asked
     }
 
-    /// The last change that readers on this host, or elsewhere, were sent.
-    pub(crate) fn sent_last(&self, same_host: bool) -> SequenceNumber {
-        let kind = if same_host { RouteKind::SameHost } else { RouteKind::Remote };
+    /// The last change that the readers of a route were sent.
+    pub(crate) fn sent_last(&self, kind: RouteKind) -> SequenceNumber {
         sent_last(&self.history, &self.routes, kind)
     }
 }

@@ -65,17 +65,17 @@ impl Batch {
 
     /// One more sample waits. Whether it is the last that does.
     #[inline]
-    const fn add(&mut self, payload_bytes: usize, limits: &WriterLimits) -> bool {
+    const fn add(&mut self, payload_bytes: usize, batch_bytes: usize) -> bool {
         self.bytes += payload_bytes + SAMPLE_OVERHEAD_BYTES;
         self.samples += 1;
-        self.is_full(payload_bytes, limits)
+        self.is_full(payload_bytes, batch_bytes)
     }
 
     /// Whether what waits leaves now, after a sample of so many octets: another one like it would be too
     /// much.
-    const fn is_full(&self, payload_bytes: usize, limits: &WriterLimits) -> bool {
+    const fn is_full(&self, payload_bytes: usize, batch_bytes: usize) -> bool {
         let bytes = self.bytes + payload_bytes + SAMPLE_OVERHEAD_BYTES;
-        is_full(bytes, 0, limits.batch_bytes) || is_full(self.bytes, self.samples, usize::MAX)
+        is_full(bytes, 0, batch_bytes) || is_full(self.bytes, self.samples, usize::MAX)
     }
 
     /// What sending costs where many readers make it costly.
@@ -240,6 +240,7 @@ impl Writer {
             && !is_end
             && (self.holds() || self.routes.unsent().is_none())
             && !self.is_switching()
+            && self.routes.admits(now.mono, RouteKind::Memory, bytes)
             && self.routes.admits(now.mono, RouteKind::Remote, bytes);
         if !may_wait {
             self.send_held(now, Some(number), out);
@@ -251,7 +252,7 @@ impl Writer {
         }
         self.batch.samples += 1;
         let is_full =
-            if fills { self.has_no_room() } else { self.batch.is_full(payload_bytes, &self.config.limits) };
+            if fills { self.has_no_room() } else { self.batch.is_full(payload_bytes, plan.batch_bytes) };
         if is_full {
             self.send_full(now, out);
         }
@@ -310,8 +311,12 @@ impl Writer {
     /// joins those which wait. If not, nothing was done.
     #[inline]
     pub(crate) fn joins(&mut self, now: Now, instance: InstanceHandle, payload_bytes: usize) -> Option<Slot> {
-        let may_join = self.holds()
-            && self.plan().joining_bytes_max.is_some_and(|most| payload_bytes <= most)
+        if !self.holds() {
+            return None;
+        }
+        let plan = self.plan();
+        let may_join = plan.joining_bytes_max.is_some_and(|most| payload_bytes <= most)
+            && self.routes.of(plan.joining).controller.admits(self.batch.bytes + payload_bytes)
             && self.history.pending_bytes() + window_bytes(payload_bytes) <= self.window_bytes;
         if !may_join {
             return None;
@@ -336,14 +341,15 @@ impl Writer {
         self.instances.restart_deadline(slot, now.mono);
         let change = Change::plain(instance, payload.view(), source_timestamp);
         let payload_bytes = change.payload.len();
-        let mut packet = self.routes.of_mut(RouteKind::SameHost).open_held();
+        let plan = self.plan();
+        let mut packet = self.routes.of_mut(plan.joining).open_held();
         let number = self.history.last().next();
         if !packet.sample(number, &change, &[]) {
             packet.next();
             let _ = packet.sample(number, &change, &[]);
         }
         packet.pause();
-        let is_full = self.batch.add(payload_bytes, &self.config.limits);
+        let is_full = self.batch.add(payload_bytes, plan.batch_bytes);
         let shown = Change::plain(instance, PayloadView::Octets(&[]), source_timestamp);
         let number = self.history.push(slot, &shown, payload, &mut self.instances);
         self.heartbeat.wrote(number, window_bytes(payload_bytes));
@@ -411,6 +417,9 @@ impl Writer {
         if remote.controller.is_windowed() {
             remote.controller.sent((bytes, bytes.div_ceil(remote.datagram_bytes_max)), None);
         }
+        let last = next.map_or_else(|| self.history.last(), SequenceNumber::previous);
+        let memory = self.routes.of_mut(RouteKind::Memory);
+        memory.controller.sent((bytes, 1), Some(last));
         let carried = self.carried_heartbeat(now);
         for route in self.routes.iter_mut() {
             route.queue.release_held();

@@ -188,16 +188,16 @@ impl Writer {
         self.routes.forget_aims();
     }
 
-    /// A reader comes that is not to hear what is queued for others on other hosts: each of these gets it by
+    /// A reader comes that is not to hear what is queued for the others of its route: each of these gets it by
     /// itself. What they were passed over with ends before it: of what follows each is asked when it is its
     /// turn.
-    pub(crate) fn part_queue(&mut self, out: &mut Outbox) {
-        let route = self.routes.of_mut(RouteKind::Remote);
+    pub(crate) fn part_queue(&mut self, kind: RouteKind, out: &mut Outbox) {
+        let route = self.routes.of_mut(kind);
         let Some(pending) = route.queue.take() else { return };
         let Span { number, last, .. } = pending.span;
         let end = if pending.begun.is_some() { number.next() } else { number };
         self.proxies.close_gaps(route, end, out);
-        for reader in self.proxies.remote() {
+        for reader in self.proxies.of_route(kind) {
             self.retransmissions.push_back(Retransmission { reader, span: Span::new(number, last) });
         }
     }

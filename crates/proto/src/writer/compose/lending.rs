@@ -41,6 +41,7 @@ impl Writer {
     pub fn borrows(&self, now: Instant) -> bool {
         !self.proxies.is_filtering()
             && self.routes.of(RouteKind::Remote).is_empty()
+            && self.routes.of(RouteKind::Memory).is_empty()
             && !self.routes.of(RouteKind::SameHost).is_empty()
             && self.batch.follows_pause(now, &self.config.limits)
             && !self.is_switching()

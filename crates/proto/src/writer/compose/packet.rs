@@ -94,7 +94,11 @@ impl<'a, 'o> Packet<'a, 'o> {
             inline_qos,
             key_only: change.kind.is_key_only(),
         };
-        self.message.data(&header, change.payload)
+        match self.target.attached_bytes(change.payload.len()) {
+            0 => self.message.data(&header, change.payload),
+            // It has a message of its own: what a reader has no room for costs no other sample.
+            _ => self.is_empty() && self.message.attached(&header, change.payload),
+        }
     }
 
     /// Adds fragments of a sample from `first` on, as many as it has room for of `most`, and says how many;

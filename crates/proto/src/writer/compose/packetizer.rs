@@ -58,6 +58,8 @@ pub(crate) struct Filled {
     pub(crate) cut: Option<(SequenceNumber, FragmentNumber, FragmentNumber)>,
     /// Octets of payload.
     pub(crate) payload_bytes: usize,
+    /// Those of them that go beside it.
+    pub(crate) attached_bytes: usize,
     /// Where that change shares datagrams with the next.
     pub(crate) shares: bool,
 }
@@ -144,6 +146,7 @@ impl Packetizer<'_> {
                 .is_none_or(|bytes_max| target.fits_within(payload_bytes, packet.room_bytes(bytes_max)));
             if (has_room || packet.is_empty()) && packet.sample(span.number, change, self.inline_qos) {
                 filled.payload_bytes += payload_bytes;
+                filled.attached_bytes += target.attached_bytes(payload_bytes);
                 return Put::Whole;
             }
             let Some(bytes_max) = rules.fills_bytes else { return Put::Full };

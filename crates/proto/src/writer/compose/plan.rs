@@ -9,7 +9,6 @@ use crate::tuning::writer::{
 };
 use crate::writer::Writer;
 use crate::writer::flow::route_kind::RouteKind;
-use crate::writer::routes::target::INLINE_QOS_BYTES_MAX;
 
 /// What a write may skip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +21,10 @@ pub(crate) struct Plan {
     /// Samples of up to so many octets join those that wait, and nothing is asked but whether there is room
     /// in the window: data is all that they are, and all readers are on this host.
     pub(crate) joining_bytes_max: Option<usize>,
+    /// By this route, which all readers are reached by then.
+    pub(crate) joining: RouteKind,
+    /// Octets of a batch.
+    pub(crate) batch_bytes: usize,
     /// By route: after a sample, all its readers filter out by time what is sent sooner than this.
     pub(crate) separations: [Option<Duration>; RouteKind::ALL.len()],
 }
@@ -64,23 +67,33 @@ impl Writer {
             .routes
             .iter()
             .filter(|route| !route.is_empty())
-            .map(|route| route.target().whole_bytes_max(INLINE_QOS_BYTES_MAX))
+            .map(|route| route.target().inline_bytes_max())
             .min();
-        let half = (limits.batch_bytes / 2).saturating_sub(SAMPLE_OVERHEAD_BYTES);
+        let by_memory = self.routes.of(RouteKind::Memory);
+        let is_memory_alone = self.routes.iter().all(|it| it.is_empty() != (it.kind == RouteKind::Memory));
+        // A message there costs no call of the system: readers begin with what one holds.
+        let batch_bytes = if is_memory_alone {
+            limits.batch_bytes.min(by_memory.datagram_bytes_max)
+        } else {
+            limits.batch_bytes
+        };
+        let half = (batch_bytes / 2).saturating_sub(SAMPLE_OVERHEAD_BYTES);
         let separations = RouteKind::ALL.map(|kind| self.separation(kind));
         let may_wait = limits.batch_bytes > 0 && separations == [None; RouteKind::ALL.len()];
         let waiting_bytes_max = whole_bytes_max.filter(|_| may_wait).map(|most| most.min(half));
         let near = self.routes.of(RouteKind::SameHost);
         let fills = near.target().may_fill()
             && near.port.receive_buffer_bytes.is_some()
-            && self.routes.of(RouteKind::Remote).is_empty();
+            && self.routes.of(RouteKind::Remote).is_empty()
+            && by_memory.is_empty();
         let filling_bytes = whole_bytes_max
             .filter(|_| fills && may_wait)
             .map(|most| (FILLING_BYTES_LEAST, (most + 1).min(limits.batch_bytes)));
         let joining_bytes_max = waiting_bytes_max
-            .filter(|_| self.is_plain())
+            .filter(|_| self.is_plain() && (is_memory_alone || by_memory.is_empty()))
             .map(|most| if fills { most.min(FILLING_BYTES_LEAST - 1) } else { most });
-        Plan { waiting_bytes_max, filling_bytes, joining_bytes_max, separations }
+        let joining = if is_memory_alone { RouteKind::Memory } else { RouteKind::SameHost };
+        Plan { waiting_bytes_max, filling_bytes, joining_bytes_max, joining, batch_bytes, separations }
     }
 
     /// How far apart samples of a route are sent, because all its readers filter by time (TIME_BASED_FILTER,

@@ -69,7 +69,9 @@ impl Writer {
             packet.heartbeat(&heartbeat_to(heartbeat, history, routes, proxy, &target, false));
         }
         packet.seal();
-        routes.of_mut(target.kind).controller.sent_again((bytes, datagrams));
+        let controller = &mut routes.of_mut(target.kind).controller;
+        controller.sent_again((bytes, datagrams));
+        controller.lent_again(filled.attached_bytes);
         if let (Some((number, first, end)), Some(proxy)) = (filled.cut, proxies.get_mut(next.reader)) {
             let was_sent = |fragment: &u32| before.number != number || before.has(number, *fragment);
             for fragment in (first..end).filter(was_sent) {

@@ -119,7 +119,7 @@ impl Writer {
             packet.next();
             let _ = packet.sample(number, change, inline_qos);
         }
-        let sent = packet.total();
+        let sent = (packet.total(), target.attached_bytes(change.payload.len()));
         let carried = carried.filter(|_| proxies.aimed(route).reliable > 0);
         if let Some(carried) = carried {
             let final_flag = carried == Piggyback::Final;
@@ -128,8 +128,12 @@ impl Writer {
         packet.seal();
         self.separate(now, kind);
         match kind {
-            RouteKind::SameHost => self.multicast.sent(sent.0),
-            RouteKind::Remote => self.routes.of_mut(kind).controller.sent(sent, Some(number)),
+            RouteKind::SameHost => self.multicast.sent(sent.0.0),
+            RouteKind::Memory | RouteKind::Remote => {
+                let controller = &mut self.routes.of_mut(kind).controller;
+                controller.sent(sent.0, Some(number));
+                controller.lent(sent.1, Some(number));
+            }
         }
         self.batch.leaves_alone(now.mono, self.proxies.len());
         Some(carried == Some(Piggyback::Request))
@@ -299,6 +303,7 @@ impl Writer {
         let datagram_bytes = packet.len();
         packet.pause();
         controller.sent((datagram_bytes - before, usize::from(!goes_on)), filled.ended);
+        controller.lent(filled.attached_bytes, filled.ended);
         queue.put(span);
         self.end_queued(now, kind, (&filled, datagram_bytes), out)
     }
@@ -321,7 +326,7 @@ impl Writer {
         let Self { history, proxies, routes, heartbeat, .. } = self;
         let route = routes.of(kind);
         let mut packet = Packet::resume(route.target_of(proxies.aimed(route)), out);
-        // To other hosts, what follows tells enough.
+        // To other hosts, and in a ring, what follows tells enough.
         let tells = filled.ended.is_some() && reliable && (asks || kind == RouteKind::SameHost);
         if tells {
             put_heartbeats(&mut packet, heartbeat, (history, proxies, routes), !asks);
@@ -383,7 +388,7 @@ impl Writer {
     /// Whether what is left to send to readers of this host waits for the next sample of a flow: the last
     /// fragments of a sample, which fill no datagram.
     fn holds_tail(&mut self, now: Now, kind: RouteKind) -> bool {
-        if kind == RouteKind::Remote {
+        if kind != RouteKind::SameHost {
             return false;
         }
         let is_alone = self.proxies.is_filtering() || self.config.limits.batch_bytes == 0;

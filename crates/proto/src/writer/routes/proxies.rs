@@ -177,9 +177,9 @@ impl Proxies {
         })
     }
 
-    /// The readers on other hosts.
-    pub(crate) fn remote(&self) -> impl Iterator<Item = Guid> {
-        self.readers.iter().filter(|reader| reader.kind == RouteKind::Remote).map(|reader| reader.guid)
+    /// The readers of a route.
+    pub(crate) fn of_route(&self, kind: RouteKind) -> impl Iterator<Item = Guid> {
+        self.readers.iter().filter(move |reader| reader.kind == kind).map(|reader| reader.guid)
     }
 
     /// Those that keep others waiting, to whom more has arrived than so much, are waited for no more

@@ -52,6 +52,8 @@ pub(crate) struct ReaderProxy {
     pub(crate) shortest: ShortestRtt,
     /// What it lacks of the changes up to here is counted as lost on its path.
     pub(crate) losses_counted: SequenceNumber,
+    /// By memory: every message up to the one with this change was read, or lost.
+    pub(crate) read: SequenceNumber,
     /// It said once which heartbeat it answered.
     pub(crate) echoes_counts: bool,
     /// It did not answer in time: new changes do not wait for it.
@@ -117,6 +119,7 @@ impl ReaderProxy {
             left: 0,
             shortest: ShortestRtt::default(),
             losses_counted: last,
+            read: last,
             echoes_counts: false,
             is_slow: false,
             confirmed: before_all,
@@ -146,7 +149,8 @@ impl ReaderProxy {
             self.hearing = Hearing::default();
             self.by_group = false;
         }
-        self.kind = if reader.same_host { RouteKind::SameHost } else { RouteKind::Remote };
+        self.kind = RouteKind::of(&reader.locators, reader.same_host);
+        self.by_group &= self.kind == RouteKind::SameHost;
         self.expects_inline_qos = reader.expects_inline_qos;
         self.separation = separation(&reader.qos);
         self.receive_bytes = reader.receive_bytes;
@@ -177,6 +181,7 @@ impl ReaderProxy {
     /// Where to send to it.
     pub(crate) fn destinations(&self) -> &[Locator] {
         match (&self.urgent, &self.group) {
+            _ if self.kind == RouteKind::Memory => &self.locators,
             (Some(urgent), _) if self.is_urgent => std::slice::from_ref(urgent),
             (_, Some(group)) if self.by_group => std::slice::from_ref(group),
             _ => &self.locators,

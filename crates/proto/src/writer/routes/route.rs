@@ -7,7 +7,7 @@ use crate::seq::SequenceNumber;
 use crate::time::{Duration, Instant};
 
 use super::proxy::ReaderProxy;
-use super::target::Target;
+use super::target::{Target, inline_bytes_max};
 use crate::tuning::writer::{ROUTE_WINDOW_BYTES_MAX, SOCKET_FRAMES_DIVISOR, SOCKET_WINDOW_DIVISOR};
 use crate::writer::WriterLimits;
 use crate::writer::flow::controller::Controller;
@@ -59,6 +59,8 @@ pub(crate) struct Route {
     source: Guid,
     /// Longest datagram: what all paths take, less what sealing adds.
     pub(crate) datagram_bytes_max: usize,
+    /// Samples of so many octets go beside their messages.
+    attached_bytes_min: usize,
     sealed_bytes: usize,
     /// All its readers.
     pub(crate) port: Port,
@@ -70,10 +72,17 @@ pub(crate) struct Route {
 
 impl Route {
     pub(crate) fn new(kind: RouteKind, source: Guid, limits: &WriterLimits) -> Self {
+        let datagram_bytes_max = kind.datagram_bytes_max(limits).saturating_sub(limits.sealed_bytes);
+        let attached_bytes_min = match kind {
+            // What no message has room for goes beside it.
+            RouteKind::Memory => limits.attached_bytes_min.clamp(1, inline_bytes_max(datagram_bytes_max) + 1),
+            RouteKind::SameHost | RouteKind::Remote => usize::MAX,
+        };
         Self {
             kind,
             source,
-            datagram_bytes_max: kind.datagram_bytes_max(limits).saturating_sub(limits.sealed_bytes),
+            datagram_bytes_max,
+            attached_bytes_min,
             sealed_bytes: limits.sealed_bytes,
             port: Port::default(),
             aim: Aim::default(),
@@ -101,21 +110,27 @@ impl Route {
 
     /// Some of its readers.
     pub(crate) fn target_of<'a>(&self, port: &'a Port) -> Target<'a> {
-        port.target(self.kind, self.source, self.datagram_bytes_max)
+        port.target(self.kind, self.source, self.sizes())
+    }
+
+    const fn sizes(&self) -> (usize, usize) {
+        (self.datagram_bytes_max, self.attached_bytes_min)
     }
 
     /// Those of its readers that a change is for, and what is known of them; what is queued for them, and how
     /// much may be sent.
     pub(crate) fn parts(&mut self, is_filtering: bool) -> (Target<'_>, &Port, &mut Queue, &mut Controller) {
-        let Self { kind, source, datagram_bytes_max, port, aim, queue, controller, .. } = self;
+        let sizes = self.sizes();
+        let Self { kind, source, port, aim, queue, controller, .. } = self;
         let of = if is_filtering { &aim.port } else { &*port };
-        (of.target(*kind, *source, *datagram_bytes_max), of, queue, controller)
+        (of.target(*kind, *source, sizes), of, queue, controller)
     }
 
     /// Where the datagrams that wait go, and these.
     pub(crate) fn held_parts(&mut self) -> (Target<'_>, &mut Outbox) {
-        let Self { kind, source, datagram_bytes_max, port, held, .. } = self;
-        (port.target(*kind, *source, *datagram_bytes_max), &mut held.out)
+        let sizes = self.sizes();
+        let Self { kind, source, port, held, .. } = self;
+        (port.target(*kind, *source, sizes), &mut held.out)
     }
 
     /// One of its readers.
@@ -127,6 +142,7 @@ impl Route {
             reader: reader.guid.entity,
             kind: self.kind,
             datagram_bytes_max: self.datagram_bytes_max,
+            attached_bytes_min: self.attached_bytes_min,
         }
     }
 
@@ -166,16 +182,18 @@ impl Routes {
     #[inline]
     pub(crate) const fn of(&self, kind: RouteKind) -> &Route {
         match kind {
-            RouteKind::SameHost => &self.list[0],
-            RouteKind::Remote => &self.list[1],
+            RouteKind::Memory => &self.list[0],
+            RouteKind::SameHost => &self.list[1],
+            RouteKind::Remote => &self.list[2],
         }
     }
 
     #[inline]
     pub(crate) const fn of_mut(&mut self, kind: RouteKind) -> &mut Route {
         match kind {
-            RouteKind::SameHost => &mut self.list[0],
-            RouteKind::Remote => &mut self.list[1],
+            RouteKind::Memory => &mut self.list[0],
+            RouteKind::SameHost => &mut self.list[1],
+            RouteKind::Remote => &mut self.list[2],
         }
     }
 
@@ -202,6 +220,8 @@ impl Routes {
     pub(crate) fn admits(&mut self, now: Instant, kind: RouteKind, bytes: usize) -> bool {
         if self.of(kind).controller.is_windowed() || self.of(kind).queue.is_paused() {
             self.refresh(now);
+        } else if kind == RouteKind::Memory {
+            self.of_mut(kind).controller.refresh(now);
         }
         let route = self.of(kind);
         !route.queue.is_paused() && route.controller.admits(bytes)
@@ -222,7 +242,7 @@ impl Routes {
 
     /// When the next burst begins.
     pub(crate) const fn burst_end(&self) -> Instant {
-        self.list[0].controller.burst_end()
+        self.of(RouteKind::SameHost).controller.burst_end()
     }
 
     /// When something that waits may leave, or was waited for long enough; what waits for answers alone does
@@ -236,6 +256,7 @@ impl Routes {
         for route in &mut self.list {
             let kind = route.kind;
             route.port.rebuild(readers.iter().filter(|reader| reader.kind == kind));
+            route.controller.set_reliable(route.port.reliable);
         }
         self.forget_aims();
     }
@@ -247,7 +268,12 @@ impl Routes {
 }
 
 impl Port {
-    const fn target(&self, kind: RouteKind, source: Guid, datagram_bytes_max: usize) -> Target<'_> {
+    const fn target(
+        &self,
+        kind: RouteKind,
+        source: Guid,
+        (datagram_bytes_max, attached_bytes_min): (usize, usize),
+    ) -> Target<'_> {
         let Self { destinations, prefix, reader, .. } = self;
         Target {
             source,
@@ -256,6 +282,7 @@ impl Port {
             reader: *reader,
             kind,
             datagram_bytes_max,
+            attached_bytes_min,
         }
     }
 

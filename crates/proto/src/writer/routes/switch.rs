@@ -80,7 +80,7 @@ impl Writer {
     /// Whether those whose way is to change have acknowledged everything they were sent. What is still to be
     /// sent does not count, but for the rest of a sample.
     fn nothing_is_overtaken(&self, by_group: bool) -> bool {
-        let last = self.sent_last(true);
+        let last = self.sent_last(RouteKind::SameHost);
         let is_inside =
             self.routes.of(RouteKind::SameHost).queue.unsent().is_some_and(|(_, fragments)| fragments > 0);
         let has_all = |it: &ReaderProxy| it.by_group == (by_group && it.hears()) || it.acknowledged >= last;
@@ -91,7 +91,7 @@ impl Writer {
     /// is gone, another has better prospects.
     pub(crate) fn holds_up_switches(&self, reader: Guid) -> bool {
         let reader = self.proxies.get(reader).filter(|it| it.may_hear());
-        reader.is_some_and(|it| it.acknowledged < self.sent_last(true))
+        reader.is_some_and(|it| it.acknowledged < self.sent_last(RouteKind::SameHost))
     }
 
     /// The way has changed, or is not to any more: what waited for that follows.

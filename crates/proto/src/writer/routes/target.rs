@@ -28,17 +28,31 @@ pub(crate) struct Target<'a> {
     pub(crate) reader: EntityId,
     pub(crate) kind: RouteKind,
     pub(crate) datagram_bytes_max: usize,
+    /// Samples of so many octets go beside their messages.
+    pub(crate) attached_bytes_min: usize,
+}
+
+/// Longest sample with which any inline QoS fits in a datagram of so many octets.
+pub(crate) const fn inline_bytes_max(datagram_bytes_max: usize) -> usize {
+    datagram_bytes_max.saturating_sub(DATAGRAM_OVERHEAD + data_overhead(INLINE_QOS_BYTES_MAX))
 }
 
 impl Target<'_> {
-    /// Whether a sample goes in one DATA.
-    pub(crate) const fn fits(&self, payload_bytes: usize, inline_qos_bytes: usize) -> bool {
-        DATAGRAM_OVERHEAD + data_overhead(inline_qos_bytes) + payload_bytes <= self.datagram_bytes_max
+    /// Octets of such a sample that go beside the message with its DATA: all or none.
+    pub(crate) const fn attached_bytes(&self, payload_bytes: usize) -> usize {
+        if payload_bytes >= self.attached_bytes_min { payload_bytes } else { 0 }
     }
 
-    /// Longest sample that goes in one DATA.
-    pub(crate) const fn whole_bytes_max(&self, inline_qos_bytes: usize) -> usize {
-        self.datagram_bytes_max.saturating_sub(DATAGRAM_OVERHEAD + data_overhead(inline_qos_bytes))
+    /// Whether a sample goes in one DATA, or beside one.
+    pub(crate) const fn fits(&self, payload_bytes: usize, inline_qos_bytes: usize) -> bool {
+        let within_bytes = payload_bytes - self.attached_bytes(payload_bytes);
+        DATAGRAM_OVERHEAD + data_overhead(inline_qos_bytes) + within_bytes <= self.datagram_bytes_max
+    }
+
+    /// Longest sample that may share a datagram with others, with any inline QoS.
+    pub(crate) const fn inline_bytes_max(&self) -> usize {
+        let most = inline_bytes_max(self.datagram_bytes_max);
+        if most < self.attached_bytes_min { most } else { self.attached_bytes_min - 1 }
     }
 
     /// Whether samples that one DATA has room for may be cut where their beginning fills a datagram of a

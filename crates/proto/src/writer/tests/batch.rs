@@ -69,12 +69,12 @@ fn the_end_of_a_flow_waits_for_a_fraction_of_a_millisecond() {
     let mut story = flowing(QosSet::writer().keep_all());
     story.matched(&reliable(7));
     story.write_many(20, b"data");
-    assert!(story.writer.sent_last(true) < SequenceNumber(20));
+    assert!(story.writer.sent_last(RouteKind::SameHost) < SequenceNumber(20));
     let wait = WriterLimits::default().flow_wait;
     assert!(story.writer.next_timeout() <= story.now.mono.after(wait));
     story.pass(wait);
     assert_eq!(data(&story.sent()).last(), Some(&20));
-    assert_eq!(story.writer.sent_last(true), SequenceNumber(20));
+    assert_eq!(story.writer.sent_last(RouteKind::SameHost), SequenceNumber(20));
 }
 
 #[test]
@@ -91,12 +91,12 @@ fn the_end_of_a_great_flow_waits_longer_but_not_for_long() {
     }
     story.write_many(15, b"data");
     written += 15;
-    assert!(story.writer.sent_last(true) < SequenceNumber(written));
+    assert!(story.writer.sent_last(RouteKind::SameHost) < SequenceNumber(written));
     let waits = story.writer.next_timeout().unwrap().since(story.now.mono);
     let limits = WriterLimits::default();
     assert!(limits.flow_wait < waits && waits < limits.batch_wait_max, "{waits:?}");
     story.pass(waits);
-    assert_eq!(story.writer.sent_last(true), SequenceNumber(written));
+    assert_eq!(story.writer.sent_last(RouteKind::SameHost), SequenceNumber(written));
 }
 
 #[test]

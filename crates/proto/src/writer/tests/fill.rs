@@ -97,7 +97,7 @@ fn the_end_of_a_sample_leaves_when_its_time_is_over_or_when_told() {
         let sent = story.sent();
         assert_eq!(data(&sent), [1, 2, 3]);
         assert_eq!(fragments(&sent), [(4, 1)]);
-        assert_eq!(story.writer.sent_last(true), SequenceNumber(3));
+        assert_eq!(story.writer.sent_last(RouteKind::SameHost), SequenceNumber(3));
         let due = story.writer.next_timeout().unwrap();
         assert!(due.since(story.now.mono) <= BUDGET, "it has a time of its own");
         if is_told {
@@ -107,7 +107,7 @@ fn the_end_of_a_sample_leaves_when_its_time_is_over_or_when_told() {
         }
         let sent = story.sent();
         assert!(matches!(fragments(&sent)[..], [(4, rest)] if rest > 1), "{sent:?}");
-        assert_eq!(story.writer.sent_last(true), SequenceNumber(4));
+        assert_eq!(story.writer.sent_last(RouteKind::SameHost), SequenceNumber(4));
     }
 }
 
@@ -189,7 +189,7 @@ proptest! {
                 0 => story.pass(BUDGET),
                 1 => story.writer.flush(story.now, &mut story.out),
                 2 => {
-                    story.acknack(&ours(7), story.writer.sent_last(true).0 + 1, &[]).unwrap();
+                    story.acknack(&ours(7), story.writer.sent_last(RouteKind::SameHost).0 + 1, &[]).unwrap();
                 }
                 _ => {}
             }

@@ -489,7 +489,7 @@ fn flow_of_long_samples() -> Story {
     }
     let now = story.now;
     story.writer.flush(now, &mut story.out);
-    assert_eq!(story.writer.sent_last(true), SequenceNumber(16));
+    assert_eq!(story.writer.sent_last(RouteKind::SameHost), SequenceNumber(16));
     story.sent();
     story
 }
@@ -501,7 +501,7 @@ fn in_a_flow_the_end_of_a_sample_shares_a_datagram_with_the_next() {
         story.write(1, &sample(65_540)).unwrap();
     }
     story.pass(Duration::from_millis(1));
-    let last = story.writer.sent_last(true).0;
+    let last = story.writer.sent_last(RouteKind::SameHost).0;
     assert_eq!(last, 36, "the end of the last does not wait for ever");
     let (mut samples, mut datagrams) = (BTreeMap::<i64, Vec<u8>>::new(), 0);
     for (_, sent) in story.sent_by_datagram() {
@@ -560,13 +560,13 @@ fn an_end_that_waits_leaves_when_a_reader_comes_that_filters() {
     for _ in 0..12 {
         story.write(1, &sample(65_540)).unwrap();
     }
-    assert_eq!(story.writer.sent_last(true), SequenceNumber(27), "the end of the last waits");
+    assert_eq!(story.writer.sent_last(RouteKind::SameHost), SequenceNumber(27), "the end of the last waits");
     let mut samples = BTreeMap::new();
     octets_of_samples(&story.sent(), &mut samples);
     story.matched(&content::wanting(200, MatchedReader { receive_bytes: 64 << 20, ..reliable(8) }));
     story.write(1, &sample(65_540)).unwrap();
     story.pass(Duration::from_millis(3));
-    assert_eq!(story.writer.sent_last(true), SequenceNumber(29));
+    assert_eq!(story.writer.sent_last(RouteKind::SameHost), SequenceNumber(29));
     octets_of_samples(&story.sent(), &mut samples);
     assert_eq!(samples.keys().copied().collect::<Vec<_>>(), (17..=29).collect::<Vec<_>>());
     assert!(samples.values().all(|octets| *octets == sample(65_540)));
@@ -577,7 +577,7 @@ fn the_end_of_a_lone_long_sample_leaves_at_once() {
     let mut story = flow_of_long_samples();
     story.pass(Duration::from_millis(5));
     story.write(1, &sample(65_540)).unwrap();
-    assert_eq!(story.writer.sent_last(true), SequenceNumber(17));
+    assert_eq!(story.writer.sent_last(RouteKind::SameHost), SequenceNumber(17));
 }
 
 /// Fragments of 1 KiB, of which 63 fill a datagram, in each datagram of a sample that is written alone.
@@ -621,13 +621,13 @@ fn no_heartbeat_names_a_sample_whose_end_waits_and_a_flush_sends_it() {
     for _ in 0..12 {
         story.write(1, &sample(65_540)).unwrap();
     }
-    let last = story.writer.sent_last(true).0;
+    let last = story.writer.sent_last(RouteKind::SameHost).0;
     assert_eq!(last, 27, "the end of the last waits for the next sample");
     let named = heartbeats(&story.sent()).iter().map(|heartbeat| heartbeat.last.0).max();
     assert!(named.is_none_or(|named| named <= last), "{named:?}");
     let now = story.now;
     story.writer.flush(now, &mut story.out);
-    assert_eq!(story.writer.sent_last(true), SequenceNumber(28));
+    assert_eq!(story.writer.sent_last(RouteKind::SameHost), SequenceNumber(28));
     assert_eq!(fragments(&story.sent()).last().map(|fragment| fragment.number), Some(28));
 }
 

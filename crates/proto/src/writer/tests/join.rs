@@ -151,7 +151,8 @@ impl Story {
             Step::Change(kind, instance) => return vec![self.change(kind, instance, &[instance; 4])],
             Step::Pass { micros } => self.pass(Duration::from_micros(micros)),
             Step::Acknowledge { part } => {
-                let (first, last) = (self.writer.history.first().0, self.writer.sent_last(true).0);
+                let (first, last) =
+                    (self.writer.history.first().0, self.writer.sent_last(RouteKind::SameHost).0);
                 let base = first + (last + 1 - first).max(0) * part / 4;
                 let missing = Vec::from_iter((part == 1 && base <= last).then_some(base));
                 for kind in [Kind::Reliable, Kind::Elsewhere, Kind::InlineQos, Kind::Durable] {
@@ -300,7 +301,7 @@ fn a_batch_that_samples_filled_by_joining_tells_who_waits_for_room() {
         let mut story = flow(QosSet::writer().keep_all());
         while story.write(1, &[7; 108]).is_ok() {}
         // Less than the quarter for which who waits is woken.
-        let sent = story.writer.sent_last(true).0;
+        let sent = story.writer.sent_last(RouteKind::SameHost).0;
         story.events();
         story.acknack(&reliable(7), sent / 5, &[]).unwrap();
         let write = |story: &mut Story| {
