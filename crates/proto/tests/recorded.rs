@@ -5,6 +5,8 @@
 //! `RECORD=1 cargo test -p plainsong-proto --test recorded` writes `tests/recorded/writer.txt` anew: the
 //! column of samples never changes without a fault, and a change in the others is to be argued for.
 
+#[path = "road/rings.rs"]
+mod rings;
 mod road;
 
 use std::fmt::Write as _;
@@ -29,6 +31,7 @@ use plainsong_proto::stats::{DropCounters, DropReason};
 use plainsong_proto::time::{Duration, Instant, Now, Time};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext};
 use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
+use rings::{Record, Rings};
 use road::{Road, announced, compile, obeyed};
 
 const STORIES: u64 = 160;
@@ -78,7 +81,10 @@ impl Kind {
         GuidPrefix([10 + self as u8; 12]).entity(EntityId::user_reader(1, true))
     }
 
-    fn locator(self) -> Locator {
+    fn locator(self, by_memory: bool) -> Locator {
+        if by_memory {
+            return Locator::memory([10 + self as u8; 16]);
+        }
         let ip = if self.is_elsewhere() { [10, 0, 0, 10 + self as u8] } else { [127, 0, 0, 1] };
         Locator::udp(ip.into(), 7_410 + self as u16)
     }
@@ -99,10 +105,10 @@ impl Kind {
         (self == Self::Filtered).then(|| announced(3))
     }
 
-    fn matched(self, offered: &QosSet) -> MatchedReader {
+    fn matched(self, offered: &QosSet, by_memory: bool) -> MatchedReader {
         MatchedReader {
             guid: self.guid(),
-            locators: vec![self.locator()],
+            locators: vec![self.locator(by_memory)],
             sources: Sources::default(),
             urgent: None,
             expects_inline_qos: self == Self::InlineQos,
@@ -164,10 +170,20 @@ impl Digest {
     }
 }
 
+/// How readers of this host are reached.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Udp,
+    Memory,
+    /// By memory and by UDP by turns, while samples are under way.
+    Both,
+}
+
 struct Seat {
     kind: Kind,
     reader: Reader,
     matched: bool,
+    by_memory: bool,
     /// Samples up to this one were written before it was matched: it may get some that were still to be sent.
     since: u32,
     /// What it got of each instance, in its order.
@@ -215,6 +231,10 @@ struct Story {
     now: Now,
     out: Outbox,
     road: Road<Option<usize>>,
+    way: Way,
+    /// Two for each seat: to it, and back.
+    rings: Rings,
+    moves: usize,
     /// What happens does not depend on what the road loses, so that samples stay the same when datagrams do
     /// not.
     random: u64,
@@ -225,13 +245,14 @@ struct Story {
 }
 
 impl Story {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, way: Way) -> Self {
         let qos = offered(seed % 10);
+        let ring_bytes = [256 << 10, 64 << 10, 32 << 10][(seed % 3) as usize];
         let config = WriterConfig {
             guid: WRITER,
             keyed: true,
             qos: qos.clone(),
-            limits: WriterLimits::default(),
+            limits: WriterLimits { memory_ring_bytes: ring_bytes, ..WriterLimits::default() },
             content_filter: Some(FilterFunction::new(compile)),
             group: None,
         };
@@ -252,6 +273,7 @@ impl Story {
                 kind,
                 reader,
                 matched: false,
+                by_memory: way != Way::Udp && !kind.is_elsewhere(),
                 since: 0,
                 got: [const { Digest::new() }; INSTANCES],
                 samples: 0,
@@ -267,6 +289,15 @@ impl Story {
             now: Now { mono: Instant(1_000_000_000), wall: Time(1_700_000_000_000_000_000) },
             out: Outbox::new(),
             road: Road::new(loss_percent, seed + 1),
+            way,
+            // Of some rings other writers fill the most.
+            rings: Rings::new(
+                2 * Kind::ALL.len(),
+                ring_bytes / [1, 8][(seed % 5 / 4) as usize],
+                [0, 300_000][(seed % 2) as usize],
+                seed + 1,
+            ),
+            moves: 0,
             random: (seed + 1).wrapping_mul(0xd134_2543_de82_ef95) | 1,
             written: 0,
             sent: Digest::new(),
@@ -290,8 +321,13 @@ impl Story {
         let mut destinations = 0;
         for transmit in self.out.transmits() {
             let (bytes, to) = (self.out.datagram(transmit), self.out.destinations(transmit));
-            if from.is_some() {
-                self.road.carry(self.now.mono, None, &bytes);
+            let attachment = self.out.parts(transmit).1.cloned();
+            if let Some(index) = from {
+                if self.ends.seats[index].by_memory {
+                    self.rings.push(self.now.mono, 2 * index + 1, (bytes, attachment));
+                } else {
+                    self.road.carry(self.now.mono, None, &bytes);
+                }
                 continue;
             }
             destinations += to.len();
@@ -299,10 +335,15 @@ impl Story {
             self.sent.add(format!("{to:?}").as_bytes());
             self.sent.add(&bytes);
             for (index, seat) in self.ends.seats.iter().enumerate() {
-                let hears =
-                    |to: &Locator| *to == seat.kind.locator() || seat.kind.is_of_group() && *to == group();
+                let hears = |to: &Locator| {
+                    *to == seat.kind.locator(false) || seat.kind.is_of_group() && *to == group()
+                };
                 if to.iter().any(hears) {
+                    assert!(attachment.is_none(), "only memory has anything beside a message");
                     self.road.carry(self.now.mono, Some(index), &bytes);
+                }
+                if to.contains(&seat.kind.locator(true)) {
+                    self.rings.push(self.now.mono, 2 * index, (bytes.clone(), attachment.clone()));
                 }
             }
         }
@@ -315,14 +356,14 @@ impl Story {
         self.out.clear();
     }
 
-    fn arrive(&mut self, to: Option<usize>, bytes: &[u8]) {
+    fn arrive(&mut self, to: Option<usize>, (bytes, attachment): &Record) {
         let mut drops = DropCounters::default();
         self.ends.receives = to;
         receiver::datagram(
             self.now,
             Locator::default(),
             bytes,
-            None,
+            attachment.as_ref(),
             &mut self.ends,
             &mut drops,
             &mut self.out,
@@ -338,11 +379,15 @@ impl Story {
         loop {
             let readers = self.ends.seats.iter().map(|seat| seat.reader.next_timeout());
             let timeouts = readers.chain([self.ends.writer.next_timeout()]).flatten();
-            let next = timeouts.chain(self.road.next_arrival()).min();
+            let next = timeouts.chain(self.road.next_arrival()).chain(self.rings.next_arrival()).min();
             let Some(next) = next.filter(|next| *next <= end) else { break };
             self.move_to(next.max(self.now.mono));
             if let Some((to, bytes)) = self.road.arrived(self.now.mono) {
-                self.arrive(to, &bytes);
+                self.arrive(to, &(bytes, None));
+                continue;
+            }
+            if let Some((link, record)) = self.rings.arrived(self.now.mono) {
+                self.arrive(link.is_multiple_of(2).then_some(link / 2), &record);
                 continue;
             }
             self.ends.writer.timeout(self.now, &mut self.out);
@@ -378,12 +423,12 @@ impl Story {
 
     fn join(&mut self, index: usize) {
         let qos = self.ends.writer.qos().clone();
-        let Seat { kind, reader, matched, since, .. } = &mut self.ends.seats[index];
+        let Seat { kind, reader, matched, by_memory, since, .. } = &mut self.ends.seats[index];
         if std::mem::replace(matched, true) {
             return;
         }
         *since = self.written;
-        let reader_of_writer = kind.matched(&qos);
+        let reader_of_writer = kind.matched(&qos, *by_memory);
         let writer = MatchedWriter {
             guid: WRITER,
             locators: vec![Locator::udp([127, 0, 0, 1].into(), 7_400)],
@@ -396,6 +441,24 @@ impl Story {
         reader.match_writer(self.now, &writer, &mut self.out);
         self.send(Some(index));
         self.ends.writer.match_reader(self.now, &reader_of_writer, &mut self.out);
+        self.send(None);
+    }
+
+    /// Its process shares memory with the writer's, or does not any more; then what was not read may be gone.
+    fn move_one(&mut self) {
+        let index = (self.rings.draw() % Kind::ALL.len() as u64) as usize;
+        let qos = self.ends.writer.qos().clone();
+        let Seat { kind, matched, by_memory, .. } = &mut self.ends.seats[index];
+        if self.way != Way::Both || !*matched || kind.is_elsewhere() {
+            return;
+        }
+        *by_memory = !*by_memory;
+        let reader = kind.matched(&qos, *by_memory);
+        if !*by_memory && self.rings.draw().is_multiple_of(2) {
+            (0..2).for_each(|back| self.rings.cut(2 * index + back));
+        }
+        self.moves += 1;
+        self.ends.writer.match_reader(self.now, &reader, &mut self.out);
         self.send(None);
     }
 
@@ -451,6 +514,9 @@ impl Story {
                 let pause = [0, 0, 0, 30_000, 2_000_000][self.draw(5) as usize];
                 for _ in 0..times {
                     self.write(of, bytes);
+                    if self.rings.draw().is_multiple_of(8) {
+                        self.move_one();
+                    }
                     self.pass(Duration(pause));
                 }
             }
@@ -516,22 +582,47 @@ impl Story {
     }
 }
 
-fn told(seed: u64) -> String {
-    let mut story = Story::new(seed);
+fn told(seed: u64, way: Way) -> Story {
+    let mut story = Story::new(seed, way);
     (0..STEPS).for_each(|_| story.step());
     story.ends.writer.end_coherent_changes(story.now, SequenceNumber(1), &mut story.out);
     story.send(None);
     story.ends.writer.resume(story.now, &mut story.out);
     story.send(None);
     story.settle();
-    story.line(seed)
+    story
+}
+
+/// All but what a writer sent.
+fn samples(line: &str) -> Vec<String> {
+    line.split(' ').take(3).map(str::to_owned).collect()
+}
+
+#[test]
+fn readers_get_by_memory_and_by_changing_routes_what_is_on_record_of_udp() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/recorded/writer.txt");
+    let recorded = fs::read_to_string(&path).expect("what is on record");
+    let (mut moves, mut lost) = (0, 0);
+    for (seed, then) in recorded.lines().enumerate().filter(|(seed, _)| (seed / 10).is_multiple_of(4)) {
+        for way in [Way::Memory, Way::Both] {
+            let story = told(seed as u64, way);
+            assert_eq!(samples(&story.line(seed as u64)), samples(then), "{seed}");
+            (moves, lost) = (moves + story.moves, lost + story.rings.lost);
+        }
+    }
+    assert!(moves > 400 && lost > 100, "routes changed {moves} times, and {lost} messages found no room");
 }
 
 #[test]
 fn readers_get_and_a_writer_sends_what_is_on_record() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/recorded/writer.txt");
     let threads = 2;
-    let of = |thread| (0..STORIES).filter(move |seed| seed % threads == thread).map(told).collect::<Vec<_>>();
+    let of = |thread| {
+        (0..STORIES)
+            .filter(move |seed| seed % threads == thread)
+            .map(|seed| told(seed, Way::Udp).line(seed))
+            .collect::<Vec<_>>()
+    };
     let (even, odd) = std::thread::scope(|scope| {
         let odd = scope.spawn(|| of(1));
         (of(0), odd.join().expect("no story fails"))
@@ -543,7 +634,6 @@ fn readers_get_and_a_writer_sends_what_is_on_record() {
     let recorded = fs::read_to_string(&path).expect("what is on record");
     let recorded: Vec<&str> = recorded.lines().collect();
     assert_eq!(recorded.len(), lines.len());
-    let samples = |line: &str| line.split(' ').take(3).map(str::to_owned).collect::<Vec<_>>();
     let others: Vec<_> =
         recorded.iter().zip(&lines).filter(|(then, now)| samples(then) != samples(now)).collect();
     assert!(others.is_empty(), "readers get other samples: {others:#?}");

@@ -18,6 +18,7 @@ impl Config {
             sample_bytes_max: self.sample_bytes_max,
             unacknowledged_bytes_max: self.unacknowledged_bytes_max,
             batch_bytes: self.batch_bytes,
+            memory_ring_bytes: self.memory_ring_bytes,
             ..defaults
         }
     }

@@ -170,11 +170,11 @@ impl Controller {
 
     /// Begins the next burst when it is time.
     pub(crate) fn refresh(&mut self, now: Instant) {
-        if now < self.burst_end {
-            return;
-        }
         if let Window::Ring(ring) = &mut self.window {
             ring.refresh(now);
+        }
+        if now < self.burst_end {
+            return;
         }
         let bytes = |bytes| isize::try_from(bytes).unwrap_or(isize::MAX);
         self.left = match self.spread(now) {

@@ -14,6 +14,7 @@ mod join;
 mod lending;
 mod long_keys;
 mod matching;
+mod memory;
 mod multicast;
 mod multipliers;
 mod paths;
@@ -227,6 +228,7 @@ impl Story {
         let mut datagrams = Vec::new();
         for transmit in self.out.transmits() {
             let bytes = self.out.datagram(transmit);
+            let attachment = self.out.parts(transmit).1;
             assert_eq!(bytes.len(), transmit.len());
             let mut ear = Ear::default();
             let mut drops = DropCounters::default();
@@ -234,7 +236,7 @@ impl Story {
                 self.now,
                 Locator::default(),
                 &bytes,
-                None,
+                attachment,
                 &mut ear,
                 &mut drops,
                 &mut Outbox::new(),
