@@ -29,7 +29,8 @@ pub struct WriterLimits {
     pub sample_bytes_max: usize,
     /// KEEP_ALL: octets of unacknowledged samples, each with some overhead, at which `write` reports
     /// `WriteError::Full`; one sample is always admitted. Half of it where all readers are on this
-    /// host, a quarter for a single one of samples below 20 KiB, and less for many readers.
+    /// host, a quarter for a single one of samples below 20 KiB, and less for many readers;
+    /// four times as much of longer ones where all share memory.
     pub unacknowledged_bytes_max: usize,
     /// Least pause before readers that were asked are asked again, however fast they answer.
     pub heartbeat_quickest: Duration,

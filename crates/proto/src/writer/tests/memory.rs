@@ -60,9 +60,11 @@ fn long_samples_go_beside_messages_of_their_own_and_short_ones_within() {
     story.write(1, &payload).unwrap();
     story.messages();
     story.pass(Duration::from_millis(3));
+    story.messages();
     story.acknack(&reader, 4, &[4]).unwrap();
     assert_eq!(story.messages()[0].1, payload.len());
     story.pass(Duration::from_millis(3));
+    story.messages();
     story.nack_frag(&reader, 4, &[1]).unwrap();
     assert_eq!(story.messages()[0].1, payload.len(), "whatever was said of fragments by another route");
 }
