@@ -125,10 +125,6 @@ impl Ring {
 
 /// What bounds the octets in flight.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a writer has one of each, and asks the larger for each datagram"
-)]
 enum Window {
     /// The rings of readers that share memory.
     Ring(Ring),
