@@ -188,9 +188,9 @@ impl Writer {
         self.routes.forget_aims();
     }
 
-    /// A reader comes that is not to hear what is queued for the others of its route: each of these gets it by
-    /// itself. What they were passed over with ends before it: of what follows each is asked when it is its
-    /// turn.
+    /// A reader comes that is not to hear what is queued for the others of its route: each of these gets it
+    /// by itself. What they were passed over with ends before it: of what follows each is asked when it is
+    /// its turn.
     pub(crate) fn part_queue(&mut self, kind: RouteKind, out: &mut Outbox) {
         let route = self.routes.of_mut(kind);
         let Some(pending) = route.queue.take() else { return };

@@ -16,7 +16,8 @@ pub(crate) enum RouteKind {
 }
 
 impl RouteKind {
-    /// Who is elsewhere comes last: the last heartbeat that asks everyone is that by which paths are measured.
+    /// Who is elsewhere comes last: the last heartbeat that asks everyone is that by which paths are
+    /// measured.
     pub(crate) const ALL: [Self; 3] = [Self::Memory, Self::SameHost, Self::Remote];
 
     /// How a reader is reached at these locators.

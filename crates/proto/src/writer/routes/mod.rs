@@ -2,7 +2,6 @@
 
 pub(super) mod filters;
 pub(super) mod gap;
-pub(super) mod moved;
 pub(super) mod multicast;
 pub(super) mod path;
 pub(super) mod proxies;
