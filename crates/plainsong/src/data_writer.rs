@@ -1,5 +1,6 @@
 //! Typed writers (DCPS 1.4 §2.2.2.4.2). `write` serializes, records and sends on the caller's thread.
 
+mod delivery;
 mod errors;
 mod serialized;
 mod waiting;
@@ -9,7 +10,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+pub use delivery::{Delivery, HostDelivery, ParticipantDelivery};
 use plainsong_proto::cdr::{self, Cdr, DdsType, EncodeError, Endianness, XcdrVersion};
+pub use plainsong_proto::discovery::{MemoryRefusal, UsedTransport};
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::{InstanceHandle, Key, KeyFunction};
 use plainsong_proto::lent::{LENT_BYTES_LEAST, Lent};
@@ -23,7 +26,7 @@ use plainsong_proto::status::{
 use plainsong_proto::time::{Duration, Now, Time};
 use plainsong_proto::type_support::{self, TypeSupport};
 use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig};
-pub use plainsong_proto::writer::{Delivery, ReaderBehind, UnicastReason};
+pub use plainsong_proto::writer::{ReaderBehind, UnicastReason};
 
 use crate::base::{clock, trace};
 use crate::condition::{Condition, HasCore};
@@ -392,13 +395,17 @@ macro_rules! untyped_operations {
             self.inner().with(|writer, now, _| writer.readers_behind(now.mono).collect())
         }
 
-        /// How samples go to the readers of this host: one datagram for each process, or one for all, and
-        /// why. The writer chooses anew while it writes.
+        /// How samples reach the matched readers: by shared memory, or by UDP and why so; and whether one
+        /// datagram goes to each process of this host, or one to all, and why. The writer chooses anew while
+        /// it writes.
         ///
         /// # Errors
         /// [`Error::NotEnabled`].
         pub fn delivery(&self) -> Result<Delivery> {
-            self.inner().with(|writer, _, _| writer.delivery())
+            let inner = self.inner();
+            let (readers, by_udp) = inner
+                .with(|writer, _, _| (writer.matched_readers().collect::<Vec<_>>(), writer.delivery()))?;
+            Ok(Delivery::of(&readers, by_udp, inner.publisher.participant.slot()?))
         }
 
         /// Asserts the writer's liveliness.

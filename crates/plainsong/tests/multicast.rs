@@ -6,14 +6,21 @@
 mod common;
 
 use common::{Blob, PATIENCE, fresh_domain, loopback, reader, until, writer};
-use plainsong::data_writer::{Delivery, UnicastReason};
+use plainsong::base::config::Use;
+use plainsong::data_writer::{HostDelivery, UnicastReason};
 use plainsong::prelude::*;
 
 const OCTETS: usize = 16 << 10;
 
 /// A participant that shares no sockets with those of other numbers.
 fn process(domain: u16, number: u64, multicast: bool) -> DomainParticipant {
-    let config = Config { announce_period_ms: 1_000 + number, multicast, host_groups: true, ..loopback() };
+    let config = Config {
+        announce_period_ms: 1_000 + number,
+        multicast,
+        host_groups: true,
+        shared_memory: Use::Off,
+        ..loopback()
+    };
     DomainParticipantFactory::with_config(config)
         .create_participant(domain, "process", QosSet::default())
         .unwrap()
@@ -53,7 +60,7 @@ fn reliable() -> QosSet {
 
 /// Whether so many readers are written to by the group.
 fn goes_to_group(writer: &DataWriter<Blob>, hearing: usize) -> bool {
-    matches!(writer.delivery().unwrap(), Delivery::Multicast { readers, .. } if readers == hearing)
+    matches!(writer.delivery().unwrap().by_udp, HostDelivery::Multicast { readers, .. } if readers == hearing)
 }
 
 #[test]
@@ -82,7 +89,7 @@ fn long_samples_for_several_processes_go_to_a_group_of_their_host() {
     assert!(goes_to_group(&writer, 3), "in a flow, too");
     processes[1].delete_contained_entities().unwrap();
     until("the writer hears that one is gone", || writer.matched_subscriptions().unwrap().len() == 3);
-    assert_eq!(writer.delivery().unwrap(), Delivery::Unicast(UnicastReason::FewReaders));
+    assert_eq!(writer.delivery().unwrap().by_udp, HostDelivery::Unicast(UnicastReason::FewReaders));
     write(&writer, written..written + 50, OCTETS);
     readers[1..].iter().for_each(|reader| take_all(reader, written, written + 50));
 }
@@ -100,9 +107,9 @@ fn short_samples_go_to_each_process_and_the_writer_says_why() {
         write(&writer, written..written + 1, 16);
         readers.iter().for_each(|reader| take_all(reader, written, written + 1));
         written += 1;
-        writer.delivery().unwrap() == Delivery::Unicast(UnicastReason::ShortDatagrams)
+        writer.delivery().unwrap().by_udp == HostDelivery::Unicast(UnicastReason::ShortDatagrams)
     });
-    let reason = writer.delivery().unwrap().to_string();
+    let reason = writer.delivery().unwrap().by_udp.to_string();
     assert!(reason.starts_with("unicast: datagrams are so short"), "{reason}");
 }
 

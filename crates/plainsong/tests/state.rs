@@ -8,8 +8,9 @@ use std::net::UdpSocket;
 
 use common::{Pair, Point, fresh_domain, participant, reader, until, writer};
 use plainsong::drops::DropReason;
+use plainsong::locator::Locator;
 use plainsong::prelude::*;
-use plainsong::state::{MismatchReason, RouteKind, StateLimits};
+use plainsong::state::{MismatchReason, RouteKind, StateLimits, UsedTransport};
 
 #[test]
 fn a_snapshot_says_who_matches_and_how_samples_reach_them() {
@@ -30,8 +31,10 @@ fn a_snapshot_says_who_matches_and_how_samples_reach_them() {
     assert!(state.counters.datagrams >= 1, "{state}");
     assert_eq!(writing.publishers.items[0].guid, state.publisher);
     let [route] = &state.routes[..] else { panic!("{state}") };
-    assert_eq!(route.kind, RouteKind::SameHost);
-    assert!(route.destinations.iter().all(|it| it.ip().is_some_and(|ip| ip.is_loopback())), "{route}");
+    let is_by_memory = route.destinations.iter().all(|it| it.node_id().is_some());
+    assert_eq!(route.kind, if is_by_memory { RouteKind::Memory } else { RouteKind::SameHost });
+    let is_here = |it: &Locator| is_by_memory || it.ip().is_some_and(|ip| ip.is_loopback());
+    assert!(route.destinations.iter().all(is_here), "{route}");
     let [reached] = &route.readers[..] else { panic!("{route}") };
     assert_eq!((reached.guid, reached.is_reliable, reached.behind), (pair.reader.guid(), true, 0));
 
@@ -44,6 +47,12 @@ fn a_snapshot_says_who_matches_and_how_samples_reach_them() {
     assert_eq!((remote.guid, remote.is_writer, remote.topic.as_str()), (pair.writer.guid(), true, "Pair"));
     let [other] = &reading.remote_participants.items[..] else { panic!("{reading}") };
     assert_eq!((other.guid, other.product.as_deref()), (pair.participants[0].guid(), Some("Plainsong")));
+    assert_eq!(other.transport == UsedTransport::Memory, is_by_memory, "{reading}");
+    let delivery = pair.writer.delivery().unwrap();
+    let [participant] = &delivery.participants[..] else { panic!("{delivery}") };
+    assert_eq!((participant.participant, participant.readers), (pair.participants[1].guid(), 1));
+    assert_eq!(participant.transport, writing.remote_participants.items[0].transport);
+    assert_eq!(delivery.readers_by_memory(), usize::from(is_by_memory));
 
     let text = writing.to_string();
     for part in [
@@ -52,7 +61,8 @@ fn a_snapshot_says_who_matches_and_how_samples_reach_them() {
             pair.writer.guid()
         ),
         format!("reader {}", pair.reader.guid()),
-        "to this host at udp/127.0.0.1:".to_owned(),
+        format!("to this host at {}", if is_by_memory { "memory/" } else { "udp/127.0.0.1:" }),
+        format!("this host by {}", participant.transport),
         "1 written".to_owned(),
     ] {
         assert!(text.contains(&part), "{part:?} is missing in\n{text}");

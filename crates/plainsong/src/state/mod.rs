@@ -19,7 +19,9 @@ use plainsong_proto::stats::DropReason;
 use plainsong_proto::time::{Duration, Time};
 
 use crate::domain::InterfaceReport;
-pub use plainsong_proto::discovery::{Difference, Mismatch, MismatchReason, Party, ProcessData};
+pub use plainsong_proto::discovery::{
+    Difference, MemoryRefusal, Mismatch, MismatchReason, Party, ProcessData, UsedTransport,
+};
 
 /// How long the lists of a snapshot may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +166,7 @@ pub struct WriterState {
     pub routes: Vec<RouteState>,
     /// So many more readers match than `routes` names.
     pub readers_left_out: usize,
-    /// Why the readers of this host are reached so.
+    /// Why the readers of this host that are reached by UDP are reached so.
     pub delivery: String,
     /// So many of the readers known now do not match because of their QoS.
     pub incompatible_now: usize,
@@ -179,6 +181,8 @@ pub struct WriterState {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum RouteKind {
+    /// By memory shared with its process, or of its own.
+    Memory,
     /// By unicast within this host.
     SameHost,
     /// By a group of this host, one datagram for several processes.
@@ -334,6 +338,8 @@ pub struct RemoteParticipantState {
     pub is_proven: bool,
     /// It is on this host.
     pub same_host: bool,
+    /// By which transport its endpoints are reached, and why not by memory.
+    pub transport: UsedTransport,
     /// Announced lease.
     pub lease_duration: Duration,
     /// So long ago it was last heard of.

@@ -9,7 +9,7 @@ use plainsong_proto::qos::{HistoryKind, QosSet};
 use super::{
     Bounded, DropCount, MatchedReaderState, MatchedWriterState, ParticipantState, ProcessData, ReaderState,
     RemoteEndpointState, RemoteParticipantState, RouteKind, RouteState, TopicState, UnhonouredPolicy,
-    WriterState,
+    UsedTransport, WriterState,
 };
 
 impl Display for ParticipantState {
@@ -149,8 +149,8 @@ impl Display for WriterState {
             write!(f, "    {route}")?;
         }
         left_out(f, "    ", "readers", self.readers_left_out)?;
-        if self.routes.iter().any(|route| route.kind != RouteKind::Remote) {
-            writeln!(f, "    on this host: {}", self.delivery)?;
+        if self.routes.iter().any(|it| matches!(it.kind, RouteKind::SameHost | RouteKind::HostGroup)) {
+            writeln!(f, "    on this host by UDP: {}", self.delivery)?;
         }
         let counters = &self.counters;
         write!(
@@ -186,7 +186,7 @@ fn others(f: &mut Formatter<'_>, counters: &[(i32, &str)]) -> fmt::Result {
 impl Display for RouteState {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let way = match self.kind {
-            RouteKind::SameHost => "this host",
+            RouteKind::Memory | RouteKind::SameHost => "this host",
             RouteKind::HostGroup => "a group of this host",
             RouteKind::Remote => "another host",
         };
@@ -254,7 +254,12 @@ impl Display for RemoteParticipantState {
         let from = self.address.map_or_else(|| "?".to_owned(), |address| address.to_string());
         write!(f, "{participant} ({product}) from {from}")?;
         if self.same_host {
-            f.write_str(", this host")?;
+            write!(f, ", this host by {}", self.transport)?;
+            if let UsedTransport::Udp(reason) = self.transport
+                && !reason.advice().is_empty()
+            {
+                write!(f, " ({})", reason.advice())?;
+            }
         }
         writeln!(f, "{}", if self.is_proven { "" } else { ", has not answered yet" })
     }

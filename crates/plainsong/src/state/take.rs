@@ -84,6 +84,7 @@ impl ParticipantState {
                 discovery_locators: remote.meta_unicast.to_vec(),
                 is_proven: remote.proven,
                 same_host: remote.same_host,
+                transport: remote.transport,
                 lease_duration: remote.lease_duration,
                 silent_for: now.mono.since(remote.last_heard),
             });
@@ -167,10 +168,12 @@ fn writer_state(inner: &WriterInner, now: Now, limits: &StateLimits) -> WriterSt
     let readers_left_out = matched.saturating_sub(reached.len());
     let mut routes: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for reader in reached {
-        let kind = match (reader.by_group, reader.same_host) {
-            (true, _) => RouteKind::HostGroup,
-            (false, true) => RouteKind::SameHost,
-            (false, false) => RouteKind::Remote,
+        let is_by_memory = reader.destinations.iter().any(|locator| locator.node_id().is_some());
+        let kind = match (is_by_memory, reader.by_group, reader.same_host) {
+            (true, ..) => RouteKind::Memory,
+            (_, true, _) => RouteKind::HostGroup,
+            (_, false, true) => RouteKind::SameHost,
+            (_, false, false) => RouteKind::Remote,
         };
         routes.entry((kind, reader.destinations)).or_default().push(MatchedReaderState {
             guid: reader.reader,
