@@ -193,8 +193,24 @@ impl Participant {
         answer: Result<(), MemoryRefusal>,
         out: &mut Outbox,
     ) {
-        if !self.has_left() && self.links.on_answer(now.mono, node, answer) {
-            self.on_link_changed(node, out);
+        let was_linked = matches!(self.links.state(node), Some(LinkState::Linked { .. }));
+        if self.has_left() || !self.links.on_answer(now.mono, node, answer) {
+            return;
+        }
+        let participants = self.links.participants(node);
+        participants.iter().for_each(|prefix| self.note_link(*prefix, out));
+        if was_linked {
+            self.probe_unlinked(now, &participants, out);
+        }
+    }
+
+    /// Most links end because a process does. Its participants are asked whether they are there, lest they stay
+    /// for the rest of their leases. What the lead finds out it tells.
+    fn probe_unlinked(&mut self, now: Now, participants: &[GuidPrefix], out: &mut Outbox) {
+        for prefix in participants {
+            if self.database.get(*prefix).is_some_and(|remote| !remote.is_heard_by_lead) {
+                self.probe_peer(now, *prefix, out);
+            }
         }
     }
 
@@ -294,12 +310,6 @@ impl Participant {
             self.links.leave(node, prefix);
         }
         self.matching.hold(prefix, false);
-    }
-
-    fn on_link_changed(&mut self, node: NodeId, out: &mut Outbox) {
-        for prefix in self.links.participants(node) {
-            self.note_link(prefix, out);
-        }
     }
 
     pub(super) fn links_timeout(&mut self, now: Now, out: &mut Outbox) {

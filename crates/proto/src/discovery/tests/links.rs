@@ -189,6 +189,25 @@ fn a_link_that_ends_gives_way_to_udp_and_is_made_again() {
 }
 
 #[test]
+fn who_does_not_answer_when_its_link_has_ended_is_gone_long_before_its_lease_ends() {
+    let mut network = waiting();
+    let follower = add(&mut network, 0, sharing(2, 0));
+    for index in [0, follower] {
+        answer(&mut network, index, node_of(1), Ok(()));
+    }
+    network.run_for(Duration::from_millis(500));
+    network.nodes[1].up = false;
+    for index in [0, follower] {
+        answer(&mut network, index, node_of(1), Err(MemoryRefusal::Ended));
+    }
+    network.run_for(Duration::from_millis(1_100));
+    for index in [0, follower] {
+        assert_eq!(network.nodes[index].participant.transport_of(prefix(1)), None);
+        assert_eq!(network.count(index, is_unmatch), 2, "its writer and its reader");
+    }
+}
+
+#[test]
 fn pauses_between_attempts_double() {
     let mut network = waiting();
     for _ in 0..400 {
