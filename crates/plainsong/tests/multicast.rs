@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Blob, PATIENCE, fresh_domain, loopback, reader, until, writer};
-use plainsong::base::config::Use;
+use plainsong::config::Use;
 use plainsong::data_writer::{HostDelivery, UnicastReason};
 use plainsong::prelude::*;
 

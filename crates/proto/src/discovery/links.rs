@@ -204,8 +204,8 @@ impl Participant {
         }
     }
 
-    /// Most links end because a process does. Its participants are asked whether they are there, lest they stay
-    /// for the rest of their leases. What the lead finds out it tells.
+    /// Most links end because a process does. Its participants are asked whether they are there, lest they
+    /// stay for the rest of their leases. What the lead finds out it tells.
     fn probe_unlinked(&mut self, now: Now, participants: &[GuidPrefix], out: &mut Outbox) {
         for prefix in participants {
             if self.database.get(*prefix).is_some_and(|remote| !remote.is_heard_by_lead) {
