@@ -8,6 +8,7 @@ mod encode;
 mod footprint;
 mod latency;
 mod paths;
+mod readers;
 mod scale;
 mod start;
 mod throughput;
@@ -37,6 +38,9 @@ struct Options {
     /// application writes fast enough for its samples to share datagrams without
     #[arg(long, default_value_t = 0)]
     latency_budget_us: i64,
+    /// End with an error if one more reader costs its writer more than it may
+    #[arg(long)]
+    strict: bool,
     /// Domain id
     #[arg(long, default_value_t = 0)]
     domain: u16,
@@ -68,6 +72,10 @@ enum Role {
     Participants,
     /// Writes `count` samples that another participant takes: for `cargo xtask instructions`.
     Paths,
+    /// Prints what one more reader costs a writer.
+    Readers,
+    /// What it starts.
+    Read,
     /// Starts publishers and prints how long their first samples took.
     Start,
     /// What it starts.
@@ -101,6 +109,8 @@ fn main() -> ExitCode {
         Role::Endpoints => scale::endpoints(&options),
         Role::Participants => scale::participants(&options),
         Role::Paths => paths::run(&options),
+        Role::Readers => readers::measure(&options),
+        Role::Read => readers::read(&options),
         Role::Start => start::measure(&options),
         Role::StartPublish => start::publish(&options),
     };

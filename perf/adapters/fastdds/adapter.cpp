@@ -4,6 +4,7 @@
 #include <net/if.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -170,7 +171,26 @@ std::string address_of(const char *interface)
   return found;
 }
 
-// UDP alone: shared memory is another transport, which the specification of a session does not name.
+// The adapter whose name ends so uses shared memory alone, the others UDP alone.
+bool by_shared_memory()
+{
+  const std::string name = program_invocation_short_name;
+  const std::string suffix = "-shm";
+  return name.size() > suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
+}
+
+// Octets of the memory of one participant, and messages that may wait for it.
+constexpr uint32_t SEGMENT_SIZE = 128 << 20;
+constexpr uint32_t QUEUE_CAPACITY = 8192;
+
+std::shared_ptr<SharedMemTransportDescriptor> make_shared_memory()
+{
+  auto shared_memory = std::make_shared<SharedMemTransportDescriptor>();
+  shared_memory->segment_size(SEGMENT_SIZE);
+  shared_memory->port_queue_capacity(QUEUE_CAPACITY);
+  return shared_memory;
+}
+
 std::shared_ptr<UDPv4TransportDescriptor> make_transport(const perfkit_session &spec, const std::string &address)
 {
   auto udp = std::make_shared<UDPv4TransportDescriptor>();
@@ -192,7 +212,10 @@ perfkit_status session_open(void *, const perfkit_session *spec, void **out)
   }
   DomainParticipantQos qos;
   qos.transport().use_builtin_transports = false;
-  qos.transport().user_transports.push_back(make_transport(*spec, address));
+  if (by_shared_memory())
+    qos.transport().user_transports.push_back(make_shared_memory());
+  else
+    qos.transport().user_transports.push_back(make_transport(*spec, address));
   // Many participants of one host look for free ports.
   qos.wire_protocol().builtin.mutation_tries = 500;
   auto self = std::make_unique<Session>();
@@ -476,7 +499,7 @@ perfkit_adapter table()
 {
   perfkit_adapter adapter = {};
   adapter.abi = PERFKIT_ABI;
-  adapter.product = "Fast DDS";
+  adapter.product = by_shared_memory() ? "Fast DDS, shared memory" : "Fast DDS";
   adapter.version = version();
 #ifdef PERF_FASTDDS_3
   adapter.features = "rtps listener waitset polling keyed reliable best_effort multicast unicast ownership "

@@ -3,6 +3,7 @@
 
 #include <fastdds/dds/topic/TopicDataType.hpp>
 #include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
+#include <fastdds/rtps/transport/shared_mem/SharedMemTransportDescriptor.h>
 #include <fastrtps/config.h>
 #include <fastrtps/types/DynamicTypeBuilder.h>
 #include <fastrtps/types/DynamicTypeBuilderFactory.h>
@@ -14,6 +15,7 @@ namespace product {
 namespace rtps = eprosima::fastrtps::rtps;
 using namespace eprosima::fastdds::dds;
 using Duration = eprosima::fastrtps::Duration_t;
+using eprosima::fastdds::rtps::SharedMemTransportDescriptor;
 using eprosima::fastdds::rtps::UDPv4TransportDescriptor;
 using Locator = rtps::Locator_t;
 using rtps::IPLocator;

@@ -4,6 +4,7 @@
 #include <fastdds/config.hpp>
 #include <fastdds/dds/topic/TopicDataType.hpp>
 #include <fastdds/rtps/transport/UDPv4TransportDescriptor.hpp>
+#include <fastdds/rtps/transport/shared_mem/SharedMemTransportDescriptor.hpp>
 #include <fastdds/utils/IPLocator.hpp>
 
 namespace product {
@@ -13,6 +14,7 @@ using namespace eprosima::fastdds::dds;
 using Duration = eprosima::fastdds::dds::Duration_t;
 using Locator = rtps::Locator_t;
 using rtps::IPLocator;
+using rtps::SharedMemTransportDescriptor;
 using rtps::UDPv4TransportDescriptor;
 
 inline const char *version()

@@ -29,11 +29,12 @@ pub(super) enum Kind {
     Connext,
 }
 
-pub(super) const RECIPES: [Recipe; 9] = [
+pub(super) const RECIPES: [Recipe; 10] = [
     recipe("cyclone", "Cyclone DDS", "0.10.2", "cyclone", Kind::Cyclone),
     recipe("cyclone11", "Cyclone DDS", "11.0.1", "cyclone", Kind::CycloneWheel),
     recipe("fastdds", "Fast DDS", "2.9.1", "fastdds", Kind::Fast),
     recipe("fastdds3", "Fast DDS", "3.2.2", "fastdds", Kind::FastWheel),
+    recipe("fastdds3-shm", "Fast DDS, shared memory", "3.2.2", "fastdds", Kind::FastWheel),
     recipe("rustdds", "RustDDS", "0.15.1", "rustdds", Kind::Cargo),
     recipe("dust", "Dust DDS", "0.16.0", "dust", Kind::Cargo),
     recipe("zenoh", "zenoh", "1.10.2", "zenoh", Kind::Cargo),

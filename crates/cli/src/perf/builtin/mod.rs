@@ -24,6 +24,11 @@ pub(crate) enum Name {
     PlainsongBusy,
     /// This product without the setting `adaptive_poll`: whoever receives has slept.
     PlainsongWoken,
+    /// This product without shared memory: what it writes goes by UDP within a host, too.
+    PlainsongUdp,
+    /// This product, whose samples are filled in the memory that its readers see: all but their first octets
+    /// is left as it was found there, as an application does whose device fills them.
+    PlainsongLoan,
     /// This product with socket buffers as Linux gives them to anyone, also when it runs as root.
     PlainsongSmallBuffers,
     /// UDP sockets that block.
@@ -59,6 +64,8 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Name::Plainsong => Box::new(plainsong::Product(Setting::Usual)),
         Name::PlainsongBusy => Box::new(plainsong::Product(Setting::BusyPoll)),
         Name::PlainsongWoken => Box::new(plainsong::Product(Setting::Woken)),
+        Name::PlainsongUdp => Box::new(plainsong::Product(Setting::Udp)),
+        Name::PlainsongLoan => Box::new(plainsong::Product(Setting::Loan)),
         Name::PlainsongSmallBuffers => Box::new(plainsong::Product(Setting::SmallBuffers)),
         Name::Udp => Box::new(datagram::Floor::new(datagram::Kind::Udp)),
         Name::UdpBusy => Box::new(datagram::Floor::new(datagram::Kind::UdpBusy)),

@@ -74,6 +74,10 @@ pub(super) enum Setting {
     BusyPoll,
     /// Its receive threads have always slept before.
     Woken,
+    /// It uses no shared memory.
+    Udp,
+    /// It borrows samples from its writers and readers.
+    Loan,
     /// Its sockets hold what those of every program do.
     SmallBuffers,
 }
@@ -93,6 +97,8 @@ impl Adapter for Product {
                 Setting::Usual => "Plainsong",
                 Setting::BusyPoll => "Plainsong, busy",
                 Setting::Woken => "Plainsong, woken",
+                Setting::Udp => "Plainsong, UDP",
+                Setting::Loan => "Plainsong, loans",
                 Setting::SmallBuffers => "Plainsong, small buffers",
             }
             .to_owned(),
@@ -105,6 +111,9 @@ impl Adapter for Product {
         if spec.multicast == Some(true) {
             let reason = "Plainsong chooses multicast itself, where it saves copies";
             return Err(Failure::Unsupported(reason.to_owned()));
+        }
+        if self.0 == Setting::Loan {
+            return Err(Failure::Unsupported("Plainsong lends no samples yet".to_owned()));
         }
         Ok(Box::new(Joined { spec: spec.clone(), setting: self.0, participant: None }))
     }
@@ -137,7 +146,8 @@ impl Joined {
         }
         config.peers.extend(other_hosts(&self.spec).into_iter().map(|host| Peer { host, port: None }));
         match self.setting {
-            Setting::Usual => {}
+            Setting::Usual | Setting::Loan => {}
+            Setting::Udp => config.shared_memory = Use::Off,
             Setting::BusyPoll => {
                 config.busy_poll = true;
                 // A thread for each family would never sleep: more than two cores have to give.
