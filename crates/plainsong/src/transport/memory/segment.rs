@@ -36,7 +36,8 @@ const BLOCK_BYTES: u64 = 512;
 pub(crate) enum Pages {
     #[default]
     Usual,
-    /// Of those that the administrator has set aside (`vm.nr_hugepages`); the size is a multiple of theirs.
+    /// Of those that the administrator has set aside (`vm.nr_hugepages`), if enough of them are left and the
+    /// size is a multiple of theirs.
     Huge,
 }
 
@@ -293,7 +294,7 @@ impl Segment {
     /// So many octets, all zero, all there.
     ///
     /// # Errors
-    /// There are no descriptors, no huge pages, or no address space for it, it is more than half of the
+    /// There are no descriptors or no address space for it, it is more than half of the
     /// memory of this host, or files may not be as large (`RLIMIT_FSIZE`).
     pub(crate) fn create(bytes: usize, pages: Pages) -> io::Result<Self> {
         let length = libc::off_t::try_from(bytes).ok().filter(|length| *length > 0);
@@ -305,7 +306,10 @@ impl Segment {
         if memory_bytes() / 2 < length as u64 {
             return Err(io::Error::from_raw_os_error(libc::ENOMEM));
         }
-        let fd = reserved(length, pages)?;
+        let fd = match reserved(length, pages) {
+            Err(_) if pages == Pages::Huge => reserved(length, Pages::Usual)?,
+            other => other?,
+        };
         let mapping = Mapping::new(fd.as_fd(), bytes, libc::PROT_READ | libc::PROT_WRITE)?;
         seal(&fd)?;
         Ok(Self { fd, mapping })

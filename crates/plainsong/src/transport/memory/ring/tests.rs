@@ -1,5 +1,7 @@
 //! Rings between two ends, over memory of the heap.
 
+mod killed;
+
 use std::time::{Duration, Instant};
 
 use super::super::layout::{

@@ -130,3 +130,35 @@ fn a_segment_that_cannot_be_had_is_an_error() {
     // More than any machine has.
     assert!(Segment::create(1 << 50, Pages::Usual).is_err());
 }
+
+/// Whether this host has set some aside or not.
+#[test]
+#[cfg_attr(miri, ignore = "a mapping")]
+fn huge_pages_are_used_if_there_are_some_and_others_else() {
+    const HUGE: usize = 2 << 20;
+    let own = Segment::create(HUGE, Pages::Huge).unwrap();
+    let peer = PeerSegment::map(own.fd(), HUGE..=HUGE).unwrap();
+    own.copy_in(HUGE - 4, b"last");
+    assert_eq!(peer.range(HUGE - 4, 4), Some(&b"last"[..]));
+}
+
+/// The process is not killed by a signal.
+#[test]
+#[cfg_attr(miri, ignore = "a process")]
+fn a_segment_longer_than_files_may_be_is_an_error() {
+    let test = "transport::memory::segment::tests::makes_a_segment_where_files_are_short";
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = command.args([test, "--exact", "--ignored"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+#[ignore = "what another test starts as a process"]
+fn makes_a_segment_where_files_are_short() {
+    let limit = libc::rlimit { rlim_cur: BYTES as u64, rlim_max: BYTES as u64 };
+    // SAFETY: the kernel reads a local variable.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }).unwrap();
+    assert!(Segment::create(BYTES, Pages::Usual).is_ok());
+    let refusal = Segment::create(BYTES + 1, Pages::Usual).err().unwrap();
+    assert_eq!(refusal.raw_os_error(), Some(libc::EFBIG));
+}
