@@ -95,7 +95,7 @@ impl Domain {
         for input in domain.shared.transport.inputs() {
             let name = format!("{}-{domain_id}", input.name);
             let placement = match input.traffic {
-                Traffic::Discovery => Placement::of_meta_thread(),
+                Traffic::Discovery | Traffic::Links => Placement::of_meta_thread(),
                 Traffic::User(_) | Traffic::HostGroups => Placement::of_receive_threads(config),
             };
             domain.spawn(name, placement, move |shared| receive::run(shared, input))?;

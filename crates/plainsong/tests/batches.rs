@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Blob, PATIENCE, Pair, Point, fresh_domain, loopback, reader, until, writer};
+use common::{Blob, PATIENCE, Pair, Point, fresh_domain, reader, until, writer};
 use plainsong::prelude::*;
 
 const HOUR: plainsong::time::Duration = plainsong::time::Duration::from_secs(3_600);
@@ -91,7 +91,7 @@ fn what_goes_to_several_processes_is_handed_over_and_told_once_a_datagram() {
     let domain = fresh_domain();
     // With settings of their own they share no sockets, as processes do not.
     let processes = [0, 1, 2].map(|number| {
-        let config = Config { announce_period_ms: 1_000 + number, ..loopback() };
+        let config = Config { announce_period_ms: 1_000 + number, ..common::udp() };
         DomainParticipantFactory::with_config(config)
             .create_participant(domain, "process", QosSet::default())
             .unwrap()

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use common::{Blob, PATIENCE, Point, participant, reader, until, writer};
+use common::{Blob, PATIENCE, Point, participant_with, reader, until, writer};
 use plainsong::prelude::*;
 
 /// One that no other test file uses: the capture must hold our own datagrams only.
@@ -41,7 +41,7 @@ fn tshark_finds_nothing_malformed() {
 
 /// Everything a pair of participants usually says.
 fn exchange() {
-    let (first, second) = (participant(DOMAIN), participant(DOMAIN));
+    let [first, second] = [(); 2].map(|()| participant_with(DOMAIN, common::udp()));
     let point_writer = writer::<Point>(&first, "Points", QosSet::writer().keep_all());
     let point_reader = reader::<Point>(&second, "Points", QosSet::reader().reliable().keep_all());
     let qos = QosSet::writer().keep_all().representation(XcdrVersion::Xcdr2);

@@ -111,7 +111,11 @@ impl DataReaderListener for Taker {
 
 /// The child: one sample after the other, each taken before the next is written.
 fn live() {
-    let pair = Pair::<Point>::new(QosSet::writer().keep_last(8), QosSet::reader().reliable().keep_last(8));
+    let pair = Pair::<Point>::with(
+        &common::udp(),
+        QosSet::writer().keep_last(8),
+        QosSet::reader().reliable().keep_last(8),
+    );
     let taker = Arc::new(Taker {
         taken: AtomicU32::new(0),
         costs: Mutex::new(Vec::with_capacity(2 * ROUNDS as usize)),
@@ -148,7 +152,11 @@ fn live() {
 
 #[test]
 fn a_thread_that_waits_and_takes_into_its_own_memory_allocates_nothing() {
-    let pair = Pair::<Point>::new(QosSet::writer().keep_last(8), QosSet::reader().reliable().keep_last(8));
+    let pair = Pair::<Point>::with(
+        &common::udp(),
+        QosSet::writer().keep_last(8),
+        QosSet::reader().reliable().keep_last(8),
+    );
     let taken = AtomicU32::new(0);
     let costs = std::thread::scope(|scope| {
         let waiter = scope.spawn(|| {

@@ -173,7 +173,7 @@ fn a_rejected_sample_is_told_once_although_it_is_sent_again() {
 #[test]
 fn samples_that_the_host_dropped_are_told_as_lost_in_one_callback() {
     let best_effort = QosSet::writer().best_effort();
-    let pair = Pair::<Blob>::new(best_effort, QosSet::reader().keep_all());
+    let pair = Pair::<Blob>::with(&common::udp(), best_effort, QosSet::reader().keep_all());
     let notes = Arc::new(Notes::default());
     let mask = StatusMask::NONE.with(StatusKind::SampleLost).with(StatusKind::DataAvailable);
     pair.reader.set_listener(Some(notes.clone()), mask);

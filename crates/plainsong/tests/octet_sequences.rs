@@ -57,7 +57,8 @@ fn what_is_borrowed_arrives_and_outlives_its_reader() {
 #[test]
 fn a_frame_may_be_written_over_as_soon_as_it_is_written() {
     let kept = |qos: QosSet| qos.keep_last(2).durability(Durability::TransientLocal);
-    let pair: Pair<Image<'static>> = Pair::new(kept(QosSet::writer()), kept(QosSet::reader().reliable()));
+    let (written, read) = (kept(QosSet::writer()), kept(QosSet::reader().reliable()));
+    let pair: Pair<Image<'static>> = Pair::with(&common::udp(), written, read);
     let is_frame = |sample: &Sample<Image<'static>>, number: u8| {
         let data = &sample.data.as_ref().unwrap().data;
         data.len() == 1 << 20 && data.iter().all(|octet| *octet == number)

@@ -34,7 +34,11 @@ fn connected() -> BTreeSet<String> {
 
 #[test]
 fn a_thread_that_writes_to_one_place_of_the_host_sends_by_a_socket_of_its_own_until_it_ends() {
-    let pair = Pair::<Point>::new(QosSet::writer().keep_all(), QosSet::reader().reliable().keep_all());
+    let pair = Pair::<Point>::with(
+        &common::udp(),
+        QosSet::writer().keep_all(),
+        QosSet::reader().reliable().keep_all(),
+    );
     assert_eq!(connected(), BTreeSet::new(), "discovery needs none");
     let taken = || pair.reader.take_with(&ReadOptions::new().max_samples(1)).unwrap();
     let (mut seen, mut received) = (BTreeSet::new(), Vec::new());

@@ -43,7 +43,7 @@ fn the_priority_is_the_dscp_of_the_datagrams_and_can_be_changed() {
         "a packet socket needs CAP_NET_RAW, which `cargo xtask test` gives in a namespace of its own",
     );
     packets.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-    let pair = Pair::<Point>::new(prioritized(46), QosSet::reader());
+    let pair = Pair::<Point>::with(&common::udp(), prioritized(46), QosSet::reader());
     let marked = f64::from_bits(0x4242_1717_4242_1717);
     let write = || pair.writer.write(&Point { id: 1, x: marked, y: 0.0 }).unwrap();
     assert_eq!(traffic_class_of(&packets, &marked.to_le_bytes(), write), 46 << 2);
@@ -57,7 +57,7 @@ fn the_priority_is_the_dscp_of_the_datagrams_and_can_be_changed() {
 #[test]
 fn an_urgent_small_sample_overtakes_a_large_one_that_is_being_sent() {
     let domain = common::fresh_domain();
-    let [sender, receiver] = [participant(domain), participant(domain)];
+    let [sender, receiver] = [(); 2].map(|()| common::participant_with(domain, common::udp()));
     let bulk = writer::<Blob>(&sender, "Bulk", prioritized(0).keep_last(1));
     let urgent = writer::<Point>(&sender, "Urgent", prioritized(46));
     let bulk_reader = reader::<Blob>(&receiver, "Bulk", QosSet::reader().reliable());

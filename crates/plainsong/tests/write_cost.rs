@@ -76,9 +76,9 @@ fn write_between_marks() {
     let (writer_qos, reader_qos) =
         (QosSet { latency_budget: budget, ..writer_qos }, QosSet { latency_budget: budget, ..reader_qos });
     let pair = if reliable {
-        Pair::<Point>::new(writer_qos, reader_qos.reliable())
+        Pair::<Point>::with(&common::udp(), writer_qos, reader_qos.reliable())
     } else {
-        Pair::<Point>::new(writer_qos.best_effort(), reader_qos)
+        Pair::<Point>::with(&common::udp(), writer_qos.best_effort(), reader_qos)
     };
     // A pause between writes, so that they are no flow.
     let write = |x: u32| {

@@ -81,7 +81,6 @@ pub(crate) struct Shared {
 impl Shared {
     /// Memory is shared with a node from now on, or it is not: also later, when that ends. The caller holds
     /// no lock that [`Transports::link`] takes, and what that says changed before.
-    #[expect(dead_code, reason = "no transport shares memory yet")]
     pub(crate) fn memory_link(&self, node: NodeId, answer: Result<(), MemoryRefusal>) {
         for slot in self.registry.participants().iter() {
             slot.control(|participant, now, out| participant.memory_link(now, node, answer, out));

@@ -5,11 +5,28 @@ use std::io;
 use std::time::Duration;
 
 use plainsong_proto::discovery::LocalLocators;
+#[cfg(not(target_os = "linux"))]
+use plainsong_proto::discovery::MemoryRefusal;
 use plainsong_proto::locator::Locator;
+#[cfg(not(target_os = "linux"))]
+use plainsong_proto::locator::NodeId;
 
+#[cfg(not(target_os = "linux"))]
+use super::LinkChange;
 use super::{Batch, Input, Received, Sent, ThreadWaker, Traffic, Transport, WokenBy};
 
 pub(crate) enum Absent {}
+
+#[cfg(not(target_os = "linux"))]
+impl Absent {
+    pub(crate) const fn link(&self, _: NodeId) -> Option<Result<(), MemoryRefusal>> {
+        match *self {}
+    }
+
+    pub(crate) const fn serve(&self) -> Vec<LinkChange> {
+        match *self {}
+    }
+}
 
 impl Transport for Absent {
     type Receiver = Self;

@@ -3,7 +3,7 @@
 //! Nothing here knows RTPS messages, and nothing outside knows sockets: there, who sent and who is sent to is
 //! a [`Locator`].
 
-#[cfg(not(any(test, feature = "sim")))]
+#[cfg(any(not(any(test, feature = "sim")), not(target_os = "linux")))]
 mod absent;
 #[cfg(all(feature = "sim", not(test)))]
 pub(crate) mod collector;
@@ -25,11 +25,15 @@ use plainsong_proto::locator::{Locator, NodeId};
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::Payload;
 
-use crate::base::config::Config;
+use crate::base::config::{Config, Use};
+#[cfg(not(target_os = "linux"))]
+use absent::Absent as Memory;
 #[cfg(not(any(test, feature = "sim")))]
 use absent::Absent as Other;
 #[cfg(all(feature = "sim", not(test)))]
 use collector::Collector as Other;
+#[cfg(target_os = "linux")]
+use memory::Memory;
 #[cfg(test)]
 use network::NetworkHost as Other;
 pub use udp::InterfaceReport;
@@ -170,6 +174,13 @@ pub(crate) struct Batch<'a> {
     pub(crate) recuts: bool,
 }
 
+/// A link with a node of this host began, ended, or could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkChange {
+    pub(crate) node: NodeId,
+    pub(crate) result: Result<(), MemoryRefusal>,
+}
+
 /// What became of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
@@ -195,6 +206,8 @@ pub(crate) enum Traffic {
     User(usize),
     /// User traffic to groups of this host.
     HostGroups,
+    /// What nodes of this host tell each other to share memory.
+    Links,
 }
 
 /// Where a thread of the domain receives.
@@ -209,12 +222,14 @@ pub(crate) struct Input {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Udp,
+    Memory,
     Other,
 }
 
 /// What one thread receives in from one input.
 pub(crate) enum Receiver {
     Udp(udp::Receiver),
+    Memory(<Memory as Transport>::Receiver),
     Other(<Other as Transport>::Receiver),
 }
 
@@ -223,7 +238,9 @@ pub(crate) enum Receiver {
 pub(crate) struct Transports {
     config: Config,
     udp: Option<Udp>,
-    /// Beside UDP there is none but for tests.
+    /// Or why there is none.
+    memory: Result<Memory, MemoryRefusal>,
+    /// Beside these there is none but for tests.
     other: Option<Other>,
     is_closed: AtomicBool,
     /// How often something was sent; exact numbers do not matter.
@@ -238,6 +255,7 @@ impl Receiver {
     pub(crate) fn expect_one(&mut self) {
         match self {
             Self::Udp(receiver) => Udp::expect_one(receiver),
+            Self::Memory(receiver) => Memory::expect_one(receiver),
             Self::Other(receiver) => Other::expect_one(receiver),
         }
     }
@@ -249,7 +267,21 @@ impl Transports {
     /// # Errors
     /// As [`Udp::open`].
     pub(crate) fn open(domain: u16, config: &Config) -> io::Result<Self> {
-        Udp::open(domain, config).map(|udp| Self { udp: Some(udp), ..Self::none(config) })
+        let memory = match config.shared_memory {
+            Use::Auto => Self::open_memory(domain, config),
+            Use::Off => Err(MemoryRefusal::Off),
+        };
+        Udp::open(domain, config).map(|udp| Self { udp: Some(udp), memory, ..Self::none(config) })
+    }
+
+    #[cfg(target_os = "linux")]
+    fn open_memory(domain: u16, config: &Config) -> Result<Memory, MemoryRefusal> {
+        Memory::open(domain, config).map_err(|_| MemoryRefusal::NoMemory)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    const fn open_memory(_: u16, _: &Config) -> Result<Memory, MemoryRefusal> {
+        Err(MemoryRefusal::Off)
     }
 
     /// Nothing but a network of a test, and no socket.
@@ -268,6 +300,7 @@ impl Transports {
         Self {
             config: config.clone(),
             udp: None,
+            memory: Err(MemoryRefusal::Off),
             other: None,
             is_closed: AtomicBool::new(false),
             sent: AtomicU32::new(0),
@@ -292,18 +325,37 @@ impl Transports {
     /// Where threads of the domain receive: as many as there are, whatever participants there are.
     pub(crate) fn inputs(&self) -> Vec<Input> {
         let of_other = self.other.iter().flat_map(Transport::inputs);
-        self.udp.iter().flat_map(Transport::inputs).chain(of_other).collect()
+        let of_memory = self.memory.iter().flat_map(Transport::inputs);
+        self.udp.iter().flat_map(Transport::inputs).chain(of_memory).chain(of_other).collect()
     }
 
     pub(crate) fn receiver(&self, input: Input) -> Receiver {
+        let memory = self.memory.as_ref().ok().filter(|_| input.transport == Kind::Memory);
         let other = self.other.as_ref().filter(|_| input.transport == Kind::Other);
-        other.map(Transport::receiver).map_or_else(|| Receiver::Udp(udp::Receiver::new()), Receiver::Other)
+        let receiver = other.map(|other| Receiver::Other(other.receiver()));
+        let receiver = receiver.or_else(|| memory.map(|memory| Receiver::Memory(memory.receiver())));
+        receiver.unwrap_or_else(|| Receiver::Udp(udp::Receiver::new()))
+    }
+
+    /// Whether there is a link with a node of this host. `None`: a handshake is under way, of which
+    /// [`serve_links`](Self::serve_links) will tell. It does not wait.
+    pub(crate) fn link(&self, node: NodeId) -> Option<Result<(), MemoryRefusal>> {
+        match &self.memory {
+            Ok(memory) => memory.link(node),
+            Err(refusal) => Some(Err(*refusal)),
+        }
+    }
+
+    /// Waits until links began, ended, or could not be made, or the transports are closed.
+    pub(crate) fn serve_links(&self) -> Vec<LinkChange> {
+        self.memory.as_ref().map(Memory::serve).unwrap_or_default()
     }
 
     /// See [`Transport::can_hand_over`].
     pub(crate) fn can_hand_over(&self, input: Input) -> bool {
         match input.transport {
             Kind::Udp => self.udp.as_ref().is_some_and(|udp| udp.can_hand_over(input.traffic)),
+            Kind::Memory => self.memory.as_ref().is_ok_and(|memory| memory.can_hand_over(input.traffic)),
             Kind::Other => self.other.as_ref().is_some_and(|other| other.can_hand_over(input.traffic)),
         }
     }
@@ -316,6 +368,11 @@ impl Transports {
         }
         // First: the answer may come before this thread goes on.
         self.sent.store(self.sent().wrapping_add(1), Ordering::Relaxed);
+        if let Ok(memory) = &self.memory
+            && !memory.send(batch).has_others
+        {
+            return Vec::new();
+        }
         let sent = match &self.udp {
             Some(udp) => udp.send(batch),
             None => Sent { has_others: true, ..Sent::default() },
@@ -326,7 +383,7 @@ impl Transports {
         sent.left_out
     }
 
-    /// Sends what does not go by UDP.
+    /// Sends what goes neither by memory nor by UDP.
     #[cold]
     fn send_to_others(&self, batch: &Batch<'_>) {
         if let Some(other) = &self.other
@@ -344,7 +401,8 @@ impl Transports {
         if self.other.as_ref().is_some_and(|other| other.reaches(locator)) {
             return true;
         }
-        self.udp.as_ref().is_some_and(|udp| udp.reaches(locator))
+        // Memory has counted what it lost.
+        locator.kind == Locator::KIND_MEMORY || self.udp.as_ref().is_some_and(|udp| udp.reaches(locator))
     }
 
     /// See [`Transport::receive`].
@@ -359,6 +417,9 @@ impl Transports {
         match receiver {
             Receiver::Udp(receiver) => {
                 self.udp.as_ref().is_some_and(|udp| udp.receive(input.traffic, receiver, wait, each))
+            }
+            Receiver::Memory(receiver) => {
+                self.memory.as_ref().is_ok_and(|it| it.receive(input.traffic, receiver, wait, each))
             }
             Receiver::Other(receiver) => {
                 self.other.as_ref().is_some_and(|other| other.receive(input.traffic, receiver, wait, each))
@@ -378,6 +439,7 @@ impl Transports {
     ) -> io::Result<WokenBy> {
         let awaited = match input.transport {
             Kind::Udp => self.udp.as_ref().map(|udp| udp.wait(input.traffic, waker, timeout)),
+            Kind::Memory => self.memory.as_ref().ok().map(|it| it.wait(input.traffic, waker, timeout)),
             Kind::Other => self.other.as_ref().map(|other| other.wait(input.traffic, waker, timeout)),
         };
         awaited.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))
@@ -387,6 +449,7 @@ impl Transports {
     pub(crate) fn locators(&self) -> LocalLocators {
         let mut locators = LocalLocators::default();
         self.udp.iter().for_each(|udp| udp.locators(&mut locators));
+        self.memory.iter().for_each(|memory| memory.locators(&mut locators));
         self.other.iter().for_each(|other| other.locators(&mut locators));
         locators
     }
@@ -395,14 +458,6 @@ impl Transports {
     pub(crate) fn scan(&self) -> Vec<Locator> {
         let of_other = self.other.iter().flat_map(Transport::scan);
         self.udp.iter().flat_map(Transport::scan).chain(of_other).collect()
-    }
-
-    /// Tries to share memory with a node, unless that is done already. `None`: the answer follows by
-    /// [`crate::runtime::Shared::memory_link`]. It neither waits nor calls anybody back: the caller holds the
-    /// lock of a participant.
-    #[expect(clippy::unused_self, reason = "no transport shares memory yet")]
-    pub(crate) const fn link(&self, _node: NodeId) -> Option<Result<(), MemoryRefusal>> {
-        Some(Err(MemoryRefusal::Off))
     }
 
     /// Octets that the path to an address takes in one datagram, as far as this host knows now.
@@ -433,7 +488,8 @@ impl Transports {
     /// Datagrams that were lost because whoever was to receive them had no room.
     pub(crate) fn overflows(&self) -> u64 {
         let of_other = self.other.iter().map(Transport::overflows);
-        self.udp.iter().map(Transport::overflows).chain(of_other).sum()
+        let of_memory = self.memory.iter().map(Transport::overflows);
+        self.udp.iter().map(Transport::overflows).chain(of_memory).chain(of_other).sum()
     }
 
     /// What is known of each interface of the host.
@@ -450,6 +506,7 @@ impl Transports {
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.udp.iter().for_each(Transport::close);
+        self.memory.iter().for_each(Transport::close);
         self.other.iter().for_each(Transport::close);
     }
 
@@ -458,6 +515,7 @@ impl Transports {
     pub(crate) fn abandon(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.udp.iter().for_each(Transport::abandon);
+        self.memory.iter().for_each(Transport::abandon);
         self.other.iter().for_each(Transport::abandon);
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
+use plainsong::config::Use;
 use plainsong::prelude::*;
 
 /// Long enough for a busy machine; a passing test never waits for it.
@@ -12,6 +13,11 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Settings that keep all traffic on the loopback interface.
 pub fn loopback() -> Config {
     Config { interfaces: Some(vec!["lo".into()]), ..Config::default() }
+}
+
+/// The same, without shared memory: for tests of what UDP does.
+pub fn udp() -> Config {
+    Config { shared_memory: Use::Off, ..loopback() }
 }
 
 /// A domain that no other test of this process uses.
@@ -24,7 +30,11 @@ pub fn fresh_domain() -> u16 {
 
 /// A participant on loopback.
 pub fn participant(domain: u16) -> DomainParticipant {
-    DomainParticipantFactory::with_config(loopback())
+    participant_with(domain, loopback())
+}
+
+pub fn participant_with(domain: u16, config: Config) -> DomainParticipant {
+    DomainParticipantFactory::with_config(config)
         .create_participant(domain, "test", QosSet::default())
         .unwrap()
 }
@@ -47,8 +57,12 @@ pub struct Pair<T: DdsType> {
 
 impl<T: DdsType> Pair<T> {
     pub fn new(writer_qos: QosSet, reader_qos: QosSet) -> Self {
+        Self::with(&loopback(), writer_qos, reader_qos)
+    }
+
+    pub fn with(config: &Config, writer_qos: QosSet, reader_qos: QosSet) -> Self {
         let domain = fresh_domain();
-        let participants = [participant(domain), participant(domain)];
+        let participants = [(); 2].map(|()| participant_with(domain, config.clone()));
         let writer = writer(&participants[0], "Pair", writer_qos);
         let reader = reader(&participants[1], "Pair", reader_qos);
         until("the writer matches", || !writer.matched_subscriptions().unwrap().is_empty());

@@ -68,6 +68,14 @@ pub(crate) fn run(shared: &Arc<Shared>, input: Input) {
     match input.traffic {
         Traffic::Discovery => receive_discovery(shared, input),
         Traffic::User(_) => shared.inputs.run(shared, input),
+        Traffic::Links => {
+            while !shared.transport.is_closed() {
+                for change in shared.transport.serve_links() {
+                    shared.memory_link(change.node, change.result);
+                }
+                dispatch::notify_deferred(shared);
+            }
+        }
         Traffic::HostGroups => {
             let mut receiver = shared.transport.receiver(input);
             while !shared.transport.is_closed() {

@@ -82,11 +82,13 @@ impl<T> Lending<T> {
     }
 
     /// Octets that are lent now.
+    #[cfg(test)]
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// How many slots are lent now.
+    #[cfg(test)]
     pub(crate) const fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -180,6 +182,11 @@ impl PeerSlabs {
     /// known.
     pub(crate) fn remove(&mut self, id: u32) -> bool {
         self.slabs.remove(&id).is_some()
+    }
+
+    /// Whether the peer has told of that slab.
+    pub(crate) fn knows(&self, id: u32) -> bool {
+        self.slabs.contains_key(&id)
     }
 
     /// Borrows what a record says. If that is nothing, its slot is not let go of.

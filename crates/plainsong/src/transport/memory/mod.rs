@@ -1,15 +1,471 @@
-//! The road between processes of one host: rings and chunks in memory that they share.
+//! Memory shared with other processes of this host, as a transport: no copy by the kernel, no daemon, no name
+//! in a file system.
+//!
+//! An open domain of a process is a *node*, with a random id. Two nodes that were asked to (`control.rs`)
+//! meet by a local socket, hand each other a segment of memory (`segment.rs`) and prove by it that they share
+//! it (`handshake.rs`): that is a *link* (`link.rs`). Messages go by a ring in the sender's segment
+//! (`ring.rs`), which the receiver can only read. A receiver that sleeps is woken by an event (`wait.rs`).
+//! What a node sends to itself waits in its own memory (`own.rs`). When a process ends, however it does, the
+//! kernel hangs up its connections, and frees what nobody else has.
 
+mod control;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzzing;
-#[cfg_attr(not(test), expect(dead_code, reason = "the transport that uses it follows"))]
+mod handshake;
 pub(crate) mod layout;
-#[cfg_attr(not(test), expect(dead_code, reason = "the transport that uses it follows"))]
 pub(crate) mod lending;
+mod link;
+mod local_socket;
 #[cfg(all(test, feature = "shuttle"))]
 mod model;
-#[cfg_attr(not(test), expect(dead_code, reason = "the transport that uses it follows"))]
+mod own;
 pub(crate) mod pool;
-#[cfg_attr(not(test), expect(dead_code, reason = "the transport that uses it follows"))]
 pub(crate) mod ring;
 pub(crate) mod segment;
+mod wait;
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use plainsong_proto::discovery::{LocalLocators, MemoryRefusal};
+use plainsong_proto::locator::{Locator, NodeId};
+use plainsong_proto::payload::Payload;
+use plainsong_proto::time::Instant;
+
+use super::{Batch, Input, Kind, LinkChange, Received, Sent, ThreadWaker, Traffic, Transport, WokenBy};
+use crate::base::clock;
+use crate::base::config::Config;
+use crate::base::locks::lock;
+use control::Control;
+use link::{Attached, Link};
+use own::{OwnQueue, Record};
+use pool::{Chunk, Pool};
+use segment::Pages;
+use wait::{Bell, Trigger, WaitSet};
+
+/// Records that one call receives, at most.
+const RECORDS_MAX: usize = 32;
+/// What part of the pool one peer is lent at most.
+const LENT_PART: u64 = 2;
+/// Slabs that nobody has used for so long are given back to the system.
+const UNUSED_MAX: Duration = Duration::from_secs(2);
+/// Behind so many octets of a chunk a payload begins: what follows its four octets of encapsulation is
+/// aligned as the largest of primitive types.
+const PAYLOAD_START: usize = 4;
+/// What the own bell is called among those of links.
+const OWN_BELL: u64 = 0;
+
+/// What this process has of the memory that nodes of this host share in one domain.
+pub(crate) struct Memory {
+    domain: u16,
+    node: NodeId,
+    ring_bytes: usize,
+    busy_polls: bool,
+    users: Vec<u32>,
+    /// Where messages can be sent to, sorted by node.
+    links: ArcSwap<Vec<Arc<Link>>>,
+    /// From which messages may come.
+    incoming: ArcSwap<Vec<Arc<Link>>>,
+    own: OwnQueue,
+    /// For long payloads.
+    pool: Pool,
+    lent_bytes_max: u64,
+    /// Bells of links, and the own one.
+    bells: WaitSet,
+    /// Rung for what this node sends to itself, and when it is closed.
+    bell: Bell,
+    /// The sleep of who receives, as in the segments of links; 0: nobody sleeps.
+    sleeping: AtomicU32,
+    sleeps: AtomicU32,
+    /// Nodes that participants want to send to.
+    requests: Mutex<Vec<NodeId>>,
+    /// Wakes who serves the local socket.
+    control_bell: Bell,
+    control: Mutex<Option<Box<Control>>>,
+    /// For who must not use them after a fork.
+    descriptors: ArcSwap<Vec<RawFd>>,
+    is_closed: AtomicBool,
+    /// Messages that the own queue had no room for, and those of links that are gone.
+    lost: AtomicU64,
+}
+
+/// What one thread receives in.
+pub(crate) struct Receiver {
+    record: Record,
+    expects_one: bool,
+    /// Whose turn it is.
+    next: usize,
+}
+
+impl Memory {
+    /// A node that others can reach.
+    ///
+    /// # Errors
+    /// The host has no local sockets, or no descriptors to spare.
+    pub(crate) fn open(domain: u16, config: &Config) -> io::Result<Self> {
+        let mut node = NodeId::default();
+        for (half, random) in node.as_chunks_mut::<8>().0.iter_mut().zip([clock::seed(), clock::seed()]) {
+            *half = random.to_be_bytes();
+        }
+        let pages = if config.memory_huge_pages { Pages::Huge } else { Pages::Usual };
+        let (bells, bell, control_bell) = (WaitSet::new()?, Bell::new()?, Bell::new()?);
+        bells.add(bell.as_fd(), OWN_BELL, Trigger::Edge)?;
+        let control = Control::new(domain, node, &control_bell)?;
+        let own = [bells.as_fd(), bell.as_fd(), bell.watched(), control_bell.as_fd(), control_bell.watched()];
+        let descriptors = own.into_iter().chain(control.descriptors()).map(|fd| fd.as_raw_fd()).collect();
+        Ok(Self {
+            domain,
+            node,
+            ring_bytes: config.memory_ring_bytes,
+            busy_polls: config.busy_poll,
+            users: config.memory_users.clone(),
+            links: ArcSwap::default(),
+            incoming: ArcSwap::default(),
+            own: OwnQueue::default(),
+            pool: Pool::new(config.memory_pool_bytes_max, pages),
+            lent_bytes_max: config.memory_pool_bytes_max / LENT_PART,
+            bells,
+            bell,
+            sleeping: AtomicU32::new(0),
+            sleeps: AtomicU32::new(0),
+            requests: Mutex::default(),
+            control_bell,
+            control: Mutex::new(Some(Box::new(control))),
+            descriptors: ArcSwap::from_pointee(descriptors),
+            is_closed: AtomicBool::new(false),
+            lost: AtomicU64::new(0),
+        })
+    }
+
+    /// Whether there is a link with that node; `None`: it was asked for one, or was before, and
+    /// [`serve`](Self::serve) will tell.
+    pub(crate) fn link(&self, node: NodeId) -> Option<Result<(), MemoryRefusal>> {
+        if find(&self.links.load(), node).is_some() {
+            return Some(Ok(()));
+        }
+        lock(&self.requests).push(node);
+        self.control_bell.ring();
+        None
+    }
+
+    /// Serves the local socket until something of links has changed, or the transport is closed. One thread
+    /// at a time does it.
+    pub(crate) fn serve(&self) -> Vec<LinkChange> {
+        let mut control = lock(&self.control);
+        match &mut *control {
+            Some(control) if !self.is_closed.load(Ordering::Acquire) => control.serve(self),
+            _ => {
+                *control = None;
+                Vec::new()
+            }
+        }
+    }
+
+    const fn domain(&self) -> u16 {
+        self.domain
+    }
+
+    const fn node(&self) -> NodeId {
+        self.node
+    }
+
+    const fn lent_bytes_max(&self) -> u64 {
+        self.lent_bytes_max
+    }
+
+    /// Gives back memory that nobody uses. False: there is none.
+    fn trim(&self, now: Instant) -> bool {
+        if self.pool.bytes() == 0 {
+            return false;
+        }
+        self.links.load().iter().for_each(|link| link.take_back(&self.pool));
+        if self.pool.trim(now, UNUSED_MAX.into()) {
+            self.links.load().iter().for_each(|link| link.take_back(&self.pool));
+        }
+        true
+    }
+
+    /// A payload in a chunk of the pool: where it is already, or a copy. `None`: there is no chunk for it.
+    fn attached(&self, payload: &Payload) -> Option<Attached> {
+        if let Some((region, range)) = payload.region()
+            && region.as_any().downcast_ref::<Chunk>().is_some_and(|chunk| self.pool.owns(chunk))
+        {
+            return Some((Arc::clone(region), range));
+        }
+        let range = PAYLOAD_START..PAYLOAD_START + payload.len();
+        let mut chunk = self.allocate(range.end)?;
+        chunk.bytes_mut().get_mut(range.clone())?.copy_from_slice(payload.as_slice());
+        Some((Arc::new(chunk), range))
+    }
+
+    /// A chunk; if there is none, what peers have let go of is taken back first.
+    fn allocate(&self, bytes: usize) -> Option<Chunk> {
+        let again = || {
+            self.links.load().iter().for_each(|link| link.take_back(&self.pool));
+            self.pool.allocate(bytes).ok()
+        };
+        // Who serves the local socket gives it back later.
+        if self.pool.bytes() == 0 {
+            self.control_bell.ring();
+        }
+        self.pool.allocate(bytes).ok().or_else(again)
+    }
+
+    const fn ring_bytes(&self) -> usize {
+        self.ring_bytes
+    }
+
+    fn take_requests(&self) -> Vec<NodeId> {
+        std::mem::take(&mut lock(&self.requests))
+    }
+
+    /// Whether memory is shared with processes of that user.
+    fn trusts(&self, user: u32) -> bool {
+        user == local_socket::own_user() || self.users.contains(&user)
+    }
+
+    /// Messages of a link are received from now on.
+    fn receive_from(&self, link: &Arc<Link>) -> io::Result<()> {
+        // Whatever else it does it is looked at for each bell.
+        self.bells.add(link.watched(), OWN_BELL + 1, Trigger::Edge)?;
+        change(&self.incoming, |links| links.push(Arc::clone(link)));
+        // Who sleeps has not said so in its segment.
+        self.bell.ring();
+        Ok(())
+    }
+
+    /// Messages may go by a link from now on.
+    fn send_to(&self, link: &Arc<Link>) {
+        change(&self.links, |links| {
+            let place = links.partition_point(|other| other.node() < link.node());
+            links.insert(place, Arc::clone(link));
+        });
+    }
+
+    /// A link is over: nothing is sent by it any more. What came by it is still received.
+    fn end(&self, link: &Arc<Link>) {
+        change(&self.links, |links| links.retain(|other| !Arc::ptr_eq(other, link)));
+        link.end();
+        self.bells.remove(link.watched());
+        // Who receives looks, and forgets it.
+        self.bell.ring();
+    }
+
+    /// A forked process must not use that descriptor.
+    fn opened(&self, descriptor: RawFd) {
+        change(&self.descriptors, |all| all.push(descriptor));
+    }
+
+    /// It is about to be closed.
+    fn closed(&self, descriptor: RawFd) {
+        change(&self.descriptors, |all| all.retain(|other| *other != descriptor));
+    }
+
+    /// Hands messages to `each`, so many at most: how many.
+    fn take(&self, receiver: &mut Receiver, max: usize, each: &mut impl FnMut(Received<'_>)) -> usize {
+        let mut taken = 0;
+        while taken < max && self.own.pop(&mut receiver.record) {
+            let Record { bytes, attachment } = &receiver.record;
+            each(Received {
+                from: Locator::memory(self.node),
+                interface: 0,
+                bytes,
+                attachment: attachment.as_ref(),
+            });
+            taken += 1;
+        }
+        receiver.record.attachment = None;
+        let links = self.incoming.load();
+        for turn in 0..links.len() {
+            let Some(link) = links.get((receiver.next + turn) % links.len()) else { continue };
+            let from = link.locator();
+            while taken < max && link.receive(&mut receiver.record) {
+                let Record { bytes, attachment } = &receiver.record;
+                each(Received { from, interface: 0, bytes, attachment: attachment.as_ref() });
+                taken += 1;
+            }
+            receiver.record.attachment = None;
+            if taken >= max {
+                receiver.next = (receiver.next + turn + 1) % links.len();
+                return taken;
+            }
+            if link.is_ended() && !link.has_more() {
+                change(&self.incoming, |links| links.retain(|other| !Arc::ptr_eq(other, link)));
+            }
+        }
+        taken
+    }
+
+    /// Says that who receives is about to sleep. False: it must not, for there is something.
+    fn begin_sleep(&self) -> bool {
+        let epoch = match self.sleeps.fetch_add(1, Ordering::Relaxed).wrapping_add(1) {
+            0 => self.sleeps.fetch_add(1, Ordering::Relaxed).wrapping_add(1),
+            epoch => epoch,
+        };
+        self.sleeping.store(epoch, Ordering::Relaxed);
+        let links = self.incoming.load();
+        links.iter().for_each(|link| link.announce_sleep(epoch));
+        ring::before_last_look();
+        let is_idle = self.own.is_empty()
+            && !links.iter().any(|link| link.has_more() || link.is_ended())
+            && !self.is_closed.load(Ordering::Acquire);
+        if !is_idle {
+            self.end_sleep();
+        }
+        is_idle
+    }
+
+    fn end_sleep(&self) {
+        self.sleeping.store(0, Ordering::Relaxed);
+        self.incoming.load().iter().for_each(|link| link.announce_awake());
+    }
+
+    fn send_to_self(&self, batch: &Batch<'_>, transmit: &plainsong_proto::outbox::Transmit) {
+        let (parts, attachment) = batch.out.parts(transmit);
+        let room = (self.ring_bytes, self.lent_bytes_max);
+        let pushed = match batch.lent {
+            None => self.own.push(parts, attachment, room),
+            Some(lent) => self.own.push(batch.out.slices_lent(transmit, lent), attachment, room),
+        };
+        if !pushed {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        std::sync::atomic::fence(Ordering::SeqCst);
+        // Once for each sleep.
+        let epoch = self.sleeping.load(Ordering::Relaxed);
+        if epoch != 0
+            && self.sleeping.compare_exchange(epoch, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            self.bell.ring();
+        }
+    }
+}
+
+fn find(links: &[Arc<Link>], node: NodeId) -> Option<&Arc<Link>> {
+    links.binary_search_by_key(&node, |link| link.node()).ok().and_then(|place| links.get(place))
+}
+
+/// Changes what is read without a lock.
+fn change<T: Clone>(list: &ArcSwap<Vec<T>>, f: impl Fn(&mut Vec<T>)) {
+    list.rcu(|list| {
+        let mut list = Vec::clone(list);
+        f(&mut list);
+        list
+    });
+}
+
+impl Transport for Memory {
+    type Receiver = Receiver;
+
+    fn inputs(&self) -> Vec<Input> {
+        let input = |traffic, name| Input { transport: Kind::Memory, traffic, name };
+        vec![input(Traffic::Links, "memory"), input(Traffic::User(0), "rx-memory")]
+    }
+
+    fn receiver(&self) -> Receiver {
+        Receiver { record: Record::default(), expects_one: false, next: 0 }
+    }
+
+    fn expect_one(receiver: &mut Receiver) {
+        receiver.expects_one = true;
+    }
+
+    fn reaches(&self, locator: &Locator) -> bool {
+        let reaches = |node| node == self.node || find(&self.links.load(), node).is_some();
+        locator.node_id().is_some_and(reaches)
+    }
+
+    fn send(&self, batch: &Batch<'_>) -> Sent {
+        let mut sent = Sent::default();
+        let links = self.links.load();
+        for transmit in batch.out.transmits() {
+            // One for all links.
+            let mut attached = None;
+            for destination in batch.out.destinations(transmit) {
+                match destination.node_id() {
+                    None => sent.has_others = true,
+                    Some(node) if node == self.node => self.send_to_self(batch, transmit),
+                    Some(node) => match find(&links, node) {
+                        Some(link) => {
+                            let payload = batch.out.parts(transmit).1;
+                            let attached = payload.and_then(|payload| {
+                                attached.get_or_insert_with(|| self.attached(payload)).as_ref()
+                            });
+                            link.send(batch, transmit, attached, &self.pool);
+                        }
+                        // Its link has just ended: who sends there hears of it.
+                        None => _ = self.lost.fetch_add(1, Ordering::Relaxed),
+                    },
+                }
+            }
+        }
+        sent
+    }
+
+    fn receive(
+        &self,
+        _: Traffic,
+        receiver: &mut Receiver,
+        wait: bool,
+        mut each: impl FnMut(Received<'_>),
+    ) -> bool {
+        let max = if std::mem::take(&mut receiver.expects_one) { 1 } else { RECORDS_MAX };
+        let waits = wait && !self.busy_polls;
+        if self.take(receiver, max, &mut each) == 0 && waits && self.begin_sleep() {
+            // A signal ends it, too.
+            self.bells.wait(true).for_each(drop);
+            self.end_sleep();
+            self.take(receiver, max, &mut each);
+        }
+        false
+    }
+
+    fn wait(
+        &self,
+        _: Traffic,
+        waker: Option<&ThreadWaker>,
+        timeout: Option<Duration>,
+    ) -> io::Result<WokenBy> {
+        if !self.begin_sleep() {
+            return Ok(WokenBy { datagram: true, waker: false });
+        }
+        let woken = self.bells.wait_or(waker, timeout);
+        self.end_sleep();
+        if woken.as_ref().is_ok_and(|woken| woken.datagram) {
+            // They have been seen.
+            self.bells.wait(false).for_each(drop);
+        }
+        woken
+    }
+
+    fn can_hand_over(&self, traffic: Traffic) -> bool {
+        matches!(traffic, Traffic::User(_))
+    }
+
+    fn locators(&self, locators: &mut LocalLocators) {
+        locators.node_id = Some(self.node);
+    }
+
+    fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.bell.ring();
+        self.control_bell.ring();
+    }
+
+    fn overflows(&self) -> u64 {
+        let of_links: u64 = self.links.load().iter().map(|link| link.lost()).sum();
+        self.lost.load(Ordering::Relaxed) + of_links
+    }
+
+    fn abandon(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        crate::base::fork::disconnect(self.descriptors.load().iter().copied());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64 as StaticCounter;
 
 use plainsong_proto::payload::Region;
 use plainsong_proto::time::{Duration, Instant};
@@ -52,6 +53,8 @@ pub(crate) enum Exhausted {
 pub(crate) struct Pool {
     bytes_max: u64,
     pages: Pages,
+    /// Tells it from those of other domains.
+    number: u64,
     /// Slabs that were ever unmapped.
     retired: AtomicU64,
     slabs: Mutex<Slabs>,
@@ -83,6 +86,8 @@ struct Kept {
 /// A segment that is cut into chunks.
 pub(crate) struct Slab {
     id: u32,
+    /// Of which pool.
+    pool: u64,
     chunk_bytes: usize,
     segment: Segment,
     free: FreeSet,
@@ -106,7 +111,10 @@ pub(crate) fn chunk_bytes(bytes: usize) -> Option<usize> {
 impl Pool {
     /// An empty one.
     pub(crate) fn new(bytes_max: u64, pages: Pages) -> Self {
-        Self { bytes_max, pages, retired: AtomicU64::new(0), slabs: Mutex::default() }
+        // Not one of those that a model checker replaces, which begin anew with each of its runs.
+        static POOLS: StaticCounter = StaticCounter::new(0);
+        let number = POOLS.fetch_add(1, Ordering::Relaxed);
+        Self { bytes_max, pages, number, retired: AtomicU64::new(0), slabs: Mutex::default() }
     }
 
     /// A chunk with room for so many octets, which are what somebody has left there.
@@ -135,7 +143,13 @@ impl Pool {
                 return Err(error.into());
             }
         };
-        let slab = Slab { id, chunk_bytes, free: FreeSet::new(slab_bytes / chunk_bytes), segment };
+        let slab = Slab {
+            id,
+            pool: self.number,
+            chunk_bytes,
+            free: FreeSet::new(slab_bytes / chunk_bytes),
+            segment,
+        };
         let size = slabs.sizes.entry(chunk_bytes).or_default();
         size.last = size.slabs.len();
         size.bytes += slab_bytes;
@@ -199,6 +213,11 @@ impl Pool {
         let mut ids: Vec<u32> = kept.map(|kept| kept.slab.id).collect();
         ids.sort_unstable();
         move |id| ids.binary_search(&id).is_ok()
+    }
+
+    /// Whether a chunk is of this pool.
+    pub(crate) fn owns(&self, chunk: &Chunk) -> bool {
+        chunk.slab.pool == self.number
     }
 
     /// Octets of all slabs.

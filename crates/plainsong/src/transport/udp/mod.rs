@@ -490,6 +490,7 @@ impl Transport for Udp {
                     self.receive_batch(receiver, &groups.socket, wait, each);
                 }
             }
+            Traffic::Links => {}
         }
         false
     }
@@ -511,6 +512,7 @@ impl Transport for Udp {
             Traffic::HostGroups => {
                 platform::await_any(self.groups.iter().map(|groups| &groups.socket), waker, timeout)
             }
+            Traffic::Links => Err(io::ErrorKind::NotFound.into()),
         }
     }
 

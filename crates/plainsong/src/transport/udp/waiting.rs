@@ -71,6 +71,12 @@ impl ThreadWaker {
     }
 }
 
+impl AsRawFd for ThreadWaker {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
 /// Blocks until one of the sockets has something, the waker is used or the time is over.
 pub(crate) fn await_any<'a>(
     sockets: impl Iterator<Item = &'a Socket>,

@@ -1,0 +1,373 @@
+//! Who serves the local socket of a node: makes links with the nodes that it is asked to reach or that reach
+//! it, and notices when they end. One thread of the domain does that.
+//!
+//! Two nodes may connect to each other at the same time. Of two connections that of the node with the
+//! smaller id is kept, which both know.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use plainsong_proto::discovery::MemoryRefusal;
+use plainsong_proto::locator::NodeId;
+use plainsong_proto::time::Instant;
+
+use super::Memory;
+use super::handshake::{Hello, MESSAGE_BYTES_MAX, Message, VERSION};
+use super::link::{Half, Link};
+use super::local_socket::{Connection, Incoming, Listener};
+use super::wait::{Trigger, WaitSet};
+use crate::base::clock;
+use crate::transport::LinkChange;
+
+/// A node that has not answered for so long is not waited for.
+const GREETING_MAX: Duration = Duration::from_secs(1);
+/// Between two looks whether memory can be given back.
+const TRIM_PERIOD: Duration = Duration::from_secs(1);
+/// Connections at one time: links, and those that may become some.
+const CONNECTIONS_MAX: usize = 512;
+/// Messages of one connection that are received before others have their turn.
+const MESSAGES_MAX: usize = 16;
+
+const BELL: u64 = 0;
+const LISTENER: u64 = 1;
+const FIRST_CONNECTION: u64 = 2;
+
+/// What the thread keeps.
+pub(super) struct Control {
+    set: WaitSet,
+    listener: Listener,
+    connections: BTreeMap<u64, Peer>,
+    next_token: u64,
+    /// Nodes that are to be reached, and when that is given up.
+    wanted: BTreeMap<NodeId, Instant>,
+    changes: Vec<LinkChange>,
+    /// When chunks that are not used are given back; `None`: there are none.
+    next_trim: Option<Instant>,
+}
+
+/// Who is at the other end of a connection.
+struct Peer {
+    connection: Arc<Connection>,
+    /// This node connected.
+    is_ours: bool,
+    node: Option<NodeId>,
+    stage: Stage,
+    until: Option<Instant>,
+}
+
+enum Stage {
+    /// Our half was told; theirs is awaited.
+    Greeting(Option<Half>),
+    /// Both halves are here; that they see ours is awaited.
+    Proving(Arc<Link>),
+    /// Messages go both ways.
+    Linked(Arc<Link>),
+}
+
+/// A connection does not work.
+fn failed(error: &io::Error) -> MemoryRefusal {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => MemoryRefusal::Ended,
+        _ => MemoryRefusal::Refused,
+    }
+}
+
+impl Control {
+    /// # Errors
+    /// The host has no local sockets, or no descriptors to spare.
+    pub(super) fn new(domain: u16, node: NodeId, bell: &impl AsFd) -> io::Result<Self> {
+        let (set, listener) = (WaitSet::new()?, Listener::bind(domain, node)?);
+        set.add(bell.as_fd(), BELL, Trigger::Edge)?;
+        set.add(listener.as_fd(), LISTENER, Trigger::Level)?;
+        Ok(Self {
+            set,
+            listener,
+            connections: BTreeMap::new(),
+            next_token: FIRST_CONNECTION,
+            wanted: BTreeMap::new(),
+            changes: Vec::new(),
+            next_trim: None,
+        })
+    }
+
+    /// Those that it has from the beginning.
+    pub(super) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+        [self.set.as_fd(), self.listener.as_fd()]
+    }
+
+    /// Waits until something is to be done, and does it: the links that began or ended, and the attempts that
+    /// failed.
+    pub(super) fn serve(&mut self, memory: &Memory) -> Vec<LinkChange> {
+        let timeout = self.next_timeout().map(clock::until);
+        // A signal ends it, too.
+        let _ = self.set.wait_or(None, timeout);
+        let ready: Vec<u64> = self.set.wait(false).collect();
+        for token in ready {
+            match token {
+                BELL => {
+                    for node in memory.take_requests() {
+                        self.reach(memory, node);
+                    }
+                }
+                LISTENER => self.accept(memory),
+                connection => self.receive(memory, connection),
+            }
+        }
+        let now = clock::mono();
+        self.give_up(memory, now);
+        if self.next_trim.is_none_or(|next| next <= now) {
+            self.next_trim = if memory.trim(now) { clock::deadline(TRIM_PERIOD) } else { None };
+        }
+        std::mem::take(&mut self.changes)
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        let trim = self.next_trim;
+        let greetings = self.connections.values().filter_map(|peer| peer.until);
+        greetings.chain(self.wanted.values().copied()).chain(trim).min()
+    }
+
+    fn report(&mut self, node: NodeId, result: Result<(), MemoryRefusal>) {
+        self.wanted.remove(&node);
+        self.changes.push(LinkChange { node, result });
+    }
+
+    fn is_linked(&self, node: NodeId) -> bool {
+        let mut peers = self.connections.values();
+        peers.any(|peer| peer.node == Some(node) && matches!(peer.stage, Stage::Linked(_)))
+    }
+
+    /// A participant wants to send to that node.
+    fn reach(&mut self, memory: &Memory, node: NodeId) {
+        if self.is_linked(node) {
+            return self.report(node, Ok(()));
+        }
+        if self.wanted.contains_key(&node) {
+            return;
+        }
+        let until = clock::deadline(GREETING_MAX).unwrap_or_else(clock::mono);
+        self.wanted.insert(node, until);
+        if self.connections.values().any(|peer| peer.node == Some(node)) {
+            return;
+        }
+        let connection = match Connection::open(memory.domain(), node) {
+            Ok(connection) => connection,
+            Err(error) => {
+                let why = match error.kind() {
+                    io::ErrorKind::ConnectionRefused => MemoryRefusal::NoSocket,
+                    // It does not accept: it may be stopped.
+                    io::ErrorKind::WouldBlock => MemoryRefusal::TimedOut,
+                    _ => MemoryRefusal::NoMemory,
+                };
+                return self.report(node, Err(why));
+            }
+        };
+        if let Err(why) = self.greet(memory, connection, Some(node)) {
+            self.report(node, Err(why));
+        }
+    }
+
+    fn accept(&mut self, memory: &Memory) {
+        while let Ok(Some(connection)) = self.listener.accept() {
+            // Who is refused sees a hang-up, and has seen which user this is.
+            let _ = self.greet(memory, connection, None);
+        }
+    }
+
+    /// Tells our half to whom a connection leads: the node, where this one connected.
+    fn greet(
+        &mut self,
+        memory: &Memory,
+        connection: Connection,
+        node: Option<NodeId>,
+    ) -> Result<(), MemoryRefusal> {
+        let user = connection.peer_user().map_err(|_| MemoryRefusal::Refused)?;
+        if !memory.trusts(user) {
+            return Err(MemoryRefusal::OtherUser(user));
+        }
+        if self.connections.len() >= CONNECTIONS_MAX {
+            return Err(MemoryRefusal::Refused);
+        }
+        let half = Half::new(memory.ring_bytes(), clock::seed()).map_err(|_| MemoryRefusal::NoMemory)?;
+        let hello = Hello {
+            version: VERSION,
+            node: memory.node(),
+            nonce: half.nonce(),
+            lent_bytes_max: memory.lent_bytes_max(),
+        };
+        let sent = connection.send(&Message::Hello(hello).to_octets(), &half.descriptors());
+        sent.map_err(|error| failed(&error))?;
+        let token = self.next_token;
+        self.next_token += 1;
+        self.set.add(connection.as_fd(), token, Trigger::Level).map_err(|_| MemoryRefusal::NoMemory)?;
+        let peer = Peer {
+            connection: Arc::new(connection),
+            is_ours: node.is_some(),
+            node,
+            stage: Stage::Greeting(Some(half)),
+            until: clock::deadline(GREETING_MAX),
+        };
+        memory.opened(peer.connection.as_fd().as_raw_fd());
+        self.connections.insert(token, peer);
+        Ok(())
+    }
+
+    /// What came by a connection.
+    fn receive(&mut self, memory: &Memory, token: u64) {
+        let Some(connection) = self.connections.get(&token).map(|peer| Arc::clone(&peer.connection)) else {
+            return;
+        };
+        let mut octets = [0; MESSAGE_BYTES_MAX];
+        for _ in 0..MESSAGES_MAX {
+            let handled = match connection.receive(&mut octets) {
+                Ok(Incoming::Nothing) => return,
+                Ok(Incoming::Message(length, descriptors)) => {
+                    let message = octets.get(..length).and_then(Message::from_octets);
+                    message
+                        .ok_or(MemoryRefusal::Refused)
+                        .and_then(|it| self.handle(memory, token, it, descriptors))
+                }
+                Ok(Incoming::HungUp) => Err(MemoryRefusal::Ended),
+                Err(error) => Err(failed(&error)),
+            };
+            if let Err(why) = handled {
+                return self.end(memory, token, why);
+            }
+        }
+    }
+
+    fn handle(
+        &mut self,
+        memory: &Memory,
+        token: u64,
+        message: Message,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(), MemoryRefusal> {
+        match message {
+            Message::Hello(hello) => self.greeted(memory, token, hello, descriptors),
+            Message::Proved => self.proved(memory, token),
+            Message::Slab { id } => {
+                let link = self.link(token).ok_or(MemoryRefusal::Refused)?;
+                let slab = descriptors.into_iter().next().ok_or(MemoryRefusal::Refused)?;
+                link.add_slab(id, &slab)?;
+                // Who receives may wait for it.
+                memory.bell.ring();
+                Ok(())
+            }
+            Message::SlabGone { id } => {
+                self.link(token).ok_or(MemoryRefusal::Refused)?.remove_slab(id);
+                Ok(())
+            }
+        }
+    }
+
+    fn link(&self, token: u64) -> Option<&Arc<Link>> {
+        match &self.connections.get(&token)?.stage {
+            Stage::Greeting(_) => None,
+            Stage::Proving(link) | Stage::Linked(link) => Some(link),
+        }
+    }
+
+    /// The peer told who it is, and its half.
+    fn greeted(
+        &mut self,
+        memory: &Memory,
+        token: u64,
+        hello: Hello,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(), MemoryRefusal> {
+        if hello.version != VERSION {
+            return Err(MemoryRefusal::Version);
+        }
+        let Some(peer) = self.connections.get(&token) else { return Ok(()) };
+        // A node that we reached is the one whose name its socket has.
+        if peer.node.is_some_and(|node| node != hello.node) || hello.node == memory.node() {
+            return Err(MemoryRefusal::Refused);
+        }
+        let is_kept = |is_ours| is_ours == (memory.node() < hello.node);
+        let rivals = self.connections.iter().filter(|(other, it)| {
+            **other != token && it.node == Some(hello.node) && it.is_ours != peer.is_ours
+        });
+        let rivals: Vec<u64> = rivals.map(|(token, _)| *token).collect();
+        if !rivals.is_empty() && !is_kept(peer.is_ours) && !self.is_linked(hello.node) {
+            return Err(MemoryRefusal::Ended);
+        }
+        // A link that this one takes the place of: its peer has given it up.
+        for rival in rivals {
+            self.end(memory, rival, MemoryRefusal::Ended);
+        }
+        let Some(peer) = self.connections.get_mut(&token) else { return Ok(()) };
+        let Stage::Greeting(half) = &mut peer.stage else { return Err(MemoryRefusal::Refused) };
+        let Some(half) = half.take() else { return Err(MemoryRefusal::Refused) };
+        let connection = Arc::clone(&peer.connection);
+        let link = Arc::new(Link::new(hello, half, descriptors, connection, memory.lent_bytes_max())?);
+        // From now on its records are received, before it hears that it may send some.
+        memory.receive_from(&link).map_err(|_| MemoryRefusal::NoMemory)?;
+        (peer.node, peer.stage) = (Some(hello.node), Stage::Proving(Arc::clone(&link)));
+        link.prove();
+        peer.connection.send(&Message::Proved.to_octets(), &[]).map_err(|error| failed(&error))
+    }
+
+    /// The peer says that it has seen our memory.
+    fn proved(&mut self, memory: &Memory, token: u64) -> Result<(), MemoryRefusal> {
+        let Some(peer) = self.connections.get_mut(&token) else { return Ok(()) };
+        let Stage::Proving(link) = &peer.stage else { return Err(MemoryRefusal::Refused) };
+        if !link.is_proved() {
+            return Err(MemoryRefusal::Refused);
+        }
+        let link = Arc::clone(link);
+        (peer.stage, peer.until) = (Stage::Linked(Arc::clone(&link)), None);
+        memory.send_to(&link);
+        self.report(link.node(), Ok(()));
+        Ok(())
+    }
+
+    /// A connection is over.
+    fn end(&mut self, memory: &Memory, token: u64, why: MemoryRefusal) {
+        let Some(peer) = self.connections.remove(&token) else { return };
+        self.set.remove(peer.connection.as_fd());
+        peer.connection.hang_up();
+        memory.closed(peer.connection.as_fd().as_raw_fd());
+        let was_linked = matches!(peer.stage, Stage::Linked(_));
+        if let Stage::Proving(link) | Stage::Linked(link) = &peer.stage {
+            memory.end(link);
+        }
+        let Some(node) = peer.node else { return };
+        let has_other = self.connections.values().any(|other| other.node == Some(node));
+        // A peer that connected itself may have hung up on us: it may still come.
+        let may_come = !was_linked && why == MemoryRefusal::Ended;
+        if was_linked || !(has_other || may_come) {
+            self.report(node, Err(why));
+        }
+    }
+
+    /// Who did not answer is not waited for any longer.
+    fn give_up(&mut self, memory: &Memory, now: Instant) {
+        let late = |until: Option<Instant>| until.is_some_and(|until| until <= now);
+        let tokens = self.connections.iter().filter(|(_, peer)| late(peer.until)).map(|(token, _)| *token);
+        for token in tokens.collect::<Vec<_>>() {
+            // Reported with what was wanted.
+            if let Some(peer) = self.connections.remove(&token) {
+                self.set.remove(peer.connection.as_fd());
+                memory.closed(peer.connection.as_fd().as_raw_fd());
+                if let Stage::Proving(link) = &peer.stage {
+                    memory.end(link);
+                }
+            }
+        }
+        let wanted = self.wanted.iter().filter(|(_, until)| late(Some(**until))).map(|(node, _)| *node);
+        for node in wanted.collect::<Vec<_>>() {
+            self.report(node, Err(MemoryRefusal::TimedOut));
+        }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        // What was borrowed may outlive the domain, and would keep them open.
+        self.connections.values().for_each(|peer| peer.connection.hang_up());
+    }
+}
