@@ -332,8 +332,8 @@ impl Transports {
     pub(crate) fn receiver(&self, input: Input) -> Receiver {
         let memory = self.memory.as_ref().ok().filter(|_| input.transport == Kind::Memory);
         let other = self.other.as_ref().filter(|_| input.transport == Kind::Other);
-        let receiver = other.map(|other| Receiver::Other(other.receiver()));
-        let receiver = receiver.or_else(|| memory.map(|memory| Receiver::Memory(memory.receiver())));
+        let receiver = other.map(Transport::receiver).map(Receiver::Other);
+        let receiver = receiver.or_else(|| memory.map(Transport::receiver).map(Receiver::Memory));
         receiver.unwrap_or_else(|| Receiver::Udp(udp::Receiver::new()))
     }
 
