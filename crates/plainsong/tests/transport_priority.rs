@@ -6,7 +6,7 @@ mod common;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use common::{Blob, PATIENCE, Pair, Point, participant, reader, until, writer};
+use common::{Blob, PATIENCE, Pair, Point, reader, until, writer};
 use plainsong::prelude::*;
 use socket2::{Domain, Protocol, Socket, Type};
 
