@@ -279,6 +279,7 @@ fn what_a_killed_receiver_has_borrowed_is_back() {
             }
             child.try_wait().unwrap().is_none()
         });
+        assert!(is_killed, "it did not end by itself");
         // The link is gone, and its table of what was lent with it.
         assert!(pool.trim(plainsong_proto::time::Instant(1), plainsong_proto::time::Duration::ZERO));
         assert_eq!(pool.bytes(), 0);
