@@ -484,8 +484,10 @@ impl Matching {
                     _ => (false, false),
                 };
                 if writer.prefix == self.own && !knew_reader {
+                    let path = &requesting.endpoint.path;
                     let group = requesting.endpoint.host_group(self.host_group_port);
-                    let is_near = requesting.endpoint.path.same_host;
+                    let group = group.filter(|_| !path.is_by_memory());
+                    let is_near = path.same_host;
                     let begins = newcomer == Some(writer) && requesting.endpoint.is_same_vendor() && is_near;
                     let reader = Box::new(requesting.endpoint.as_reader(reader, group, begins));
                     out.commands.push(Command::MatchReader { writer: writer.entity, reader });
@@ -621,7 +623,7 @@ impl Endpoint {
     /// own. The port is ours: nobody else names where we send.
     fn host_group(&self, port: u16) -> Option<Locator> {
         let hears = port != 0 && self.host_group_port == port;
-        let is_near = self.path.same_host && self.unicast.is_empty() && !self.path.is_by_memory();
+        let is_near = self.path.same_host && self.unicast.is_empty();
         (hears && is_near).then(|| Locator::udp(ports::host_group(&self.topic).into(), port))
     }
 
