@@ -23,13 +23,15 @@ impl Cdr for String {
     }
 
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
-        take_text(decoder).map(Self::from)
+        take_text(decoder)
     }
 
     fn decode_over(&mut self, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
-        let text = take_text(decoder)?;
-        self.clear();
-        self.push_str(text);
+        let octets = take_text_octets(decoder)?;
+        let mut own = std::mem::take(self).into_bytes();
+        own.clear();
+        own.extend_from_slice(octets);
+        *self = checked(own)?;
         Ok(())
     }
 
@@ -47,19 +49,29 @@ impl Cdr for String {
     }
 }
 
-/// The octets of a string, checked.
-pub(crate) fn take_text<'a>(decoder: &mut Decoder<'a>) -> Result<&'a str, Malformed> {
+/// A string. It is copied before it is checked: its octets may be in memory of another process, which may
+/// change them meanwhile, and nobody could look at a text that is none.
+pub(crate) fn take_text(decoder: &mut Decoder<'_>) -> Result<String, Malformed> {
+    checked(take_text_octets(decoder)?.to_vec())
+}
+
+/// The octets of a string, not checked.
+fn take_text_octets<'a>(decoder: &mut Decoder<'a>) -> Result<&'a [u8], Malformed> {
     let length = decoder.take_length()?;
-    let octets = match decoder.take(length)? {
+    match decoder.take(length)? {
         // Some writers send an empty string without its NUL.
-        [] => &[],
-        [text @ .., 0] => text,
-        _ => return Err(Malformed::InvalidString),
-    };
+        [] => Ok(&[]),
+        [text @ .., 0] => Ok(text),
+        _ => Err(Malformed::InvalidString),
+    }
+}
+
+/// The text that these octets, which nobody else can change, are.
+fn checked(octets: Vec<u8>) -> Result<String, Malformed> {
     if octets.contains(&0) {
         return Err(Malformed::InvalidString);
     }
-    str::from_utf8(octets).map_err(|_| Malformed::InvalidString)
+    String::from_utf8(octets).map_err(|_| Malformed::InvalidString)
 }
 
 impl<const BOUND: usize> Bounded<BOUND> for String {

@@ -91,7 +91,7 @@ fn check_bound(length: usize, bound: Option<usize>) -> Result<(), Malformed> {
     if bound.is_some_and(|bound| length > bound) { Err(Malformed::LengthOutOfRange) } else { Ok(()) }
 }
 
-fn text<'a>(decoder: &mut Decoder<'a>, bound: Option<usize>) -> Decoded<'a> {
+fn text<'a>(decoder: &mut Decoder<'_>, bound: Option<usize>) -> Decoded<'a> {
     let text = take_text(decoder)?;
     check_bound(text.len(), bound)?;
     Ok(Value::Text(text))

@@ -16,7 +16,7 @@ pub(super) fn encode(ty: &Type, value: &Value<'_>, encoder: &mut Encoder<'_>) ->
             put_number(encoder, bits, ty.number_bytes().unwrap_or(1))
         }
         Kind::Text { wide: false, .. } => {
-            let text = if let Value::Text(text) = value { text } else { "" };
+            let text = if let Value::Text(text) = value { text.as_str() } else { "" };
             encoder.put_length(text.len().saturating_add(1))?;
             encoder.put(text.as_bytes())?;
             encoder.put(&[0])

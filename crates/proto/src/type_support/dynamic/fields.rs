@@ -69,7 +69,7 @@ impl FieldSource for Fields<'_> {
     }
 }
 
-fn leaf<'a>(ty: &Type, value: &Value<'a>) -> Option<FieldValue<'a>> {
+fn leaf<'a>(ty: &Type, value: &'a Value<'_>) -> Option<FieldValue<'a>> {
     let bits = if let Value::Number(bits) = value { *bits } else { ty.initial_number() };
     let octets = bits.to_le_bytes();
     Some(match Names(ty).kind()? {
@@ -79,6 +79,6 @@ fn leaf<'a>(ty: &Type, value: &Value<'a>) -> Option<FieldValue<'a>> {
         FieldKind::Float => FieldValue::Float(f64::from(f32::from_le_bytes(*octets.first_chunk()?))),
         FieldKind::Integer if ty.primitive() == Some(Primitive::Uint64) => FieldValue::Integer(bits.into()),
         FieldKind::Integer | FieldKind::Enumeration(_) => FieldValue::Integer(ty.integer(bits).into()),
-        FieldKind::Text => FieldValue::Text(if let Value::Text(text) = value { text } else { "" }),
+        FieldKind::Text => FieldValue::Text(if let Value::Text(text) = value { text.as_str() } else { "" }),
     })
 }

@@ -1,4 +1,5 @@
-//! Values of a type that is described at run time. Texts and numbers stay in the payload they were read from.
+//! Values of a type that is described at run time. Numbers stay in the payload they were read from; texts are
+//! copied, lest they change after they were checked.
 
 use crate::cdr::Endianness;
 
@@ -12,7 +13,7 @@ pub(super) enum Value<'a> {
     Absent,
     /// The bits of a number, enumeration or bit mask.
     Number(u64),
-    Text(&'a str),
+    Text(String),
     /// 16-bit units.
     WideText(&'a [u8], Endianness),
     /// The elements of a sequence or array of numbers.
