@@ -7,12 +7,13 @@ use plainsong_proto::discovery::builtin::{
 use plainsong_proto::guid::GuidPrefix;
 use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::Outbox;
+use plainsong_proto::payload::Payload;
 use plainsong_proto::receiver::{self, Registry};
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::time::{Instant, Now, Time};
 use plainsong_proto::wire::{
     ContentFilterInfo, EndpointSubmessage, FilterSignature, InlineQos, MessageContext, ParameterListView,
-    encode_inline_qos,
+    Target, encode_inline_qos,
 };
 
 /// Octets as a parameter list, as inline QoS and as the payload of each built-in topic.
@@ -54,24 +55,34 @@ fn inline_qos(list: &ParameterListView<'_>) {
     }
 }
 
-/// Octets as a datagram.
+/// Octets as a datagram, and as a message of shared memory with something beside it.
 #[allow(dead_code, reason = "each fuzz target uses its own entry")]
 pub(crate) fn datagram(octets: &[u8]) {
-    let now = Now { mono: Instant(0), wall: Time(0) };
-    let (mut counters, mut out) = (DropCounters::default(), Outbox::new());
-    receiver::datagram(
-        now,
-        Locator::default(),
-        octets,
-        None,
-        &mut Everyone(octets.len()),
-        &mut counters,
-        &mut out,
-    );
+    let (alone, _) = walk(octets, None);
+    let beside = Payload::from_vec(octets.iter().rev().copied().collect());
+    let (heard, counters) = walk(octets, Some(&beside));
+    // It is the payload of one sample, or it is counted; nothing else is heard because of it.
+    assert!(heard.attached <= 1 && heard.others <= alone.others);
+    assert!(heard.attached == 1 || counters.iter().next().is_some());
 }
 
-/// Looks at everything that is delivered; remembers how long the datagram is.
-struct Everyone(usize);
+fn walk(octets: &[u8], attachment: Option<&Payload>) -> (Everyone, DropCounters) {
+    let now = Now { mono: Instant(0), wall: Time(0) };
+    let (mut counters, mut out) = (DropCounters::default(), Outbox::new());
+    let mut everyone = Everyone { bytes: octets.len(), attached: 0, others: 0 };
+    let from = Locator::default();
+    receiver::datagram(now, from, octets, attachment, &mut everyone, &mut counters, &mut out);
+    (everyone, counters)
+}
+
+/// Looks at everything that is delivered.
+struct Everyone {
+    /// How long the datagram is.
+    bytes: usize,
+    /// Samples of which the payload came beside it.
+    attached: usize,
+    others: usize,
+}
 
 impl Registry for Everyone {
     fn deliver(
@@ -81,15 +92,21 @@ impl Registry for Everyone {
         submessage: &EndpointSubmessage<'_>,
         _out: &mut Outbox,
     ) {
-        let _ = submessage.target(context.source);
+        let target = submessage.target(context.source);
+        self.others += 1;
         match submessage {
             EndpointSubmessage::Data(data) => {
-                assert!(data.payload.len() < self.0);
+                if let Some(attachment) = data.attachment {
+                    assert!(target != Target::Builtin && attachment.as_slice() == data.payload);
+                    (self.attached, self.others) = (self.attached + 1, self.others - 1);
+                } else {
+                    assert!(data.payload.len() < self.bytes);
+                }
                 data.inline_qos.iter().for_each(inline_qos);
                 parameter_list(data.payload);
             }
             EndpointSubmessage::DataFrag(data) => {
-                assert!(data.payload.len() < self.0);
+                assert!(data.payload.len() < self.bytes);
                 let start = u64::from(data.first_fragment - 1) * u64::from(data.fragment_bytes);
                 assert!(start + data.payload.len() as u64 <= data.sample_bytes.into());
             }
