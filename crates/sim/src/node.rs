@@ -10,13 +10,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use plainsong_proto::discovery::{
-    DiscoveryLimits, LocalEndpoint, LocalLocators, Participant, ParticipantConfig,
+    DiscoveryLimits, LocalEndpoint, LocalLocators, MemoryRefusal, Participant, ParticipantConfig,
 };
 use plainsong_proto::filter::{FilterFunction, SignedFilter};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::instance::KeyFunction;
-use plainsong_proto::locator::{Locator, ports};
+use plainsong_proto::locator::{Locator, NodeId, ports};
 use plainsong_proto::outbox::{Event, Outbox};
+use plainsong_proto::payload::Payload;
 use plainsong_proto::qos::{LivelinessKind, QosSet};
 use plainsong_proto::reader::{GroupRoom, Reader, ReaderConfig, ReaderLimits, next_verdict};
 use plainsong_proto::receiver::{self, Registry};
@@ -155,6 +156,8 @@ pub struct Node {
     pub waiting: VecDeque<(Locator, Rc<[u8]>)>,
     /// The driver of the process, unless the node makes all calls itself.
     driver: Option<Driver>,
+    /// By which others share memory with it.
+    pub node_id: Option<NodeId>,
     meta_port: u16,
     user_port: u16,
 }
@@ -168,6 +171,8 @@ pub enum Told {
     Progress(usize),
     /// The reader with this place in the ledger has its part of a coherent set of its publisher.
     GroupPart(usize),
+    /// A node of its host is there, to share memory with.
+    Link(NodeId),
     /// An endpoint is matched with another, or is no longer.
     Match {
         /// The local endpoint.
@@ -241,6 +246,7 @@ impl Node {
             members: Vec::new(),
             waiting: VecDeque::new(),
             driver,
+            node_id: None,
             meta_port,
             user_port,
         }
@@ -300,7 +306,7 @@ impl Node {
             meta_multicast: if by_multicast { vec![group] } else { Vec::new() },
             user_unicast: vec![user],
             user_multicast: Vec::new(),
-            node_id: None,
+            node_id: self.node_id,
             host_group_port: ports::host_multicast(domain),
             own_addresses: vec![self.options.host.address()],
             announce_to: if by_multicast { vec![group] } else { self.options.peers.clone() },
@@ -320,6 +326,17 @@ impl Node {
 
     /// A datagram arrived.
     pub fn receive(&mut self, from: Locator, bytes: &[u8], call: &mut Call<'_>) {
+        self.receive_with(from, bytes, None, call);
+    }
+
+    /// A message arrived, and what came beside it.
+    pub fn receive_with(
+        &mut self,
+        from: Locator,
+        bytes: &[u8],
+        attachment: Option<&Payload>,
+        call: &mut Call<'_>,
+    ) {
         let now = self.options.clock.now(call.at);
         if let Some(driver) = &self.driver {
             driver.receive(now, from, bytes);
@@ -328,10 +345,21 @@ impl Node {
         let mut drops = std::mem::take(&mut self.drops);
         let mut out = std::mem::take(call.out);
         let mut dispatch = Dispatch { node: self, call };
-        receiver::datagram(now, from, bytes, None, &mut dispatch, &mut drops, &mut out);
+        receiver::datagram(now, from, bytes, attachment, &mut dispatch, &mut drops, &mut out);
         drops.merge(&self.drops);
         self.drops = drops;
         *call.out = out;
+    }
+
+    /// What became of a link with another process.
+    pub fn memory_link(&mut self, id: NodeId, answer: Result<(), MemoryRefusal>, call: &mut Call<'_>) {
+        let now = self.options.clock.now(call.at);
+        for index in 0..self.members.len() {
+            self.members[index]
+                .participant
+                .run(now, call.out, |participant, out| participant.memory_link(now, id, answer, out));
+            self.settle(index, now, call);
+        }
     }
 
     /// A datagram reached a stopped process: it waits, or is dropped when there is no room.

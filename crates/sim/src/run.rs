@@ -37,6 +37,9 @@ const QUIET: Duration = Duration::from_secs(5);
 /// One seed in so many has the driver of the library dispatch.
 const DRIVER_SHARE: u64 = 8;
 
+/// In one seed of so many processes of one host share memory.
+const MEMORY_SHARE: u64 = 3;
+
 /// Carries out the run of `seed`.
 #[must_use]
 pub fn run(seed: u64, detail: Detail, mutation: Option<Mutation>) -> Verdict {
@@ -47,6 +50,7 @@ pub fn run(seed: u64, detail: Detail, mutation: Option<Mutation>) -> Verdict {
     world.mutation = mutation;
     // Mistakes are made in what the node does itself.
     world.driver = mutation.is_none() && seed % DRIVER_SHARE == DRIVER_SHARE - 1;
+    world.shares_memory = mutation.is_none() && !world.driver && seed.is_multiple_of(MEMORY_SHARE);
     if let Some(scene) = Scene::draw(seed) {
         world.play(scene, &mut rng);
         let violations = world.finish(LIVENESS, QUIET);

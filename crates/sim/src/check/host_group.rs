@@ -16,6 +16,10 @@ const CHANGES_MIN: usize = 30;
 const SETTLED: Duration = Duration::from_millis(500);
 
 pub(super) fn check(ledger: &Ledger, findings: &mut Findings) {
+    // Who shares memory needs no group.
+    if ledger.shares_memory {
+        return;
+    }
     // The GUIDs tell where processes were born.
     let moved = ledger.participants.iter().any(|participant| !participant.moved_at.is_empty());
     for writer in ledger.writers.iter().filter(|writer| writer.endpoint.is_alive() && !moved) {

@@ -29,6 +29,8 @@ pub struct Ledger {
     pub sets: Vec<SetRecord>,
     /// The address that forged announcements named.
     pub stranger: Stranger,
+    /// Processes of one host share memory.
+    pub shares_memory: bool,
     /// Readers of strangers that asked again and again.
     pub storms: Vec<Storm>,
     /// Readers in whose names something was taken that they never said.

@@ -123,8 +123,7 @@ impl Member {
                     local.writer.edit(now, |writer| writer.participant_asserted(now));
                 }
             }
-            // Nodes of the simulator share no memory.
-            Command::Link { .. } => {}
+            Command::Link { node } => call.told.push(Told::Link(node)),
             Command::WriterAlive { reader, writer } => {
                 let hidden = call.mutation == Some(Mutation::HideLiveliness);
                 if let Some(local) = self.readers.get_mut(&reader).filter(|_| !hidden) {

@@ -3,6 +3,7 @@
 mod endpoints;
 mod groups;
 mod intruders;
+mod memory;
 mod scenes;
 mod strangers;
 mod verdict;
@@ -10,10 +11,11 @@ mod verdict;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use plainsong_proto::discovery::{DiscoveryLimits, Participant, ParticipantConfig};
+use plainsong_proto::discovery::{DiscoveryLimits, MemoryRefusal, Participant, ParticipantConfig};
 use plainsong_proto::guid::{EntityId, GuidPrefix};
-use plainsong_proto::locator::{Locator, ports};
+use plainsong_proto::locator::{Locator, NodeId, ports};
 use plainsong_proto::outbox::Outbox;
+use plainsong_proto::payload::Payload;
 use plainsong_proto::time::{Duration, Instant};
 
 use crate::dissect::{self, DATA, DATA_FRAG, GAP, HEARTBEAT, HEARTBEAT_FRAG};
@@ -26,6 +28,7 @@ use crate::trace::{self, Detail, Trace};
 use groups::Group;
 pub use intruders::Attack;
 use intruders::{Intruder, Overheard};
+use memory::{Memory, Record};
 pub use scenes::Scene;
 use strangers::StrangeReader;
 
@@ -101,6 +104,14 @@ pub enum WriteKind {
 pub(crate) enum Happening {
     /// A datagram reaches a node.
     Datagram { node: usize, from: Locator, bytes: Rc<[u8]> },
+    /// A message is read from a ring.
+    Record { node: usize, from: usize, link: u64, record: Record },
+    /// A handshake about shared memory is over.
+    LinkAnswered { node: usize, id: NodeId },
+    /// A node hears of a link.
+    LinkTold { node: usize, id: NodeId, answer: Result<(), MemoryRefusal> },
+    /// A link ends.
+    LinkEnds { key: (usize, usize), link: u64 },
     /// A node's timer goes off.
     Wake { node: usize },
     /// A stopped node runs again.
@@ -149,6 +160,9 @@ pub struct World {
     pub mutation: Option<Mutation>,
     /// The driver of the library dispatches in every process.
     pub driver: bool,
+    /// Processes of one host share memory, most of them.
+    pub shares_memory: bool,
+    memory: Memory,
     /// Every process there ever was.
     pub nodes: Vec<Node>,
     /// Items of whoever runs the world that came up.
@@ -200,6 +214,8 @@ impl World {
             rng: rng.fork(2),
             mutation: None,
             driver: false,
+            shares_memory: false,
+            memory: Memory::default(),
             nodes: Vec::new(),
             due: Vec::new(),
             queue: BTreeMap::new(),
@@ -234,6 +250,10 @@ impl World {
         let index = self.nodes.len();
         let mut node = Node::new(options.clone(), 0);
         node.bind(self.free_index(options.host, options.domain));
+        if self.shares_memory && index % 5 != 4 {
+            node.node_id = Some(memory::node_id(index));
+            self.ledger.shares_memory = true;
+        }
         for socket in node.sockets() {
             self.sockets.insert(socket, index);
         }
@@ -286,6 +306,7 @@ impl World {
 
     fn bury(&mut self, node: usize, ending: Ending) {
         let ended = Some((self.at, ending));
+        self.end_links_of(node);
         for socket in self.nodes[node].sockets() {
             self.sockets.remove(&socket);
         }
@@ -329,6 +350,7 @@ impl World {
         while let Some((from, bytes)) = self.nodes[node].waiting.pop_front() {
             self.call(node, |node, call| node.receive(from, &bytes, call));
         }
+        self.read_waiting(node);
         self.call(node, |node, call| node.timeout(call));
     }
 
@@ -347,6 +369,7 @@ impl World {
             return;
         }
         self.note(node, 18, || format!("moves to {}", host.address()));
+        self.end_links_of(node);
         for member in &self.nodes[node].members {
             self.ledger.participants[member.record].moved_at.push(self.at);
         }
@@ -471,6 +494,10 @@ impl World {
                     }
                 }
             }
+            Happening::Record { node, from, link, record } => self.read_record(node, from, link, record),
+            Happening::LinkAnswered { node, id } => self.answer_link(node, id),
+            Happening::LinkTold { node, id, answer } => self.link_told(node, id, answer),
+            Happening::LinkEnds { key, link } => self.end_link(key, link),
             Happening::Resume { node } => self.resume(node),
             Happening::EndAccess { group } => drop(self.end_access(group)),
             Happening::Take { reader } => {
@@ -524,7 +551,7 @@ impl World {
         let result = f(&mut self.nodes[index], &mut call);
         self.send(index, &out, &classes);
         for sent in self.nodes[index].take_sent() {
-            self.send_datagram(index, sent.bytes.into(), sent.traffic_class, &sent.destinations);
+            self.send_datagram(index, (sent.bytes.into(), None), sent.traffic_class, &sent.destinations);
         }
         out.clear();
         self.out = out;
@@ -550,6 +577,7 @@ impl World {
                 }
             }
             Told::GroupPart(reader) => self.group_part(reader),
+            Told::Link(id) => self.ask_for_link(node, id),
             Told::Match { local, peer, begins } => {
                 let verb = if begins { "is matched with" } else { "is no longer matched with" };
                 self.note(node, 15, || format!("{local:?} {verb} {peer}"));
@@ -585,14 +613,19 @@ impl World {
     fn send(&mut self, index: usize, out: &Outbox, classes: &[u8]) {
         for (place, transmit) in out.transmits().iter().enumerate() {
             let class = classes.get(place).copied().unwrap_or(0);
-            self.send_datagram(index, out.datagram(transmit).into(), class, out.destinations(transmit));
+            let attachment: Option<Payload> = out.parts(transmit).1.cloned();
+            let record = (out.datagram(transmit).into(), attachment);
+            self.send_datagram(index, record, class, out.destinations(transmit));
         }
     }
 
-    fn send_datagram(&mut self, index: usize, bytes: Rc<[u8]>, class: u8, destinations: &[Locator]) {
-        let departs = self.witness(index, &bytes, class);
+    fn send_datagram(&mut self, index: usize, record: Record, class: u8, destinations: &[Locator]) {
+        let departs = self.witness(index, &record.0, class);
         for destination in destinations {
-            self.send_one(index, destination, &bytes, departs);
+            self.send_one(index, destination, &record.0, departs);
+            if let Some(id) = destination.node_id() {
+                self.push_record(index, id, record.clone(), departs);
+            }
         }
     }
 
