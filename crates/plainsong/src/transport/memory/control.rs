@@ -65,6 +65,8 @@ enum Stage {
     Proving(Arc<Link>),
     /// Messages go both ways.
     Linked(Arc<Link>),
+    /// None does; what was lent is not all back.
+    Closing(Arc<Link>),
 }
 
 /// A connection does not work.
@@ -230,7 +232,7 @@ impl Control {
                         .ok_or(MemoryRefusal::Refused)
                         .and_then(|it| self.handle(memory, token, it, descriptors))
                 }
-                Ok(Incoming::HungUp) => Err(MemoryRefusal::Ended),
+                Ok(Incoming::HungUp) => return self.hung_up(memory, token),
                 Err(error) => Err(failed(&error)),
             };
             if let Err(why) = handled {
@@ -257,6 +259,7 @@ impl Control {
                 memory.bell.ring();
                 Ok(())
             }
+            Message::Closing => Err(MemoryRefusal::Ended),
             Message::SlabGone { id } => {
                 self.link(token).ok_or(MemoryRefusal::Refused)?.remove_slab(id);
                 Ok(())
@@ -266,7 +269,7 @@ impl Control {
 
     fn link(&self, token: u64) -> Option<&Arc<Link>> {
         match &self.connections.get(&token)?.stage {
-            Stage::Greeting(_) => None,
+            Stage::Greeting(_) | Stage::Closing(_) => None,
             Stage::Proving(link) | Stage::Linked(link) => Some(link),
         }
     }
@@ -325,17 +328,46 @@ impl Control {
         Ok(())
     }
 
-    /// A connection is over.
-    fn end(&mut self, memory: &Memory, token: u64, why: MemoryRefusal) {
-        let Some(peer) = self.connections.remove(&token) else { return };
-        self.set.remove(peer.connection.as_fd());
-        peer.connection.hang_up();
-        memory.closed(peer.connection.as_fd().as_raw_fd());
-        let was_linked = matches!(peer.stage, Stage::Linked(_));
-        if let Stage::Proving(link) | Stage::Linked(link) = &peer.stage {
-            memory.end(link);
+    /// The peer has hung up: nothing is lent to it any more.
+    fn hung_up(&mut self, memory: &Memory, token: u64) {
+        self.end(memory, token, MemoryRefusal::Ended);
+        if let Some(link) = self.forget(memory, token) {
+            link.take_all_back();
         }
-        let Some(node) = peer.node else { return };
+    }
+
+    /// A connection is not looked after any more.
+    fn forget(&mut self, memory: &Memory, token: u64) -> Option<Arc<Link>> {
+        let peer = self.connections.remove(&token)?;
+        self.set.remove(peer.connection.as_fd());
+        memory.closed(peer.connection.as_fd().as_raw_fd());
+        match peer.stage {
+            Stage::Greeting(_) => None,
+            Stage::Proving(link) | Stage::Linked(link) | Stage::Closing(link) => Some(link),
+        }
+    }
+
+    /// Nothing is sent by a connection any more. Where there was a link, the peer's hang-up is awaited.
+    fn end(&mut self, memory: &Memory, token: u64, why: MemoryRefusal) {
+        let Some(peer) = self.connections.get_mut(&token) else { return };
+        let (node, was_linked) = (peer.node.take(), matches!(peer.stage, Stage::Linked(_)));
+        match &peer.stage {
+            Stage::Greeting(_) => {
+                peer.connection.hang_up();
+                self.forget(memory, token);
+            }
+            Stage::Proving(link) | Stage::Linked(link) => {
+                let link = Arc::clone(link);
+                memory.end(&link);
+                // Who does not keep to the rules is not waited for.
+                if why == MemoryRefusal::Refused {
+                    peer.connection.hang_up();
+                }
+                (peer.stage, peer.until) = (Stage::Closing(link), None);
+            }
+            Stage::Closing(_) => return,
+        }
+        let Some(node) = node else { return };
         let has_other = self.connections.values().any(|other| other.node == Some(node));
         // A peer that connected itself may have hung up on us: it may still come.
         let may_come = !was_linked && why == MemoryRefusal::Ended;
@@ -349,14 +381,7 @@ impl Control {
         let late = |until: Option<Instant>| until.is_some_and(|until| until <= now);
         let tokens = self.connections.iter().filter(|(_, peer)| late(peer.until)).map(|(token, _)| *token);
         for token in tokens.collect::<Vec<_>>() {
-            // Reported with what was wanted.
-            if let Some(peer) = self.connections.remove(&token) {
-                self.set.remove(peer.connection.as_fd());
-                memory.closed(peer.connection.as_fd().as_raw_fd());
-                if let Stage::Proving(link) = &peer.stage {
-                    memory.end(link);
-                }
-            }
+            self.end(memory, token, MemoryRefusal::TimedOut);
         }
         let wanted = self.wanted.iter().filter(|(_, until)| late(Some(**until))).map(|(node, _)| *node);
         for node in wanted.collect::<Vec<_>>() {
@@ -367,7 +392,15 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // What was borrowed may outlive the domain, and would keep them open.
-        self.connections.values().for_each(|peer| peer.connection.hang_up());
+        for peer in self.connections.values() {
+            match &peer.stage {
+                Stage::Greeting(_) => peer.connection.hang_up(),
+                // What was borrowed may outlive the domain, and keeps it open.
+                Stage::Proving(link) | Stage::Linked(link) | Stage::Closing(link) => {
+                    link.close();
+                    link.drained();
+                }
+            }
+        }
     }
 }

@@ -27,6 +27,8 @@ pub(super) enum Message {
     Slab { id: u32 },
     /// No attachment names that slab any more.
     SlabGone { id: u32 },
+    /// Nothing more is sent. The connection stays until the last attachment that was borrowed is let go of.
+    Closing,
 }
 
 /// Who says it.
@@ -45,6 +47,7 @@ impl Message {
     const PROVED: u32 = 2;
     const SLAB: u32 = 3;
     const SLAB_GONE: u32 = 4;
+    const CLOSING: u32 = 5;
 
     pub(super) fn to_octets(self) -> Vec<u8> {
         let mut octets = MAGIC.to_le_bytes().to_vec();
@@ -58,6 +61,7 @@ impl Message {
                 octets.extend(hello.node);
             }
             Self::Proved => put(Self::PROVED),
+            Self::Closing => put(Self::CLOSING),
             Self::Slab { id } => {
                 put(Self::SLAB);
                 put(id);
@@ -83,6 +87,7 @@ impl Message {
                 return Some(Self::Hello(Hello { version, node, nonce, lent_bytes_max }));
             }
             Self::PROVED => Self::Proved,
+            Self::CLOSING => Self::Closing,
             Self::SLAB => Self::Slab { id: octets.u32()? },
             Self::SLAB_GONE => Self::SlabGone { id: octets.u32()? },
             _ => return None,
@@ -122,6 +127,7 @@ mod tests {
         prop_oneof![
             hello,
             Just(Message::Proved),
+            Just(Message::Closing),
             any::<u32>().prop_map(|id| Message::Slab { id }),
             any::<u32>().prop_map(|id| Message::SlabGone { id }),
         ]

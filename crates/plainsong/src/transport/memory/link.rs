@@ -68,6 +68,12 @@ pub(super) struct Link {
     connection: Arc<Connection>,
     /// Nothing is sent any more; what is in the ring is still received.
     is_ended: AtomicBool,
+    /// See [`close`](Self::close).
+    is_closing: AtomicBool,
+    /// All that was in the ring was received.
+    is_drained: AtomicBool,
+    /// The peer was told that nothing of it is borrowed. Changed and looked at with `slabs` locked.
+    is_finished: AtomicBool,
     /// The peer does not keep to the rules: nothing of it is received any more.
     is_broken: AtomicBool,
     /// Records that there was no room for.
@@ -167,6 +173,9 @@ impl Link {
             generation: fork::generation(),
             connection,
             is_ended: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
+            is_drained: AtomicBool::new(false),
+            is_finished: AtomicBool::new(false),
             is_broken: AtomicBool::new(false),
             lost: AtomicU64::new(0),
         })
@@ -303,9 +312,14 @@ impl Link {
     /// What a record has beside it, where it is, unless much of the peer's is kept here: then a copy.
     fn borrow(self: &Arc<Self>, attachment: &Attachment) -> Result<Payload, AttachmentError> {
         let slabs = lock(&self.slabs);
+        if self.is_finished.load(Ordering::Relaxed) {
+            return Err(AttachmentError::Range(attachment.slab));
+        }
         let chunk = slabs.borrow(attachment, self)?;
-        let borrowed = self.borrowed.fetch_add(1, Ordering::Relaxed);
-        if borrowed >= BORROWED_MAX || slabs.borrowed_bytes() > self.borrowed_bytes_max {
+        let borrowed = self.borrowed.fetch_add(1, Ordering::SeqCst);
+        let is_much = borrowed >= BORROWED_MAX || slabs.borrowed_bytes() > self.borrowed_bytes_max;
+        drop(slabs);
+        if is_much {
             return Ok(Payload::from_vec(chunk.bytes().to_vec()));
         }
         let bytes = chunk.bytes().len();
@@ -356,9 +370,39 @@ impl Link {
     /// Nothing is sent any more.
     pub(super) fn end(&self) {
         self.is_ended.store(true, Ordering::Release);
-        let mut sender = lock(&self.sender);
-        // All is back.
-        sender.lending = Lending::new(0);
+    }
+
+    /// Nothing is sent or received any more. What is borrowed stays borrowed, and what is lent stays lent: the
+    /// peer hears of the end of its loans when the last one is let go of, and this node by its hang-up. So no
+    /// chunk is used again while somebody reads it.
+    pub(super) fn close(&self) {
+        self.end();
+        // The peer may be gone.
+        let _ = self.connection.send(&Message::Closing.to_octets(), &[]);
+        self.is_closing.store(true, Ordering::SeqCst);
+        self.finish();
+    }
+
+    /// All that the peer has sent was received.
+    pub(super) fn drained(&self) {
+        self.is_drained.store(true, Ordering::SeqCst);
+        self.finish();
+    }
+
+    /// Hangs up, once nothing of the peer is borrowed, nor will be.
+    fn finish(&self) {
+        let slabs = lock(&self.slabs);
+        let is_over = self.is_closing.load(Ordering::SeqCst) && self.is_drained.load(Ordering::SeqCst);
+        if is_over && self.borrowed.load(Ordering::SeqCst) == 0 {
+            self.is_finished.store(true, Ordering::Relaxed);
+            self.connection.finish();
+        }
+        drop(slabs);
+    }
+
+    /// The peer has nothing of this node any more: it said so, or its process is gone.
+    pub(super) fn take_all_back(&self) {
+        lock(&self.sender).lending = Lending::new(0);
     }
 
     pub(super) fn is_ended(&self) -> bool {
@@ -404,10 +448,13 @@ impl Sender {
 
 impl LetGo for Link {
     fn let_go(&self, slot: u32) {
-        self.borrowed.fetch_sub(1, Ordering::Relaxed);
         // A forked process has nothing of it.
-        if self.generation == fork::generation() {
-            lock(&self.releases).push(&self.own, slot);
+        if self.generation != fork::generation() {
+            return;
+        }
+        lock(&self.releases).push(&self.own, slot);
+        if self.borrowed.fetch_sub(1, Ordering::SeqCst) == 1 && self.is_closing.load(Ordering::SeqCst) {
+            self.finish();
         }
     }
 }

@@ -200,6 +200,12 @@ impl Connection {
         })
     }
 
+    /// Makes the other end find it hung up, after all that was sent; it may still send.
+    pub(super) fn finish(&self) {
+        // It fails where the other end is gone.
+        let _ = self.0.shutdown(std::net::Shutdown::Write);
+    }
+
     /// Makes both ends find it hung up.
     pub(super) fn hang_up(&self) {
         // It fails where the other end did that before.

@@ -249,7 +249,7 @@ impl Memory {
     /// A link is over: nothing is sent by it any more. What came by it is still received.
     fn end(&self, link: &Arc<Link>) {
         change(&self.links, |links| links.retain(|other| !Arc::ptr_eq(other, link)));
-        link.end();
+        link.close();
         self.bells.remove(link.watched());
         // Who receives looks, and forgets it.
         self.bell.ring();
@@ -295,6 +295,7 @@ impl Memory {
             }
             if link.is_ended() && !link.has_more() {
                 change(&self.incoming, |links| links.retain(|other| !Arc::ptr_eq(other, link)));
+                link.drained();
             }
         }
         taken

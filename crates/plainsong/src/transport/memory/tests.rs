@@ -447,6 +447,40 @@ fn what_is_borrowed_outlives_who_lent_it_and_is_back_when_the_borrower_goes() {
 }
 
 #[test]
+fn nothing_is_written_over_while_somebody_reads_it_though_the_link_has_ended() {
+    let (one, mut other, mut third) = (Node::open(), Node::open(), Node::open());
+    one.link(&other);
+    one.link(&third);
+    let payload = long(100_000);
+    one.send_long(&[other.id()], &payload);
+    let (kept, id) = (other.receive_long(), other.id());
+    assert!(kept.region().is_some());
+    drop(other);
+    assert_eq!(one.change(), LinkChange { node: id, result: Err(MemoryRefusal::Ended) });
+    // Each chunk that is free is used.
+    for octet in 0..30 {
+        let mut octets = vec![octet; 100_000];
+        octets[99_996..].copy_from_slice(&100_000_u32.to_le_bytes());
+        one.send_long(&[third.id()], &Payload::from_vec(octets));
+        drop(third.receive_long());
+    }
+    assert!(kept.as_slice() == payload.as_slice());
+    let is_idle = || {
+        let later = clock::mono().after(plainsong_proto::time::Duration::from_secs(60)).unwrap();
+        one.memory.trim(clock::mono());
+        one.memory.trim(later);
+        one.memory.pool.bytes() == 0
+    };
+    assert!(!is_idle());
+    drop(kept);
+    let until = std::time::Instant::now() + LONG;
+    while !is_idle() {
+        assert!(std::time::Instant::now() < until, "it is back");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn a_peer_that_keeps_much_is_given_copies_and_the_pool_is_not_exhausted() {
     let config = Config { memory_pool_bytes_max: 1 << 20, ..config() };
     let (one, mut other) = (Node::serve(Node::unserved(&config)), Node::open());
