@@ -372,9 +372,9 @@ impl Link {
         self.is_ended.store(true, Ordering::Release);
     }
 
-    /// Nothing is sent or received any more. What is borrowed stays borrowed, and what is lent stays lent: the
-    /// peer hears of the end of its loans when the last one is let go of, and this node by its hang-up. So no
-    /// chunk is used again while somebody reads it.
+    /// Nothing is sent or received any more. What is borrowed stays borrowed, and what is lent stays lent:
+    /// the peer hears of the end of its loans when the last one is let go of, and this node by its hang-up.
+    /// So no chunk is used again while somebody reads it.
     pub(super) fn close(&self) {
         self.end();
         // The peer may be gone.
