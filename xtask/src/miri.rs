@@ -19,7 +19,10 @@ const RUNS: [(&str, &[&str]); 2] = [
             "runtime::timer",
             "runtime::notify",
             "runtime::dispatch",
-            "transport::memory",
+            "transport::memory::lending",
+            "transport::memory::pool",
+            "transport::memory::ring",
+            "transport::memory::segment",
         ],
     ),
 ];
