@@ -26,7 +26,7 @@ const RUNS: [(&str, &[&str]); 2] = [
         ],
     ),
 ];
-const LIMIT: Duration = Duration::from_secs(10 * 60);
+const LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// `cargo xtask miri`.
 pub(crate) fn run(_arguments: &[String]) -> Result<bool, String> {

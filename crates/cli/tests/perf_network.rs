@@ -26,14 +26,14 @@ fn has_nft(test: &str) -> bool {
 const SCENARIOS: &str = "
 [[scenario]]
 kind = \"pingpong\"
-adapters = [\"plainsong\", \"udp\"]
+adapters = [\"plainsong-udp\", \"udp\"]
 sizes = 256
 duration = \"500ms\"
 network = [\"pair\", \"bridge:3\", \"private\"]
 
 [[scenario]]
 kind = \"fan\"
-adapters = [\"plainsong\"]
+adapters = [\"plainsong-udp\"]
 sizes = 256
 subscribers = 2
 pacing = \"rate:200\"
@@ -183,10 +183,10 @@ fn a_reliable_flow_goes_on_after_an_outage_and_the_time_it_takes_is_told() {
         return;
     }
     let bench = Bench::new();
-    let scenario = "[[scenario]]\nkind = \"outage\"\nadapters = [\"plainsong\", \"udp\"]\nnetwork = \"private\"\n\
+    let scenario = "[[scenario]]\nkind = \"outage\"\nadapters = [\"plainsong-udp\", \"udp\"]\nnetwork = \"private\"\n\
                     outage = \"300ms\"\nrates = 500\nduration = \"900ms\"\n";
     let (_, results) = bench.run(&bench.campaign("repetitions = 1", scenario));
-    let repetition = common::repetition(&results, "outage.plainsong");
+    let repetition = common::repetition(&results, "outage.plainsong-udp");
     assert_eq!(repetition["status"], "ok", "{}", repetition["reason"]);
     let ended_ns = repetition["outage_end_ns"].as_u64().unwrap();
     let reports = |repetition: &Value| repetition["workers"].as_array().unwrap().clone();
