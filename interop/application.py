@@ -179,11 +179,11 @@ class Scene:
         self._variant = variant.split()
         self._applications = []
 
-    def publisher(self, options):
-        return self._start("publisher", self._publisher, ["-P", "-w"], options)
+    def publisher(self, options, **environment):
+        return self._start("publisher", self._publisher, ["-P", "-w"], options, environment)
 
-    def subscriber(self, options):
-        return self._start("subscriber", self._subscriber, ["-S"], options)
+    def subscriber(self, options, **environment):
+        return self._start("subscriber", self._subscriber, ["-S"], options, environment)
 
     def octets_sent(self):
         """What all applications together have put on the wire so far; the namespace is theirs."""
@@ -194,13 +194,14 @@ class Scene:
     def subscriber_can(self, tag):
         return self._subscriber.can("subscriber", tag)
 
-    def _start(self, role, product, flags, options):
+    def _start(self, role, product, flags, options, environment):
         words = shlex.split(options)
         if "-x" not in words:
             words += self._variant
         count = sum(a.label.startswith(role) for a in self._applications)
         label = f"{role}{count + 1 if count else ''} ({product.name})"
-        application = Application(label, product.command + flags + words, product.environment)
+        environment = {**product.environment, **environment}
+        application = Application(label, product.command + flags + words, environment)
         self._applications.append(application)
         application.wait_until("'Create topic:'", lambda a: any_line(a, "Create topic:"))
         return application

@@ -152,9 +152,11 @@ def filter_of_a_late_joiner(scene):
 
 def octets_of(scene, options):
     """Octets sent while 60 samples are written that no reader wants, and those of the samples."""
-    subscriber = scene.subscriber(f"-k 0 {NOTHING} {options}")
+    # What goes by shared memory is not counted.
+    subscriber = scene.subscriber(f"-k 0 {NOTHING} {options}", PLAINSONG_SHARED_MEMORY="off")
     publisher = scene.publisher(
-        f"-k 0 -z 0 --additional-payload-size 20000 --write-period 25 {options}"
+        f"-k 0 -z 0 --additional-payload-size 20000 --write-period 25 {options}",
+        PLAINSONG_SHARED_MEMORY="off",
     )
     publisher.wait_matched(1)
     subscriber.wait_matched(1)

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use plainsong::Result;
-use plainsong::config::Config;
+use plainsong::config::{Config, Use};
 use plainsong::prelude::*;
 use plainsong::time;
 
@@ -59,8 +59,8 @@ fn path_write(writer: &DataWriter<Path>, count: u32) -> Result<()> {
 pub(super) fn run(options: &Options) -> Result<()> {
     let topic_qos = QosSet::default();
     let here = DomainParticipant::new(options.domain)?;
-    // Other settings: sockets and threads of its own.
-    let config = Config { announce_period_ms: 2_999, ..Config::default() };
+    // Other settings: sockets and threads of its own. What is counted is of UDP.
+    let config = Config { announce_period_ms: 2_999, shared_memory: Use::Off, ..Config::default() };
     let factory = DomainParticipantFactory::with_config(config);
     let there = factory.create_participant(options.domain, "there", QosSet::default())?;
     let mut offered = QosSet { latency_budget: LATENCY_BUDGET, ..QosSet::writer().keep_all() };
