@@ -93,6 +93,10 @@ class Application:
         self._process.kill()
         self._process.wait()
 
+    def stop(self):
+        """Nothing of it runs any more, and the kernel keeps what it has open."""
+        self._process.send_signal(signal.SIGSTOP)
+
     def is_running(self):
         return self._process.poll() is None
 

@@ -116,14 +116,14 @@ def ownership_passes_on_when_the_owner_leaves(scene):
 
 @case("Ownership")
 def ownership_passes_on_when_the_owner_is_late(scene):
-    """An owner that is killed misses its deadline long before its lease ends."""
+    """An owner that is stopped misses its deadline long before its lease ends."""
     subscriber = scene.subscriber("-s 0 -k 0 -f 1000 --read-period 20")
     scene.publisher("-s 1 -z 20 -f 1000")
     owner = scene.publisher("-s 9 -z 30 -f 1000")
     subscriber.wait_matched(2)
     wait_sizes(subscriber, {30})
     time.sleep(1)
-    owner.kill()
+    owner.stop()
     seen = len(subscriber.sizes())
     subscriber.wait_until("samples of the weaker", lambda s: 20 in s.sizes()[seen:], 5)
     expect(subscriber.matched() == 2, "the lease ended first")

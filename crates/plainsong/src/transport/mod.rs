@@ -207,6 +207,7 @@ pub(crate) enum Traffic {
     /// User traffic to groups of this host.
     HostGroups,
     /// What nodes of this host tell each other to share memory.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has such memory"))]
     Links,
 }
 
