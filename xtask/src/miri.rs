@@ -46,6 +46,8 @@ pub(crate) fn add_steps(steps: &mut Steps) {
             command.current_dir(shell::root()).env_remove("CARGO").env_remove("RUSTC");
             command.args(["+nightly", "miri", "test", "-p", package]).args(tests);
             command.env("MIRIFLAGS", "-Zmiri-disable-isolation").env_remove("RUSTUP_TOOLCHAIN");
+            // Those of expected panics take it seconds each.
+            command.env("RUST_BACKTRACE", "0");
             command.env("CARGO_TARGET_DIR", shell::target().join("miri"));
             steps.run(&name, LIMIT, command);
         } else {

@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn no_wake_is_lost_between_threads_that_hand_over_a_token() {
-        const ROUNDS: u64 = 20_000;
+        const ROUNDS: u64 = if cfg!(miri) { 300 } else { 20_000 };
         let (token, notify) = (AtomicU64::new(0), Notify::default());
         let play = |me: u64| {
             for round in 0..ROUNDS {

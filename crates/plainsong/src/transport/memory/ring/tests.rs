@@ -52,7 +52,7 @@ fn content(number: usize, length: usize) -> Vec<u8> {
 #[test]
 fn records_come_out_as_they_went_in_however_often_the_ring_goes_around() {
     let mut road = Road::new();
-    let rounds = if cfg!(miri) { 100 } else { 5_000 };
+    let rounds = if cfg!(miri) { 40 } else { 5_000 };
     let length = |number: usize| number * 37 % 900;
     let (mut put, mut taken) = (0, 0);
     while taken < rounds {
@@ -75,7 +75,7 @@ fn parts_are_joined_and_attachments_kept() {
     let mut road = Road::new();
     let attachment = Attachment { slab: 1, slot: u32::MAX, offset: 1 << 40, bytes: u64::MAX };
     let parts: [&[u8]; 4] = [b"one", b"", b", two", b", three and four"];
-    for _ in 0..500 {
+    for _ in 0..if cfg!(miri) { 40 } else { 500 } {
         let bytes = parts.concat().len();
         let Road { sender, receiver, producer, consumer } = &mut road;
         producer.push(sender, receiver, parts.into_iter(), bytes, Some(&attachment)).unwrap();
@@ -175,7 +175,7 @@ fn what_a_receiver_cannot_have_read_is_corrupt() {
 fn released_slots_arrive_in_order_however_many_there_were() {
     let (own, mut producer, mut consumer) =
         (HeapMemory::new(segment_bytes(BYTES)), ReleaseProducer::default(), ReleaseConsumer::default());
-    let rounds = if cfg!(miri) { 40 } else { 5_000 };
+    let rounds = if cfg!(miri) { 10 } else { 5_000 };
     let mut next = 0;
     for round in 0..rounds {
         let many = round * 13 % (LENT_MAX + 1);

@@ -34,8 +34,9 @@ fn what_one_side_writes_the_other_one_reads() {
 fn octets_are_copied_from_and_to_any_place() {
     let memory = HeapMemory::new(256);
     let octets: Vec<u8> = (0..64).collect();
+    let step = if cfg!(miri) { 5 } else { 1 };
     for offset in 0..17 {
-        for length in 0..=64 {
+        for length in (offset % step..=64).step_by(step) {
             memory.copy_in(offset, &octets[..length]);
             let mut copy = Vec::new();
             memory.copy_out(offset, length, &mut copy);
