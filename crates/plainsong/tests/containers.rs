@@ -1,48 +1,98 @@
-//! Two processes that are as far apart as containers of one host with a shared network: each has mount, IPC,
-//! PID and user namespaces of its own, and both the same process id. They keep talking, and say by which way.
+//! Two processes of one host that are apart: in containers with a shared network (mount, IPC, PID and user
+//! namespaces of their own, both the same process id), of different users, or one of which can share no
+//! memory. They keep talking, and say by which transport and why.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
+#![allow(unsafe_code, reason = "seccomp has no safe wrapper")]
 #![cfg(target_os = "linux")]
 
 mod common;
 
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 
 use common::{Blob, PATIENCE, fresh_domain, reader, until, writer};
+use plainsong::config::Use;
 use plainsong::prelude::*;
 
 /// In the environment of a process that a test has started: its domain, and `asks` or `answers`.
 const PART: &str = "PLAINSONG_TEST_PART";
+/// What its delivery says in the end.
+const EXPECTED: &str = "PLAINSONG_TEST_EXPECTED";
+/// What it cannot do.
+const LACKS: &str = "PLAINSONG_TEST_LACKS";
 const SAMPLES: u32 = 200;
 /// Some longer than a datagram.
 const BYTES: [usize; 4] = [16, 1_000, 20_000, 300_000];
 /// A user that is not root.
 const SOMEBODY: &str = "12345";
 
-/// A container; it ends with its owner.
-struct Container(Child);
+const BY_MEMORY: &str = "memory to 1 readers of this host";
 
-impl Container {
-    /// This program in namespaces of its own, which finds itself in the test of that name.
-    fn start(test: &str, domain: u16, role: &str, user: Option<&str>, road: &str) -> Self {
-        let mut command = Command::new(if user.is_some() { "setpriv" } else { "unshare" });
-        if let Some(user) = user {
-            command.args(["--reuid", user, "--regid", user, "--clear-groups", "unshare"]);
+/// Where a process runs.
+#[derive(Clone, Copy)]
+struct Place {
+    /// In namespaces of its own, but for the network.
+    is_container: bool,
+    user: Option<&'static str>,
+    shared_memory: &'static str,
+    /// With whom it shares memory beside its own user.
+    users: &'static str,
+    lacks: Option<Lack>,
+}
+
+/// What a process can do without.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lack {
+    /// Its sandbox refuses `memfd_create`.
+    Memory,
+    /// Files, and memory that has a descriptor, can only be short.
+    Size,
+    /// It has no more descriptors than UDP takes.
+    Descriptors,
+}
+
+const PROCESS: Place =
+    Place { is_container: false, user: None, shared_memory: "auto", users: "", lacks: None };
+const CONTAINER: Place = Place { is_container: true, ..PROCESS };
+
+/// A process; it ends with its owner.
+struct Process(Child);
+
+impl Process {
+    /// This program, which finds itself in the test of that name.
+    fn start(test: &str, domain: u16, role: &str, place: Place, expected: &str) -> Self {
+        let mut line: Vec<&str> = Vec::new();
+        if let Some(user) = place.user {
+            line.extend(["setpriv", "--reuid", user, "--regid", user, "--clear-groups"]);
         }
-        command.args(["--user", "--map-root-user", "--mount", "--ipc", "--pid", "--fork", "--mount-proc"]);
-        command.arg("--kill-child").arg(std::env::current_exe().unwrap()).args([
-            "--exact",
-            test,
-            "--nocapture",
-        ]);
-        command.env(PART, format!("{domain} {role}")).env("PLAINSONG_SHARED_MEMORY", road);
+        if place.lacks == Some(Lack::Size) {
+            line.extend(["prlimit", "--fsize=100000"]);
+        }
+        if place.is_container {
+            line.extend(["unshare", "--user", "--map-root-user", "--mount", "--ipc", "--pid", "--fork"]);
+            line.extend(["--mount-proc", "--kill-child"]);
+        }
+        let program = std::env::current_exe().unwrap();
+        line.extend([program.to_str().unwrap(), "--exact", test, "--nocapture"]);
+        let mut command = Command::new(line[0]);
+        command.args(&line[1..]).env(PART, format!("{domain} {role}")).env(EXPECTED, expected);
+        command.env("PLAINSONG_SHARED_MEMORY", place.shared_memory);
+        if !place.users.is_empty() {
+            command.env("PLAINSONG_MEMORY_USERS", place.users);
+        }
+        match place.lacks {
+            Some(Lack::Memory) => drop(command.env(LACKS, "memory")),
+            Some(Lack::Descriptors) => drop(command.env(LACKS, "descriptors")),
+            Some(Lack::Size) | None => {}
+        }
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
-        Self(child.expect("unshare and setpriv (util-linux)"))
+        Self(child.expect("unshare, setpriv and prlimit (util-linux)"))
     }
 
     /// What it said, when it has ended well.
     fn output(mut self) -> String {
         let mut ended = None;
-        until("the container ends", || {
+        until("the process ends", || {
             ended = self.0.try_wait().unwrap();
             ended.is_some()
         });
@@ -53,24 +103,62 @@ impl Container {
     }
 }
 
-impl Drop for Container {
+impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
+/// From now on no thread that this one starts makes memory with a descriptor.
+fn refuse_memory() {
+    const NUMBER: u32 = 0;
+    let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+    let mut steps = [
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, NUMBER),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_memfd_create as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    // SAFETY: takes numbers only.
+    let is_set = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    assert_eq!(is_set, 0);
+    // SAFETY: the program and its steps are local variables, of which the kernel takes a copy.
+    let is_set = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
+    assert_eq!(is_set, 0, "{}", std::io::Error::last_os_error());
+}
+
+fn open_descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// From now on there are as many descriptors as UDP takes, and one more.
+fn spare_descriptors(domain: u16) {
+    let udp = Config { shared_memory: Use::Off, interfaces: Some(vec!["lo".into()]), ..Config::default() };
+    let by_udp = common::participant_with(domain, udp);
+    let limit = format!("--nofile={}", open_descriptors());
+    drop(by_udp);
+    let status = Command::new("prlimit").args(["--pid", &std::process::id().to_string(), &limit]).status();
+    assert!(status.unwrap().success());
+}
+
 fn blob(number: u32) -> Blob {
     Blob { number, octets: vec![number as u8; BYTES[number as usize % BYTES.len()]] }
 }
 
-/// In a container: asks and hears the answers, or answers; in the end it says how its samples went.
+/// In a process that a test has started: asks and hears the answers, or answers; in the end it says how its
+/// samples went.
 fn talk(part: &str) {
     let (domain, role) = part.split_once(' ').unwrap();
+    let domain = domain.parse().unwrap();
+    match std::env::var(LACKS).as_deref() {
+        Ok("memory") => refuse_memory(),
+        Ok("descriptors") => spare_descriptors(domain),
+        _ => {}
+    }
     let config = Config { interfaces: Some(vec!["lo".into()]), ..Config::from_env().unwrap() };
-    let participant = DomainParticipantFactory::with_config(config)
-        .create_participant(domain.parse().unwrap(), "test", QosSet::default())
-        .unwrap();
+    let participant = common::participant_with(domain, config);
     let asks = role == "asks";
     let [theirs, ours] = if asks { ["Answers", "Questions"] } else { ["Questions", "Answers"] };
     let reader = reader::<Blob>(&participant, theirs, QosSet::reader().reliable().keep_all());
@@ -93,8 +181,26 @@ fn talk(part: &str) {
         }
     };
     until("all is said", || hear(&reader, &mut next, answer) == SAMPLES);
+    let said = delivery(&writer, &std::env::var(EXPECTED).unwrap());
+    // Neither ends before the other knows.
+    if asks {
+        writer.write(&blob(SAMPLES)).unwrap();
+    }
+    until("the last is said", || hear(&reader, &mut next, answer) > SAMPLES);
     writer.wait_for_acknowledgments(PATIENCE).unwrap();
-    println!("process {} delivery {:?}", std::process::id(), writer.delivery().unwrap());
+    println!("process {} delivery {said}", std::process::id());
+}
+
+/// What the writer says of its delivery, in one line, when that is what is expected, or after a while.
+fn delivery(writer: &DataWriter<Blob>, expected: &str) -> String {
+    let end = Instant::now() + PATIENCE / 2;
+    loop {
+        let said = writer.delivery().unwrap().to_string().replace('\n', " | ");
+        if said.contains(expected) || Instant::now() > end {
+            return said;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
 }
 
 /// Takes what is there, which is in order and whole; the number of the next sample.
@@ -107,57 +213,102 @@ fn hear(reader: &DataReader<Blob>, next: &mut u32, each: impl Fn(&Blob)) -> u32 
     *next
 }
 
-/// What two containers say of how samples went from the one to the other, with the users and settings of
-/// `PLAINSONG_SHARED_MEMORY` of both.
-fn containers(test: &str, users: [Option<&str>; 2], roads: [&str; 2]) -> Option<[String; 2]> {
+/// Two processes talk, and what each says of how its samples went has what is expected in it.
+fn processes(test: &str, places: [Place; 2], expected: [&str; 2]) {
     if let Ok(part) = std::env::var(PART) {
-        talk(&part);
-        return None;
+        return talk(&part);
     }
     let domain = fresh_domain();
-    let [asks, answers] = ["asks", "answers"].map(|role| {
-        let index = usize::from(role == "answers");
-        Container::start(test, domain, role, users[index], roads[index])
-    });
-    Some([asks, answers].map(|container| {
-        let text = container.output();
-        let said =
-            text.lines().find_map(|line| line.split_once(" delivery ").map(|(_, said)| said.to_owned()));
-        said.unwrap_or_else(|| panic!("nothing of its delivery: {text}"))
-    }))
-}
-
-/// The words of the ways by which samples may go, as [`DataWriter::delivery`] shows them.
-const BY_UDP: [&str; 2] = ["Unicast", "Udp"];
-const BY_MEMORY: &str = "Memory";
-
-fn is_by_udp(said: &str) -> bool {
-    BY_UDP.iter().any(|word| said.contains(word)) && !said.contains(BY_MEMORY)
+    let [asks, answers] = [("asks", 0), ("answers", 1)]
+        .map(|(role, index)| Process::start(test, domain, role, places[index], expected[index]));
+    for (process, expected) in [asks, answers].into_iter().zip(expected) {
+        let text = process.output();
+        let said = text.lines().find_map(|line| line.split_once(" delivery "));
+        let (_, said) = said.unwrap_or_else(|| panic!("nothing of its delivery: {text}"));
+        assert!(said.contains(expected), "{said}\ninstead of {expected}");
+        assert_eq!(said.contains("memory to"), expected == BY_MEMORY, "{said}");
+    }
 }
 
 #[test]
-fn containers_with_a_shared_network_keep_talking_and_say_how() {
-    const NAME: &str = "containers_with_a_shared_network_keep_talking_and_say_how";
-    let Some(said) = containers(NAME, [None, None], ["auto", "auto"]) else { return };
-    for said in said {
-        assert!(is_by_udp(&said) || said.contains(BY_MEMORY), "{said}");
-    }
+fn containers_with_a_shared_network_share_memory() {
+    const NAME: &str = "containers_with_a_shared_network_share_memory";
+    processes(NAME, [CONTAINER; 2], [BY_MEMORY; 2]);
 }
 
 #[test]
 fn containers_of_which_one_shares_no_memory_keep_talking_by_udp() {
     const NAME: &str = "containers_of_which_one_shares_no_memory_keep_talking_by_udp";
-    let Some(said) = containers(NAME, [None, None], ["auto", "off"]) else { return };
-    for said in said {
-        assert!(is_by_udp(&said), "{said}");
-    }
+    let expected = [
+        "the other process shares no memory; set PLAINSONG_SHARED_MEMORY=auto there",
+        "this process shares no memory; set PLAINSONG_SHARED_MEMORY=auto here",
+    ];
+    processes(NAME, [CONTAINER, Place { shared_memory: "off", ..CONTAINER }], expected);
 }
 
 #[test]
 fn containers_of_two_users_keep_talking_by_udp() {
     const NAME: &str = "containers_of_two_users_keep_talking_by_udp";
-    let Some(said) = containers(NAME, [None, Some(SOMEBODY)], ["auto", "auto"]) else { return };
-    for said in said {
-        assert!(is_by_udp(&said), "{said}");
-    }
+    // Neither knows the user of the other by its number.
+    let expected = "the other process is of user 65534; run both as one user";
+    processes(NAME, [CONTAINER, Place { user: Some(SOMEBODY), ..CONTAINER }], [expected; 2]);
+}
+
+#[test]
+fn two_users_keep_talking_by_udp_and_hear_what_to_do_about_it() {
+    const NAME: &str = "two_users_keep_talking_by_udp_and_hear_what_to_do_about_it";
+    let expected = [
+        "the other process is of user 12345; run both as one user, or name the other in \
+         PLAINSONG_MEMORY_USERS on both sides",
+        "the other process is of user 0; run both as one user, or name the other in PLAINSONG_MEMORY_USERS \
+         on both sides",
+    ];
+    processes(NAME, [PROCESS, Place { user: Some(SOMEBODY), ..PROCESS }], expected);
+}
+
+#[test]
+fn two_users_that_name_each_other_share_memory() {
+    const NAME: &str = "two_users_that_name_each_other_share_memory";
+    let places =
+        [Place { users: "7,12345", ..PROCESS }, Place { user: Some(SOMEBODY), users: "0", ..PROCESS }];
+    processes(NAME, places, [BY_MEMORY; 2]);
+}
+
+#[test]
+fn a_user_that_names_one_who_does_not_name_it_keeps_talking_by_udp() {
+    const NAME: &str = "a_user_that_names_one_who_does_not_name_it_keeps_talking_by_udp";
+    let places = [Place { users: SOMEBODY, ..PROCESS }, Place { user: Some(SOMEBODY), ..PROCESS }];
+    let expected = [
+        "the other process does not share memory with this user; name this user in PLAINSONG_MEMORY_USERS \
+         there, too",
+        "the other process is of user 0; run both as one user, or name the other in PLAINSONG_MEMORY_USERS",
+    ];
+    processes(NAME, places, expected);
+}
+
+const NO_MEMORY: [&str; 2] = [
+    "there was no memory or descriptor for it; raise the memory limit or the limit of open files, or lower \
+     PLAINSONG_MEMORY_RING_BYTES",
+    "the other process had no memory or descriptor for it; raise the memory limit or the limit of open files \
+     of the other process",
+];
+
+#[test]
+fn a_process_whose_sandbox_refuses_memory_keeps_talking_by_udp() {
+    const NAME: &str = "a_process_whose_sandbox_refuses_memory_keeps_talking_by_udp";
+    processes(NAME, [Place { lacks: Some(Lack::Memory), ..PROCESS }, PROCESS], NO_MEMORY);
+}
+
+#[test]
+fn a_process_whose_memory_is_limited_keeps_talking_by_udp() {
+    const NAME: &str = "a_process_whose_memory_is_limited_keeps_talking_by_udp";
+    processes(NAME, [Place { lacks: Some(Lack::Size), ..PROCESS }, PROCESS], NO_MEMORY);
+}
+
+#[test]
+fn a_process_that_has_no_descriptors_left_keeps_talking_by_udp() {
+    const NAME: &str = "a_process_that_has_no_descriptors_left_keeps_talking_by_udp";
+    // It says from the beginning that it shares none.
+    let expected = [NO_MEMORY[0], "the other process shares no memory"];
+    processes(NAME, [Place { lacks: Some(Lack::Descriptors), ..PROCESS }, PROCESS], expected);
 }

@@ -307,6 +307,7 @@ impl Node {
             user_unicast: vec![user],
             user_multicast: Vec::new(),
             node_id: self.node_id,
+            memory_refusal: None,
             host_group_port: ports::host_multicast(domain),
             own_addresses: vec![self.options.host.address()],
             announce_to: if by_multicast { vec![group] } else { self.options.peers.clone() },

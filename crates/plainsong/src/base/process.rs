@@ -28,6 +28,22 @@ fn host() -> String {
     if told.is_empty() { first_variable(&["HOSTNAME", "COMPUTERNAME"]) } else { told.to_owned() }
 }
 
+/// Whether that user is not the one as which a user namespace shows all those that it does not know.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_distinct(user: u32) -> bool {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let unknown = read("/proc/sys/kernel/overflowuid").trim().parse();
+    unknown != Ok(user) || knows_all_users(&read("/proc/self/uid_map"))
+}
+
+/// Whether a user namespace with that map knows every user: each line is the first of some here, the first of
+/// the same outside, and how many they are.
+#[cfg(target_os = "linux")]
+fn knows_all_users(uid_map: &str) -> bool {
+    let counts = uid_map.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok());
+    counts.sum::<u64>() >= u64::from(u32::MAX)
+}
+
 fn executable() -> String {
     let path = env::current_exe().ok().or_else(|| env::args_os().next().map(Into::into));
     path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
@@ -52,6 +68,17 @@ mod tests {
         assert!(process.executable.contains("plainsong"), "{process:?}");
         #[cfg(target_os = "linux")]
         assert!(!process.host.is_empty());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn only_a_full_map_knows_every_user() {
+        assert!(is_distinct(0));
+        assert!(knows_all_users("         0          0 4294967295\n"));
+        assert!(knows_all_users("0 100000 65536\n65536 200000 4294901759\n"));
+        for map in ["", "0 0 1\n", "0 100000 65536\n", "nonsense", "0 0 many\n"] {
+            assert!(!knows_all_users(map), "{map}");
+        }
     }
 
     #[test]

@@ -268,11 +268,13 @@ impl Transports {
     /// # Errors
     /// As [`Udp::open`].
     pub(crate) fn open(domain: u16, config: &Config) -> io::Result<Self> {
+        // Without UDP there is nothing: what descriptors there are it has first.
+        let udp = Some(Udp::open(domain, config)?);
         let memory = match config.shared_memory {
             Use::Auto => Self::open_memory(domain, config),
             Use::Off => Err(MemoryRefusal::Off),
         };
-        Udp::open(domain, config).map(|udp| Self { udp: Some(udp), memory, ..Self::none(config) })
+        Ok(Self { udp, memory, ..Self::none(config) })
     }
 
     #[cfg(target_os = "linux")]
@@ -450,7 +452,10 @@ impl Transports {
     pub(crate) fn locators(&self) -> LocalLocators {
         let mut locators = LocalLocators::default();
         self.udp.iter().for_each(|udp| udp.locators(&mut locators));
-        self.memory.iter().for_each(|memory| memory.locators(&mut locators));
+        match &self.memory {
+            Ok(memory) => memory.locators(&mut locators),
+            Err(refusal) => locators.memory_refusal = Some(*refusal),
+        }
         self.other.iter().for_each(|other| other.locators(&mut locators));
         locators
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use super::memory::MemoryRefusal;
 use super::process::ProcessData;
 use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
@@ -94,6 +95,8 @@ pub struct LocalLocators {
     /// The node that its participants are of, if it shares memory. Announced; the same as long as the driver
     /// lives.
     pub node_id: Option<NodeId>,
+    /// Why it shares none; `None`: it was told not to.
+    pub memory_refusal: Option<MemoryRefusal>,
 }
 
 /// Bounds on what remote participants may make us remember.

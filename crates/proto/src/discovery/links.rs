@@ -226,8 +226,13 @@ impl Participant {
     fn transport_of_own_process(&self) -> UsedTransport {
         match self.config.locators.node_id {
             Some(_) => UsedTransport::Memory,
-            None => UsedTransport::Udp(MemoryRefusal::Off),
+            None => UsedTransport::Udp(self.own_refusal()),
         }
+    }
+
+    /// Why this process shares no memory.
+    fn own_refusal(&self) -> MemoryRefusal {
+        self.config.locators.memory_refusal.unwrap_or(MemoryRefusal::Off)
     }
 
     pub(super) fn transport_of_remote(&self, remote: &Remote) -> UsedTransport {
@@ -240,7 +245,7 @@ impl Participant {
         } else if remote.data.vendor != vendor::PLAINSONG {
             MemoryRefusal::OtherProduct
         } else if own.is_none() {
-            MemoryRefusal::Off
+            self.own_refusal()
         } else {
             match remote.announced_node() {
                 None => MemoryRefusal::PeerOff,

@@ -33,10 +33,14 @@ pub enum MemoryRefusal {
     NoSocket,
     /// The other process is of another user, who is not one of those that share memory.
     OtherUser(u32),
+    /// The other process does not share memory with the user of this one.
+    UserRefused,
     /// The other process speaks another version of the handshake.
     Version,
     /// There was no memory for it, or no descriptor.
     NoMemory,
+    /// There was no memory for it there, or no descriptor.
+    PeerNoMemory,
     /// This process shares memory with as many others as it can.
     TooManyLinks,
     /// What one process wrote the other did not read.
@@ -56,6 +60,7 @@ impl MemoryRefusal {
             self,
             Self::NoSocket
                 | Self::NoMemory
+                | Self::PeerNoMemory
                 | Self::TooManyLinks
                 | Self::NotShared
                 | Self::Refused
@@ -81,10 +86,12 @@ impl MemoryRefusal {
             Self::OtherUser(_) => {
                 "run both as one user, or name the other in PLAINSONG_MEMORY_USERS on both sides"
             }
+            Self::UserRefused => "name this user in PLAINSONG_MEMORY_USERS there, too",
             Self::Version => "run the same version of Plainsong on both sides",
             Self::NoMemory => {
                 "raise the memory limit or the limit of open files, or lower PLAINSONG_MEMORY_RING_BYTES"
             }
+            Self::PeerNoMemory => "raise the memory limit or the limit of open files of the other process",
             Self::TooManyLinks => "use fewer processes, each with more participants",
             Self::NotShared => "run both under one kernel, without a sandbox that replaces its memory",
             Self::Refused => "ask the other side why: its state tells",
@@ -115,8 +122,10 @@ impl fmt::Display for MemoryRefusal {
             Self::Awaited => "the processes are about to share memory",
             Self::NoSocket => "no local socket of the other process is in this network namespace",
             Self::OtherUser(user) => return write!(f, "the other process is of user {user}"),
+            Self::UserRefused => "the other process does not share memory with this user",
             Self::Version => "the other process speaks another version of the handshake",
             Self::NoMemory => "there was no memory or descriptor for it",
+            Self::PeerNoMemory => "the other process had no memory or descriptor for it",
             Self::TooManyLinks => "this process shares memory with as many others as it can",
             Self::NotShared => "what one process wrote to memory the other did not read",
             Self::Refused => "the other process refused",

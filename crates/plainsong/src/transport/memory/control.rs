@@ -15,7 +15,7 @@ use plainsong_proto::locator::NodeId;
 use plainsong_proto::time::Instant;
 
 use super::Memory;
-use super::handshake::{Hello, MESSAGE_BYTES_MAX, Message, VERSION};
+use super::handshake::{Hello, MESSAGE_BYTES_MAX, Message, Refusal, VERSION};
 use super::link::{Half, Link};
 use super::local_socket::{Connection, Incoming, Listener};
 use super::wait::{Trigger, WaitSet};
@@ -26,6 +26,8 @@ use crate::transport::LinkChange;
 const GREETING_MAX: Duration = Duration::from_secs(1);
 /// Between two looks whether memory can be given back.
 const TRIM_PERIOD: Duration = Duration::from_secs(1);
+/// After the process had no descriptor for who connects, it tries again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Connections at one time: links, and those that may become some.
 const CONNECTIONS_MAX: usize = 512;
 /// Messages of one connection that are received before others have their turn.
@@ -44,6 +46,8 @@ pub(super) struct Control {
     /// Nodes that are to be reached, and when that is given up.
     wanted: BTreeMap<NodeId, Instant>,
     changes: Vec<LinkChange>,
+    /// When who connects is accepted again; `None`: now.
+    next_accept: Option<Instant>,
     /// When chunks that are not used are given back; `None`: there are none.
     next_trim: Option<Instant>,
 }
@@ -71,10 +75,23 @@ enum Stage {
 
 /// A connection does not work.
 fn failed(error: &io::Error) -> MemoryRefusal {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => MemoryRefusal::Ended,
+    match (error.kind(), error.raw_os_error()) {
+        (io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset, _) => MemoryRefusal::Ended,
+        (_, Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS)) => MemoryRefusal::NoMemory,
         _ => MemoryRefusal::Refused,
     }
+}
+
+/// Tells the other end why there is no link, as far as that is not its own doing.
+fn refuse(connection: &Connection, why: MemoryRefusal) {
+    let why = match why {
+        MemoryRefusal::OtherUser(_) => Refusal::User,
+        MemoryRefusal::NoMemory => Refusal::NoMemory,
+        MemoryRefusal::TooManyLinks | MemoryRefusal::NotShared | MemoryRefusal::Refused => Refusal::Other,
+        _ => return,
+    };
+    // It may be gone.
+    let _ = connection.send(&Message::Refused(why).to_octets(), &[]);
 }
 
 impl Control {
@@ -91,6 +108,7 @@ impl Control {
             next_token: FIRST_CONNECTION,
             wanted: BTreeMap::new(),
             changes: Vec::new(),
+            next_accept: None,
             next_trim: None,
         })
     }
@@ -120,6 +138,7 @@ impl Control {
         }
         let now = clock::mono();
         self.give_up(memory, now);
+        self.accept_again(now);
         if self.next_trim.is_none_or(|next| next <= now) {
             self.next_trim = if memory.trim(now) { clock::deadline(TRIM_PERIOD) } else { None };
         }
@@ -127,9 +146,9 @@ impl Control {
     }
 
     fn next_timeout(&self) -> Option<Instant> {
-        let trim = self.next_trim;
+        let others = self.next_trim.into_iter().chain(self.next_accept);
         let greetings = self.connections.values().filter_map(|peer| peer.until);
-        greetings.chain(self.wanted.values().copied()).chain(trim).min()
+        greetings.chain(self.wanted.values().copied()).chain(others).min()
     }
 
     fn report(&mut self, node: NodeId, result: Result<(), MemoryRefusal>) {
@@ -173,17 +192,44 @@ impl Control {
     }
 
     fn accept(&mut self, memory: &Memory) {
-        while let Ok(Some(connection)) = self.listener.accept() {
-            // Who is refused sees a hang-up, and has seen which user this is.
-            let _ = self.greet(memory, connection, None);
+        loop {
+            match self.listener.accept() {
+                // Who is refused was told so.
+                Ok(Some(connection)) => drop(self.greet(memory, connection, None)),
+                Ok(None) => return,
+                // It would be ready all the time.
+                Err(_) => {
+                    self.set.remove(self.listener.as_fd());
+                    self.next_accept = clock::deadline(ACCEPT_PAUSE);
+                    return;
+                }
+            }
         }
     }
 
-    /// Tells our half to whom a connection leads: the node, where this one connected.
+    fn accept_again(&mut self, now: Instant) {
+        if self.next_accept.is_some_and(|next| next <= now) {
+            let added = self.set.add(self.listener.as_fd(), LISTENER, Trigger::Level);
+            self.next_accept = added.err().and_then(|_| clock::deadline(ACCEPT_PAUSE));
+        }
+    }
+
+    /// Tells our half, or why there is none, to whom a connection leads: the node, where this one connected.
     fn greet(
         &mut self,
         memory: &Memory,
         connection: Connection,
+        node: Option<NodeId>,
+    ) -> Result<(), MemoryRefusal> {
+        let connection = Arc::new(connection);
+        let greeted = self.add(memory, Arc::clone(&connection), node);
+        greeted.inspect_err(|why| refuse(&connection, *why))
+    }
+
+    fn add(
+        &mut self,
+        memory: &Memory,
+        connection: Arc<Connection>,
         node: Option<NodeId>,
     ) -> Result<(), MemoryRefusal> {
         let user = connection.peer_user().map_err(|_| MemoryRefusal::Refused)?;
@@ -191,7 +237,7 @@ impl Control {
             return Err(MemoryRefusal::OtherUser(user));
         }
         if self.connections.len() >= CONNECTIONS_MAX {
-            return Err(MemoryRefusal::Refused);
+            return Err(MemoryRefusal::TooManyLinks);
         }
         let half = Half::new(memory.ring_bytes(), clock::seed()).map_err(|_| MemoryRefusal::NoMemory)?;
         let hello = Hello {
@@ -201,12 +247,16 @@ impl Control {
             lent_bytes_max: memory.lent_bytes_max(),
         };
         let sent = connection.send(&Message::Hello(hello).to_octets(), &half.descriptors());
-        sent.map_err(|error| failed(&error))?;
+        // Who has hung up already may have said why.
+        sent.map_err(|error| failed(&error)).or_else(|why| match why {
+            MemoryRefusal::Ended => Ok(()),
+            why => Err(why),
+        })?;
         let token = self.next_token;
         self.next_token += 1;
         self.set.add(connection.as_fd(), token, Trigger::Level).map_err(|_| MemoryRefusal::NoMemory)?;
         let peer = Peer {
-            connection: Arc::new(connection),
+            connection,
             is_ours: node.is_some(),
             node,
             stage: Stage::Greeting(Some(half)),
@@ -260,6 +310,9 @@ impl Control {
                 Ok(())
             }
             Message::Closing => Err(MemoryRefusal::Ended),
+            Message::Refused(Refusal::User) => Err(MemoryRefusal::UserRefused),
+            Message::Refused(Refusal::NoMemory) => Err(MemoryRefusal::PeerNoMemory),
+            Message::Refused(Refusal::Other) => Err(MemoryRefusal::Refused),
             Message::SlabGone { id } => {
                 self.link(token).ok_or(MemoryRefusal::Refused)?.remove_slab(id);
                 Ok(())
@@ -287,21 +340,11 @@ impl Control {
         }
         let Some(peer) = self.connections.get(&token) else { return Ok(()) };
         // A node that we reached is the one whose name its socket has.
-        if peer.node.is_some_and(|node| node != hello.node) || hello.node == memory.node() {
+        let is_other = peer.node.is_some_and(|node| node != hello.node) || hello.node == memory.node();
+        if is_other || !matches!(peer.stage, Stage::Greeting(_)) {
             return Err(MemoryRefusal::Refused);
         }
-        let is_kept = |is_ours| is_ours == (memory.node() < hello.node);
-        let rivals = self.connections.iter().filter(|(other, it)| {
-            **other != token && it.node == Some(hello.node) && it.is_ours != peer.is_ours
-        });
-        let rivals: Vec<u64> = rivals.map(|(token, _)| *token).collect();
-        if !rivals.is_empty() && !is_kept(peer.is_ours) && !self.is_linked(hello.node) {
-            return Err(MemoryRefusal::Ended);
-        }
-        // A link that this one takes the place of: its peer has given it up.
-        for rival in rivals {
-            self.end(memory, rival, MemoryRefusal::Ended);
-        }
+        self.displace(memory, token, hello.node, peer.is_ours)?;
         let Some(peer) = self.connections.get_mut(&token) else { return Ok(()) };
         let Stage::Greeting(half) = &mut peer.stage else { return Err(MemoryRefusal::Refused) };
         let Some(half) = half.take() else { return Err(MemoryRefusal::Refused) };
@@ -312,6 +355,36 @@ impl Control {
         (peer.node, peer.stage) = (Some(hello.node), Stage::Proving(Arc::clone(&link)));
         link.prove();
         peer.connection.send(&Message::Proved.to_octets(), &[]).map_err(|error| failed(&error))
+    }
+
+    /// Ends the other connections with a node, if this one is to be kept.
+    fn displace(
+        &mut self,
+        memory: &Memory,
+        token: u64,
+        node: NodeId,
+        is_ours: bool,
+    ) -> Result<(), MemoryRefusal> {
+        // A peer that has given a link up said so before it connected anew.
+        for rival in self.rivals(token, node, |it| !matches!(it.stage, Stage::Greeting(_))) {
+            self.receive(memory, rival);
+        }
+        let is_kept = is_ours == (memory.node() < node);
+        if !self.rivals(token, node, |it| !is_kept || it.is_ours == is_ours).is_empty() {
+            return Err(MemoryRefusal::Ended);
+        }
+        for rival in self.rivals(token, node, |_| true) {
+            self.end(memory, rival, MemoryRefusal::Ended);
+        }
+        Ok(())
+    }
+
+    fn rivals(&self, token: u64, node: NodeId, which: impl Fn(&Peer) -> bool) -> Vec<u64> {
+        let others = self
+            .connections
+            .iter()
+            .filter(|(other, it)| **other != token && it.node == Some(node) && which(it));
+        others.map(|(token, _)| *token).collect()
     }
 
     /// The peer says that it has seen our memory.
@@ -351,6 +424,9 @@ impl Control {
     fn end(&mut self, memory: &Memory, token: u64, why: MemoryRefusal) {
         let Some(peer) = self.connections.get_mut(&token) else { return };
         let (node, was_linked) = (peer.node.take(), matches!(peer.stage, Stage::Linked(_)));
+        if matches!(peer.stage, Stage::Greeting(_) | Stage::Proving(_)) {
+            refuse(&peer.connection, why);
+        }
         match &peer.stage {
             Stage::Greeting(_) => {
                 peer.connection.hang_up();

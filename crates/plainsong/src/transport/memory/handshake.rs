@@ -27,8 +27,21 @@ pub(super) enum Message {
     Slab { id: u32 },
     /// No attachment names that slab any more.
     SlabGone { id: u32 },
+    /// There will be no link, and this is why.
+    Refused(Refusal),
     /// Nothing more is sent. The connection stays until the last attachment that was borrowed is let go of.
     Closing,
+}
+
+/// Why a node is refused, as far as it may know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Memory is not shared with its user.
+    User,
+    /// There is no memory for it, or no descriptor.
+    NoMemory,
+    /// Another reason.
+    Other,
 }
 
 /// Who says it.
@@ -48,6 +61,7 @@ impl Message {
     const SLAB: u32 = 3;
     const SLAB_GONE: u32 = 4;
     const CLOSING: u32 = 5;
+    const REFUSED: u32 = 6;
 
     pub(super) fn to_octets(self) -> Vec<u8> {
         let mut octets = MAGIC.to_le_bytes().to_vec();
@@ -62,6 +76,10 @@ impl Message {
             }
             Self::Proved => put(Self::PROVED),
             Self::Closing => put(Self::CLOSING),
+            Self::Refused(why) => {
+                put(Self::REFUSED);
+                put(why.number());
+            }
             Self::Slab { id } => {
                 put(Self::SLAB);
                 put(id);
@@ -88,11 +106,30 @@ impl Message {
             }
             Self::PROVED => Self::Proved,
             Self::CLOSING => Self::Closing,
+            Self::REFUSED => Self::Refused(Refusal::of(octets.u32()?)),
             Self::SLAB => Self::Slab { id: octets.u32()? },
             Self::SLAB_GONE => Self::SlabGone { id: octets.u32()? },
             _ => return None,
         };
         octets.0.is_empty().then_some(message)
+    }
+}
+
+impl Refusal {
+    const fn number(self) -> u32 {
+        match self {
+            Self::Other => 0,
+            Self::User => 1,
+            Self::NoMemory => 2,
+        }
+    }
+
+    const fn of(number: u32) -> Self {
+        match number {
+            1 => Self::User,
+            2 => Self::NoMemory,
+            _ => Self::Other,
+        }
     }
 }
 
@@ -128,6 +165,9 @@ mod tests {
             hello,
             Just(Message::Proved),
             Just(Message::Closing),
+            Just(Message::Refused(Refusal::User)),
+            Just(Message::Refused(Refusal::NoMemory)),
+            Just(Message::Refused(Refusal::Other)),
             any::<u32>().prop_map(|id| Message::Slab { id }),
             any::<u32>().prop_map(|id| Message::SlabGone { id }),
         ]

@@ -11,6 +11,8 @@ use std::ptr;
 use plainsong_proto::locator::NodeId;
 use socket2::{Domain, SockAddr, Socket, Type};
 
+use crate::base::process;
+
 /// Descriptors in one message, at most.
 pub(super) const DESCRIPTORS_MAX: usize = 4;
 /// Connections that wait to be accepted.
@@ -43,10 +45,11 @@ fn name_of(domain: u16, node: NodeId) -> io::Result<SockAddr> {
     SockAddr::unix(format!("\0plainsong/{domain}/{node:032x}"))
 }
 
-/// The user that this process acts as.
-pub(super) fn own_user() -> u32 {
+/// The user that this process acts as. `None`: users that its user namespace does not know look like it.
+pub(super) fn own_user() -> Option<u32> {
     // SAFETY: a system call that takes nothing and always succeeds.
-    unsafe { libc::geteuid() }
+    let user = unsafe { libc::geteuid() };
+    process::is_distinct(user).then_some(user)
 }
 
 fn socket() -> io::Result<Socket> {
@@ -169,8 +172,16 @@ impl Connection {
     /// Receives a message if there is one. What it has beyond `bytes` is lost.
     ///
     /// # Errors
-    /// The connection does not work.
+    /// The connection does not work, or descriptors came that this process has no room for (`EMFILE`).
     pub(super) fn receive(&self, bytes: &mut [u8]) -> io::Result<Incoming> {
+        match self.receive_once(bytes) {
+            // Told once of an end that has not read everything. What it sent before comes after that.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.receive_once(bytes),
+            other => other,
+        }
+    }
+
+    fn receive_once(&self, bytes: &mut [u8]) -> io::Result<Incoming> {
         let mut control = [0_u64; CONTROL_WORDS];
         let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
         // SAFETY: zeroes are a valid `msghdr`.
@@ -187,11 +198,14 @@ impl Connection {
             let error = io::Error::last_os_error();
             return match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(Incoming::Nothing),
-                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Ok(Incoming::HungUp),
+                io::ErrorKind::BrokenPipe => Ok(Incoming::HungUp),
                 _ => Err(error),
             };
         }
         let descriptors = descriptors_of(&message);
+        if message.msg_flags & libc::MSG_CTRUNC != 0 && descriptors.len() < DESCRIPTORS_MAX {
+            return Err(io::Error::from_raw_os_error(libc::EMFILE));
+        }
         // A message of no octets is never sent: that is the end.
         Ok(if received == 0 {
             Incoming::HungUp
@@ -264,7 +278,7 @@ mod tests {
         assert!(listener.accept().unwrap().is_none());
         let here = Connection::open(7, node(1)).unwrap();
         let there = listener.accept().unwrap().unwrap();
-        assert_eq!(there.peer_user().unwrap(), own_user());
+        assert_eq!(Some(there.peer_user().unwrap()), own_user());
         let (one, other) = Connection::pair().unwrap();
         here.send(b"with", &[one.as_fd(), other.as_fd()]).unwrap();
         here.send(b"without", &[]).unwrap();
@@ -302,6 +316,17 @@ mod tests {
         let mut bytes = [0; 4];
         let Incoming::Message(4, received) = there.receive(&mut bytes).unwrap() else { panic!() };
         assert_eq!(received.len(), DESCRIPTORS_MAX);
+    }
+
+    #[test]
+    fn what_was_sent_before_an_end_that_reads_nothing_is_received() {
+        let (here, there) = Connection::pair().unwrap();
+        here.send(b"unread", &[]).unwrap();
+        there.send(b"last", &[]).unwrap();
+        drop(there);
+        let mut bytes = [0; 16];
+        assert!(matches!(here.receive(&mut bytes).unwrap(), Incoming::Message(4, _)));
+        assert!(matches!(here.receive(&mut bytes).unwrap(), Incoming::HungUp));
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub(crate) struct Memory {
     node: NodeId,
     ring_bytes: usize,
     busy_polls: bool,
+    own_user: Option<u32>,
+    /// Others with whom memory is shared.
     users: Vec<u32>,
     /// Where messages can be sent to, sorted by node.
     links: ArcSwap<Vec<Arc<Link>>>,
@@ -122,6 +124,7 @@ impl Memory {
             node,
             ring_bytes: config.memory_ring_bytes,
             busy_polls: config.busy_poll,
+            own_user: local_socket::own_user(),
             users: config.memory_users.clone(),
             links: ArcSwap::default(),
             incoming: ArcSwap::default(),
@@ -225,7 +228,7 @@ impl Memory {
 
     /// Whether memory is shared with processes of that user.
     fn trusts(&self, user: u32) -> bool {
-        user == local_socket::own_user() || self.users.contains(&user)
+        self.own_user == Some(user) || self.users.contains(&user)
     }
 
     /// Messages of a link are received from now on.

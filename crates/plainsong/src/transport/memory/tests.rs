@@ -143,7 +143,9 @@ fn two_nodes_share_memory_and_what_one_sends_the_other_receives_in_order() {
 fn nodes_that_connect_to_each_other_at_once_have_one_link() {
     for _ in 0..50 {
         let (one, mut other) = (Node::open(), Node::open());
-        assert_eq!((one.memory.link(other.id()), other.memory.link(one.id())), (None, None));
+        assert_eq!(one.memory.link(other.id()), None);
+        // It may be there by now.
+        assert!(matches!(other.memory.link(one.id()), None | Some(Ok(()))));
         assert_eq!(one.change(), LinkChange { node: other.id(), result: Ok(()) });
         assert_eq!(other.change(), LinkChange { node: one.id(), result: Ok(()) });
         assert!(one.send(other.id(), 7));

@@ -102,6 +102,26 @@ fn readers_that_share_memory_hear_groups_of_writers_that_do_not() {
 }
 
 #[test]
+fn a_process_that_could_open_no_memory_says_so_and_not_that_it_was_told_to() {
+    for (refusal, told) in
+        [(None, MemoryRefusal::Off), (Some(MemoryRefusal::NoMemory), MemoryRefusal::NoMemory)]
+    {
+        let mut network = Network::new();
+        for index in 0..2 {
+            let mut config = sharing(index, index);
+            if index == 0 {
+                (config.locators.node_id, config.locators.memory_refusal) = (None, refusal);
+            }
+            add(&mut network, index, config);
+        }
+        network.run_for(Duration::from_millis(300));
+        assert_eq!(transport(&network, 0, 0), UsedTransport::Udp(told));
+        assert_eq!(transport(&network, 0, 1), UsedTransport::Udp(told));
+        assert_eq!(transport(&network, 1, 0), UsedTransport::Udp(MemoryRefusal::PeerOff));
+    }
+}
+
+#[test]
 fn endpoints_are_matched_when_memory_is_shared_and_then_by_memory_alone() {
     let mut network = waiting();
     assert_eq!(asked(&network, 0, node_of(1)).len(), 1);

@@ -80,6 +80,7 @@ pub(super) fn locators(ip: &str) -> LocalLocators {
         host_group_port: 0,
         receive_bytes: 0,
         node_id: None,
+        memory_refusal: None,
     }
 }
 
