@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub use delivery::{Delivery, HostDelivery, ParticipantDelivery};
+pub use delivery::{Delivery, ParticipantDelivery};
 use plainsong_proto::cdr::{self, Cdr, DdsType, EncodeError, Endianness, XcdrVersion};
 pub use plainsong_proto::discovery::{MemoryRefusal, UsedTransport};
 use plainsong_proto::guid::{EntityId, Guid};
@@ -25,8 +25,8 @@ use plainsong_proto::status::{
 };
 use plainsong_proto::time::{Duration, Now, Time};
 use plainsong_proto::type_support::{self, TypeSupport};
+pub use plainsong_proto::writer::ReaderBehind;
 use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig};
-pub use plainsong_proto::writer::{ReaderBehind, UnicastReason};
 
 use crate::base::{clock, trace};
 use crate::condition::{Condition, HasCore};
@@ -395,17 +395,14 @@ macro_rules! untyped_operations {
             self.inner().with(|writer, now, _| writer.readers_behind(now.mono).collect())
         }
 
-        /// How samples reach the matched readers: by shared memory, or by UDP and why so; and whether one
-        /// datagram goes to each process of this host, or one to all, and why. The writer chooses anew while
-        /// it writes.
+        /// How samples reach the matched readers: by shared memory, or by UDP and why so.
         ///
         /// # Errors
         /// [`Error::NotEnabled`].
         pub fn delivery(&self) -> Result<Delivery> {
             let inner = self.inner();
-            let (readers, by_udp) = inner
-                .with(|writer, _, _| (writer.matched_readers().collect::<Vec<_>>(), writer.delivery()))?;
-            Ok(Delivery::of(&readers, by_udp, inner.publisher.participant.slot()?))
+            let readers = inner.with(|writer, _, _| writer.matched_readers().collect::<Vec<_>>())?;
+            Ok(Delivery::of(&readers, inner.publisher.participant.slot()?))
         }
 
         /// Asserts the writer's liveliness.

@@ -96,7 +96,7 @@ impl Domain {
             let name = format!("{}-{domain_id}", input.name);
             let placement = match input.traffic {
                 Traffic::Discovery | Traffic::Links => Placement::of_meta_thread(),
-                Traffic::User(_) | Traffic::HostGroups => Placement::of_receive_threads(config),
+                Traffic::User(_) => Placement::of_receive_threads(config),
             };
             domain.spawn(name, placement, move |shared| receive::run(shared, input))?;
         }

@@ -105,7 +105,6 @@ impl Ends {
             urgent: None,
             expects_inline_qos: false,
             same_host: true,
-            group: None,
             receive_bytes: 0,
             qos: requested,
             content_filter: None,

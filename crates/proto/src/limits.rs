@@ -58,12 +58,6 @@ pub struct WriterLimits {
     /// Octets of a batch of samples that share datagrams, headers included; samples larger than half of it
     /// leave alone, unless they may be cut to fill datagrams. 0: all do.
     pub batch_bytes: usize,
-    /// Datagrams that are usually this long, in octets, may go to a group where several readers of this host
-    /// hear one. To share shorter ones among few processes saves little, and a reader that waits at its own
-    /// socket would be woken twice (`docs/performance-many.md`).
-    pub multicast_bytes_min: usize,
-    /// So many processes have to hear the group: sharing a datagram among two costs what a copy does.
-    pub multicast_processes_min: usize,
     /// An application that pauses for less between writes writes in a flow: its samples may share datagrams.
     pub flow_pause: Duration,
     /// How long a sample of a flow waits for others at most, if the flow is not a great one and sending costs
@@ -111,8 +105,6 @@ impl Default for WriterLimits {
             has_congestion_window: true,
             burst_interval: Duration::from_micros(500),
             batch_bytes: 65_000,
-            multicast_bytes_min: 4_000,
-            multicast_processes_min: 3,
             flow_pause: Duration::from_micros(5),
             flow_wait: Duration::from_micros(200),
             batch_wait_max: Duration::from_millis(100),

@@ -176,32 +176,6 @@ pub mod ports {
         BASE + DOMAIN_GAIN * domain
     }
 
-    /// The port of groups that never leave a host ([`host_group`]): between the well-known ones, which nobody
-    /// uses.
-    #[must_use]
-    pub const fn host_multicast(domain: u16) -> u16 {
-        BASE + DOMAIN_GAIN * domain + 2
-    }
-
-    /// The group by which the readers of a topic on one host hear writers of the same host: one of sixteen,
-    /// as a socket of Linux may join some twenty, in 239.255.0.0/16 (IPv4 local scope, RFC 2365), by the
-    /// FNV-1a hash of the name. Nobody has to tell it, so nobody can name another one; topics that share one
-    /// cost wake-ups, no more.
-    #[must_use]
-    pub fn host_group(topic: &str) -> core::net::Ipv4Addr {
-        let hash = topic
-            .bytes()
-            .fold(0x811c_9dc5_u32, |hash, octet| (hash ^ u32::from(octet)).wrapping_mul(0x0100_0193));
-        let [high, ..] = hash.to_be_bytes();
-        core::net::Ipv4Addr::new(239, 255, 0x80, high >> 4)
-    }
-
-    /// Whether an address is such a group.
-    #[must_use]
-    pub const fn is_host_group(address: core::net::IpAddr) -> bool {
-        matches!(address, core::net::IpAddr::V4(v4) if matches!(v4.octets(), [239, 255, 0x80, _]))
-    }
-
     /// User multicast port.
     #[must_use]
     pub const fn user_multicast(domain: u16) -> u16 {
@@ -260,17 +234,6 @@ mod tests {
         assert_eq!(ports::participant_indices(0), 0..=ports::PARTICIPANT_INDEX_MAX);
         let last = *ports::participant_indices(ports::DOMAIN_MAX).end();
         assert_eq!(ports::user_unicast(ports::DOMAIN_MAX, last), u16::MAX);
-    }
-
-    #[test]
-    fn groups_of_a_host_depend_on_the_topic_and_are_told_apart_from_all_others() {
-        let [square, circle] = ["Square", "Circle"].map(ports::host_group);
-        assert_ne!(square, circle);
-        assert_eq!(square, ports::host_group("Square"));
-        assert!(ports::is_host_group(square.into()) && ports::is_host_group(circle.into()));
-        assert!(!ports::is_host_group(ports::MULTICAST_V4.into()));
-        assert!(!ports::is_host_group(ports::MULTICAST_V6.into()));
-        assert_eq!(ports::host_multicast(1), 7652);
     }
 
     #[test]

@@ -28,8 +28,6 @@ pub struct MatchedReader {
     pub expects_inline_qos: bool,
     /// All locators stay on this host: large fragments are fine.
     pub same_host: bool,
-    /// The group of this host by which it hears, too.
-    pub group: Option<Locator>,
     /// Octets of large datagrams that its socket holds until it is read; 0 when it does not tell.
     pub receive_bytes: u32,
     /// QoS of the reader and its subscriber.
@@ -71,16 +69,6 @@ pub enum Command {
         writer: EntityId,
         /// Remote or local reader.
         reader: Box<MatchedReader>,
-    },
-    /// A reader is about to be matched with a writer of this host: its process joins the group by which the
-    /// writer may send to several. It leaves with the last such match.
-    JoinGroup {
-        /// Local reader.
-        reader: EntityId,
-        /// The writer.
-        writer: Guid,
-        /// A group of this host.
-        group: Locator,
     },
     /// `Writer::unmatch_reader`.
     UnmatchReader {

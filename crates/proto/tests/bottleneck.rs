@@ -164,7 +164,6 @@ impl Scene {
             same_host: false,
             urgent: None,
             receive_bytes: 4 << 20,
-            group: None,
             qos: pair.reader.qos().clone(),
             content_filter: None,
             begins: false,

@@ -56,7 +56,6 @@ impl Member {
             expects_inline_qos: false,
             // Some near, some far: datagrams of two sizes.
             same_host: self.port().is_multiple_of(2),
-            group: None,
             receive_bytes: 0,
             qos: self.reader.qos().clone(),
             content_filter: (self.divisor > 1).then(|| announced(self.divisor)),

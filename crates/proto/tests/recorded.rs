@@ -44,9 +44,9 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Near,
-    NearOfGroup,
-    AnotherOfGroup,
-    ThirdOfGroup,
+    SecondNear,
+    ThirdNear,
+    FourthNear,
     BestEffort,
     Elsewhere,
     FarAway,
@@ -58,9 +58,9 @@ enum Kind {
 impl Kind {
     const ALL: [Self; 10] = [
         Self::Near,
-        Self::NearOfGroup,
-        Self::AnotherOfGroup,
-        Self::ThirdOfGroup,
+        Self::SecondNear,
+        Self::ThirdNear,
+        Self::FourthNear,
         Self::BestEffort,
         Self::Elsewhere,
         Self::FarAway,
@@ -73,8 +73,8 @@ impl Kind {
         matches!(self, Self::Elsewhere | Self::FarAway)
     }
 
-    const fn is_of_group(self) -> bool {
-        matches!(self, Self::NearOfGroup | Self::AnotherOfGroup | Self::ThirdOfGroup)
+    const fn tells_receive_bytes(self) -> bool {
+        matches!(self, Self::Near | Self::SecondNear | Self::ThirdNear | Self::FourthNear)
     }
 
     fn guid(self) -> Guid {
@@ -113,18 +113,13 @@ impl Kind {
             urgent: None,
             expects_inline_qos: self == Self::InlineQos,
             same_host: !self.is_elsewhere(),
-            group: self.is_of_group().then(group),
-            receive_bytes: if self.is_of_group() || self == Self::Near { 212_992 } else { 0 },
+            receive_bytes: if self.tells_receive_bytes() { 212_992 } else { 0 },
             qos: self.qos(offered),
             content_filter: self.filter(),
             begins: false,
             is_of_own_process: false,
         }
     }
-}
-
-fn group() -> Locator {
-    Locator::udp([239, 255, 7, 7].into(), 7_409)
 }
 
 fn instance(number: u8) -> InstanceHandle {
@@ -335,9 +330,7 @@ impl Story {
             self.sent.add(format!("{to:?}").as_bytes());
             self.sent.add(&bytes);
             for (index, seat) in self.ends.seats.iter().enumerate() {
-                let hears = |to: &Locator| {
-                    *to == seat.kind.locator(false) || seat.kind.is_of_group() && *to == group()
-                };
+                let hears = |to: &Locator| *to == seat.kind.locator(false);
                 if to.iter().any(hears) {
                     assert!(attachment.is_none(), "only memory has anything beside a message");
                     self.road.carry(self.now.mono, Some(index), &bytes);

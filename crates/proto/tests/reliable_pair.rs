@@ -118,7 +118,6 @@ impl Pair {
             urgent: None,
             expects_inline_qos: false,
             same_host: false,
-            group: None,
             receive_bytes: 0,
             qos,
             content_filter: self.filter.clone(),

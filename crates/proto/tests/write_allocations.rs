@@ -25,7 +25,6 @@ fn reader(number: u8, qos: QosSet) -> MatchedReader {
         urgent: None,
         expects_inline_qos: false,
         same_host: !number.is_multiple_of(2),
-        group: None,
         receive_bytes: 0,
         qos,
         content_filter: None,

@@ -97,12 +97,6 @@ pub enum Mutation {
     /// See [`Mutation::ALL`].
     WaitInLine,
     /// See [`Mutation::ALL`].
-    SwallowJoins,
-    /// See [`Mutation::ALL`].
-    PretendToHear,
-    /// See [`Mutation::ALL`].
-    ShunGroups,
-    /// See [`Mutation::ALL`].
     TakeUnread,
     /// See [`Mutation::ALL`].
     MatchAgain,
@@ -208,9 +202,6 @@ impl Mutation {
         (Self::RefuseNewcomers, "discovery", "nobody is admitted when all places are taken"),
         (Self::SettleAlone, "group_order", "readers of a subscriber do not wait for each other"),
         (Self::SwapDeliveries, "group_order", "a take is turned round"),
-        (Self::SwallowJoins, "host_group", "processes do not join the groups of their host"),
-        (Self::ShunGroups, "host_group", "writers send to no group, whoever hears it"),
-        (Self::PretendToHear, "host_group", "processes that hear no group announce that they do"),
         (
             Self::BelieveAnnouncements,
             "impostors",

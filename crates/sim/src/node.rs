@@ -83,52 +83,6 @@ impl NodeOptions {
     }
 }
 
-/// How well a process hears the groups of its host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hearing {
-    /// As well as all else.
-    Always,
-    /// Not at all, whatever it joins.
-    Never,
-    /// Four seconds in eight.
-    Sometimes,
-}
-
-impl Hearing {
-    /// Every fourth process of the world hears nothing, and another one now and then.
-    #[must_use]
-    pub const fn of(prefix: GuidPrefix) -> Self {
-        match prefix.0[6] % 4 {
-            1 => Self::Never,
-            3 => Self::Sometimes,
-            _ => Self::Always,
-        }
-    }
-
-    const fn is_open(self, at: Instant) -> bool {
-        match self {
-            Self::Always => true,
-            Self::Never => false,
-            Self::Sometimes => (at.0 / 4_000_000_000).is_multiple_of(2),
-        }
-    }
-}
-
-/// Whether the writers of a process send to a group already when one process hears it: those of every other
-/// process.
-const fn is_eager(prefix: GuidPrefix) -> bool {
-    prefix.0[6].is_multiple_of(2)
-}
-
-/// The other eager ones send such datagrams to a group, so that the way changes with what is written.
-const LONG_BYTES: usize = 400;
-
-/// Whether the writers of a process are to send to a group whenever anybody hears it.
-#[must_use]
-pub const fn prefers_groups(prefix: GuidPrefix) -> bool {
-    is_eager(prefix) && prefix.0[6] % 8 != 6
-}
-
 /// Whether a process does anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -264,12 +218,7 @@ impl Node {
         let mut config = ParticipantConfig::new(prefix, self.options.domain);
         config.lease_duration = self.options.lease_duration;
         config.announce_period = self.options.announce_period;
-        let may_hear =
-            Hearing::of(prefix) != Hearing::Never || call.mutation == Some(Mutation::PretendToHear);
-        config.locators = LocalLocators {
-            host_group_port: if may_hear { ports::host_multicast(self.options.domain) } else { 0 },
-            ..self.locators()
-        };
+        config.locators = self.locators();
         config.limits = self.options.limits;
         config.seed = seed;
         config.secret[..8].copy_from_slice(&seed.to_le_bytes());
@@ -291,8 +240,8 @@ impl Node {
                 Home::Driver(slot)
             }
         };
-        let (writers, readers, groups) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        self.members.push(Member { participant, record, writers, readers, groups, prefix, next_key: 1 });
+        let (writers, readers) = (BTreeMap::new(), BTreeMap::new());
+        self.members.push(Member { participant, record, writers, readers, prefix, next_key: 1 });
         self.settle(self.members.len() - 1, now, call);
     }
 
@@ -308,21 +257,11 @@ impl Node {
             user_multicast: Vec::new(),
             node_id: self.node_id,
             memory_refusal: None,
-            host_group_port: ports::host_multicast(domain),
             own_addresses: vec![self.options.host.address()],
             announce_to: if by_multicast { vec![group] } else { self.options.peers.clone() },
             scan: Vec::new(),
             receive_bytes: SOCKET_BYTES_MAX as u32,
         }
-    }
-
-    /// Whether it hears a group of its host.
-    #[must_use]
-    pub fn hears(&self, group: &Locator, at: Instant) -> bool {
-        let hears = |member: &Member| {
-            member.groups.values().any(|joined| joined == group) && Hearing::of(member.prefix).is_open(at)
-        };
-        self.state != State::Gone && self.members.iter().any(hears)
     }
 
     /// A datagram arrived.
@@ -461,13 +400,6 @@ impl Node {
         let guid = place.next_guid(|key| EntityId::user_writer(key, endpoint.keyed));
         let qos = obeyed(endpoint.qos.clone(), call.mutation);
         let mut limits = if self.options.tight { tight_writer() } else { WriterLimits::default() };
-        if is_eager(guid.prefix) {
-            let bytes_min = if prefers_groups(guid.prefix) { 0 } else { LONG_BYTES };
-            (limits.multicast_bytes_min, limits.multicast_processes_min) = (bytes_min, 1);
-        }
-        if call.mutation == Some(Mutation::ShunGroups) {
-            limits.multicast_processes_min = usize::MAX;
-        }
         if call.mutation == Some(Mutation::AwaitStrangers) {
             limits.strangers_wait_max = Duration::INFINITE;
         }

@@ -78,9 +78,6 @@ pub struct Config {
     pub receive_cpus: Vec<usize>,
     /// Real-time priority (SCHED_FIFO) of the threads that receive user data; 0: none.
     pub receive_priority: u8,
-    /// Long samples for three processes of this host or more, and all for eight or more, go to a group that
-    /// does not leave it, where that saves copies: on Linux, if `multicast` is on and `busy_poll` off.
-    pub host_groups: bool,
     /// Memory shared with processes of this host instead of UDP, for what applications write: on Linux.
     pub shared_memory: Use,
     /// What the process has written and another one of this host has not read yet, without long samples: a
@@ -254,14 +251,6 @@ pub const KEYS: &[Key] = &[
         set: |config, value| number(value, 0, 99).map(|priority| config.receive_priority = priority),
     },
     Key {
-        name: "host_groups",
-        default: "on",
-        allowed: "on or off",
-        doc: "long samples for three processes of this host or more, and all for eight or more, go to a multicast \
-              group that does not leave it, where that saves copies; processes with another setting are sent theirs by unicast",
-        set: |config, value| switch(value).map(|on| config.host_groups = on),
-    },
-    Key {
         name: "shared_memory",
         default: "auto",
         allowed: "auto or off",
@@ -334,7 +323,6 @@ impl Default for Config {
             adaptive_poll: false,
             receive_cpus: Vec::new(),
             receive_priority: 0,
-            host_groups: true,
             shared_memory: Use::Off,
             memory_ring_bytes: 0,
             memory_pool_bytes_max: 0,

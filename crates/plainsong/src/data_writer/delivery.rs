@@ -5,7 +5,6 @@ use std::fmt::{self, Display, Formatter};
 
 use plainsong_proto::discovery::UsedTransport;
 use plainsong_proto::guid::{Guid, GuidPrefix};
-pub use plainsong_proto::writer::Delivery as HostDelivery;
 
 use crate::runtime::ParticipantSlot;
 
@@ -15,9 +14,6 @@ use crate::runtime::ParticipantSlot;
 pub struct Delivery {
     /// By which transport, for each participant with matched readers, in the order of their GUIDs.
     pub participants: Vec<ParticipantDelivery>,
-    /// What the readers of this host are sent that are reached by UDP: a datagram for each process, or one
-    /// for all.
-    pub by_udp: HostDelivery,
 }
 
 /// How samples reach the readers of one participant.
@@ -34,7 +30,7 @@ pub struct ParticipantDelivery {
 
 impl Delivery {
     /// Of a writer with these readers, as the control plane of its participant knows them.
-    pub(super) fn of(readers: &[Guid], by_udp: HostDelivery, participant: &ParticipantSlot) -> Self {
+    pub(super) fn of(readers: &[Guid], participant: &ParticipantSlot) -> Self {
         let mut counts: BTreeMap<GuidPrefix, usize> = BTreeMap::new();
         readers.iter().for_each(|reader| *counts.entry(reader.prefix).or_default() += 1);
         let participants = participant.look(|control| {
@@ -45,7 +41,7 @@ impl Delivery {
             });
             known.collect()
         });
-        Self { participants, by_udp }
+        Self { participants }
     }
 
     /// Readers that are reached by shared memory.
@@ -56,29 +52,35 @@ impl Delivery {
     }
 }
 
-/// One line for all readers that are reached by memory, one for each participant that is not, and what goes
-/// to this host by UDP.
+/// One line for all readers that are reached by memory, and one for each participant that is not.
 impl Display for Delivery {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.participants.is_empty() {
+            return f.write_str("no reader matches");
+        }
+        let mut separator = "";
         let by_memory = self.readers_by_memory();
         if by_memory > 0 {
-            writeln!(f, "memory to {by_memory} readers of this host")?;
+            write!(f, "memory to {by_memory} readers of this host")?;
+            separator = "\n";
         }
         for ParticipantDelivery { participant, readers, transport } in &self.participants {
             if let UsedTransport::Udp(reason) = transport {
-                write!(f, "UDP to {readers} readers of participant {participant}: {reason}")?;
+                write!(f, "{separator}UDP to {readers} readers of participant {participant}: {reason}")?;
                 let advice = reason.advice();
-                if advice.is_empty() { writeln!(f)? } else { writeln!(f, "; {advice}")? }
+                if !advice.is_empty() {
+                    write!(f, "; {advice}")?;
+                }
+                separator = "\n";
             }
         }
-        write!(f, "{}", self.by_udp)
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use plainsong_proto::discovery::MemoryRefusal;
-    use plainsong_proto::writer::UnicastReason;
 
     use super::*;
 
@@ -96,7 +98,6 @@ mod tests {
                 of(3, 1, UsedTransport::Memory),
                 of(4, 4, refused(MemoryRefusal::OtherHost)),
             ],
-            by_udp: HostDelivery::Unicast(UnicastReason::FewReaders),
         };
         assert_eq!(delivery.readers_by_memory(), 3);
         let text = delivery.to_string();
@@ -105,6 +106,7 @@ mod tests {
         assert!(lines[1].starts_with("UDP to 1 readers of participant 0202"), "{text}");
         assert!(lines[1].ends_with("PLAINSONG_MEMORY_USERS on both sides"), "{text}");
         assert!(lines[2].ends_with(": on another host"), "{text}");
-        assert!(lines[3].starts_with("unicast: "), "{text}");
+        assert_eq!(lines.len(), 3, "{text}");
+        assert_eq!(Delivery { participants: Vec::new() }.to_string(), "no reader matches");
     }
 }

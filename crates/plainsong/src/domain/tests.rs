@@ -130,7 +130,6 @@ impl Pair {
             expects_inline_qos: false,
             same_host: true,
             urgent: None,
-            group: None,
             receive_bytes: 0,
             qos: qos.clone(),
             content_filter: None,
@@ -313,10 +312,10 @@ fn participants_cost_no_threads_and_the_last_user_ends_them() {
     }
     let before = threads();
     let domain = Domain::join(26, &Config::default()).unwrap();
-    assert_eq!(threads(), before + 7, "rx-meta, rx-data, rx-data6, rx-group, memory, rx-memory, timer");
+    assert_eq!(threads(), before + 6, "rx-meta, rx-data, rx-data6, memory, rx-memory, timer");
     let slots: Vec<_> = (1..=60).map(|name| participant(&domain, name, |_| ())).collect();
     assert!(Arc::ptr_eq(&domain, &Domain::join(26, &Config::default()).unwrap()));
-    assert_eq!(threads(), before + 7);
+    assert_eq!(threads(), before + 6);
     for slot in &slots {
         domain.remove_participant(slot);
     }

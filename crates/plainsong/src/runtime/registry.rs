@@ -155,7 +155,6 @@ impl ParticipantSlot {
     /// Nothing reaches the reader any more.
     pub(crate) fn remove_reader(&self, id: EntityId) {
         remove(&self.readers, |slot| slot.id, id);
-        self.shared.transport.leave_groups(self.prefix.entity(id), None);
         self.shared.timer.remove(self.prefix.entity(id));
         let mut matched = write(&self.matched);
         for readers in matched.values_mut().filter(|readers| readers.iter().any(|slot| slot.id == id)) {
@@ -346,16 +345,12 @@ impl ParticipantSlot {
             Command::IncompatibleReader { writer: id, policies } => {
                 writer(id, out, &|writer, out| writer.incompatible_reader(&policies, out));
             }
-            Command::JoinGroup { reader: id, writer, group } => {
-                self.shared.transport.join_group(self.prefix.entity(id), writer, group);
-            }
             Command::MatchWriter { reader: id, writer } => {
                 let slot = reader(id, out, &|reader, out| reader.match_writer(now, &writer, out));
                 self.index(writer.guid, id, slot);
             }
             Command::UnmatchWriter { reader: id, writer } => {
                 self.index(writer, id, None);
-                self.shared.transport.leave_groups(self.prefix.entity(id), Some(writer));
                 reader(id, out, &|reader, out| reader.unmatch_writer(now, writer, out));
             }
             Command::IncompatibleWriter { reader: id, policies } => {

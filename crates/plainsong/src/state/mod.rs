@@ -166,8 +166,6 @@ pub struct WriterState {
     pub routes: Vec<RouteState>,
     /// So many more readers match than `routes` names.
     pub readers_left_out: usize,
-    /// Why the readers of this host that are reached by UDP are reached so.
-    pub delivery: String,
     /// So many of the readers known now do not match because of their QoS.
     pub incompatible_now: usize,
     /// What it counted.
@@ -185,8 +183,6 @@ pub enum RouteKind {
     Memory,
     /// By unicast within this host.
     SameHost,
-    /// By a group of this host, one datagram for several processes.
-    HostGroup,
     /// To another host.
     Remote,
 }

@@ -149,9 +149,6 @@ impl Display for WriterState {
             write!(f, "    {route}")?;
         }
         left_out(f, "    ", "readers", self.readers_left_out)?;
-        if self.routes.iter().any(|it| matches!(it.kind, RouteKind::SameHost | RouteKind::HostGroup)) {
-            writeln!(f, "    on this host by UDP: {}", self.delivery)?;
-        }
         let counters = &self.counters;
         write!(
             f,
@@ -187,7 +184,6 @@ impl Display for RouteState {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let way = match self.kind {
             RouteKind::Memory | RouteKind::SameHost => "this host",
-            RouteKind::HostGroup => "a group of this host",
             RouteKind::Remote => "another host",
         };
         writeln!(f, "to {way} at {}", places(&self.destinations))?;

@@ -158,22 +158,21 @@ fn unhonoured_policies(qos: &QosSet, kind: EntityKind) -> Vec<UnhonouredPolicy> 
 
 fn writer_state(inner: &WriterInner, now: Now, limits: &StateLimits) -> WriterState {
     let datagrams = inner.datagrams();
-    let (qos, reached, matched, delivery, totals, written, in_history, drops) = inner.look(|writer| {
+    let (qos, reached, matched, totals, written, in_history, drops) = inner.look(|writer| {
         let reached: Vec<_> = writer.reader_routes(now.mono).take(limits.matches).collect();
-        let (delivery, totals) = (writer.delivery(), writer.totals());
+        let totals = writer.totals();
         let written = writer.last_sequence_number().0;
         let (matched, drops) = (writer.matched_readers().count(), writer.drops().clone());
-        (writer.qos().clone(), reached, matched, delivery, totals, written, writer.history_len(), drops)
+        (writer.qos().clone(), reached, matched, totals, written, writer.history_len(), drops)
     });
     let readers_left_out = matched.saturating_sub(reached.len());
     let mut routes: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for reader in reached {
         let is_by_memory = reader.destinations.iter().any(|locator| locator.node_id().is_some());
-        let kind = match (is_by_memory, reader.by_group, reader.same_host) {
-            (true, ..) => RouteKind::Memory,
-            (_, true, _) => RouteKind::HostGroup,
-            (_, false, true) => RouteKind::SameHost,
-            (_, false, false) => RouteKind::Remote,
+        let kind = match (is_by_memory, reader.same_host) {
+            (true, _) => RouteKind::Memory,
+            (false, true) => RouteKind::SameHost,
+            (false, false) => RouteKind::Remote,
         };
         routes.entry((kind, reader.destinations)).or_default().push(MatchedReaderState {
             guid: reader.reader,
@@ -195,7 +194,6 @@ fn writer_state(inner: &WriterInner, now: Now, limits: &StateLimits) -> WriterSt
         incompatible_now: 0,
         routes: routes.into_iter().map(route).collect(),
         readers_left_out,
-        delivery: delivery.to_string(),
         counters: WriterCounters {
             written: u64::try_from(written).unwrap_or(0),
             in_history,

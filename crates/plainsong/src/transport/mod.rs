@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use plainsong_proto::discovery::{LocalLocators, MemoryRefusal};
-use plainsong_proto::guid::Guid;
 use plainsong_proto::lent::Lent;
 use plainsong_proto::locator::{Locator, NodeId};
 use plainsong_proto::outbox::Outbox;
@@ -127,12 +126,6 @@ pub(crate) trait Transport: Send + Sync {
         Vec::new()
     }
 
-    /// A reader may be written to by a group of this host, which is heard from now on.
-    fn join_group(&self, _reader: Guid, _writer: Guid, _group: Locator) {}
-
-    /// A reader is not written to by a writer any more; `None`: by any.
-    fn leave_groups(&self, _reader: Guid, _writer: Option<Guid>) {}
-
     /// Whether nobody has that locator of this host any more, as far as is certain: `message`, which means
     /// nothing, may be sent to it.
     fn is_gone(&self, _locator: &Locator, _message: &[u8]) -> bool {
@@ -204,8 +197,6 @@ pub(crate) enum Traffic {
     Discovery,
     /// User traffic; a transport has one input for it or more.
     User(usize),
-    /// User traffic to groups of this host.
-    HostGroups,
     /// What nodes of this host tell each other to share memory.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has such memory"))]
     Links,
@@ -471,18 +462,6 @@ impl Transports {
         let of_other = || self.other.as_ref().and_then(|other| other.path_bytes(address));
         let told = self.udp.as_ref().and_then(|udp| udp.path_bytes(address)).or_else(of_other);
         told.unwrap_or(self.config.datagram_bytes_max)
-    }
-
-    /// See [`Transport::join_group`].
-    pub(crate) fn join_group(&self, reader: Guid, writer: Guid, group: Locator) {
-        self.udp.iter().for_each(|udp| udp.join_group(reader, writer, group));
-        self.other.iter().for_each(|other| other.join_group(reader, writer, group));
-    }
-
-    /// See [`Transport::leave_groups`].
-    pub(crate) fn leave_groups(&self, reader: Guid, writer: Option<Guid>) {
-        self.udp.iter().for_each(|udp| udp.leave_groups(reader, writer));
-        self.other.iter().for_each(|other| other.leave_groups(reader, writer));
     }
 
     /// See [`Transport::is_gone`].

@@ -152,7 +152,7 @@ impl Host {
     const fn inbox(&self, traffic: Traffic) -> &Inbox {
         match traffic {
             Traffic::Discovery => &self.discovery,
-            Traffic::User(_) | Traffic::HostGroups | Traffic::Links => &self.user,
+            Traffic::User(_) | Traffic::Links => &self.user,
         }
     }
 }

@@ -276,9 +276,6 @@ pub struct EndpointData {
     /// Octets of large datagrams that the socket of a Plainsong reader holds until it is read; 0 when not
     /// told. Of another product it may be anything.
     pub receive_bytes: u32,
-    /// Where the process of a Plainsong reader hears the groups of its host; 0 when it does not. Of another
-    /// product it may be anything.
-    pub host_group_port: u16,
 }
 
 impl EndpointData {
@@ -301,7 +298,6 @@ impl EndpointData {
             type_information: None,
             is_untyped: false,
             receive_bytes: 0,
-            host_group_port: 0,
         }
     }
 
@@ -318,9 +314,6 @@ impl EndpointData {
         encode_locators(&mut list, pid::MULTICAST_LOCATOR, &self.multicast);
         if self.expects_inline_qos {
             list.parameter(pid::EXPECTS_INLINE_QOS, |value| value.boolean(true));
-        }
-        if self.host_group_port != 0 {
-            list.parameter(pid::PLAINSONG_HOST_GROUP_PORT, |value| value.u32(self.host_group_port.into()));
         }
         if self.receive_bytes != 0 {
             list.parameter(pid::PLAINSONG_RECEIVE_BYTES, |value| value.u32(self.receive_bytes));
@@ -378,10 +371,6 @@ impl EndpointData {
                 pid::UNICAST_LOCATOR => keep_locator(&mut data.unicast, &mut data.unreached, &mut value)?,
                 pid::MULTICAST_LOCATOR => keep_locator(&mut data.multicast, &mut data.unreached, &mut value)?,
                 pid::EXPECTS_INLINE_QOS => data.expects_inline_qos = value.boolean()?,
-                pid::PLAINSONG_HOST_GROUP_PORT => {
-                    data.host_group_port =
-                        value.u32().ok().and_then(|it| u16::try_from(it).ok()).unwrap_or(0);
-                }
                 pid::PLAINSONG_RECEIVE_BYTES => data.receive_bytes = value.u32().unwrap_or(0),
                 pid::TYPE_MAX_SIZE_SERIALIZED => data.type_max_serialized_bytes = Some(value.u32()?),
                 pid::GROUP_ENTITY_ID => data.group = value.entity()?,

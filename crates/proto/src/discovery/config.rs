@@ -77,9 +77,6 @@ pub struct LocalLocators {
     pub user_unicast: Vec<Locator>,
     /// Announced groups for user traffic; usually none.
     pub user_multicast: Vec<Locator>,
-    /// Where this process hears the groups of its host (`locator::ports::host_group`), and sends to them; 0:
-    /// it does not.
-    pub host_group_port: u16,
     /// Every address of this host, so that peers on the same host are recognised. Loopback need not be
     /// listed.
     pub own_addresses: Vec<IpAddr>,

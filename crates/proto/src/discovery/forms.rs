@@ -203,7 +203,6 @@ impl Participant {
                 unicast: self.config.locators.user_unicast.clone(),
                 multicast: self.config.locators.user_multicast.clone(),
                 receive_bytes: 0,
-                host_group_port: 0,
                 ..data
             }),
         }
@@ -233,7 +232,6 @@ pub(super) fn announced(guid: Guid, endpoint: &Endpoint) -> EndpointData {
         content_filter: endpoint.content_filter.clone(),
         type_information: endpoint.description.as_ref().map(|it| it.information.clone()),
         receive_bytes: if is_reader { endpoint.receive_bytes } else { 0 },
-        host_group_port: if is_reader { endpoint.host_group_port } else { 0 },
         ..EndpointData::new(guid, endpoint.topic.clone(), endpoint.type_name.clone())
     }
 }

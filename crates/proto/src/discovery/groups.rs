@@ -104,7 +104,6 @@ mod tests {
                 ..Default::default()
             },
             receive_bytes: 0,
-            host_group_port: 0,
             expects_inline_qos: false,
             group: EntityId([0, 0, 9, 8]),
             content_filter: None,

@@ -11,7 +11,7 @@ use super::path::EndpointPath;
 use super::type_lookup::{Lookups, TypeRelation};
 use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
-use crate::locator::{Locator, ports};
+use crate::locator::Locator;
 use crate::matched::{Command, MatchedReader, MatchedWriter};
 use crate::outbox::{Event, Outbox};
 use crate::policy_id::PolicyId;
@@ -61,8 +61,6 @@ pub(super) struct Endpoint {
     pub(super) path: EndpointPath,
     /// What its socket holds; 0 when unknown.
     pub(super) receive_bytes: u32,
-    /// Where its process hears the groups of its host; 0: it does not.
-    pub(super) host_group_port: u16,
     pub(super) expects_inline_qos: bool,
     /// Its publisher or subscriber; UNKNOWN unless told.
     pub(super) group: EntityId,
@@ -89,8 +87,6 @@ pub(super) struct Matching {
     /// Writers whose liveliness is asserted by participant messages.
     leased: BTreeSet<Guid>,
     revision: u64,
-    /// See [`super::LocalLocators::host_group_port`].
-    pub(super) host_group_port: u16,
     /// What the application ignores.
     pub(super) ignored: Ignored,
     /// The types of endpoints, and who is asked about them.
@@ -140,7 +136,6 @@ impl Matching {
             pairs: BTreeMap::new(),
             leased: BTreeSet::new(),
             revision: 0,
-            host_group_port: 0,
             ignored: Ignored::new(),
             types: TypeLibrary::new(types),
             lookups: Lookups::default(),
@@ -484,21 +479,12 @@ impl Matching {
                     _ => (false, false),
                 };
                 if writer.prefix == self.own && !knew_reader {
-                    let path = &requesting.endpoint.path;
-                    let group = requesting.endpoint.host_group(self.host_group_port);
-                    let group = group.filter(|_| !path.is_by_memory());
-                    let is_near = path.same_host;
+                    let is_near = requesting.endpoint.path.same_host;
                     let begins = newcomer == Some(writer) && requesting.endpoint.is_same_vendor() && is_near;
-                    let reader = Box::new(requesting.endpoint.as_reader(reader, group, begins));
+                    let reader = Box::new(requesting.endpoint.as_reader(reader, begins));
                     out.commands.push(Command::MatchReader { writer: writer.entity, reader });
                 }
                 if reader.prefix == self.own && !knew_writer {
-                    let group = requesting.endpoint.host_group(self.host_group_port);
-                    let path = &offering.endpoint.path;
-                    if let Some(group) = group.filter(|_| path.same_host && !path.is_by_memory()) {
-                        let (reader, writer) = (reader.entity, writer);
-                        out.commands.push(Command::JoinGroup { reader, writer, group });
-                    }
                     let begins = newcomer == Some(reader) && offering.endpoint.is_same_vendor();
                     let writer = Box::new(offering.endpoint.as_writer(writer, begins));
                     out.commands.push(Command::MatchWriter { reader: reader.entity, writer });
@@ -619,15 +605,7 @@ impl Endpoint {
         is_grouped.then(|| guid.prefix.entity(self.group))
     }
 
-    /// The group of its topic, where it is of this host, hears such groups there, and has no locators of its
-    /// own. The port is ours: nobody else names where we send.
-    fn host_group(&self, port: u16) -> Option<Locator> {
-        let hears = port != 0 && self.host_group_port == port;
-        let is_near = self.path.same_host && self.unicast.is_empty();
-        (hears && is_near).then(|| Locator::udp(ports::host_group(&self.topic).into(), port))
-    }
-
-    fn as_reader(&self, guid: Guid, group: Option<Locator>, begins: bool) -> MatchedReader {
+    fn as_reader(&self, guid: Guid, begins: bool) -> MatchedReader {
         MatchedReader {
             guid,
             locators: self.path.locators.clone(),
@@ -635,7 +613,6 @@ impl Endpoint {
             urgent: self.path.urgent,
             expects_inline_qos: self.expects_inline_qos,
             same_host: self.path.same_host,
-            group,
             receive_bytes: self.receive_bytes,
             qos: self.qos.clone(),
             content_filter: self.content_filter.clone(),

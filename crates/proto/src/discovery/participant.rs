@@ -97,8 +97,7 @@ impl Participant {
     #[must_use]
     pub fn new(config: ParticipantConfig) -> Self {
         let limits = config.limits;
-        let mut matching = Matching::new(config.prefix, limits.mismatches_max, limits.types);
-        matching.host_group_port = config.locators.host_group_port;
+        let matching = Matching::new(config.prefix, limits.mismatches_max, limits.types);
         Self {
             host: Host::new(&config.locators.own_addresses, &config.locators.announce_to),
             announcer: Announcer::new(config.seed),
@@ -142,7 +141,6 @@ impl Participant {
             return;
         }
         self.host = Host::new(&locators.own_addresses, &locators.announce_to);
-        self.matching.host_group_port = locators.host_group_port;
         self.config.locators = locators;
         self.announce_change(now, out);
         self.publish_locators(now, out);
@@ -199,7 +197,6 @@ impl Participant {
             multicast: Vec::new(),
             path: self.local_path(),
             receive_bytes: self.config.locators.receive_bytes,
-            host_group_port: self.config.locators.host_group_port,
             expects_inline_qos: false,
             group,
             content_filter,

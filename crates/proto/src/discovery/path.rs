@@ -29,13 +29,6 @@ pub(super) struct EndpointPath {
     pub(super) is_of_own_process: bool,
 }
 
-impl EndpointPath {
-    /// Whether it leads through shared memory.
-    pub(super) fn is_by_memory(&self) -> bool {
-        self.locators.iter().any(|locator| locator.node_id().is_some())
-    }
-}
-
 /// Where one participant or endpoint is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Path {

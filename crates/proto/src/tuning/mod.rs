@@ -31,8 +31,6 @@ pub struct Group {
 pub const GROUPS: &[Group] = &[
     writer::ACKNOWLEDGEMENTS,
     writer::REPAIR,
-    writer::MULTICAST,
-    writer::SWITCHES,
     writer::CONGESTION,
     writer::DATAGRAMS,
     writer::HISTORY,

@@ -14,6 +14,8 @@ rows! { ACKNOWLEDGEMENTS: "Writer: acknowledgement requests";
     ISOLATED_REQUEST_PERIOD: Duration = 50, ms;
     /// Unless so much of the window would wait for it.
     ISOLATED_BYTES_MAX: usize = 64, KiB;
+    /// And if there are no more reliable readers, all of this host.
+    ISOLATED_READERS_MAX: usize = 2, readers;
     /// An ACKNACK that follows a repetition sooner may have crossed it, however short the round trip is.
     CROSSING_MIN: Duration = 250, us;
     /// An urgent request, by the part of `heartbeat_piggyback` that has passed since the last.
@@ -64,18 +66,6 @@ rows! { REPAIR: "Writer: repetitions";
     REPAIR_OVERHEAD_BYTES: i64 = 64, octets;
     /// A reader that began anew has no more than it says; it does not begin more often.
     READER_RESTART_PERIOD: Duration = 10, s;
-}
-
-rows! { MULTICAST: "Writer: multicast within a host";
-    /// For so many processes a group saves with datagrams of any length.
-    MULTICAST_ANY_LENGTH_PROCESSES: usize = 8, processes;
-    /// A reader that was lost is not written to by the group for so long after it answers; each time for
-    /// twice as long.
-    GROUP_PAUSE: Duration = 1, s;
-    /// That pause doubles so often.
-    GROUP_PAUSE_DOUBLINGS: u32 = 6, times;
-    /// Who requests so often in a row, and acknowledges no more, is not reached by what is repeated.
-    REQUESTS_WITHOUT_PROGRESS_MAX: u32 = 16, requests;
 }
 
 rows! { CONGESTION: "Writer: congestion windows and pacing";
@@ -264,23 +254,4 @@ rows! { HISTORY: "Writer: history and window";
     RELEASES_PER_WRITE_MAX: i64 = 64, changes;
     /// So many short ones are released together.
     RELEASES_TOGETHER: i64 = 32, changes;
-}
-
-rows! { SWITCHES: "Writer: switches between unicast and multicast";
-    /// Who is written to by the group and owes an answer for so long may not hear it any more; the more
-    /// readers, the more rarely they are asked: this for each.
-    GROUP_SILENCE_EACH: Duration = 250, ms;
-    /// At most.
-    GROUP_SILENCE_MAX: Duration = 3, s;
-    /// Readers are waited for so long before a route is switched: by then each of eight processes that share
-    /// a core has run for some milliseconds. Whoever needs longer has more in its socket than it is worth to
-    /// halt a flow for.
-    SWITCH_WAIT_MAX: Duration = 40, ms;
-    /// No longer than this with KEEP_LAST, where later samples may replace those that wait: they would have
-    /// been sent.
-    SWITCH_WAIT_REPLACING_MAX: Duration = 4, ms;
-    /// After a switch that was given up there is none for so long; each time for twice as long.
-    SWITCH_PAUSE: Duration = 1, s;
-    /// That pause doubles so often.
-    SWITCH_PAUSE_DOUBLINGS: u32 = 6, times;
 }

@@ -80,8 +80,6 @@ pub mod pid {
     pub const CYCLONE_DDS_VERSION: u16 = VENDOR_SPECIFIC | 0x0007;
     /// What the socket of a Plainsong reader holds, in octets.
     pub const PLAINSONG_RECEIVE_BYTES: u16 = VENDOR_SPECIFIC | 0x0f00;
-    /// `discovery::LocalLocators::host_group_port` of a reader.
-    pub const PLAINSONG_HOST_GROUP_PORT: u16 = VENDOR_SPECIFIC | 0x0f01;
     /// An announcement for those whom the type breaks.
     pub const PLAINSONG_UNTYPED: u16 = VENDOR_SPECIFIC | 0x0f02;
     /// The participant of the same process that hears other Plainsong participants for this one.

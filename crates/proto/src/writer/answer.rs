@@ -176,8 +176,6 @@ impl Writer {
         if answer.sent || !acknack.final_flag && !answer.deferred && !answer.refused {
             self.answer_with_heartbeat(now, reader, answer.sent, out);
         }
-        let progressed = news != News::None || acknack.missing.is_empty();
-        self.note_answer(now, reader, progressed, out);
         self.pump(now, out);
         Ok(())
     }
@@ -326,7 +324,6 @@ impl Writer {
         if !is_news(&mut proxy.nack_frag_count, nack.count) {
             return Err(DropReason::StaleCount);
         }
-        proxy.hearing.speaks();
         self.proxies.heard(reader);
         let Some(proxy) = self.proxies.get(reader) else { return Ok(()) };
         let target = self.routes.target_to(proxy);

@@ -42,7 +42,6 @@ pub use flow::silence::ReaderBehind;
 pub use limits::Limit;
 pub use record::change::ChangeKind;
 pub use record::group::WriterGroup;
-pub use routes::multicast::{Delivery, UnicastReason};
 pub use state::{ReaderRoute, WriterTotals};
 
 use compose::batch::Batch;
@@ -58,7 +57,6 @@ use record::change::{Change, window_bytes};
 use record::coherent::OpenSet;
 use record::history::History;
 use record::instances::{Instances, Slot};
-use routes::multicast::Multicast;
 use routes::path::Paths;
 use routes::proxies::Proxies;
 use routes::proxy::Since;
@@ -102,7 +100,6 @@ pub struct Writer {
     batch: Batch,
     /// `None`: to be made.
     plan: Option<Plan>,
-    multicast: Multicast,
     heartbeat: HeartbeatTimer,
     silence: SilenceTimer,
     /// What may be unacknowledged now.
@@ -144,7 +141,6 @@ impl Writer {
             paths: Paths::new(config.limits.datagram_bytes_max_remote),
             batch: Batch::default(),
             plan: None,
-            multicast: Multicast::default(),
             heartbeat: HeartbeatTimer::new(&config),
             silence: SilenceTimer::default(),
             window_bytes: config.limits.unacknowledged_bytes_max,
@@ -471,26 +467,19 @@ impl Writer {
         } else if reliable && !reader.begins {
             self.announce_start(now, reader.guid, out);
         }
-        // Before anything is written: a flow would have to halt.
-        self.choose_delivery(now, out);
         self.settle(now);
     }
 
     /// Removes a reader.
     pub fn unmatch_reader(&mut self, now: Now, reader: Guid, out: &mut Outbox) {
         let had_inline_qos = self.proxies.inline_qos();
-        let held_up_switches = self.holds_up_switches(reader);
         if !self.proxies.remove(reader, &mut self.routes) {
             return;
-        }
-        if held_up_switches {
-            self.multicast.switches = Default::default();
         }
         self.recut_for_inline_qos(had_inline_qos);
         self.fit_window();
         self.void_plan();
         self.flush(now, out);
-        self.choose_delivery(now, out);
         self.retransmissions.forget(reader);
         self.forget_paths();
         for kind in RouteKind::ALL {
@@ -574,9 +563,6 @@ impl Writer {
         if self.pump_due().is_some_and(|due| due <= now.mono) {
             self.pump(now, out);
         }
-        if self.multicast.due().is_some_and(|due| due <= now.mono) {
-            self.look_for_silence(now, out);
-        }
         if self.silence.due().is_some_and(|due| due <= now.mono) {
             self.ask_strangers(now, out);
         }
@@ -610,7 +596,6 @@ impl Writer {
             self.pump_due(),
             self.heartbeat.due(),
             self.silence.due(),
-            self.multicast.due(),
         ];
         Instant::earliest(dues)
     }

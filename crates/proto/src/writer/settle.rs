@@ -27,7 +27,6 @@ impl Writer {
             && acknowledged < released.plus(RELEASES_TOGETHER)
         {
             self.heartbeat.arm(now.mono);
-            self.multicast.watch(now.mono, self.proxies.use_group);
         } else {
             self.settle_up_to(now, released.plus(RELEASES_PER_WRITE_MAX));
         }
@@ -41,13 +40,11 @@ impl Writer {
             let sent = self.routes.unsent().map_or(last, SequenceNumber::previous);
             self.history.release(now.mono, acknowledged.min(sent).min(most), &mut self.instances);
         }
-        let owes = self.is_owed(acknowledged);
-        if owes {
+        if self.is_owed(acknowledged) {
             self.heartbeat.arm(now.mono);
         } else {
             self.heartbeat.disarm();
         }
-        self.multicast.watch(now.mono, owes && self.proxies.use_group);
     }
 
     /// Whether a reader owes an acknowledgement, when all have what is before. Nobody owes anything of what

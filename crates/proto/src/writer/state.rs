@@ -19,8 +19,6 @@ pub struct ReaderRoute {
     pub same_host: bool,
     /// It is reached by memory shared with its process.
     pub by_memory: bool,
-    /// The destination is a group of this host, which other readers hear, too.
-    pub by_group: bool,
     /// It acknowledges what it has.
     pub reliable: bool,
     /// So many samples that were written since it was matched are not acknowledged; 0 where nothing is.
@@ -57,7 +55,6 @@ impl Writer {
                 destinations: reader.destinations().to_vec(),
                 same_host: reader.kind != RouteKind::Remote,
                 by_memory: reader.kind == RouteKind::Memory,
-                by_group: reader.by_group,
                 reliable: reader.reliable,
                 behind,
                 silent_for: (behind > 0 && silence > Duration::ZERO).then_some(silence),

@@ -233,7 +233,6 @@ impl Live {
                 self.writer(writer, |it| it.incompatible_reader(&policies, out));
             }
             // Its groups are heard by nobody.
-            Command::JoinGroup { .. } => {}
             // It is of no node, and knows of none.
             Command::Link { .. } => {}
             Command::MatchWriter { reader, writer } => {

@@ -1,7 +1,6 @@
 //! LATENCY_BUDGET: a small sample waits for others no longer than the budget of its writer allows, or,
 //! without one, than samples of a flow do (DCPS 1.4 §2.2.3.8).
 
-use plainsong_proto::qos::HistoryKind;
 use plainsong_proto::time::{Duration, Instant};
 
 use super::Findings;
@@ -11,8 +10,6 @@ use crate::ledger::{Change, ChangeKind, Ledger, Pair, WriterRecord};
 const FLOW_WAIT: Duration = Duration::from_micros(200);
 /// How long a sample waits at most, whatever its budget.
 const WAIT_MAX: Duration = Duration::from_millis(100);
-/// How long it waits at most for the way to readers of its host to change.
-const TURN_MAX: Duration = Duration::from_millis(40);
 /// Timers go off a little late.
 const LATENESS: Duration = Duration::from_micros(300);
 /// Samples up to so many octets never leave in fragments.
@@ -57,9 +54,7 @@ pub(super) fn late<'a>(
         .collect();
     writer.changes.iter().filter_map(move |change| {
         let ChangeKind::Data(counter) = change.kind else { return None };
-        // What waits for the way to change may be replaced meanwhile.
-        let turn = if change.waits_for_turn { TURN_MAX } else { Duration::ZERO };
-        let due = change.at.after(patience)?.after(turn)?;
+        let due = change.at.after(patience)?;
         let endpoint = &writer.endpoint;
         // What waits for the way to one address is not sent to another: a reader that moves meanwhile asks
         // for it like for anything lost, and with KEEP_LAST may be too late.
@@ -71,9 +66,7 @@ pub(super) fn late<'a>(
         let waited_for = endpoint.ran_throughout(ledger, change.at, due)
             && due <= ledger.finished_at
             && readers.iter().any(waits);
-        let keeps_last = endpoint.qos.history.kind == HistoryKind::KeepLast;
-        let left = writer.sent.get(&change.number);
-        let has_left = left.map_or(change.waits_for_turn && keeps_last, |left| *left <= due);
+        let has_left = writer.sent.get(&change.number).is_some_and(|left| *left <= due);
         // What waits for the road does not wait for others; the budget is a hint, not a right to flood the
         // road.
         (waited_for && !has_left && !change.waits_for_road).then_some((change, counter, due))

@@ -13,7 +13,6 @@ mod deadline;
 mod destination_order;
 mod discovery;
 mod group_order;
-mod host_group;
 mod impostors;
 mod instance_state;
 mod isolation;
@@ -58,7 +57,7 @@ pub struct Findings {
 type Check = fn(&Ledger, &mut Findings);
 
 /// Every invariant.
-pub const CHECKS: [(&str, Check); 34] = [
+pub const CHECKS: [(&str, Check); 33] = [
     ("access_order", access_order::check),
     ("amplification", amplification::check),
     ("announced", announced::check),
@@ -71,7 +70,6 @@ pub const CHECKS: [(&str, Check); 34] = [
     ("destination_order", destination_order::check),
     ("discovery", discovery::check),
     ("group_order", group_order::check),
-    ("host_group", host_group::check),
     ("impostors", impostors::check),
     ("instance_state", instance_state::check),
     ("isolation", isolation::check),

@@ -211,8 +211,6 @@ pub struct WriterRecord {
     pub fragments: Vec<Instant>,
     /// How its datagrams were marked: TRANSPORT_PRIORITY then, and the traffic class.
     pub marked: BTreeSet<(i32, u8)>,
-    /// How it wrote to the readers of its host when the run ended.
-    pub delivery: Option<plainsong_proto::writer::Delivery>,
     /// What it was told of the content filter of each reader, and when.
     pub told_filters: BTreeMap<Guid, Vec<(Instant, Option<Filter>)>>,
 }
@@ -251,8 +249,6 @@ pub struct Change {
     pub group_number: Option<i64>,
     /// It had to wait until there was room on the road to another host.
     pub waits_for_road: bool,
-    /// It had to wait until readers on its host had acknowledged those before, or the writer gave that up.
-    pub waits_for_turn: bool,
 }
 
 /// The life of one reader.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use plainsong_proto::discovery::{Command, Participant};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
-use plainsong_proto::locator::{Locator, ports};
+use plainsong_proto::locator::ports;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::reader::Reader;
 use plainsong_proto::sources::Sources;
@@ -32,8 +32,6 @@ pub struct Member {
     pub writers: BTreeMap<EntityId, LocalWriter>,
     /// User readers.
     pub readers: BTreeMap<EntityId, LocalReader>,
-    /// The groups of its host that it has joined, by reader and writer.
-    pub groups: BTreeMap<(EntityId, Guid), Locator>,
     /// Its name.
     pub prefix: GuidPrefix,
     pub(super) next_key: u32,
@@ -97,11 +95,6 @@ impl Member {
                     });
                 }
             }
-            Command::JoinGroup { reader, writer, group } => {
-                if call.mutation != Some(Mutation::SwallowJoins) {
-                    self.groups.insert((reader, writer), group);
-                }
-            }
             Command::MatchWriter { .. } | Command::UnmatchWriter { .. } => {
                 self.carry_out_for_reader(now, command, call);
             }
@@ -158,9 +151,6 @@ impl Member {
                 call.ledger.writers[local.record].endpoint.end_match(*reader, call.at);
                 call.told.push(Told::Match { local: *writer, peer: *reader, begins: false });
             }
-            Command::JoinGroup { reader, writer, group } => {
-                self.groups.insert((*reader, *writer), *group);
-            }
             Command::MatchWriter { reader, writer } => {
                 let Some(local) = self.readers.get(reader) else { return };
                 if call.ledger.readers[local.record].endpoint.begin_match(writer.guid, call.at) {
@@ -170,7 +160,6 @@ impl Member {
             Command::UnmatchWriter { reader, writer } => {
                 let Some(local) = self.readers.get(reader) else { return };
                 call.ledger.readers[local.record].endpoint.end_match(*writer, call.at);
-                self.groups.remove(&(*reader, *writer));
                 call.told.push(Told::Match { local: *reader, peer: *writer, begins: false });
             }
             _ => {}
@@ -203,7 +192,6 @@ impl Member {
                     return;
                 }
                 call.ledger.readers[local.record].endpoint.end_match(writer, call.at);
-                self.groups.remove(&(reader, writer));
                 call.told.push(Told::Match { local: reader, peer: writer, begins: false });
                 local.reader.run(now, call.out, |reader, out| reader.unmatch_writer(now, writer, out));
             }

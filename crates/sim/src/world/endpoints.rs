@@ -46,7 +46,6 @@ impl World {
         let endpoint = self.endpoint(home, topic, qos);
         let born = |ledger: &mut Ledger, guid: Guid| {
             ledger.writers.push(WriterRecord {
-                delivery: None,
                 endpoint: Endpoint { guid, ..endpoint.clone() },
                 changes: Vec::new(),
                 blocked_since: None,
@@ -305,7 +304,7 @@ impl World {
             let now = node.options.clock.now(at);
             let source = now.wall.plus(Duration(-write.aged.0));
             let Some(local) = node.members[place.member].writers.get_mut(&place.entity) else {
-                return Ok((source, SequenceNumber(0), [false; 2]));
+                return Ok((source, SequenceNumber(0), false));
             };
             let handle = if keyed { sample::handle(write.instance) } else { Default::default() };
             if keyed && !local.writer.look(|writer| writer.is_registered(handle)) {
@@ -315,7 +314,7 @@ impl World {
             let written = call.of_writer(&mut local.writer, |writer, out| {
                 writer.write(now, proto_kind, handle, payload, source, out)
             });
-            let waits = local.writer.look(|writer| [writer.waits_for_path(), writer.waits_for_switch()]);
+            let waits = local.writer.look(|writer| writer.waits_for_path());
             let history = local.writer.look(|writer| writer.history_len());
             let most = &mut call.ledger.writers[writer].history_max;
             *most = history.max(*most);
@@ -335,13 +334,13 @@ impl World {
         write: Write,
         kind: ChangeKind,
         bytes: usize,
-        result: Result<(Time, SequenceNumber, [bool; 2]), WriteError>,
+        result: Result<(Time, SequenceNumber, bool), WriteError>,
     ) -> bool {
         let node = self.writers[writer].node;
         let (set, group_number) = (self.open_set(writer), self.last_group_number(writer));
         let record = &mut self.ledger.writers[writer];
         match result {
-            Ok((source, number, [waits_for_road, waits_for_turn])) => {
+            Ok((source, number, waits_for_road)) => {
                 if let Some(start) = record.blocked_since.take() {
                     record.unblocked += 1;
                     record.waits.push(Epoch { start, end: Some(self.at) });
@@ -357,7 +356,6 @@ impl World {
                     number,
                     group_number,
                     waits_for_road,
-                    waits_for_turn,
                 });
                 self.blocked.remove(&writer);
                 self.note(node, 10, || format!("writer {writer}: {kind:?} of {}", write.instance));

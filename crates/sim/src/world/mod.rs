@@ -675,14 +675,7 @@ impl World {
                 format!("n{index} > {destination} {} {content}", bytes.len())
             },
         );
-        if destination.ip().is_some_and(ports::is_host_group) {
-            for node in 0..self.nodes.len() {
-                let place = &self.nodes[node];
-                if place.options.host == host && place.hears(destination, departs) {
-                    self.carry((host, departs), host, from, node, bytes);
-                }
-            }
-        } else if is_multicast(destination) {
+        if is_multicast(destination) {
             let domain = self.nodes[index].options.domain;
             let group: Vec<usize> = self.members_of(domain);
             for node in group {

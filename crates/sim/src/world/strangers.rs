@@ -79,7 +79,6 @@ impl World {
             urgent: None,
             expects_inline_qos: false,
             same_host: false,
-            group: None,
             receive_bytes: 0,
             qos,
             content_filter: None,

@@ -85,7 +85,6 @@ impl World {
                 for local in member.writers.values_mut() {
                     let record = &mut ledger.writers[local.record];
                     local.writer.edit(now, |writer| {
-                        record.delivery = Some(writer.delivery());
                         record.liveliness_lost = writer.liveliness_lost_status();
                         let endpoint = &mut record.endpoint;
                         endpoint.incompatible = writer.offered_incompatible_qos_status();

@@ -109,7 +109,7 @@ impl Adapter for Product {
 
     fn open(&mut self, spec: &SessionSpec) -> Result<Box<dyn Session>, Failure> {
         if spec.multicast == Some(true) {
-            let reason = "Plainsong chooses multicast itself, where it saves copies";
+            let reason = "Plainsong sends user data by unicast";
             return Err(Failure::Unsupported(reason.to_owned()));
         }
         if self.0 == Setting::Loan {
@@ -138,9 +138,6 @@ impl Joined {
         let domain = u16::try_from(self.spec.domain)
             .map_err(|_| Failure::Failed(format!("domain {} does not exist", self.spec.domain)))?;
         let mut config = Config::from_env().map_err(|error| Failure::Failed(error.to_string()))?;
-        if self.spec.multicast == Some(false) {
-            config.host_groups = false;
-        }
         if let Some(interface) = &self.spec.interface {
             config.interfaces = Some(vec![interface.clone()]);
         }

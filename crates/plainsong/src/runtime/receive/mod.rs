@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::deliver::{Delivery, datagram, fire_timer, locators_changed};
+use super::deliver::{Delivery, fire_timer, locators_changed};
 use super::nested_wait::{self, Role};
 use super::{Shared, dispatch, placement};
 use crate::base::clock;
@@ -73,16 +73,6 @@ pub(crate) fn run(shared: &Arc<Shared>, input: Input) {
                 for change in shared.transport.serve_links() {
                     shared.memory_link(change.node, change.result);
                 }
-                dispatch::notify_deferred(shared);
-            }
-        }
-        Traffic::HostGroups => {
-            let mut receiver = shared.transport.receiver(input);
-            while !shared.transport.is_closed() {
-                if nested_wait::receives_singly() {
-                    receiver.expect_one();
-                }
-                shared.transport.receive(input, &mut receiver, true, |it| _ = datagram(shared, &it));
                 dispatch::notify_deferred(shared);
             }
         }

@@ -3,7 +3,6 @@
 //! Sending takes no lock; an error on one destination is counted for its interface and never keeps datagrams
 //! from others (RTPS 2.5 §9.6 for ports and groups).
 
-mod groups;
 mod interfaces;
 #[cfg(target_os = "linux")]
 mod linux;
@@ -36,12 +35,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use plainsong_proto::discovery::LocalLocators;
-use plainsong_proto::guid::Guid;
 use plainsong_proto::locator::{Locator, ports};
 
 use super::{Batch, Input, Kind, Received, Sent, Traffic, Transport, WokenBy};
 use crate::base::config::{Config, Peer, Use};
-use groups::Groups;
 use interfaces::{Counters, Interface};
 use socket::{BufferSizes, Socket};
 
@@ -121,8 +118,8 @@ pub struct InterfaceReport {
     pub too_long: u64,
 }
 
-/// What goes by unicast, and what does not: of each writer, `DataWriter::delivery` tells which, and why.
-const UNICAST: &str = "unicast, also of user data unless its writer has chosen a group of this host";
+/// What goes by unicast.
+const UNICAST: &str = "unicast, also of user data";
 
 impl fmt::Display for InterfaceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -158,9 +155,6 @@ pub(crate) struct Udp {
     config: Config,
     /// IPv4 before IPv6; at least one.
     families: Vec<Family>,
-    /// `None`: they are not asked for, multicast is off, their port refused, or receive threads are not to
-    /// sleep.
-    groups: Option<Groups>,
     /// Sorted by index.
     interfaces: ArcSwap<Vec<Interface>>,
     unicast: Counters,
@@ -200,17 +194,8 @@ impl Udp {
                 Err(error) => unicast.refused(&error),
             }
         }
-        // With `busy_poll` one core is given to one socket. Elsewhere than on Linux a socket would hear the
-        // groups of others.
-        let hears_groups =
-            cfg!(target_os = "linux") && config.host_groups && config.multicast && !config.busy_poll;
-        let opens = hears_groups && families.iter().any(Family::is_ipv4);
-        let groups =
-            opens.then(|| Groups::open(ports::host_multicast(domain), BufferSizes::of(config))).transpose();
-        let groups = groups.inspect_err(|error| unicast.refused(error)).ok().flatten();
         let transport = Self {
             domain,
-            groups,
             config: config.clone(),
             families,
             interfaces: ArcSwap::default(),
@@ -264,10 +249,8 @@ impl Udp {
 
     /// A group is reached on every interface: the host's default one may be the wrong one, or down.
     fn send_to_group<'a>(&'a self, sender: &mut Sender<'a>, family: &'a Family, mut to: SocketAddr) {
-        let stays = ports::is_host_group(to.ip());
         let is_ipv4 = to.is_ipv4();
-        let reaches = |it: &&Interface| it.speaks(is_ipv4) && (!stays || it.is_loopback());
-        for interface in self.interfaces.load().iter().filter(reaches) {
+        for interface in self.interfaces.load().iter().filter(|it| it.speaks(is_ipv4)) {
             if let SocketAddr::V6(to) = &mut to {
                 to.set_scope_id(interface.index);
             }
@@ -425,10 +408,7 @@ impl Transport for Udp {
     fn inputs(&self) -> Vec<Input> {
         let input = |traffic, name| Input { transport: Kind::Udp, traffic, name };
         let user = |socket| input(Traffic::User(socket), if socket == 0 { "rx-data" } else { "rx-data6" });
-        let groups = self.groups.iter().map(|_| input(Traffic::HostGroups, "rx-group"));
-        let all =
-            [input(Traffic::Discovery, "rx-meta")].into_iter().chain((0..self.families.len()).map(user));
-        all.chain(groups).collect()
+        [input(Traffic::Discovery, "rx-meta")].into_iter().chain((0..self.families.len()).map(user)).collect()
     }
 
     fn receiver(&self) -> Receiver {
@@ -485,11 +465,6 @@ impl Transport for Udp {
                     self.receive_batch(receiver, &family.user, wait && !self.config.busy_poll, each);
                 }
             }
-            Traffic::HostGroups => {
-                if let Some(groups) = &self.groups {
-                    self.receive_batch(receiver, &groups.socket, wait, each);
-                }
-            }
             Traffic::Links => {}
         }
         false
@@ -508,9 +483,6 @@ impl Transport for Udp {
             Traffic::User(socket) => {
                 let family = self.families.get(socket).ok_or(io::ErrorKind::NotFound)?;
                 platform::await_any([&family.user].into_iter(), waker, timeout)
-            }
-            Traffic::HostGroups => {
-                platform::await_any(self.groups.iter().map(|groups| &groups.socket), waker, timeout)
             }
             Traffic::Links => Err(io::ErrorKind::NotFound.into()),
         }
@@ -542,7 +514,6 @@ impl Transport for Udp {
             locators.announce_to.push(group);
             locators.meta_multicast.extend(family.multicast.as_ref().map(|_| group));
         }
-        locators.host_group_port = self.groups.as_ref().map_or(0, |groups| groups.socket.port);
         locators.own_addresses.extend(interfaces.iter().flat_map(|it| it.addresses.iter().copied()));
         locators.announce_to.extend(self.peers.load().iter());
         locators.scan.extend(self.scan());
@@ -568,28 +539,6 @@ impl Transport for Udp {
         ports.filter(is_in_use).map(|port| Locator::udp(address, port)).collect()
     }
 
-    fn join_group(&self, reader: Guid, writer: Guid, group: Locator) {
-        let interfaces = self.interfaces.load();
-        let (Some(groups), Some(IpAddr::V4(group)), Some(loopback)) =
-            (&self.groups, group.ip(), interfaces.iter().find(|it| it.is_loopback()))
-        else {
-            return;
-        };
-        if let Err(error) = groups.join((reader, writer), group, loopback.index) {
-            loopback.counters.refused(&error);
-        }
-    }
-
-    fn leave_groups(&self, reader: Guid, writer: Option<Guid>) {
-        let interfaces = self.interfaces.load();
-        if let Some(groups) = &self.groups
-            && let Some(loopback) = interfaces.iter().find(|it| it.is_loopback())
-        {
-            let is_gone = |a: Guid, b: Guid| a == reader && writer.is_none_or(|writer| b == writer);
-            groups.leave(is_gone, loopback.index);
-        }
-    }
-
     fn is_gone(&self, locator: &Locator, message: &[u8]) -> bool {
         self.place(locator).is_some_and(|(_, to)| probe::is_refused(to, message))
     }
@@ -600,14 +549,12 @@ impl Transport for Udp {
             let [meta, user] = [&family.meta, &family.user].map(platform::overflows);
             meta + user + family.multicast.as_ref().map_or(0, platform::overflows)
         };
-        let groups = self.groups.as_ref().map_or(0, |groups| platform::overflows(&groups.socket));
-        self.families.iter().map(sockets).sum::<u64>() + groups
+        self.families.iter().map(sockets).sum()
     }
 
     fn close(&self) {
         self.waker.wake();
         self.families.iter().for_each(|family| family.user.end_receiving());
-        self.groups.iter().for_each(|groups| groups.socket.end_receiving());
     }
 
     #[cfg(unix)]
@@ -619,9 +566,8 @@ impl Transport for Udp {
                 let multicast = family.multicast.as_ref().map(|socket| socket.raw.as_raw_fd());
                 [Some(family.meta.raw.as_raw_fd()), Some(family.user.raw.as_raw_fd()), multicast]
             };
-            let groups = self.groups.as_ref().map(|groups| groups.socket.raw.as_raw_fd());
             let watcher = self.watcher.as_ref().map(AsRawFd::as_raw_fd);
-            let others = [groups, watcher, Some(self.waker.as_raw_fd())];
+            let others = [watcher, Some(self.waker.as_raw_fd())];
             crate::base::fork::disconnect(self.families.iter().flat_map(of_family).chain(others).flatten());
             platform::forget_thread();
         }

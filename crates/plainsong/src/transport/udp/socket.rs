@@ -53,16 +53,6 @@ impl Socket {
             IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             IpAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
         };
-        Self::bind_shared(group, bound, port, sizes)
-    }
-
-    /// The same for IPv4 datagrams to all groups that are joined.
-    pub(crate) fn bind_groups(port: u16, sizes: BufferSizes) -> io::Result<Self> {
-        let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
-        Self::bind_shared(any, any, port, sizes)
-    }
-
-    fn bind_shared(group: IpAddr, bound: IpAddr, port: u16, sizes: BufferSizes) -> io::Result<Self> {
         let (raw, offload) = Self::unbound(group, sizes)?;
         raw.set_reuse_address(true)?;
         #[cfg(unix)]
@@ -107,11 +97,6 @@ impl Socket {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(()),
             other => other,
         }
-    }
-
-    /// Listens to `group` on that interface no more.
-    pub(crate) fn leave(&self, group: Ipv4Addr, interface: u32) -> io::Result<()> {
-        self.raw.leave_multicast_v4_n(&group, &InterfaceIndexOrAddress::Index(interface))
     }
 
     /// Ends a receive that blocks, and all later ones.

@@ -1,8 +1,7 @@
 //! What others are told of policies that only inform.
 
-use super::network::{Network, READER, WRITER, config, locators, prefix, udp};
-use crate::discovery::{Command, LocalLocators, ParticipantConfig};
-use crate::locator::{Locator, ports};
+use super::network::{Network, READER, WRITER, config, prefix};
+use crate::discovery::ParticipantConfig;
 use crate::qos::check::{PROPERTIES_BYTES_MAX, PROPERTIES_MAX};
 use crate::qos::{EntityKind, Property, QosSet, consistent};
 use crate::time::Duration;
@@ -85,35 +84,4 @@ fn as_many_properties_as_are_allowed_arrive() {
     network.start(1);
     network.run_for(Duration::from_secs(1));
     assert_eq!(network.nodes[1].participant.endpoint(writer).map(|it| &it.qos.properties), Some(&properties));
-}
-
-#[test]
-fn r1_a_reader_of_this_host_that_hears_its_groups_is_written_to_by_that_of_its_topic_and_no_other() {
-    // Who announces another port, and who says nothing, is sent nothing there.
-    for (announced, expected) in [(7_402, true), (7_403, false), (0, false)] {
-        let mut network = Network::new();
-        for node in 0..2 {
-            let mut config = config(node);
-            config.locators = LocalLocators {
-                meta_unicast: vec![udp("127.0.0.1", 7_410 + 2 * node as u16)],
-                user_unicast: vec![udp("127.0.0.1", 7_411 + 2 * node as u16)],
-                host_group_port: if node == 0 { 7_402 } else { announced },
-                ..locators("127.0.0.1")
-            };
-            network.add(config);
-        }
-        network.add_writer(0, QosSet::writer());
-        network.add_reader(1, QosSet::reader());
-        network.start(0);
-        network.start(1);
-        network.run_for(Duration::from_secs(2));
-        let group = Locator::udp(ports::host_group("Square").into(), 7_402);
-        let told = network.nodes[0].commands.iter().find_map(|(_, command)| match command {
-            Command::MatchReader { reader, .. } => Some(reader.group),
-            _ => None,
-        });
-        assert_eq!(told, Some(expected.then_some(group)), "announced: {announced}");
-        let joins = network.nodes[1].commands.iter().any(|(_, it)| matches!(it, Command::JoinGroup { .. }));
-        assert_eq!(joins, announced != 0);
-    }
 }

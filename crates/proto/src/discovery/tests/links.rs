@@ -83,25 +83,6 @@ fn transport(network: &Network, index: usize, of: usize) -> UsedTransport {
 const REFUSED: UsedTransport = UsedTransport::Udp(MemoryRefusal::Refused);
 
 #[test]
-fn readers_that_share_memory_hear_groups_of_writers_that_do_not() {
-    let mut network = Network::new();
-    for index in 0..2 {
-        let mut config = sharing(index, index);
-        config.locators.node_id = config.locators.node_id.filter(|_| index == 0);
-        config.locators.host_group_port = 7_402;
-        add(&mut network, index, config);
-    }
-    network.run_for(Duration::from_millis(300));
-    let group = told(&network, 1, 0).last().and_then(|(_, reader)| reader.group);
-    assert!(group.is_some(), "the writer may send to it");
-    let joins = |command: &Command| {
-        matches!(command, Command::JoinGroup { writer, group: joined, .. }
-            if writer.prefix == prefix(1) && Some(*joined) == group)
-    };
-    assert_eq!(network.count(0, joins), 1);
-}
-
-#[test]
 fn a_process_that_could_open_no_memory_says_so_and_not_that_it_was_told_to() {
     for (refusal, told) in
         [(None, MemoryRefusal::Off), (Some(MemoryRefusal::NoMemory), MemoryRefusal::NoMemory)]
@@ -131,7 +112,7 @@ fn endpoints_are_matched_when_memory_is_shared_and_then_by_memory_alone() {
     let [(at, reader)] = told(&network, 0, 1)[..] else { panic!("once") };
     assert_eq!(at, network.now);
     assert_eq!(reader.locators, [Locator::memory(node_of(1))]);
-    assert!(reader.same_host && reader.urgent.is_none() && reader.group.is_none());
+    assert!(reader.same_host && reader.urgent.is_none());
     assert!(reader.sources.admit(&Locator::memory(node_of(1))));
     assert!(reader.sources.admit(&udp("10.0.0.1", 40_000)), "what was on its way by UDP");
     assert!(!reader.sources.admit(&Locator::memory(node_of(2))), "another link");

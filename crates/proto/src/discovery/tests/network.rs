@@ -77,7 +77,6 @@ pub(super) fn locators(ip: &str) -> LocalLocators {
         own_addresses: vec![ip.parse().unwrap()],
         announce_to: vec![group()],
         scan: Vec::new(),
-        host_group_port: 0,
         receive_bytes: 0,
         node_id: None,
         memory_refusal: None,

@@ -9,7 +9,7 @@ use crate::wire::Heartbeat;
 
 use super::packet::Packet;
 use super::submessages::{heartbeat, heartbeat_to, sent_last};
-use crate::tuning::writer::PROMPT_READERS;
+use crate::tuning::writer::{ISOLATED_READERS_MAX, PROMPT_READERS};
 use crate::writer::Writer;
 use crate::writer::flow::heartbeat::{HeartbeatTimer, Piggyback};
 use crate::writer::flow::route_kind::RouteKind;
@@ -80,18 +80,15 @@ impl Writer {
         self.history.pending_bytes() >= self.window_bytes / 2
     }
 
-    /// The heartbeat that samples sent now carry. Those that wait until readers have moved carry none, and do
-    /// not put off the timer.
+    /// The heartbeat that samples sent now carry.
     pub(crate) fn carried_heartbeat(&mut self, now: Now) -> Option<Piggyback> {
         let urgent = self.is_half_full();
         self.proxies.acknowledged()?;
-        // Of those that may share a group the answers tell who hears it.
         let unhurried = !urgent
             && !self.is_limited()
             && self.routes.of(RouteKind::Remote).port.reliable == 0
-            && self.routes.reliable() < self.config.limits.multicast_processes_min;
-        let carried =
-            if self.is_switching() { None } else { self.heartbeat.piggyback(now.mono, urgent, unhurried) };
+            && self.routes.reliable() <= ISOLATED_READERS_MAX;
+        let carried = self.heartbeat.piggyback(now.mono, urgent, unhurried);
         if self.routes.iter().any(|route| route.controller.wants_ack()) {
             Some(Piggyback::Request)
         } else {
@@ -112,7 +109,7 @@ impl Writer {
             }
             RouteKind::SameHost => route.port.window_bytes.is_none_or(|window_bytes| {
                 let urgent = half_full || 2 * route.controller.in_flight() >= window_bytes;
-                self.is_switching() || self.heartbeat.requests_with_queued(now.mono, urgent)
+                self.heartbeat.requests_with_queued(now.mono, urgent)
             }),
             RouteKind::Remote if route.controller.is_windowed() => {
                 is_last

@@ -239,7 +239,6 @@ impl Writer {
             && is_short
             && !is_end
             && (self.holds() || self.routes.unsent().is_none())
-            && !self.is_switching()
             && self.routes.admits(now.mono, RouteKind::Memory, bytes)
             && self.routes.admits(now.mono, RouteKind::Remote, bytes);
         if !may_wait {
@@ -336,7 +335,7 @@ impl Writer {
         source_timestamp: Time,
         out: &mut Outbox,
     ) -> SequenceNumber {
-        debug_assert!(self.holds() && self.is_plain() && !self.is_switching(), "the plan is not void");
+        debug_assert!(self.holds() && self.is_plain(), "the plan is not void");
         self.instances.register_known(slot);
         self.instances.restart_deadline(slot, now.mono);
         let change = Change::plain(instance, payload.view(), source_timestamp);
@@ -410,7 +409,6 @@ impl Writer {
         if bytes == 0 {
             return;
         }
-        self.multicast.sent(bytes);
         self.batch.leaving = Some(now.mono);
         self.batch.readers = self.proxies.len();
         let remote = self.routes.of_mut(RouteKind::Remote);

@@ -44,7 +44,6 @@ impl Writer {
             && self.routes.of(RouteKind::Memory).is_empty()
             && !self.routes.of(RouteKind::SameHost).is_empty()
             && self.batch.follows_pause(now, &self.config.limits)
-            && !self.is_switching()
             && self.routes.unsent().is_none()
             && !self.holds()
     }

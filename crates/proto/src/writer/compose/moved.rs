@@ -42,7 +42,6 @@ impl Writer {
         if asked {
             self.heartbeat.requested_one(now.mono);
         }
-        self.choose_delivery(now, out);
         self.settle(now);
     }
 }

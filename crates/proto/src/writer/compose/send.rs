@@ -127,13 +127,10 @@ impl Writer {
         }
         packet.seal();
         self.separate(now, kind);
-        match kind {
-            RouteKind::SameHost => self.multicast.sent(sent.0.0),
-            RouteKind::Memory | RouteKind::Remote => {
-                let controller = &mut self.routes.of_mut(kind).controller;
-                controller.sent(sent.0, Some(number));
-                controller.lent(sent.1, Some(number));
-            }
+        if kind != RouteKind::SameHost {
+            let controller = &mut self.routes.of_mut(kind).controller;
+            controller.sent(sent.0, Some(number));
+            controller.lent(sent.1, Some(number));
         }
         self.batch.leaves_alone(now.mono, self.proxies.len());
         Some(carried == Some(Piggyback::Request))
@@ -148,7 +145,6 @@ impl Writer {
             near.controller.widen(window_bytes);
         }
         self.check_ack_timeout(now, out);
-        self.give_up_switch(now);
         let (unsent, mut has_sent) = (self.routes.unsent(), false);
         loop {
             let mut any = false;
@@ -300,22 +296,16 @@ impl Writer {
         let before = if goes_on { packet.len() } else { 0 };
         let mut span = pending.span;
         let filled = packetizer.fill(&mut packet, &mut span, &rules);
-        let datagram_bytes = packet.len();
+        let added_bytes = packet.len() - before;
         packet.pause();
-        controller.sent((datagram_bytes - before, usize::from(!goes_on)), filled.ended);
+        controller.sent((added_bytes, usize::from(!goes_on)), filled.ended);
         controller.lent(filled.attached_bytes, filled.ended);
         queue.put(span);
-        self.end_queued(now, kind, (&filled, datagram_bytes), out)
+        self.end_queued(now, kind, &filled, out)
     }
 
     /// Ends what a datagram has of queued changes. Whether it goes on.
-    fn end_queued(
-        &mut self,
-        now: Now,
-        kind: RouteKind,
-        (filled, datagram_bytes): (&Filled, usize),
-        out: &mut Outbox,
-    ) -> bool {
+    fn end_queued(&mut self, now: Now, kind: RouteKind, filled: &Filled, out: &mut Outbox) -> bool {
         let is_filtering = self.proxies.is_filtering();
         if filled.ended.is_some() {
             self.separate(now, kind);
@@ -339,13 +329,8 @@ impl Writer {
         if tells && asks {
             self.asked(now);
         }
-        if !goes_on {
-            if kind == RouteKind::SameHost {
-                self.multicast.sent(datagram_bytes);
-            }
-            if filled.ended.is_none() {
-                self.announce_inside(now, kind, out);
-            }
+        if !goes_on && filled.ended.is_none() {
+            self.announce_inside(now, kind, out);
         }
         goes_on
     }

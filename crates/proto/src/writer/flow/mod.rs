@@ -5,7 +5,6 @@ pub(super) mod congestion_window;
 pub(super) mod controller;
 pub(super) mod delay;
 pub(super) mod fan_out;
-pub(super) mod hearing;
 pub(super) mod heartbeat;
 pub(super) mod queue;
 pub(super) mod repair;

@@ -35,9 +35,8 @@ pub(crate) struct Queue {
     pending: Option<Pending>,
     /// The first change that waits for others in an open datagram, not for a burst: then nothing is pending.
     held: Option<SequenceNumber>,
-    /// Until then changes that were not begun wait, so that readers can be moved to another address.
-    pub(crate) pause_end: Option<Instant>,
-    /// Until then they wait because all readers would filter them by time: the last is sent then.
+    /// Until then changes that were not begun wait because all readers would filter them by time: the last is
+    /// sent then.
     pub(crate) separation_end: Option<Instant>,
 }
 
@@ -112,9 +111,9 @@ impl Queue {
         }
     }
 
-    /// Whether changes that were not begun wait, until readers have moved or want the next one.
+    /// Whether changes that were not begun wait, until readers want the next one.
     pub(crate) const fn is_paused(&self) -> bool {
-        self.pause_end.is_some() || self.separation_end.is_some()
+        self.separation_end.is_some()
     }
 
     /// Whether what is next waits for that. What was begun is sent to its end.

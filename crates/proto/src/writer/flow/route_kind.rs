@@ -9,7 +9,7 @@ use crate::writer::WriterLimits;
 pub(crate) enum RouteKind {
     /// On this host, by shared memory: messages in a ring, long samples beside them.
     Memory = 0,
-    /// On this host, by UDP to each of them or to the group of the host: datagrams as large as UDP allows.
+    /// On this host, by UDP: datagrams as large as UDP allows.
     SameHost = 1,
     /// Elsewhere, by UDP: datagrams that the path takes.
     Remote = 2,

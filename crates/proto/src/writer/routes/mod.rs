@@ -2,10 +2,8 @@
 
 pub(super) mod filters;
 pub(super) mod gap;
-pub(super) mod multicast;
 pub(super) mod path;
 pub(super) mod proxies;
 pub(super) mod proxy;
 pub(super) mod route;
-pub(super) mod switch;
 pub(super) mod target;

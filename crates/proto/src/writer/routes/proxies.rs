@@ -29,9 +29,6 @@ pub(crate) struct Proxies {
     /// In the order of their GUIDs.
     pub(crate) readers: Vec<ReaderProxy>,
     pub(crate) filters: Filters,
-    /// Processes of this host with readers that may hear a group; whether anything is sent to it.
-    pub(crate) may_hear: usize,
-    pub(crate) use_group: bool,
     /// Lowest `acknowledged` of the reliable readers that were not left out; `None` without such readers.
     acknowledged: Option<SequenceNumber>,
     /// The same for who waits for acknowledgements: those of changes before a reader joined are not waited
@@ -145,7 +142,6 @@ impl Proxies {
             reader.is_slow = false;
         }
         routes.rebuild(&self.readers);
-        self.count_near();
         self.inline_qos = self.readers.iter().any(|reader| reader.expects_inline_qos);
         self.update_acknowledged();
     }

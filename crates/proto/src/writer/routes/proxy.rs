@@ -11,7 +11,6 @@ use crate::time::{Duration, Instant};
 use crate::tuning::writer::{ACKNACKS_REORDERED_MAX, NACK_FRAG_WINDOWS_MAX};
 use crate::writer::flow::delay::{LastRetransmitted, ShortestRtt};
 use crate::writer::flow::fan_out::ReaderRequest;
-use crate::writer::flow::hearing::Hearing;
 use crate::writer::flow::repair::Repair;
 use crate::writer::flow::route_kind::RouteKind;
 use crate::writer::flow::silence::Silence;
@@ -24,11 +23,6 @@ pub(crate) struct ReaderProxy {
     pub(crate) guid: Guid,
     pub(crate) locators: Vec<Locator>,
     pub(crate) origin: Origin,
-    /// Instead of these when it is written to with others, if it hears it.
-    pub(crate) group: Option<Locator>,
-    pub(crate) hearing: Hearing,
-    /// It is written to by its group.
-    pub(crate) by_group: bool,
     /// Instead of these for what is urgent.
     urgent: Option<Locator>,
     /// The writer has a TRANSPORT_PRIORITY.
@@ -103,9 +97,6 @@ impl ReaderProxy {
             guid: reader.guid,
             locators: Vec::new(),
             origin: Origin::new(Sources::default()),
-            group: None,
-            hearing: Hearing::default(),
-            by_group: false,
             urgent: None,
             is_urgent: false,
             kind: RouteKind::Remote,
@@ -144,13 +135,7 @@ impl ReaderProxy {
         self.locators.clone_from(&reader.locators);
         self.origin.set(&reader.sources);
         self.urgent = reader.urgent;
-        if self.group != reader.group {
-            self.group = reader.group;
-            self.hearing = Hearing::default();
-            self.by_group = false;
-        }
         self.kind = RouteKind::of(&reader.locators, reader.same_host);
-        self.by_group &= self.kind == RouteKind::SameHost;
         self.expects_inline_qos = reader.expects_inline_qos;
         self.separation = separation(&reader.qos);
         self.receive_bytes = reader.receive_bytes;
@@ -180,10 +165,8 @@ impl ReaderProxy {
 
     /// Where to send to it.
     pub(crate) fn destinations(&self) -> &[Locator] {
-        match (&self.urgent, &self.group) {
-            _ if self.kind == RouteKind::Memory => &self.locators,
-            (Some(urgent), _) if self.is_urgent => std::slice::from_ref(urgent),
-            (_, Some(group)) if self.by_group => std::slice::from_ref(group),
+        match &self.urgent {
+            Some(urgent) if self.is_urgent && self.kind != RouteKind::Memory => std::slice::from_ref(urgent),
             _ => &self.locators,
         }
     }

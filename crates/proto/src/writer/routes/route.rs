@@ -150,13 +150,13 @@ impl Route {
     /// timeout.
     fn due(&self) -> Option<Instant> {
         if self.queue.is_empty() && !self.controller.delay().is_some_and(DelayController::is_blocked) {
-            return self.queue.pause_end;
+            return None;
         }
         let (tail, timeout) = (self.queue.tail_due(), self.controller.due());
         let waits_for_burst =
             !self.queue.is_empty() && tail.is_none() && !self.queue.waits() && timeout.is_none();
         let burst = waits_for_burst.then(|| self.controller.burst_end());
-        Instant::earliest([burst, tail, timeout, self.queue.pause_end, self.queue.separation_end])
+        Instant::earliest([burst, tail, timeout, self.queue.separation_end])
     }
 }
 

@@ -15,7 +15,6 @@ mod lending;
 mod long_keys;
 mod matching;
 mod memory;
-mod multicast;
 mod multipliers;
 mod paths;
 mod reliability;
@@ -268,7 +267,6 @@ fn reader(number: u8, qos: QosSet) -> MatchedReader {
         urgent: None,
         expects_inline_qos: false,
         same_host: true,
-        group: None,
         receive_bytes: 0,
         qos,
         content_filter: None,
