@@ -34,6 +34,7 @@ class Application:
         self._condition = threading.Condition()
         self._begin = time.monotonic()
         self.command = command
+        self.environment = environment
         self._was_killed = False
         self._was_refused = False
         self._process = subprocess.Popen(
@@ -55,6 +56,11 @@ class Application:
                 self._condition.notify_all()
         with self._condition:
             self._condition.notify_all()
+
+    def shared_memories(self):
+        """How many segments of memory it shares with others: its own, and those of others."""
+        with open(f"/proc/{self._process.pid}/maps", encoding="utf-8") as maps:
+            return sum("/memfd:plainsong" in line for line in maps)
 
     def texts(self):
         with self._condition:

@@ -62,11 +62,17 @@ CYCLONE_LACKS = {
 }
 
 
+# Plainsong with itself, by each of its transports. To others it always talks by UDP.
+OWN = ("plainsong", "plainsong_udp")
+
+
 def table(plainsong, peers_directory):
     """Every product by name, Plainsong first."""
     peers = pathlib.Path(peers_directory).absolute()
+    command, lacks = [pathlib.Path(plainsong).absolute(), "shapes"], {**NO_OTHER_TYPE, **LEARNS_NOTHING}
     products = [
-        Product("plainsong", [pathlib.Path(plainsong).absolute(), "shapes"], lacks={**NO_OTHER_TYPE, **LEARNS_NOTHING}),
+        Product("plainsong", command, lacks, {"PLAINSONG_SHARED_MEMORY": "auto"}),
+        Product("plainsong_udp", command, lacks, {"PLAINSONG_SHARED_MEMORY": "off"}),
         Product("cyclone_c", [peers / "cyclone_c"], lacks={**CYCLONE_LACKS, **NO_OTHER_TYPE, **LEARNS_NOTHING}),
         Product("cyclone_python", [peers / "cyclone_python"], lacks=CYCLONE_LACKS),
         Product(
@@ -90,7 +96,8 @@ def table(plainsong, peers_directory):
 
 def find(products, name):
     """A product by name, or any executable."""
-    return products.get(name) or Product(os.path.basename(name), name.split())
+    unknown = {"shares_memory": "whether it shares memory is not known"}
+    return products.get(name) or Product(os.path.basename(name), name.split(), lacks=unknown)
 
 
 def gap(case, variant, publisher, subscriber):

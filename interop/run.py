@@ -62,17 +62,17 @@ def parse():
 
 
 def jobs(table, options):
-    """Yields (case, variant, publisher, subscriber): Plainsong with itself and with every peer, or
-    the pair the options name."""
+    """Yields (case, variant, publisher, subscriber): Plainsong with itself, by memory and by UDP, and
+    with every peer, or the pair the options name."""
     if options.pub or options.sub:
         pairs = [(options.pub or "plainsong", options.sub or "plainsong")]
     else:
-        peers = [name for name in table if name != "plainsong"]
-        pairs = [("plainsong", "plainsong")]
+        peers = [name for name in table if name not in products.OWN]
+        pairs = [(name, name) for name in products.OWN]
         pairs += [pair for peer in peers for pair in (("plainsong", peer), (peer, "plainsong"))]
     for publisher, subscriber in pairs:
         ends = [products.find(table, name) for name in (publisher, subscriber)]
-        with_peer = any(name in table and name != "plainsong" for name in (publisher, subscriber))
+        with_peer = any(name in table and name not in products.OWN for name in (publisher, subscriber))
         for case in CASES:
             if with_peer and not case.peers:
                 continue

@@ -30,6 +30,18 @@ def best_effort(scene):
     expect(len(sizes) > span // 2, f"{len(sizes)} of {span} samples arrived on an idle network")
 
 
+@case("Reliability", tags=("shares_memory",))
+def by_the_transport_that_was_chosen(scene):
+    """Two processes share memory where that is on, and nowhere else."""
+    subscriber = scene.subscriber("-k 0")
+    publisher = scene.publisher("-k 0 -z 0")
+    subscriber.wait_samples(20)
+    for application in (publisher, subscriber):
+        is_on = application.environment["PLAINSONG_SHARED_MEMORY"] == "auto"
+        count = application.shared_memories()
+        expect(count >= 2 if is_on else count == 0, f"{application.label}: {count} segments are shared")
+
+
 @case("Reliability", peers=True)
 def reliable_to_best_effort(scene):
     subscriber = scene.subscriber("-b -k 0")

@@ -13,6 +13,29 @@ const ATTACK_MINUTES: &str = "1";
 const KILLS: &str = "500";
 /// Other programs run meanwhile, and take the processors.
 const STALL_MS: &str = "1000";
+/// What applications see of QoS policies and entities, whichever transport carries their samples.
+const SCENARIOS: [&str; 20] = [
+    "batches",
+    "builtin_topics",
+    "dcps",
+    "entities",
+    "filters",
+    "leaving",
+    "listeners",
+    "long_keys",
+    "mismatch",
+    "multi_topics",
+    "octet_sequences",
+    "presentation",
+    "reading",
+    "serialized",
+    "silence",
+    "state",
+    "statuses",
+    "surprises",
+    "undecodable",
+    "waiting_listeners",
+];
 /// Other products whose adapters are tested.
 const OTHERS: [&str; 2] = ["cyclone", "fastdds"];
 
@@ -50,6 +73,10 @@ pub(crate) fn add_steps(steps: &mut Steps) {
         // Built outside, for the namespace has no way to a registry.
         let unit = shell::cargo(&["test", "--workspace", "--no-fail-fast", "--offline"]);
         steps.run("cargo test --workspace", minutes(15), shell::isolated(&unit));
+        let mut by_udp = shell::cargo(&["test", "-p", "plainsong", "--no-fail-fast", "--offline"]);
+        by_udp.args(SCENARIOS.iter().flat_map(|name| ["--test", name]));
+        by_udp.env("PLAINSONG_SHARED_MEMORY", "off");
+        steps.run("scenarios by UDP", minutes(5), shell::isolated(&by_udp));
     }
     model(steps);
     instructions(steps);

@@ -1,5 +1,5 @@
 //! A process that is stopped (SIGSTOP) holds up nobody who need not wait for it, and a reliable writer for as
-//! long as its QoS says: over shared memory and over UDP.
+//! long as its QoS says: over shared memory, also when it holds all of it that it may, and over UDP.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 #![cfg(target_os = "linux")]
 
@@ -18,15 +18,21 @@ use plainsong::prelude::*;
 const DOMAIN: &str = "PLAINSONG_TEST_DOMAIN";
 /// In that of one that reads: its topic, and `reliable` or `best_effort`.
 const READS: &str = "PLAINSONG_TEST_READS";
-/// Settings of the two ways by which samples may go.
-const ROADS: [&str; 2] = ["auto", "off"];
+/// Settings of the ways by which samples may go: memory; memory of which the stopped process soon holds what
+/// it may, the half; UDP.
+const ROADS: [[(&str, &str); 2]; 3] = [
+    [("PLAINSONG_SHARED_MEMORY", "auto"), ("PLAINSONG_MEMORY_POOL_BYTES_MAX", "268435456")],
+    [("PLAINSONG_SHARED_MEMORY", "auto"), ("PLAINSONG_MEMORY_POOL_BYTES_MAX", "4194304")],
+    [("PLAINSONG_SHARED_MEMORY", "off"), ("PLAINSONG_MEMORY_POOL_BYTES_MAX", "0")],
+];
 /// More than a ring, or the sockets of a process, hold.
 const SAMPLES: u32 = 4_000;
+/// Long enough to lie in a chunk of shared memory, beside its message.
 const BYTES: usize = 4_096;
 
-/// Does `test` in a process of its own for each of the two ways. A process in which this is found to be asked
+/// Does `test` in a process of its own for each of the ways. A process in which this is found to be asked
 /// to read does that instead.
-fn on_both_roads(name: &str, test: impl FnOnce(u16)) {
+fn on_all_roads(name: &str, test: impl FnOnce(u16)) {
     if let Ok(reads) = std::env::var(READS) {
         return read(&reads);
     }
@@ -35,8 +41,8 @@ fn on_both_roads(name: &str, test: impl FnOnce(u16)) {
     }
     for road in ROADS {
         let mut process = again(name, fresh_domain());
-        let status = process.env("PLAINSONG_SHARED_MEMORY", road).status().unwrap();
-        assert!(status.success(), "with shared memory {road}");
+        let status = process.envs(road).status().unwrap();
+        assert!(status.success(), "with {road:?}");
     }
 }
 
@@ -139,7 +145,7 @@ fn matched(writer: &DataWriter<Blob>, count: usize) {
 #[test]
 fn a_stopped_reader_holds_up_no_best_effort_writer_and_no_reader_beside_it() {
     const NAME: &str = "a_stopped_reader_holds_up_no_best_effort_writer_and_no_reader_beside_it";
-    on_both_roads(NAME, |domain| {
+    on_all_roads(NAME, |domain| {
         let home = participant(domain);
         let best_effort = writer::<Blob>(&home, "Loose", QosSet::writer().best_effort().keep_last(1));
         let reliable = writer::<Blob>(&home, "Kept", QosSet::writer().keep_all().max_blocking_time(PATIENCE));
@@ -178,7 +184,7 @@ fn a_stopped_reader_holds_up_no_best_effort_writer_and_no_reader_beside_it() {
 #[test]
 fn a_writer_that_keeps_the_last_goes_on_to_others_while_a_reliable_reader_is_stopped() {
     const NAME: &str = "a_writer_that_keeps_the_last_goes_on_to_others_while_a_reliable_reader_is_stopped";
-    on_both_roads(NAME, |domain| {
+    on_all_roads(NAME, |domain| {
         let home = participant(domain);
         let qos = QosSet::writer().keep_last(4).max_blocking_time(Duration::from_millis(20));
         let writer = writer::<Blob>(&home, "Last", qos);
@@ -206,7 +212,7 @@ fn a_writer_that_keeps_the_last_goes_on_to_others_while_a_reliable_reader_is_sto
 fn a_reliable_writer_waits_for_a_stopped_reader_as_long_as_it_may_and_loses_nothing() {
     const NAME: &str = "a_reliable_writer_waits_for_a_stopped_reader_as_long_as_it_may_and_loses_nothing";
     const BLOCKING: Duration = Duration::from_millis(300);
-    on_both_roads(NAME, |domain| {
+    on_all_roads(NAME, |domain| {
         let home = participant(domain);
         let mut qos = QosSet::writer().keep_all().max_blocking_time(BLOCKING);
         qos.resource_limits.max_samples = 50;

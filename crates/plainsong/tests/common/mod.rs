@@ -10,9 +10,11 @@ use plainsong::prelude::*;
 /// Long enough for a busy machine; a passing test never waits for it.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Settings that keep all traffic on the loopback interface.
+/// Settings that keep all traffic on the loopback interface, by memory unless `PLAINSONG_SHARED_MEMORY` says
+/// otherwise: `cargo xtask test` runs these tests by UDP, too.
 pub fn loopback() -> Config {
-    Config { interfaces: Some(vec!["lo".into()]), ..Config::default() }
+    let shared_memory = Config::from_env().unwrap().shared_memory;
+    Config { interfaces: Some(vec!["lo".into()]), shared_memory, ..Config::default() }
 }
 
 /// The same, without shared memory: for tests of what UDP does.
