@@ -34,6 +34,9 @@ struct Options {
     /// Instances, endpoints of one kind, or participants
     #[arg(long, default_value_t = 1_000)]
     count: u32,
+    /// Endpoints of each of many participants
+    #[arg(long, default_value_t = 0)]
+    endpoints: u32,
     /// LATENCY_BUDGET in µs of the writer and the reader of a throughput measurement: under a profiler no
     /// application writes fast enough for its samples to share datagrams without
     #[arg(long, default_value_t = 0)]

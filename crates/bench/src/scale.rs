@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use plainsong::Result;
 use plainsong::prelude::*;
-use plainsong::state::StateLimits;
 
 use super::{Measured, Options, footprint, io};
 
@@ -106,18 +105,34 @@ pub(super) fn endpoints(options: &Options) -> Result<()> {
     report("endpoints", 2 * options.count, begin, bytes, before_kb)
 }
 
-/// So many participants in this process, all of which know each other.
+/// So many participants in this process, all of which know each other. With `endpoints` of each, half of which
+/// write and half of which read what the participant before writes, until all have matched.
 pub(super) fn participants(options: &Options) -> Result<()> {
     let (begin, bytes, before_kb) = (Instant::now(), wire_bytes()?, footprint::resident_kb()?);
-    let participants =
-        (0..options.count).map(|_| DomainParticipant::new(options.domain)).collect::<Result<Vec<_>>>()?;
-    let limits = StateLimits { entities: 0, remote: usize::MAX, matches: 0, mismatches: 0 };
+    let (mut participants, mut writers, mut readers) = (Vec::new(), Vec::new(), Vec::new());
+    for index in 0..options.count {
+        let participant = DomainParticipant::new(options.domain)?;
+        let publisher = participant.create_publisher(QosSet::default())?;
+        let subscriber = participant.create_subscriber(QosSet::default())?;
+        for number in 0..options.endpoints / 2 {
+            let topic = |index: u32| {
+                let name = format!("Scale{index}of{number}");
+                participant.create_topic::<Measured>(&name, QosSet::default())
+            };
+            writers.push(publisher.create_writer(&topic(index)?, QosSet::writer())?);
+            let before = (index + options.count - 1) % options.count;
+            readers.push(subscriber.create_reader(&topic(before)?, QosSet::reader().reliable())?);
+        }
+        participants.push(participant);
+    }
     for participant in &participants {
-        until(begin, || {
-            let remote = participant.state_within(&limits)?.remote_participants.items;
-            let known = remote.iter().filter(|participant| participant.is_proven).count();
-            Ok(known + 1 >= options.count as usize)
-        })?;
+        until(begin, || Ok(participant.discovered_participants()?.len() + 1 >= options.count as usize))?;
+    }
+    for writer in &writers {
+        until(begin, || Ok(!writer.matched_subscriptions()?.is_empty()))?;
+    }
+    for reader in &readers {
+        until(begin, || Ok(!reader.matched_publications()?.is_empty()))?;
     }
     report("participants", options.count, begin, bytes, before_kb)
 }

@@ -424,6 +424,35 @@ fn the_closest_listener_that_wants_a_status_hears_of_it_and_no_other() {
 }
 
 #[test]
+fn two_hundred_participants_of_a_process_know_each_other_and_what_they_have() {
+    const MANY: usize = 200;
+    let domain = fresh_domain();
+    let participants: Vec<_> = (0..MANY).map(|_| participant(domain)).collect();
+    let next = |index: usize| format!("Of{}", (index + 1) % MANY);
+    let of_each = |(index, it)| {
+        let qos = [QosSet::writer(), QosSet::reader().reliable()];
+        let [written, read] = qos;
+        (writer::<Point>(it, &format!("Of{index}"), written), reader::<Point>(it, &next(index), read))
+    };
+    let endpoints: Vec<_> = participants.iter().enumerate().map(of_each).collect();
+    until("all know each other", || {
+        participants.iter().all(|it| it.discovered_participants().unwrap().len() == MANY - 1)
+    });
+    until("all have matched", || {
+        let readers = |it: &DataWriter<Point>| it.matched_subscriptions().unwrap().len();
+        let writers = |it: &DataReader<Point>| it.matched_publications().unwrap().len();
+        endpoints.iter().all(|(writer, reader)| readers(writer) == 1 && writers(reader) == 1)
+    });
+    for (writer, reader) in &endpoints {
+        writer.write(&Point::default()).unwrap();
+        assert_eq!(reader.matched_publications().unwrap().len(), 1);
+    }
+    until("everyone has its sample", || {
+        endpoints.iter().all(|(_, reader)| reader.read().unwrap().len() == 1)
+    });
+}
+
+#[test]
 fn the_longest_sample_that_the_settings_allow_arrives() {
     let domain = fresh_domain();
     let [here, there] = [participant(domain), participant(domain)];

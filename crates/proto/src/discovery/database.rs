@@ -6,6 +6,7 @@
 
 use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::amplification::Budget;
 use super::builtin::ParticipantData;
@@ -27,7 +28,7 @@ use crate::vendor;
 /// A remote participant.
 #[derive(Debug)]
 pub(super) struct Remote {
-    pub(super) data: ParticipantData,
+    pub(super) data: Arc<ParticipantData>,
     /// Where its announcement came from.
     pub(super) from: Locator,
     pub(super) discovered: Instant,
@@ -97,7 +98,7 @@ struct Former {
 /// The remote participants, with their leases.
 #[derive(Debug)]
 pub(super) struct Database {
-    remotes: BTreeMap<GuidPrefix, Remote>,
+    remotes: BTreeMap<GuidPrefix, Box<Remote>>,
     /// When to look at a participant's lease again: never later than its end.
     leases: BTreeSet<(Instant, GuidPrefix)>,
     /// When to challenge a participant again, or to probe one of which something else is claimed.
@@ -118,11 +119,11 @@ impl Database {
     }
 
     pub(super) fn get(&self, prefix: GuidPrefix) -> Option<&Remote> {
-        self.remotes.get(&prefix)
+        self.remotes.get(&prefix).map(|remote| &**remote)
     }
 
     pub(super) fn get_mut(&mut self, prefix: GuidPrefix) -> Option<&mut Remote> {
-        self.remotes.get_mut(&prefix)
+        self.remotes.get_mut(&prefix).map(|remote| &mut **remote)
     }
 
     /// Whether it is a participant of this process.
@@ -131,7 +132,7 @@ impl Database {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (GuidPrefix, &Remote)> + '_ {
-        self.remotes.iter().map(|(prefix, remote)| (*prefix, remote))
+        self.remotes.iter().map(|(prefix, remote)| (*prefix, &**remote))
     }
 
     /// Participants that have not proven their addresses.
@@ -144,7 +145,7 @@ impl Database {
     }
 
     pub(super) fn insert(&mut self, prefix: GuidPrefix, remote: Remote) {
-        self.remotes.insert(prefix, remote);
+        self.remotes.insert(prefix, Box::new(remote));
         self.reschedule(prefix);
     }
 
@@ -157,7 +158,7 @@ impl Database {
             self.reviews.remove(&(at, prefix));
         }
         self.endpoint_bytes = self.endpoint_bytes.saturating_sub(remote.endpoint_bytes);
-        Some(remote)
+        Some(*remote)
     }
 
     /// Looks at a participant again then, and at no other time.
@@ -204,7 +205,7 @@ impl Database {
         let from_there = |remote: &Remote| remote.from.ip() == from.ip();
         let unproven_there = self.oldest_unproven(from_there);
         let is_unproven = |remote: &&Remote| remote.matched.is_none();
-        let there = || self.remotes.values().filter(|remote| from_there(remote));
+        let there = || self.iter().map(|(_, remote)| remote).filter(|remote| from_there(remote));
         if !this_host {
             if there().filter(is_unproven).count() >= UNPROVEN_PER_ADDRESS_MAX {
                 return Ok(unproven_there);
@@ -322,7 +323,7 @@ impl Database {
 }
 
 impl Remote {
-    pub(super) fn new(now: Instant, data: ParticipantData, from: Locator) -> Self {
+    pub(super) fn new(now: Instant, data: Arc<ParticipantData>, from: Locator) -> Self {
         Self {
             data,
             from,
@@ -360,7 +361,7 @@ impl Remote {
     }
 
     /// Of this process; reached at `from`.
-    pub(super) fn of_own_process(now: Instant, data: ParticipantData, from: Locator) -> Self {
+    pub(super) fn of_own_process(now: Instant, data: Arc<ParticipantData>, from: Locator) -> Self {
         Self { is_of_own_process: true, ..Self::new(now, data, from) }
     }
 

@@ -74,6 +74,8 @@ impl Groups {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::discovery::Command;
     use crate::discovery::matching::{Endpoint, Matching};
@@ -89,10 +91,10 @@ mod tests {
     const OWN: GuidPrefix = GuidPrefix([1; 12]);
     const OTHER: GuidPrefix = GuidPrefix([2; 12]);
 
-    fn endpoint(mut qos: QosSet) -> Endpoint {
+    fn endpoint(mut qos: QosSet) -> Arc<Endpoint> {
         qos.presentation.access_scope = AccessScope::Group;
         qos.presentation.ordered_access = true;
-        Endpoint {
+        Arc::new(Endpoint {
             vendor: [0, 0],
             topic: "t".into(),
             type_name: "T".into(),
@@ -110,7 +112,8 @@ mod tests {
             type_ids: TypeIds::default(),
             knows_our_types: true,
             description: None,
-        }
+            process_types: None,
+        })
     }
 
     fn writer(number: u32) -> Guid {

@@ -53,7 +53,7 @@ pub(super) enum Heard {
 /// A participant with all that makes it trusted.
 #[derive(Debug)]
 pub(super) struct HeardParticipant {
-    data: ParticipantData,
+    data: Arc<ParticipantData>,
     from: Locator,
     proof: Proof,
     heard_openly: Option<Instant>,
@@ -184,8 +184,8 @@ impl Participant {
         for (prefix, remote) in remotes {
             prefixes.push(prefix);
             all.push(Heard::Participant(Arc::new(HeardParticipant::of(remote))));
-            let endpoints = self.matching.of(prefix);
-            all.extend(endpoints.map(|(guid, endpoint)| Heard::Endpoint(guid, Arc::new(endpoint.clone()))));
+            let endpoints = self.matching.shared_of(prefix);
+            all.extend(endpoints.map(|(guid, endpoint)| Heard::Endpoint(guid, Arc::clone(endpoint))));
         }
         all.push(Heard::All(Arc::new(prefixes)));
         all
@@ -214,9 +214,9 @@ impl Participant {
         }
     }
 
-    pub(super) fn enqueue_endpoint_heard(&mut self, guid: Guid, endpoint: &Endpoint) {
+    pub(super) fn enqueue_endpoint_heard(&mut self, guid: Guid, endpoint: &Arc<Endpoint>) {
         if self.passes_on(guid.prefix) {
-            self.enqueue_heard(|_| Heard::Endpoint(guid, Arc::new(endpoint.clone())));
+            self.enqueue_heard(|_| Heard::Endpoint(guid, Arc::clone(endpoint)));
         }
     }
 
@@ -262,7 +262,7 @@ impl Participant {
         match heard {
             Heard::Participant(participant) => self.on_participant_heard(now, participant, out),
             Heard::Endpoint(guid, endpoint) if is_known(guid.prefix) => {
-                if let Err(reason) = self.admit(*guid, (**endpoint).clone(), out) {
+                if let Err(reason) = self.admit(*guid, Arc::clone(endpoint), out) {
                     self.drops.count(reason);
                 }
                 self.request_types(now, out);
@@ -297,7 +297,7 @@ impl Participant {
             // Whoever else used its name is gone.
             self.forget(now, prefix, out);
             self.finish_forgetting(prefix, out);
-            let mut remote = Remote::new(now.mono, heard.data.clone(), heard.from);
+            let mut remote = Remote::new(now.mono, Arc::clone(&heard.data), heard.from);
             (remote.is_heard_by_lead, remote.is_answered) = (true, knows_us);
             remote.heard_openly = heard.heard_openly;
             self.database.insert(prefix, remote);
@@ -377,7 +377,7 @@ impl Participant {
 impl HeardParticipant {
     fn of(remote: &Remote) -> Self {
         Self {
-            data: remote.data.clone(),
+            data: Arc::clone(&remote.data),
             from: remote.from,
             proof: remote.proof.copy(),
             heard_openly: remote.heard_openly,

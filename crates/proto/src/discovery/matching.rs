@@ -1,6 +1,5 @@
 //! Who matches whom: an index by topic, the verdict on each pair, and the commands that follow from it.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use crate::qos::{AccessScope, LivelinessKind, QosSet, rxo};
 use crate::shrink::Freed;
 use crate::time::{Duration, Instant};
 use crate::tuning::discovery::ENDPOINT_ALLOCATIONS;
-use crate::types::library::{TypeLibrary, TypeLimits};
+use crate::types::library::{ProcessTypes, TypeLibrary, TypeLimits};
 use crate::types::{TypeDescription, TypeIds};
 use crate::vendor;
 use crate::wire::GroupDigest;
@@ -69,8 +68,9 @@ pub(super) struct Endpoint {
     pub(super) type_ids: TypeIds,
     /// Its participant is told our types, so that it comes to the same verdict.
     pub(super) knows_our_types: bool,
-    /// The type of a local one.
+    /// The type of one of this process, and what it consists of.
     pub(super) description: Option<Arc<TypeDescription>>,
+    pub(super) process_types: Option<ProcessTypes>,
 }
 
 /// All endpoints the participant knows, and the state of each pair with a local member.
@@ -98,11 +98,11 @@ pub(super) struct Matching {
 }
 
 /// What remembering an endpoint costs at least, in octets.
-pub(super) const ENDPOINT_BYTES_MIN: usize = size_of::<Known>();
+pub(super) const ENDPOINT_BYTES_MIN: usize = size_of::<Known>() + size_of::<Endpoint>();
 
 #[derive(Debug)]
 struct Known {
-    endpoint: Endpoint,
+    endpoint: Arc<Endpoint>,
     /// Differs whenever what the other side of a match must know has changed.
     revision: u64,
 }
@@ -122,6 +122,18 @@ enum Pair {
     Mismatch(MismatchReason),
     /// The type of the other participant is asked for, or its endpoints are held.
     Undecided,
+}
+
+impl Topic {
+    /// The endpoints `guid` could match: everyone's for one of `own`, its own for a remote one.
+    fn counterparts(&self, guid: Guid, own: GuidPrefix) -> Vec<Guid> {
+        let others = if guid.entity.is_writer() { &self.readers } else { &self.writers };
+        if guid.prefix == own {
+            others.iter().copied().collect()
+        } else {
+            others.range(all_of(own)).copied().collect()
+        }
+    }
 }
 
 impl Matching {
@@ -145,17 +157,22 @@ impl Matching {
     }
 
     pub(super) fn get(&self, guid: Guid) -> Option<&Endpoint> {
-        self.endpoints.get(&guid).map(|known| &known.endpoint)
+        self.endpoints.get(&guid).map(|known| &*known.endpoint)
     }
 
     /// The endpoints of one participant, in order.
     pub(super) fn of(&self, prefix: GuidPrefix) -> impl Iterator<Item = (Guid, &Endpoint)> + '_ {
+        self.shared_of(prefix).map(|(guid, endpoint)| (guid, &**endpoint))
+    }
+
+    /// The same, to be shared with others of this process.
+    pub(super) fn shared_of(&self, prefix: GuidPrefix) -> impl Iterator<Item = (Guid, &Arc<Endpoint>)> + '_ {
         self.endpoints.range(all_of(prefix)).map(|(guid, known)| (*guid, &known.endpoint))
     }
 
     /// All endpoints, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Guid, &Endpoint)> + '_ {
-        self.endpoints.iter().map(|(guid, known)| (*guid, &known.endpoint))
+        self.endpoints.iter().map(|(guid, known)| (*guid, &*known.endpoint))
     }
 
     /// Writer, reader and reason of each pair that does not match.
@@ -175,19 +192,23 @@ impl Matching {
     }
 
     /// Adds an endpoint or replaces what is known of it, and judges its pairs anew.
-    pub(super) fn insert(&mut self, guid: Guid, endpoint: Endpoint, out: &mut Outbox) {
+    pub(super) fn insert(&mut self, guid: Guid, endpoint: Arc<Endpoint>, out: &mut Outbox) {
         match self.endpoints.get(&guid) {
-            Some(known) if known.endpoint == endpoint => return,
+            Some(known) if Arc::ptr_eq(&known.endpoint, &endpoint) || known.endpoint == endpoint => return,
             // A topic cannot change its name: what comes now is another endpoint.
             Some(known) if known.endpoint.topic != endpoint.topic => self.remove(guid, out),
             _ => {}
         }
-        let topic = self.topics.entry(endpoint.topic.clone()).or_default();
+        let topic = match self.topics.get_mut(&endpoint.topic) {
+            Some(topic) => topic,
+            None => self.topics.entry(endpoint.topic.clone()).or_default(),
+        };
         if guid.entity.is_writer() {
             topic.writers.insert(guid)
         } else {
             topic.readers.insert(guid)
         };
+        let counterparts = topic.counterparts(guid, self.own);
         if guid.entity.is_writer() && is_leased(&endpoint.qos) {
             self.leased.insert(guid);
         } else {
@@ -202,7 +223,6 @@ impl Matching {
         if let Some(publisher) = publisher {
             self.groups.add(publisher, guid);
         }
-        let counterparts = self.counterparts(guid, &endpoint.topic);
         self.revision += 1;
         let is_new = self.endpoints.insert(guid, Known { endpoint, revision: self.revision }).is_none();
         // The others do not know it yet: what it told them now they would not hear.
@@ -242,7 +262,7 @@ impl Matching {
         if known.endpoint.path == path {
             return;
         }
-        let endpoint = Endpoint { path, ..known.endpoint.clone() };
+        let endpoint = Arc::new(Endpoint { path, ..(*known.endpoint).clone() });
         self.insert(guid, endpoint, out);
     }
 
@@ -255,8 +275,8 @@ impl Matching {
             out.events.push(Event::MemoryFreed);
         }
         let publisher = known.endpoint.publisher(guid);
-        let topic_name = known.endpoint.topic;
-        for other in self.counterparts(guid, &topic_name) {
+        let topic_name = &known.endpoint.topic;
+        for other in self.counterparts(guid, topic_name) {
             let key = if guid.entity.is_writer() { (guid, other) } else { (other, guid) };
             match self.pairs.remove(&key) {
                 Some(Pair::Matched { .. }) => self.notify_unmatched(other, guid, out),
@@ -267,11 +287,11 @@ impl Matching {
                 Some(Pair::Undecided) | None => {}
             }
         }
-        if let Entry::Occupied(mut topic) = self.topics.entry(topic_name) {
-            topic.get_mut().writers.remove(&guid);
-            topic.get_mut().readers.remove(&guid);
-            if topic.get().writers.is_empty() && topic.get().readers.is_empty() {
-                topic.remove();
+        if let Some(topic) = self.topics.get_mut(topic_name) {
+            topic.writers.remove(&guid);
+            topic.readers.remove(&guid);
+            if topic.writers.is_empty() && topic.readers.is_empty() {
+                self.topics.remove(topic_name);
             }
         }
         if let Some(publisher) = publisher {
@@ -287,6 +307,9 @@ impl Matching {
             if let Some(publisher) = self.get(guid).and_then(|endpoint| endpoint.publisher(guid)) {
                 self.notify_group(publisher, None, out);
             }
+            return;
+        }
+        if guid.prefix != self.own {
             return;
         }
         let topic = self.get(guid).and_then(|endpoint| self.topics.get(&endpoint.topic));
@@ -403,15 +426,8 @@ impl Matching {
         endpoints.into_iter().flatten().copied()
     }
 
-    /// The endpoints `guid` could match: everyone's for a local one, ours for a remote one.
     fn counterparts(&self, guid: Guid, topic: &str) -> Vec<Guid> {
-        let Some(topic) = self.topics.get(topic) else { return Vec::new() };
-        let others = if guid.entity.is_writer() { &topic.readers } else { &topic.writers };
-        if guid.prefix == self.own {
-            others.iter().copied().collect()
-        } else {
-            others.range(all_of(self.own)).copied().collect()
-        }
+        self.topics.get(topic).map(|topic| topic.counterparts(guid, self.own)).unwrap_or_default()
     }
 
     /// Ends the local matches of what is ignored from now on.

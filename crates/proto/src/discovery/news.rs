@@ -80,8 +80,8 @@ impl Participant {
         if !self.is_present() {
             return Vec::new();
         }
-        let own = self.matching.of(self.config.prefix);
-        let endpoints = own.map(|(guid, endpoint)| Matter::Endpoint(guid, Arc::new(endpoint.clone())));
+        let own = self.matching.shared_of(self.config.prefix);
+        let endpoints = own.map(|(guid, endpoint)| Matter::Endpoint(guid, Arc::clone(endpoint)));
         let heard = self.all_heard().into_iter().map(Matter::Heard);
         let of = self.config.prefix;
         let matters = std::iter::once(self.matter_of_participant()).chain(endpoints).chain(heard);
@@ -94,7 +94,7 @@ impl Participant {
     }
 
     fn matter_of_participant(&self) -> Matter {
-        Matter::Participant { data: Arc::new(self.participant_data()), can_lead: self.can_lead() }
+        Matter::Participant { data: Arc::clone(&self.announced), can_lead: self.can_lead() }
     }
 
     fn enqueue(&mut self, matter: impl FnOnce(&Self) -> Matter) {
@@ -121,8 +121,8 @@ impl Participant {
         self.enqueue(|it| Matter::Heard(heard(it)));
     }
 
-    pub(super) fn enqueue_endpoint(&mut self, guid: Guid, endpoint: &Endpoint) {
-        self.enqueue(|_| Matter::Endpoint(guid, Arc::new(endpoint.clone())));
+    pub(super) fn enqueue_endpoint(&mut self, guid: Guid, endpoint: &Arc<Endpoint>) {
+        self.enqueue(|_| Matter::Endpoint(guid, Arc::clone(endpoint)));
     }
 
     pub(super) fn enqueue_endpoint_gone(&mut self, guid: Guid) {
@@ -177,12 +177,12 @@ impl Participant {
             // Whoever else used its name is gone.
             self.forget(now, of, out);
             self.finish_forgetting(of, out);
-            self.database.insert(of, Remote::of_own_process(now.mono, (**data).clone(), from));
+            self.database.insert(of, Remote::of_own_process(now.mono, Arc::clone(data), from));
         }
         let Some(remote) = self.database.get_mut(of) else { return };
         remote.can_lead = can_lead;
-        if remote.matched.is_none() || remote.data != **data {
-            remote.data.clone_from(data);
+        if remote.matched.is_none() || remote.data != *data {
+            remote.data = Arc::clone(data);
             remote.last_heard = now.mono;
             (remote.from, remote.matched) = (from, Some(Path { locator: from, same_host: true }));
             out.events.push(Event::ParticipantChanged { participant: of.participant(), alive: true });
@@ -192,24 +192,24 @@ impl Participant {
     fn on_process_endpoint(
         &mut self,
         guid: Guid,
-        endpoint: &Endpoint,
+        endpoint: &Arc<Endpoint>,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        if let Some(description) = &endpoint.description {
-            for (hash, serialized) in &description.objects {
-                let is_known = self.matching.types.own(hash).is_some();
-                if !is_known && !self.matching.types.add(guid.prefix, *hash, serialized) {
-                    self.drops.count(DropReason::DiscoveryLimit);
-                }
-            }
+        if let Some(types) = &endpoint.process_types
+            && !self.matching.types.add_of_process(guid.prefix, types)
+        {
+            self.drops.count(DropReason::DiscoveryLimit);
         }
-        let endpoint = Endpoint { path: self.local_path(), description: None, ..endpoint.clone() };
+        // One for all participants of a process, unless interfaces change.
+        let is_alike = endpoint.path == self.local_path;
+        let elsewhere = || Arc::new(Endpoint { path: self.local_path.clone(), ..(**endpoint).clone() });
+        let endpoint = if is_alike { Arc::clone(endpoint) } else { elsewhere() };
         self.admit(guid, endpoint, out)
     }
 
     /// Our own sockets are elsewhere: so are those of all of this process.
     pub(super) fn move_process(&mut self, out: &mut Outbox) {
-        let path = self.local_path();
+        let path = self.local_path.clone();
         let others =
             self.database.iter().filter(|(_, remote)| remote.is_of_own_process).map(|(prefix, _)| prefix);
         let prefixes: Vec<GuidPrefix> = others.chain([self.config.prefix]).collect();

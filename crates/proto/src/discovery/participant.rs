@@ -1,6 +1,7 @@
 //! The control plane of one participant: announces it, finds others, matches endpoints.
 
 use core::net::IpAddr;
+use std::sync::Arc;
 
 use super::builtin::ParticipantData;
 use super::config::{DiscoveryError, LocalEndpoint, LocalLocators, ParticipantConfig};
@@ -51,6 +52,10 @@ pub struct Participant {
     pub(super) lead: Lead,
     pub(super) links: Links,
     pub(super) numbers: Numbers,
+    /// What others are told about us.
+    pub(super) announced: Arc<ParticipantData>,
+    /// Where local endpoints reach each other.
+    pub(super) local_path: EndpointPath,
     presence: Presence,
 }
 
@@ -98,8 +103,11 @@ impl Participant {
     pub fn new(config: ParticipantConfig) -> Self {
         let limits = config.limits;
         let matching = Matching::new(config.prefix, limits.mismatches_max, limits.types);
+        let host = Host::new(&config.locators.own_addresses, &config.locators.announce_to);
         Self {
-            host: Host::new(&config.locators.own_addresses, &config.locators.announce_to),
+            local_path: local_path(&config.locators, &host),
+            host,
+            announced: Arc::new(ParticipantData::new(config.prefix.participant())),
             announcer: Announcer::new(config.seed),
             audience: Audience::default(),
             database: Database::new(limits),
@@ -142,6 +150,7 @@ impl Participant {
         }
         self.host = Host::new(&locators.own_addresses, &locators.announce_to);
         self.config.locators = locators;
+        self.local_path = local_path(&self.config.locators, &self.host);
         self.announce_change(now, out);
         self.publish_locators(now, out);
         for prefix in self.database.prefixes() {
@@ -188,14 +197,15 @@ impl Participant {
         if self.matching.get(guid).is_some() {
             return Err(DiscoveryError::Exists(guid));
         }
-        let endpoint = Endpoint {
+        let process_types = type_description.as_ref().map(|it| self.matching.types.add_own(it));
+        let endpoint = Arc::new(Endpoint {
             vendor: vendor::PLAINSONG,
             topic,
             type_name,
             qos,
             unicast: Vec::new(),
             multicast: Vec::new(),
-            path: self.local_path(),
+            path: self.local_path.clone(),
             receive_bytes: self.config.locators.receive_bytes,
             expects_inline_qos: false,
             group,
@@ -203,11 +213,9 @@ impl Participant {
             type_ids: type_description.as_ref().map(|it| it.information.ids()).unwrap_or_default(),
             knows_our_types: true,
             description: type_description,
-        };
+            process_types,
+        });
         self.publish(now, guid, &endpoint, out)?;
-        if let Some(description) = &endpoint.description {
-            self.matching.types.add_own(description);
-        }
         self.matching.insert(guid, endpoint, out);
         self.request_types(now, out);
         self.renew_leases(now);
@@ -230,7 +238,7 @@ impl Participant {
         if known.qos == qos {
             return Ok(());
         }
-        let endpoint = Endpoint { qos, ..known.clone() };
+        let endpoint = Arc::new(Endpoint { qos, ..known.clone() });
         self.renew(now, guid, endpoint, out)
     }
 
@@ -247,7 +255,7 @@ impl Participant {
     ) -> Result<(), DiscoveryError> {
         let known = self.matching.get(guid).filter(|_| guid.prefix == self.config.prefix);
         let known = known.ok_or(DiscoveryError::Unknown(guid))?;
-        let endpoint = Endpoint { content_filter: Some(filter), ..known.clone() };
+        let endpoint = Arc::new(Endpoint { content_filter: Some(filter), ..known.clone() });
         self.renew(now, guid, endpoint, out)
     }
 
@@ -256,7 +264,7 @@ impl Participant {
         &mut self,
         now: Now,
         guid: Guid,
-        endpoint: Endpoint,
+        endpoint: Arc<Endpoint>,
         out: &mut Outbox,
     ) -> Result<(), DiscoveryError> {
         self.publish(now, guid, &endpoint, out)?;
@@ -486,22 +494,22 @@ impl Participant {
         propagated.cloned().collect()
     }
 
-    /// Where local endpoints reach each other.
-    pub(super) fn local_path(&self) -> EndpointPath {
-        let by_memory = self.config.locators.node_id.map(Locator::memory);
-        let by_udp = || nearest(&self.config.locators.user_unicast);
-        EndpointPath {
-            locators: by_memory.or_else(by_udp).into_iter().collect(),
-            urgent: self.local_meta().filter(|_| by_memory.is_none()),
-            sources: self.host.sources(by_memory.into_iter()),
-            same_host: true,
-            is_of_own_process: true,
-        }
-    }
-
     /// Where this process hears discovery.
     pub(super) fn local_meta(&self) -> Option<Locator> {
         nearest(&self.config.locators.meta_unicast)
+    }
+}
+
+/// Where local endpoints reach each other.
+fn local_path(locators: &LocalLocators, host: &Host) -> EndpointPath {
+    let by_memory = locators.node_id.map(Locator::memory);
+    let by_udp = || nearest(&locators.user_unicast);
+    EndpointPath {
+        locators: by_memory.or_else(by_udp).into_iter().collect(),
+        urgent: nearest(&locators.meta_unicast).filter(|_| by_memory.is_none()),
+        sources: host.sources(by_memory.into_iter()),
+        same_host: true,
+        is_of_own_process: true,
     }
 }
 

@@ -2,6 +2,7 @@
 //! §8.5.4).
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::builtin::{EndpointData, ParticipantData, endpoint_key, message_key};
 use super::channel::Channel;
@@ -487,7 +488,7 @@ impl Participant {
         );
         // Others may use the numbers for something else.
         let is_same_vendor = remote.data.vendor == vendor::PLAINSONG;
-        let endpoint = Endpoint {
+        let endpoint = Arc::new(Endpoint {
             vendor: remote.data.vendor,
             topic: announced.topic_name,
             type_name: announced.type_name,
@@ -502,7 +503,8 @@ impl Participant {
             type_ids: announced.type_information.map(|it| it.ids()).unwrap_or_default(),
             knows_our_types: remote.data.reads_types(),
             description: None,
-        };
+            process_types: None,
+        });
         self.enqueue_endpoint_heard(guid, &endpoint);
         self.admit(guid, endpoint, out)
     }
@@ -511,7 +513,7 @@ impl Participant {
     pub(super) fn admit(
         &mut self,
         guid: Guid,
-        endpoint: Endpoint,
+        endpoint: Arc<Endpoint>,
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let ignored = &self.matching.ignored;
@@ -566,7 +568,7 @@ impl Participant {
         &mut self,
         now: Now,
         guid: Guid,
-        endpoint: &Endpoint,
+        endpoint: &Arc<Endpoint>,
         out: &mut Outbox,
     ) -> Result<(), DiscoveryError> {
         let data = forms::announced(guid, endpoint);

@@ -14,6 +14,8 @@
 //! each waits longer, up to three tenths of the lease (6 s, not 3): two of three announcements may still be
 //! lost. Newcomers are answered at once.
 
+use std::sync::Arc;
+
 use super::builtin::ParticipantData;
 use super::config::{LocalLocators, ParticipantConfig};
 use super::database::Remote;
@@ -150,7 +152,8 @@ impl Announcer {
 impl Participant {
     /// Builds the announcement anew: it was never built, or something in it changed.
     pub(super) fn renew_announcement(&mut self) {
-        let mut data = self.participant_data();
+        self.announced = Arc::new(self.participant_data());
+        let mut data = ParticipantData::clone(&self.announced);
         let mut octets = data.encode();
         // What only tools read is not for everyone.
         let mut properties = self.own_properties();
@@ -451,7 +454,7 @@ impl Participant {
             self.forget(now, evicted, out);
             self.drops.count(DropReason::DiscoveryLimit);
         }
-        let mut remote = Remote::new(now.mono, announced, context.from);
+        let mut remote = Remote::new(now.mono, Arc::new(announced), context.from);
         remote.sift(&self.host, &self.config.limits, &mut self.drops);
         remote.budget.received(received);
         let vendor = remote.data.vendor;
@@ -478,9 +481,11 @@ impl Participant {
         let is_matched = remote.matched.is_some();
         if is_matched && !remote.keeps_paths(&announced, &self.host) {
             let candidate = match &mut remote.candidate {
-                Some(candidate) if candidate.data == announced && candidate.from == context.from => candidate,
+                Some(candidate) if *candidate.data == announced && candidate.from == context.from => {
+                    candidate
+                }
                 place => {
-                    let mut fresh = Remote::new(now.mono, announced, context.from);
+                    let mut fresh = Remote::new(now.mono, Arc::new(announced), context.from);
                     fresh.proof.follow(&remote.proof);
                     fresh.proof.follow(place.as_ref().map_or(&remote.proof, |before| &before.proof));
                     fresh.sift(&self.host, &self.config.limits, &mut self.drops);
@@ -501,15 +506,15 @@ impl Participant {
         self.matching.assert_liveliness(context.source, LivelinessKind::Automatic, out);
         self.enqueue_alive_heard(context.source, LivelinessKind::Automatic);
         let Some(remote) = self.database.get_mut(context.source) else { return Ok(()) };
-        if remote.data == announced && is_matched {
+        if *remote.data == announced && is_matched {
             return Ok(());
         }
         let came_from = remote.from;
         if !is_matched || remote.data.meta_unicast != announced.meta_unicast {
             remote.from = context.from;
         }
-        let changed = remote.data != announced;
-        remote.data = announced;
+        let changed = *remote.data != announced;
+        remote.data = Arc::new(announced);
         // Which of its addresses may be used depends on where it speaks from, too.
         if changed || remote.from != came_from {
             remote.sift(&self.host, &self.config.limits, &mut self.drops);

@@ -30,15 +30,18 @@ impl Default for TypeLimits {
 #[derive(Debug)]
 pub(crate) struct TypeLibrary {
     limits: TypeLimits,
-    own: BTreeMap<TypeHash, (TypeObject, Arc<[u8]>)>,
+    own: BTreeMap<TypeHash, (Arc<TypeObject>, Arc<[u8]>)>,
     others: BTreeMap<GuidPrefix, Collected>,
     bytes: usize,
 }
 
+/// The types of an endpoint of this process, and what each takes in octets.
+pub(crate) type ProcessTypes = Arc<[(TypeHash, Arc<TypeObject>, usize)]>;
+
 /// What one participant told.
 #[derive(Debug, Default)]
 struct Collected {
-    objects: BTreeMap<TypeHash, TypeObject>,
+    objects: BTreeMap<TypeHash, Arc<TypeObject>>,
     bytes: usize,
 }
 
@@ -47,15 +50,19 @@ impl TypeLibrary {
         Self { limits, own: BTreeMap::new(), others: BTreeMap::new(), bytes: 0 }
     }
 
-    /// Keeps a type of our own for as long as the participant is there.
-    pub(crate) fn add_own(&mut self, description: &TypeDescription) {
+    /// Keeps a type of our own for as long as the participant is there: what others of this process are told.
+    pub(crate) fn add_own(&mut self, description: &TypeDescription) -> ProcessTypes {
+        let mut types = Vec::with_capacity(description.objects.len());
         for (hash, serialized) in &description.objects {
             if !self.own.contains_key(hash)
                 && let Ok((object, _)) = TypeObject::deserialize(serialized)
             {
-                self.own.insert(*hash, (object, serialized.as_slice().into()));
+                self.own.insert(*hash, (Arc::new(object), serialized.as_slice().into()));
             }
+            let known = self.own.get(hash);
+            types.extend(known.map(|(object, octets)| (*hash, Arc::clone(object), octets.len())));
         }
+        types.into()
     }
 
     /// One of our own types as others get it.
@@ -65,16 +72,30 @@ impl TypeLibrary {
 
     /// Takes a type that a participant told; false when it is not what it is said to be, or there is no room.
     pub(crate) fn add(&mut self, of: GuidPrefix, hash: TypeHash, serialized: &[u8]) -> bool {
-        let limits = self.limits;
         if serialized.len() > OBJECT_BYTES_MAX || TypeHash::of(hash.complete, serialized) != hash {
             return false;
         }
         let Ok((object, complete)) = TypeObject::deserialize(serialized) else { return false };
+        complete == hash.complete && self.insert(of, hash, Arc::new(object), serialized.len())
+    }
+
+    /// Takes the types of an endpoint of this process; false when there is no room for some.
+    pub(crate) fn add_of_process(&mut self, of: GuidPrefix, types: &ProcessTypes) -> bool {
+        let mut have_room = true;
+        for (hash, object, bytes) in &**types {
+            if self.find(of, hash).is_none() {
+                have_room &= self.insert(of, *hash, Arc::clone(object), *bytes);
+            }
+        }
+        have_room
+    }
+
+    fn insert(&mut self, of: GuidPrefix, hash: TypeHash, object: Arc<TypeObject>, octets: usize) -> bool {
+        let limits = self.limits;
         let collected = self.others.entry(of).or_default();
-        let bytes = collected.bytes.saturating_add(serialized.len());
-        let all = self.bytes.saturating_add(serialized.len());
-        if complete != hash.complete
-            || collected.objects.len() >= limits.types_per_participant_max
+        let bytes = collected.bytes.saturating_add(octets);
+        let all = self.bytes.saturating_add(octets);
+        if collected.objects.len() >= limits.types_per_participant_max
             || bytes > limits.bytes_per_participant_max
             || all > limits.bytes_max
         {
@@ -96,7 +117,7 @@ impl TypeLibrary {
 
     fn find(&self, of: GuidPrefix, hash: &TypeHash) -> Option<&TypeObject> {
         let own = self.own.get(hash).map(|(object, _)| object);
-        own.or_else(|| self.others.get(&of)?.objects.get(hash))
+        own.or_else(|| self.others.get(&of)?.objects.get(hash)).map(|object| &**object)
     }
 
     /// What is not known yet of a type of a participant, `most` types at most.

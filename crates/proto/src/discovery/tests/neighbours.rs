@@ -1,6 +1,8 @@
 //! Participants of one process, which tell each other without the wire what is new.
 
-use super::network::{Network, WRITER, config, group, udp};
+use std::sync::Arc;
+
+use super::network::{Network, WRITER, config, group, prefix, udp};
 use crate::discovery::{Command, ParticipantConfig};
 use crate::guid::{EntityId, Guid};
 use crate::outbox::Event;
@@ -50,6 +52,25 @@ fn participants_of_a_process_match_at_once_and_send_nothing_but_announcements() 
     assert!(captured.iter().all(|(_, to, _)| *to == group()), "announcements to others");
     let matched = (0..20).map(|node| network.count(node, is_unmatch)).sum::<usize>();
     assert_eq!(matched, 0, "no lease ends");
+}
+
+#[test]
+fn participants_of_a_process_are_told_once_and_keep_what_is_told_once() {
+    const MANY: usize = 30;
+    let mut network = processes(MANY, 1);
+    network.run_for(Duration::from_secs(1));
+    let told = |node: usize, is_wanted: fn(&Event) -> bool| {
+        network.nodes[node].events.iter().filter(|(_, event)| is_wanted(event)).count()
+    };
+    for node in 0..MANY {
+        assert_eq!(told(node, |it| matches!(it, Event::ParticipantChanged { .. })), MANY - 1);
+        assert_eq!(told(node, |it| matches!(it, Event::EndpointChanged { .. })), 2 * (MANY - 1));
+        for other in 0..MANY {
+            let (kept, own) = (&network.nodes[node].participant, &network.nodes[other].participant);
+            let (kept, own) = (kept.matching.shared_of(prefix(other)), own.matching.shared_of(prefix(other)));
+            assert_eq!(kept.zip(own).filter(|((_, one), (_, other))| Arc::ptr_eq(one, other)).count(), 2);
+        }
+    }
 }
 
 #[test]
