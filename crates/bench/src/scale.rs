@@ -105,8 +105,8 @@ pub(super) fn endpoints(options: &Options) -> Result<()> {
     report("endpoints", 2 * options.count, begin, bytes, before_kb)
 }
 
-/// So many participants in this process, all of which know each other. With `endpoints` of each, half of which
-/// write and half of which read what the participant before writes, until all have matched.
+/// So many participants in this process, all of which know each other. With `endpoints` of each, half of
+/// which write and half of which read what the participant before writes, until all have matched.
 pub(super) fn participants(options: &Options) -> Result<()> {
     let (begin, bytes, before_kb) = (Instant::now(), wire_bytes()?, footprint::resident_kb()?);
     let (mut participants, mut writers, mut readers) = (Vec::new(), Vec::new(), Vec::new());
