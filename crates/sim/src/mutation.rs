@@ -140,6 +140,16 @@ pub enum Mutation {
     ShareAll,
     /// See [`Mutation::ALL`].
     CutPayload,
+    /// See [`Mutation::ALL`].
+    ReuseChunks,
+    /// See [`Mutation::ALL`].
+    LoseWakeups,
+    /// See [`Mutation::ALL`].
+    HideLinkEnds,
+    /// See [`Mutation::ALL`].
+    KeepOldRoutes,
+    /// See [`Mutation::ALL`].
+    KeepLoans,
 }
 
 /// Seeds tried before a mistake counts as unnoticed.
@@ -241,6 +251,19 @@ impl Mutation {
         (Self::ShareAll, "ownership", "readers take all ownership for shared"),
         (Self::FlipOctet, "payload_integrity", "an octet of each payload is flipped"),
         (Self::CutPayload, "payload_integrity", "the last octet of each payload is cut off"),
+        (
+            Self::ReuseChunks,
+            "payload_integrity",
+            "what lies beside a message in shared memory is written over before it is read",
+        ),
+        (Self::LoseWakeups, "reliable_complete", "who sleeps beside a ring is not woken, and sleeps on"),
+        (Self::HideLinkEnds, "reliable_complete", "processes do not hear that they share no memory any more"),
+        (
+            Self::KeepOldRoutes,
+            "reliable_complete",
+            "writers do not hear that a reader is reached by another transport",
+        ),
+        (Self::KeepLoans, "reliable_complete", "readers of shared memory give nothing back"),
         (Self::PassTooLittle, "reliable_complete", "readers let half of what they want pass"),
         (Self::LoseDelivery, "reliable_complete", "every tenth sample is lost on its way to the application"),
         (Self::ForgetOldPlaces, "returns", "who is taken to be elsewhere is not heard where it was before"),
@@ -263,6 +286,20 @@ impl Mutation {
             "all datagrams of a process wait while a large sample is being sent",
         ),
     ];
+}
+
+impl Mutation {
+    /// Whether it is a mistake of those that share memory: then they do.
+    pub(crate) const fn is_of_memory(self) -> bool {
+        matches!(
+            self,
+            Self::ReuseChunks
+                | Self::LoseWakeups
+                | Self::HideLinkEnds
+                | Self::KeepOldRoutes
+                | Self::KeepLoans
+        )
+    }
 }
 
 /// The content filter that a reader obeys and announces.

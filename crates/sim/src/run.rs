@@ -50,7 +50,10 @@ pub fn run(seed: u64, detail: Detail, mutation: Option<Mutation>) -> Verdict {
     world.mutation = mutation;
     // Mistakes are made in what the node does itself.
     world.driver = mutation.is_none() && seed % DRIVER_SHARE == DRIVER_SHARE - 1;
-    world.shares_memory = mutation.is_none() && !world.driver && seed.is_multiple_of(MEMORY_SHARE);
+    world.shares_memory = match mutation {
+        Some(mutation) => mutation.is_of_memory(),
+        None => !world.driver && seed.is_multiple_of(MEMORY_SHARE),
+    };
     if let Some(scene) = Scene::draw(seed) {
         world.play(scene, &mut rng);
         let violations = world.finish(LIVENESS, QUIET);

@@ -73,6 +73,8 @@ impl Member {
                 }
                 if call.ledger.writers[local.record].endpoint.begin_match(reader.guid, call.at) {
                     call.told.push(Told::Match { local: writer, peer: reader.guid, begins: true });
+                } else if call.mutation == Some(Mutation::KeepOldRoutes) {
+                    return;
                 }
                 let filter = reader.content_filter.as_ref().and_then(Filter::told);
                 call.ledger.writers[local.record].told_filter(reader.guid, call.at, filter);

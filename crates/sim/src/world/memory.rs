@@ -10,6 +10,7 @@ use plainsong_proto::payload::Payload;
 use plainsong_proto::time::{Duration, Instant};
 
 use super::{Happening, World};
+use crate::mutation::Mutation;
 use crate::node::State;
 
 /// A message, and what is beside it.
@@ -31,6 +32,8 @@ pub(super) struct Memory {
     rings: BTreeMap<(usize, usize), Ring>,
     /// Links of which nothing arrives any more.
     cut: BTreeSet<u64>,
+    /// What each process has put beside a message last.
+    latest: BTreeMap<usize, Payload>,
     /// What a stopped process has not read: the process it is from, and the link.
     waiting: BTreeMap<usize, VecDeque<(usize, u64, Record)>>,
 }
@@ -39,6 +42,8 @@ pub(super) struct Memory {
 struct Ring {
     unread_bytes: usize,
     lent: usize,
+    /// Its reader sleeps and is not woken, with the mistake that wake-ups are lost.
+    is_overslept: bool,
     /// When the last message is read.
     last: Instant,
 }
@@ -114,6 +119,9 @@ impl World {
         if self.rng.chance(50) {
             self.memory.cut.insert(link);
         }
+        if self.mutation == Some(Mutation::HideLinkEnds) {
+            return;
+        }
         self.note(key.0, 31, || format!("shares no memory with n{} any more", key.1));
         for (node, peer) in [key, (key.1, key.0)] {
             self.tell_link(node, node_id(peer), Err(MemoryRefusal::Ended));
@@ -154,11 +162,18 @@ impl World {
         let ring = self.memory.rings.entry((from, node)).or_default();
         let lends = usize::from(record.1.is_some());
         let is_empty = ring.unread_bytes == 0;
+        if self.mutation == Some(Mutation::LoseWakeups) && is_empty && late {
+            ring.is_overslept = true;
+        }
         if !is_empty && ring.unread_bytes + record.0.len() > bytes_max || ring.lent + lends > LENT_MAX {
             return self.note(from, 32, || format!("finds no room for a message to n{node}"));
         }
         ring.unread_bytes += record.0.len();
         ring.lent += lends;
+        if ring.is_overslept {
+            return;
+        }
+        self.memory.latest.extend(record.1.clone().map(|payload| (from, payload)));
         // Who is awake reads all that is there.
         let at = Instant(departs.0 + delay).max(ring.last);
         ring.last = at;
@@ -166,13 +181,18 @@ impl World {
     }
 
     /// A message is read, unless its reader stands still.
-    pub(super) fn read_record(&mut self, node: usize, from: usize, link: u64, record: Record) {
+    pub(super) fn read_record(&mut self, node: usize, from: usize, link: u64, mut record: Record) {
         if self.nodes[node].state == State::Paused {
             return self.memory.waiting.entry(node).or_default().push_back((from, link, record));
         }
         if let Some(ring) = self.memory.rings.get_mut(&(from, node)) {
             ring.unread_bytes -= record.0.len();
-            ring.lent -= usize::from(record.1.is_some());
+            if self.mutation != Some(Mutation::KeepLoans) {
+                ring.lent -= usize::from(record.1.is_some());
+            }
+        }
+        if self.mutation == Some(Mutation::ReuseChunks) && record.1.is_some() {
+            record.1 = self.memory.latest.get(&from).cloned();
         }
         if self.nodes[node].state == State::Gone || self.memory.cut.contains(&link) {
             return;
