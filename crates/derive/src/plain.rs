@@ -33,9 +33,10 @@ pub(crate) fn is_leaf(ty: &Type) -> bool {
     }
 }
 
-/// The method that gives the memory of such a structure; `None` for other structures.
+/// The methods that give the memory of such a structure, and such a structure in memory; `None` for other
+/// structures.
 ///
-/// The code it writes is the only `unsafe` of the derive. It rests on nothing that a hand-written
+/// The code they write is the only `unsafe` of the derive. It rests on nothing that a hand-written
 /// implementation could get wrong: the types of all members are checked by a trait that only numbers have,
 /// and padding is excluded by comparing sizes.
 pub(crate) fn octets<'a>(types: impl Iterator<Item = &'a Type> + Clone) -> Option<TokenStream> {
@@ -56,6 +57,28 @@ pub(crate) fn octets<'a>(types: impl Iterator<Item = &'a Type> + Clone) -> Optio
             ::core::option::Option::Some(unsafe {
                 ::core::slice::from_raw_parts(values.as_ptr().cast::<u8>(), ::core::mem::size_of_val(values))
             })
+        }
+
+        fn plain_ref(octets: &[u8]) -> ::core::option::Option<&Self> {
+            let place = octets.as_ptr().cast::<Self>();
+            let is_one = octets.len() == ::core::mem::size_of::<Self>() && place.is_aligned();
+            if !is_one || Self::plain_octets(&[]).is_none() {
+                return ::core::option::Option::None;
+            }
+            // SAFETY: there are so many octets, aligned as the structure is; all its octets are of numbers, as
+            // above, and any are a number. It is borrowed as they are.
+            ::core::option::Option::Some(unsafe { &*place })
+        }
+
+        fn plain_mut(octets: &mut [u8]) -> ::core::option::Option<&mut Self> {
+            let place = octets.as_mut_ptr().cast::<Self>();
+            let is_one = octets.len() == ::core::mem::size_of::<Self>() && place.is_aligned();
+            if !is_one || Self::plain_octets(&[]).is_none() {
+                return ::core::option::Option::None;
+            }
+            // SAFETY: as above; whatever is written to the structure leaves octets that are initialised, since
+            // it has no padding.
+            ::core::option::Option::Some(unsafe { &mut *place })
         }
     })
 }

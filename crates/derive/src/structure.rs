@@ -52,7 +52,7 @@ pub(crate) fn expand(
     let decode = structure.decode();
     let decode_over = structure.decode_over();
     let short_key = structure.short_key();
-    let lendable = structure.lendable();
+    let octet_seq = structure.octet_seq();
     let skip = structure.skip();
     let initial = structure.literal(|member| member.initial());
     let (ident, name) = (&input.ident, &attributes.name);
@@ -77,7 +77,7 @@ pub(crate) fn expand(
             #elements_in_one_copy
             #plain
             #short_key
-            #lendable
+            #octet_seq
             #[inline]
             fn decode(decoder: &mut dds_cdr::Decoder<'_>) -> ::core::result::Result<Self, DdsMalformed> {
                 #decode
@@ -510,12 +510,12 @@ impl Structure<'_> {
     }
 
     /// The method that tells what octets it is mostly made of, where a member says that it has many.
-    fn lendable(&self) -> Option<TokenStream> {
+    fn octet_seq(&self) -> Option<TokenStream> {
         let Member { ident, .. } = self.members.iter().find(|member| is_named(member.ty, "OctetSeq"))?;
         Some(quote! {
             #[inline]
-            fn lendable(&self) -> ::core::option::Option<&[u8]> {
-                dds_cdr::Cdr::lendable(&self.#ident)
+            fn octet_seq(&self) -> ::core::option::Option<&dds_cdr::OctetSeq<'_>> {
+                dds_cdr::Cdr::octet_seq(&self.#ident)
             }
         })
     }

@@ -141,18 +141,26 @@ impl<T: DdsType> DataReader<T> {
     /// [`Error::Timeout`], [`Error::NotEnabled`]; [`Error::AlreadyDeleted`], also when it is deleted
     /// meanwhile.
     pub fn wait_take(&self, timeout: impl Into<Duration>) -> Result<Vec<Sample<T>>> {
-        let timeout = timeout.into();
+        self.wait_until(timeout.into(), "wait_take", || self.take())
+    }
+
+    pub(crate) fn wait_until<S>(
+        &self,
+        timeout: Duration,
+        call: &str,
+        take: impl Fn() -> Result<Vec<S>>,
+    ) -> Result<Vec<S>> {
         let deadline = clock::deadline(timeout);
         let waiting = WaitSet::new();
         waiting.attach(self.read_condition(&ReadOptions::new()));
         loop {
-            let samples = self.take()?;
+            let samples = take()?;
             if !samples.is_empty() {
                 return Ok(samples);
             }
             // Taking from a deleted reader is refused: nobody waits for samples that no longer come.
             if !waiting.wait_unless(|| self.inner.core.is_deleted(), deadline, &mut Vec::new()) {
-                let what = format!("wait_take on {}{}", self.inner.describe(), self.inner.why_empty());
+                let what = format!("{call} on {}{}", self.inner.describe(), self.inner.why_empty());
                 return Err(Error::Timeout { waited_for: WaitedFor::Sample, what, timeout });
             }
         }

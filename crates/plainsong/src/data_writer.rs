@@ -2,6 +2,7 @@
 
 mod delivery;
 mod errors;
+mod loan;
 mod serialized;
 mod waiting;
 
@@ -11,11 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use delivery::{Delivery, ParticipantDelivery};
+pub use loan::{Loan, NotWritten, OctetLoan, SerializedLoan};
 use plainsong_proto::cdr::{self, Cdr, DdsType, EncodeError, Endianness, XcdrVersion};
 pub use plainsong_proto::discovery::{MemoryRefusal, UsedTransport};
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::{InstanceHandle, Key, KeyFunction};
-use plainsong_proto::lent::{LENT_BYTES_LEAST, Lent};
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::{COPIED_BYTES_MAX, NewPayload, Payload, PayloadPool, SHORT_BYTES_MAX};
 use plainsong_proto::qos::{AccessScope, EntityKind, QosSet, Unhonoured, changed_immutable, unhonoured};
@@ -39,6 +40,7 @@ use crate::listener::DataWriterListener;
 use crate::publisher::{Publisher, PublisherInner};
 use crate::runtime::{ParticipantSlot, WriterSlot};
 use crate::topic::{AnyTopic, Topic, TopicInner};
+use crate::transport::LOAN_SHARED_BYTES_MIN;
 use crate::write_options::WriteOptions;
 
 /// How long a deletion may wait for readers to hear of it.
@@ -113,8 +115,7 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     /// Writes a sample with borrowed members as [`Self::write`] does: `Image<'_>` on a topic of
-    /// `Image<'static>`. The octets are copied once, before they are sent or, of long samples, after that;
-    /// nothing is borrowed after the return.
+    /// `Image<'static>`. The octets are copied once; nothing is borrowed after the return.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -278,7 +279,7 @@ impl<T: DdsType> DataWriter<T> {
                         self.inner.usual_bytes.store(bytes, Ordering::Relaxed);
                     }
                     let octets = NewPayload::Octets(place.get(..bytes).unwrap_or(&[]));
-                    return self.inner.write(kind, key, octets, None, timestamp, patience);
+                    return self.inner.write(kind, key, octets, timestamp, patience);
                 }
                 Err(EncodeError::BufferFull { .. }) => {}
                 Err(error) => return Err(self.inner.serialization(error)),
@@ -286,19 +287,8 @@ impl<T: DdsType> DataWriter<T> {
         }
         // Here locks are taken before the writer is asked.
         self.inner.core.check_exists(|| self.inner.describe())?;
-        if !key_only
-            && usual_bytes >= LENT_BYTES_LEAST
-            && let Some(octets) = sample.lendable().filter(|octets| octets.len() >= LENT_BYTES_LEAST)
-            // Else they are copied before the lock is taken.
-            && self.inner.slot.look(|writer| writer.borrows(clock::mono()))
-            && let Some((mut payload, at)) = self.serialize_around(sample, octets)?
-        {
-            let lent = Lent::new(&payload, at, octets);
-            let payload = NewPayload::Payload(&mut payload);
-            return self.inner.write(kind, key, payload, Some(&lent), timestamp, patience);
-        }
         let mut payload = self.serialize(sample, key_only)?;
-        self.inner.write(kind, key, NewPayload::Payload(&mut payload), None, timestamp, patience)
+        self.inner.write(kind, key, NewPayload::Payload(&mut payload), timestamp, patience)
     }
 
     /// Has the writer know a key that is not the only one with its hash, for when the instance ends with the
@@ -318,6 +308,18 @@ impl<T: DdsType> DataWriter<T> {
 
     fn serialize<S: Cdr>(&self, sample: &S, key_only: bool) -> Result<Payload> {
         let version = self.inner.version;
+        let usual_bytes = self.inner.usual_bytes.load(Ordering::Relaxed);
+        if !key_only {
+            if let Some(payload) = self.serialize_around(sample)? {
+                return Ok(payload);
+            }
+            if usual_bytes >= LOAN_SHARED_BYTES_MIN
+                && self.inner.slot.look(Writer::shares_memory)
+                && let Some(payload) = self.serialize_shared(sample, usual_bytes)?
+            {
+                return Ok(payload);
+            }
+        }
         let mut buffer = self.inner.pool.take();
         let bytes = buffer.bytes_mut();
         if key_only {
@@ -330,21 +332,6 @@ impl<T: DdsType> DataWriter<T> {
             self.inner.usual_bytes.store(bytes.len(), Ordering::Relaxed);
         }
         Ok(buffer.freeze())
-    }
-
-    /// A payload without `octets`, which are of the sample, and where they belong; `None` where no buffer was
-    /// long enough yet.
-    fn serialize_around<S: Cdr>(&self, sample: &S, octets: &[u8]) -> Result<Option<(Payload, usize)>> {
-        let mut buffer = self.inner.pool.take_as_left();
-        let (version, bytes) = (self.inner.version, buffer.bytes_mut());
-        let around = cdr::to_lending_payload_as::<T, S>(sample, version, Endianness::Little, bytes, octets);
-        // One that is too short goes back to the pool.
-        let payload = buffer.freeze();
-        match around {
-            Ok(at) => Ok(at.map(|at| (payload, at))),
-            Err(EncodeError::BufferFull { .. }) => Ok(None),
-            Err(error) => Err(self.inner.serialization(error)),
-        }
     }
 }
 
@@ -583,7 +570,6 @@ impl WriterInner {
         kind: ChangeKind,
         key: Key,
         mut payload: NewPayload<'_>,
-        lent: Option<&Lent<'_>>,
         timestamp: Option<Time>,
         patience: Option<Duration>,
     ) -> Result<bool> {
@@ -594,17 +580,12 @@ impl WriterInner {
             let epoch = self.slot.progress.epoch();
             let write = |writer: &mut Writer, now: Now, out: &mut Outbox| {
                 let timestamp = timestamp.unwrap_or_else(|| writer.source_timestamp(now, key));
-                let written = match (lent, payload.again()) {
-                    (Some(lent), NewPayload::Payload(payload)) => {
-                        writer.write_lent(now, (key, payload), lent, timestamp, out)
-                    }
-                    (_, payload) => writer.write_from(now, kind, key, payload, timestamp, out),
-                };
+                let written = writer.write_from(now, kind, key, payload.again(), timestamp, out);
                 lacks_key = kind == ChangeKind::Alive && key.fingerprint.is_some() && writer.lacks_key(key);
                 written
             };
             self.core.check_enabled(|| self.describe())?;
-            let written = self.slot.with_lent(self.publisher.participant.slot()?, lent, write);
+            let written = self.slot.with(self.publisher.participant.slot()?, write);
             let Err(error) = written else {
                 self.publisher.participant.assert_manual_writers();
                 return Ok(lacks_key);
@@ -697,7 +678,7 @@ impl WriterInner {
         // What readers do not take in time, they learn from its leaving.
         let disposed = instances.into_iter().try_for_each(|(handle, mut key)| {
             let key = NewPayload::Payload(&mut key);
-            self.write(ChangeKind::Unregister, handle.into(), key, None, None, Some(patience)).map(drop)
+            self.write(ChangeKind::Unregister, handle.into(), key, None, Some(patience)).map(drop)
         });
         let _ = disposed.and_then(|()| self.wait_for_acknowledgments(patience));
     }

@@ -301,6 +301,18 @@ pub enum PreconditionNotMet {
         /// The name.
         name: String,
     },
+    /// Samples of the type cannot be set in place.
+    #[error(
+        "{entity}: samples of type '{type_name}' in {version:?} are not in memory what they are on the wire: write() them, or          use loan_octets() for their octets"
+    )]
+    NotPlain {
+        /// The writer.
+        entity: String,
+        /// The name of the type.
+        type_name: String,
+        /// How the writer encodes.
+        version: XcdrVersion,
+    },
     /// The topic exists with another type.
     #[error("topic '{topic}' exists with {}", other_type(.type_name, .wanted))]
     OtherType {
@@ -420,6 +432,18 @@ pub enum OutOfResources {
         entity: String,
         /// The longest that readers take.
         octets_max: usize,
+    },
+    /// There is no memory for a loan.
+    #[error(
+        "{entity}: no loan of {octets} octets: {limit}; let go of loans and of samples taken, keep less history, or raise the limit"
+    )]
+    Loan {
+        /// The writer.
+        entity: String,
+        /// So many were asked for.
+        octets: usize,
+        /// The limit that is reached.
+        limit: String,
     },
     /// Discovery cannot announce the entity, or remember what to ignore.
     #[error(transparent)]

@@ -61,6 +61,7 @@ mod error;
 mod event_router;
 mod group;
 mod ignore;
+pub mod in_place;
 pub mod instance;
 mod keys;
 pub mod listener;

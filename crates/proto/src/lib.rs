@@ -12,7 +12,6 @@ pub mod estimate;
 pub mod filter;
 pub mod guid;
 pub mod instance;
-pub mod lent;
 mod limits;
 pub mod locator;
 mod long_keys;

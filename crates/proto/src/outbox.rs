@@ -12,7 +12,6 @@ pub use compose::{
 };
 
 use crate::guid::{EntityId, Guid, GuidPrefix};
-use crate::lent::Lent;
 use crate::locator::Locator;
 use crate::matched::Command;
 use crate::payload::Payload;
@@ -279,15 +278,6 @@ impl Outbox {
             Segment::Payload(payload) | Segment::Attachment(payload) => payload.as_slice(),
         });
         (slices, attachment)
-    }
-
-    /// The same, with what is lent in its place.
-    pub fn slices_lent<'a>(
-        &'a self,
-        transmit: &Transmit,
-        lent: &'a Lent<'_>,
-    ) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        self.slices(transmit).flat_map(|slice| lent.show(slice)).filter(|slice| !slice.is_empty())
     }
 
     /// Where one datagram goes.

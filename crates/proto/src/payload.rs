@@ -54,6 +54,13 @@ pub(crate) struct SharedOctets {
     end: usize,
 }
 
+/// A part of a payload that somebody keeps.
+#[derive(Clone)]
+pub(crate) enum Part {
+    Buffer(SharedOctets),
+    Region(Box<RegionOctets>),
+}
+
 /// The octets of a sample, wherever they are kept.
 #[derive(Clone, Copy, Debug)]
 pub enum PayloadView<'a> {
@@ -126,17 +133,7 @@ impl PayloadPool {
     /// An empty buffer; its memory is reused when some is at hand.
     #[must_use]
     pub fn take(&self) -> PayloadBuffer {
-        self.take_after(Vec::clear)
-    }
-
-    /// A buffer with the octets that it had when it was used last.
-    #[must_use]
-    pub fn take_as_left(&self) -> PayloadBuffer {
-        self.take_after(|_| ())
-    }
-
-    fn take_after(&self, prepare: impl FnOnce(&mut Vec<u8>)) -> PayloadBuffer {
-        let reused = self.reuse(prepare);
+        let reused = self.reuse();
         PayloadBuffer(reused.unwrap_or_else(|| Arc::new(Buffer::new(Vec::new(), Arc::downgrade(&self.0)))))
     }
 
@@ -162,14 +159,14 @@ impl PayloadPool {
     }
 
     /// The buffer returned last, whose memory is warm, or an older one when that is not quite let go of.
-    fn reuse(&self, prepare: impl FnOnce(&mut Vec<u8>)) -> Option<Arc<Buffer>> {
+    fn reuse(&self) -> Option<Arc<Buffer>> {
         count_lock();
         let mut free = self.0.lock().ok()?;
         let FreeBuffers { buffers, bytes } = &mut *free;
         for back in 1..=POOL_LOOKS.min(buffers.len()) {
             let index = buffers.len() - back;
             if let Some(buffer) = buffers.get_mut(index).and_then(Arc::get_mut) {
-                prepare(&mut buffer.bytes);
+                buffer.bytes.clear();
                 *bytes -= buffer.bytes.capacity();
                 return Some(buffers.swap_remove(index));
             }
@@ -330,14 +327,6 @@ impl Payload {
         .unwrap_or(&[])
     }
 
-    /// The octets, to be changed by who alone has them; `None` if others do, too.
-    pub(crate) fn bytes_mut(&mut self) -> Option<&mut [u8]> {
-        let Octets::Shared(SharedOctets { owner: Some(owner), start, end }) = &mut self.0 else {
-            return None;
-        };
-        Arc::get_mut(owner)?.bytes.get_mut(*start..*end)
-    }
-
     /// The same octets, narrowed to `range` of this payload and clipped to its length.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Self {
@@ -358,12 +347,26 @@ impl Payload {
         part
     }
 
-    /// The octets, if others may share them.
-    pub(crate) const fn shared(&self) -> Option<&SharedOctets> {
-        match &self.0 {
-            Octets::Shared(shared) => Some(shared),
-            Octets::None | Octets::Short { .. } | Octets::Own(_) | Octets::Region(_) => None,
-        }
+    /// `part` of the octets, as who keeps it shares it with others; `None` where they are not shared, or
+    /// `part` is none of them.
+    pub(crate) fn part(&self, part: &[u8]) -> Option<Part> {
+        let start = part.as_ptr().addr().checked_sub(self.as_slice().as_ptr().addr())?;
+        let range = start..start.checked_add(part.len())?;
+        let part = match &self.0 {
+            _ if range.end > self.len() => return None,
+            Octets::Shared(shared) => {
+                let mut shared = shared.clone();
+                shared.narrow(&range);
+                Part::Buffer(shared)
+            }
+            Octets::Region(region) => {
+                let mut region = region.clone();
+                region.narrow(&range);
+                Part::Region(Box::new(region))
+            }
+            Octets::None | Octets::Short { .. } | Octets::Own(_) => return None,
+        };
+        Some(part)
     }
 
     /// Length in octets.
@@ -382,6 +385,16 @@ impl Payload {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+impl Part {
+    /// The octets.
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Buffer(shared) => shared.as_slice(),
+            Self::Region(region) => region.as_slice(),
+        }
     }
 }
 
@@ -497,14 +510,6 @@ impl SharedOctets {
     /// The octets.
     pub(crate) fn as_slice(&self) -> &[u8] {
         self.owner.as_ref().and_then(|owner| owner.bytes.get(self.start..self.end)).unwrap_or(&[])
-    }
-
-    /// The same buffer, of which only `part` is named, a slice of these octets; otherwise nothing.
-    pub(crate) fn part(&self, part: &[u8]) -> Option<Self> {
-        let start = part.as_ptr().addr().checked_sub(self.as_slice().as_ptr().addr())?;
-        let mut shared = self.clone();
-        shared.narrow(&(start..start.checked_add(part.len())?));
-        (shared.end - shared.start == part.len()).then_some(shared)
     }
 
     fn narrow(&mut self, range: &Range<usize>) {

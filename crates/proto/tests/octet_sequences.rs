@@ -2,9 +2,9 @@
 
 use plainsong_derive::DdsType;
 use plainsong_proto::cdr::{
-    Cdr, DdsType, EncodeError, Endianness, OctetSeq, XcdrVersion, from_payload, from_shared_payload,
-    from_shared_payload_over, key_hash, key_hash_as, key_hash_of_payload, to_fixed_payload_as,
-    to_lending_payload_as, to_payload, to_payload_as,
+    Cdr, DdsType, Endianness, OctetSeq, XcdrVersion, from_payload, from_shared_payload,
+    from_shared_payload_over, key_hash, key_hash_as, key_hash_of_payload, to_fixed_payload_as, to_payload,
+    to_payload_around, to_payload_as,
 };
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::payload::Payload;
@@ -85,40 +85,48 @@ struct Framed<'a> {
     after: u64,
 }
 
+/// Objects with lengths of their own follow the octets.
+#[derive(DdsType, Debug, Clone, PartialEq)]
+#[dds(crate = "plainsong_proto", appendable)]
+struct Last<'a> {
+    data: OctetSeq<'a>,
+    parts: Vec<Framed<'a>>,
+}
+
 #[test]
-fn lent_octets_are_left_out_and_nothing_else_changes() {
+fn octets_that_are_elsewhere_are_left_out_and_nothing_else_changes() {
     fn check<T: DdsType, S: Cdr>(sample: &S, version: XcdrVersion) {
-        let lent = sample.lendable().expect("it has a sequence of octets");
-        let encode = |buffer: &mut Vec<u8>| {
-            to_lending_payload_as::<T, S>(sample, version, Endianness::Little, buffer, lent)
-        };
+        let octets = sample.octet_seq().expect("it has a sequence of octets").as_slice();
         let mut expected = Vec::new();
         to_payload_as::<T, S>(sample, version, Endianness::Little, &mut expected).expect("it fits");
-        // Longer than it must be, and full of something else.
-        let mut buffer = vec![0xee; expected.len() + 10];
-        let at = encode(&mut buffer).expect("it fits").expect("it has them");
-        assert!(buffer[at..at + LONG].iter().all(|octet| *octet == 0xee), "nothing was copied");
-        buffer[at..at + LONG].copy_from_slice(lent);
-        assert_eq!(buffer, expected);
-        for short in [0, at, at + LONG / 2, expected.len() - 1] {
-            let result = encode(&mut vec![0; short]);
-            assert!(matches!(result, Err(EncodeError::BufferFull { .. })), "{short} octets: {result:?}");
+        let mut around = vec![0xee; 10];
+        let at = to_payload_around::<T, S>(sample, version, Endianness::Little, &mut around, octets)
+            .expect("it fits")
+            .expect("it has them");
+        assert_eq!(around.len() + LONG, expected.len());
+        assert_eq!([&around[..at], octets, &around[at..]].concat(), expected);
+    }
+    let data = (0..LONG + 1).map(|index| index as u8).collect::<Vec<_>>();
+    for data in [&data[..LONG], &data[1..]] {
+        for version in [XcdrVersion::Xcdr1, XcdrVersion::Xcdr2] {
+            check::<Image<'static>, _>(&image(data), version);
         }
+        let framed = Framed { before: 1, data: data.into(), after: 2 };
+        check::<Framed<'static>, _>(&framed, XcdrVersion::Xcdr1);
+        check::<Framed<'static>, _>(&framed, XcdrVersion::Xcdr2);
+        let last = Last { data: data.into(), parts: vec![Framed { before: 3, ..framed.clone() }] };
+        check::<Last<'static>, _>(&last, XcdrVersion::Xcdr2);
     }
-    let data = (0..LONG).map(|index| index as u8).collect::<Vec<_>>();
-    for version in [XcdrVersion::Xcdr1, XcdrVersion::Xcdr2] {
-        check::<Image<'static>, _>(&image(&data), version);
-    }
-    let framed = Framed { before: 1, data: data.as_slice().into(), after: 2 };
-    check::<Framed<'static>, _>(&framed, XcdrVersion::Xcdr2);
-    let elsewhere = to_lending_payload_as::<Image<'static>, _>(
-        &image(&data),
+    let mut buffer = Vec::new();
+    let elsewhere = to_payload_around::<Image<'static>, _>(
+        &image(&data[1..]),
         XcdrVersion::Xcdr2,
         Endianness::Little,
-        &mut vec![0; 2 * LONG],
+        &mut buffer,
         &[1; LONG],
     );
     assert_eq!(elsewhere, Ok(None), "other octets than those of the sample");
+    assert_eq!(buffer, octets(&owned(&data[1..]), XcdrVersion::Xcdr2));
 }
 
 #[test]

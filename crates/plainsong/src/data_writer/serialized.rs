@@ -119,6 +119,22 @@ impl AnyDataWriter {
 
 impl WriterInner {
     fn write_serialized(&self, sample: &[u8], options: &WriteOptions) -> Result<()> {
+        self.write_encoded(sample, options, || self.copied(sample))
+    }
+
+    fn copied(&self, sample: &[u8]) -> Payload {
+        let mut buffer = self.pool.take();
+        buffer.bytes_mut().extend_from_slice(sample);
+        buffer.freeze()
+    }
+
+    /// Writes an encoded sample, which `payload` has in memory to be kept.
+    pub(super) fn write_encoded(
+        &self,
+        sample: &[u8],
+        options: &WriteOptions,
+        payload: impl FnOnce() -> Payload,
+    ) -> Result<()> {
         let timestamp = options.timestamp();
         if let Some(timestamp) = timestamp {
             self.check_timestamp(timestamp)?;
@@ -129,12 +145,13 @@ impl WriterInner {
         self.check_handle(options.handle(), || Ok(key))?;
         let timeout = options.timeout(self.max_blocking_time);
         let lacks_key = if padded.len() <= self.copied_bytes_max {
-            self.write(ChangeKind::Alive, key, NewPayload::Octets(&padded), None, timestamp, timeout)?
+            self.write(ChangeKind::Alive, key, NewPayload::Octets(&padded), timestamp, timeout)?
         } else {
-            let mut buffer = self.pool.take();
-            buffer.bytes_mut().extend_from_slice(&padded);
-            let payload = &mut buffer.freeze();
-            self.write(ChangeKind::Alive, key, NewPayload::Payload(payload), None, timestamp, timeout)?
+            let payload = &mut match padded {
+                Cow::Borrowed(_) => payload(),
+                Cow::Owned(padded) => Payload::from_vec(padded),
+            };
+            self.write(ChangeKind::Alive, key, NewPayload::Payload(payload), timestamp, timeout)?
         };
         if lacks_key {
             let (key, payload) = self.own_key(sample, false)?;
@@ -156,7 +173,7 @@ impl WriterInner {
         let (key, mut payload) = self.own_key(key, true)?;
         self.check_handle(options.handle(), || Ok(key))?;
         let timeout = options.timeout(self.max_blocking_time);
-        self.write(kind, key, NewPayload::Payload(&mut payload), None, timestamp, timeout).map(drop)
+        self.write(kind, key, NewPayload::Payload(&mut payload), timestamp, timeout).map(drop)
     }
 
     /// The key of a payload, and its serialized key as this writer sends it.

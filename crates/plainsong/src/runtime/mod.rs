@@ -30,7 +30,6 @@ use std::sync::Arc;
 use plainsong_proto::discovery::Command;
 use plainsong_proto::discovery::{MemoryRefusal, Participant};
 use plainsong_proto::guid::{EntityId, Guid};
-use plainsong_proto::lent::Lent;
 use plainsong_proto::locator::NodeId;
 use plainsong_proto::outbox::{Event, Outbox};
 use plainsong_proto::reader::Reader;
@@ -91,7 +90,7 @@ impl Shared {
     fn send_gathered(&self, out: &mut Outbox) {
         out.gather(false);
         out.merge(0);
-        self.transport.send(&Batch { out, lent: None, traffic_class: 0, recuts: false });
+        self.transport.send(&Batch { out, traffic_class: 0, recuts: false });
         out.clear_transmits();
     }
 }
@@ -119,8 +118,6 @@ pub(crate) trait StateMachine: Send {
     fn path(&mut self, _address: IpAddr, _bytes: usize) {}
     /// What the last call left was sent; `clock` tells when.
     fn sent(&mut self, _clock: fn() -> Instant) {}
-    /// So much as was lent for the last call is lent no longer.
-    fn settle_lent(&mut self, _lent: &Lent<'_>) {}
 }
 
 /// A state machine and the deadline the timer knows of.
@@ -200,22 +197,6 @@ impl Drop for Held {
     }
 }
 
-/// A state machine while octets are lent to it. It is told of their end also when something panics: what it
-/// keeps is whole for those who use it after that.
-struct Borrower<'a, 'b, M: StateMachine> {
-    machine: &'a mut M,
-    lent: Option<&'a Lent<'b>>,
-}
-
-impl<M: StateMachine> Drop for Borrower<'_, '_, M> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(lent) = self.lent {
-            self.machine.settle_lent(lent);
-        }
-    }
-}
-
 impl<M: StateMachine> Timed<M> {
     pub(crate) fn new(machine: M) -> Self {
         Self { machine, datagrams: 0, deadline: Arc::default() }
@@ -235,36 +216,18 @@ impl<M: StateMachine> Timed<M> {
         out: &mut Outbox,
         f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
     ) -> R {
-        self.run_lending(shared, guid, now, out, None, f)
-    }
-
-    /// As [`Self::run`], with octets that are lent until then.
-    fn run_lending<R>(
-        &mut self,
-        shared: &Shared,
-        guid: Guid,
-        now: Now,
-        out: &mut Outbox,
-        lent: Option<&Lent<'_>>,
-        f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
-    ) -> R {
-        let borrower = Borrower { machine: &mut self.machine, lent };
         // What is gathered is of several machines and bears no mark.
-        let is_apart = out.is_gathering() && borrower.machine.traffic_class() != 0;
+        let is_apart = out.is_gathering() && self.machine.traffic_class() != 0;
         if is_apart {
             shared.send_gathered(out);
         }
         let before = out.transmits().len();
-        let result = f(borrower.machine, now, out);
+        let result = f(&mut self.machine, now, out);
         self.datagrams += out.transmits().len().saturating_sub(before) as u64;
-        if out.transmits().is_empty() || lent.is_none() && out.is_gathering() {
-            drop(borrower);
-        } else {
-            let traffic_class = borrower.machine.traffic_class();
-            let too_long =
-                shared.transport.send(&Batch { out, lent, traffic_class, recuts: M::FOLLOWS_PATHS });
+        if !out.transmits().is_empty() && !out.is_gathering() {
+            let traffic_class = self.machine.traffic_class();
+            let too_long = shared.transport.send(&Batch { out, traffic_class, recuts: M::FOLLOWS_PATHS });
             out.clear_transmits();
-            drop(borrower);
             self.machine.sent(clock::mono);
             for (address, bytes) in too_long {
                 self.machine.path(address, bytes);
@@ -330,18 +293,8 @@ impl<M: StateMachine> EndpointSlot<M> {
         participant: &ParticipantSlot,
         f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
     ) -> R {
-        self.with_lent(participant, None, f)
-    }
-
-    /// Like [`EndpointSlot::with`], with octets that may be lent until what `f` left is sent.
-    pub(crate) fn with_lent<R>(
-        &self,
-        participant: &ParticipantSlot,
-        lent: Option<&Lent<'_>>,
-        f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
-    ) -> R {
         dispatch::with_outbox(|out| {
-            let result = self.run_lending(participant.shared(), clock::now(), out, lent, f);
+            let result = self.run(participant.shared(), clock::now(), out, f);
             participant.report(out);
             result
         })
@@ -355,18 +308,7 @@ impl<M: StateMachine> EndpointSlot<M> {
         out: &mut Outbox,
         f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
     ) -> R {
-        self.run_lending(shared, now, out, None, f)
-    }
-
-    fn run_lending<R>(
-        &self,
-        shared: &Shared,
-        now: Now,
-        out: &mut Outbox,
-        lent: Option<&Lent<'_>>,
-        f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
-    ) -> R {
-        let result = self.locked(|state| state.run_lending(shared, self.guid, now, out, lent, f));
+        let result = self.locked(|state| state.run(shared, self.guid, now, out, f));
         self.run_deferred(shared, now, out);
         result
     }
@@ -506,10 +448,6 @@ impl StateMachine for Writer {
     fn sent(&mut self, clock: fn() -> Instant) {
         Self::sent(self, clock());
     }
-
-    fn settle_lent(&mut self, lent: &Lent<'_>) {
-        Self::settle_lent(self, lent);
-    }
 }
 
 impl StateMachine for Reader {
@@ -546,44 +484,7 @@ impl StateMachine for Participant {
 
 #[cfg(test)]
 mod tests {
-    use plainsong_proto::payload::Payload;
-
     use super::*;
-
-    /// How often what was lent came to an end.
-    struct Ends(u32);
-
-    impl StateMachine for Ends {
-        type Call = Infallible;
-
-        fn call(&mut self, call: Infallible, _now: Now, _out: &mut Outbox) {
-            match call {}
-        }
-
-        fn timeout(&mut self, _now: Now, _out: &mut Outbox) {}
-
-        fn next_timeout(&self) -> Option<Instant> {
-            None
-        }
-
-        fn settle_lent(&mut self, _lent: &Lent<'_>) {
-            self.0 += 1;
-        }
-    }
-
-    #[test]
-    fn what_is_lent_is_copied_also_when_sending_panics() {
-        let (mut machine, payload) = (Ends(0), Payload::from_vec(vec![0; 3]));
-        let lent = Lent::new(&payload, 0, &[1, 2, 3]);
-        let panics = std::panic::AssertUnwindSafe(|| {
-            let _borrower = Borrower { machine: &mut machine, lent: Some(&lent) };
-            panic!("a mistake in sending");
-        });
-        assert!(std::panic::catch_unwind(panics).is_err());
-        assert_eq!(machine.0, 1);
-        drop(Borrower { machine: &mut machine, lent: None });
-        assert_eq!(machine.0, 1);
-    }
 
     #[test]
     #[cfg(debug_assertions)]

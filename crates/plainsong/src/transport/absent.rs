@@ -13,6 +13,8 @@ use plainsong_proto::locator::NodeId;
 
 #[cfg(not(target_os = "linux"))]
 use super::LinkChange;
+#[cfg(not(target_os = "linux"))]
+use super::loan::{LoanedOctets, LoanedPayload};
 use super::{Batch, Input, Received, Sent, ThreadWaker, Traffic, Transport, WokenBy};
 
 pub(crate) enum Absent {}
@@ -20,6 +22,14 @@ pub(crate) enum Absent {}
 #[cfg(not(target_os = "linux"))]
 impl Absent {
     pub(crate) const fn link(&self, _: NodeId) -> Option<Result<(), MemoryRefusal>> {
+        match *self {}
+    }
+
+    pub(crate) const fn loan(&self, _: usize) -> Result<LoanedPayload, String> {
+        match *self {}
+    }
+
+    pub(crate) const fn loan_octets(&self, _: usize) -> Result<LoanedOctets, String> {
         match *self {}
     }
 

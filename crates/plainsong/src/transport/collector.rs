@@ -49,10 +49,7 @@ impl Transport for Collector {
     fn send(&self, batch: &Batch<'_>) -> Sent {
         let mut collected = lock(&self.0);
         for transmit in batch.out.transmits() {
-            let bytes: Vec<&[u8]> = match batch.lent {
-                None => batch.out.slices(transmit).collect(),
-                Some(lent) => batch.out.slices_lent(transmit, lent).collect(),
-            };
+            let bytes: Vec<&[u8]> = batch.out.slices(transmit).collect();
             let destinations = batch.out.destinations(transmit).to_vec();
             collected.push(Collected {
                 bytes: bytes.concat(),

@@ -7,6 +7,7 @@
 mod absent;
 #[cfg(all(feature = "sim", not(test)))]
 pub(crate) mod collector;
+pub(crate) mod loan;
 #[cfg(target_os = "linux")]
 pub(crate) mod memory;
 #[cfg(test)]
@@ -19,7 +20,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use plainsong_proto::discovery::{LocalLocators, MemoryRefusal};
-use plainsong_proto::lent::Lent;
 use plainsong_proto::locator::{Locator, NodeId};
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::Payload;
@@ -31,6 +31,7 @@ use absent::Absent as Memory;
 use absent::Absent as Other;
 #[cfg(all(feature = "sim", not(test)))]
 use collector::Collector as Other;
+use loan::{LoanedOctets, LoanedPayload};
 #[cfg(target_os = "linux")]
 use memory::Memory;
 #[cfg(test)]
@@ -38,6 +39,9 @@ use network::NetworkHost as Other;
 pub use udp::InterfaceReport;
 use udp::Udp;
 pub(crate) use udp::{Alarm, ThreadWaker};
+
+/// Fewer octets are sent with their message, so that memory is not shared for them alone.
+pub(crate) const LOAN_SHARED_BYTES_MIN: usize = 4 << 10;
 
 /// A way by which datagrams leave and arrive.
 ///
@@ -157,8 +161,6 @@ pub(crate) struct Received<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Batch<'a> {
     pub(crate) out: &'a Outbox,
-    /// Octets of samples that are elsewhere.
-    pub(crate) lent: Option<&'a Lent<'a>>,
     /// The octet of the IP header that marks the datagrams.
     pub(crate) traffic_class: u8,
     /// Datagrams for other hosts that are longer than their path takes are left out; else they are cut on
@@ -337,6 +339,33 @@ impl Transports {
         match &self.memory {
             Ok(memory) => memory.link(node),
             Err(refusal) => Some(Err(*refusal)),
+        }
+    }
+
+    /// Memory for the payload of one sample, of so many octets. Few are of the heap, and so are all where no
+    /// memory is shared.
+    ///
+    /// # Errors
+    /// The limit that is reached.
+    pub(crate) fn loan(&self, bytes: usize) -> Result<LoanedPayload, String> {
+        match &self.memory {
+            Ok(memory) if bytes >= LOAN_SHARED_BYTES_MIN => {
+                memory.loan(bytes).map_err(|error| error.to_string())
+            }
+            _ => Ok(LoanedPayload::in_heap(bytes)),
+        }
+    }
+
+    /// Memory for a sample that is mostly made of so many octets; as [`Self::loan`].
+    ///
+    /// # Errors
+    /// The limit that is reached.
+    pub(crate) fn loan_octets(&self, bytes: usize) -> Result<LoanedOctets, String> {
+        match &self.memory {
+            Ok(memory) if bytes >= LOAN_SHARED_BYTES_MIN => {
+                memory.loan_octets(bytes).map_err(|error| error.to_string())
+            }
+            _ => Ok(LoanedOctets::in_heap(bytes)),
         }
     }
 

@@ -214,10 +214,7 @@ impl Transport for NetworkHost {
     fn send(&self, batch: &Batch<'_>) -> Sent {
         let mut sent = Sent::default();
         for transmit in batch.out.transmits() {
-            let bytes: Vec<&[u8]> = match batch.lent {
-                None => batch.out.slices(transmit).collect(),
-                Some(lent) => batch.out.slices_lent(transmit, lent).collect(),
-            };
+            let bytes: Vec<&[u8]> = batch.out.slices(transmit).collect();
             let bytes: Arc<[u8]> = bytes.concat().into();
             for to in batch.out.destinations(transmit) {
                 if self.reaches(to) {

@@ -6,7 +6,7 @@
 
 use super::{DEPTH_MAX, Endianness, Extensibility, XcdrVersion};
 use crate::malformed::Malformed;
-use crate::payload::{Payload, SharedOctets};
+use crate::payload::{Part, Payload};
 
 /// Which part of a value the octets hold, and which is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub struct Decoder<'a> {
     depth: usize,
     /// Octets of memory that collections may still take.
     memory: usize,
-    /// The buffer of which `octets` are a part, where values may keep it.
-    source: Option<&'a SharedOctets>,
+    /// The payload of which `octets` are a part, where values may keep it.
+    source: Option<&'a Payload>,
 }
 
 /// An open object; give it back to the `end_…` method of the `begin_…` that made it.
@@ -69,14 +69,14 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Values may keep the buffer of `payload`, of which the octets are a part.
+    /// Values may keep parts of `payload`, of which the octets are one.
     pub(super) const fn sharing(mut self, payload: &'a Payload) -> Self {
-        self.source = payload.shared();
+        self.source = Some(payload);
         self
     }
 
-    /// The buffer with `part` alone, which was taken from this decoder, where values may keep it.
-    pub(super) fn share(&self, part: &[u8]) -> Option<SharedOctets> {
+    /// `part`, which was taken from this decoder, where values may keep it.
+    pub(super) fn share(&self, part: &[u8]) -> Option<Part> {
         self.source?.part(part)
     }
 

@@ -62,7 +62,17 @@ pub(super) enum Form {
 /// Where octets go: a growing vector, or a fixed buffer for key hashes that must not allocate.
 enum Sink<'a> {
     Growing(&'a mut Vec<u8>),
-    Fixed { bytes: &'a mut [u8], length: usize },
+    Fixed {
+        bytes: &'a mut [u8],
+        length: usize,
+    },
+    /// All but those of one sequence, which are where they are to stay.
+    Around {
+        bytes: &'a mut Vec<u8>,
+        sequence: &'a [u8],
+        /// Before so many of `bytes` they belong, if they have come already.
+        place: Option<usize>,
+    },
 }
 
 /// Appends values to a buffer. Alignment counts from the end of the buffer at construction.
@@ -74,9 +84,6 @@ pub struct Encoder<'a> {
     endianness: Endianness,
     pub(super) form: Form,
     depth: usize,
-    /// Octets that are left out where a sequence has them, and where that was.
-    lent: Option<&'a [u8]>,
-    left_out: Option<usize>,
 }
 
 /// An open delimited object; give it back to the `end_…` method of the `begin_…` that made it.
@@ -92,7 +99,7 @@ impl<'a> Encoder<'a> {
     pub fn new(buffer: &'a mut Vec<u8>, version: XcdrVersion, endianness: Endianness) -> Self {
         let origin = buffer.len();
         let sink = Sink::Growing(buffer);
-        Self { sink, origin, version, endianness, form: Form::Sample, depth: 0, lent: None, left_out: None }
+        Self { sink, origin, version, endianness, form: Form::Sample, depth: 0 }
     }
 
     /// An encoder of the key hash form into `bytes`: XCDR2, big-endian.
@@ -104,56 +111,44 @@ impl<'a> Encoder<'a> {
             endianness: Endianness::Big,
             form: Form::KeyHash,
             depth: 0,
-            lent: None,
-            left_out: None,
         }
     }
 
     /// An encoder into a fixed place.
     pub(super) fn in_place(bytes: &'a mut [u8], version: XcdrVersion, endianness: Endianness) -> Self {
         let sink = Sink::Fixed { bytes, length: 0 };
-        Self {
-            sink,
-            origin: 0,
-            version,
-            endianness,
-            form: Form::Sample,
-            depth: 0,
-            lent: None,
-            left_out: None,
+        Self { sink, origin: 0, version, endianness, form: Form::Sample, depth: 0 }
+    }
+
+    /// An encoder of what is around the octets that a sequence of the sample has: these it leaves out.
+    pub(super) fn around(
+        bytes: &'a mut Vec<u8>,
+        sequence: &'a [u8],
+        version: XcdrVersion,
+        endianness: Endianness,
+    ) -> Self {
+        let sink = Sink::Around { bytes, sequence, place: None };
+        Self { sink, origin: 0, version, endianness, form: Form::Sample, depth: 0 }
+    }
+
+    /// How many octets are before those that were left out.
+    pub(super) const fn left_out(&self) -> Option<usize> {
+        match &self.sink {
+            Sink::Around { place, .. } => *place,
+            Sink::Growing(_) | Sink::Fixed { .. } => None,
         }
     }
 
-    /// The octets that a sequence of the sample has are left out: what is in the place stays there.
-    pub(super) const fn lend(&mut self, octets: &'a [u8]) {
-        self.lent = Some(octets);
-    }
-
-    /// Where they belong, if they were left out.
-    pub(super) const fn left_out(&self) -> Option<usize> {
-        self.left_out
-    }
-
-    /// Appends the octets of a sequence, unless they are lent.
+    /// Appends the octets of a sequence, unless they are to be left out.
     #[inline]
     pub(super) fn put_sequence(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
-        match self.lent {
-            Some(lent) if std::ptr::eq(lent, octets) => self.leave_out(octets),
-            _ => self.put(octets),
+        if let Sink::Around { bytes, sequence, place: place @ None } = &mut self.sink
+            && std::ptr::eq(*sequence, octets)
+        {
+            *place = Some(bytes.len());
+            return Ok(());
         }
-    }
-
-    /// Goes on behind octets that are not written.
-    #[cold]
-    fn leave_out(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
-        let Sink::Fixed { bytes, length } = &mut self.sink else { return self.put(octets) };
-        let start = *length;
-        if bytes.len() - start < octets.len() {
-            return Err(EncodeError::BufferFull { capacity: bytes.len() });
-        }
-        *length += octets.len();
-        (self.lent, self.left_out) = (None, Some(start));
-        Ok(())
+        self.put(octets)
     }
 
     /// The encoding version.
@@ -186,6 +181,9 @@ impl<'a> Encoder<'a> {
         match &self.sink {
             Sink::Growing(buffer) => buffer.len(),
             Sink::Fixed { length, .. } => *length,
+            Sink::Around { bytes, sequence, place } => {
+                bytes.len() + if place.is_some() { sequence.len() } else { 0 }
+            }
         }
     }
 
@@ -193,7 +191,7 @@ impl<'a> Encoder<'a> {
     #[inline]
     pub fn put(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
         match &mut self.sink {
-            Sink::Growing(buffer) => {
+            Sink::Growing(buffer) | Sink::Around { bytes: buffer, .. } => {
                 copying::append(buffer, octets);
                 Ok(())
             }
@@ -319,9 +317,13 @@ impl<'a> Encoder<'a> {
 
     /// Replaces octets already written; `at` came from `position`.
     pub(super) fn overwrite(&mut self, at: usize, octets: &[u8]) {
-        let written: &mut [u8] = match &mut self.sink {
-            Sink::Growing(buffer) => buffer,
-            Sink::Fixed { bytes, .. } => bytes,
+        let (written, at): (&mut [u8], usize) = match &mut self.sink {
+            Sink::Growing(buffer) => (buffer, at),
+            Sink::Fixed { bytes, .. } => (bytes, at),
+            Sink::Around { bytes, sequence, place: Some(place) } if at > *place => {
+                (bytes, at - sequence.len())
+            }
+            Sink::Around { bytes, .. } => (bytes, at),
         };
         if let Some(place) = written.get_mut(at..at + octets.len()) {
             place.copy_from_slice(octets);
@@ -338,6 +340,18 @@ impl<'a> Encoder<'a> {
         match &mut self.sink {
             Sink::Growing(buffer) => {
                 buffer.splice(at..at, std::iter::repeat_n(0, count));
+                Ok(())
+            }
+            Sink::Around { bytes, sequence, place } => {
+                let at = match place {
+                    Some(place) if at > *place => at - sequence.len(),
+                    Some(place) => {
+                        *place += count;
+                        at
+                    }
+                    None => at,
+                };
+                bytes.splice(at..at, std::iter::repeat_n(0, count));
                 Ok(())
             }
             Sink::Fixed { bytes, .. } => Err(EncodeError::BufferFull { capacity: bytes.len() }),

@@ -248,6 +248,18 @@ pub trait Cdr: Sized {
         None
     }
 
+    /// The value that octets are, for such types: `None` also where these are not as many, or not aligned.
+    #[must_use]
+    fn plain_ref(_octets: &[u8]) -> Option<&Self> {
+        None
+    }
+
+    /// As [`Self::plain_ref`], to be changed.
+    #[must_use]
+    fn plain_mut(_octets: &mut [u8]) -> Option<&mut Self> {
+        None
+    }
+
     /// The key hash of a key that is one number of up to eight octets: its octets, the most significant
     /// first, as the first of this number. `None` of everything else.
     #[inline]
@@ -255,9 +267,9 @@ pub trait Cdr: Sized {
         None
     }
 
-    /// Octets of which a sample may be mostly made: those of its first [`OctetSeq`], if it has one.
+    /// Octets of which a sample may be mostly made: its first [`OctetSeq`], if it has one.
     #[inline]
-    fn lendable(&self) -> Option<&[u8]> {
+    fn octet_seq(&self) -> Option<&OctetSeq<'_>> {
         None
     }
 
@@ -498,26 +510,58 @@ pub fn to_fixed_payload_as<T: DdsType, S: Cdr>(
     Ok(encoder.position())
 }
 
-/// As [`to_payload_as`], over what is in a buffer, which must be long enough, without the octets of the
-/// sequence that is `lent`: says where they belong. `None`: the sample does not have them.
+/// As [`to_payload_as`], into an empty buffer, without the octets of a sequence that the sample has: how many
+/// are before these. `None`: the sample does not have that sequence.
 ///
 /// # Errors
-/// Those of [`to_payload`]; [`EncodeError::BufferFull`] also where the sample has to be moved within the
-/// buffer.
-pub fn to_lending_payload_as<T: DdsType, S: Cdr>(
+/// Those of [`to_payload`].
+pub fn to_payload_around<T: DdsType, S: Cdr>(
     sample: &S,
     version: XcdrVersion,
     endianness: Endianness,
     buffer: &mut Vec<u8>,
-    lent: &[u8],
+    sequence: &[u8],
 ) -> Result<Option<usize>, EncodeError> {
     let encapsulation = Encapsulation::for_type(version, T::EXTENSIBILITY, endianness);
-    let mut encoder = Encoder::in_place(buffer, version, endianness);
-    encoder.lend(lent);
+    buffer.clear();
+    let mut encoder = Encoder::around(buffer, sequence, version, endianness);
     put_payload(encapsulation, &mut encoder, |encoder| sample.encode(encoder))?;
-    let (end, left_out) = (encoder.position(), encoder.left_out());
-    buffer.truncate(end);
-    Ok(left_out)
+    Ok(encoder.left_out())
+}
+
+/// Octets of the payload of a `T` whose memory is its wire form in that version; `None` of other types.
+#[must_use]
+pub const fn plain_payload_bytes<T: DdsType>(version: XcdrVersion) -> Option<usize> {
+    match T::PLAIN.layout(version) {
+        Some(layout) if layout.bytes == size_of::<T>() => {
+            Some(Encapsulation::HEADER_BYTES + layout.bytes.next_multiple_of(4))
+        }
+        _ => None,
+    }
+}
+
+/// The value in a payload of such a type, where that is aligned; in the byte order of this machine.
+#[must_use]
+pub fn plain_in_payload<T: DdsType>(payload: &[u8]) -> Option<&T> {
+    let (encapsulation, body) = Encapsulation::parse(payload).ok()?;
+    let is_plain = encapsulation.suits(T::EXTENSIBILITY)
+        && encapsulation.endianness == Endianness::NATIVE
+        && plain_payload_bytes::<T>(encapsulation.version).is_some();
+    T::plain_ref(body.get(..size_of::<T>()).filter(|_| is_plain)?)
+}
+
+/// Makes a payload of octets of which those behind the encapsulation header are such a value, and are
+/// aligned: the value is what is there.
+#[must_use]
+pub fn plain_payload_over<T: DdsType>(payload: &mut [u8], version: XcdrVersion) -> Option<&mut T> {
+    let bytes = plain_payload_bytes::<T>(version).filter(|bytes| *bytes == payload.len())?;
+    let (header, body) = payload.split_first_chunk_mut::<{ Encapsulation::HEADER_BYTES }>()?;
+    let (value, padding) = body.split_at_mut_checked(size_of::<T>())?;
+    let [high, low] =
+        Encapsulation::for_type(version, T::EXTENSIBILITY, Endianness::NATIVE).id().to_be_bytes();
+    *header = [high, low, 0, (bytes - Encapsulation::HEADER_BYTES - size_of::<T>()) as u8];
+    padding.fill(0);
+    T::plain_mut(value)
 }
 
 fn append_payload(

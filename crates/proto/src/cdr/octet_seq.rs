@@ -2,14 +2,15 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use super::decode::Decoder;
 use super::encode::{EncodeError, Encoder};
 use super::{Bounded, Cdr, Extent};
 use crate::copying;
 use crate::malformed::Malformed;
-use crate::payload::{COPIED_BYTES_MAX, SharedOctets};
+use crate::payload::{COPIED_BYTES_MAX, Part, Payload, Region};
 use crate::types::{TypeBuilder, TypeIdentifiers};
 
 /// So many octets are kept in place: with them a sequence takes 32.
@@ -20,7 +21,8 @@ const FEW_BYTES_MAX: usize = 30;
 ///
 /// A received one keeps the memory in which the sample arrived; it goes back when the last clone is dropped:
 /// who keeps a short part of a sample keeps all of it, and [`Self::into_vec`] copies. What is to be written
-/// may be borrowed: give the type of the topic a lifetime, and use `DataWriter::write_borrowed`.
+/// may be filled where its readers will see it (`DataWriter::loan_octets`), or borrowed: give the type of the
+/// topic a lifetime, and use `DataWriter::write_borrowed`.
 #[derive(Clone)]
 pub struct OctetSeq<'a>(Held<'a>);
 
@@ -29,7 +31,7 @@ enum Held<'a> {
     Few { length: u8, octets: [u8; FEW_BYTES_MAX] },
     Lent(&'a [u8]),
     Owned(Vec<u8>),
-    Shared(SharedOctets),
+    Shared(Part),
 }
 
 impl OctetSeq<'_> {
@@ -47,6 +49,22 @@ impl OctetSeq<'_> {
             Held::Lent(octets) => octets,
             Held::Owned(octets) => octets,
             Held::Shared(octets) => octets.as_slice(),
+        }
+    }
+
+    /// Octets of a region, clipped to its length.
+    #[must_use]
+    pub fn from_region(region: Arc<dyn Region>, range: Range<usize>) -> Self {
+        let payload = Payload::from_region(region, range);
+        payload.part(payload.as_slice()).map_or_else(Self::new, |part| Self(Held::Shared(part)))
+    }
+
+    /// The region that the octets are in.
+    #[must_use]
+    pub fn region(&self) -> Option<&Arc<dyn Region>> {
+        match &self.0 {
+            Held::Shared(Part::Region(part)) => Some(part.region()),
+            Held::Few { .. } | Held::Lent(_) | Held::Owned(_) | Held::Shared(Part::Buffer(_)) => None,
         }
     }
 
@@ -95,8 +113,8 @@ impl Cdr for OctetSeq<'_> {
     }
 
     #[inline]
-    fn lendable(&self) -> Option<&[u8]> {
-        Some(self.as_slice())
+    fn octet_seq(&self) -> Option<&OctetSeq<'_>> {
+        Some(self)
     }
 
     #[inline]

@@ -4,7 +4,6 @@
 use super::{Info, Outbox, Segment, Transmit};
 use crate::copying;
 use crate::guid::{EntityId, GuidPrefix};
-use crate::lent::LENT_BYTES_LEAST;
 use crate::locator::Locator;
 use crate::payload::{COPIED_BYTES_MAX, PayloadView};
 use crate::seq::{FragmentNumber, SequenceNumber};
@@ -295,13 +294,7 @@ impl MessageBuilder<'_> {
         sink.u16(header.fragment_bytes);
         sink.u32(sample_bytes);
         sink.octets(header.inline_qos);
-        // Octets that are lent are not there yet: of such samples a short last fragment is not copied either.
-        if sample.len() >= LENT_BYTES_LEAST {
-            self.refer_to(PayloadView::Payload(&part));
-            self.pad(part.len().wrapping_neg() & 3);
-        } else {
-            self.payload(PayloadView::Payload(&part));
-        }
+        self.payload(PayloadView::Payload(&part));
         true
     }
 

@@ -21,13 +21,17 @@ pub trait Region: Send + Sync + Debug {
 
 /// A range of a region.
 #[derive(Clone)]
-pub(super) struct RegionOctets {
+pub(crate) struct RegionOctets {
     region: Arc<dyn Region>,
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
 impl RegionOctets {
+    pub(crate) const fn region(&self) -> &Arc<dyn Region> {
+        &self.region
+    }
+
     pub(super) fn as_slice(&self) -> &[u8] {
         self.region.octets().get(self.start..self.end).unwrap_or(&[])
     }

@@ -23,9 +23,6 @@ rows! { MEMORY: "Memory and datagrams";
     POOL_LOOKS: usize = 4, buffers;
     /// glibc copies less without `rep movsb`; longer copies are cut into pieces of this (`copying.rs`).
     COPY_PIECE_BYTES: usize = 2, KiB;
-    /// Longer samples of plain octets are sent from where the application has them; readers of this host
-    /// share datagrams of shorter ones.
-    BORROWED_BYTES_OVER: usize = 256, KiB;
     /// Tables with fewer entries keep their memory.
     SHRINK_ENTRIES_MIN: usize = 1_024, entries;
     /// So many things that were forgotten are worth giving the heap back: a few MB, in pieces that it keeps

@@ -682,6 +682,12 @@ impl Writer {
         others == 0 && self.waits_for_path() && self.routes.of(RouteKind::Remote).controller.is_windowed()
     }
 
+    /// Whether a reader is reached by memory that its process shares with ours.
+    #[must_use]
+    pub const fn shares_memory(&self) -> bool {
+        !self.routes.of(RouteKind::Memory).is_empty()
+    }
+
     /// The more readers, the less each may be behind: their sockets, and the time that a sample spends in
     /// them, are shared with the other writers that so many readers usually have. All of it is for a reader
     /// on another host, which may be far away: within this host a quarter of it is about as fast, and takes

@@ -13,6 +13,7 @@ use plainsong_proto::locator::{Locator, NodeId};
 use plainsong_proto::outbox::Transmit;
 use plainsong_proto::payload::{Payload, Region};
 
+use super::chunk_of;
 use super::handshake::{Hello, Message};
 use super::layout::{self, Header};
 use super::lending::{AttachmentError, Lending, LetGo, PeerSlabs};
@@ -217,17 +218,13 @@ impl Link {
         let (parts, payload) = batch.out.parts(transmit);
         let bytes = transmit.len();
         let mut sender = lock(&self.sender);
-        let pushed = match (payload, attached, batch.lent) {
-            (None, _, None) => sender.ring.push(&self.own, &self.peer, parts, bytes, None),
-            (None, _, Some(lent)) => {
-                let parts = batch.out.slices_lent(transmit, lent);
-                sender.ring.push(&self.own, &self.peer, parts, bytes, None)
-            }
-            (Some(payload), attached, _) => {
+        let pushed = match payload {
+            None => sender.ring.push(&self.own, &self.peer, parts, bytes, None),
+            Some(payload) => {
                 let lent = attached.and_then(|(region, range)| {
-                    let chunk = region.as_any().downcast_ref::<Chunk>()?;
+                    let (chunk, range) = chunk_of(&**region, range)?;
                     let slot = sender.lend(self, region, chunk, pool)?;
-                    Some((slot, chunk.attachment(range, slot)))
+                    Some((slot, chunk.attachment(&range, slot)))
                 });
                 match lent {
                     Some((slot, attachment)) => {

@@ -9,6 +9,7 @@
 //! kernel hangs up its connections, and frees what nobody else has.
 
 mod control;
+pub(crate) mod filled;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzzing;
 mod handshake;
@@ -25,6 +26,7 @@ pub(crate) mod segment;
 mod wait;
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -33,17 +35,19 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use plainsong_proto::discovery::{LocalLocators, MemoryRefusal};
 use plainsong_proto::locator::{Locator, NodeId};
-use plainsong_proto::payload::Payload;
+use plainsong_proto::payload::{Payload, Region};
 use plainsong_proto::time::Instant;
 
+use super::loan::{LoanedOctets, LoanedPayload, PAYLOAD_START};
 use super::{Batch, Input, Kind, LinkChange, Received, Sent, ThreadWaker, Traffic, Transport, WokenBy};
 use crate::base::clock;
 use crate::base::config::Config;
 use crate::base::locks::lock;
 use control::Control;
+use filled::Completed;
 use link::{Attached, Link};
 use own::{OwnQueue, Record};
-use pool::{Chunk, Pool};
+use pool::{Chunk, Exhausted, Pool};
 use segment::Pages;
 use wait::{Bell, Trigger, WaitSet};
 
@@ -53,9 +57,6 @@ const RECORDS_MAX: usize = 32;
 const LENT_PART: u64 = 2;
 /// Slabs that nobody has used for so long are given back to the system.
 const UNUSED_MAX: Duration = Duration::from_secs(2);
-/// Behind so many octets of a chunk a payload begins: what follows its four octets of encapsulation is
-/// aligned as the largest of primitive types.
-const PAYLOAD_START: usize = 4;
 /// What the own bell is called among those of links.
 const OWN_BELL: u64 = 0;
 
@@ -195,7 +196,7 @@ impl Memory {
     /// A payload in a chunk of the pool: where it is already, or a copy. `None`: there is no chunk for it.
     fn attached(&self, payload: &Payload) -> Option<Attached> {
         if let Some((region, range)) = payload.region()
-            && region.as_any().downcast_ref::<Chunk>().is_some_and(|chunk| self.pool.owns(chunk))
+            && chunk_of(&**region, &range).is_some_and(|(chunk, _)| self.pool.owns(chunk))
         {
             return Some((Arc::clone(region), range));
         }
@@ -207,15 +208,38 @@ impl Memory {
 
     /// A chunk; if there is none, what peers have let go of is taken back first.
     fn allocate(&self, bytes: usize) -> Option<Chunk> {
-        let again = || {
-            self.links.load().iter().for_each(|link| link.take_back(&self.pool));
-            self.pool.allocate(bytes).ok()
-        };
+        self.allocate_by(|pool| pool.allocate(bytes)).ok()
+    }
+
+    fn allocate_by(&self, allocate: impl Fn(&Pool) -> Result<Chunk, Exhausted>) -> Result<Chunk, Exhausted> {
         // Who serves the local socket gives it back later.
         if self.pool.bytes() == 0 {
             self.control_bell.ring();
         }
-        self.pool.allocate(bytes).ok().or_else(again)
+        allocate(&self.pool).or_else(|_| {
+            self.links.load().iter().for_each(|link| link.take_back(&self.pool));
+            allocate(&self.pool)
+        })
+    }
+
+    /// Memory for a payload of so many octets.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn loan(&self, bytes: usize) -> Result<LoanedPayload, Exhausted> {
+        let with_start = bytes.checked_add(PAYLOAD_START).unwrap_or(bytes);
+        let chunk = self.allocate_by(|pool| pool.allocate_to_keep(with_start))?;
+        Ok(LoanedPayload::in_chunk(chunk, bytes))
+    }
+
+    /// Memory for a sample that is mostly made of so many octets.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn loan_octets(&self, bytes: usize) -> Result<LoanedOctets, Exhausted> {
+        let around = LoanedOctets::chunk_bytes(bytes).unwrap_or(bytes);
+        let chunk = self.allocate_by(|pool| pool.allocate_to_keep(around))?;
+        Ok(LoanedOctets::in_chunk(chunk, bytes))
     }
 
     const fn ring_bytes(&self) -> usize {
@@ -331,11 +355,7 @@ impl Memory {
     fn send_to_self(&self, batch: &Batch<'_>, transmit: &plainsong_proto::outbox::Transmit) {
         let (parts, attachment) = batch.out.parts(transmit);
         let room = (self.ring_bytes, self.lent_bytes_max);
-        let pushed = match batch.lent {
-            None => self.own.push(parts, attachment, room),
-            Some(lent) => self.own.push(batch.out.slices_lent(transmit, lent), attachment, room),
-        };
-        if !pushed {
+        if !self.own.push(parts, attachment, room) {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
         std::sync::atomic::fence(Ordering::SeqCst);
@@ -347,6 +367,15 @@ impl Memory {
             self.bell.ring();
         }
     }
+}
+
+/// The chunk that a range of a region is in, and where it is there.
+fn chunk_of<'a>(region: &'a dyn Region, range: &Range<usize>) -> Option<(&'a Chunk, Range<usize>)> {
+    if let Some(chunk) = region.as_any().downcast_ref::<Chunk>() {
+        return Some((chunk, range.clone()));
+    }
+    let (chunk, place) = region.as_any().downcast_ref::<Completed>()?.place();
+    Some((chunk, place.start + range.start..place.start + range.end))
 }
 
 fn find(links: &[Arc<Link>], node: NodeId) -> Option<&Arc<Link>> {

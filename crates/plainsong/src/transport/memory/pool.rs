@@ -43,6 +43,10 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 pub(crate) enum Exhausted {
     #[error("the pool has {bytes_max} octets at most (memory_pool_bytes_max)")]
     Bytes { bytes_max: u64 },
+    #[error(
+        "half of the pool, {bytes_max} octets, is in use, and the rest is for sending (memory_pool_bytes_max)"
+    )]
+    Kept { bytes_max: u64 },
     #[error("the pool has {} slabs at most", SLABS_MAX)]
     Slabs,
     #[error("no memory can be had: {0}")]
@@ -57,6 +61,8 @@ pub(crate) struct Pool {
     number: u64,
     /// Slabs that were ever unmapped.
     retired: AtomicU64,
+    /// Octets of all chunks that somebody has.
+    used: Arc<AtomicU64>,
     slabs: Mutex<Slabs>,
 }
 
@@ -91,6 +97,8 @@ pub(crate) struct Slab {
     chunk_bytes: usize,
     segment: Segment,
     free: FreeSet,
+    /// Of the pool.
+    used: Arc<AtomicU64>,
 }
 
 /// Octets of a slab, for who has it.
@@ -114,7 +122,22 @@ impl Pool {
         // Not one of those that a model checker replaces, which begin anew with each of its runs.
         static POOLS: StaticCounter = StaticCounter::new(0);
         let number = POOLS.fetch_add(1, Ordering::Relaxed);
-        Self { bytes_max, pages, number, retired: AtomicU64::new(0), slabs: Mutex::default() }
+        let used = Arc::new(AtomicU64::new(0));
+        Self { bytes_max, pages, number, retired: AtomicU64::new(0), used, slabs: Mutex::default() }
+    }
+
+    /// As [`Self::allocate`], for what may be kept for long: half of the pool stays for what is only sent.
+    ///
+    /// # Errors
+    /// As [`Self::allocate`].
+    pub(crate) fn allocate_to_keep(&self, bytes: usize) -> Result<Chunk, Exhausted> {
+        let bytes_max = self.bytes_max / 2;
+        let used = self.used.load(Ordering::Relaxed);
+        let wanted = chunk_bytes(bytes).and_then(|bytes| used.checked_add(bytes as u64));
+        if wanted.is_none_or(|wanted| wanted > bytes_max) {
+            return Err(Exhausted::Kept { bytes_max });
+        }
+        self.allocate(bytes)
     }
 
     /// A chunk with room for so many octets, which are what somebody has left there.
@@ -149,6 +172,7 @@ impl Pool {
             chunk_bytes,
             free: FreeSet::new(slab_bytes / chunk_bytes),
             segment,
+            used: Arc::clone(&self.used),
         };
         let size = slabs.sizes.entry(chunk_bytes).or_default();
         size.last = size.slabs.len();
@@ -235,6 +259,7 @@ impl Slabs {
             let Some(kept) = size.slabs.get_mut(at) else { continue };
             if let Some(number) = kept.slab.free.take() {
                 kept.free_since = None;
+                kept.slab.used.fetch_add(chunk_bytes as u64, Ordering::Relaxed);
                 let chunk = Chunk { slab: Arc::clone(&kept.slab), number };
                 size.last = at;
                 return Some(chunk);
@@ -303,7 +328,28 @@ impl Chunk {
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: who has a `Chunk` has its octets (`FreeSet::take` gives a number to one only, and it is
         // given back by dropping the value), and to write to them needs it mutably.
-        unsafe { self.slab.segment.range(self.offset(), self.slab.chunk_bytes) }
+        unsafe { self.part(0..self.slab.chunk_bytes) }
+    }
+
+    /// A range of it, which is not beyond its end.
+    ///
+    /// # Safety
+    /// Nobody writes to it meanwhile.
+    pub(super) unsafe fn part(&self, range: Range<usize>) -> &[u8] {
+        assert!(range.end <= self.slab.chunk_bytes, "a part of a chunk ends with it");
+        // SAFETY: the caller's.
+        unsafe { self.slab.segment.range(self.offset() + range.start, range.len()) }
+    }
+
+    /// As [`Self::part`], to write to.
+    ///
+    /// # Safety
+    /// Nobody else reads or writes it meanwhile.
+    #[expect(clippy::mut_from_ref, reason = "the caller owns a part of it")]
+    pub(super) unsafe fn part_mut(&self, range: Range<usize>) -> &mut [u8] {
+        assert!(range.end <= self.slab.chunk_bytes, "a part of a chunk ends with it");
+        // SAFETY: the caller's.
+        unsafe { self.slab.segment.range_mut(self.offset() + range.start, range.len()) }
     }
 
     /// All of it, to write to.
@@ -321,6 +367,7 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
+        self.slab.used.fetch_sub(self.slab.chunk_bytes as u64, Ordering::Relaxed);
         self.slab.free.give_back(self.number);
     }
 }

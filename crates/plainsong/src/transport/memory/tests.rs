@@ -73,7 +73,7 @@ impl Node {
     fn send(&self, to: NodeId, count: i32) -> bool {
         let mut out = Outbox::new();
         message(&mut out, to, count);
-        let batch = Batch { out: &out, lent: None, traffic_class: 0, recuts: false };
+        let batch = Batch { out: &out, traffic_class: 0, recuts: false };
         let lost = self.memory.overflows();
         assert!(!self.memory.send(&batch).has_others);
         self.memory.overflows() == lost
@@ -182,7 +182,7 @@ fn a_receiver_that_sleeps_is_woken_by_a_peer_and_by_its_own_process() {
         } else {
             let mut out = Outbox::new();
             message(&mut out, id, count);
-            own.send(&Batch { out: &out, lent: None, traffic_class: 0, recuts: false });
+            own.send(&Batch { out: &out, traffic_class: 0, recuts: false });
         }
     }
     let (counts, _other) = receiving.join().unwrap();
@@ -371,7 +371,7 @@ impl Node {
         let mut builder = out.message(GuidPrefix([1; 12]), &to, 1 << 30);
         assert!(builder.attached(&data, payload));
         builder.finish();
-        self.memory.send(&Batch { out: &out, lent: None, traffic_class: 0, recuts: false });
+        self.memory.send(&Batch { out: &out, traffic_class: 0, recuts: false });
     }
 
     fn receive_long(&mut self) -> Payload {

@@ -213,7 +213,7 @@ fn sends_what_it_reaches_and_counts_the_rest(transports: &Transports) {
     let mut out = Outbox::new();
     message(&mut out, &[ELSEWHERE, here]);
     message(&mut out, &[here]);
-    transports.send(&Batch { out: &out, lent: None, traffic_class: 0, recuts: false });
+    transports.send(&Batch { out: &out, traffic_class: 0, recuts: false });
     assert_eq!(transports.unreachable(), 1);
     let (mut receiver, mut received) = (transports.receiver(input), 0);
     while received < out.transmits().len() {
@@ -237,6 +237,6 @@ fn a_participant_tells_of_what_no_transport_reached() {
     let mut out = Outbox::new();
     message(&mut out, &[ELSEWHERE]);
     let shared = participant.inner.slot().unwrap().shared();
-    shared.transport.send(&Batch { out: &out, lent: None, traffic_class: 0, recuts: false });
+    shared.transport.send(&Batch { out: &out, traffic_class: 0, recuts: false });
     assert_eq!(participant.drops().get(DropReason::Unreachable), 1);
 }

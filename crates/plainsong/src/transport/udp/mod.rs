@@ -438,10 +438,7 @@ impl Transport for Udp {
         }
         let mut has_others = false;
         for transmit in batch.out.transmits() {
-            match batch.lent {
-                None => sender.datagram(batch.out.slices(transmit)),
-                Some(lent) => sender.datagram(batch.out.slices_lent(transmit, lent)),
-            }
+            sender.datagram(batch.out.slices(transmit));
             for destination in batch.out.destinations(transmit) {
                 has_others |= !self.send_to(&mut sender, destination);
             }

@@ -106,11 +106,6 @@ impl Batch {
         self.streak >= self.flow_writes() && self.over.is_some_and(|over| now.since(over) < limits.flow_wait)
     }
 
-    /// Whether the application had paused before a write that begins now.
-    pub(crate) fn follows_pause(&self, now: Instant, limits: &WriterLimits) -> bool {
-        !self.blocked && self.over.is_none_or(|over| now.since(over) >= limits.flow_pause)
-    }
-
     /// A sample leaves alone, to so many readers.
     pub(crate) const fn leaves_alone(&mut self, now: Instant, readers: usize) {
         self.readers = readers;

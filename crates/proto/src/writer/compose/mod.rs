@@ -3,7 +3,6 @@
 pub(super) mod acks;
 pub(super) mod batch;
 mod filtering;
-mod lending;
 pub(super) mod moved;
 pub(super) mod packet;
 pub(super) mod packetizer;

@@ -1,7 +1,6 @@
 //! The new changes that a route is still to be sent: what does not fit the current burst, or the window,
 //! waits here, in order, so that a long sample does not overrun socket buffers of the usual 208 KiB.
 
-use crate::payload::Payload;
 use crate::seq::{FragmentNumber, SequenceNumber};
 use crate::time::Instant;
 
@@ -74,11 +73,6 @@ impl Queue {
 
     pub(crate) const fn is_empty(&self) -> bool {
         self.pending.is_none()
-    }
-
-    /// The payload of the change that is being sent.
-    pub(crate) fn begun_payload(&mut self) -> Option<&mut Payload> {
-        self.pending.as_mut()?.begun.as_mut().map(TakenChange::payload_mut)
     }
 
     /// Queued changes below `next` were sent, or are not to be.

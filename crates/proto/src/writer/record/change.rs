@@ -113,10 +113,6 @@ impl TakenChange {
         Self { change: kept, marks: change.marks.copied(), payload }
     }
 
-    pub(crate) const fn payload_mut(&mut self) -> &mut Payload {
-        &mut self.payload
-    }
-
     pub(crate) fn view(&self) -> Change<'_> {
         Change { payload: (&self.payload).into(), marks: self.marks.as_ref(), ..self.change }
     }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::instance::InstanceHandle;
-use crate::payload::{NewPayload, Payload};
+use crate::payload::NewPayload;
 use crate::qos::{Durability, QosSet};
 use crate::seq::SequenceNumber;
 use crate::time::{Instant, Time};
@@ -234,12 +234,6 @@ impl History {
             marks: entry.marks.as_deref(),
             verdict: entry.verdict,
         })
-    }
-
-    /// The payload of the last change, if it is long.
-    pub(crate) fn last_payload(&mut self) -> Option<&mut Payload> {
-        let place = self.held(self.last)?.payload;
-        self.payloads.long_mut(place)
     }
 
     /// What the change of that number does to its instance, if it is held.

@@ -11,7 +11,6 @@ mod fragments;
 mod histories;
 mod instances;
 mod join;
-mod lending;
 mod long_keys;
 mod matching;
 mod memory;

@@ -80,7 +80,7 @@ fn listening(config: &Config, body: impl FnOnce(&Listening<'_>)) {
 }
 
 fn batch(out: &Outbox) -> Batch<'_> {
-    Batch { out, lent: None, traffic_class: 0, recuts: false }
+    Batch { out, traffic_class: 0, recuts: false }
 }
 
 /// A small message from participant `sender`.

@@ -1,0 +1,144 @@
+//! Reading samples where they arrived.
+
+use std::fmt;
+
+use plainsong_proto::cdr::{self, DdsType};
+use plainsong_proto::malformed::Malformed;
+use plainsong_proto::payload::Payload;
+use plainsong_proto::reader::{Access, CachedSample};
+use plainsong_proto::sample_info::SampleInfo;
+use plainsong_proto::time::Duration;
+
+use crate::data_reader::DataReader;
+use crate::error::Result;
+use crate::read_options::ReadOptions;
+use crate::sample::{Store, settle};
+
+/// One sample, where it arrived, or a change of its instance's state.
+///
+/// It keeps memory of its writer: a process that keeps more than a quarter of what a writer's process may share
+/// with it gets copies. What was received from another process of this host is in memory to which that process
+/// may still write if it breaks the rules: who does not trust it calls [`DataReader::take`].
+pub struct SampleRef<T> {
+    value: Value<T>,
+    /// Facts about it.
+    pub info: SampleInfo,
+}
+
+enum Value<T> {
+    None,
+    InPlace(Payload),
+    Decoded(Box<T>),
+}
+
+impl<T: DdsType> SampleRef<T> {
+    /// The value, when there is one.
+    #[must_use]
+    pub fn data(&self) -> Option<&T> {
+        match &self.value {
+            Value::None => None,
+            Value::InPlace(payload) => cdr::plain_in_payload(payload.as_slice()),
+            Value::Decoded(value) => Some(value),
+        }
+    }
+
+    /// Whether the value is where it arrived. Else it was decoded: it is of a type whose memory is not its wire
+    /// form ([`DataWriter::loan`](crate::data_writer::DataWriter::loan) says which types are), came in another
+    /// encoding, or in pieces.
+    #[must_use]
+    pub const fn is_in_place(&self) -> bool {
+        matches!(self.value, Value::InPlace(_))
+    }
+
+    fn of(sample: &CachedSample) -> std::result::Result<Self, Malformed> {
+        let CachedSample { info, payload, .. } = sample;
+        let value = if !info.valid_data {
+            Value::None
+        } else if cdr::plain_in_payload::<T>(payload.as_slice()).is_some() {
+            // A few octets that are copied may be aligned otherwise where they go.
+            let kept = payload.clone();
+            match cdr::plain_in_payload::<T>(kept.as_slice()) {
+                Some(_) => Value::InPlace(kept),
+                None => Value::Decoded(decoded(payload)?),
+            }
+        } else {
+            Value::Decoded(decoded(payload)?)
+        };
+        Ok(Self { value, info: *info })
+    }
+}
+
+/// Apart, for a long value takes as much of the stack, and those in place shall not.
+#[inline(never)]
+fn decoded<T: DdsType>(payload: &Payload) -> std::result::Result<Box<T>, Malformed> {
+    cdr::from_shared_payload(payload).map(Box::new)
+}
+
+impl<T: DdsType + fmt::Debug> fmt::Debug for SampleRef<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SampleRef").field("data", &self.data()).field("info", &self.info).finish()
+    }
+}
+
+impl<T: DdsType> Store for Vec<SampleRef<T>> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn store(&mut self, samples: &[CachedSample]) -> Vec<(usize, Malformed)> {
+        let mut undecodable = Vec::new();
+        for (at, sample) in samples.iter().enumerate() {
+            match SampleRef::of(sample) {
+                Ok(sample) => self.push(sample),
+                Err(reason) => undecodable.push((at, reason)),
+            }
+        }
+        undecodable
+    }
+
+    fn settle(&mut self, start: usize, grouped: bool) {
+        let samples = self.get_mut(start..).unwrap_or_default();
+        settle(samples, |sample| sample.info.instance_handle, |sample| &mut sample.info, grouped);
+    }
+}
+
+/// Samples that are looked at where they arrived: of a type whose memory is its wire form
+/// ([`DataWriter::loan`](crate::data_writer::DataWriter::loan)) nothing is copied on this side. Octets of an
+/// [`OctetSeq`](crate::cdr::OctetSeq) stay where they arrived by any way to take.
+impl<T: DdsType> DataReader<T> {
+    /// Removes and returns all samples.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotEnabled`].
+    pub fn take_in_place(&self) -> Result<Vec<SampleRef<T>>> {
+        self.take_in_place_with(&ReadOptions::new())
+    }
+
+    /// Removes and returns what `options` choose; ORDER BY of a query does not count.
+    ///
+    /// # Errors
+    /// As [`Self::take_with`].
+    pub fn take_in_place_with(&self, options: &ReadOptions) -> Result<Vec<SampleRef<T>>> {
+        let mut samples = Vec::new();
+        self.inner().collect_with(Access::Take, options, &mut samples)?;
+        Ok(samples)
+    }
+
+    /// Returns what `options` choose and marks it read; ORDER BY of a query does not count.
+    ///
+    /// # Errors
+    /// As [`Self::take_with`].
+    pub fn read_in_place_with(&self, options: &ReadOptions) -> Result<Vec<SampleRef<T>>> {
+        let mut samples = Vec::new();
+        self.inner().collect_with(Access::Read, options, &mut samples)?;
+        Ok(samples)
+    }
+
+    /// Blocks until there is something to take, and takes it.
+    ///
+    /// # Errors
+    /// As [`Self::wait_take`].
+    pub fn wait_take_in_place(&self, timeout: impl Into<Duration>) -> Result<Vec<SampleRef<T>>> {
+        self.wait_until(timeout.into(), "wait_take_in_place", || self.take_in_place())
+    }
+}

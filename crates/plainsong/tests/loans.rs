@@ -1,0 +1,367 @@
+//! Samples that are made where their readers see them, and read where they arrived.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use std::process::{Command, Stdio};
+
+use common::{PATIENCE, Pair, fresh_domain, participant, participant_with, reader, until, writer};
+use plainsong::data_writer::NotWritten;
+use plainsong::prelude::*;
+use plainsong::{Error, OutOfResources, PreconditionNotMet};
+
+const CELLS: usize = 20_000;
+
+/// Its memory is its wire form.
+#[derive(DdsType, Debug, PartialEq)]
+#[dds(name = "Grid", final)]
+#[repr(C)]
+struct Grid {
+    #[dds(key)]
+    id: u32,
+    step: u32,
+    cells: [f64; CELLS],
+}
+
+/// As that, and short.
+#[derive(DdsType, Debug, Clone, Copy, PartialEq)]
+#[dds(name = "Pose", final)]
+#[repr(C)]
+struct Pose {
+    x: f64,
+    y: f64,
+    flags: [u8; 8],
+}
+
+#[derive(DdsType, Debug, PartialEq)]
+#[dds(name = "Frame")]
+struct Frame<'a> {
+    number: u32,
+    encoding: String,
+    pixels: OctetSeq<'a>,
+    is_last: bool,
+}
+
+const BYTES: usize = 1 << 20;
+
+fn kept() -> (QosSet, QosSet) {
+    (QosSet::writer().keep_all(), QosSet::reader().reliable().keep_all())
+}
+
+fn pair<T: DdsType>() -> Pair<T> {
+    let (offered, requested) = kept();
+    Pair::new(offered, requested)
+}
+
+fn fill(grid: &mut Grid, step: u32) {
+    (grid.id, grid.step) = (7, step);
+    grid.cells.iter_mut().enumerate().for_each(|(at, cell)| *cell = f64::from(step) + at as f64);
+}
+
+fn is_filled(grid: &Grid, step: u32) -> bool {
+    let cells = grid.cells.iter().enumerate();
+    (grid.id, grid.step) == (7, step)
+        && cells.into_iter().all(|(at, cell)| *cell == f64::from(step) + at as f64)
+}
+
+fn frame(writer: &DataWriter<Frame<'static>>, number: u32, encoding: &str) -> (Frame<'static>, *const u8) {
+    let mut pixels = writer.loan_octets(BYTES).unwrap();
+    pixels.fill(number as u8);
+    let place = pixels.as_ptr();
+    (Frame { number, encoding: encoding.into(), pixels: pixels.into(), is_last: true }, place)
+}
+
+fn is_whole(frame: &Frame<'_>, number: u32) -> bool {
+    let pixels = frame.pixels.len() == BYTES && frame.pixels.iter().all(|pixel| *pixel == number as u8);
+    frame.number == number && frame.is_last && pixels
+}
+
+#[test]
+fn a_sample_is_read_where_it_was_made() {
+    let pair: Pair<Grid> = pair();
+    let mut all = Vec::new();
+    for step in 0..3 {
+        let mut loan = pair.writer.loan().unwrap();
+        fill(&mut loan, step);
+        let place = std::ptr::from_ref::<Grid>(&loan);
+        assert_eq!(loan.is_shared(), cfg!(target_os = "linux"));
+        loan.write().unwrap();
+        let sample = pair.reader.wait_take_in_place(PATIENCE).unwrap().remove(0);
+        assert!(sample.is_in_place() && is_filled(sample.data().unwrap(), step));
+        assert_eq!(std::ptr::from_ref(sample.data().unwrap()), place, "within a process nothing is copied");
+        all.push(sample);
+    }
+    let handle = pair.writer.matched_subscriptions().unwrap();
+    assert_eq!(handle.len(), 1);
+    drop(pair);
+    for (step, sample) in (0..).zip(&all) {
+        assert!(is_filled(sample.data().unwrap(), step), "it outlives its reader and its writer");
+    }
+}
+
+#[test]
+fn few_octets_are_no_exception() {
+    let pair: Pair<Pose> = pair();
+    let pose = Pose { x: 1.5, y: -2.0, flags: [3; 8] };
+    let mut loan = pair.writer.loan().unwrap();
+    *loan = pose;
+    assert!(!loan.is_shared());
+    loan.write().unwrap();
+    let sample = pair.reader.wait_take_in_place(PATIENCE).unwrap().remove(0);
+    assert_eq!(sample.data(), Some(&pose));
+    pair.writer.loan().unwrap().write_with(&WriteOptions::new().source_timestamp(Time::now())).unwrap();
+    assert_eq!(pair.reader.wait_take(PATIENCE).unwrap().len(), 1);
+}
+
+#[test]
+fn octets_that_are_filled_in_place_stay_there() {
+    let pair: Pair<Frame<'static>> = pair();
+    let (sample, place) = frame(&pair.writer, 1, "rgb8");
+    pair.writer.write(&sample).unwrap();
+    let taken = pair.reader.wait_take(PATIENCE).unwrap().remove(0).data.unwrap();
+    assert!(is_whole(&taken, 1) && taken.encoding == "rgb8");
+    if cfg!(target_os = "linux") {
+        assert_eq!(taken.pixels.as_ptr(), place);
+    }
+
+    // Written again, with something else around them, they are copied: who has the first keeps what it sees.
+    let again = Frame { number: 1, encoding: "bgr8".into(), ..sample };
+    pair.writer.write(&again).unwrap();
+    let second = pair.reader.wait_take(PATIENCE).unwrap().remove(0).data.unwrap();
+    assert!(is_whole(&second, 1) && second.encoding == "bgr8" && taken.encoding == "rgb8");
+    assert_ne!(second.pixels.as_ptr(), place);
+
+    let long = "long".repeat(1_000);
+    let (sample, _) = frame(&pair.writer, 2, &long);
+    pair.writer.write(&sample).unwrap();
+    let taken = pair.reader.wait_take(PATIENCE).unwrap().remove(0).data.unwrap();
+    assert!(is_whole(&taken, 2) && taken.encoding == long, "what does not fit before them moves them");
+
+    let mut pixels = pair.writer.loan_octets(BYTES).unwrap();
+    pixels.truncate(5_000);
+    pixels.fill(4);
+    let short = Frame { number: 3, encoding: String::new(), pixels: pixels.into(), is_last: false };
+    pair.writer.write(&short).unwrap();
+    let taken = pair.reader.wait_take(PATIENCE).unwrap().remove(0).data.unwrap();
+    assert_eq!(taken, short);
+}
+
+#[test]
+fn an_encoded_sample_is_written_where_it_was_made() {
+    let pair: Pair<Frame<'static>> = pair();
+    let any = pair.writer.as_any();
+    let (sample, _) = frame(&pair.writer, 5, "mono8");
+    pair.writer.write(&sample).unwrap();
+    let encoded = pair.reader.as_any().read_serialized().unwrap_or_default();
+    until("it arrives", || !pair.reader.as_any().read_serialized().unwrap().is_empty());
+    drop(encoded);
+    let encoded = pair.reader.as_any().take_serialized().unwrap().remove(0).payload;
+    let mut loan = any.loan_serialized(encoded.len() + 100).unwrap();
+    loan.truncate(encoded.len());
+    loan.copy_from_slice(encoded.as_slice());
+    let place = loan.as_ptr();
+    loan.write().unwrap();
+    until("it arrives", || !pair.reader.as_any().read_serialized().unwrap().is_empty());
+    let arrived = pair.reader.as_any().take_serialized().unwrap().remove(0).payload;
+    assert_eq!(arrived.as_slice(), encoded.as_slice());
+    assert_eq!(arrived.as_slice().as_ptr(), place);
+
+    let mut garbage = any.loan_serialized(5_000).unwrap();
+    garbage.fill(0xff);
+    let NotWritten { error, loan } = garbage.write().unwrap_err();
+    assert!(matches!(error, Error::BadParameter(_)), "{error}");
+    assert!(loan.iter().all(|octet| *octet == 0xff), "it is there to be mended");
+}
+
+#[test]
+fn types_that_are_not_their_wire_form_are_refused() {
+    let pair: Pair<Frame<'static>> = pair();
+    let error = pair.writer.loan().unwrap_err();
+    assert!(matches!(error, Error::PreconditionNotMet(PreconditionNotMet::NotPlain { .. })), "{error}");
+    assert!(error.to_string().contains("loan_octets"), "it says what to do: {error}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_pool_that_is_used_up_is_an_error_that_names_the_limit_and_what_is_dropped_is_there_again() {
+    let config = Config { memory_pool_bytes_max: 16 << 20, ..common::loopback() };
+    let (offered, requested) = (QosSet::writer().keep_last(1), QosSet::reader().reliable().keep_last(1));
+    let pair: Pair<Frame<'static>> = Pair::with(&config, offered, requested);
+    let mut loans = Vec::new();
+    let error = loop {
+        match pair.writer.loan_octets(BYTES) {
+            Ok(loan) => loans.push(loan),
+            Err(error) => break error,
+        }
+        assert!(loans.len() < 8, "half of 16 MiB does not hold 8 and what is around them");
+    };
+    assert!(matches!(error, Error::OutOfResources(OutOfResources::Loan { .. })), "{error}");
+    assert!(error.to_string().contains("memory_pool_bytes_max"), "{error}");
+    assert!(loans.len() >= 6, "{}", loans.len());
+    let many = loans.len();
+
+    // Samples that are not made in place are written all the same.
+    let plain = Frame { number: 9, encoding: "x".into(), pixels: vec![9; BYTES].into(), is_last: true };
+    pair.writer.write(&plain).unwrap();
+    assert!(is_whole(pair.reader.wait_take(PATIENCE).unwrap()[0].data.as_ref().unwrap(), 9));
+
+    loans.clear();
+    for _ in 0..4 * many {
+        drop(pair.writer.loan_octets(BYTES).unwrap());
+    }
+    for number in 0..4 * many as u32 {
+        let (sample, _) = frame(&pair.writer, number, "rgb8");
+        pair.writer.write(&sample).unwrap();
+        drop(sample);
+        assert!(is_whole(pair.reader.wait_take(PATIENCE).unwrap()[0].data.as_ref().unwrap(), number));
+    }
+}
+
+#[test]
+fn a_loan_may_outlive_its_writer() {
+    let pair: Pair<Grid> = pair();
+    let mut loan = pair.writer.loan().unwrap();
+    fill(&mut loan, 1);
+    let octets = pair.writer.as_any().loan_serialized(5_000).unwrap();
+    pair.writer.publisher().delete_writer(&pair.writer.as_any()).unwrap();
+    assert!(matches!(pair.writer.loan(), Err(Error::AlreadyDeleted(_))));
+    let NotWritten { error, loan } = loan.write().unwrap_err();
+    assert!(matches!(error, Error::AlreadyDeleted(_)) && is_filled(&loan, 1), "{error}");
+    drop(pair);
+    assert!(is_filled(&loan, 1));
+    assert!(octets.write().is_err());
+}
+
+#[test]
+fn a_write_that_finds_no_room_gives_the_loan_back() {
+    let (offered, requested) = kept();
+    let offered = offered
+        .resource_limits(ResourceLimits { max_samples: 1, ..ResourceLimits::default() })
+        .max_blocking_time(Duration::from_millis(10));
+    let requested = requested.resource_limits(ResourceLimits { max_samples: 1, ..ResourceLimits::default() });
+    let pair: Pair<Grid> = Pair::new(offered, requested);
+    let mut step = 0;
+    let mut refused = loop {
+        let mut loan = pair.writer.loan().unwrap();
+        fill(&mut loan, step);
+        match loan.write() {
+            Ok(()) => step += 1,
+            Err(NotWritten { error, loan }) => {
+                assert!(matches!(error, Error::Timeout { .. }), "{error}");
+                break loan;
+            }
+        }
+        assert!(step < 3, "there is room for one on each side");
+    };
+    refused.id = 8;
+    let sample = pair.reader.wait_take_in_place(PATIENCE).unwrap().remove(0);
+    assert!(is_filled(sample.data().unwrap(), 0));
+    drop(sample);
+    refused.id = 7;
+    let mut left = Some(refused);
+    until("there is room", || match left.take().unwrap().write() {
+        Ok(()) => true,
+        Err(NotWritten { loan, .. }) => {
+            left = Some(loan);
+            false
+        }
+    });
+    let mut seen = 1;
+    while seen <= step {
+        for sample in pair.reader.wait_take_in_place(PATIENCE).unwrap() {
+            assert!(is_filled(sample.data().unwrap(), seen));
+            seen += 1;
+        }
+    }
+}
+
+#[test]
+fn who_joins_late_and_who_shares_no_memory_get_the_same() {
+    let domain = fresh_domain();
+    let lasting = |qos: QosSet| qos.keep_last(3).durability(Durability::TransientLocal);
+    let sender = participant(domain);
+    let there: DataWriter<Frame<'static>> = writer(&sender, "Late", lasting(QosSet::writer()));
+    for number in 0..5 {
+        let (sample, _) = frame(&there, number, "rgb8");
+        there.write(&sample).unwrap();
+    }
+    let apart = participant_with(domain, common::udp());
+    for late in [participant(domain), apart] {
+        let late: DataReader<Frame<'static>> = reader(&late, "Late", lasting(QosSet::reader().reliable()));
+        let mut taken = Vec::new();
+        while taken.len() < 3 {
+            taken.extend(late.wait_take(PATIENCE).unwrap());
+        }
+        for (number, sample) in (2..).zip(&taken) {
+            assert!(is_whole(sample.data.as_ref().unwrap(), number));
+        }
+    }
+}
+
+/// In the environment of a process that this test has started: the domain.
+const DOMAIN: &str = "PLAINSONG_TEST_DOMAIN";
+
+/// Reads grids and frames in a process of its own, and writes them back: what it has read, not a copy.
+fn echo(domain: u16) {
+    let here = participant(domain);
+    let (offered, requested) = kept();
+    let grids: DataReader<Grid> = reader(&here, "Grid", requested.clone());
+    let frames: DataReader<Frame<'static>> = reader(&here, "Frame", requested);
+    let back: DataWriter<Frame<'static>> = writer(&here, "Back", offered.clone());
+    let steps: DataWriter<Pose> = writer(&here, "Step", offered);
+    until("all match", || {
+        back.matched_subscriptions().unwrap().len() + steps.matched_subscriptions().unwrap().len() == 2
+    });
+    for step in 0..10 {
+        let grid = grids.wait_take_in_place(PATIENCE).unwrap().remove(0);
+        assert!(is_filled(grid.data().unwrap(), step));
+        let flags = [u8::from(grid.is_in_place()); 8];
+        steps.write(&Pose { x: f64::from(step), y: 0.0, flags }).unwrap();
+        let frame = frames.wait_take(PATIENCE).unwrap().remove(0).data.unwrap();
+        assert!(is_whole(&frame, step));
+        back.write(&frame).unwrap();
+    }
+    steps.wait_for_acknowledgments(PATIENCE).unwrap();
+    back.wait_for_acknowledgments(PATIENCE).unwrap();
+}
+
+#[test]
+fn another_process_reads_them_in_place_and_hands_them_on() {
+    if let Ok(domain) = std::env::var(DOMAIN) {
+        return echo(domain.parse().unwrap());
+    }
+    let domain = fresh_domain();
+    let name = "another_process_reads_them_in_place_and_hands_them_on";
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(DOMAIN, domain.to_string())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let here = participant(domain);
+    let (offered, requested) = kept();
+    let grids: DataWriter<Grid> = writer(&here, "Grid", offered.clone());
+    let frames: DataWriter<Frame<'static>> = writer(&here, "Frame", offered);
+    let back: DataReader<Frame<'static>> = reader(&here, "Back", requested.clone());
+    let steps: DataReader<Pose> = reader(&here, "Step", requested);
+    until("all match", || {
+        let readers =
+            grids.matched_subscriptions().unwrap().len() + frames.matched_subscriptions().unwrap().len();
+        let writers =
+            back.matched_publications().unwrap().len() + steps.matched_publications().unwrap().len();
+        readers + writers == 4
+    });
+    for step in 0..10 {
+        let mut grid = grids.loan().unwrap();
+        fill(&mut grid, step);
+        grid.write().unwrap();
+        let (sample, _) = frame(&frames, step, "rgb8");
+        frames.write(&sample).unwrap();
+        let told = steps.wait_take(PATIENCE).unwrap().remove(0).data.unwrap();
+        assert_eq!(told.x, f64::from(step));
+        assert_eq!(told.flags == [1; 8], cfg!(target_os = "linux"), "it was read in place");
+        let returned = back.wait_take(PATIENCE).unwrap().remove(0).data.unwrap();
+        assert!(is_whole(&returned, step));
+    }
+    assert!(child.wait().unwrap().success());
+}
