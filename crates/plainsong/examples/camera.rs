@@ -1,6 +1,7 @@
-//! Images of 4 MB, 30 a second: borrowed to write them, and looked at where they arrived.
+//! Images of 4 MB, 30 a second: the publisher fills them where the subscribers of this host look at them.
 //!
-//! The subscriber shows how many come in a second and how long they take; the publisher, how they go.
+//! The subscriber shows how many come in a second, how long they take, and whether they were copied on their
+//! way; the publisher, how they go.
 //!
 //! ```text
 //! cargo run --release -p plainsong --example camera -- subscribe
@@ -52,21 +53,22 @@ fn publish(participant: &DomainParticipant, topic: &Topic<Image<'static>>) -> pl
     waiting.attach(writer.status_condition(StatusMask::NONE.with(StatusKind::PublicationMatched)));
     waiting.wait(TIMEOUT)?;
 
-    // What the camera fills again and again.
-    let mut pixels = vec![0; (WIDTH * HEIGHT * 3) as usize];
+    let octets = (WIDTH * HEIGHT * 3) as usize;
     let begin = Instant::now();
     let mut writing = std::time::Duration::ZERO;
     for frame in 0..FRAMES {
         let due = begin + std::time::Duration::from_secs(1) * frame / FRAMES_PER_S;
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        // What the camera fills.
+        let mut pixels = writer.loan_octets(octets)?;
         pixels.fill(frame as u8);
-        let image = Image { camera: 1, frame, width: WIDTH, height: HEIGHT, pixels: (&pixels[..]).into() };
+        let image = Image { camera: 1, frame, width: WIDTH, height: HEIGHT, pixels: pixels.into() };
         let before = Instant::now();
-        writer.write_borrowed(&image)?;
+        writer.write(&image)?;
         writing += before.elapsed();
     }
     let milliseconds = writing.as_secs_f64() * 1_000.0 / f64::from(FRAMES);
-    println!("{FRAMES} images of {} octets: a write took {milliseconds:.2} ms", pixels.len());
+    println!("{FRAMES} images of {octets} octets: a write took {milliseconds:.3} ms");
     println!("on their way: {:?}", writer.delivery()?);
     writer.wait_for_acknowledgments(TIMEOUT)
 }
@@ -77,7 +79,7 @@ fn subscribe(participant: &DomainParticipant, topic: &Topic<Image<'static>>) -> 
     let waiting = WaitSet::new();
     waiting.attach(reader.read_condition(&ReadOptions::new()));
     let mut images = SampleBuffer::new();
-    let (mut next, mut wrong) = (0, 0);
+    let (mut next, mut wrong, mut copied) = (0, 0, 0);
     // How long each image of this second took, in milliseconds, and when the first of them came.
     let (mut latencies, mut begin) = (Vec::new(), Instant::now());
     while next < FRAMES {
@@ -92,16 +94,18 @@ fn subscribe(participant: &DomainParticipant, topic: &Topic<Image<'static>>) -> 
             latencies.push(took.as_secs_f64() * 1_000.0);
             let is_whole = image.frame == next && image.pixels.iter().all(|octet| *octet == next as u8);
             wrong += u32::from(!is_whole);
+            copied += u32::from(!image.pixels.is_in_shared_memory());
             next = image.frame + 1;
             if next.is_multiple_of(FRAMES_PER_S) {
                 latencies.sort_by(f64::total_cmp);
                 let median = latencies[latencies.len() / 2];
                 let rate = (latencies.len() - 1) as f64 / begin.elapsed().as_secs_f64();
+                let Image { width, height, .. } = image;
                 println!(
-                    "{} x {}: {rate:.1} images a second, {median:.2} ms each",
-                    image.width, image.height
+                    "{width} x {height}: {rate:.1} images a second, {median:.2} ms each, {copied} of them copied"
                 );
                 latencies.clear();
+                copied = 0;
             }
         }
     }

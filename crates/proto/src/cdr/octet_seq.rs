@@ -68,6 +68,12 @@ impl OctetSeq<'_> {
         }
     }
 
+    /// Whether they are in memory that processes share: made there, or received without a copy.
+    #[must_use]
+    pub fn is_in_shared_memory(&self) -> bool {
+        self.region().is_some()
+    }
+
     /// The same octets as a vector; copied unless they are in one already.
     #[must_use]
     pub fn into_vec(self) -> Vec<u8> {

@@ -1,5 +1,6 @@
 //! This product, used as an application would.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use plainsong::config::{Peer, Use};
 use plainsong::prelude::*;
 use plainsong::time;
 use plainsong_perfkit::adapter::{EncodeCost, Reader, Session, Sink, Writer};
+use plainsong_perfkit::payload::SIZE_WITH_CHECKSUM;
 use plainsong_perfkit::spec::{EndpointSpec, ReadCall, ReadMethod, SessionSpec};
 use plainsong_perfkit::{Adapter, Description, Failure, Sample as Received};
 
@@ -33,7 +35,7 @@ struct PerfKeyed<'a> {
 /// Both of them.
 trait Measured: DdsType + Send + Sync + 'static {
     fn parts(&self) -> (u32, &[u8]);
-    fn borrowing(instance: u32, payload: &[u8]) -> Self::Borrowed<'_>;
+    fn with(instance: u32, data: OctetSeq<'_>) -> Self::Borrowed<'_>;
     /// Any sample of the instance.
     fn of(instance: u32) -> Self;
 }
@@ -45,8 +47,8 @@ macro_rules! measured {
                 (self.instance, &self.data)
             }
 
-            fn borrowing(instance: u32, payload: &[u8]) -> $name<'_> {
-                $name { instance, data: payload.into() }
+            fn with(instance: u32, data: OctetSeq<'_>) -> $name<'_> {
+                $name { instance, data }
             }
 
             fn of(instance: u32) -> Self {
@@ -76,7 +78,7 @@ pub(super) enum Setting {
     Woken,
     /// It uses no shared memory.
     Udp,
-    /// It borrows samples from its writers and readers.
+    /// It makes samples in memory that its writers lend.
     Loan,
     /// Its sockets hold what those of every program do.
     SmallBuffers,
@@ -111,9 +113,6 @@ impl Adapter for Product {
         if spec.multicast == Some(true) {
             let reason = "Plainsong sends user data by unicast";
             return Err(Failure::Unsupported(reason.to_owned()));
-        }
-        if self.0 == Setting::Loan {
-            return Err(Failure::Unsupported("Plainsong lends no samples yet".to_owned()));
         }
         Ok(Box::new(Joined { spec: spec.clone(), setting: self.0, participant: None }))
     }
@@ -173,7 +172,8 @@ impl Joined {
                 .create_publisher(QosSet::default())?
                 .create_writer(&topic, qos(endpoint, QosSet::writer()))
         };
-        Ok(Box::new(Writing { writer: make().map_err(failed)? }))
+        let made = (self.setting == Setting::Loan).then(HashSet::new);
+        Ok(Box::new(Writing { writer: make().map_err(failed)?, made }))
     }
 
     fn make_reader<T: Measured>(
@@ -253,11 +253,25 @@ impl Session for Joined {
 
 struct Writing<T> {
     writer: DataWriter<T>,
+    /// The places where samples were made before and their octets, when they are made in place.
+    made: Option<HashSet<(usize, usize)>>,
 }
 
 impl<T: Measured> Writer for Writing<T> {
     fn write(&mut self, instance: u32, payload: &[u8]) -> Result<(), Failure> {
-        self.writer.write_borrowed(&T::borrowing(instance, payload)).map_err(failed)
+        let octets = match &mut self.made {
+            None => payload.into(),
+            Some(made) => {
+                let mut loan = self.writer.loan_octets(payload.len()).map_err(failed)?;
+                // Samples have the same octets behind their heads. Who makes samples in place copies nothing;
+                // here that is done once for each place.
+                let is_new = !loan.is_shared() || made.insert((loan.as_ptr().addr(), payload.len()));
+                let changed = if is_new { payload.len() } else { payload.len().min(SIZE_WITH_CHECKSUM) };
+                loan[..changed].copy_from_slice(&payload[..changed]);
+                loan.into()
+            }
+        };
+        self.writer.write_borrowed(&T::with(instance, octets)).map_err(failed)
     }
 
     fn matched(&mut self) -> u32 {
