@@ -19,6 +19,7 @@ const RUNS: [(&str, &[&str]); 2] = [
             "runtime::timer",
             "runtime::notify",
             "runtime::dispatch",
+            "transport::memory::filled",
             "transport::memory::lending",
             "transport::memory::pool",
             "transport::memory::ring",

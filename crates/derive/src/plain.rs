@@ -65,8 +65,8 @@ pub(crate) fn octets<'a>(types: impl Iterator<Item = &'a Type> + Clone) -> Optio
             if !is_one || Self::plain_octets(&[]).is_none() {
                 return ::core::option::Option::None;
             }
-            // SAFETY: there are so many octets, aligned as the structure is; all its octets are of numbers, as
-            // above, and any are a number. It is borrowed as they are.
+            // SAFETY: there are so many octets, aligned as the structure is; all its octets are of numbers,
+            // as above, and any are a number. It is borrowed as they are.
             ::core::option::Option::Some(unsafe { &*place })
         }
 
@@ -76,8 +76,8 @@ pub(crate) fn octets<'a>(types: impl Iterator<Item = &'a Type> + Clone) -> Optio
             if !is_one || Self::plain_octets(&[]).is_none() {
                 return ::core::option::Option::None;
             }
-            // SAFETY: as above; whatever is written to the structure leaves octets that are initialised, since
-            // it has no padding.
+            // SAFETY: as above; whatever is written to the structure leaves octets that are initialised,
+            // since it has no padding.
             ::core::option::Option::Some(unsafe { &mut *place })
         }
     })

@@ -16,9 +16,9 @@ use crate::sample::{Store, settle};
 
 /// One sample, where it arrived, or a change of its instance's state.
 ///
-/// It keeps memory of its writer: a process that keeps more than a quarter of what a writer's process may share
-/// with it gets copies. What was received from another process of this host is in memory to which that process
-/// may still write if it breaks the rules: who does not trust it calls [`DataReader::take`].
+/// It keeps memory of its writer: a process that keeps more than a quarter of what a writer's process may
+/// share with it gets copies. What was received from another process of this host is in memory to which that
+/// process may still write if it breaks the rules: who does not trust it calls [`DataReader::take`].
 pub struct SampleRef<T> {
     value: Value<T>,
     /// Facts about it.
@@ -42,9 +42,9 @@ impl<T: DdsType> SampleRef<T> {
         }
     }
 
-    /// Whether the value is where it arrived. Else it was decoded: it is of a type whose memory is not its wire
-    /// form ([`DataWriter::loan`](crate::data_writer::DataWriter::loan) says which types are), came in another
-    /// encoding, or in pieces.
+    /// Whether the value is where it arrived. Else it was decoded: it is of a type whose memory is not its
+    /// wire form ([`DataWriter::loan`](crate::data_writer::DataWriter::loan) says which types are), came in
+    /// another encoding, or in pieces.
     #[must_use]
     pub const fn is_in_place(&self) -> bool {
         matches!(self.value, Value::InPlace(_))

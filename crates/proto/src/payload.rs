@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, Weak};
 mod region;
 
 pub use region::Region;
-use region::RegionOctets;
+pub(crate) use region::RegionOctets;
 
 use crate::copying;
 use crate::tuning::memory::{
@@ -55,7 +55,6 @@ pub(crate) struct SharedOctets {
 }
 
 /// A part of a payload that somebody keeps.
-#[derive(Clone)]
 pub(crate) enum Part {
     Buffer(SharedOctets),
     Region(Box<RegionOctets>),
@@ -385,16 +384,6 @@ impl Payload {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-}
-
-impl Part {
-    /// The octets.
-    pub(crate) fn as_slice(&self) -> &[u8] {
-        match self {
-            Self::Buffer(shared) => shared.as_slice(),
-            Self::Region(region) => region.as_slice(),
-        }
     }
 }
 

@@ -29,8 +29,8 @@ pub struct Loan<T> {
 /// Memory for the octets of one sample ([`DataWriter::loan_octets`]): it is a slice of them, which hold what
 /// somebody has left there, or 0.
 ///
-/// Filled, it becomes an [`OctetSeq`] by `into()`: a sample with that, written by a writer of the same domain of
-/// this process, has them where they are. Dropped, it goes back.
+/// Filled, it becomes an [`OctetSeq`] by `into()`: a sample with that, written by a writer of the same domain
+/// of this process, has them where they are. Dropped, it goes back.
 pub struct OctetLoan(LoanedOctets);
 
 /// Memory for one encoded sample ([`AnyDataWriter::loan_serialized`]): it is a slice of its octets, the
@@ -52,12 +52,13 @@ pub struct NotWritten<L> {
 impl<T: DdsType> DataWriter<T> {
     /// Memory for one sample, to be set in place: for types whose memory is their wire form. These are
     /// structures of `#[repr(C)]` of which all members are numbers or arrays of numbers, without padding, and
-    /// which are final, or appendable and encoded in version 1. Its members hold what somebody has left there,
-    /// or 0: set them all.
+    /// which are final, or appendable and encoded in version 1. Its members hold what somebody has left
+    /// there, or 0: set them all.
     ///
     /// # Errors
     /// [`Error::PreconditionNotMet`] for other types: [`Self::loan_octets`] serves those with many octets.
-    /// [`Error::OutOfResources`] where half of [`Config::memory_pool_bytes_max`] is kept by loans and histories.
+    /// [`Error::OutOfResources`] where half of [`Config::memory_pool_bytes_max`] is kept by loans and
+    /// histories.
     /// [`Error::AlreadyDeleted`], [`Error::NotEnabled`].
     ///
     /// [`Config::memory_pool_bytes_max`]: crate::base::config::Config::memory_pool_bytes_max
@@ -71,12 +72,12 @@ impl<T: DdsType> DataWriter<T> {
         Ok(Loan { writer: self.clone(), payload })
     }
 
-    /// Memory for the octets of the first [`OctetSeq`] of a sample: an image, a point cloud. `bytes` is the most
-    /// that it may take, [`OctetLoan::truncate`] says what it took.
+    /// Memory for the octets of the first [`OctetSeq`] of a sample: an image, a point cloud. `bytes` is the
+    /// most that it may take, [`OctetLoan::truncate`] says what it took.
     ///
-    /// The sample is then written as any other, and copied only if the members before the octets take more than
-    /// 1 KiB, those behind it more than 256 octets, or the same octets were written before. Fewer octets than
-    /// 4 KiB are always copied.
+    /// The sample is then written as any other, and copied only if the members before the octets take more
+    /// than 1 KiB, those behind it more than 256 octets, or the same octets were written before. Fewer octets
+    /// than 4 KiB are always copied.
     ///
     /// # Errors
     /// As [`Self::loan`], but for types.
@@ -240,8 +241,8 @@ impl SerializedLoan {
         self.payload.truncate(bytes);
     }
 
-    /// Writes the sample, as [`AnyDataWriter::write_serialized`] does; one of which the octets are no multiple of
-    /// four, as payloads are padded to, is copied.
+    /// Writes the sample, as [`AnyDataWriter::write_serialized`] does; one of which the octets are no
+    /// multiple of four, as payloads are padded to, is copied.
     ///
     /// # Errors
     /// As [`AnyDataWriter::write_serialized`], with the loan.

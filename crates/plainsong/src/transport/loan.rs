@@ -1,5 +1,5 @@
-//! Memory for one sample that an application fills: shared with other processes where that is possible, else of
-//! the heap.
+//! Memory for one sample that an application fills: shared with other processes where that is possible, else
+//! of the heap.
 
 use std::any::Any;
 use std::fmt;

@@ -10,7 +10,7 @@ use super::encode::{EncodeError, Encoder};
 use super::{Bounded, Cdr, Extent};
 use crate::copying;
 use crate::malformed::Malformed;
-use crate::payload::{COPIED_BYTES_MAX, Part, Payload, Region};
+use crate::payload::{COPIED_BYTES_MAX, Part, Payload, Region, RegionOctets, SharedOctets};
 use crate::types::{TypeBuilder, TypeIdentifiers};
 
 /// So many octets are kept in place: with them a sequence takes 32.
@@ -31,7 +31,8 @@ enum Held<'a> {
     Few { length: u8, octets: [u8; FEW_BYTES_MAX] },
     Lent(&'a [u8]),
     Owned(Vec<u8>),
-    Shared(Part),
+    Shared(SharedOctets),
+    Region(Box<RegionOctets>),
 }
 
 impl OctetSeq<'_> {
@@ -49,6 +50,7 @@ impl OctetSeq<'_> {
             Held::Lent(octets) => octets,
             Held::Owned(octets) => octets,
             Held::Shared(octets) => octets.as_slice(),
+            Held::Region(octets) => octets.as_slice(),
         }
     }
 
@@ -56,15 +58,15 @@ impl OctetSeq<'_> {
     #[must_use]
     pub fn from_region(region: Arc<dyn Region>, range: Range<usize>) -> Self {
         let payload = Payload::from_region(region, range);
-        payload.part(payload.as_slice()).map_or_else(Self::new, |part| Self(Held::Shared(part)))
+        payload.part(payload.as_slice()).map_or_else(Self::new, |part| Self(part.into()))
     }
 
     /// The region that the octets are in.
     #[must_use]
     pub fn region(&self) -> Option<&Arc<dyn Region>> {
         match &self.0 {
-            Held::Shared(Part::Region(part)) => Some(part.region()),
-            Held::Few { .. } | Held::Lent(_) | Held::Owned(_) | Held::Shared(Part::Buffer(_)) => None,
+            Held::Region(part) => Some(part.region()),
+            Held::Few { .. } | Held::Lent(_) | Held::Owned(_) | Held::Shared(_) => None,
         }
     }
 
@@ -91,6 +93,7 @@ impl OctetSeq<'_> {
             Held::Lent(octets) => return OctetSeq::copied(octets),
             Held::Owned(octets) => Held::Owned(octets),
             Held::Shared(octets) => Held::Shared(octets),
+            Held::Region(octets) => Held::Region(octets),
         })
     }
 
@@ -104,6 +107,15 @@ impl OctetSeq<'_> {
             }
             None => Held::Owned(copying::copied(octets)),
         })
+    }
+}
+
+impl From<Part> for Held<'_> {
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Buffer(octets) => Self::Shared(octets),
+            Part::Region(octets) => Self::Region(octets),
+        }
     }
 }
 
@@ -138,7 +150,7 @@ impl Cdr for OctetSeq<'_> {
         if length > COPIED_BYTES_MAX
             && let Some(shared) = decoder.share(octets)
         {
-            self.0 = Held::Shared(shared);
+            self.0 = shared.into();
             return Ok(());
         }
         match &mut self.0 {

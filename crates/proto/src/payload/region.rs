@@ -32,7 +32,7 @@ impl RegionOctets {
         &self.region
     }
 
-    pub(super) fn as_slice(&self) -> &[u8] {
+    pub(crate) fn as_slice(&self) -> &[u8] {
         self.region.octets().get(self.start..self.end).unwrap_or(&[])
     }
 

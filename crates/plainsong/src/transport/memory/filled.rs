@@ -1,7 +1,7 @@
 //! Octets of a sequence that an application has filled in a chunk, and the payload that is made around them.
 //!
-//! The rest of the sample is written before and behind them, once. Until then nobody can see more of the chunk
-//! than these octets.
+//! The rest of the sample is written before and behind them, once. Until then nobody can see more of the
+//! chunk than these octets.
 
 #![allow(unsafe_code, reason = "parts of a chunk have different owners")]
 
@@ -43,7 +43,8 @@ impl FilledOctets {
         self.0.range.len()
     }
 
-    /// The payload that has them between `head` and `tail`. `None`: there is one already, or not as much room.
+    /// The payload that has them between `head` and `tail`. `None`: there is one already, or not as much
+    /// room.
     pub(crate) fn complete(&self, head: &[u8], tail: &[u8]) -> Option<Payload> {
         let Filled { chunk, range, is_complete } = &*self.0;
         let start = range.start.checked_sub(head.len())?;
@@ -51,8 +52,8 @@ impl FilledOctets {
         if is_complete.swap(true, Ordering::AcqRel) {
             return None;
         }
-        // SAFETY: of a chunk that is owned here all that others can see is `range`, until a `Completed` is made of
-        // it below. Only one call gets as far as that, and these places are outside of `range`.
+        // SAFETY: of a chunk that is owned here all that others can see is `range`, until a `Completed` is
+        // made of it below. Only one call gets as far as that, and these places are outside of `range`.
         unsafe {
             chunk.part_mut(start..range.start).copy_from_slice(head);
             chunk.part_mut(range.end..end).copy_from_slice(tail);
