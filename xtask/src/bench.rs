@@ -71,10 +71,14 @@ pub(crate) fn run(_arguments: &[String]) -> Result<bool, String> {
     shell::isolated(&command).status().map_err(|error| format!("bench: {error}"))?;
     println!("\nan idle participant with 10 endpoints, over 60 s");
     let mut command = Command::new(shell::target().join("release/bench"));
-    command.args(["footprint", "--seconds", "60"]);
+    command.args(["footprint", "--seconds", "60", "--strict"]);
+    let footprint = shell::isolated(&command).status().map_err(|error| format!("bench: {error}"))?;
+    println!("\ntwo participants of one process, reliable");
+    let mut command = Command::new(shell::target().join("release/bench"));
+    command.arg("inside");
     shell::isolated(&command).status().map_err(|error| format!("bench: {error}"))?;
     scale()?;
-    Ok(true)
+    Ok(footprint.success())
 }
 
 /// Many instances, endpoints, participants.

@@ -1,11 +1,14 @@
-//! What an idle participant with ten endpoints costs.
+//! What an idle participant with ten endpoints costs. Started twice, they match and share memory.
 
 use std::time::Duration;
 
 use plainsong::Result;
 use plainsong::prelude::*;
 
-use super::{Measured, Options, io};
+use super::{Measured, Options, failed, io};
+
+/// What the process may have resident, the pages of its binary and of the C library included.
+const RESIDENT_KB_MAX: u64 = 8 << 10;
 
 pub(super) fn measure(options: &Options, duration: Duration) -> Result<()> {
     let participant = DomainParticipant::new(options.domain)?;
@@ -24,13 +27,17 @@ pub(super) fn measure(options: &Options, duration: Duration) -> Result<()> {
     let ticks = processor_ticks()? - before;
     // The kernel reports processor time in ticks of 10 ms on every architecture of Linux.
     let percent = ticks as f64 * 10.0 / duration.as_millis() as f64 * 100.0;
+    let resident_kb = resident_kb()?;
     println!(
-        "endpoints {} rss_kb {} threads {} idle_cpu_percent {percent:.3} over_s {}",
+        "endpoints {} rss_kb {resident_kb} own_kb {} threads {} idle_cpu_percent {percent:.3} over_s {}",
         writers.len() + readers.len(),
-        resident_kb()?,
+        status("RssAnon:")?,
         threads()?,
         duration.as_secs()
     );
+    if options.strict && resident_kb > RESIDENT_KB_MAX {
+        return Err(failed(format!("it has {resident_kb} KiB resident, not {RESIDENT_KB_MAX} at most")));
+    }
     Ok(())
 }
 

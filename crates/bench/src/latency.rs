@@ -14,7 +14,7 @@ use super::{Measured, Options, io};
 const RAW_PONG: &str = "127.0.0.1:7399";
 
 /// Writes the next sample from the callback that takes the echo of the last.
-struct Echo {
+pub(super) struct Echo {
     writer: DataWriter<Measured>,
     measuring: Option<Measuring>,
 }
@@ -27,6 +27,11 @@ struct Measuring {
 }
 
 impl Echo {
+    /// Answers, and measures nothing.
+    pub(super) const fn new(writer: DataWriter<Measured>) -> Self {
+        Self { writer, measuring: None }
+    }
+
     fn has_begun(&self) -> bool {
         let last = |it: &Measuring| it.round_trips.lock().ok().and_then(|it| it.last);
         self.measuring.as_ref().and_then(last).is_some()
@@ -56,7 +61,7 @@ impl DataReaderListener for Echo {
     }
 }
 
-fn endpoints(
+pub(super) fn endpoints(
     participant: &DomainParticipant,
     written: &str,
     read: &str,
@@ -100,7 +105,7 @@ pub(super) fn pong(options: &Options) -> Result<()> {
     let participant = DomainParticipant::new(options.domain)?;
     let (writer, reader) = endpoints(&participant, "Pong", "Ping")?;
     // Listens before it is found: the first sample may arrive with the match.
-    let echo = Echo { writer: writer.clone(), measuring: None };
+    let echo = Echo::new(writer.clone());
     reader.set_listener(Some(Arc::new(echo)), StatusMask::NONE.with(StatusKind::DataAvailable));
     wait_for_match(&writer, &reader)?;
     while !reader.matched_publications()?.is_empty() {
@@ -155,7 +160,7 @@ pub(super) fn wait_for_match(writer: &DataWriter<Measured>, reader: &DataReader<
 }
 
 /// Times between returns, after a warm-up.
-struct RoundTrips {
+pub(super) struct RoundTrips {
     last: Option<Instant>,
     counted_from: Instant,
     until: Instant,
@@ -163,7 +168,7 @@ struct RoundTrips {
 }
 
 impl RoundTrips {
-    fn new(warm_up: Duration, duration: Duration) -> Self {
+    pub(super) fn new(warm_up: Duration, duration: Duration) -> Self {
         let counted_from = Instant::now() + warm_up;
         let nanos = Histogram::new_with_max(60_000_000_000, 3);
         let nanos = nanos.unwrap_or_else(|_| unreachable!("three digits are allowed"));
@@ -171,7 +176,7 @@ impl RoundTrips {
     }
 
     /// Notes a return; false when the measurement is over.
-    fn note(&mut self, at: Instant) -> bool {
+    pub(super) fn note(&mut self, at: Instant) -> bool {
         if let Some(last) = self.last.filter(|_| at >= self.counted_from) {
             self.nanos.saturating_record(u64::try_from((at - last).as_nanos()).unwrap_or(u64::MAX));
         }
@@ -179,7 +184,7 @@ impl RoundTrips {
         at < self.until
     }
 
-    fn print(&self, size: usize) {
+    pub(super) fn print(&self, size: usize) {
         let micros = |quantile| self.nanos.value_at_quantile(quantile) as f64 / 1000.0;
         println!(
             "size {size} count {} p50_us {:.1} p99_us {:.1} max_us {:.1}",

@@ -6,6 +6,7 @@
 
 mod encode;
 mod footprint;
+mod inside;
 mod latency;
 mod paths;
 mod readers;
@@ -41,7 +42,8 @@ struct Options {
     /// application writes fast enough for its samples to share datagrams without
     #[arg(long, default_value_t = 0)]
     latency_budget_us: i64,
-    /// End with an error if one more reader costs its writer more than it may
+    /// End with an error if one more reader costs its writer more than it may, or an idle participant has
+    /// more memory than it may
     #[arg(long)]
     strict: bool,
     /// Domain id
@@ -59,6 +61,8 @@ enum Role {
     RawPing,
     /// As pong, over a blocking UDP socket.
     RawPong,
+    /// Round trips and a flow within one process.
+    Inside,
     /// Writes as fast as it can.
     Publish,
     /// Counts what arrives.
@@ -104,6 +108,7 @@ fn main() -> ExitCode {
         Role::Pong => latency::pong(&options),
         Role::RawPing => latency::raw_ping(&options, warm_up, duration),
         Role::RawPong => latency::raw_pong(),
+        Role::Inside => inside::measure(&options, warm_up, duration),
         Role::Publish => throughput::publish(&options, warm_up + duration),
         Role::Subscribe => throughput::subscribe(&options, warm_up, duration),
         Role::Footprint => footprint::measure(&options, duration),
