@@ -163,9 +163,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) out: &'a Outbox,
     /// The octet of the IP header that marks the datagrams.
     pub(crate) traffic_class: u8,
-    /// Datagrams for other hosts that are longer than their path takes are left out; else they are cut on
-    /// their way. Who recuts is a writer of samples, for whom a thread may have a socket of its own; what
-    /// discovery and readers answer opens none.
+    /// Datagrams for other hosts that are longer than their path takes are left out, since a writer of
+    /// samples cuts them anew; else they are cut on their way.
     pub(crate) recuts: bool,
 }
 

@@ -17,7 +17,6 @@ use plainsong_proto::locator::Locator;
 use socket2::Socket as Raw;
 
 use super::name::Name;
-use super::shortcut::Shortcut;
 use super::socket::{BufferSizes, Socket};
 pub(crate) use super::waiting::{Alarm, ThreadWaker, Waker, await_any, wait};
 use super::{Received, Refused, TooLong, Via};
@@ -30,8 +29,6 @@ const SEGMENTS_MAX: usize = 64;
 const SEGMENTED_BYTES_MAX: usize = 65_000;
 /// Slices of one message: IOV_MAX.
 const SLICES_MAX: usize = 1_024;
-/// Messages to one place that a shortcut is asked for: of more, the way of each matters less.
-const DIRECT_MESSAGES_MAX: usize = 4;
 /// Messages in which the last one to the same destination is looked for.
 const LOOK_BACK: usize = 8;
 /// Slots of one call of recvmmsg: few while few datagrams come, as each takes some work.
@@ -177,7 +174,6 @@ pub(crate) struct Sender<'a> {
     current: Range<usize>,
     current_bytes: usize,
     traffic_class: u8,
-    takes_shortcut: bool,
     refused: &'a Refused<'a>,
     too_long: &'a TooLong<'a>,
     /// The slices that `memory.slices` points to.
@@ -191,7 +187,6 @@ struct SendMemory {
     /// At least as many as messages; few of these need any.
     controls: Vec<Control>,
     headers: Vec<libc::mmsghdr>,
-    shortcut: Shortcut,
 }
 
 /// One datagram, or several to the same destination that the kernel is to cut from one piece.
@@ -211,11 +206,6 @@ thread_local! {
     static SEND_MEMORY: Cell<Option<Box<SendMemory>>> = const { Cell::new(None) };
 }
 
-/// In a process that was just forked: the socket that this thread may have is the parent's.
-pub(super) fn forget_thread() {
-    let _ = SEND_MEMORY.try_with(Cell::take);
-}
-
 impl<'a> Sender<'a> {
     /// `refused` is told of each datagram that the host does not take. The traffic class is the octet of the
     /// IP header that holds the DSCP.
@@ -228,16 +218,10 @@ impl<'a> Sender<'a> {
             current: 0..0,
             current_bytes: 0,
             traffic_class,
-            takes_shortcut: false,
             refused,
             too_long,
             borrowed: PhantomData,
         }
-    }
-
-    /// The thread may open a socket of its own for this: not for answers to whoever asks.
-    pub(crate) const fn take_shortcut(&mut self) {
-        self.takes_shortcut = true;
     }
 
     /// The datagram that the following calls of [`Sender::to`] are about.
@@ -295,7 +279,7 @@ impl<'a> Sender<'a> {
     fn flush(&mut self) {
         let Some(socket) = self.socket.take() else { return };
         let cutting = self.cutting.take().unwrap_or(socket);
-        let SendMemory { slices, messages, controls, headers, shortcut } = &mut *self.memory;
+        let SendMemory { slices, messages, controls, headers } = &mut *self.memory;
         headers.clear();
         let traffic_class = self.traffic_class;
         headers.extend(messages.iter().zip(controls).map(|(message, control)| {
@@ -303,7 +287,7 @@ impl<'a> Sender<'a> {
             message.header(&mut slices[message.slices.clone()], traffic_class, segment_bytes, control)
         }));
         let fd = socket.raw.as_raw_fd();
-        let mut sent = if self.takes_shortcut { send_directly(shortcut, messages, headers) } else { 0 };
+        let mut sent = 0;
         while sent < headers.len() {
             match send(fd, &mut headers[sent..]) {
                 Ok(count) => sent += count.max(1),
@@ -478,28 +462,6 @@ impl Control {
         }
         space
     }
-}
-
-/// Sends messages by the shortcut of this thread, if all go where that leads: how many are sent.
-fn send_directly(shortcut: &mut Shortcut, messages: &[Message], headers: &mut [libc::mmsghdr]) -> usize {
-    let Some((first, rest)) = messages.split_first() else { return 0 };
-    let is_one = |message: &Message| message.via.is_none() && message.to == first.to;
-    if rest.len() >= DIRECT_MESSAGES_MAX || !is_one(first) || !rest.iter().all(is_one) {
-        return 0;
-    }
-    let Some(fd) = shortcut.to(first.to) else { return 0 };
-    let names = |headers: &mut [libc::mmsghdr], bytes| {
-        headers.iter_mut().for_each(|header| header.msg_hdr.msg_namelen = bytes);
-    };
-    // Of no octets: the kernel does not look at it.
-    names(headers, 0);
-    let sent = send(fd, headers).unwrap_or(0);
-    if sent < headers.len() {
-        // Whoever was there has gone, or the address has: the usual way tells.
-        shortcut.failed();
-        names(headers, Name::bytes(first.to) as _);
-    }
-    sent
 }
 
 /// Sends at least the first message, or says why that was refused.

@@ -15,8 +15,6 @@ mod netlink;
 #[cfg_attr(target_os = "linux", allow(dead_code, reason = "on Linux only its tests use it"))]
 mod portable;
 mod probe;
-#[cfg(target_os = "linux")]
-mod shortcut;
 mod socket;
 #[cfg(target_os = "linux")]
 mod waiting;
@@ -433,9 +431,6 @@ impl Transport for Udp {
             batch.recuts && self.leaves_out(to.ip(), bytes, &mut left_out.borrow_mut())
         };
         let mut sender = Sender::new(batch.traffic_class, &refused, &too_long);
-        if batch.recuts {
-            sender.take_shortcut();
-        }
         let mut has_others = false;
         for transmit in batch.out.transmits() {
             sender.datagram(batch.out.slices(transmit));
@@ -566,7 +561,6 @@ impl Transport for Udp {
             let watcher = self.watcher.as_ref().map(AsRawFd::as_raw_fd);
             let others = [watcher, Some(self.waker.as_raw_fd())];
             crate::base::fork::disconnect(self.families.iter().flat_map(of_family).chain(others).flatten());
-            platform::forget_thread();
         }
     }
 }

@@ -75,9 +75,6 @@ impl<'a> Sender<'a> {
         Self { slices: Vec::new(), refused }
     }
 
-    /// There are none here.
-    pub(crate) const fn take_shortcut(&mut self) {}
-
     /// The datagram that the following calls of [`Sender::to`] are about.
     pub(crate) fn datagram(&mut self, slices: impl Iterator<Item = &'a [u8]>) {
         self.slices.clear();

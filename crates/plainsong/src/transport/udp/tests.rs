@@ -181,43 +181,6 @@ fn receive_alike(to: &Socket, count: usize) {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn lone_datagrams_arrive_by_the_shortcut_and_the_usual_way_when_nobody_was_there() {
-    let (from, to) = (local(true), local(true));
-    let place = address_of(&to);
-    let send = |number: u32| {
-        let mut sender = Sender::new(0, &refuse_nothing, &leave_nothing_out);
-        sender.take_shortcut();
-        let octets = number.to_le_bytes();
-        sender.datagram(octets.chunks(3));
-        sender.to(&from, &from, place, None);
-        sender.finish();
-    };
-    let hear = |to: &Socket| {
-        let (mut octets, mut heard) = ([0; 4], Vec::new());
-        let socket = UdpSocket::from(to.raw.try_clone().unwrap());
-        while let Ok((4, from)) = socket.recv_from(&mut octets) {
-            heard.push((u32::from_le_bytes(octets), from.port()));
-        }
-        heard
-    };
-    to.raw.set_nonblocking(true).unwrap();
-    (0..100).for_each(send);
-    let heard = hear(&to);
-    assert_eq!(heard.iter().map(|(number, _)| *number).collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
-    let by_shortcut = heard.iter().filter(|(_, port)| *port != from.port).count();
-    assert!(by_shortcut > 30, "{by_shortcut} by the shortcut");
-    drop(to);
-    // To nobody: the host says so to a socket that is connected.
-    (100..103).for_each(send);
-    let to = Socket::bind(place, SIZES).unwrap();
-    to.raw.set_nonblocking(true).unwrap();
-    (103..300).for_each(send);
-    let heard: Vec<_> = hear(&to).into_iter().map(|(number, _)| number).collect();
-    assert_eq!(heard, (103..300).collect::<Vec<_>>());
-}
-
-#[test]
-#[cfg(target_os = "linux")]
 fn lone_datagrams_are_offered_one_slot_until_a_flow_begins() {
     let (from, to) = (local(true), local(true));
     let mut receiver = Receiver::new();
